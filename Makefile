@@ -1,0 +1,62 @@
+# One command runs it (`make run`), one command tests it (`make test`).
+# Needs Python 3.11+ with its venv module and nothing else: uv is brought from PyPI.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+UV := .tools/bin/uv
+STAMP := $(VENV)/.synced
+
+.PHONY: setup run test check lint types imports tests docs bench soak audit clean
+
+setup: $(STAMP)
+
+$(UV):
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "postdate needs Python 3.11 or newer: make PYTHON=/path/to/python3.11 $(MAKECMDGOALS)"; exit 1; }
+	@$(PYTHON) -m venv .tools || \
+	  { echo "the venv module is missing: install it (Debian: apt-get install python3-venv)"; exit 1; }
+	@.tools/bin/python -m pip install --quiet --disable-pip-version-check 'uv>=0.9'
+
+$(STAMP): pyproject.toml uv.lock hatch_build.py package-lock.json | $(UV)
+	@UV_PROJECT_ENVIRONMENT=$(VENV) $(UV) sync --quiet --locked --all-extras --python $(PYTHON)
+	@touch $@
+
+run: setup
+	@$(BIN)/postdate serve
+
+test: check tests
+
+check: setup lint types imports
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: setup
+	$(BIN)/mypy
+
+imports: setup
+	$(BIN)/lint-imports
+
+tests: setup
+	$(BIN)/pytest -q -m "not soak"
+
+docs: setup
+	PYTHONPATH=tests $(BIN)/python -m tidy.generated
+
+bench: setup
+	@UV_PROJECT_ENVIRONMENT=$(VENV) $(UV) sync --quiet --locked --all-extras --group bench --python $(PYTHON)
+	$(BIN)/postdate bench jobs
+
+soak: setup
+	$(BIN)/pytest -q -m soak
+
+audit: setup
+	@mkdir -p build
+	@$(UV) export --quiet --locked --all-extras --no-emit-project --format requirements-txt -o build/requirements.txt
+	$(UV) run --quiet --locked --isolated --only-group audit cyclonedx-py requirements build/requirements.txt --of JSON -o build/sbom.json
+	$(UV) run --quiet --locked --isolated --only-group audit pip-audit --require-hashes --disable-pip -r build/requirements.txt
+
+clean:
+	rm -rf $(VENV) .tools .mypy_cache .ruff_cache .pytest_cache .hypothesis

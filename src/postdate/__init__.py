@@ -1,0 +1,1 @@
+"""Anything, later, exactly once."""

@@ -1,0 +1,1 @@
+"""Turn HTTP into calls on intake and views, and their outcomes into answers."""

@@ -1,0 +1,98 @@
+"""Turn everything that can go wrong into problem details (RFC 9457)."""
+
+import math
+import re
+from typing import Final
+
+import msgspec
+
+from postdate.model.errors import EXPLANATIONS, Code, Refusal
+
+MEDIA_TYPE: Final = b"application/problem+json"
+RETRY_AFTER_SECONDS: Final = 1
+"""What `Retry-After` says when a refusal worth repeating gives no `retry_after_seconds`."""
+
+_REPEATABLE: Final = frozenset(
+    {
+        Code.RATE_LIMITED,
+        Code.OVERLOADED,
+        Code.UNAVAILABLE,
+        Code.OUTCOME_UNKNOWN,
+        Code.IDEMPOTENCY_IN_FLIGHT,
+    }
+)
+_WHERE: Final = re.compile(r" - at `(?:key` in `)?\$(?P<path>[^`]*)`$")
+_UNKNOWN: Final = re.compile(r"^Object contains unknown field `(?P<name>.*)`$", re.DOTALL)
+_MISSING: Final = re.compile(r"^Object missing required field `(?P<name>.*)`$", re.DOTALL)
+_FIELD_CHARS: Final = 200
+
+Headers = list[tuple[bytes, bytes]]
+
+
+class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Why a request was refused; some codes add members of their own."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    code: Code
+    request_id: str
+    field: str | None = None
+
+
+def encode(refusal: Refusal, request_id: str) -> bytes:
+    """Encode a refusal as a problem body."""
+    explanation = EXPLANATIONS[refusal.code]
+    body = Problem(
+        type=f"/docs/errors#{refusal.code}",
+        title=explanation.title,
+        status=explanation.status,
+        detail=refusal.detail,
+        code=refusal.code,
+        request_id=request_id,
+        field=refusal.field,
+    )
+    if not refusal.extra:
+        return msgspec.json.encode(body)
+    return msgspec.json.encode({**refusal.extra, **msgspec.to_builtins(body)})
+
+
+def headers(refusal: Refusal) -> Headers:
+    """Give the headers that belong to a refusal beside its content type."""
+    found: Headers = []
+    if refusal.code is Code.UNAUTHENTICATED:
+        found.append((b"www-authenticate", b'Bearer realm="postdate"'))
+    if refusal.code in _REPEATABLE:
+        seconds = refusal.extra.get("retry_after_seconds", RETRY_AFTER_SECONDS)
+        found.append((b"retry-after", str(math.ceil(seconds)).encode()))
+    return found
+
+
+def undecodable(error: Exception) -> Refusal:
+    """Explain why a body or a query could not be decoded, naming the field."""
+    if not isinstance(error, msgspec.ValidationError):
+        return Refusal(code=Code.MALFORMED_JSON, detail=_syntax(error))
+    text = str(error)
+    where = _WHERE.search(text)
+    path = where["path"].lstrip(".") if where else ""
+    reason = text[: where.start()] if where else text
+    if unknown := _UNKNOWN.match(reason):
+        name = _join(path, unknown["name"])
+        return Refusal(code=Code.UNKNOWN_FIELD, detail=f"`{name}` is not known.", field=name)
+    if absent := _MISSING.match(reason):
+        name = _join(path, absent["name"])
+        return Refusal(code=Code.INVALID_FIELD, detail=f"`{name}` is required.", field=name)
+    return Refusal(code=Code.INVALID_FIELD, detail=f"{reason}.", field=path or None)
+
+
+def _syntax(error: Exception) -> str:
+    match error:
+        case UnicodeDecodeError():
+            return "The body is not valid UTF-8."
+        case _:
+            return f"{error}."
+
+
+def _join(path: str, name: str) -> str:
+    return (f"{path}.{name}" if path else name)[:_FIELD_CHARS]

@@ -1,0 +1,185 @@
+"""Read a request within its limits: bytes, depth, JSON, query, headers."""
+
+import asyncio
+import re
+from collections.abc import Mapping
+from typing import Any, Final, TypeVar
+from urllib.parse import parse_qsl
+
+import msgspec
+from starlette.types import Message, Receive
+
+from postdate.api import problem
+from postdate.api.deadline import Deadline
+from postdate.api.incoming import next_message
+from postdate.api.limits import Limits
+from postdate.model.errors import Code, RefusedError, refuse
+
+Q = TypeVar("Q")
+
+QUERY_PARAMETERS: Final = 50
+"""How many query parameters are looked at; no route knows as many."""
+
+_KEY: Final = re.compile(rb"[\x20-\x7e]{1,255}")
+_NUL: Final = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
+_STRING: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
+_BRACKETS: Final = bytes.maketrans(b"[{]}", b"(())")
+_NOT_BRACKETS: Final = bytes(set(range(256)) - set(b"[]{}"))
+
+
+async def body(
+    receive: Receive, headers: Mapping[bytes, bytes], most: int, limits: Limits
+) -> bytes:
+    """Receive the whole body, or refuse it for its size, pace or type."""
+    declared = headers.get(b"content-length")
+    if declared is None and b"transfer-encoding" not in headers:
+        return b""
+    size = int(declared) if declared is not None else None
+    if size == 0:
+        return b""
+    if size is not None and size > most:
+        raise _too_large(most)
+    _check_media_type(headers)
+    try:
+        with Deadline(limits.receive_seconds):
+            return await _collect(receive, size, most)
+    except TimeoutError:
+        raise _too_slow(limits) from None
+
+
+async def _collect(receive: Receive, size: int | None, most: int) -> bytes:
+    message = await _next(receive)
+    data: bytes = message["body"]
+    # Granian tells the end of a body in a message of its own: do not wait for that one.
+    if len(data) == size:
+        return data
+    chunks, received = [data], len(data)
+    while message.get("more_body") and received != size:
+        message = await _next(receive)
+        chunks.append(message["body"])
+        received += len(message["body"])
+        if received > most:
+            raise _too_large(most)
+    return b"".join(chunks)
+
+
+async def _next(receive: Receive) -> Message:
+    message = await next_message(receive)
+    if message["type"] == "http.disconnect":
+        # Broken chunking looks the same as a client that left: answer, in case it is there.
+        raise refuse(Code.BODY_INCOMPLETE, "The body ended before it was complete.")
+    return message
+
+
+def _too_large(most: int) -> RefusedError:
+    return refuse(Code.BODY_TOO_LARGE, f"This route takes at most {most} bytes.", max_bytes=most)
+
+
+def _too_slow(limits: Limits) -> RefusedError:
+    detail = f"The body did not arrive within {limits.receive_seconds:g} s."
+    return refuse(Code.RECEIVE_TIMEOUT, detail)
+
+
+def _check_media_type(headers: Mapping[bytes, bytes]) -> None:
+    given = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
+    if given != b"application/json":
+        raise refuse(Code.UNSUPPORTED_MEDIA_TYPE, "The body must be application/json.")
+    if headers.get(b"content-encoding", b"identity").lower() != b"identity":
+        raise refuse(Code.UNSUPPORTED_MEDIA_TYPE, "The body must not be compressed.")
+
+
+def decode(raw: bytes, decoder: msgspec.json.Decoder[Any], depth: int) -> Any:
+    """Decode a body strictly; an empty one counts as an object without fields."""
+    check_depth(raw, depth)
+    # PostgreSQL stores no U+0000 in text or JSON: refuse it here, not as a failed insert.
+    if b"\\u0000" in raw and _NUL.search(raw):
+        raise refuse(Code.INVALID_FIELD, "The character U+0000 cannot be stored.")
+    try:
+        return decoder.decode(raw or b"{}")
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise RefusedError(problem.undecodable(error)) from None
+
+
+def check_depth(raw: bytes, most: int) -> None:
+    """Refuse nesting beyond a depth before any parser recurses into it."""
+    # Openings bound the depth from above, which settles nearly every body at once.
+    if raw.count(b"{") + raw.count(b"[") <= most:
+        return
+    brackets = _STRING.sub(b"", raw).translate(_BRACKETS, _NOT_BRACKETS)
+    for _ in range(most):
+        inner = brackets.replace(b"()", b"")
+        if len(inner) == len(brackets):
+            break
+        brackets = inner
+    # What is left is deeper than allowed or not balanced; the decoder names the latter.
+    if b"()" in brackets or brackets.count(b"(") > most:
+        raise refuse(Code.BODY_TOO_DEEP, f"The body nests deeper than {most} levels.")
+
+
+def query(raw: bytes, shape: type[Q]) -> Q:
+    """Decode the query string strictly: each parameter known and given once."""
+    values: dict[str, str] = {}
+    for name, value in _pairs(raw):
+        if name in values:
+            raise refuse(Code.INVALID_FIELD, f"`{name}` is given more than once.", name)
+        if "\x00" in value:
+            raise refuse(Code.INVALID_FIELD, "The character U+0000 cannot be stored.", name)
+        values[name] = value
+    try:
+        return msgspec.convert(values, shape, strict=False)
+    except msgspec.ValidationError as error:
+        raise RefusedError(problem.undecodable(error)) from None
+
+
+def _pairs(raw: bytes) -> list[tuple[str, str]]:
+    if not raw:
+        return []
+    try:
+        return parse_qsl(
+            raw.decode("ascii"),
+            keep_blank_values=True,
+            errors="strict",
+            max_num_fields=QUERY_PARAMETERS,
+        )
+    except UnicodeDecodeError:
+        raise refuse(Code.INVALID_FIELD, "The query is not percent-encoded UTF-8.") from None
+    except ValueError:
+        detail = f"The query has more than {QUERY_PARAMETERS} parameters."
+        raise refuse(Code.INVALID_FIELD, detail) from None
+
+
+def idempotency_key(headers: Mapping[bytes, bytes], *, required: bool) -> str | None:
+    """Read the Idempotency-Key header."""
+    given = headers.get(b"idempotency-key")
+    if given is None:
+        if required:
+            raise refuse(Code.IDEMPOTENCY_KEY_MISSING, "This route needs an Idempotency-Key.")
+        return None
+    if not _KEY.fullmatch(given):
+        detail = "The Idempotency-Key must be 1 to 255 printable ASCII characters."
+        raise refuse(Code.IDEMPOTENCY_KEY_INVALID, detail)
+    return given.decode("ascii")
+
+
+def bounded(receive: Receive, limits: Limits) -> Receive:
+    """Wrap `receive` for pages, which read their own bodies, with the same size and pace."""
+    loop = asyncio.get_running_loop()
+    left, deadline = limits.body_bytes, loop.time() + limits.receive_seconds
+    complete = False
+
+    async def within() -> Message:
+        nonlocal left, complete
+        if complete:
+            return await next_message(receive)
+        try:
+            async with asyncio.timeout_at(deadline):
+                message = await _next(receive)
+        except TimeoutError:
+            raise _too_slow(limits) from None
+        left -= len(message.get("body", b""))
+        complete = not message.get("more_body")
+        if left < 0:
+            raise _too_large(limits.body_bytes)
+        return message
+
+    return within

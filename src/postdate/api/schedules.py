@@ -1,0 +1,137 @@
+"""Schedules: create, show, list, change, delete."""
+
+from typing import Annotated, Any, Final
+from uuid import UUID
+
+import msgspec
+from msgspec import Meta
+
+from postdate.api.keyed import reply
+from postdate.api.paging import Page, decode_cursor, encode_cursor
+from postdate.api.route import AnyEndpoint, Call, Endpoint, Reply, missing
+from postdate.api.services import Services
+from postdate.model.errors import Code
+from postdate.model.identity import Scope
+from postdate.model.schedule_spec import SchedulePatch, ScheduleSpec, ScheduleView
+
+_REFUSALS: Final = (
+    Code.FORBIDDEN,
+    Code.SELF_PAYMENT,
+    Code.UNKNOWN_ACCOUNT,
+    Code.UNKNOWN_DESTINATION,
+    Code.TARGET_NOT_ALLOWED,
+    Code.PAYLOAD_TOO_LARGE,
+    Code.UNAVAILABLE,
+)
+
+
+class ScheduleQuery(Page, kw_only=True):
+    """Which schedules to list."""
+
+    missed: Annotated[
+        bool, Meta(description="Only those that have missed an occurrence; `last_missed_at`.")
+    ] = False
+
+
+class ScheduleList(msgspec.Struct, frozen=True, kw_only=True):
+    """A page of schedules, the oldest first."""
+
+    schedules: list[ScheduleView]
+    next_cursor: str | None
+
+
+async def create_schedule(call: Call[Services, ScheduleSpec, None]) -> Reply:
+    """Accept a schedule."""
+    answer = await call.services.schedules.create(call.identity, call.body, call.idempotency_key)
+    return reply(answer, call.request_id)
+
+
+async def list_schedules(call: Call[Services, None, ScheduleQuery]) -> ScheduleList:
+    """List the tenant's schedules."""
+    after = decode_cursor(call.query.cursor, UUID) if call.query.cursor else None
+    shown, more = await call.services.schedule_views.page(
+        call.identity.tenant_id, after, call.query.limit, missed=call.query.missed
+    )
+    return ScheduleList(schedules=shown, next_cursor=None if more is None else encode_cursor(more))
+
+
+async def show_schedule(call: Call[Services, Any, Any]) -> ScheduleView:
+    """Show one schedule."""
+    schedule_id = call.uuid("schedule_id")
+    found = await call.services.schedule_views.find(call.identity.tenant_id, schedule_id)
+    if found is None:
+        raise missing("schedule", schedule_id)
+    return found
+
+
+async def change_schedule(call: Call[Services, SchedulePatch, None]) -> ScheduleView:
+    """Make a new version that holds from the next occurrence on."""
+    await call.services.schedules.change(call.identity, call.uuid("schedule_id"), call.body)
+    return await show_schedule(call)
+
+
+async def delete_schedule(call: Call[Services, None, None]) -> Reply:
+    """End a schedule."""
+    await call.services.schedules.delete(call.identity, call.uuid("schedule_id"))
+    return Reply()
+
+
+ENDPOINTS: Final[list[AnyEndpoint]] = [
+    Endpoint(
+        method="POST",
+        path="/schedules",
+        handler=create_schedule,
+        scope=Scope.SCHEDULES_WRITE,
+        body=ScheduleSpec,
+        returns=ScheduleView,
+        status=201,
+        idempotency="optional",
+        errors=(*_REFUSALS, Code.IDEMPOTENCY_KEY_REUSED),
+        summary="Create a schedule",
+        description="The key also needs the scope that its template would need by itself.",
+        tag="schedules",
+    ),
+    Endpoint(
+        method="GET",
+        path="/schedules",
+        handler=list_schedules,
+        scope=Scope.SCHEDULES_READ,
+        query=ScheduleQuery,
+        returns=ScheduleList,
+        errors=(Code.INVALID_CURSOR,),
+        summary="List schedules",
+        tag="schedules",
+    ),
+    Endpoint(
+        method="GET",
+        path="/schedules/{schedule_id:uuid}",
+        handler=show_schedule,
+        scope=Scope.SCHEDULES_READ,
+        returns=ScheduleView,
+        errors=(Code.NOT_FOUND,),
+        summary="Show a schedule",
+        tag="schedules",
+    ),
+    Endpoint(
+        method="PATCH",
+        path="/schedules/{schedule_id:uuid}",
+        handler=change_schedule,
+        scope=Scope.SCHEDULES_WRITE,
+        body=SchedulePatch,
+        returns=ScheduleView,
+        errors=(*_REFUSALS, Code.NOT_FOUND, Code.CONFLICT),
+        summary="Change a schedule from its next occurrence on",
+        tag="schedules",
+    ),
+    Endpoint(
+        method="DELETE",
+        path="/schedules/{schedule_id:uuid}",
+        handler=delete_schedule,
+        scope=Scope.SCHEDULES_WRITE,
+        returns=None,
+        status=204,
+        errors=(Code.NOT_FOUND,),
+        summary="Delete a schedule; what it has made goes on",
+        tag="schedules",
+    ),
+]

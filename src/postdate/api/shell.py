@@ -1,0 +1,305 @@
+"""The one ASGI entry: route, authenticate, limit, decode, call, answer, count, log."""
+
+import asyncio
+import hmac
+import re
+import secrets
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Any, Final
+
+import msgspec
+import structlog
+from starlette.types import ASGIApp, Receive, Send
+from starlette.types import Scope as ConnectionScope
+
+from postdate.api import reading
+from postdate.api.answer import Answer, Outgoing, from_refusal, from_reply, send_answer
+from postdate.api.deadline import Deadline
+from postdate.api.inflight import InFlight
+from postdate.api.limits import Limits
+from postdate.api.meter import Meter
+from postdate.api.route import AnyEndpoint, Call
+from postdate.api.table import RouteTable, convert, parameters_of
+from postdate.model import origin
+from postdate.model.errors import Code, Refusal, RefusedError, refuse
+from postdate.model.identity import Identity
+
+Authenticate = Callable[[str], Awaitable[Identity | None]]
+Translate = Callable[[Exception], Refusal | None]
+Pace = Callable[[Identity], Awaitable[Mapping[str, str]]]
+"""Count a request against its limits: give the headers that tell of them, or refuse."""
+
+NO_ANSWER: Final = 499
+"""The status in logs and metrics of a request that was given up before it had an answer."""
+
+_REQUEST_ID: Final = re.compile(rb"[\x21-\x7e]{1,128}")
+_TRACEPARENT: Final = re.compile(rb"00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
+_METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+_API: Final = b"/api/"
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(slots=True, frozen=True)
+class _Bound:
+    """An endpoint with everything that can be worked out before its first request."""
+
+    endpoint: AnyEndpoint
+    template: str
+    parameters: list[tuple[str, bool]]
+    decoder: msgspec.json.Decoder[Any] | None
+    max_body: int
+    max_seconds: float
+
+
+@dataclass(slots=True, frozen=True, kw_only=True)
+class Doors:
+    """What the shell is given from outside: who may enter, and what failures mean."""
+
+    authenticate: Authenticate
+    internal_token: str | None
+    translate: Translate
+    pace: Pace | None = None
+
+
+@dataclass(slots=True)
+class _Request:
+    """One request on its way: what came, and what became of it so far."""
+
+    scope: ConnectionScope
+    receive: Receive
+    headers: Mapping[bytes, bytes]
+    id: str
+    route: str = "unmatched"
+    status: int = NO_ANSWER
+    told: Mapping[str, str] = field(default_factory=dict)
+
+
+class Shell:
+    """Serves endpoints below `/api/v1` itself and hands every other path to `pages`."""
+
+    def __init__(  # noqa: PLR0917 - the one place where the edge is put together
+        self,
+        endpoints: Sequence[AnyEndpoint],
+        services: Any,
+        doors: Doors,
+        meter: Meter,
+        limits: Limits,
+        draining: asyncio.Event,
+        pages: ASGIApp,
+    ) -> None:
+        self._services = services
+        self._doors = doors
+        self._meter = meter
+        self._limits = limits
+        self.draining = draining
+        self.in_flight = InFlight()
+        self._pages = pages
+        self._table: RouteTable[_Bound] = RouteTable()
+        for endpoint in endpoints:
+            self._table.add(endpoint, self._bind(endpoint))
+
+    def _bind(self, endpoint: AnyEndpoint) -> _Bound:
+        return _Bound(
+            endpoint=endpoint,
+            template=endpoint.template,
+            parameters=parameters_of(endpoint.path),
+            decoder=msgspec.json.Decoder(endpoint.body) if endpoint.body else None,
+            max_body=endpoint.max_body or self._limits.body_bytes,
+            max_seconds=endpoint.max_seconds or self._limits.handler_seconds,
+        )
+
+    async def __call__(self, scope: ConnectionScope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        started = perf_counter()
+        headers = dict(scope["headers"])
+        request = _Request(scope, receive, headers, _request_id(headers))
+        structlog.contextvars.bind_contextvars(request_id=request.id)
+        origin.arrive(request.id, _address(scope))
+        serving = self.in_flight.enter()
+        try:
+            if scope["raw_path"].startswith(_API):
+                await self._api(request, send)
+            else:
+                await self._page(request, send)
+        except Exception:
+            _log.exception("answer broken off", route=request.route)
+            raise
+        finally:
+            self.in_flight.leave(serving)
+            self._done(request, perf_counter() - started)
+
+    async def _api(self, request: _Request, send: Send) -> None:
+        answer = await self._answer(request)
+        request.status = answer.status
+        for name, value in request.told.items():
+            answer.headers.append((name.encode(), value.encode()))
+        await send_answer(send, request.receive, answer, request.id)
+
+    async def _answer(self, request: _Request) -> Answer:
+        found = self._table.find(request.scope["raw_path"])
+        if found is None:
+            refusal = Refusal(code=Code.NOT_FOUND, detail="There is no such route.")
+            return from_refusal(refusal, request.id)
+        methods, raw = found
+        method = request.scope["method"]
+        bound = methods.get("GET" if method == "HEAD" else method)
+        request.route = (bound or next(iter(methods.values()))).template
+        if bound is None:
+            return _not_allowed(methods, request.id)
+        return await self._serve(bound, raw, request)
+
+    async def _serve(self, bound: _Bound, raw: list[bytes], request: _Request) -> Answer:
+        try:
+            call = await self._admit(bound, raw, request)
+            reply = await self._run(bound, call)
+            return from_reply(reply, bound.endpoint.status)
+        except RefusedError as error:
+            return from_refusal(error.refusal, request.id)
+        except Exception as error:  # noqa: BLE001 - the edge: it is logged, and answered 500
+            return from_refusal(self._explain(error), request.id)
+
+    async def _admit(
+        self, bound: _Bound, raw: list[bytes], request: _Request
+    ) -> Call[Any, Any, Any]:
+        endpoint, headers = bound.endpoint, request.headers
+        who = await self._identify(endpoint, headers)
+        if who is not None and self._doors.pace is not None:
+            request.told = await self._doors.pace(who)
+        path = convert(bound.parameters, raw)
+        key = None
+        if endpoint.idempotency is not None:
+            key = reading.idempotency_key(headers, required=endpoint.idempotency == "required")
+        query_string = request.scope["query_string"]
+        query = reading.query(query_string, endpoint.query) if endpoint.query else None
+        data, body = b"", None
+        if bound.decoder is not None:
+            data = await reading.body(request.receive, headers, bound.max_body, self._limits)
+            body = reading.decode(data, bound.decoder, self._limits.json_depth)
+        return Call(
+            services=self._services,
+            who=who,
+            path=path,
+            query=query,
+            body=body,
+            raw=data,
+            idempotency_key=key,
+            request_id=request.id,
+            traceparent=_traceparent(headers),
+            draining=self.draining,
+            receive=request.receive,
+            headers=headers,
+        )
+
+    async def _identify(
+        self, endpoint: AnyEndpoint, headers: Mapping[bytes, bytes]
+    ) -> Identity | None:
+        if endpoint.scope is None:
+            return None
+        if endpoint.scope == "internal":
+            self._check_internal(headers)
+            return None
+        who = await self._doors.authenticate(_bearer(headers))
+        if who is None:
+            raise refuse(Code.UNAUTHENTICATED, "The key is not valid.")
+        structlog.contextvars.bind_contextvars(tenant=who.tenant)
+        if endpoint.scope != "any" and not who.allows(endpoint.scope):
+            detail = f"The key lacks the scope `{endpoint.scope}`."
+            raise refuse(Code.FORBIDDEN, detail, scope=endpoint.scope)
+        return who
+
+    def _check_internal(self, headers: Mapping[bytes, bytes]) -> None:
+        token = self._doors.internal_token
+        given = headers.get(b"x-internal-auth", b"")
+        if not token or not hmac.compare_digest(given, token.encode()):
+            raise refuse(Code.UNAUTHENTICATED, "The X-Internal-Auth header is not valid.")
+
+    async def _run(self, bound: _Bound, call: Call[Any, Any, Any]) -> Any:
+        deadline = Deadline(bound.max_seconds)
+        try:
+            with deadline:
+                return await bound.endpoint.handler(call)
+        except TimeoutError:
+            if not deadline.expired:
+                raise
+            raise _too_slow(bound) from None
+
+    async def _page(self, request: _Request, send: Send) -> None:
+        outgoing = Outgoing(send, request.id)
+        request.scope["request_id"] = request.id
+        receive = reading.bounded(request.receive, self._limits)
+        try:
+            await self._pages(request.scope, receive, outgoing)
+        except Exception as error:  # noqa: BLE001 - the edge: it is logged, and answered 500
+            # Starlette has answered 500 by now unless the answer had already begun.
+            self._explain(error)
+        request.status = outgoing.status or NO_ANSWER
+        request.route = _page_name(request.scope)
+
+    def _explain(self, error: Exception) -> Refusal:
+        refusal = self._doors.translate(error)
+        if refusal is not None:
+            return refusal
+        _log.exception("request failed", exc_info=error)
+        return Refusal(code=Code.INTERNAL, detail="The request could not be answered.")
+
+    def _done(self, request: _Request, seconds: float) -> None:
+        method = request.scope["method"]
+        method = method if method in _METHODS else "OTHER"
+        self._meter.count(request.route, method, request.status, seconds)
+        _log.debug(
+            "request",
+            route=request.route,
+            method=method,
+            status=request.status,
+            ms=round(seconds * 1000, 2),
+        )
+
+
+def _page_name(scope: ConnectionScope) -> str:
+    """Name a page by its endpoint: the path may hold anything and would flood the labels."""
+    endpoint = scope.get("endpoint")
+    if endpoint is None:
+        return "unmatched"
+    return str(getattr(endpoint, "__name__", type(endpoint).__name__))
+
+
+def _address(scope: ConnectionScope) -> str:
+    client = scope.get("client")
+    return client[0] if client else ""
+
+
+def _request_id(headers: Mapping[bytes, bytes]) -> str:
+    given = headers.get(b"x-request-id")
+    if given is not None and _REQUEST_ID.fullmatch(given):
+        return given.decode("ascii")
+    return secrets.token_hex(16)
+
+
+def _traceparent(headers: Mapping[bytes, bytes]) -> str | None:
+    given = headers.get(b"traceparent")
+    return given.decode("ascii") if given and _TRACEPARENT.fullmatch(given) else None
+
+
+def _bearer(headers: Mapping[bytes, bytes]) -> str:
+    scheme, _, key = headers.get(b"authorization", b"").partition(b" ")
+    key = key.strip()
+    if scheme.lower() != b"bearer" or not key or not key.isascii():
+        raise refuse(Code.UNAUTHENTICATED, "Send `Authorization: Bearer <key>`.")
+    return key.decode("ascii")
+
+
+def _not_allowed(methods: Mapping[str, _Bound], request_id: str) -> Answer:
+    allow = sorted({*methods, "HEAD"} if "GET" in methods else methods)
+    detail = f"This route takes {', '.join(allow)}."
+    answer = from_refusal(Refusal(code=Code.METHOD_NOT_ALLOWED, detail=detail), request_id)
+    answer.headers.append((b"allow", ", ".join(allow).encode()))
+    return answer
+
+
+def _too_slow(bound: _Bound) -> RefusedError:
+    detail = f"The request was not done within {bound.max_seconds:g} s."
+    # A write that was cut off may have been committed: only the key can tell.
+    reads = bound.endpoint.method == "GET"
+    return refuse(Code.OVERLOADED if reads else Code.OUTCOME_UNKNOWN, detail)

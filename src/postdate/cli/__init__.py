@@ -1,0 +1,1 @@
+"""Read settings, wire the stages, speak to the operator."""

@@ -1,0 +1,45 @@
+"""Measure postdate against its promises."""
+
+import cyclopts
+
+from postdate.cli.operator import Json, show
+
+bench_app = cyclopts.App(
+    name="bench", help="Measure postdate against its promises, on a PostgreSQL of its own."
+)
+
+
+def register(app: cyclopts.App) -> None:
+    """Add the commands to the main one."""
+    app.command(bench_app)
+
+
+@bench_app.command
+def jobs(
+    *,
+    count: int = 40_000,
+    pending: int = 1_000_000,
+    only: list[str] | None = None,
+    json: Json = False,
+) -> None:
+    """Measure jobs side by side with pgqueuer and procrastinate, and with bare SQL.
+
+    Parameters
+    ----------
+    count
+        Jobs of each arm that runs them as fast as it can.
+    pending
+        Jobs of the far future beside which claims are measured.
+    only
+        Run only these arms; may be given several times.
+    json
+        Print JSON.
+
+    """
+    import uvloop
+
+    from postdate.cli import log
+    from postdate.cli.bench.jobs import run
+
+    log.configure("error", "console")
+    show(uvloop.run(run(count, pending, only or [])), as_json=json)

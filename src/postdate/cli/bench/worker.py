@@ -1,0 +1,160 @@
+"""Our own arms: a worker in this process, with a handler that does nothing or calls a webhook."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime
+from typing import Final
+
+import msgspec
+from prometheus_client import CollectorRegistry
+
+from postdate.cli import jobs as job_parts
+from postdate.cli.bench.ground import Ground, Watch
+from postdate.cli.worker import CLAIM_MOST, CLAIMERS, care_loops
+from postdate.intake.job_batch import Accepted, Ask
+from postdate.model.job import Destination, JobSpec
+from postdate.model.job import Worker as ToWorker
+from postdate.model.outcome import Completed, Delivery, Handler, Outcome
+from postdate.store import bench, lease
+from postdate.store import job as job_store
+from postdate.store.lane import Lane
+from postdate.store.loop import Loop
+from postdate.store.timer import LONG_AGO
+from postdate.worker.meter import Meter
+from postdate.worker.worker import Worker
+
+BATCH: Final = 1000
+PAYLOAD: Final = msgspec.Raw(b'{"order":4711,"to":"someone@example.com"}')
+DONE: Final = Completed()
+
+
+async def noop(_: Delivery) -> Outcome:
+    """Do nothing, successfully."""
+    return DONE
+
+
+class Accepting:
+    """Takes jobs in by the thousand, through the intake that the API uses."""
+
+    def __init__(self, ground: Ground) -> None:
+        self._database = ground.node.database
+        self._intake = job_parts.intake(ground.node)
+
+    async def now(self) -> datetime:
+        """Ask the database for its time."""
+        async with self._database.writer.acquire() as connection:
+            return await job_store.now(connection)
+
+    async def add(
+        self, lane: Lane, dues: Sequence[datetime | None], to: Destination | None = None
+    ) -> None:
+        """Accept a job for each instant; None means now."""
+        destination = to or ToWorker()
+        for first in range(0, len(dues), BATCH):
+            asks = [
+                Ask(
+                    tenant_id=lane.tenant_id,
+                    spec=JobSpec(
+                        destination=destination, payload=PAYLOAD, lane=lane.name, run_at=due
+                    ),
+                )
+                for due in dues[first : first + BATCH]
+            ]
+            results = await self._intake.accept(asks)
+            if not all(isinstance(result, Accepted) for result in results):
+                raise RuntimeError(f"refused: {results[0]}")
+
+
+class Bench:
+    """A worker with its loops, counting what it ran and timing its claims."""
+
+    def __init__(self, ground: Ground, kind: str, handler: Handler = noop) -> None:
+        self._handler = handler
+        self.done = 0
+        self.claim_ms: list[float] = []
+        node = ground.node
+        self.worker = Worker(
+            database=node.database,
+            node_id=node.node_id,
+            lanes=node.lanes,
+            settings=node.runtime,
+            handlers={kind: self._count},
+            meter=Meter(CollectorRegistry()),
+            limits_of=node.outgoing.directory.limits_of,
+        )
+
+    async def _count(self, delivery: Delivery) -> Outcome:
+        outcome = await self._handler(delivery)
+        self.done += 1
+        return outcome
+
+    async def _step(self, limit: int) -> int:
+        began = time.monotonic()
+        batches = await self.worker.claimer.claim(limit)
+        if batches:
+            self.claim_ms.append((time.monotonic() - began) * 1000)
+        for batch in batches:
+            await self.worker.runner.start(batch)
+        return sum(len(batch.executions) for batch in batches)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Run the loops of the worker role until the block ends."""
+        await self.worker.claimer.refresh()
+        worker = self.worker
+        claims = [
+            Loop(f"bench-{n}", self._step, limit=CLAIM_MOST, next_due=worker.next_due)
+            for n in range(CLAIMERS)
+        ]
+
+        def wake() -> None:
+            for loop in claims:
+                loop.wake()
+
+        worker.runner.on_room = wake
+        loops = [*claims, *care_loops(worker, drain_seconds=5)]
+        going = [asyncio.create_task(loop.run()) for loop in loops]
+        try:
+            yield
+        finally:
+            for loop in loops:
+                loop.stop()
+            await asyncio.gather(*going)
+
+    async def until(self, count: int, seconds: float = 600) -> None:
+        """Wait until so many have run and been recorded."""
+        async with asyncio.timeout(seconds):
+            while self.done < count or len(self.worker.runner):  # noqa: ASYNC110 - no event tells
+                await asyncio.sleep(0.005)
+
+
+async def bare(ground: Ground, lane: Lane, count: int, connections: int) -> float:
+    """Claim and delete timers with bare SQL; give the rate. This is the limit of the design."""
+    left = count
+
+    async def work(buckets: Sequence[int]) -> None:
+        nonlocal left
+        marks = dict.fromkeys(buckets, LONG_AGO)
+        open_buckets = list(buckets)
+        async with ground.node.database.writer.acquire() as connection:
+            while open_buckets:
+                bucket = open_buckets[0]
+                place = (bucket, lane.lane_id)
+                claims = await lease.claim(
+                    connection, place, marks[bucket], CLAIM_MOST, 30.0, ground.node.node_id
+                )
+                if not claims:
+                    open_buckets.pop(0)
+                    continue
+                marks[bucket] = max(claim.ready_at for claim in claims)
+                ids, tokens = zip(*((c.subject, c.token) for c in claims), strict=True)
+                await bench.delete(connection, bucket, ids, tokens)
+                left -= len(claims)
+
+    watch = Watch()
+    await asyncio.gather(*(work(lane.buckets[n::connections]) for n in range(connections)))
+    if left:
+        raise RuntimeError(f"{left} timers were not claimed")
+    return watch.rate(count)

@@ -1,0 +1,153 @@
+"""Put the HTTP edge together: every endpoint, and the services behind them."""
+
+from typing import Final
+
+from postdate.api import (
+    accounts,
+    audit,
+    calendars,
+    dead_letter,
+    destinations,
+    events,
+    job,
+    job_change,
+    keys,
+    lane,
+    leases,
+    payment_changes,
+    payments,
+    schedule_runs,
+    schedules,
+    settings,
+    subscriptions,
+    whoami,
+)
+from postdate.api.app import create_app
+from postdate.api.health import NotReady
+from postdate.api.route import AnyEndpoint
+from postdate.api.services import Services
+from postdate.api.shell import Shell
+from postdate.cli import jobs, pages, publisher
+from postdate.cli import schedules as schedule_wiring
+from postdate.cli.node import Node
+from postdate.cli.refusals import translate
+from postdate.console.app import console_routes
+from postdate.intake.account import Accounts
+from postdate.intake.adjustment import Adjustments
+from postdate.intake.dead_letter import DeadLetters
+from postdate.intake.job_bulk import JobBulk
+from postdate.intake.job_change import JobChanges
+from postdate.intake.key import Keys
+from postdate.intake.lease_report import LeaseReports
+from postdate.intake.payment import Payments
+from postdate.intake.payment_change import PaymentChanges
+from postdate.intake.payment_execution import PaymentExecutions
+from postdate.intake.rate import Rates
+from postdate.intake.setting import SettingChanges
+from postdate.intake.tenant import Tenants
+from postdate.intake.trial import Trials
+from postdate.model.destination import DestinationType
+from postdate.views.account import AccountViews
+from postdate.views.audit import AuditViews
+from postdate.views.destination import DestinationViews
+from postdate.views.event import EventViews
+from postdate.views.health import readiness
+from postdate.views.identity import Identities
+from postdate.views.job import JobViews
+from postdate.views.key import KeyViews
+from postdate.views.lane import LaneViews
+from postdate.views.payment import PaymentViews
+from postdate.views.schedule import ScheduleViews
+from postdate.views.setting import SettingViews
+from postdate.views.subscription import SubscriptionViews
+
+ENDPOINTS: Final[list[AnyEndpoint]] = [
+    *whoami.ENDPOINTS,
+    *keys.ENDPOINTS,
+    *audit.ENDPOINTS,
+    *settings.ENDPOINTS,
+    *destinations.ENDPOINTS,
+    *accounts.ENDPOINTS,
+    *payments.ENDPOINTS,
+    *payment_changes.ENDPOINTS,
+    *job.ENDPOINTS,
+    *job_change.ENDPOINTS,
+    *leases.ENDPOINTS,
+    *events.ENDPOINTS,
+    *subscriptions.ENDPOINTS,
+    *lane.ENDPOINTS,
+    *dead_letter.ENDPOINTS,
+    *schedules.ENDPOINTS,
+    *schedule_runs.ENDPOINTS,
+    *calendars.ENDPOINTS,
+]
+
+
+def services(node: Node, identities: Identities) -> Services:
+    """Make what the endpoints call."""
+    accepting = jobs.intake(node)
+    scheduling = schedule_wiring.services(node, accepting)
+    return Services(
+        identities=identities,
+        tenants=Tenants(node.database),
+        keys=Keys(node.database, node.runtime),
+        key_views=KeyViews(node.database),
+        audit_views=AuditViews(node.database),
+        settings=SettingChanges(node.database),
+        setting_views=SettingViews(node.database, node.runtime),
+        destinations=node.outgoing.destinations,
+        destination_views=DestinationViews(node.database),
+        trials=Trials(
+            node.database,
+            {
+                DestinationType.WEBHOOK: node.outgoing.webhook.deliver,
+                DestinationType.QUEUE: node.outgoing.queue.deliver,
+            },
+        ),
+        accounts=Accounts(node.database),
+        account_views=AccountViews(node.database),
+        adjustments=Adjustments(node.database),
+        payments=Payments(node.database, node.runtime),
+        payment_views=PaymentViews(node.database),
+        payment_changes=PaymentChanges(node.database, node.runtime),
+        payment_executions=PaymentExecutions(node.database, node.runtime),
+        jobs=accepting,
+        dead_letters=DeadLetters(node.database, node.lanes, accepting),
+        job_changes=JobChanges(node.database, node.runtime, node.on_accept),
+        job_bulk=JobBulk(node.database, node.lanes, node.runtime),
+        job_views=JobViews(node.database, node.lanes),
+        leases=jobs.leases(node),
+        lease_reports=LeaseReports(node.database, node.lanes, node.runtime),
+        event_views=EventViews(node.database),
+        subscriptions=publisher.intake(node),
+        subscription_views=SubscriptionViews(node.database),
+        lanes=jobs.lanes(node),
+        lane_views=LaneViews(node.database),
+        schedules=scheduling.schedules,
+        schedule_runs=scheduling.runs,
+        schedule_views=ScheduleViews(node.database),
+        calendars=scheduling.calendars,
+    )
+
+
+def build(node: Node, identities: Identities) -> Shell:
+    """Make the app of a node."""
+    made = services(node, identities)
+    return create_app(
+        endpoints=ENDPOINTS,
+        services=made,
+        authenticate=identities.authenticate,
+        readiness=lambda: not_ready(node),
+        registry=node.registry,
+        internal_token=node.settings.internal_token or None,
+        extra_routes=console_routes(pages.services(node, identities, made)),
+        translate=translate,
+        pace=Rates(node.database, node.runtime, node.node_id).admit,
+    )
+
+
+async def not_ready(node: Node) -> list[NotReady]:
+    """List what keeps this node from serving: the database, or a loop that stands still."""
+    found = [NotReady(name, reason) for name, reason in await readiness(node.database)]
+    found += [NotReady(loop.name, why) for loop in node.loops if (why := loop.stalled())]
+    return found

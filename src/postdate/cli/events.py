@@ -1,0 +1,79 @@
+"""Commands about events: verify that nobody has tampered with them."""
+
+import sys
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import cyclopts
+from rich.console import Console
+
+from postdate.cli.operator import Json, show, with_database
+from postdate.cli.settings import Settings, load
+from postdate.model.errors import StartError
+from postdate.publisher.anchor import AnchorError, AnchorFile, Anchors, collect
+from postdate.publisher.verify import Report, verify
+from postdate.store.database import Database
+
+TAMPERED: Final = 7
+"""The exit code when a chain does not hold."""
+
+events_app = cyclopts.App(name="events", help="Verify the chains of events.")
+
+
+def register(app: cyclopts.App) -> None:
+    """Add the commands to the main one."""
+    app.command(events_app)
+
+
+def anchor_path(settings: Settings) -> Path:
+    """Say where the anchor is kept."""
+    return Path(settings.anchor) if settings.anchor else settings.data_dir / "anchor.jsonl"
+
+
+@events_app.command(name="verify")
+def verify_events(*, anchor: Path | None = None, json: Json = False) -> None:
+    """Recompute every chain and compare it with the anchor; exit 7 if anything is wrong.
+
+    Parameters
+    ----------
+    anchor
+        File with the anchored heads (POSTDATE_ANCHOR, else anchor.jsonl in the data directory).
+    json
+        Print JSON.
+
+    """
+    file = AnchorFile(anchor or anchor_path(load()))
+    if anchor is None and not file.path.exists():
+        print(f"postdate: there is no anchor at {file.path}; chains only.", file=sys.stderr)
+        anchors = {}
+    else:
+        try:
+            anchors = collect(file.lines())
+        except AnchorError as error:
+            raise StartError(str(error)) from error
+    report = with_database(partial(_verify, anchors))
+    _print(report, as_json=json)
+    if not report.ok:
+        sys.exit(TAMPERED)
+
+
+async def _verify(anchors: Mapping[int, Anchors], database: Database) -> Report:
+    with Console(stderr=True).status("verifying") as status:
+        return await verify(
+            database,
+            anchors,
+            lambda done, total: status.update(f"{done:,} of {total:,} links verified"),
+        )
+
+
+def _print(report: Report, *, as_json: bool) -> None:
+    if as_json or not report.findings:
+        show(report if as_json else _summary(report), as_json=as_json)
+    else:
+        show(report.findings, as_json=False)
+
+
+def _summary(report: Report) -> dict[str, object]:
+    return {"ok": report.ok, "links": report.links, "anchored": report.anchored}

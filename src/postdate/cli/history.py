@@ -1,0 +1,123 @@
+"""`postdate history`: list, detach and drop weeks of the past; detach by retention."""
+
+from collections.abc import Awaitable
+from typing import Final
+
+import asyncpg
+import cyclopts
+import structlog
+from prometheus_client import Gauge
+
+from postdate.cli.node import Node
+from postdate.cli.operator import Json, show, with_database
+from postdate.model.errors import Code, refuse
+from postdate.store import history as store
+from postdate.store import partition as partition_store
+from postdate.store.database import Database
+from postdate.store.loop import Loop
+
+log = structlog.get_logger()
+
+RETENTION: Final = "history.retention_days"
+PRUNED: Final = ("attempt", "event")
+"""What leaves by itself when the retention says so. Money never does; jobs have their own rule."""
+
+REFUSED: Final = "PD003"
+"""What the database answers when a week must stay."""
+
+PRUNE_SECONDS: Final = 3600.0
+
+history_app = cyclopts.App(name="history", help="List, detach and drop weeks of the past.")
+
+
+def register(app: cyclopts.App) -> None:
+    """Add the commands to the main one."""
+    app.command(history_app)
+
+
+@history_app.command(name="list")
+def history_list(*, json: Json = False) -> None:
+    """List every week of every table of facts, with its size."""
+
+    async def run(database: Database) -> list[store.PartitionRow]:
+        async with database.writer.acquire() as connection:
+            return await store.page(connection)
+
+    show(with_database(run), as_json=json)
+
+
+@history_app.command(name="detach")
+def history_detach(partition: str, *, money: bool = False, json: Json = False) -> None:
+    """Detach a week: it can be dumped and dropped, and is no longer read.
+
+    Parameters
+    ----------
+    partition
+        Its name, from `history list`.
+    money
+        Needed for payments, entries and outcomes; their proofs then begin after this week.
+    json
+        Print JSON.
+
+    """
+
+    async def run(database: Database) -> None:
+        async with database.write() as connection:
+            await _asked(store.detach(connection, partition, money=money))
+
+    with_database(run)
+    show({"partition": partition, "detached": True}, as_json=json)
+
+
+@history_app.command(name="drop")
+def history_drop(partition: str, *, json: Json = False) -> None:
+    """Drop a detached week for ever."""
+
+    async def run(database: Database) -> None:
+        async with database.write() as connection:
+            await _asked(store.drop(connection, partition))
+
+    with_database(run)
+    show({"partition": partition, "dropped": True}, as_json=json)
+
+
+async def _asked(work: Awaitable[None]) -> None:
+    try:
+        await work
+    except asyncpg.PostgresError as error:
+        if error.sqlstate != REFUSED:
+            raise
+        raise refuse(Code.CONFLICT, f"{error}.", "partition") from None
+
+
+async def _detach(database: Database, name: str) -> None:
+    try:
+        async with database.write() as connection:
+            await store.detach(connection, name, money=False)
+    except asyncpg.PostgresError as error:
+        if error.sqlstate != REFUSED:
+            raise
+        # Something in it is still open; the next week may go all the same.
+        log.info("history.kept", partition=name, reason=str(error))
+    else:
+        log.info("history.detached", partition=name)
+
+
+def loops(node: Node) -> list[Loop]:
+    """Make the loop that detaches what the retention lets go, and watches the partitions."""
+    lead = Gauge(
+        "postdate_partition_weeks_ahead",
+        "Weeks for which history has partitions; below 2 the maintenance has failed.",
+        registry=node.registry,
+    )
+
+    async def run_once(_: int) -> int:
+        async with node.database.writer.acquire() as connection:
+            lead.set(await partition_store.lead(connection))
+            days = node.runtime.whole(RETENTION)
+            names = await store.old(connection, PRUNED, days) if days else []
+        for name in names:
+            await _detach(node.database, name)
+        return 0
+
+    return [Loop("history", run_once, limit=1, poll_seconds=PRUNE_SECONDS)]

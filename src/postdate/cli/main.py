@@ -1,0 +1,102 @@
+"""The command `postdate`."""
+
+import sys
+from pathlib import Path
+from typing import Literal
+
+import cyclopts
+import uvloop
+
+from postdate.cli import (
+    audit,
+    bench,
+    events,
+    history,
+    log,
+    operator,
+    prove,
+    remote,
+    schedule_remote,
+    secret,
+    settlement,
+)
+from postdate.cli.settings import load
+from postdate.model.errors import RefusedError, StartError
+
+FAILED = 1
+
+app = cyclopts.App(
+    name="postdate",
+    help="Anything, later, exactly once: a durable scheduler that can also move money.",
+    version_flags=["--version"],
+)
+operator.register(app)
+settlement.register(app)
+secret.register(app)
+events.register(app)
+bench.register(app)
+remote.register(app)
+schedule_remote.register(app)
+audit.register(app)
+prove.register(app)
+history.register(app)
+
+
+@app.command
+def serve(
+    *,
+    role: Literal["api", "worker", "settlement", "publisher"] | None = None,
+    host: str | None = None,
+    port: int | None = None,
+    data_dir: Path | None = None,
+    log_level: str | None = None,
+    log_format: str | None = None,
+) -> None:
+    """Run the server: all roles in one process, or one of them.
+
+    Parameters
+    ----------
+    role
+        Run only this role; without it, all of them.
+    host
+        Address to listen on (POSTDATE_HOST).
+    port
+        Port to listen on (POSTDATE_PORT).
+    data_dir
+        Directory of the embedded database (POSTDATE_DATA_DIR).
+    log_level
+        debug, info, warning or error (POSTDATE_LOG_LEVEL).
+    log_format
+        console, json or auto (POSTDATE_LOG_FORMAT).
+
+    """
+    from postdate.cli.serve import serve as run_server
+
+    settings = load(
+        {
+            "host": host,
+            "port": port,
+            "data_dir": data_dir,
+            "log_level": log_level,
+            "log_format": log_format,
+        }
+    )
+    log.configure(settings.log_level, settings.log_format)
+    uvloop.run(run_server(settings, role))
+
+
+def main() -> None:
+    """Run a command; a refusal is one sentence on standard error and an exit code."""
+    try:
+        app()
+    except StartError as error:
+        _fail(str(error))
+    except RefusedError as error:
+        _fail(f"{error.refusal.detail} [{error.refusal.code}]")
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+def _fail(sentence: str) -> None:
+    print(f"postdate: {sentence}", file=sys.stderr)
+    sys.exit(FAILED)

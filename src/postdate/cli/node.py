@@ -1,0 +1,140 @@
+"""One process of postdate: its database, its settings, its loops."""
+
+import asyncio
+import secrets
+import socket
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from typing import Any, Final
+from uuid import UUID
+
+import structlog
+from prometheus_client import CollectorRegistry
+
+from postdate.cli import outgoing
+from postdate.cli.outgoing import Outgoing
+from postdate.cli.settings import Settings
+from postdate.model.setting import Settings as RuntimeSettings
+from postdate.store import migrate, node, partition, setting
+from postdate.store.database import Database
+from postdate.store.lane import REFRESH_SECONDS as LANE_SECONDS
+from postdate.store.lane import LaneDirectory
+from postdate.store.loop import Loop
+from postdate.store.wakeup import Wakeup
+
+log = structlog.get_logger()
+
+BEAT_SECONDS: Final = 2.0
+REFRESH_SECONDS: Final = 2.0
+PARTITION_SECONDS: Final = 3600.0
+
+
+def _random_id() -> UUID:
+    return UUID(bytes=secrets.token_bytes(16))
+
+
+@dataclass(slots=True, kw_only=True)
+class Node:
+    """What every role of this process shares."""
+
+    settings: Settings
+    database: Database
+    roles: list[str]
+    # A random id for each start: names may be shared, ids never are.
+    node_id: UUID = field(default_factory=_random_id)
+    runtime: RuntimeSettings = field(default_factory=RuntimeSettings)
+    registry: CollectorRegistry = field(default_factory=CollectorRegistry)
+    loops: list[Loop] = field(default_factory=list)
+    # Told in which lane something was accepted, and in how many seconds it is due.
+    on_accept: list[Callable[[int, float], None]] = field(default_factory=list)
+    lanes: LaneDirectory = field(init=False)
+    wakeup: Wakeup = field(init=False)
+    _outgoing: Outgoing | None = None
+
+    def __post_init__(self) -> None:
+        """Make what needs the database."""
+        self.lanes = LaneDirectory(self.database)
+        self.wakeup = Wakeup(self.database)
+        self.on_accept.append(self.wakeup.hint)
+
+    @property
+    def name(self) -> str:
+        """Give the name shown to people."""
+        return self.settings.node_name or socket.gethostname()
+
+    @property
+    def outgoing(self) -> Outgoing:
+        """Give what leaves the building, made when a role first asks for it."""
+        if self._outgoing is None:
+            self._outgoing = outgoing.build(self.settings, self.database, self.runtime)
+        return self._outgoing
+
+    async def close(self) -> None:
+        """Close what was opened on behalf of this node; the database is its owner's."""
+        if self._outgoing is not None:
+            await self._outgoing.close()
+
+    async def refresh_settings(self, _: int = 1) -> int:
+        """Take over what other nodes have set."""
+        async with self.database.writer.acquire() as connection:
+            self.runtime.replace(await setting.load(connection))
+        await self.database.synchronize()
+        return 0
+
+    async def beat(self, _: int = 1) -> int:
+        """Say that this node is alive."""
+        async with self.database.writer.acquire() as connection:
+            await node.beat(connection, self.node_id, self.name, self.roles, version("postdate"))
+        return 0
+
+    async def leave(self) -> None:
+        """Sign off, so that others need not wait to take over."""
+        async with self.database.writer.acquire() as connection:
+            await node.leave(connection, self.node_id)
+
+    async def make_partitions(self, _: int = 1) -> int:
+        """Keep history's partitions made ahead."""
+        async with self.database.writer.acquire() as connection:
+            made = await partition.ahead(connection, migrate.PARTITION_WEEKS)
+        if made:
+            log.info("partition.made", count=made)
+        return 0
+
+    def housekeeping(self) -> list[Loop]:
+        """Give the loops that every process runs, whatever its roles."""
+        return [
+            Loop("settings", self.refresh_settings, limit=1, poll_seconds=REFRESH_SECONDS),
+            Loop("lanes", self.lanes.refresh, limit=1, poll_seconds=LANE_SECONDS),
+            Loop("heartbeat", self.beat, limit=1, poll_seconds=BEAT_SECONDS),
+            Loop("partitions", self.make_partitions, limit=1, poll_seconds=PARTITION_SECONDS),
+        ]
+
+
+class Group:
+    """Background work of a process: started together, stopped together, never silently dead."""
+
+    def __init__(self) -> None:
+        self._ending: set[asyncio.Task[None]] = set()
+        self._endless: set[asyncio.Task[None]] = set()
+        self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def start(self, name: str, work: Coroutine[Any, Any, None], *, endless: bool = False) -> None:
+        """Run something that ends when it is told to, or is endless; a failure ends the process."""
+        kind = self._endless if endless else self._ending
+        running = asyncio.create_task(work, name=name)
+        kind.add(running)
+        running.add_done_callback(kind.discard)
+        running.add_done_callback(self._ended)
+
+    def _ended(self, ended: asyncio.Task[None]) -> None:
+        if not ended.cancelled() and (error := ended.exception()) and not self.failed.done():
+            self.failed.set_exception(error)
+
+    async def stop(self, seconds: float) -> None:
+        """Wait for what was told to end, then cancel the rest, the endless last."""
+        if self._ending:
+            await asyncio.wait(self._ending, timeout=seconds)
+        for left in (*self._ending, *self._endless):
+            left.cancel()
+        await asyncio.gather(*self._ending, *self._endless, return_exceptions=True)

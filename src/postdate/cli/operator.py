@@ -1,0 +1,251 @@
+"""Commands of the operator that go straight to the database: migrate, tenant, key, setting."""
+
+import sys
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from typing import Annotated, Any, TypeVar
+from uuid import UUID
+
+import cyclopts
+import msgspec
+import uvloop
+from cyclopts import Parameter
+from rich.console import Console
+from rich.table import Table
+
+from postdate.cli import log, place
+from postdate.cli.settings import Settings, load
+from postdate.intake.setting import SettingChanges
+from postdate.intake.tenant import KeyLimits, Tenants
+from postdate.model.errors import Code, refuse
+from postdate.model.setting import SETTINGS
+from postdate.store import key as key_store
+from postdate.store import migrate as migrations
+from postdate.store import setting as setting_store
+from postdate.store import tenant as tenant_store
+from postdate.store.database import Database
+
+T = TypeVar("T")
+Json = Annotated[bool, Parameter(name="--json", negative=(), help="Print JSON.")]
+PAGE = 1000
+
+tenant_app = cyclopts.App(name="tenant", help="Create and list tenants.")
+key_app = cyclopts.App(name="key", help="Issue, list, rotate and revoke API keys.")
+setting_app = cyclopts.App(name="setting", help="Change run-time settings without a restart.")
+
+
+def register(app: cyclopts.App) -> None:
+    """Add the commands to the main one."""
+    app.command(migrate)
+    for sub in (tenant_app, key_app, setting_app):
+        app.command(sub)
+
+
+def show(value: Any, *, as_json: bool) -> None:
+    """Print a struct, a list of them, or a mapping: for people as a table, else as JSON."""
+    if as_json:
+        sys.stdout.write(msgspec.json.format(msgspec.json.encode(value)).decode() + "\n")
+        return
+    rows = msgspec.to_builtins(value)
+    rows = rows if isinstance(rows, list) else [rows]
+    if not rows:
+        Console(stderr=True).print("none")
+        return
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    table = Table(*names)
+    for row in rows:
+        cells = (row.get(name) for name in names)
+        table.add_row(*("" if cell is None else str(cell) for cell in cells))
+    Console().print(table)
+
+
+def with_database(act: Callable[[Database], Awaitable[T]]) -> T:
+    """Open the database that is running, act, close it."""
+
+    async def run() -> T:
+        async with place.opened(settings) as database:
+            return await act(database)
+
+    settings = _settings()
+    return uvloop.run(run())
+
+
+def _settings() -> Settings:
+    settings = load()
+    log.configure("warning", settings.log_format)
+    return settings
+
+
+async def tenant_number(database: Database, name: str) -> int:
+    """Give the number of a tenant, refusing an unknown name."""
+    async with database.writer.acquire() as connection:
+        found = await tenant_store.find(connection, name)
+    if found is None:
+        raise refuse(Code.UNKNOWN_TENANT, f"There is no tenant {name}.", "tenant")
+    return found
+
+
+def migrate(*, dry_run: bool = False, json: Json = False) -> None:
+    """Bring the schema up to date; with --dry-run only say what would be applied."""
+
+    async def run() -> list[str]:
+        address = await place.running(settings)
+        if address is not None:
+            return await migrations.migrate(address.owner, dry_run=dry_run)
+        async with place.serving(settings, attach=False) as own:
+            return await migrations.migrate(own.owner, dry_run=dry_run)
+
+    settings = _settings()
+    names = uvloop.run(run())
+    key = "pending" if dry_run else "applied"
+    show({key: names} if json else [{key: name} for name in names], as_json=json)
+
+
+@tenant_app.command(name="create")
+def tenant_create(name: str, *, json: Json = False) -> None:
+    """Create a tenant."""
+    tenant_id = with_database(lambda database: Tenants(database).create(name))
+    show({"tenant_id": tenant_id, "name": name}, as_json=json)
+
+
+@tenant_app.command(name="list")
+def tenant_list(*, json: Json = False) -> None:
+    """List the tenants."""
+
+    async def run(database: Database) -> list[tenant_store.TenantRow]:
+        async with database.writer.acquire() as connection:
+            return await tenant_store.page(connection, "", PAGE)
+
+    show(with_database(run), as_json=json)
+
+
+@key_app.command(name="create")
+def key_create(
+    *,
+    tenant: str = "default",
+    scope: list[str],
+    note: str = "",
+    account: list[str] | None = None,
+    max_amount: int | None = None,
+    expires_at: datetime | None = None,
+    json: Json = False,
+) -> None:
+    """Issue a key; it is shown only now.
+
+    Parameters
+    ----------
+    tenant
+        The tenant it belongs to.
+    scope
+        What it may do; may be given several times.
+    note
+        What it is for.
+    account
+        Limit it to these accounts.
+    max_amount
+        Limit the amount of one payment.
+    expires_at
+        When it ends.
+    json
+        Print JSON.
+
+    """
+    limits = KeyLimits(accounts=account, max_amount=max_amount, expires_at=expires_at)
+    issued = with_database(
+        lambda database: Tenants(database).issue(tenant, scope, note=note, limits=limits)
+    )
+    show(issued, as_json=json)
+
+
+@key_app.command(name="list")
+def key_list(*, tenant: str = "default", json: Json = False) -> None:
+    """List a tenant's keys."""
+
+    async def run(database: Database) -> list[key_store.KeyRow]:
+        tenant_id = await tenant_number(database, tenant)
+        async with database.writer.acquire() as connection:
+            return await key_store.page(connection, tenant_id, UUID(int=0), PAGE)
+
+    show(with_database(run), as_json=json)
+
+
+@key_app.command(name="revoke")
+def key_revoke(key_id: UUID, *, tenant: str = "default", json: Json = False) -> None:
+    """End a key; every node notices within five seconds."""
+    at = with_database(lambda database: Tenants(database).revoke(tenant, key_id))
+    show({"key_id": str(key_id), "revoked_at": at}, as_json=json)
+
+
+@key_app.command(name="rotate")
+def key_rotate(
+    key_id: UUID, *, tenant: str = "default", overlap_seconds: float = 86400.0, json: Json = False
+) -> None:
+    """Put a new key, shown only now, in the place of one that ends after the overlap."""
+    issued = with_database(
+        lambda database: Tenants(database).rotate(tenant, key_id, overlap_seconds)
+    )
+    show(issued, as_json=json)
+
+
+@setting_app.command(name="list")
+def setting_list(*, tenant: str | None = None, json: Json = False) -> None:
+    """List every run-time setting with its default and what is set for a tenant or for all."""
+
+    async def run(database: Database) -> list[setting_store.SettingRow]:
+        tenant_id = await tenant_number(database, tenant) if tenant else 0
+        async with database.writer.acquire() as connection:
+            return await setting_store.page(connection, tenant_id)
+
+    stored = {row.name: row for row in with_database(run)}
+    names = [*SETTINGS, *(name for name in stored if name not in SETTINGS)]
+    show(
+        [
+            {
+                "name": name,
+                "default": SETTINGS[name].default if name in SETTINGS else False,
+                "set": stored[name].value if name in stored else None,
+                "percent": stored[name].percent if name in stored else None,
+            }
+            for name in names
+        ],
+        as_json=json,
+    )
+
+
+@setting_app.command(name="set")
+def setting_set(
+    name: str,
+    value: str,
+    *,
+    tenant: str | None = None,
+    percent: int | None = None,
+    json: Json = False,
+) -> None:
+    """Set a value (a number, true, false, or a text) for a tenant or for all."""
+
+    async def run(database: Database) -> None:
+        tenant_id = await tenant_number(database, tenant) if tenant else 0
+        changes = SettingChanges(database)
+        await changes.put(tenant_id, name, _value(value), changed_by="cli", percent=percent)
+
+    with_database(run)
+    show({"name": name, "value": _value(value), "percent": percent}, as_json=json)
+
+
+@setting_app.command(name="clear")
+def setting_clear(name: str, *, tenant: str | None = None, json: Json = False) -> None:
+    """Return to the default."""
+
+    async def run(database: Database) -> None:
+        tenant_id = await tenant_number(database, tenant) if tenant else 0
+        await SettingChanges(database).clear(tenant_id, name)
+
+    with_database(run)
+    show({"name": name, "cleared": True}, as_json=json)
+
+
+def _value(text: str) -> Any:
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        return text

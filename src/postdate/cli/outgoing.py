@@ -1,0 +1,53 @@
+"""What leaves the building from this process: one guard, one pool, one directory for all roles."""
+
+from dataclasses import dataclass
+
+from postdate.cli import keyring
+from postdate.cli.settings import Settings
+from postdate.delivery.exchange import Exchange
+from postdate.delivery.guard import Guard
+from postdate.delivery.queue import Queue
+from postdate.delivery.webhook import Webhook
+from postdate.intake.destination import Destinations
+from postdate.model.setting import Settings as RuntimeSettings
+from postdate.model.target import Networks, networks
+from postdate.store.database import Database
+from postdate.store.directory import DestinationDirectory
+
+
+@dataclass(slots=True, frozen=True)
+class Outgoing:
+    """The parts of delivery that roles share."""
+
+    allowed: Networks
+    exchange: Exchange
+    directory: DestinationDirectory
+    destinations: Destinations
+    webhook: Webhook
+    queue: Queue
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self.queue.close()
+        await self.exchange.close()
+
+
+def build(settings: Settings, database: Database, runtime: RuntimeSettings) -> Outgoing:
+    """Wire the guard, the directory and the handler together."""
+    allowed = networks(settings.allow_private_targets)
+    keys = keyring.load(settings)
+    directory = DestinationDirectory(database, keys)
+    guard = Guard(allowed)
+    queue = Queue(directory.resolve, guard.judge_host)
+    destinations = Destinations(
+        database,
+        keys,
+        runtime,
+        allowed,
+        changed=directory.forget,
+        queues={name: kind.check for name, kind in queue.kinds.items()},
+        reach=queue.try_out,
+    )
+    exchange = Exchange(guard)
+    webhook = Webhook(exchange, directory.resolve, destinations.disable, runtime)
+    return Outgoing(allowed, exchange, directory, destinations, webhook, queue)

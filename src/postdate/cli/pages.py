@@ -1,0 +1,35 @@
+"""Put the console together: it shares the API's services and adds its own views."""
+
+from postdate.api.services import Services
+from postdate.cli.node import Node
+from postdate.cli.refusals import translate
+from postdate.console.services import ConsoleServices
+from postdate.views.identity import Identities
+from postdate.views.node import NodeViews
+from postdate.views.overview import OverviewViews
+
+
+def services(node: Node, identities: Identities, shared: Services) -> ConsoleServices:
+    """Make what the pages call."""
+    return ConsoleServices(
+        authenticate=identities.authenticate,
+        translate=translate,
+        unix_ms=node.database.unix_ms,
+        accounts=shared.accounts,
+        account_views=shared.account_views,
+        adjustments=shared.adjustments,
+        dead_letters=shared.dead_letters,
+        destinations=shared.destinations,
+        destination_views=shared.destination_views,
+        event_views=shared.event_views,
+        job_changes=shared.job_changes,
+        job_views=shared.job_views,
+        lanes=shared.lanes,
+        node_views=NodeViews(node.database),
+        overview=OverviewViews(node.database, node.lanes),
+        payment_changes=shared.payment_changes,
+        payment_views=shared.payment_views,
+        settings=shared.settings,
+        setting_views=shared.setting_views,
+        trials=shared.trials,
+    )

@@ -1,0 +1,64 @@
+"""`postdate prove`, `postdate reconcile`: what the books say about themselves."""
+
+import sys
+from typing import Final
+
+import cyclopts
+
+from postdate.cli.operator import Json, show, tenant_number, with_database
+from postdate.ledger import prove as ledger
+from postdate.store.database import Database
+from postdate.store.prove import Finding
+
+CONTRADICTED: Final = 7
+"""The exit code when something was found."""
+
+
+def register(app: cyclopts.App) -> None:
+    """Add the commands to the main one."""
+    app.command(prove)
+    app.command(reconcile)
+
+
+def prove(*, tenant: str | None = None, json: Json = False) -> None:
+    """Prove every balance, hold, version and event; exit code 7 names the first offender."""
+
+    async def run(database: Database) -> ledger.Proof:
+        only = await tenant_number(database, tenant) if tenant else None
+        return await ledger.prove(database, only)
+
+    proof = with_database(run)
+    if json:
+        show(proof, as_json=True)
+    else:
+        for name in proof.proved:
+            print(f"proved      {name.replace('_', ' ')}")
+        _print(proof.findings)
+    if proof.findings:
+        sys.exit(CONTRADICTED)
+
+
+def reconcile(*, tenant: str | None = None, json: Json = False) -> None:
+    """Find forgotten, overdue and dead-lettered payments, and balances that differ; repair none."""
+
+    async def run(database: Database) -> list[Finding]:
+        only = await tenant_number(database, tenant) if tenant else None
+        return await ledger.reconcile_all(database, only)
+
+    found = with_database(run)
+    if json:
+        show({"findings": found}, as_json=True)
+    elif found:
+        _print(found)
+    else:
+        print("nothing to reconcile")
+    if found:
+        sys.exit(CONTRADICTED)
+
+
+def _print(found: list[Finding]) -> None:
+    for one in found:
+        print(
+            f"CONTRADICTED {one.check.replace('_', ' ')}: tenant {one.tenant_id}, "
+            f"{one.subject}: {one.detail}"
+        )

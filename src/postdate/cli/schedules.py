@@ -1,0 +1,62 @@
+"""Put schedules together: what accepts and runs them, and the loops that expand them."""
+
+from dataclasses import dataclass
+
+from postdate.cli import jobs
+from postdate.cli.node import Node
+from postdate.intake.calendar import Calendars
+from postdate.intake.firing import Firings
+from postdate.intake.firing_job import JobFirings
+from postdate.intake.firing_payment import PaymentFirings
+from postdate.intake.job import JobIntake
+from postdate.intake.schedule import Schedules
+from postdate.intake.schedule_check import ScheduleCheck
+from postdate.intake.schedule_run import ScheduleRuns
+from postdate.scheduler import audit, expander, recompute
+from postdate.scheduler.meter import Meter
+from postdate.store.loop import Loop
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleServices:
+    """What the endpoints of schedules call to write."""
+
+    schedules: Schedules
+    runs: ScheduleRuns
+    calendars: Calendars
+
+
+def firings(node: Node) -> Firings:
+    """Make what turns occurrences into jobs and payments."""
+    return Firings(
+        node.database,
+        JobFirings(node.database, jobs.lanes(node), node.outgoing.allowed),
+        PaymentFirings(node.database, node.runtime),
+        node.on_accept,
+    )
+
+
+def services(node: Node, accepting: JobIntake) -> ScheduleServices:
+    """Make what the endpoints call."""
+    check = ScheduleCheck(node.runtime, accepting)
+    schedules = Schedules(node.database, check)
+    runs = ScheduleRuns(node.database, schedules, firings(node))
+    return ScheduleServices(schedules, runs, Calendars(node.database))
+
+
+def loops(node: Node) -> list[Loop]:
+    """Make the loops that expand schedules, look after the book and follow the tz data."""
+    meter = Meter(node.registry)
+    expanding = expander.Expander(node.database, firings(node), meter)
+    auditing = audit.Audit(node.database, node.runtime, meter)
+    following = recompute.Recompute(node.database, meter)
+    return [
+        Loop(
+            "schedules",
+            expanding.run_once,
+            limit=expander.LIMIT,
+            next_due=expanding.next_due,
+        ),
+        Loop("schedule_audit", auditing.step, limit=audit.LIMIT, poll_seconds=audit.POLL_SECONDS),
+        Loop("tzdata", following.run_once, limit=1, poll_seconds=recompute.POLL_SECONDS),
+    ]

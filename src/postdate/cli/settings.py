@@ -1,0 +1,179 @@
+"""The server's settings: declared once, read from flags, environment and an optional TOML file."""
+
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from ipaddress import ip_network
+from pathlib import Path
+from typing import Any, Final
+
+from postdate.model.errors import StartError
+
+PREFIX: Final = "POSTDATE_"
+TEST_PREFIX: Final = "POSTDATE_TEST_"
+"""Names for the test-suite; the server does not read them and does not mind them."""
+
+CONFIG: Final = "POSTDATE_CONFIG"
+MOST_PORT: Final = 65535
+
+
+def _setting(default: Any, doc: str, *, secret: bool = False) -> Any:
+    return field(default=default, metadata={"doc": doc, "secret": secret})
+
+
+# ruff: noqa: RUF009 - `_setting` is `field` with its documentation; its defaults are immutable
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Everything that is fixed when a process starts. The environment has the prefix POSTDATE_."""
+
+    host: str = _setting("127.0.0.1", "Address the HTTP server listens on.")
+    port: int = _setting(8080, "Port the HTTP server listens on; 0 takes a free one.")
+    data_dir: Path = _setting(
+        Path(".postdate"), "Directory of the embedded PostgreSQL and of the first admin key."
+    )
+    database_url: str = _setting(
+        "",
+        "PostgreSQL to use instead of the embedded one; several hosts may be given, the writable "
+        "one is found.",
+        secret=True,
+    )
+    owner_database_url: str = _setting(
+        "",
+        "Login for migrations, when `database_url` may not act as the owner of the schema.",
+        secret=True,
+    )
+    read_database_url: str = _setting(
+        "",
+        "Replica that may serve lists and status; never a decision about money.",
+        secret=True,
+    )
+    anchor: str = _setting(
+        "",
+        "File outside the database for the heads of the event chains; `anchor.jsonl` in the data "
+        "directory if empty.",
+    )
+    admin_key: str = _setting(
+        "", "First tenant's admin key; made and kept in the data directory if empty.", secret=True
+    )
+    api_key: str = _setting(
+        "", "Key of the commands that call the server; the admin key if empty.", secret=True
+    )
+    url: str = _setting("", "Server that the commands call; the one on `host` and `port` if empty.")
+    internal_token: str = _setting(
+        "", "Guards the internal route (`X-Internal-Auth`); empty closes it.", secret=True
+    )
+    secret_key: str = _setting(
+        "",
+        "Encrypts webhook secrets and queue settings: 32 bytes in hexadecimal or base64; several "
+        "with commas, the first encrypts. Made and kept in the data directory if empty.",
+        secret=True,
+    )
+    secret_key_file: str = _setting(
+        "", "File with such keys, one a line, instead of `secret_key`.", secret=False
+    )
+    allow_private_targets: str = _setting(
+        "", "Comma-separated private networks that outgoing calls may reach, e.g. 127.0.0.0/8."
+    )
+    node_name: str = _setting("", "Name shown for this node; the host's name if empty.")
+    writers: int = _setting(8, "Most connections this process opens for writing.")
+    readers: int = _setting(8, "Most connections this process opens for reading.")
+    worker_window: int = _setting(1000, "Most jobs that this process runs at once.")
+    drain_seconds: int = _setting(10, "How long requests under way may take when stopping.")
+    log_level: str = _setting("info", "debug, info, warning or error.")
+    log_format: str = _setting("auto", "console, json, or auto: console on a terminal.")
+
+
+FIELDS: Final = {f.name: f for f in fields(Settings)}
+
+
+def load(
+    flags: Mapping[str, Any] | None = None, environ: Mapping[str, str] | None = None
+) -> Settings:
+    """Read the settings: a flag beats the environment, which beats the file."""
+    environ = os.environ if environ is None else environ
+    values: dict[str, Any] = {}
+    values |= _from_file(environ.get(CONFIG, ""))
+    values |= _from_environment(environ)
+    values |= {name: value for name, value in (flags or {}).items() if value is not None}
+    settings = Settings(**{name: _convert(name, value) for name, value in values.items()})
+    _validate(settings)
+    return settings
+
+
+def _from_file(path: str) -> dict[str, Any]:
+    if not path:
+        return {}
+    try:
+        found = tomllib.loads(Path(path).read_text())
+    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise StartError(f"the settings file {path} cannot be read: {error}") from error
+    for name in found:
+        if name not in FIELDS:
+            raise StartError(_unknown(f"{name} in {path}"))
+    return found
+
+
+def _from_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    found = {}
+    for variable, value in environ.items():
+        if not variable.startswith(PREFIX) or variable.startswith(TEST_PREFIX):
+            continue
+        name = variable.removeprefix(PREFIX).lower()
+        if variable == CONFIG:
+            continue
+        if name not in FIELDS or variable != variable.upper():
+            raise StartError(_unknown(variable))
+        found[name] = value
+    return found
+
+
+def _unknown(name: str) -> str:
+    known = ", ".join(PREFIX + n.upper() for n in FIELDS)
+    return f"{name} is not a setting of postdate: remove it or correct it; known are {known}"
+
+
+def _convert(name: str, value: Any) -> Any:
+    default = FIELDS[name].default
+    try:
+        if isinstance(default, Path):
+            return Path(value).expanduser()
+        if isinstance(default, int):
+            return int(value)
+        return str(value)
+    except (TypeError, ValueError) as error:
+        raise StartError(f"{PREFIX}{name.upper()} must be a whole number, not {value!r}") from error
+
+
+def _validate(settings: Settings) -> None:
+    for name, allowed in (
+        ("log_level", ("debug", "info", "warning", "error")),
+        ("log_format", ("auto", "console", "json")),
+    ):
+        if getattr(settings, name) not in allowed:
+            raise StartError(f"{PREFIX}{name.upper()} is one of {', '.join(allowed)}")
+    for name, least, most in (
+        ("port", 0, MOST_PORT),
+        ("writers", 2, 1000),
+        ("readers", 1, 1000),
+        ("worker_window", 1, 100_000),
+        ("drain_seconds", 0, 3600),
+    ):
+        if not least <= getattr(settings, name) <= most:
+            raise StartError(f"{PREFIX}{name.upper()} lies between {least} and {most}")
+    for network in filter(None, settings.allow_private_targets.split(",")):
+        try:
+            ip_network(network.strip())
+        except ValueError as error:
+            raise StartError(
+                f"POSTDATE_ALLOW_PRIVATE_TARGETS lists networks such as 10.0.0.0/8: {error}"
+            ) from error
+
+
+def reference() -> str:
+    """Write the table of the settings for the reference page."""
+    lines = ["| environment | default | meaning |", "|---|---|---|"]
+    for name, setting in FIELDS.items():
+        default = f"`{setting.default}`" if str(setting.default) else "empty"
+        lines.append(f"| `{PREFIX}{name.upper()}` | {default} | {setting.metadata['doc']} |")
+    return "\n".join(lines)

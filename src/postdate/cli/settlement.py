@@ -1,0 +1,83 @@
+"""Settlement: the loops of its role, and the commands that stop it and let it go on."""
+
+from typing import Any
+
+import cyclopts
+
+from postdate.cli import history
+from postdate.cli.node import Node
+from postdate.cli.operator import Json, show, with_database
+from postdate.intake.setting import SettingChanges
+from postdate.model.errors import Code, RefusedError, refuse
+from postdate.settlement.meter import Meter
+from postdate.settlement.reconciler import BUCKET_SECONDS, Reconciler
+from postdate.settlement.settler import BATCH_MOST, Settler
+from postdate.settlement.stop import STOPPED
+from postdate.store import setting as setting_store
+from postdate.store.database import Database
+from postdate.store.loop import Loop
+
+settlement_app = cyclopts.App(
+    name="settlement", help="Stop settling payments on every node, and let it go on."
+)
+
+
+def register(app: cyclopts.App) -> None:
+    """Add the commands to the main one."""
+    app.command(settlement_app)
+
+
+def loops(node: Node) -> list[Loop]:
+    """Make the loops of the settlement role."""
+    settler = Settler(node.database, node.runtime, node.node_id, Meter(node.registry))
+    reconciler = Reconciler(node.database, node.registry)
+    return [
+        Loop(
+            "settlement",
+            settler.run_once,
+            limit=BATCH_MOST,
+            next_due=settler.next_due,
+            blocked=settler.blocked,
+        ),
+        Loop("reconcile", reconciler.run_once, limit=1, poll_seconds=BUCKET_SECONDS),
+        *history.loops(node),
+    ]
+
+
+@settlement_app.command(name="status")
+def status(*, json: Json = False) -> None:
+    """Say whether payments are being settled."""
+
+    async def run(database: Database) -> dict[str, Any]:
+        async with database.writer.acquire() as connection:
+            reason = await setting_store.find(connection, STOPPED)
+        return {"running": not reason, "reason": reason or None}
+
+    show(with_database(run), as_json=json)
+
+
+@settlement_app.command(name="stop")
+def stop(reason: str, *, json: Json = False) -> None:
+    """Settle nothing more, on any node, until `resume`; holds and timers stay as they are."""
+    if not reason.strip():
+        raise refuse(Code.INVALID_FIELD, "Say why settlement stops.", "reason")
+    with_database(
+        lambda database: SettingChanges(database).put(0, STOPPED, reason, changed_by="cli")
+    )
+    show({"running": False, "reason": reason}, as_json=json)
+
+
+@settlement_app.command(name="resume")
+def resume(*, json: Json = False) -> None:
+    """Settle again; after a leap of the database's clock this confirms the new time."""
+
+    async def run(database: Database) -> bool:
+        try:
+            await SettingChanges(database).clear(0, STOPPED)
+        except RefusedError as error:
+            if error.refusal.code is not Code.NOT_FOUND:
+                raise
+            return False
+        return True
+
+    show({"running": True, "was_stopped": with_database(run)}, as_json=json)

@@ -1,0 +1,84 @@
+"""The worker role: the loops that claim jobs, keep their leases, and end in good order."""
+
+from typing import Final
+
+from postdate.cli import jobs
+from postdate.cli.node import Node
+from postdate.delivery.queue import IDLE_SECONDS
+from postdate.store.loop import Loop
+from postdate.worker.meter import Meter
+from postdate.worker.place import POLL_SECONDS
+from postdate.worker.worker import Worker
+
+CLAIMERS: Final = 2
+"""Claims under way at once: while one waits for the disk, the other is prepared."""
+
+CLAIM_MOST: Final = 500
+REFRESH_SECONDS: Final = 1.0
+KEEP_SECONDS: Final = 0.5
+
+
+def loops(node: Node) -> list[Loop]:
+    """Make the loops of the worker role."""
+    worker = Worker(
+        database=node.database,
+        node_id=node.node_id,
+        lanes=node.lanes,
+        settings=node.runtime,
+        handlers={
+            "webhook": node.outgoing.webhook.deliver,
+            "queue": node.outgoing.queue.deliver,
+        },
+        meter=Meter(node.registry),
+        window_size=node.settings.worker_window,
+        limits_of=node.outgoing.directory.limits_of,
+    )
+    care = care_loops(worker, node.settings.drain_seconds)
+    care.append(Loop("queues", node.outgoing.queue.close_idle, limit=1, poll_seconds=IDLE_SECONDS))
+    return [*claim_loops(node, worker, care[0]), *care, jobs.retention(node)]
+
+
+def claim_loops(node: Node, worker: Worker, lanes: Loop) -> list[Loop]:
+    """Make the loops that claim, woken by hints and by room in the window."""
+    claims = [
+        Loop(f"worker-{number}", worker.run_once, limit=CLAIM_MOST, next_due=worker.next_due)
+        for number in range(1, CLAIMERS + 1)
+    ]
+
+    def wake(lane_id: int | None) -> None:
+        if worker.claimer.hint(lane_id):
+            claims[0].wake()
+        else:
+            lanes.wake()
+
+    def accepted(lane_id: int, seconds: float) -> None:
+        if seconds <= POLL_SECONDS:
+            wake(lane_id)
+
+    def room() -> None:
+        for loop in claims:
+            loop.wake()
+
+    node.wakeup.listeners.append(wake)
+    node.on_accept.append(accepted)
+    worker.runner.on_room = room
+    return claims
+
+
+def care_loops(worker: Worker, drain_seconds: float) -> list[Loop]:
+    """Make the loops that follow the lanes and keep what was claimed."""
+
+    async def refresh(limit: int) -> int:
+        before = len(worker.claimer.places)
+        await worker.claimer.refresh(limit)
+        if len(worker.claimer.places) > before:
+            worker.runner.on_room()
+        return 0
+
+    async def drain() -> None:
+        await worker.runner.drain(drain_seconds)
+
+    return [
+        Loop("worker-lanes", refresh, limit=1, poll_seconds=REFRESH_SECONDS),
+        Loop("worker-keep", worker.keep, limit=1, poll_seconds=KEEP_SECONDS, finish=drain),
+    ]

@@ -1,0 +1,1 @@
+"""Web pages over views; every button goes through intake."""

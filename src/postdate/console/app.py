@@ -1,0 +1,168 @@
+"""The routes of the console, and the guard in front of each."""
+
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import structlog
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import Route
+
+from postdate.console import (
+    account_actions,
+    accounts,
+    assets,
+    dead_letters,
+    destinations,
+    events,
+    job_actions,
+    jobs,
+    lanes,
+    nodes,
+    overview,
+    payment_actions,
+    payments,
+    search,
+    settings,
+)
+from postdate.console.action import Action
+from postdate.console.login import Login
+from postdate.console.render import environment
+from postdate.console.services import ConsoleServices
+from postdate.console.session import COOKIE, Session, Sessions
+from postdate.console.visit import (
+    HEADERS,
+    Visit,
+    address,
+    check_origin,
+    foreign,
+    read_form,
+    redirect,
+)
+from postdate.model.errors import EXPLANATIONS, Code, Refusal, RefusedError
+from postdate.model.identity import Identity
+
+Handler = Callable[[Visit], Awaitable[Response]]
+log = structlog.get_logger(__name__)
+
+PAGES: Final[tuple[tuple[str, Handler], ...]] = (
+    ("/", overview.overview_page),
+    ("/overview/live", overview.overview_live),
+    ("/jobs", jobs.jobs_page),
+    ("/jobs/{job_id:uuid}", jobs.job_page),
+    ("/payments", payments.payments_page),
+    ("/payments/{payment_id:uuid}", payments.payment_page),
+    ("/accounts", accounts.accounts_page),
+    ("/accounts/{account_id}", accounts.account_page),
+    ("/dead-letters", dead_letters.dead_letters_page),
+    ("/destinations", destinations.destinations_page),
+    ("/events", events.events_page),
+    ("/lanes", lanes.lanes_page),
+    ("/nodes", nodes.nodes_page),
+    ("/settings", settings.settings_page),
+    ("/find", search.find_page),
+)
+ACTIONS: Final[tuple[Action, ...]] = (
+    *lanes.ACTIONS,
+    *account_actions.ACTIONS,
+    *dead_letters.ACTIONS,
+    *destinations.ACTIONS,
+    *job_actions.ACTIONS,
+    *payment_actions.ACTIONS,
+    *settings.ACTIONS,
+)
+
+
+class Console:
+    """Opens a page only to somebody who is signed in, and says in words what went wrong."""
+
+    def __init__(self, services: ConsoleServices) -> None:
+        self._services = services
+        self._sessions = Sessions()
+        self._templates = environment()
+        self._login = Login(services, self._sessions, self._templates)
+
+    def routes(self) -> list[Route]:
+        """Give every route of the console."""
+        guarded = [Route(path, self._guard(page), methods=["GET"]) for path, page in PAGES]
+        confirmed = [
+            Route(action.path, self._guard(handler), methods=[method])
+            for action in ACTIONS
+            for method, handler in (("GET", action.ask), ("POST", action.act))
+        ]
+        return [
+            *assets.routes(),
+            Route("/login", self._login.show, methods=["GET"]),
+            Route("/login", self._login.enter, methods=["POST"]),
+            Route("/logout", self._guard(self._leave), methods=["POST"]),
+            *confirmed,
+            *guarded,
+        ]
+
+    def _guard(self, handler: Handler) -> Callable[[Request], Awaitable[Response]]:
+        async def guarded(request: Request) -> Response:
+            try:
+                return await self._visit(request, handler)
+            except RefusedError as error:
+                return self._problem(request, error.refusal)
+            except Exception as error:  # noqa: BLE001 - the edge: it is logged, and told in words
+                return self._problem(request, self._explain(error))
+
+        guarded.__name__ = getattr(handler, "__name__", "console_page")
+        return guarded
+
+    async def _visit(self, request: Request, handler: Handler) -> Response:
+        session = self._sessions.find(request.cookies.get(COOKIE))
+        who = await self._services.authenticate(session.key) if session else None
+        if session is None or who is None:
+            self._sessions.end(request.cookies.get(COOKIE))
+            return self._login.required(request)
+        structlog.contextvars.bind_contextvars(tenant=who.tenant)
+        form = await self._form(request, session) if request.method == "POST" else {}
+        return await handler(self._make(request, session, who, form))
+
+    async def _form(self, request: Request, session: Session) -> dict[str, str]:
+        check_origin(request)
+        form = await read_form(request)
+        if not session.admits(form.pop("csrf", "")):
+            raise foreign()
+        return form
+
+    def _make(
+        self, request: Request, session: Session, who: Identity, form: dict[str, str]
+    ) -> Visit:
+        return Visit(
+            request=request,
+            services=self._services,
+            templates=self._templates,
+            who=who,
+            session=session,
+            form=form,
+        )
+
+    async def _leave(self, visit: Visit) -> Response:
+        self._sessions.end(visit.request.cookies.get(COOKIE))
+        response = redirect("/login")
+        response.delete_cookie(COOKIE, httponly=True, samesite="strict")
+        return response
+
+    def _explain(self, error: Exception) -> Refusal:
+        refusal = self._services.translate(error)
+        if refusal is None:
+            log.error("page failed", exc_info=error)
+            refusal = Refusal(Code.INTERNAL, "The page could not be made.")
+        return refusal
+
+    def _problem(self, request: Request, refusal: Refusal) -> Response:
+        text = self._templates.get_template("error.html").render(
+            refusal=refusal,
+            explanation=EXPLANATIONS[refusal.code],
+            request_id=request.scope["request_id"],
+            address=address(request),
+        )
+        return HTMLResponse(text, refusal.status, HEADERS)
+
+
+def console_routes(services: ConsoleServices) -> list[Route]:
+    """Make the console; its sessions live in this process."""
+    return Console(services).routes()

@@ -1,0 +1,94 @@
+"""Destinations: where jobs go, and whether they are let through."""
+
+from typing import Final
+
+import msgspec
+from starlette.responses import Response
+
+from postdate.console.action import Action, Field
+from postdate.console.render import duration
+from postdate.console.visit import Visit, further, stripped
+from postdate.model.errors import Code, refuse
+from postdate.model.identity import Scope
+
+PAGE: Final = 50
+
+
+class DestinationsQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """The address of the list."""
+
+    after: str = ""
+
+
+async def destinations_page(visit: Visit) -> Response:
+    """List destinations by name."""
+    visit.need(Scope.JOBS_READ)
+    if (shorter := stripped(visit.request)) is not None:
+        return shorter
+    query = visit.query(DestinationsQuery)
+    found, following = await visit.services.destination_views.page(
+        visit.who.tenant_id, query.after, PAGE
+    )
+    return visit.page(
+        "destinations.html",
+        destinations=found,
+        query=query,
+        following=following and further(visit.request, after=following),
+    )
+
+
+async def _disable(visit: Visit) -> str:
+    name: str = visit.param("name")
+    reason = visit.form.get("reason", "").strip()
+    if not reason:
+        raise refuse(Code.INVALID_FIELD, "Say why: the next person on call reads it.", "reason")
+    await visit.services.destinations.disable(visit.who.tenant_id, name, reason, visit.who.key_id)
+    return f"{name} is disabled: jobs for it fail until it is enabled."
+
+
+async def _enable(visit: Visit) -> str:
+    name: str = visit.param("name")
+    await visit.services.destinations.enable(visit.who, name)
+    return f"{name} is enabled: deliveries go on."
+
+
+async def _test(visit: Visit) -> str:
+    name: str = visit.param("name")
+    trial = await visit.services.trials.run(visit.who, name)
+    parts = [f"The trial of {name} {trial.outcome} in {duration(trial.duration_ms)}"]
+    parts += [f"HTTP {trial.http_status}"] if trial.http_status else []
+    parts += [part for part in (trial.code, trial.error, trial.response) if part]
+    return " · ".join(parts)
+
+
+ACTIONS: Final = (
+    Action(
+        path="/destinations/{name}/disable",
+        scope=Scope.ADMIN,
+        title="Disable destination",
+        button="Disable",
+        means="Jobs for it fail until it is enabled again.",
+        back=lambda _: "/destinations",
+        does=_disable,
+        fields=(Field(name="reason", label="Why", hint="the next person on call reads this"),),
+        danger=True,
+    ),
+    Action(
+        path="/destinations/{name}/enable",
+        scope=Scope.ADMIN,
+        title="Enable destination",
+        button="Enable",
+        means="Deliveries to it go on.",
+        back=lambda _: "/destinations",
+        does=_enable,
+    ),
+    Action(
+        path="/destinations/{name}/test",
+        scope=Scope.ADMIN,
+        title="Try destination",
+        button="Send a trial",
+        means="Sends one small event of the type destination.test; it belongs to no job.",
+        back=lambda _: "/destinations",
+        does=_test,
+    ),
+)

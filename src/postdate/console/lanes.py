@@ -1,0 +1,57 @@
+"""Lanes: what waits in each, and whether anything of it may start."""
+
+from typing import Final
+
+from starlette.responses import Response
+
+from postdate.console.action import Action, Field
+from postdate.console.visit import Visit
+from postdate.model.identity import Scope
+
+
+async def lanes_page(visit: Visit) -> Response:
+    """List lanes with their backlog."""
+    visit.need(Scope.JOBS_READ)
+    return visit.page("lanes.html", overview=await visit.services.overview.get(visit.who.tenant_id))
+
+
+async def _pause(visit: Visit) -> str:
+    name: str = visit.param("lane")
+    note = visit.form.get("note", "").strip()
+    await visit.services.lanes.pause(
+        visit.who.tenant_id, name, note=note or None, actor=visit.who.key_id
+    )
+    visit.services.overview.forget(visit.who.tenant_id)
+    return f"Lane {name} is paused: nothing of it starts until it is resumed."
+
+
+async def _resume(visit: Visit) -> str:
+    name: str = visit.param("lane")
+    await visit.services.lanes.resume(visit.who.tenant_id, name, actor=visit.who.key_id)
+    visit.services.overview.forget(visit.who.tenant_id)
+    return f"Lane {name} goes on."
+
+
+ACTIONS: Final = (
+    Action(
+        path="/lanes/{lane}/pause",
+        scope=Scope.JOBS_WRITE,
+        title="Pause lane",
+        button="Pause",
+        means="Nothing of this lane starts until it is resumed. What is running goes on, and new "
+        "jobs are still accepted.",
+        back=lambda _: "/lanes",
+        does=_pause,
+        fields=(Field(name="note", label="Why", hint="the next person on call reads this"),),
+        danger=True,
+    ),
+    Action(
+        path="/lanes/{lane}/resume",
+        scope=Scope.JOBS_WRITE,
+        title="Resume lane",
+        button="Resume",
+        means="Everything that became due meanwhile starts as fast as the lane allows.",
+        back=lambda _: "/lanes",
+        does=_resume,
+    ),
+)

@@ -1,0 +1,79 @@
+"""Sign in with a key: the key goes to the server once, a random id comes back."""
+
+from urllib.parse import urlencode
+
+from jinja2 import Environment
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+
+from postdate.console.services import ConsoleServices
+from postdate.console.session import COOKIE, SESSION_SECONDS, Sessions
+from postdate.console.visit import HEADERS, address, read_form, redirect, same_origin
+from postdate.model.errors import RefusedError
+
+
+class Login:
+    """The only page that is open to everybody."""
+
+    def __init__(
+        self, services: ConsoleServices, sessions: Sessions, templates: Environment
+    ) -> None:
+        self._services = services
+        self._sessions = sessions
+        self._templates = templates
+
+    def required(self, request: Request) -> Response:
+        """Send somebody who is not signed in to the form, and remember where they wanted to go."""
+        if request.headers.get("hx-request"):
+            # A live panel cannot sign in: let the browser load the whole page again.
+            return Response(status_code=204, headers={**HEADERS, "hx-refresh": "true"})
+        wanted = address(request) if request.method == "GET" else "/"
+        return redirect("/login" + ("" if wanted == "/" else "?" + urlencode({"next": wanted})))
+
+    async def show(self, request: Request) -> Response:
+        """Show the form."""
+        return self._form(_inside(request.query_params.get("next", "")))
+
+    async def enter(self, request: Request) -> Response:
+        """Begin a session for a valid key."""
+        try:
+            form = await read_form(request)
+        except RefusedError as error:
+            return self._form("/", error.refusal.detail)
+        onward = _inside(form.get("next", ""))
+        if not same_origin(request):
+            return self._form(onward, "The form came from another site; send it from here.")
+        key = form.get("key", "").strip()
+        try:
+            who = await self._services.authenticate(key) if key.isascii() and key else None
+        except Exception as error:  # what it means is decided where failures are known
+            refusal = self._services.translate(error)
+            if refusal is None:
+                raise
+            return self._form(onward, f"{refusal.detail} Try again in a moment.")
+        if who is None:
+            return self._form(onward, "This key is not valid. Is it complete, and not revoked?")
+        return self._begin(request, key, onward)
+
+    def _begin(self, request: Request, key: str, onward: str) -> Response:
+        response = redirect(onward)
+        secure = "https" in {request.url.scheme, request.headers.get("x-forwarded-proto")}
+        response.set_cookie(
+            COOKIE,
+            self._sessions.begin(key),
+            max_age=SESSION_SECONDS,
+            httponly=True,
+            samesite="strict",
+            secure=secure,
+        )
+        return response
+
+    def _form(self, onward: str, problem: str | None = None) -> Response:
+        text = self._templates.get_template("login.html").render(onward=onward, problem=problem)
+        return HTMLResponse(text, 200 if problem is None else 422, HEADERS)
+
+
+def _inside(path: str) -> str:
+    """Keep to pages of this site: two slashes name another site to a browser."""
+    own = path.startswith("/") and not path.startswith(("//", "/\\")) and path.isprintable()
+    return path if own else "/"

@@ -1,0 +1,95 @@
+"""Problems by name: one sentence each, and where to look."""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Final
+
+import msgspec
+
+from postdate.views.node import NodeView
+from postdate.views.overview import LaneBacklog, Overview
+
+LATE_SECONDS: Final = 5.0
+"""Work that has been due for longer than this is a problem, not a queue."""
+
+
+class Problem(msgspec.Struct, frozen=True):
+    """What is wrong, and the page that shows it."""
+
+    text: str
+    link: str
+
+
+def problems(overview: Overview, nodes: Sequence[NodeView], now: datetime) -> list[Problem]:
+    """Name everything that needs somebody, the worst first."""
+    return [
+        *_money(overview, now),
+        *_silent(nodes),
+        *(problem for lane in overview.lanes for problem in _lane(lane, now)),
+        *_failed(overview),
+    ]
+
+
+def _money(overview: Overview, now: datetime) -> Iterator[Problem]:
+    if overview.payments_parked:
+        yield Problem(
+            f"{count(overview.payments_parked, 'payment')} could not be settled and "
+            "wait for a person; their money is held.",
+            "/payments?status=EXECUTING",
+        )
+    late = _seconds(overview.payments_oldest, now)
+    if late > LATE_SECONDS:
+        yield Problem(
+            f"{count(overview.payments_overdue, 'payment')} due and not settled, the oldest "
+            f"for {late:.0f} s: is a settlement node running?",
+            "/payments?status=PENDING",
+        )
+
+
+def _silent(nodes: Sequence[NodeView]) -> Iterator[Problem]:
+    for node in nodes:
+        if not node.live:
+            yield Problem(
+                f"Node {node.name} ({', '.join(node.roles)}) fell silent without signing off.",
+                "/nodes",
+            )
+
+
+def _lane(lane: LaneBacklog, now: datetime) -> Iterator[Problem]:
+    late = _seconds(lane.oldest, now)
+    if lane.paused_at is not None:
+        why = f": {lane.paused_note}" if lane.paused_note else ""
+        waiting = f", {count(lane.overdue, 'job')} due" if lane.overdue else ""
+        yield Problem(f"Lane {lane.name} is paused{why}{waiting}.", "/lanes")
+    elif late > LATE_SECONDS:
+        what = "a worker asking for it" if lane.kind == "pull" else "a worker node running"
+        yield Problem(
+            f"Lane {lane.name} is late: {count(lane.overdue, 'job')} due, the oldest for "
+            f"{late:.0f} s. Is {what}, and is the lane's limit high enough?",
+            f"/jobs?status=READY&lane={lane.name}",
+        )
+    if lane.unknown:
+        yield Problem(
+            f"{count(lane.unknown, 'job')} of lane {lane.name} in doubt: it is not known whether "
+            "they ran.",
+            f"/jobs?status=UNKNOWN&lane={lane.name}",
+        )
+
+
+def _failed(overview: Overview) -> Iterator[Problem]:
+    failed = overview.slow
+    if failed.jobs_failed:
+        text = f"{count(failed.jobs_failed, 'job')} accepted in the last 24 h failed for good."
+        yield Problem(text, "/jobs?status=FAILED")
+    if failed.payments_failed:
+        text = f"{count(failed.payments_failed, 'payment')} accepted in the last 24 h failed."
+        yield Problem(text, "/payments?status=FAILED")
+
+
+def _seconds(since: datetime | None, now: datetime) -> float:
+    return 0.0 if since is None else (now - since).total_seconds()
+
+
+def count(many: int, noun: str) -> str:
+    """Write a number with its noun."""
+    return f"{many:,} {noun}" if many == 1 else f"{many:,} {noun}s"

@@ -1,0 +1,138 @@
+"""Turn values into HTML: instants, amounts, statuses, and the templates around them."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import msgspec
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from postdate.model.job import Destination, Queue, Webhook
+from postdate.model.job_view import JobView
+
+NONE: Final = "\N{EN DASH}"
+
+ICONS: Final[Mapping[str, str]] = {
+    "PENDING": "◷",
+    "READY": "▸",
+    "RUNNING": "●",
+    "EXECUTING": "‼",
+    "COMPLETED": "✓",
+    "FAILED": "✕",
+    "LOST": "✕",
+    "CANCELLED": "⊘",
+    "UNKNOWN": "?",
+    "PAUSED": "‖",
+    "FROZEN": "‖",
+    "CLOSED": "⊘",
+    "OPEN": "✓",
+    "DISABLED": "✕",
+    "LIVE": "✓",
+    "SILENT": "✕",
+}
+UNITS: Final = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
+
+
+def environment() -> Environment:
+    """Make the template environment: everything is escaped, nothing may be undefined."""
+    made = Environment(
+        loader=PackageLoader("postdate.console"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters |= {
+        "amount": amount,
+        "badge": badge,
+        "duration": duration,
+        "lateness": lateness,
+        "pretty": pretty,
+        "short": short,
+        "target": target,
+    }
+    made.globals["payload"] = payload
+    return made
+
+
+def relative(seconds: float) -> str:
+    """Say how far away an instant is."""
+    size = abs(seconds)
+    for unit, name in UNITS:
+        if size >= unit:
+            text = f"{size / unit:.0f} {name}" if size >= 10 * unit else f"{size / unit:.1f} {name}"
+            return f"in {text}" if seconds > 0 else f"{text} ago"
+    return "now"
+
+
+def moment(when: datetime | None, now: datetime) -> Markup:
+    """Show an instant relative and absolute, with the zone named."""
+    if when is None:
+        return Markup('<span class="none">{}</span>').format(NONE)
+    utc = when.astimezone(UTC)
+    stamp = utc.strftime("%Y-%m-%d %H:%M:%S")
+    return Markup(
+        '<time datetime="{}"><span class="relative">{}</span> '
+        '<span class="absolute">{} UTC</span></time>'
+    ).format(utc.isoformat(timespec="milliseconds"), relative((utc - now).total_seconds()), stamp)
+
+
+def badge(status: str) -> Markup:
+    """Show a status as an icon and its word."""
+    return Markup('<span class="badge {}"><span aria-hidden="true">{}</span> {}</span>').format(
+        status.lower(), ICONS.get(status, "•"), status
+    )
+
+
+def amount(value: int | None) -> str:
+    """Write an integer so that it can be read."""
+    return NONE if value is None else f"{value:,}"
+
+
+def duration(milliseconds: int | None) -> str:
+    """Write a duration in the unit that fits."""
+    if milliseconds is None:
+        return NONE
+    size = abs(milliseconds)
+    if size < 1000:  # noqa: PLR2004 - a second
+        return f"{milliseconds} ms"
+    for unit, name in UNITS:
+        if size >= unit * 1000:
+            return f"{milliseconds / 1000 / unit:.1f} {name}"
+    return f"{milliseconds} ms"
+
+
+def lateness(milliseconds: int | None) -> str:
+    """Write how late something began."""
+    return NONE if milliseconds is None else f"{duration(milliseconds)} late"
+
+
+def short(identifier: object) -> str:
+    """Give the end of an id, where ids made at the same moment differ."""
+    return "…" + str(identifier)[-12:]
+
+
+def target(destination: Destination) -> str:
+    """Say where a job goes."""
+    match destination:
+        case Webhook(url=url, name=name):
+            return f"webhook {name or url}"
+        case Queue(name=name):
+            return f"queue {name}"
+        case _:
+            return "worker"
+
+
+def pretty(value: Any) -> str:
+    """Write a value, or text that is JSON already, as indented JSON, every digit of it."""
+    text = value if isinstance(value, str) else msgspec.json.encode(value)
+    shown = msgspec.json.format(text, indent=2)
+    return shown if isinstance(shown, str) else shown.decode()
+
+
+def payload(job: JobView) -> str | None:
+    """Show a payload as it was given: JSON indented, anything else in base64."""
+    if isinstance(job.payload, msgspec.Raw):
+        return msgspec.json.format(bytes(job.payload), indent=2).decode(errors="replace")
+    return job.payload_base64

@@ -1,0 +1,50 @@
+"""What the pages call: intake to write, views to read."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from postdate.intake.account import Accounts
+from postdate.intake.adjustment import Adjustments
+from postdate.intake.dead_letter import DeadLetters
+from postdate.intake.destination import Destinations
+from postdate.intake.job_change import JobChanges
+from postdate.intake.lane import Lanes
+from postdate.intake.payment_change import PaymentChanges
+from postdate.intake.setting import SettingChanges
+from postdate.intake.trial import Trials
+from postdate.model.errors import Refusal
+from postdate.model.identity import Identity
+from postdate.views.account import AccountViews
+from postdate.views.destination import DestinationViews
+from postdate.views.event import EventViews
+from postdate.views.job import JobViews
+from postdate.views.node import NodeViews
+from postdate.views.overview import OverviewViews
+from postdate.views.payment import PaymentViews
+from postdate.views.setting import SettingViews
+
+
+@dataclass(slots=True, frozen=True, kw_only=True)
+class ConsoleServices:
+    """One field a service; the CLI makes them, and shares with the API those that group."""
+
+    authenticate: Callable[[str], Awaitable[Identity | None]]
+    translate: Callable[[Exception], Refusal | None]
+    unix_ms: Callable[[], int]
+    accounts: Accounts
+    account_views: AccountViews
+    adjustments: Adjustments
+    dead_letters: DeadLetters
+    destinations: Destinations
+    destination_views: DestinationViews
+    event_views: EventViews
+    job_changes: JobChanges
+    job_views: JobViews
+    lanes: Lanes
+    node_views: NodeViews
+    overview: OverviewViews
+    payment_changes: PaymentChanges
+    payment_views: PaymentViews
+    settings: SettingChanges
+    setting_views: SettingViews
+    trials: Trials

@@ -1,0 +1,77 @@
+"""Who is signed in: the browser holds a random id, this process the key behind it."""
+
+import hmac
+import secrets
+import time
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Final
+
+COOKIE: Final = "postdate_session"
+SESSION_SECONDS: Final = 12 * 3600
+"""How long a session lasts after its last page."""
+
+SESSIONS_MOST: Final = 10_000
+"""Beyond this, the one unused for longest is ended."""
+
+
+@dataclass(slots=True)
+class Session:
+    """One browser. The key is asked for at every page, so a revoked one ends at once."""
+
+    key: str
+    until: float
+    csrf: str = field(default_factory=lambda: secrets.token_urlsafe(24))
+    notice: str | None = None
+
+    def admits(self, token: str) -> bool:
+        """Say whether a form was made for this session."""
+        return hmac.compare_digest(self.csrf.encode(), token.encode())
+
+    def take_notice(self) -> str | None:
+        """Give what the last action did, once."""
+        notice, self.notice = self.notice, None
+        return notice
+
+
+class Sessions:
+    """Sessions by the hash of their id: reading this memory's keys gives no cookie."""
+
+    def __init__(self) -> None:
+        self._by_digest: dict[bytes, Session] = {}
+
+    def begin(self, key: str) -> str:
+        """Start a session and give its id."""
+        now = time.monotonic()
+        self._make_room(now)
+        session_id = secrets.token_urlsafe(32)
+        self._by_digest[_digest(session_id)] = Session(key, now + SESSION_SECONDS)
+        return session_id
+
+    def find(self, session_id: str | None) -> Session | None:
+        """Give a session that still lasts, and let it last on."""
+        if not session_id:
+            return None
+        digest, now = _digest(session_id), time.monotonic()
+        session = self._by_digest.pop(digest, None)
+        if session is None or session.until < now:
+            return None
+        session.until = now + SESSION_SECONDS
+        # Put back at the end: the first of the dictionary is the one unused for longest.
+        self._by_digest[digest] = session
+        return session
+
+    def end(self, session_id: str | None) -> None:
+        """Forget a session."""
+        self._by_digest.pop(_digest(session_id or ""), None)
+
+    def _make_room(self, now: float) -> None:
+        while self._by_digest:
+            digest, oldest = next(iter(self._by_digest.items()))
+            if oldest.until >= now and len(self._by_digest) < SESSIONS_MOST:
+                return
+            del self._by_digest[digest]
+
+
+def _digest(session_id: str) -> bytes:
+    return sha256(session_id.encode()).digest()

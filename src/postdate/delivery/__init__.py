@@ -1,0 +1,1 @@
+"""Handlers that leave the building: payload in, outcome out, no database."""

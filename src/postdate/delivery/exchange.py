@@ -1,0 +1,166 @@
+"""One HTTP exchange under one deadline: what came back, or how sure we are that nothing arrived."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Final
+
+import aiohttp
+import msgspec
+from aiohttp.http_exceptions import HttpProcessingError
+
+from postdate.delivery.guard import (
+    PASSAGE,
+    Guard,
+    LookupBusyError,
+    Passage,
+    TargetRefusedError,
+)
+from postdate.delivery.wire import Wire
+from postdate.model.target import Target
+
+ANSWER_BYTES: Final = 64 * 1024
+"""Most that is read of an answer's body; then the connection is closed."""
+
+ERROR_CHARACTERS: Final = 500
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """Status and headers arrived. `broken` says why the body did not, if it did not."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+    broken: str | None = None
+
+
+class NotSent(msgspec.Struct, frozen=True):
+    """Certainly nothing arrived: there was no connection to send it on."""
+
+    code: str
+    error: str
+    final: bool = False
+    ours: bool = False
+
+
+class InDoubt(msgspec.Struct, frozen=True):
+    """It was sent, wholly or in part, and no answer came."""
+
+    code: str
+    error: str
+
+
+Result = Answer | NotSent | InDoubt
+
+
+class Arrived:
+    """What has come back so far."""
+
+    __slots__ = ("body", "headers", "status")
+
+    def __init__(self) -> None:
+        self.status = 0
+        self.headers: Mapping[str, str] = {}
+        self.body = b""
+
+    def answer(self, broken: str | None) -> Answer:
+        """Close the account."""
+        return Answer(self.status, self.headers, self.body[:ANSWER_BYTES], broken)
+
+
+class Exchange:
+    """Posts through the guard, with one pool of connections for a process."""
+
+    def __init__(self, guard: Guard) -> None:
+        self._guard = guard
+        self._wire: Wire | None = None
+
+    async def post(
+        self,
+        tenant_id: int,
+        target: Target,
+        headers: Mapping[str, str],
+        body: bytes,
+        *,
+        timeout_seconds: float,
+    ) -> Result:
+        """Send one request; connecting, sending and reading share the deadline."""
+        passage = Passage(tenant_id)
+        outer = PASSAGE.set(passage)
+        arrived = Arrived()
+        try:
+            async with asyncio.timeout(timeout_seconds):
+                await self._run(passage, target, headers, body, arrived)
+            return arrived.answer(None)
+        except TimeoutError:
+            return _timed_out(passage, arrived, timeout_seconds)
+        except TargetRefusedError as error:
+            return NotSent("target_not_allowed", str(error), final=True, ours=True)
+        except LookupBusyError as error:
+            return NotSent("lookup_busy", str(error), ours=True)
+        except (aiohttp.ClientError, HttpProcessingError, OSError) as error:
+            return _broken(passage, arrived, error)
+        finally:
+            PASSAGE.reset(outer)
+
+    async def _run(
+        self,
+        passage: Passage,
+        target: Target,
+        headers: Mapping[str, str],
+        body: bytes,
+        arrived: Arrived,
+    ) -> None:
+        """Leave what has arrived where a deadline finds it."""
+        if target.address is not None:
+            self._guard.judge(target.host)
+        if self._wire is None:
+            self._wire = Wire(self._guard.connector())
+        connection = await self._wire.connect(target)
+        try:
+            self._guard.judge_peer(connection.transport)
+            passage.sent = True
+            self._wire.send(connection, target, headers, body)
+            message, content = await self._wire.receive(connection)
+            arrived.status, arrived.headers = message.code, message.headers
+            while len(arrived.body) < ANSWER_BYTES:
+                chunk = await content.readany()
+                if not chunk:
+                    connection.release()
+                    return
+                arrived.body += chunk
+        finally:
+            # A released connection is no longer ours, and this does nothing. Any other is dropped
+            # at once: closing politely would wait for a receiver that reads nothing.
+            if connection.transport is not None:
+                connection.transport.abort()
+            connection.close()
+
+    async def close(self) -> None:
+        """Close every connection."""
+        if self._wire is not None:
+            await self._wire.close()
+        self._guard.close()
+
+
+def _timed_out(passage: Passage, arrived: Arrived, seconds: float) -> Result:
+    if arrived.status:
+        return arrived.answer(f"it took longer than {seconds:g} s")
+    if passage.sent:
+        return InDoubt("timeout", f"no answer within {seconds:g} s")
+    return NotSent("connect_timeout", f"no connection within {seconds:g} s")
+
+
+def _broken(passage: Passage, arrived: Arrived, error: Exception) -> Result:
+    text = (str(error) or type(error).__name__)[:ERROR_CHARACTERS]
+    if arrived.status:
+        return arrived.answer(text)
+    if passage.sent:
+        return InDoubt("no_answer", text)
+    match error:
+        case aiohttp.ClientConnectorDNSError():
+            code = "dns_failed"
+        case aiohttp.ClientSSLError():
+            code = "tls_failed"
+        case _:
+            code = "connect_failed"
+    return NotSent(code, text)

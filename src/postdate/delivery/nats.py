@@ -1,0 +1,122 @@
+"""NATS JetStream: a message is done when its stream has stored it."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Final
+from urllib.parse import urlsplit
+
+import msgspec
+import nats as library
+from nats.aio.client import Client
+from nats.errors import (
+    AuthorizationError,
+    BadSubjectError,
+    ConnectionClosedError,
+    ConnectionReconnectingError,
+    MaxPayloadError,
+    NoServersError,
+    OutboundBufferLimitError,
+)
+from nats.errors import Error as NatsError
+from nats.js.errors import APIError, NoStreamResponseError
+
+from postdate.delivery.broker import (
+    Broker,
+    InDoubtError,
+    Judge,
+    Kind,
+    Message,
+    NotSentError,
+    QueueSettings,
+    RejectedError,
+)
+
+CONNECT_SECONDS: Final = 3
+PORT: Final = 4222
+_HEADER_BYTES: Final = 4096
+"""Room that the headers may take of the server's largest message."""
+
+
+class NatsSettings(QueueSettings, frozen=True, kw_only=True):
+    """How to reach the servers."""
+
+    servers: Annotated[list[str], msgspec.Meta(min_length=1, max_length=16)]
+    user: str | None = None
+    password: str | None = None
+    token: str | None = None
+
+
+class Nats:
+    """Publishes to a subject that a stream listens on."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._stream = client.jetstream()
+
+    async def publish(self, message: Message, timeout_seconds: float) -> None:
+        """Publish with the job's id as the message id, so that the stream drops a repetition."""
+        if len(message.body) + _HEADER_BYTES > self._client.max_payload:
+            raise RejectedError("message_too_large", f"over {self._client.max_payload} bytes")
+        if not self._client.is_connected:
+            raise NotSentError("not connected")
+        headers = {**message.headers, "Nats-Msg-Id": message.id}
+        try:
+            await self._stream.publish(
+                message.subject, message.body, timeout=timeout_seconds, headers=headers
+            )
+        except NoStreamResponseError as error:
+            raise NotSentError(f"no stream listens on {message.subject}") from error
+        except (MaxPayloadError, BadSubjectError) as error:
+            raise RejectedError("message_refused", str(error)) from error
+        except (
+            ConnectionClosedError,
+            ConnectionReconnectingError,
+            OutboundBufferLimitError,
+            APIError,
+        ) as error:
+            raise NotSentError(str(error)) from error
+        except (NatsError, TimeoutError, OSError) as error:
+            raise InDoubtError(str(error) or type(error).__name__) from error
+
+    async def close(self) -> None:
+        """Close the connection."""
+        await self._client.close()
+
+
+async def _open(config: Mapping[str, Any], judge: Judge) -> Broker:
+    settings = msgspec.convert(dict(config), NatsSettings)
+    for server in settings.servers:
+        place = urlsplit(server if "://" in server else f"nats://{server}")
+        await judge(place.hostname or "", place.port or PORT)
+    options = {
+        name: value
+        for name in ("user", "password", "token")
+        if (value := getattr(settings, name)) is not None
+    }
+    try:
+        client = await library.connect(
+            settings.servers,
+            connect_timeout=CONNECT_SECONDS,
+            allow_reconnect=True,
+            max_reconnect_attempts=2,
+            reconnect_time_wait=0.1,
+            error_cb=_quiet,
+            **options,
+        )
+    except AuthorizationError as error:
+        raise RejectedError("credentials_refused", str(error)) from error
+    except (NoServersError, NatsError, OSError, TimeoutError) as error:
+        raise _why(error) from error
+    return Nats(client)
+
+
+def _why(error: Exception) -> NotSentError | RejectedError:
+    if "authorization" in str(error).lower():
+        return RejectedError("credentials_refused", str(error))
+    return NotSentError(str(error) or type(error).__name__)
+
+
+async def _quiet(_: Exception) -> None:
+    """Every failure reaches us through the call that failed."""
+
+
+NATS: Final = Kind("nats", NatsSettings, _open)

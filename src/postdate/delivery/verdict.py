@@ -1,0 +1,111 @@
+"""What an exchange means: for the job (an outcome) and for its destination (its health)."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Final, NamedTuple
+
+from postdate.delivery.breaker import Health
+from postdate.delivery.exchange import Answer, InDoubt, NotSent, Result
+from postdate.model.outcome import Completed, Failed, Outcome, Running, Throttled, Unknown
+
+MOST_RETRY_AFTER_SECONDS: Final = 24 * 3600.0
+"""A destination may ask for no more patience than this."""
+
+BUSY_SECONDS: Final = 1.0
+
+ACCEPTED: Final = 202
+GONE: Final = 410
+TOO_MANY: Final = 429
+UNAVAILABLE: Final = 503
+
+# Statements about this very request: the same bytes will meet the same answer.
+REFUSALS: Final = frozenset({400, 405, 406, GONE, 411, 413, 414, 415, 422, 431, 501, 505})
+
+# Said by something in between that lost sight of the request; it may have been done.
+IN_BETWEEN: Final = frozenset({502, 504})
+
+
+class Verdict(NamedTuple):
+    """The outcome of the attempt, and what it says about the destination."""
+
+    outcome: Outcome
+    health: Health
+    busy_seconds: float = 0.0
+
+
+def judge(result: Result, *, kept_bytes: int, ack_seconds: float) -> Verdict:
+    """Decide what an exchange means."""
+    match result:
+        case NotSent(code, error, final, ours):
+            health = Health.SILENT if ours else Health.DOWN
+            if code == "lookup_busy":
+                return Verdict(Throttled(seconds=BUSY_SECONDS, reason=code), health)
+            return Verdict(Failed(code=code, error=error, retryable=not final), health)
+        case InDoubt(code, error):
+            return Verdict(Unknown(code=code, error=error), Health.DOWN)
+        case Answer():
+            return _answered(result, result.body[:kept_bytes] or None, ack_seconds)
+
+
+def _answered(answer: Answer, kept: bytes | None, ack_seconds: float) -> Verdict:
+    status = answer.status
+    if answer.broken is None and 200 <= status < 300:  # noqa: PLR2004 - success
+        if status == ACCEPTED and answer.headers.get("postdate-ack", "").lower() == "later":
+            return Verdict(Running(until_seconds=ack_seconds), Health.UP)
+        return Verdict(Completed(status, kept), Health.UP)
+    if status < 300:  # noqa: PLR2004 - it began as success
+        error = f"the answer {status} broke off: {answer.broken or 'it is no answer'}"
+        return Verdict(
+            Unknown(code="answer_broken", error=error, http_status=status, response=kept),
+            Health.DOWN,
+        )
+    if status in IN_BETWEEN:
+        error = f"the gateway answered {status}: whether the call was served is not known"
+        return Verdict(
+            Unknown(code=f"http_{status}", error=error, http_status=status, response=kept),
+            Health.DOWN,
+        )
+    return _failed(answer, kept)
+
+
+def _failed(answer: Answer, kept: bytes | None) -> Verdict:
+    status, wait = answer.status, None
+    health, busy = Health.UP if status < 500 else Health.DOWN, 0.0  # noqa: PLR2004
+    error = f"the destination answered {status}"
+    if 300 <= status < 400:  # noqa: PLR2004 - a redirect
+        error += ": redirects are never followed, give the final URL"
+    if status in {TOO_MANY, UNAVAILABLE}:
+        wait = retry_after(answer.headers)
+        if status == TOO_MANY or wait is not None:
+            health, busy = Health.BUSY, wait or BUSY_SECONDS
+    outcome = Failed(
+        code="destination_gone" if status == GONE else f"http_{status}",
+        error=error,
+        retryable=status not in REFUSALS,
+        retry_after_seconds=wait,
+        http_status=status,
+        response=kept,
+    )
+    return Verdict(outcome, health, busy)
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Read Retry-After, in seconds or as a date; what makes no sense is not there."""
+    text = headers.get("Retry-After", "").strip()
+    if text.isascii() and text.isdigit():
+        return min(float(text[:12]), MOST_RETRY_AFTER_SECONDS)
+    wanted = _date(text)
+    if wanted is None:
+        return None
+    # The sender's own clock, where it tells it, wrote both dates.
+    now = _date(headers.get("Date", "")) or datetime.now(UTC)
+    return max(0.0, min((wanted - now).total_seconds(), MOST_RETRY_AFTER_SECONDS))
+
+
+def _date(text: str) -> datetime | None:
+    try:
+        found = parsedate_to_datetime(text)
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None
+    return found.replace(tzinfo=UTC) if found.tzinfo is None else found

@@ -1,0 +1,176 @@
+"""The webhook handler: look the destination up, sign, call, judge."""
+
+import random
+import time
+from collections.abc import Hashable, Mapping
+from datetime import UTC
+from importlib.metadata import version
+from typing import Final
+
+import msgspec
+import structlog
+
+from postdate.delivery.breaker import Breakers, Health
+from postdate.delivery.exchange import Exchange
+from postdate.delivery.verdict import GONE, Verdict, judge
+from postdate.model.destination import (
+    Destination,
+    DestinationType,
+    Disable,
+    Missing,
+    Resolve,
+    Unavailable,
+)
+from postdate.model.outcome import Delivery, Failed, Outcome, Throttled
+from postdate.model.setting import Settings
+from postdate.model.signature import sign
+from postdate.model.target import Malformed, Target, parse
+
+log = structlog.get_logger()
+
+AGENT: Final = f"Postdate/{version('postdate')}"
+LOOK_AGAIN_SECONDS: Final = 2.0
+
+
+class Call(msgspec.Struct, frozen=True):
+    """Where a delivery goes and with which keys it is signed."""
+
+    target: Target
+    keys: tuple[bytes, ...]
+    breaker: Hashable
+
+
+class Webhook:
+    """Delivers jobs whose destination is a URL, named or bare."""
+
+    def __init__(
+        self,
+        exchange: Exchange,
+        resolve: Resolve,
+        disable: Disable,
+        settings: Settings,
+        breakers: Breakers | None = None,
+    ) -> None:
+        self._exchange = exchange
+        self._resolve = resolve
+        self._disable = disable
+        self._settings = settings
+        self.breakers = breakers or Breakers()
+
+    async def deliver(self, delivery: Delivery) -> Outcome:
+        """Run one attempt; everything that can be foreseen comes back as an outcome."""
+        call = await self._find(delivery)
+        if not isinstance(call, Call):
+            return call
+        now = time.monotonic()
+        if wait := self.breakers.admit(call.breaker, now):
+            # Those who wait together should not come back together.
+            return Throttled(seconds=wait * random.uniform(1.0, 1.5), reason="breaker_open")
+        verdict: Verdict | None = None
+        try:
+            verdict = await self._call(delivery, call)
+        finally:
+            health, busy = (verdict.health, verdict.busy_seconds) if verdict else (Health.SILENT, 0)
+            self.breakers.record(call.breaker, now, time.monotonic(), health, busy)
+        await self._note(delivery, verdict)
+        return verdict.outcome
+
+    async def _find(self, delivery: Delivery) -> Call | Outcome:
+        name = delivery.destination.get("name")
+        match found := await self._resolve(delivery.tenant_id, name):
+            case Missing():
+                return _refused("destination_missing", f"there is no destination {name}")
+            case Unavailable(reason):
+                return Throttled(seconds=LOOK_AGAIN_SECONDS, reason=reason)
+            case Destination():
+                return _call_of(delivery, found)
+
+    async def _call(self, delivery: Delivery, call: Call) -> Verdict:
+        body = body_of(delivery)
+        result = await self._exchange.post(
+            delivery.tenant_id,
+            call.target,
+            headers(delivery, call.keys, body, int(time.time())),
+            body,
+            timeout_seconds=delivery.timeout_seconds,
+        )
+        return judge(
+            result,
+            kept_bytes=self._settings.whole("webhook.response_bytes", delivery.tenant_id),
+            ack_seconds=self._settings.number("webhook.ack_seconds", delivery.tenant_id),
+        )
+
+    async def _note(self, delivery: Delivery, verdict: Verdict) -> None:
+        """Disable a named destination that says it is gone for good."""
+        name = delivery.destination.get("name")
+        match verdict.outcome:
+            case Failed(http_status=status) if status == GONE and name is not None:
+                log.warning("destination.gone", tenant_id=delivery.tenant_id, destination=name)
+                await self._disable(delivery.tenant_id, name, "it answered 410 Gone")
+            case _:
+                pass
+
+
+def _call_of(delivery: Delivery, found: Destination) -> Call | Outcome:
+    if found.disabled is not None:
+        return _refused("destination_disabled", f"{found.name} is disabled: {found.disabled}")
+    if found.type is not DestinationType.WEBHOOK:
+        return _refused("destination_mismatch", f"{found.name} is not a webhook")
+    target = parse(found.url or str(delivery.destination.get("url", "")))
+    if isinstance(target, Malformed):
+        return _refused("invalid_url", f"the URL {target.reason}")
+    place = found.name if found.name is not None else target.authority
+    return Call(target, found.secrets, (delivery.tenant_id, found.name is not None, place))
+
+
+def _refused(code: str, error: str) -> Failed:
+    return Failed(code=code, error=error, retryable=False)
+
+
+def body_of(delivery: Delivery) -> bytes:
+    """Give what is sent: the payload, or where to find it."""
+    if delivery.payload_ref is not None:
+        return msgspec.json.encode({"payload_ref": delivery.payload_ref})
+    return delivery.payload or b""
+
+
+def headers(
+    delivery: Delivery, keys: tuple[bytes, ...], body: bytes, timestamp: int
+) -> Mapping[str, str]:
+    """Write the headers of a call, signed."""
+    return {
+        **headers_of(delivery),
+        "user-agent": AGENT,
+        "webhook-timestamp": str(timestamp),
+        "webhook-signature": sign(keys, str(delivery.job_id), timestamp, body),
+    }
+
+
+def headers_of(delivery: Delivery) -> dict[str, str]:
+    """Say what is delivered; the id is that of the job, the same over all attempts."""
+    found = {
+        "content-type": _content_type(delivery),
+        "webhook-id": str(delivery.job_id),
+        "postdate-attempt": str(delivery.attempt),
+        "postdate-token": str(delivery.token),
+    }
+    if delivery.traceparent is not None and _clean(delivery.traceparent):
+        found["traceparent"] = delivery.traceparent
+    if delivery.origin_id is not None:
+        found["postdate-origin"] = str(delivery.origin_id)
+    if delivery.schedule_id is not None and delivery.scheduled_for is not None:
+        nominal = delivery.scheduled_for.astimezone(UTC).isoformat().replace("+00:00", "Z")
+        found["idempotency-key"] = f"{delivery.schedule_id}/{nominal}"
+    return found
+
+
+def _content_type(delivery: Delivery) -> str:
+    given = delivery.content_type
+    if delivery.payload_ref is not None or given is None:
+        return "application/json"
+    # It came from outside: what cannot stand in a header is not repeated in one.
+    return given if _clean(given) else "application/octet-stream"
+
+
+def _clean(text: str) -> bool:
+    return text.isascii() and text.isprintable()

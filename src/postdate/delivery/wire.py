@@ -1,0 +1,85 @@
+"""HTTP/1.1 on aiohttp's connections, without its session.
+
+A session spends more on building request and response objects than a small POST costs otherwise.
+The pool, the connecting, the TLS and the parser are aiohttp's own; the head is written here.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, Final
+
+import aiohttp
+from aiohttp.client_reqrep import ClientRequest
+from aiohttp.connector import Connection
+from aiohttp.http_parser import RawResponseMessage
+from aiohttp.streams import StreamReader
+from yarl import URL
+
+from postdate.model.target import Target
+
+BUFFER_BYTES: Final = 16 * 1024
+"""How much of an answer is read ahead."""
+
+HEAD_BYTES: Final = 8190
+HEAD_LINES: Final = 128
+SWITCHING: Final = 101
+NO_TIMEOUT: Final = aiohttp.ClientTimeout(total=None, sock_connect=None)
+
+
+class Wire:
+    """Connects, sends and receives; the deadline is its caller's."""
+
+    def __init__(self, connector: aiohttp.TCPConnector) -> None:
+        self._connector = connector
+        self._place = lru_cache(maxsize=4096)(self._new_place)
+
+    def _new_place(self, scheme: str, authority: str) -> ClientRequest:
+        # Only tells the pool where to connect to. Parsed and written by us: it must not be
+        # interpreted once more.
+        url = URL(f"{scheme}://{authority}/", encoded=True)
+        return ClientRequest("POST", url, loop=asyncio.get_running_loop())
+
+    async def connect(self, target: Target) -> Connection:
+        """Take a connection from the pool, or make one."""
+        place = self._place(target.scheme, target.authority)
+        return await self._connector.connect(place, traces=[], timeout=NO_TIMEOUT)
+
+    def send(
+        self, connection: Connection, target: Target, headers: Mapping[str, str], body: bytes
+    ) -> None:
+        """Hand a whole request to the kernel; what it does not take now, it takes when it can."""
+        protocol, transport = connection.protocol, connection.transport
+        if protocol is None or transport is None:
+            raise aiohttp.ClientConnectionError("the connection was lost before sending")
+        protocol.set_response_params(
+            read_until_eof=True,
+            auto_decompress=False,
+            read_bufsize=BUFFER_BYTES,
+            max_line_size=HEAD_BYTES,
+            max_field_size=HEAD_BYTES,
+            max_headers=HEAD_LINES,
+        )
+        transport.write(head(target, headers, len(body)) + body)
+
+    async def receive(self, connection: Connection) -> tuple[RawResponseMessage, StreamReader]:
+        """Wait for the head of the answer; the content follows by itself."""
+        protocol: Any = connection.protocol
+        while True:
+            message, content = await protocol.read()
+            if message.code >= 200 or message.code == SWITCHING:  # noqa: PLR2004 - interim below
+                return message, content
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self._connector.close()
+
+
+def head(target: Target, headers: Mapping[str, str], length: int) -> bytes:
+    """Write a request's first line and headers; a value that could end its line is a mistake."""
+    lines = [f"POST {target.path} HTTP/1.1", f"host: {target.authority}"]
+    lines += [f"{name}: {value}" for name, value in headers.items()]
+    text = "".join(lines)
+    if not (text.isascii() and text.isprintable()):
+        raise ValueError("a header has characters that no header may have")
+    return "\r\n".join([*lines, f"content-length: {length}", "", ""]).encode("ascii")

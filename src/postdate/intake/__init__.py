@@ -1,0 +1,1 @@
+"""Accept, reschedule and cancel: validate, remember, hold and insert in one commit."""

@@ -1,0 +1,74 @@
+"""Make the jobs and payments of occurrences, in the transaction that writes the book."""
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+from uuid import UUID
+
+import msgspec
+
+from postdate.intake.firing_job import JobFirings
+from postdate.intake.firing_payment import PaymentFirings
+from postdate.intake.job_change import cancellation, result_of
+from postdate.intake.job_events import note
+from postdate.model.errors import Refusal
+from postdate.model.firing import Fired, Firing
+from postdate.model.ids import bucket_of
+from postdate.model.state import JobStatus
+from postdate.store import job_change
+from postdate.store.database import Connection, Database
+
+OnAccept = Callable[[int, float], None]
+"""Told, after a commit, the lane and in how many seconds its first new job is due."""
+
+
+class Firings:
+    """What the scheduler is handed: one outcome for each occurrence, in order."""
+
+    def __init__(
+        self,
+        database: Database,
+        jobs: JobFirings,
+        payments: PaymentFirings,
+        on_accept: Iterable[OnAccept] = (),
+    ) -> None:
+        self._database = database
+        self._jobs = jobs
+        self._payments = payments
+        self._on_accept = on_accept
+
+    async def fire(
+        self, connection: Connection, firings: Sequence[Firing], now: datetime
+    ) -> list[Fired | Refusal]:
+        """Insert what each occurrence becomes."""
+        jobs = [each for each in firings if each.template.job is not None]
+        payments = [each for each in firings if each.template.payment is not None]
+        made = iter(await self._jobs.fire(connection, jobs, now) if jobs else ())
+        paid = iter(await self._payments.fire(connection, payments, now) if payments else ())
+        return [next(made if each.template.job else paid) for each in firings]
+
+    async def cancel(self, connection: Connection, running: Sequence[tuple[int, UUID]]) -> None:
+        """End jobs that the next occurrence takes the place of, by tenant and id."""
+        for tenant_id, job_id in running:
+            locked = await job_change.lock(connection, tenant_id, bucket_of(job_id), [job_id])
+            for job in locked:
+                if job.status is JobStatus.UNKNOWN:
+                    continue  # in doubt: a person decides
+                await job_change.end(connection, tenant_id, [cancellation(job)])
+                told = {job_id: {"result": result_of(job), "reason": "overlap"}}
+                await note(connection, self._database, tenant_id, told, "job.cancelled", "system")
+
+    def tell(self, fired: Iterable[Fired | Refusal]) -> None:
+        """Hint after the commit which lanes have work, and how soon."""
+        first: dict[int, float] = {}
+        for each in fired:
+            if isinstance(each, Fired):
+                first[each.lane_id] = min(first.get(each.lane_id, each.seconds), each.seconds)
+        for lane_id, seconds in first.items():
+            for hook in self._on_accept:
+                hook(lane_id, seconds)
+
+
+def of_template(refusal: Refusal, kind: str) -> Refusal:
+    """Name the part of the template that a refusal is about."""
+    field = f"template.{kind}.{refusal.field}" if refusal.field else f"template.{kind}"
+    return msgspec.structs.replace(refusal, field=field)

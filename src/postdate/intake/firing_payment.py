@@ -1,0 +1,83 @@
+"""The payments of occurrences: standing orders."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from postdate.ledger.hold import admit
+from postdate.model.errors import Refusal
+from postdate.model.firing import Fired, Firing
+from postdate.model.ids import new_id, new_ids
+from postdate.model.schedule import FundsPolicy, PaymentTemplate
+from postdate.model.setting import Settings
+from postdate.store import account as account_store
+from postdate.store import payment as payment_store
+from postdate.store.account import key_of
+from postdate.store.database import Connection, Database
+from postdate.store.payment import NewPayment
+from postdate.store.timer import LANE_PAYMENT
+
+
+class PaymentFirings:
+    """Insert payments that are due at their occurrence.
+
+    Nothing is held: the money is looked for at the due second, which is now, and the schedule's
+    policy says what happens when it is not there. So no account is locked here.
+    """
+
+    def __init__(self, database: Database, settings: Settings) -> None:
+        self._database = database
+        self._settings = settings
+
+    async def fire(
+        self, connection: Connection, firings: Sequence[Firing], now: datetime
+    ) -> list[Fired | Refusal]:
+        """Insert one payment for each of these, where its accounts still allow it."""
+        templates = [_template(each) for each in firings]
+        keys = [
+            key_of(each.tenant_id, account_id)
+            for each, template in zip(firings, templates, strict=True)
+            for account_id in (template.from_account_id, template.to_account_id)
+        ]
+        _, accounts = await account_store.gather(connection, (), keys)
+        made: list[NewPayment] = []
+        results: list[Fired | Refusal] = []
+        for each, template, payer, payee in zip(
+            firings, templates, keys[::2], keys[1::2], strict=True
+        ):
+            most = self._settings.whole("payment.max_amount", each.tenant_id)
+            refusal = admit(template.order(), accounts.get(payer), accounts.get(payee), most)
+            if refusal is not None:
+                results.append(refusal)
+                continue
+            made.append(self._payment(each, template, payer.bucket, now))
+            results.append(Fired(made[-1].payment_id, LANE_PAYMENT))
+        event_ids = new_ids((payment.bucket for payment in made), self._database.unix_ms())
+        await payment_store.accept(connection, made, event_ids, ())
+        return results
+
+    def _payment(
+        self, firing: Firing, template: PaymentTemplate, bucket: int, now: datetime
+    ) -> NewPayment:
+        due_at = max(firing.due_at, now)
+        funds = firing.policies.insufficient_funds
+        retry = timedelta(seconds=funds.retry_seconds)
+        return NewPayment(
+            bucket=bucket,
+            tenant_id=firing.tenant_id,
+            payment_id=new_id(bucket, self._database.unix_ms()),
+            from_account=template.from_account_id,
+            to_account=template.to_account_id,
+            amount=template.amount,
+            due_at=due_at,
+            hold=False,
+            retry_until=due_at + retry if funds.policy is FundsPolicy.RETRY else None,
+            description=template.description,
+            schedule_id=firing.schedule_id,
+            actor="system",
+        )
+
+
+def _template(firing: Firing) -> PaymentTemplate:
+    if firing.template.payment is None:
+        raise TypeError("not the template of a payment")
+    return firing.template.payment

@@ -1,0 +1,88 @@
+"""Group commit: concurrent requests share one transaction, and none sees another's errors."""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final, Generic, TypeVar
+
+from postdate.model.errors import Code, refuse
+from postdate.store.database import LOST, CommitUnknownError
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+GROUP_MOST: Final = 500
+"""The most items of one commit."""
+
+GROUPS_MOST: Final = 2
+"""The most commits under way at once: while one waits for the disk, the next is prepared."""
+
+WAITING_MOST: Final = 20_000
+"""The most items that may wait; beyond, the server says that it is overloaded."""
+
+
+class Grouper(Generic[Item, Result]):
+    """Collect items while commits are under way; each commit takes what has gathered."""
+
+    def __init__(
+        self,
+        commit: Callable[[Sequence[Item]], Awaitable[Sequence[Result]]],
+        *,
+        most: int = GROUP_MOST,
+        groups: int = GROUPS_MOST,
+    ) -> None:
+        self._commit = commit
+        self._most = most
+        self._groups = groups
+        self._waiting: deque[tuple[Item, asyncio.Future[Result]]] = deque()
+        self._active = 0
+        self._running: set[asyncio.Task[None]] = set()
+
+    async def submit(self, item: Item) -> Result:
+        """Commit one item together with whatever else has gathered."""
+        if len(self._waiting) >= WAITING_MOST:
+            raise refuse(Code.OVERLOADED, "Too many requests are waiting.", retry_after_seconds=1)
+        done: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
+        self._waiting.append((item, done))
+        if self._active < self._groups:
+            self._active += 1
+            running = asyncio.create_task(self._drain())
+            self._running.add(running)
+            running.add_done_callback(self._running.discard)
+        return await done
+
+    async def _drain(self) -> None:
+        # One turn of the loop lets requests that arrived together gather into one group.
+        await asyncio.sleep(0)
+        try:
+            while self._waiting:
+                count = min(len(self._waiting), self._most)
+                await self._settle([self._waiting.popleft() for _ in range(count)])
+        finally:
+            # In the same step as the look at an empty queue: whoever was just answered may submit
+            # again before this coroutine counts as done, and must find that nobody drains.
+            self._active -= 1
+
+    async def _settle(self, group: list[tuple[Item, asyncio.Future[Result]]]) -> None:
+        try:
+            results = await self._commit([item for item, _ in group])
+        except (CommitUnknownError, *LOST) as error:
+            # The same for all, and an unknown commit is never repeated blindly.
+            _fail(group, error)
+        except Exception as error:  # noqa: BLE001 - whatever it is, it belongs to one item
+            if len(group) == 1:
+                _fail(group, error)
+                return
+            middle = len(group) // 2
+            await self._settle(group[:middle])
+            await self._settle(group[middle:])
+        else:
+            for (_, done), result in zip(group, results, strict=True):
+                if not done.done():
+                    done.set_result(result)
+
+
+def _fail(group: Sequence[tuple[Item, asyncio.Future[Result]]], error: Exception) -> None:
+    for _, done in group:
+        if not done.done():
+            done.set_exception(error)

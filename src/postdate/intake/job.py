@@ -1,0 +1,163 @@
+"""Accept jobs: many in one commit, one outcome for each."""
+
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from datetime import datetime
+from uuid import UUID
+
+from postdate.intake import job_rules
+from postdate.intake.group import Grouper
+from postdate.intake.idempotency import InFlight, RaceError, in_flight
+from postdate.intake.job_batch import SCOPE, Accepted, Ask, Batch, OnAccept, Result
+from postdate.intake.job_rules import Draft, Route
+from postdate.intake.lane import Lanes
+from postdate.model.errors import Refusal
+from postdate.model.job import Destination, Queue, Webhook
+from postdate.model.setting import Settings
+from postdate.model.target import Networks
+from postdate.store import idempotency as idempotency_store
+from postdate.store import job as job_store
+from postdate.store.database import Connection, Database
+from postdate.store.idempotency import key_of
+
+Named = tuple[int, str, str]
+"""A destination known by its name: tenant, type, name."""
+
+CheckNames = Callable[[Collection[Named]], Awaitable[Mapping[Named, Refusal]]]
+"""Says which of these destinations may not be used, and why."""
+
+
+class JobIntake:
+    """Take jobs in. `accept` is the batch; `submit` groups single requests into batches."""
+
+    def __init__(
+        self,
+        database: Database,
+        lanes: Lanes,
+        settings: Settings,
+        *,
+        allowed: Networks,
+        check_names: CheckNames,
+        on_accept: Iterable[OnAccept] = (),
+    ) -> None:
+        self._database = database
+        self._lanes = lanes
+        self._settings = settings
+        self._allowed = allowed
+        self._check_names = check_names
+        self._in_flight = InFlight()
+        self._grouper: Grouper[Ask, Result] = Grouper(self.accept)
+        # Read at each commit: loops that start later add themselves.
+        self._on_accept = on_accept
+
+    async def submit(self, ask: Ask) -> Result:
+        """Accept one job together with whatever else arrives at the same time."""
+        if ask.key is None:
+            return await self._grouper.submit(ask)
+        with self._in_flight.hold(key_of(ask.tenant_id, SCOPE, ask.key)):
+            return await self._grouper.submit(ask)
+
+    async def accept(self, asks: Sequence[Ask]) -> Sequence[Result]:
+        """Accept a set of jobs in one commit."""
+        drafts = await self.prepare(asks)
+        for _ in range(2):
+            try:
+                async with self._database.write() as connection:
+                    results = await self.write(connection, asks, drafts)
+            except RaceError:
+                continue
+            self.tell(results)
+            return results
+        raise in_flight()
+
+    async def prepare(self, asks: Sequence[Ask]) -> list[Draft | Refusal]:
+        """Check what needs no transaction, and make the lanes that are missing."""
+        wanted = {(ask.tenant_id, ask.spec.lane, ask.spec.destination) for ask in asks}
+        routes = await self._routes(wanted)
+        drafts: list[Draft | Refusal] = []
+        missing = False
+        known = self._lanes.directory.by_place
+        for ask in asks:
+            spec = ask.spec
+            to = routes[ask.tenant_id, spec.lane, spec.destination]
+            drafts.append(to if isinstance(to, Refusal) else job_rules.draft(spec, to))
+            missing = missing or (not isinstance(to, Refusal) and to.place not in known)
+        return await self._with_lanes(asks, drafts) if missing else drafts
+
+    async def _routes(
+        self, wanted: Collection[tuple[int, str, Destination]]
+    ) -> dict[tuple[int, str, Destination], Route | Refusal]:
+        """Decide about destinations: a batch has few of them, each is asked about once."""
+        routes = {
+            (tenant_id, lane, to): job_rules.route(tenant_id, lane, to, self._allowed)
+            for tenant_id, lane, to in wanted
+        }
+        names = {named for tenant_id, _, to in routes if (named := _named(tenant_id, to))}
+        unknown = await self._check_names(names) if names else {}
+        for where, found in routes.items():
+            named = _named(where[0], where[2])
+            if named is not None and named in unknown and isinstance(found, Route):
+                routes[where] = unknown[named]
+        return routes
+
+    async def _with_lanes(
+        self, asks: Sequence[Ask], drafts: Sequence[Draft | Refusal]
+    ) -> list[Draft | Refusal]:
+        """Make missing lanes, but only for jobs that are not refused for their time."""
+        async with self._database.write() as connection:
+            now = await job_store.now(connection)
+            judged = [
+                draft if isinstance(draft, Refusal) else self._timely(ask, draft, now)
+                for ask, draft in zip(asks, drafts, strict=True)
+            ]
+            places = {draft.place for draft in judged if not isinstance(draft, Refusal)}
+            found, refused = await self._lanes.ensure(connection, places)
+        self._lanes.directory.remember(found)
+        return [
+            draft if isinstance(draft, Refusal) else refused.get(draft.place, draft)
+            for draft in judged
+        ]
+
+    def _timely(self, ask: Ask, draft: Draft, now: datetime) -> Draft | Refusal:
+        window = job_rules.window(self._settings, ask.tenant_id)
+        seed = ask.schedule_id or UUID(int=0)
+        instants = job_rules.times(ask.spec, now, window, seed)
+        return instants if isinstance(instants, Refusal) else draft
+
+    async def write(
+        self, connection: Connection, asks: Sequence[Ask], drafts: Sequence[Draft | Refusal]
+    ) -> list[Result]:
+        """Insert what is new, in the caller's transaction; give one result for each."""
+        now = await job_store.now(connection)
+        keys = [key_of(ask.tenant_id, SCOPE, ask.key) for ask in asks if ask.key is not None]
+        known = await idempotency_store.find(connection, keys) if keys else {}
+        batch = Batch(self._lanes.directory.by_place, self._settings, now, known)
+        unix_ms = self._database.unix_ms()
+        results = batch.decide(asks, drafts, unix_ms)
+        if batch.jobs:
+            await job_store.insert(connection, batch.jobs, now, batch.told(unix_ms))
+        if not await idempotency_store.insert(connection, batch.kept):
+            raise RaceError
+        return results
+
+    def tell(self, results: Sequence[Result]) -> None:
+        """Hint after the commit which lanes have work, and how soon."""
+        first: dict[int, Accepted] = {}
+        for result in results:
+            if isinstance(result, Accepted):
+                known = first.setdefault(result.job.lane_id, result)
+                if result.job.effective_at < known.job.effective_at:
+                    first[result.job.lane_id] = result
+        for lane_id, accepted in first.items():
+            seconds = (accepted.job.effective_at - accepted.created_at).total_seconds()
+            for hook in self._on_accept:
+                hook(lane_id, seconds)
+
+
+def _named(tenant_id: int, destination: Destination) -> Named | None:
+    match destination:
+        case Webhook(name=str(name)):
+            return tenant_id, "webhook", name
+        case Queue(name=name):
+            return tenant_id, "queue", name
+        case _:
+            return None

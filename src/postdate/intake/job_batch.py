@@ -1,0 +1,202 @@
+"""Decide about a set of jobs: what one transaction writes, and what each of them is answered."""
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Final
+from uuid import UUID
+
+import msgspec
+
+from postdate.intake import job_rules
+from postdate.intake.idempotency import Replay, judge
+from postdate.intake.job_rules import Draft, Window
+from postdate.model.errors import Refusal
+from postdate.model.ids import BUCKETS, bucket_of
+from postdate.model.job import JobSpec
+from postdate.model.job_view import JobView
+from postdate.model.setting import Settings
+from postdate.model.state import JobStatus
+from postdate.store.idempotency import Kept, Key, key_of
+from postdate.store.ids import new_ids
+from postdate.store.job import NewJob, Told
+from postdate.store.lane import Lane, Place
+
+OnAccept = Callable[[int, float], None]
+"""Told, after a commit, a lane and in how many seconds something of it is due."""
+
+SCOPE: Final = "job"
+CREATED: Final = 201
+
+
+class Ask(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """One job asked for, by whom, and under which key."""
+
+    tenant_id: int
+    spec: JobSpec
+    actor: str = "system"
+    key: str | None = None
+    schedule_id: UUID | None = None
+    origin_id: UUID | None = None
+    traceparent: str | None = None
+
+
+class Accepted(msgspec.Struct, frozen=True, gc=False):
+    """A job that was taken in."""
+
+    job: NewJob
+    ask: Ask
+    created_at: datetime
+
+    def view(self) -> JobView:
+        """Show it as a client sees it; the payload is the client's own and left out."""
+        job, spec = self.job, self.ask.spec
+        ready = job.effective_at <= self.created_at
+        return JobView(
+            job_id=job.job_id,
+            status=JobStatus.READY if ready else JobStatus.PENDING,
+            lane=spec.lane,
+            destination=spec.destination,
+            due_at=job.due_at,
+            effective_at=job.effective_at,
+            created_at=self.created_at,
+            next_attempt_at=job.effective_at,
+            expires_at=spec.expires_at,
+            retry=spec.retry,
+            timeout_seconds=spec.timeout_seconds,
+            spread_seconds=spec.spread_seconds,
+            content_type=job.content_type,
+            payload_ref=spec.payload_ref,
+            metadata=spec.metadata,
+            description=spec.description,
+            schedule_id=self.ask.schedule_id,
+            origin_id=self.ask.origin_id,
+        )
+
+
+Result = Accepted | Replay | Refusal
+
+
+class Batch:
+    """Gathers, item by item, what is to be written."""
+
+    def __init__(
+        self,
+        lanes: Mapping[Place, Lane],
+        settings: Settings,
+        now: datetime,
+        known: Mapping[Key, Kept],
+    ) -> None:
+        self.jobs: list[NewJob] = []
+        self.asks: list[Ask] = []
+        self.kept: list[Kept] = []
+        self._now = now
+        self._known = dict(known)
+        self._lanes = lanes
+        self._settings = settings
+        self._windows: dict[int, Window] = {}
+        self._delays: dict[tuple[int, float | None], tuple[datetime, datetime] | Refusal] = {}
+
+    def decide(
+        self, asks: Sequence[Ask], drafts: Sequence[Draft | Refusal], unix_ms: int
+    ) -> list[Result]:
+        """Decide about all of them, in order: a key may come twice."""
+        ids = new_ids(self._buckets(drafts), unix_ms)
+        return [
+            draft if isinstance(draft, Refusal) else self._add(ask, draft, job_id)
+            for ask, draft, job_id in zip(asks, drafts, ids, strict=True)
+        ]
+
+    def _buckets(self, drafts: Sequence[Draft | Refusal]) -> list[int]:
+        """Share a batch out among its lanes' buckets, from a random one on.
+
+        Neighbours share a bucket, so that inserting them walks each index in one direction.
+        """
+        places = {draft.place for draft in drafts if not isinstance(draft, Refusal)}
+        turn = random.randrange(BUCKETS)
+        own = {}
+        for place in places:
+            buckets = self._lanes[place].buckets
+            start = turn % len(buckets)
+            own[place] = buckets[start:] + buckets[:start]
+        count = len(drafts)
+        return [
+            0
+            if isinstance(draft, Refusal)
+            else own[draft.place][number * len(own[draft.place]) // count]
+            for number, draft in enumerate(drafts)
+        ]
+
+    def _add(self, ask: Ask, draft: Draft, job_id: UUID) -> Result:
+        key = None
+        if ask.key is not None:
+            key = key_of(ask.tenant_id, SCOPE, ask.key)
+            if key in self._known:
+                return judge(self._known[key], job_rules.canonical(ask.spec))
+        job = self._job(ask, draft, job_id)
+        if isinstance(job, Refusal):
+            return job
+        self.jobs.append(job)
+        self.asks.append(ask)
+        accepted = Accepted(job, ask, self._now)
+        if key is not None:
+            self._keep(key, accepted)
+        return accepted
+
+    def told(self, unix_ms: int) -> Told:
+        """Give what the events of the new jobs say beside the jobs themselves."""
+        return Told(
+            new_ids([bucket_of(job.job_id) for job in self.jobs], unix_ms),
+            [ask.actor for ask in self.asks],
+            [ask.spec.lane for ask in self.asks],
+        )
+
+    def _job(self, ask: Ask, draft: Draft, job_id: UUID) -> NewJob | Refusal:
+        spec, tenant_id = ask.spec, ask.tenant_id
+        if spec.run_at is None and spec.spread_seconds is None and spec.expires_at is None:
+            # Most jobs of a batch say how far off they are, and often the same: decided once.
+            where = (tenant_id, spec.delay_seconds)
+            instants = self._delays.get(where)
+            if instants is None:
+                instants = self._delays[where] = self._times(ask, job_id)
+        else:
+            instants = self._times(ask, job_id)
+        if isinstance(instants, Refusal):
+            return instants
+        return NewJob(
+            job_id,
+            tenant_id,
+            self._lanes[draft.place].lane_id,
+            instants[0],
+            instants[1],
+            spec.expires_at,
+            draft.destination,
+            draft.policy,
+            draft.payload,
+            draft.content_type,
+            spec.payload_ref,
+            spec.spread_seconds,
+            draft.metadata,
+            spec.description,
+            ask.schedule_id,
+            ask.origin_id,
+            ask.traceparent,
+        )
+
+    def _times(self, ask: Ask, job_id: UUID) -> tuple[datetime, datetime] | Refusal:
+        window = self._windows.get(ask.tenant_id)
+        if window is None:
+            window = job_rules.window(self._settings, ask.tenant_id)
+            self._windows[ask.tenant_id] = window
+        return job_rules.times(ask.spec, self._now, window, ask.schedule_id or job_id)
+
+    def _keep(self, key: Key, accepted: Accepted) -> None:
+        kept = Kept(
+            *key,
+            subject=accepted.job.job_id,
+            status=CREATED,
+            request=job_rules.canonical(accepted.ask.spec),
+            response=msgspec.json.encode(accepted.view()),
+        )
+        self.kept.append(kept)
+        self._known[key] = kept

@@ -1,0 +1,223 @@
+"""What a job must be like: pure rules, decided before and beside the database."""
+
+import binascii
+from base64 import b64decode
+from datetime import datetime, timedelta
+from typing import Final, NamedTuple
+from uuid import UUID
+
+import msgspec
+from msgspec import UNSET
+
+from postdate.model.errors import Code, Refusal
+from postdate.model.job import (
+    METADATA_BYTES,
+    PAYLOAD_BYTES,
+    Destination,
+    Given,
+    JobSpec,
+    Webhook,
+    Worker,
+    encode_destination,
+    encode_given,
+    spread_offset,
+)
+from postdate.model.job_view import JSON
+from postdate.model.lane import NAME, Kind
+from postdate.model.setting import Settings
+from postdate.model.target import Networks, check_url
+from postdate.store.lane import Place
+
+_encode: Final = msgspec.json.Encoder().encode
+_encode_sorted: Final = msgspec.json.Encoder(order="sorted").encode
+
+
+class Route(NamedTuple):
+    """Where a job waits and where it goes: most jobs share a few of these."""
+
+    place: Place
+    destination: str
+
+
+class Draft(msgspec.Struct, frozen=True, gc=False):
+    """The parts of a job as they will be stored, each encoded once."""
+
+    place: Place
+    destination: str
+    policy: str | None
+    payload: bytes | None
+    content_type: str | None
+    metadata: str | None
+
+
+class Window(NamedTuple):
+    """How far from now a tenant's jobs may be due."""
+
+    past: timedelta
+    horizon: timedelta
+
+
+def window(settings: Settings, tenant_id: int) -> Window:
+    """Read the window from the settings."""
+    return Window(
+        timedelta(seconds=settings.number("job.past_tolerance_seconds", tenant_id)),
+        timedelta(seconds=settings.number("job.horizon_seconds", tenant_id)),
+    )
+
+
+def route(
+    tenant_id: int, lane: str, destination: Destination, allowed: Networks
+) -> Route | Refusal:
+    """Check where a job waits and where it goes."""
+    if NAME.fullmatch(lane) is None:
+        return _wrong("lane", "A lane has 1 to 63 of A-Z a-z 0-9 _ . : - and begins with A-Z 0-9.")
+    wrong = check_destination(destination, allowed)
+    if wrong is not None:
+        return wrong
+    kind: Kind = "pull" if isinstance(destination, Worker) else "push"
+    return Route((tenant_id, lane, kind), encode_destination(destination))
+
+
+def draft(spec: JobSpec, to: Route) -> Draft | Refusal:
+    """Check everything else that needs no database, and encode it for the store."""
+    payload = payload_of(spec)
+    if isinstance(payload, Refusal):
+        return payload
+    metadata = None
+    if spec.metadata is not None:
+        metadata = _encode(spec.metadata).decode()
+        if len(metadata) > METADATA_BYTES:
+            return _wrong("metadata", f"Metadata takes at most {METADATA_BYTES} bytes.")
+    policy = None
+    if spec.retry is not None or spec.timeout_seconds is not None:
+        policy = encode_given(Given(retry=spec.retry, timeout_seconds=spec.timeout_seconds))
+    return Draft(to.place, to.destination, policy, payload[0], payload[1], metadata)
+
+
+def check_destination(destination: Destination, allowed: Networks) -> Refusal | None:
+    """Check the form of a destination, and of a URL whether it may be called at all."""
+    if not isinstance(destination, Webhook):
+        return None
+    if (destination.url is None) == (destination.name is None):
+        return _wrong("destination", "A webhook has either a `url` or a `name`.")
+    if destination.url is None:
+        return None
+    return check_url(destination.url, allowed, "destination.url")
+
+
+def payload_of(spec: JobSpec) -> tuple[bytes | None, str | None] | Refusal:
+    """Give the bytes and their content type; at most one of the three forms may be used."""
+    if spec.payload is not UNSET:
+        if spec.payload_base64 is not None or spec.payload_ref is not None:
+            return _two_payloads()
+        return _json(bytes(spec.payload), spec.content_type)
+    if spec.payload_base64 is not None:
+        if spec.payload_ref is not None:
+            return _two_payloads()
+        return _opaque(spec.payload_base64, spec.content_type)
+    if spec.content_type is not None:
+        return _wrong("content_type", "There is no payload whose type this could be.")
+    return None, None
+
+
+def _json(data: bytes, content_type: str | None) -> tuple[bytes | None, str | None] | Refusal:
+    if len(data) > PAYLOAD_BYTES:
+        return _too_large()
+    if not data.isascii():
+        try:
+            data.decode()
+        except UnicodeDecodeError:
+            return _wrong("payload", "The payload is not valid UTF-8.")
+    return data, content_type or JSON
+
+
+def _opaque(text: str, content_type: str | None) -> tuple[bytes | None, str | None] | Refusal:
+    try:
+        data = b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        return _wrong("payload_base64", "The payload is not valid base64.")
+    if len(data) > PAYLOAD_BYTES:
+        return _too_large()
+    return data, content_type or "application/octet-stream"
+
+
+def _two_payloads() -> Refusal:
+    return _wrong("payload", "Give one of `payload`, `payload_base64` and `payload_ref`.")
+
+
+def _too_large() -> Refusal:
+    return Refusal(
+        Code.PAYLOAD_TOO_LARGE, f"A payload has at most {PAYLOAD_BYTES} bytes.", "payload"
+    )
+
+
+def due_at(spec: JobSpec, now: datetime, limits: Window) -> datetime | Refusal:
+    """Decide when a job is due, by the database's time."""
+    if spec.run_at is None:
+        seconds = spec.delay_seconds or 0.0
+        if seconds > limits.horizon.total_seconds():
+            return _beyond("delay_seconds", limits)
+        return now + timedelta(seconds=seconds) if seconds else now
+    if spec.delay_seconds is not None:
+        return _wrong("delay_seconds", "Give either `run_at` or `delay_seconds`.")
+    if spec.run_at < now - limits.past:
+        detail = f"`run_at` may lie at most {limits.past.total_seconds():g} s in the past."
+        return Refusal(Code.DUE_IN_PAST, detail, "run_at")
+    if spec.run_at > now + limits.horizon:
+        return _beyond("run_at", limits)
+    return spec.run_at
+
+
+def _beyond(field: str, limits: Window) -> Refusal:
+    detail = f"A job may be due at most {limits.horizon.total_seconds():g} s ahead."
+    return Refusal(Code.BEYOND_HORIZON, detail, field)
+
+
+def effective_at(due: datetime, spread_seconds: int | None, seed: UUID, now: datetime) -> datetime:
+    """Move a job within its spread: the same seed is always moved by the same time.
+
+    Never before now: a claimer need not look at what lies behind it.
+    """
+    if spread_seconds:
+        due += timedelta(seconds=spread_offset(seed, spread_seconds))
+    return max(due, now)
+
+
+def times(
+    spec: JobSpec, now: datetime, limits: Window, seed: UUID
+) -> tuple[datetime, datetime] | Refusal:
+    """Decide the nominal and the effective instant."""
+    due = due_at(spec, now, limits)
+    if isinstance(due, Refusal):
+        return due
+    effective = effective_at(due, spec.spread_seconds, seed, now)
+    if spec.expires_at is None:
+        return due, effective
+    return check_expiry(spec.expires_at, effective, now + limits.horizon) or (due, effective)
+
+
+def check_expiry(
+    expires_at: datetime | None, effective: datetime, horizon: datetime
+) -> Refusal | None:
+    """Refuse a job that would be too old before it starts, or for longer than anybody waits."""
+    if expires_at is None:
+        return None
+    if expires_at <= effective:
+        return _wrong("expires_at", "The job would expire before it is due.")
+    if expires_at > horizon:
+        detail = f"A job may expire at {horizon:%Y-%m-%d} at the latest."
+        return Refusal(Code.BEYOND_HORIZON, detail, "expires_at")
+    return None
+
+
+def canonical(spec: JobSpec) -> bytes:
+    """Write a job in the one form in which requests under a key are compared."""
+    plain = msgspec.to_builtins(msgspec.structs.replace(spec, payload=UNSET), str_keys=True)
+    members = {name: value for name, value in plain.items() if value is not None}
+    if spec.payload is not UNSET:
+        members["payload"] = msgspec.json.decode(spec.payload)
+    return _encode_sorted(members)
+
+
+def _wrong(field: str, detail: str) -> Refusal:
+    return Refusal(Code.INVALID_FIELD, detail, field)

@@ -1,0 +1,122 @@
+"""Lanes: made when first used, changed and paused by people."""
+
+from collections.abc import Collection, Iterable, Mapping
+
+import msgspec
+
+from postdate.model.errors import Code, Refusal, refuse
+from postdate.model.ids import bucket_of, new_id, subject_id
+from postdate.model.setting import Settings
+from postdate.store import event as event_store
+from postdate.store import lane as lane_store
+from postdate.store.database import Connection, Database
+from postdate.store.lane import Lane, LaneDirectory, Place
+
+
+class LaneChange(msgspec.Struct, frozen=True, kw_only=True):
+    """New values for a lane; UNSET leaves one as it is, None takes a limit away."""
+
+    weight: int | msgspec.UnsetType = msgspec.UNSET
+    width: int | msgspec.UnsetType = msgspec.UNSET
+    max_running: int | msgspec.UnsetType | None = msgspec.UNSET
+    rate_per_second: float | msgspec.UnsetType | None = msgspec.UNSET
+
+
+class Lanes:
+    """Find or make lanes, change and pause them."""
+
+    def __init__(self, database: Database, directory: LaneDirectory, settings: Settings) -> None:
+        self._database = database
+        self._settings = settings
+        self.directory = directory
+
+    async def ensure(
+        self, connection: Connection, places: Collection[Place]
+    ) -> tuple[list[Lane], Mapping[Place, Refusal]]:
+        """Make the lanes that are missing; give them all, and a refusal where one may not be made.
+
+        Whoever commits tells the directory afterwards.
+        """
+        if not places:
+            return [], {}
+        refused = await self._over_limit(connection, places)
+        allowed = set(places) - refused.keys()
+        return await lane_store.ensure(connection, allowed) if allowed else [], refused
+
+    async def _over_limit(
+        self, connection: Connection, missing: Iterable[Place]
+    ) -> dict[Place, Refusal]:
+        refused: dict[Place, Refusal] = {}
+        known = await lane_store.find(connection, [(place[0], place[1]) for place in missing])
+        names = {(lane.tenant_id, lane.name) for lane in known}
+        counts: dict[int, int] = {}
+        for place in sorted(missing):
+            tenant_id, name, _ = place
+            if (tenant_id, name) in names:
+                continue
+            if tenant_id not in counts:
+                counts[tenant_id] = await lane_store.count(connection, tenant_id)
+            most = self._settings.whole("job.max_lanes", tenant_id)
+            if counts[tenant_id] >= most:
+                detail = f"The tenant has {counts[tenant_id]} lanes; the limit is {most}."
+                refused[place] = Refusal(Code.TOO_MANY_LANES, detail, "lane")
+                continue
+            counts[tenant_id] += 1
+            names.add((tenant_id, name))
+        return refused
+
+    async def change(self, tenant_id: int, name: str, change: LaneChange, actor: str) -> None:
+        """Change weight, width or limits of a lane."""
+        values = {k: v for k, v in msgspec.structs.asdict(change).items() if v is not msgspec.UNSET}
+        async with self._database.write() as connection:
+            lane = await _one(connection, tenant_id, name)
+            if values.get("width", lane.width) < lane.width:
+                detail = f"The width is {lane.width} and can only grow: jobs lie in its buckets."
+                raise refuse(Code.INVALID_FIELD, detail, "width")
+            changed = await lane_store.change(connection, msgspec.structs.replace(lane, **values))
+            await self._note(connection, lane, "lane.changed", actor, values)
+        self.directory.remember(changed)
+
+    async def pause(self, tenant_id: int, name: str, *, note: str | None, actor: str) -> None:
+        """Let nothing of a lane start until it is resumed; what runs goes on."""
+        async with self._database.write() as connection:
+            lane = await _one(connection, tenant_id, name)
+            changed = await lane_store.pause(connection, tenant_id, name, paused=True, note=note)
+            await self._note(connection, lane, "lane.paused", actor, {"note": note})
+        self.directory.remember(changed)
+
+    async def resume(self, tenant_id: int, name: str, *, actor: str) -> None:
+        """Let a paused lane go on."""
+        async with self._database.write() as connection:
+            lane = await _one(connection, tenant_id, name)
+            changed = await lane_store.pause(connection, tenant_id, name, paused=False)
+            await self._note(connection, lane, "lane.resumed", actor, {})
+        self.directory.remember(changed)
+
+    async def _note(
+        self,
+        connection: Connection,
+        lane: Lane,
+        kind: str,
+        actor: str,
+        data: Mapping[str, object],
+    ) -> None:
+        subject = subject_id(lane.tenant_id, f"lane/{lane.name}")
+        bucket = bucket_of(subject)
+        event = event_store.NewEvent(
+            bucket=bucket,
+            tenant_id=lane.tenant_id,
+            subject=subject,
+            event_id=new_id(bucket, self._database.unix_ms()),
+            type=kind,
+            actor=actor,
+            data={"lane": lane.name, **data},
+        )
+        await event_store.insert(connection, [event])
+
+
+async def _one(connection: Connection, tenant_id: int, name: str) -> Lane:
+    found = await lane_store.find(connection, [(tenant_id, name)])
+    if not found:
+        raise refuse(Code.NOT_FOUND, f"There is no lane {name}.")
+    return found[0]

@@ -1,0 +1,205 @@
+"""Leases of workers that ask over HTTP: claim with a long poll, renew, report."""
+
+import asyncio
+import random
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Final
+from uuid import UUID
+
+from postdate.model.errors import Code, refuse
+from postdate.model.lane import NAME
+from postdate.model.limit import Limit
+from postdate.model.outcome import Delivery
+from postdate.model.retry import Policies
+from postdate.model.setting import Settings
+from postdate.model.verdict import Move
+from postdate.store import execution, permit, timer
+from postdate.store.database import Connection, Database
+from postdate.store.execution import Execution, Recorded
+from postdate.store.lane import Lane, LaneDirectory
+from postdate.store.mark import Mark
+from postdate.store.permit import lane_limits
+
+CLAIM_MOST: Final = 100
+"""The most leases of one claim."""
+
+WAIT_MOST_SECONDS: Final = 60.0
+POLL_SECONDS: Final = 0.8
+"""How long a waiting claim sleeps without a hint."""
+
+FULL_SECONDS: Final = 0.1
+"""How long to sleep when a limit is reached."""
+
+SOON_SECONDS: Final = 0.01
+
+
+@dataclass(slots=True, frozen=True)
+class Leased:
+    """A job handed to a worker, and until when it is the worker's alone."""
+
+    delivery: Delivery
+    lease_until: datetime
+
+
+@dataclass(slots=True, frozen=True, kw_only=True)
+class ClaimAsk:
+    """Who asks, for what, and how patiently. `gone` is set when nobody waits any more."""
+
+    tenant_id: int
+    lane: str
+    holder: UUID
+    most: int
+    lease_seconds: float
+    wait_seconds: float
+    gone: asyncio.Event
+
+
+@dataclass(slots=True)
+class _Door:
+    """What this process knows of one lane: those who wait share one look at it."""
+
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    hint: asyncio.Event = field(default_factory=asyncio.Event)
+    marks: dict[int, Mark] = field(default_factory=dict)
+    empty_until: float = 0.0
+
+
+class LeaseClaims:
+    """Hand out due jobs of pull lanes."""
+
+    def __init__(self, database: Database, lanes: LaneDirectory, settings: Settings) -> None:
+        self._database = database
+        self._lanes = lanes
+        self._settings = settings
+        self._policies = Policies(settings)
+        self._doors: dict[int, _Door] = {}
+
+    def hint(self, lane_id: int | None) -> None:
+        """Look again at a lane, or at all: something was put there."""
+        for door in self._doors.values() if lane_id is None else self._known(lane_id):
+            door.empty_until = 0.0
+            door.hint.set()
+
+    def _known(self, lane_id: int) -> Sequence[_Door]:
+        return [self._doors[lane_id]] if lane_id in self._doors else []
+
+    async def claim(self, ask: ClaimAsk) -> list[Leased]:
+        """Claim due jobs; with none, wait for some as long as the asker does."""
+        if NAME.fullmatch(ask.lane) is None:
+            raise refuse(Code.INVALID_FIELD, f"{ask.lane} is not the name of a lane.", "lane")
+        until = time.monotonic() + ask.wait_seconds
+        first = True
+        while True:
+            leased, pause = await self._try(ask, first=first)
+            first = False
+            left = until - time.monotonic()
+            if leased or left <= 0 or ask.gone.is_set():
+                return leased
+            await self._wait(ask, min(left, pause))
+
+    async def _try(self, ask: ClaimAsk, *, first: bool) -> tuple[list[Leased], float]:
+        """Claim once; without success, say how long to sleep.
+
+        Those who wait share what one of them has seen; who comes anew looks for himself.
+        """
+        lane = self._lanes.by_place.get((ask.tenant_id, ask.lane, "pull"))
+        if lane is None or lane.paused:
+            return [], POLL_SECONDS
+        door = self._doors.setdefault(lane.lane_id, _Door())
+        async with door.lock:
+            now = time.monotonic()
+            if door.empty_until > now and not first:
+                return [], door.empty_until - now
+            door.hint.clear()
+            taken, pause = await self._take(ask, lane, door)
+            ready = [each for each in taken if each.delivery is not None]
+            await self._settle(taken, ask)
+            if not taken:
+                pause = max(pause, await self._next_due(lane, door))
+                door.empty_until = now + pause
+            if ask.gone.is_set():
+                return [], 0.0
+        return [_leased(each, ask.lease_seconds) for each in ready], pause
+
+    async def _take(self, ask: ClaimAsk, lane: Lane, door: _Door) -> tuple[list[Execution], float]:
+        limits = lane_limits(lane, self._settings)
+        taken: list[Execution] = []
+        passed: list[tuple[Mark, list[Execution]]] = []
+        async with self._database.write() as connection:
+            most, pause = await self._room(connection, limits, ask)
+            for bucket in random.sample(lane.buckets, len(lane.buckets)):
+                if len(taken) < most:
+                    mark = door.marks.setdefault(bucket, Mark())
+                    found = await execution.take(
+                        connection,
+                        lane,
+                        bucket,
+                        self._policies,
+                        low=mark.low(time.monotonic()),
+                        limit=most - len(taken),
+                        lease_seconds=ask.lease_seconds,
+                        claimed_by=ask.holder,
+                    )
+                    taken += found
+                    passed.append((mark, found))
+            for limit in limits:
+                await permit.spend(connection, limit, len(taken))
+                ids = [each.held.job_id for each in taken]
+                await permit.hold(connection, limit, ids, ask.lease_seconds)
+        for mark, found in passed:
+            if found:
+                at = found[0].claimed_at
+                mark.passed(max(each.ready_at for each in found), at)
+        return taken, pause
+
+    async def _room(
+        self, connection: Connection, limits: Sequence[Limit], ask: ClaimAsk
+    ) -> tuple[int, float]:
+        most, pause = ask.most, 0.0
+        for limit in limits:
+            grant = await permit.room(connection, limit, ask.holder, 0, most)
+            most, pause = grant.starts, max(pause, grant.wait_seconds)
+        return most, pause if most else max(pause, FULL_SECONDS)
+
+    async def _settle(self, taken: Sequence[Execution], ask: ClaimAsk) -> None:
+        """Record what must not run; give everything back when the asker has gone meanwhile."""
+        verdicts = [Recorded(each.held, each.verdict) for each in taken if each.verdict]
+        if ask.gone.is_set():
+            verdicts += [
+                Recorded(each.held, Move(seconds=0.0)) for each in taken if not each.verdict
+            ]
+        if verdicts:
+            await execution.record(self._database, verdicts)
+
+    async def _next_due(self, lane: Lane, door: _Door) -> float:
+        now = time.monotonic()
+        places = [
+            (bucket, lane.lane_id, door.marks.setdefault(bucket, Mark()).low(now))
+            for bucket in lane.buckets
+        ]
+        async with self._database.writer.acquire() as connection:
+            heads = await timer.heads(connection, places)
+        for head in heads:
+            door.marks[head.bucket].found(head.due_at)
+        return max(SOON_SECONDS, min([POLL_SECONDS, *(head.seconds for head in heads)]))
+
+    async def _wait(self, ask: ClaimAsk, seconds: float) -> None:
+        lane = self._lanes.by_place.get((ask.tenant_id, ask.lane, "pull"))
+        events = [ask.gone]
+        if lane is not None and lane.lane_id in self._doors:
+            events.append(self._doors[lane.lane_id].hint)
+        waiting = [asyncio.create_task(event.wait()) for event in events]
+        try:
+            await asyncio.wait(waiting, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for each in waiting:
+                each.cancel()
+
+
+def _leased(taken: Execution, lease_seconds: float) -> Leased:
+    if taken.delivery is None:
+        raise RuntimeError("an execution that must not run was handed out")
+    return Leased(taken.delivery, taken.claimed_at + timedelta(seconds=lease_seconds))

@@ -1,0 +1,129 @@
+"""Schedule payments: hold, payment, timer, event and answer in one transaction."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Final
+from uuid import UUID
+
+import msgspec
+
+from postdate.intake.answers import Answer, Answers, commit, refused
+from postdate.intake.group import GROUP_MOST, GROUPS_MOST, Grouper
+from postdate.intake.idempotency import InFlight, canonical, in_flight
+from postdate.intake.payment_draft import Draft, PaymentAsk
+from postdate.model.errors import Code, Refusal
+from postdate.model.identity import Identity
+from postdate.model.payment import PaymentOrder, validate
+from postdate.model.setting import Settings
+from postdate.store.account import key_of
+from postdate.store.database import Connection, Database
+from postdate.store.idempotency import key_of as idempotency_key_of
+from postdate.store.ids import new_ids
+
+SCOPE: Final = "payment"
+BATCH_MOST: Final = 1000
+"""The most payments of one request."""
+
+
+class Wish(msgspec.Struct, frozen=True):
+    """An order with the client's key for it, and where it comes from."""
+
+    order: PaymentOrder
+    key: str
+    traceparent: str | None = None
+    schedule_id: UUID | None = None
+
+
+class Payments:
+    """Accept payments, one by one (grouped with others) or many at once."""
+
+    def __init__(self, database: Database, settings: Settings) -> None:
+        self._database = database
+        self._settings = settings
+        self._in_flight = InFlight()
+        self._grouper: Grouper[PaymentAsk, Answer] = Grouper(self._commit, groups=1)
+        self._batches = asyncio.Semaphore(GROUPS_MOST)
+
+    async def schedule(self, who: Identity, wish: Wish) -> Answer:
+        """Accept one payment, in one commit with whatever else arrives now."""
+        ask = self._ask(who, wish)
+        if isinstance(ask, Refusal):
+            return refused(ask)
+        with self._in_flight.hold(ask.key):
+            return await self._grouper.submit(ask)
+
+    async def schedule_all(self, who: Identity, wishes: Sequence[Wish]) -> list[Answer]:
+        """Accept many payments as if one came after the other: one answer for each, in order."""
+        asks = [self._ask(who, wish) for wish in wishes]
+        keys = {ask.key for ask in asks if isinstance(ask, PaymentAsk)}
+        with self._in_flight.hold_all(keys) as busy:
+            ready = [a for a in asks if isinstance(a, PaymentAsk) and a.key not in busy]
+            answers = iter(await self._commit_all(ready))
+            return [
+                refused(ask)
+                if isinstance(ask, Refusal)
+                else refused(in_flight().refusal)
+                if ask.key in busy
+                else next(answers)
+                for ask in asks
+            ]
+
+    def _ask(self, who: Identity, wish: Wish) -> PaymentAsk | Refusal:
+        order = wish.order
+        refusal = validate(order) or _forbidden(who, order)
+        if refusal is not None:
+            return refusal
+        tenant_id = who.tenant_id
+        request = msgspec.structs.asdict(order)
+        request.pop("idempotency_key", None)
+        return PaymentAsk(
+            key=idempotency_key_of(tenant_id, SCOPE, wish.key),
+            request=canonical(request),
+            order=order,
+            payer=key_of(tenant_id, order.from_account_id),
+            payee=key_of(tenant_id, order.to_account_id),
+            actor=who.key_id,
+            traceparent=wish.traceparent,
+            schedule_id=wish.schedule_id,
+            max_amount=self._settings.whole("payment.max_amount", tenant_id),
+            max_delay_seconds=self._settings.whole("payment.max_delay_seconds", tenant_id),
+        )
+
+    async def _commit_all(self, asks: Sequence[PaymentAsk]) -> list[Answer]:
+        answers: list[Answer] = []
+        async with self._batches:
+            for first in range(0, len(asks), GROUP_MOST):
+                answers += await self._commit(asks[first : first + GROUP_MOST])
+        return answers
+
+    async def _commit(self, asks: Sequence[PaymentAsk]) -> list[Answer]:
+        unix_ms = self._database.unix_ms()
+        return await commit(self._database, lambda c: _accept(c, asks, unix_ms))
+
+
+async def _accept(connection: Connection, asks: Sequence[PaymentAsk], unix_ms: int) -> list[Answer]:
+    """Answer a group: look the keys up, lock the payers, decide in order, write as sets."""
+    answers = await Answers.find(connection, asks)
+    fresh = [ask for ask in asks if answers.fresh(ask)]
+    draft = await Draft.begin(connection, fresh)
+    ids = new_ids([ask.payer.bucket for ask in asks], unix_ms)
+    told = [
+        answers.add(ask, draft.decide(ask, payment_id))
+        if answers.fresh(ask)
+        else answers.known(ask)
+        for ask, payment_id in zip(asks, ids, strict=True)
+    ]
+    await draft.write(connection, unix_ms)
+    await answers.keep(connection)
+    return told
+
+
+def _forbidden(who: Identity, order: PaymentOrder) -> Refusal | None:
+    """Hold a limited key to its accounts and amount; not remembered, another key may do it."""
+    if who.accounts is not None and order.from_account_id not in who.accounts:
+        return Refusal(
+            Code.FORBIDDEN, f"The key may not pay from {order.from_account_id}.", "from_account_id"
+        )
+    if who.max_amount is not None and order.amount > who.max_amount:
+        return Refusal(Code.FORBIDDEN, f"The key may pay {who.max_amount} at most.", "amount")
+    return None

@@ -1,0 +1,105 @@
+"""Cancel and reschedule open payments: whoever locks the timer first decides."""
+
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from postdate.intake.payment_draft import Scheduled
+from postdate.ledger.hold import release
+from postdate.model.errors import Code, RefusedError, refuse
+from postdate.model.identity import Identity
+from postdate.model.ids import new_id
+from postdate.model.payment import When, instant
+from postdate.model.setting import Settings
+from postdate.store import account as account_store
+from postdate.store import event as event_store
+from postdate.store import payment_change as store
+from postdate.store import settlement as settlement_store
+from postdate.store.account import AccountKey
+from postdate.store.database import Connection, Database
+from postdate.store.event import NewEvent
+from postdate.store.payment_change import OpenPayment
+from postdate.store.settlement import LockedTimer, Terms
+
+
+class PaymentChanges:
+    """What a client may still change about a payment."""
+
+    def __init__(self, database: Database, settings: Settings) -> None:
+        self._database = database
+        self._settings = settings
+
+    async def cancel(self, who: Identity, payment_id: UUID) -> None:
+        """End an open payment and release its hold; refused with its status when it has ended."""
+        async with self._database.write() as connection:
+            found, terms = await _open(connection, who, payment_id)
+            timer = found.timer
+            if terms.hold:
+                key = AccountKey(timer.bucket, timer.tenant_id, terms.from_account)
+                accounts = await account_store.lock(connection, [key])
+                release(accounts[key], terms.amount)
+                await account_store.write(connection, list(accounts.values()))
+            await store.write_cancelled(connection, timer)
+            await self._announce(connection, who, timer, "payment.cancelled", {})
+            await settlement_store.delete(connection, [timer])
+
+    async def reschedule(self, who: Identity, payment_id: UUID, when: When) -> Scheduled:
+        """Give an open payment another instant; one that waits for a person is tried again then."""
+        most = self._settings.whole("payment.max_delay_seconds", who.tenant_id)
+        async with self._database.write() as connection:
+            found, terms = await _open(connection, who, payment_id)
+            timer = found.timer
+            due_at = instant(when, timer.at, most, terms.retry_until)
+            if not isinstance(due_at, datetime):
+                raise RefusedError(due_at)
+            await store.move(connection, timer, due_at)
+            data = {"scheduled_time": due_at, "before": timer.due_at}
+            await self._announce(connection, who, timer, "payment.rescheduled", data)
+        return Scheduled(payment_id, due_at)
+
+    async def _announce(
+        self,
+        connection: Connection,
+        who: Identity,
+        timer: LockedTimer,
+        kind: str,
+        data: dict[str, Any],
+    ) -> None:
+        event_id = new_id(timer.bucket, self._database.unix_ms())
+        event = NewEvent(
+            timer.bucket, timer.tenant_id, timer.subject, event_id, kind, who.key_id, data or None
+        )
+        await event_store.insert(connection, [event])
+
+
+async def _open(
+    connection: Connection, who: Identity, payment_id: UUID
+) -> tuple[OpenPayment, Terms]:
+    """Lock an open payment of this tenant, or refuse in the words that fit."""
+    found = await store.lock(connection, payment_id, who.tenant_id)
+    terms = await settlement_store.term(connection, who.tenant_id, payment_id)
+    if terms is None or not _sees(who, terms):
+        raise refuse(Code.NOT_FOUND, f"There is no payment {payment_id}.")
+    if who.accounts is not None and terms.from_account not in who.accounts:
+        raise refuse(Code.FORBIDDEN, f"The key may not pay from {terms.from_account}.")
+    if found is None:
+        raise await not_pending(connection, payment_id)
+    return found, terms
+
+
+def _sees(who: Identity, terms: Terms) -> bool:
+    return who.accounts is None or not who.accounts.isdisjoint(
+        (terms.from_account, terms.to_account)
+    )
+
+
+async def not_pending(connection: Connection, payment_id: UUID) -> RefusedError:
+    """Make the refusal for a payment that has ended."""
+    ended = await store.ended(connection, payment_id)
+    if ended is None:
+        raise RuntimeError(f"payment {payment_id} has neither timer nor outcome: run reconcile")
+    return refuse(
+        Code.PAYMENT_NOT_PENDING,
+        f"The payment {payment_id} is {ended.status}.",
+        payment_status=ended.status,
+    )

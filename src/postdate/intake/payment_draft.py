@@ -1,0 +1,111 @@
+"""What a group of new payments writes: decided in memory, written as sets."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Self
+from uuid import UUID
+
+import msgspec
+
+from postdate.intake.answers import Answer, Ask, created, refused
+from postdate.ledger.hold import admit
+from postdate.model.errors import Refusal
+from postdate.model.payment import PaymentOrder, due
+from postdate.model.state import PaymentStatus
+from postdate.store import account as account_store
+from postdate.store import payment as payment_store
+from postdate.store.account import Account, AccountKey
+from postdate.store.database import Connection
+from postdate.store.ids import new_ids
+from postdate.store.payment import NewPayment
+from postdate.store.timer import LONG_AGO
+
+
+class Scheduled(msgspec.Struct, frozen=True):
+    """The answer to a payment that was accepted."""
+
+    payment_id: UUID
+    scheduled_time: datetime
+    status: PaymentStatus = PaymentStatus.PENDING
+
+
+class PaymentAsk(Ask, frozen=True, kw_only=True):
+    """One payment of a group, with the limits that hold for it."""
+
+    order: PaymentOrder
+    payer: AccountKey
+    payee: AccountKey
+    actor: str
+    traceparent: str | None
+    schedule_id: UUID | None
+    max_amount: int
+    max_delay_seconds: int
+
+    @property
+    def holds(self) -> bool:
+        """Say whether money is reserved now."""
+        return self.order.funding == "hold"
+
+
+class Draft:
+    """The rows of a group, filled item by item so that its size changes no result."""
+
+    def __init__(self, accounts: Mapping[AccountKey, Account], now: datetime) -> None:
+        self._accounts = accounts
+        self._now = now
+        self._holders: set[AccountKey] = set()
+        self._payments: list[NewPayment] = []
+
+    @classmethod
+    async def begin(cls, connection: Connection, asks: Sequence[PaymentAsk]) -> Self:
+        """Lock the payers that hold, look at everybody else, and take the database's time.
+
+        Payees are not locked: a busy one would make every payer wait. What becomes of a payee
+        later is settlement's business.
+        """
+        if not asks:
+            return cls({}, LONG_AGO)
+        holders = {ask.payer for ask in asks if ask.holds}
+        others = {key for ask in asks for key in (ask.payee, ask.payer)} - holders
+        now, accounts = await account_store.gather(connection, holders, others)
+        return cls(accounts, now)
+
+    def decide(self, ask: PaymentAsk, payment_id: UUID) -> Answer:
+        """Accept or refuse one payment, seeing what those before it have reserved."""
+        due_at = due(ask.order, self._now, ask.max_delay_seconds)
+        if isinstance(due_at, Refusal):
+            return refused(due_at)
+        payer, payee = self._accounts.get(ask.payer), self._accounts.get(ask.payee)
+        refusal = admit(ask.order, payer, payee, ask.max_amount)
+        if refusal is not None:
+            return refused(refusal)
+        return self._accept(ask, due_at, payment_id)
+
+    def _accept(self, ask: PaymentAsk, due_at: datetime, payment_id: UUID) -> Answer:
+        order, (bucket, tenant_id, _) = ask.order, ask.payer
+        if ask.holds:
+            self._holders.add(ask.payer)
+        self._payments.append(
+            NewPayment(
+                bucket,
+                tenant_id,
+                payment_id,
+                order.from_account_id,
+                order.to_account_id,
+                order.amount,
+                due_at,
+                ask.holds,
+                order.retry_until,
+                order.description,
+                ask.schedule_id,
+                ask.traceparent,
+                ask.actor,
+            )
+        )
+        return created(Scheduled(payment_id, due_at), payment_id)
+
+    async def write(self, connection: Connection, unix_ms: int) -> None:
+        """Write the holds, payments, timers and events of everything that was accepted."""
+        event_ids = new_ids([payment.bucket for payment in self._payments], unix_ms)
+        holders = [self._accounts[key] for key in self._holders]
+        await payment_store.accept(connection, self._payments, event_ids, holders)

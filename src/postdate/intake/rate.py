@@ -1,0 +1,108 @@
+"""Limits on requests of a key and of a tenant, held over all nodes.
+
+The tokens of a limit lie in the database. A node takes them in chunks of a tenth of a second's
+worth and spends them in memory, so that a request within its limits seldom waits for a round trip,
+and one beyond them never does.
+"""
+
+import asyncio
+import math
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+from uuid import UUID
+
+from postdate.model.errors import Code, RefusedError, refuse
+from postdate.model.identity import Identity
+from postdate.model.limit import Limit
+from postdate.model.setting import Settings
+from postdate.store import permit
+from postdate.store.database import Database
+
+CHUNK_SECONDS: Final = 0.1
+REMEMBER_MOST: Final = 10_000
+"""Limits remembered; beyond it all are forgotten, at the price of the tokens in hand."""
+
+_NOTHING: Final[Mapping[str, str]] = {}
+
+
+class _Requests(Limit, frozen=True, gc=False):
+    """A limit on requests: after a rest, a whole second's worth may come at once."""
+
+    @property
+    def burst(self) -> float:
+        """Say how many may come at once."""
+        return max(1.0, self.rate_per_second or 0.0)
+
+
+@dataclass(slots=True)
+class _Purse:
+    """Tokens in hand; while empty, there is no use in asking before `empty_until`."""
+
+    tokens: int = 0
+    empty_until: float = 0.0
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+class Rates:
+    """Count requests; where nothing is limited, nothing is done."""
+
+    def __init__(self, database: Database, settings: Settings, node_id: UUID) -> None:
+        self._database = database
+        self._settings = settings
+        self._node_id = node_id
+        self._purses: dict[str, _Purse] = {}
+
+    async def admit(self, who: Identity) -> Mapping[str, str]:
+        """Take a token of the key and one of the tenant, or refuse; give the headers to send."""
+        by_key = self._settings.number("rate.key_per_second", who.tenant_id)
+        by_tenant = self._settings.number("rate.tenant_per_second", who.tenant_id)
+        if not by_key and not by_tenant:
+            return _NOTHING
+        told: list[tuple[str, float, int]] = []
+        if by_key:
+            told.append(("key", by_key, await self._take("key", who.key_id, by_key)))
+        if by_tenant:
+            # A request of the key that its tenant refuses keeps the key's token: it did come.
+            left = await self._take("tenant", str(who.tenant_id), by_tenant)
+            told.append(("tenant", by_tenant, left))
+        return {
+            "ratelimit-policy": ", ".join(f'"{name}";q={rate:g};w=1' for name, rate, _ in told),
+            "ratelimit": ", ".join(f'"{name}";r={left};t=1' for name, _, left in told),
+        }
+
+    async def _take(self, noun: str, name: str, rate: float) -> int:
+        """Take one token; give how many this node has left in hand."""
+        purse = self._purse(f"request:{noun}/{name}")
+        if purse.tokens < 1:
+            async with purse.lock:
+                await self._fill(purse, _Requests(f"request:{noun}/{name}", None, rate))
+        if purse.tokens < 1:
+            raise _refused(noun, rate, purse.empty_until - time.monotonic())
+        purse.tokens -= 1
+        return purse.tokens
+
+    async def _fill(self, purse: _Purse, limit: Limit) -> None:
+        if purse.tokens >= 1 or time.monotonic() < purse.empty_until:
+            return
+        wanted = max(1, math.ceil((limit.rate_per_second or 0.0) * CHUNK_SECONDS))
+        async with self._database.write() as connection:
+            grant = await permit.acquire(connection, limit, self._node_id, 0, wanted, 0.0)
+        purse.tokens = grant.starts
+        if not grant.starts:
+            purse.empty_until = time.monotonic() + grant.wait_seconds
+
+    def _purse(self, scope: str) -> _Purse:
+        found = self._purses.get(scope)
+        if found is None:
+            if len(self._purses) >= REMEMBER_MOST:
+                self._purses.clear()
+            found = self._purses[scope] = _Purse()
+        return found
+
+
+def _refused(noun: str, rate: float, wait_seconds: float) -> RefusedError:
+    detail = f"The {noun} is limited to {rate:g} requests a second."
+    wait = round(max(wait_seconds, 0.001), 3)
+    return refuse(Code.RATE_LIMITED, detail, retry_after_seconds=wait, limited_by=noun)

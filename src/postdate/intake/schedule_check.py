@@ -1,0 +1,84 @@
+"""Whether a schedule may be kept: its rule, its template, and the rights of whoever asks."""
+
+import asyncio
+from datetime import datetime
+
+from postdate.intake.firing import of_template
+from postdate.intake.job import JobIntake
+from postdate.intake.job_batch import Ask
+from postdate.ledger.hold import admit
+from postdate.model import schedule_rules
+from postdate.model.calendar import Calendar
+from postdate.model.errors import Code, Refusal, RefusedError, refuse
+from postdate.model.identity import Identity, Scope
+from postdate.model.schedule import Definition, JobTemplate, PaymentTemplate
+from postdate.model.setting import Settings
+from postdate.store import account as account_store
+from postdate.store import calendar as calendar_store
+from postdate.store.account import key_of
+from postdate.store.database import Connection
+
+
+class ScheduleCheck:
+    """Everything that is refused before anything is written."""
+
+    def __init__(self, settings: Settings, jobs: JobIntake) -> None:
+        self._settings = settings
+        self._jobs = jobs
+
+    async def run(
+        self, connection: Connection, who: Identity, definition: Definition, now: datetime
+    ) -> Calendar | None:
+        """Refuse what cannot be kept, naming the part; give the calendar of the rule."""
+        _may(who, definition)
+        calendar = await _calendar(connection, who.tenant_id, definition.rule.calendar)
+        least = self._settings.number("schedule.min_interval_seconds", who.tenant_id)
+        # A rule can take a while to look through; other requests go on meanwhile.
+        await asyncio.to_thread(schedule_rules.check, definition, calendar, now, least)
+        if definition.template.payment is not None:
+            await self._check_payment(connection, who, definition.template.payment)
+        if definition.template.job is not None:
+            await self._check_job(who, definition.template.job)
+        return calendar
+
+    async def _check_job(self, who: Identity, template: JobTemplate) -> None:
+        asks = [Ask(tenant_id=who.tenant_id, spec=template.spec(), actor=who.key_id)]
+        [draft] = await self._jobs.prepare(asks)
+        if isinstance(draft, Refusal):
+            raise RefusedError(of_template(draft, "job"))
+
+    async def _check_payment(
+        self, connection: Connection, who: Identity, template: PaymentTemplate
+    ) -> None:
+        names = (template.from_account_id, template.to_account_id)
+        payer, payee = (key_of(who.tenant_id, name) for name in names)
+        _, found = await account_store.gather(connection, (), [payer, payee])
+        most = self._settings.whole("payment.max_amount", who.tenant_id)
+        refusal = admit(template.order(), found.get(payer), found.get(payee), most)
+        if refusal is not None:
+            raise RefusedError(of_template(refusal, "payment"))
+
+
+def _may(who: Identity, definition: Definition) -> None:
+    """Hold a key to what it could do without a schedule."""
+    payment = definition.template.payment
+    needed = Scope.JOBS_WRITE if payment is None else Scope.PAYMENTS_WRITE
+    if not who.allows(needed):
+        raise refuse(Code.FORBIDDEN, f"This template needs the scope {needed}.", "template")
+    if payment is None:
+        return
+    if who.accounts is not None and payment.from_account_id not in who.accounts:
+        detail = f"The key may not pay from {payment.from_account_id}."
+        raise refuse(Code.FORBIDDEN, detail, "template.payment.from_account_id")
+    if who.max_amount is not None and payment.amount > who.max_amount:
+        detail = f"The key may pay {who.max_amount} at most."
+        raise refuse(Code.FORBIDDEN, detail, "template.payment.amount")
+
+
+async def _calendar(connection: Connection, tenant_id: int, name: str | None) -> Calendar | None:
+    if name is None:
+        return None
+    found = await calendar_store.find(connection, [(tenant_id, name)])
+    if (tenant_id, name) not in found:
+        raise refuse(Code.INVALID_FIELD, f"There is no calendar {name[:64]}.", "calendar")
+    return found[tenant_id, name]

@@ -1,0 +1,99 @@
+"""Try a destination: one delivery that belongs to no job."""
+
+import time
+from collections.abc import Mapping
+from typing import Any, Final, Literal, assert_never
+
+import msgspec
+
+from postdate.model.destination import DestinationType
+from postdate.model.errors import Code, refuse
+from postdate.model.identity import Identity
+from postdate.model.ids import BUCKETS, new_id
+from postdate.model.outcome import (
+    Completed,
+    Delivery,
+    Failed,
+    Handler,
+    Outcome,
+    Running,
+    Throttled,
+    Unknown,
+)
+from postdate.store import destination as destination_store
+from postdate.store import job as job_store
+from postdate.store.database import Database
+
+TIMEOUT_SECONDS: Final = 10.0
+SHOWN_BYTES: Final = 1024
+
+
+class Trial(msgspec.Struct, frozen=True, kw_only=True):
+    """How a trial ended, as an attempt of a job would have."""
+
+    outcome: Literal["completed", "failed", "unknown", "running", "throttled"]
+    duration_ms: int
+    http_status: int | None = None
+    code: str | None = None
+    error: str | None = None
+    response: str | None = None
+
+
+class Trials:
+    """Sends a small event of the type `destination.test`."""
+
+    def __init__(self, database: Database, handlers: Mapping[DestinationType, Handler]) -> None:
+        self._database = database
+        self._handlers = handlers
+
+    async def run(self, who: Identity, name: str) -> Trial:
+        """Deliver once and say what came of it; nothing is written down or retried."""
+        async with self._database.read(who.tenant_id) as connection:
+            row = await destination_store.find(connection, who.tenant_id, name)
+            now = await job_store.now(connection)
+        if row is None:
+            raise refuse(Code.NOT_FOUND, f"There is no destination {name}.")
+        handler = self._handlers.get(DestinationType(row.type))
+        if handler is None:
+            raise refuse(Code.CONFLICT, f"This node delivers to no {row.type}.")
+        delivery = Delivery(
+            job_id=new_id(who.tenant_id % BUCKETS, self._database.unix_ms()),
+            token=1,
+            attempt=1,
+            tenant_id=who.tenant_id,
+            lane="",
+            destination={"type": row.type, "name": name},
+            due_at=now,
+            timeout_seconds=TIMEOUT_SECONDS,
+            payload=msgspec.json.encode({"type": "destination.test", "destination": name}),
+            content_type="application/json",
+        )
+        started = time.monotonic()
+        outcome = await handler(delivery)
+        return _trial(outcome, int((time.monotonic() - started) * 1000))
+
+
+def _trial(outcome: Outcome, duration_ms: int) -> Trial:
+    shown: dict[str, Any] = {"duration_ms": duration_ms}
+    match outcome:
+        case Completed(status, response):
+            return Trial(outcome="completed", http_status=status, response=_text(response), **shown)
+        case Failed() | Unknown():
+            return Trial(
+                outcome="failed" if isinstance(outcome, Failed) else "unknown",
+                http_status=outcome.http_status,
+                code=outcome.code,
+                error=outcome.error,
+                response=_text(outcome.response),
+                **shown,
+            )
+        case Running():
+            return Trial(outcome="running", **shown)
+        case Throttled(reason=reason):
+            return Trial(outcome="throttled", code=reason, **shown)
+        case _:
+            assert_never(outcome)
+
+
+def _text(response: bytes | None) -> str | None:
+    return None if response is None else response[:SHOWN_BYTES].decode(errors="replace")

@@ -1,0 +1,1 @@
+"""Accounts, holds and entries: the only code that changes a balance."""

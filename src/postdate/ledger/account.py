@@ -1,0 +1,75 @@
+"""Accounts: what may become of one, decided over locked rows."""
+
+from uuid import UUID
+
+from postdate.model.errors import Code, Refusal
+from postdate.model.money import BALANCE_MOST, ISSUER
+from postdate.store.account import Account, Terms
+from postdate.store.entry import NewEntry
+
+
+def adjust(
+    account: Account | None, issuer: Account, account_id: str, amount: int
+) -> Account | Refusal:
+    """Move an amount between the issuer and an account; negative amounts go back.
+
+    A frozen account can be adjusted: corrections are how one clears up what it was frozen for.
+    """
+    if account_id == ISSUER:
+        return Refusal(Code.ACCOUNT_RESERVED, f"{ISSUER} is the other side of adjustments.")
+    if account is None:
+        return Refusal(Code.NOT_FOUND, f"There is no account {account_id}.")
+    if account.closed_at is not None:
+        return Refusal(Code.ACCOUNT_CLOSED, f"The account {account_id} is closed.")
+    balance = account.balance + amount
+    if amount < 0 and account.floor is not None and balance - account.held < account.floor:
+        return Refusal(
+            Code.INSUFFICIENT_FUNDS,
+            f"{account.account_id} has {account.available - account.floor} available.",
+            "amount",
+            extra={"available": account.available - account.floor},
+        )
+    if max(abs(balance), abs(issuer.balance - amount)) > BALANCE_MOST:
+        return Refusal(Code.BALANCE_ABOVE_LIMIT, f"No balance exceeds {BALANCE_MOST}.", "amount")
+    for side, leg in ((account, amount), (issuer, -amount)):
+        side.balance += leg
+        side.version += 1
+    return account
+
+
+def adjustment(account: Account, transfer_id: UUID, amount: int, reason: str) -> NewEntry:
+    """Make the leg of an adjustment from an account that it has just changed."""
+    return NewEntry(
+        account.bucket,
+        account.tenant_id,
+        account.account_id,
+        account.version,
+        transfer_id,
+        amount,
+        account.balance,
+        "ADJUSTMENT",
+        reason=reason,
+    )
+
+
+def change(account: Account, before: Terms, after: Terms) -> Refusal | None:
+    """Decide whether an account may take these terms: limits, freezing, closing."""
+    if account.account_id == ISSUER:
+        return Refusal(Code.ACCOUNT_RESERVED, f"{ISSUER} keeps its terms.")
+    if before.closed and after != before:
+        return Refusal(Code.ACCOUNT_CLOSED, f"The account {account.account_id} is closed.")
+    if after.floor is not None and after.floor != before.floor and account.available < after.floor:
+        return Refusal(
+            Code.INSUFFICIENT_FUNDS,
+            f"{account.account_id} has {account.available} available.",
+            "floor",
+            extra={"available": account.available},
+        )
+    if after.closed and (account.balance or account.held):
+        return Refusal(
+            Code.ACCOUNT_NOT_EMPTY,
+            f"{account.account_id} has a balance of {account.balance}, of which "
+            f"{account.held} is held.",
+            extra={"balance": account.balance, "held": account.held},
+        )
+    return None

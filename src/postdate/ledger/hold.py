@@ -1,0 +1,59 @@
+"""Holds: decide over accounts in memory, item by item, whatever the size of the batch."""
+
+from postdate.model.errors import Code, Refusal
+from postdate.model.money import ISSUER
+from postdate.model.payment import PaymentOrder
+from postdate.store.account import Account
+
+
+def admit(
+    order: PaymentOrder, payer: Account | None, payee: Account | None, max_amount: int
+) -> Refusal | None:
+    """Decide whether a payment may be scheduled, and reserve its amount where it asks for that."""
+    refusal = usable(payer, order.from_account_id, "from_account_id") or usable(
+        payee, order.to_account_id, "to_account_id"
+    )
+    if refusal is not None or payer is None:
+        return refusal
+    limit = max_amount if payer.max_amount is None else min(max_amount, payer.max_amount)
+    if order.amount > limit:
+        return Refusal(
+            Code.AMOUNT_ABOVE_LIMIT,
+            f"The most for one payment from {payer.account_id} is {limit}.",
+            "amount",
+            extra={"limit": limit},
+        )
+    return reserve(payer, order.amount) if order.funding == "hold" else None
+
+
+def usable(account: Account | None, account_id: str, field: str) -> Refusal | None:
+    """Refuse an account that cannot take part in a payment."""
+    if account_id == ISSUER:
+        return Refusal(Code.ACCOUNT_RESERVED, f"{ISSUER} makes no payments.", field)
+    if account is None:
+        return Refusal(Code.UNKNOWN_ACCOUNT, f"There is no account {account_id}.", field)
+    if account.closed_at is not None:
+        return Refusal(Code.ACCOUNT_CLOSED, f"The account {account_id} is closed.", field)
+    if account.frozen_at is not None:
+        return Refusal(Code.ACCOUNT_FROZEN, f"The account {account_id} is frozen.", field)
+    return None
+
+
+def release(account: Account, amount: int) -> None:
+    """Give back what one payment held."""
+    if account.held < amount:
+        raise ValueError(f"{account.account_id} holds {account.held}, less than {amount}")
+    account.held -= amount
+
+
+def reserve(account: Account, amount: int) -> Refusal | None:
+    """Hold an amount of what is available above the floor; the version counts entries only."""
+    if account.floor is not None and account.available - amount < account.floor:
+        return Refusal(
+            Code.INSUFFICIENT_FUNDS,
+            f"{account.account_id} has {account.available - account.floor} available.",
+            "amount",
+            extra={"available": account.available - account.floor},
+        )
+    account.held += amount
+    return None

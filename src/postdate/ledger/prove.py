@@ -1,0 +1,58 @@
+"""Prove the ledger from its entries, and reconcile it bucket by bucket: report, never repair."""
+
+from typing import Final
+from uuid import UUID
+
+import msgspec
+
+from postdate.model.ids import BUCKETS
+from postdate.store import history as history_store
+from postdate.store import prove as store
+from postdate.store.database import Database
+from postdate.store.prove import Finding, Range
+
+OVERDUE_SECONDS: Final = 60.0
+"""How late a payment must be before it counts as forgotten."""
+
+
+class Proof(msgspec.Struct, frozen=True):
+    """What was proved, and what contradicts it."""
+
+    proved: list[str]
+    findings: list[Finding]
+
+
+async def prove(database: Database, tenant_id: int | None = None) -> Proof:
+    """Make every proof over one snapshot."""
+    async with store.snapshot(database) as connection:
+        floor = await history_store.floor(connection)
+        where = Range(tenant_id, floor=floor)
+        found = {name: await store.check(connection, name, where) for name in store.CHECKS}
+    return Proof(
+        [name for name, findings in found.items() if not findings],
+        [finding for findings in found.values() for finding in findings],
+    )
+
+
+async def reconcile(
+    database: Database, bucket: int, tenant_id: int | None = None, since: UUID | None = None
+) -> list[Finding]:
+    """Look for what should not be in one bucket; with `since` only among payments that new."""
+    async with store.snapshot(database) as connection:
+        where = Range(tenant_id, bucket, floor=await history_store.floor(connection))
+        newer = msgspec.structs.replace(where, floor=max(where.floor, since or where.floor))
+        found = await store.overdue(connection, where, OVERDUE_SECONDS)
+        found += await store.parked(connection, where)
+        for name in store.BUCKET_CHECKS:
+            only = newer if name == "payment_is_open_or_ended" else where
+            found += await store.check(connection, name, only)
+    return found
+
+
+async def reconcile_all(database: Database, tenant_id: int | None = None) -> list[Finding]:
+    """Reconcile every bucket."""
+    return [
+        finding
+        for bucket in range(BUCKETS)
+        for finding in await reconcile(database, bucket, tenant_id)
+    ]

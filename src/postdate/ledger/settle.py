@@ -1,0 +1,140 @@
+"""Decide what becomes of due payments: pure, one after the other, in one order."""
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import TypeAlias
+from uuid import UUID
+
+import msgspec
+
+from postdate.ledger.hold import release
+from postdate.model.money import BALANCE_MOST
+from postdate.store.account import Account, AccountKey
+
+
+class Reason(StrEnum):
+    """Why a payment could not be settled: stable codes, as in `outcome.code`."""
+
+    INSUFFICIENT_FUNDS = "insufficient_funds"
+    ACCOUNT_FROZEN = "account_frozen"
+    ACCOUNT_CLOSED = "account_closed"
+    BALANCE_ABOVE_LIMIT = "balance_above_limit"
+
+
+class Due(msgspec.Struct, frozen=True, gc=False):
+    """A due payment whose timer is locked."""
+
+    due_at: datetime
+    payment_id: UUID
+    payer: AccountKey
+    payee: AccountKey
+    amount: int
+    hold: bool
+    retry_until: datetime | None
+    token: int
+
+    @property
+    def order(self) -> tuple[datetime, UUID]:
+        """Give the place in the one order of settling."""
+        return (self.due_at, self.payment_id)
+
+
+class Completed(msgspec.Struct, frozen=True, gc=False):
+    """The money moved: balances and versions of both accounts after it."""
+
+    from_balance: int
+    from_version: int
+    to_balance: int
+    to_version: int
+
+
+class Failed(msgspec.Struct, frozen=True, gc=False):
+    """It did not and will not; a hold has been released."""
+
+    reason: Reason
+    error: str
+
+
+class RetryLater(msgspec.Struct, frozen=True, gc=False):
+    """The money is not there yet, and the payment asked to wait for it."""
+
+    at: datetime
+    reason: Reason
+    error: str
+
+
+class Waits(msgspec.Struct, frozen=True, gc=False):
+    """Something due earlier is still open elsewhere; this one must not overtake it."""
+
+
+Decision: TypeAlias = Completed | Failed | RetryLater | Waits
+Accounts: TypeAlias = Mapping[AccountKey, Account]
+
+
+def decide(
+    accounts: Accounts,
+    dues: Iterable[Due],
+    at: datetime,
+    pause: Callable[[int], timedelta],
+    earlier: tuple[datetime, UUID] | None = None,
+) -> list[Decision]:
+    """Decide payments given in order, changing the accounts: a credit is spendable by the next.
+
+    `at` is the database's time, `pause` the wait after so many executions. `earlier` is the first
+    open payment outside of this batch: a payment that reserved its amount may overtake it and
+    nobody is the poorer; one that looks for its money only now waits its turn.
+    """
+    decisions: list[Decision] = []
+    for due in dues:
+        if not due.hold and earlier is not None and due.order > earlier:
+            decisions.append(Waits())
+            continue
+        payer, payee = accounts[due.payer], accounts[due.payee]
+        refused = _refused(payer, payee, due)
+        if refused is None:
+            decisions.append(_transfer(payer, payee, due))
+            continue
+        if due.hold:
+            release(payer, due.amount)
+        decisions.append(_later(due, refused, at, pause))
+    return decisions
+
+
+def _later(
+    due: Due, refused: Failed, at: datetime, pause: Callable[[int], timedelta]
+) -> Failed | RetryLater:
+    until = due.retry_until
+    if refused.reason is not Reason.INSUFFICIENT_FUNDS or until is None or at >= until:
+        return refused
+    # The last try is at the end of the wait itself, so that money arriving late still counts.
+    return RetryLater(min(at + pause(due.token), until), refused.reason, refused.error)
+
+
+def _refused(payer: Account, payee: Account, due: Due) -> Failed | None:
+    for account in (payer, payee):
+        if account.closed_at is not None:
+            return Failed(Reason.ACCOUNT_CLOSED, f"Account {account.account_id} is closed.")
+        if account.frozen_at is not None:
+            return Failed(Reason.ACCOUNT_FROZEN, f"Account {account.account_id} is frozen.")
+    if payee.balance + due.amount > BALANCE_MOST:
+        return Failed(
+            Reason.BALANCE_ABOVE_LIMIT, f"Account {payee.account_id} cannot hold that much."
+        )
+    if due.hold or payer.floor is None or payer.available - due.amount >= payer.floor:
+        return None
+    return Failed(
+        Reason.INSUFFICIENT_FUNDS,
+        f"Account {payer.account_id} has {payer.available} available and must keep {payer.floor}.",
+    )
+
+
+def _transfer(payer: Account, payee: Account, due: Due) -> Completed:
+    amount = due.amount
+    payer.balance -= amount
+    payer.version += 1
+    if due.hold:
+        release(payer, amount)
+    payee.balance += amount
+    payee.version += 1
+    return Completed(payer.balance, payer.version, payee.balance, payee.version)

@@ -1,0 +1,1 @@
+"""The words: ids, states, outcomes, money, errors."""

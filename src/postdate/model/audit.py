@@ -1,0 +1,35 @@
+"""Which events are for the auditor: what people and programs decided, not what then ran."""
+
+from typing import Final
+
+AUDITED: Final = (
+    "tenant.*",
+    "key.*",
+    "setting.*",
+    "lane.*",
+    "destination.*",
+    "subscription.*",
+    "account.*",
+    "payment.cancelled",
+    "payment.rescheduled",
+    "job.cancelled",
+    "job.rescheduled",
+    "job.changed",
+    "job.resolved",
+    "job.redriven",
+)
+
+STAMP: Final = "origin"
+"""The member of an event's data that says from where; only the auditor sees it."""
+
+_NOUNS: Final = frozenset(
+    pattern.removesuffix(".*") for pattern in AUDITED if pattern.endswith(".*")
+)
+_TYPES: Final = frozenset(AUDITED)
+_GROUPED: Final = frozenset({"account.adjusted", "job.redriven"})
+"""Written for several requests at once, so that the origin at hand may be a neighbour's."""
+
+
+def stamped(kind: str) -> bool:
+    """Say whether an event of this type says from where it was caused."""
+    return (kind in _TYPES or kind.partition(".")[0] in _NOUNS) and kind not in _GROUPED

@@ -1,0 +1,270 @@
+"""Every way a request can be refused: stable codes, one table."""
+
+from enum import StrEnum
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+
+class Code(StrEnum):
+    """A stable name for a refusal. Codes never change; each has its section in the docs."""
+
+    # The request itself
+    MALFORMED_JSON = "malformed_json"
+    INVALID_FIELD = "invalid_field"
+    UNKNOWN_FIELD = "unknown_field"
+    BODY_INCOMPLETE = "body_incomplete"
+    BODY_TOO_LARGE = "body_too_large"
+    BODY_TOO_DEEP = "body_too_deep"
+    RECEIVE_TIMEOUT = "receive_timeout"
+    UNSUPPORTED_MEDIA_TYPE = "unsupported_media_type"
+    INVALID_CURSOR = "invalid_cursor"
+    BATCH_TOO_LARGE = "batch_too_large"
+    TARGET_NOT_ALLOWED = "target_not_allowed"
+    # Who asks
+    UNAUTHENTICATED = "unauthenticated"
+    FORBIDDEN = "forbidden"
+    # What is asked for
+    NOT_FOUND = "not_found"
+    METHOD_NOT_ALLOWED = "method_not_allowed"
+    CONFLICT = "conflict"
+    UNKNOWN_SETTING = "unknown_setting"
+    UNKNOWN_TENANT = "unknown_tenant"
+    UNKNOWN_SCOPE = "unknown_scope"
+    # Money
+    UNKNOWN_ACCOUNT = "unknown_account"
+    ACCOUNT_EXISTS = "account_exists"
+    ACCOUNT_RESERVED = "account_reserved"
+    ACCOUNT_FROZEN = "account_frozen"
+    ACCOUNT_CLOSED = "account_closed"
+    ACCOUNT_NOT_EMPTY = "account_not_empty"
+    SELF_PAYMENT = "self_payment"
+    AMOUNT_ABOVE_LIMIT = "amount_above_limit"
+    BALANCE_ABOVE_LIMIT = "balance_above_limit"
+    INSUFFICIENT_FUNDS = "insufficient_funds"
+    TIME_OUT_OF_RANGE = "time_out_of_range"
+    PAYMENT_NOT_PENDING = "payment_not_pending"
+    NOT_DUE = "not_due"
+    # Jobs
+    DUE_IN_PAST = "due_in_past"
+    BEYOND_HORIZON = "beyond_horizon"
+    PAYLOAD_TOO_LARGE = "payload_too_large"
+    UNKNOWN_DESTINATION = "unknown_destination"
+    TOO_MANY_LANES = "too_many_lanes"
+    LEASE_LOST = "lease_lost"
+    DESTINATION_UNREACHABLE = "destination_unreachable"
+    # Idempotency
+    IDEMPOTENCY_KEY_MISSING = "idempotency_key_missing"
+    IDEMPOTENCY_KEY_INVALID = "idempotency_key_invalid"
+    IDEMPOTENCY_KEY_REUSED = "idempotency_key_reused"
+    IDEMPOTENCY_IN_FLIGHT = "idempotency_in_flight"
+    # The server
+    RATE_LIMITED = "rate_limited"
+    OVERLOADED = "overloaded"
+    UNAVAILABLE = "unavailable"
+    OUTCOME_UNKNOWN = "outcome_unknown"
+    SECRET_KEY_MISSING = "secret_key_missing"  # noqa: S105 - a code, no password
+    INTERNAL = "internal"
+
+
+class Explanation(NamedTuple):
+    """What a code means: the HTTP status, a title, and what to do about it."""
+
+    status: int
+    title: str
+    advice: str
+
+
+EXPLANATIONS: Final[dict[Code, Explanation]] = {
+    Code.MALFORMED_JSON: Explanation(
+        400, "The body is not JSON", "Send one JSON object, encoded as UTF-8."
+    ),
+    Code.INVALID_FIELD: Explanation(
+        422, "A field has a value that is not allowed", "`field` names it; `detail` says why."
+    ),
+    Code.UNKNOWN_FIELD: Explanation(
+        422, "A field is not known here", "Remove it, or check its spelling against `/schema`."
+    ),
+    Code.BODY_INCOMPLETE: Explanation(
+        400, "The body broke off", "Send as many bytes as the headers announce, chunks well formed."
+    ),
+    Code.BODY_TOO_LARGE: Explanation(
+        413, "The body is too large", "Send less, or store it elsewhere and send a `payload_ref`."
+    ),
+    Code.BODY_TOO_DEEP: Explanation(
+        422, "The JSON is nested too deeply", "Flatten it to at most 32 levels."
+    ),
+    Code.RECEIVE_TIMEOUT: Explanation(
+        408, "The request did not arrive in time", "Send the whole request without pauses."
+    ),
+    Code.UNSUPPORTED_MEDIA_TYPE: Explanation(
+        415, "The content type is not understood", "Send `Content-Type: application/json`."
+    ),
+    Code.INVALID_CURSOR: Explanation(
+        422, "The cursor is not one of ours", "Pass `next_cursor` back exactly as it came."
+    ),
+    Code.BATCH_TOO_LARGE: Explanation(
+        422, "The batch has too many items", "Split it; the limit is in `detail`."
+    ),
+    Code.TARGET_NOT_ALLOWED: Explanation(
+        422,
+        "Calls to this address are not allowed",
+        "Use a public address, or have the operator list the network in "
+        "POSTDATE_ALLOW_PRIVATE_TARGETS.",
+    ),
+    Code.UNAUTHENTICATED: Explanation(
+        401, "No valid key was given", "Send `Authorization: Bearer <key>`."
+    ),
+    Code.FORBIDDEN: Explanation(
+        403, "The key may not do this", "Use a key whose scopes include the one in `detail`."
+    ),
+    Code.NOT_FOUND: Explanation(
+        404, "There is no such thing", "Check the id; things of other tenants look missing too."
+    ),
+    Code.METHOD_NOT_ALLOWED: Explanation(
+        405, "The route does not know this method", "The `Allow` header lists those it knows."
+    ),
+    Code.CONFLICT: Explanation(
+        409, "It is not in a state that allows this", "`current_status` says where it stands now."
+    ),
+    Code.UNKNOWN_SETTING: Explanation(
+        422, "There is no such setting", "`postdate setting list` names them all."
+    ),
+    Code.UNKNOWN_TENANT: Explanation(
+        404, "There is no such tenant", "`postdate tenant list` names them all."
+    ),
+    Code.UNKNOWN_SCOPE: Explanation(
+        422, "There is no such scope", "Use one of the scopes in `detail`."
+    ),
+    Code.UNKNOWN_ACCOUNT: Explanation(
+        422, "There is no such account", "Create it first; accounts of other tenants look missing."
+    ),
+    Code.ACCOUNT_EXISTS: Explanation(
+        409, "There is an account with this id", "Use it, or choose another id."
+    ),
+    Code.ACCOUNT_RESERVED: Explanation(
+        422, "This account is the ledger's own", "Use adjustments; they are its only movements."
+    ),
+    Code.ACCOUNT_FROZEN: Explanation(
+        409, "The account is frozen", "Unfreeze it first; `field` says which of the two it is."
+    ),
+    Code.ACCOUNT_CLOSED: Explanation(
+        409, "The account is closed", "Use another account; a closed one stays closed."
+    ),
+    Code.ACCOUNT_NOT_EMPTY: Explanation(
+        409, "The account has money or open holds", "Bring balance and held to 0 first."
+    ),
+    Code.SELF_PAYMENT: Explanation(
+        422, "Payer and payee are the same", "Name two different accounts."
+    ),
+    Code.AMOUNT_ABOVE_LIMIT: Explanation(
+        422, "The amount is above the limit", "`limit` says the most that is allowed now."
+    ),
+    Code.BALANCE_ABOVE_LIMIT: Explanation(
+        422, "The balance would leave its range", "Spread the money over several accounts."
+    ),
+    Code.INSUFFICIENT_FUNDS: Explanation(
+        422,
+        "The payer has too little available",
+        "Credit the account and send the payment under a new key, or use `at_execution`.",
+    ),
+    Code.TIME_OUT_OF_RANGE: Explanation(
+        422, "The time is too early or too late", "`earliest` and `latest` give the range."
+    ),
+    Code.PAYMENT_NOT_PENDING: Explanation(
+        409,
+        "The payment has ended already",
+        "`payment_status` says how. What has been paid is paid back by another payment.",
+    ),
+    Code.NOT_DUE: Explanation(
+        409, "The payment is not due yet", "`scheduled_time` says when it will be."
+    ),
+    Code.DUE_IN_PAST: Explanation(
+        422,
+        "The time lies too far in the past",
+        "Leave `run_at` out to run now; `job.past_tolerance_seconds` says what is still accepted.",
+    ),
+    Code.BEYOND_HORIZON: Explanation(
+        422, "The time lies too far ahead", "The setting `job.horizon_seconds` is the limit."
+    ),
+    Code.PAYLOAD_TOO_LARGE: Explanation(
+        413, "The payload is too large", "Store it elsewhere and send a `payload_ref`."
+    ),
+    Code.UNKNOWN_DESTINATION: Explanation(
+        422, "There is no destination of this name", "Create it with `POST /destinations` first."
+    ),
+    Code.TOO_MANY_LANES: Explanation(
+        422, "The tenant has too many lanes", "Use fewer names, or raise `job.max_lanes`."
+    ),
+    Code.LEASE_LOST: Explanation(
+        409,
+        "The lease is no longer yours",
+        "Nothing was changed. Drop this job: it runs elsewhere, was cancelled, or has ended.",
+    ),
+    Code.DESTINATION_UNREACHABLE: Explanation(
+        422, "The broker cannot be reached or refuses us", "Correct `config`, or send `force`."
+    ),
+    Code.IDEMPOTENCY_KEY_MISSING: Explanation(
+        400, "The Idempotency-Key header is missing", "Send one of your own for each new thing."
+    ),
+    Code.IDEMPOTENCY_KEY_INVALID: Explanation(
+        422, "The Idempotency-Key is not usable", "Use 1 to 255 printable ASCII characters."
+    ),
+    Code.IDEMPOTENCY_KEY_REUSED: Explanation(
+        422, "This key was used for another request", "`differs` names the fields that changed."
+    ),
+    Code.IDEMPOTENCY_IN_FLIGHT: Explanation(
+        409, "A request with this key is still being answered", "Repeat it after `Retry-After`."
+    ),
+    Code.RATE_LIMITED: Explanation(429, "Too many requests", "Wait for `Retry-After` seconds."),
+    Code.OVERLOADED: Explanation(
+        503, "The server has more than it can take", "Wait for `Retry-After` seconds."
+    ),
+    Code.UNAVAILABLE: Explanation(
+        503, "The database cannot be written now", "Nothing was saved; repeat after `Retry-After`."
+    ),
+    Code.OUTCOME_UNKNOWN: Explanation(
+        503,
+        "It is not known whether this was saved",
+        "Repeat the request with the same Idempotency-Key: the answer will be the true one.",
+    ),
+    Code.SECRET_KEY_MISSING: Explanation(
+        503,
+        "This node cannot read or keep secrets",
+        "The operator gives every node the same POSTDATE_SECRET_KEY.",
+    ),
+    Code.INTERNAL: Explanation(
+        500, "Something went wrong on our side", "Report the request id; the log has the rest."
+    ),
+}
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """Why one item was refused. A value: batches return it, single requests answer with it."""
+
+    code: Code
+    detail: str
+    field: str | None = None
+    extra: dict[str, Any] = msgspec.field(default_factory=dict)
+
+    @property
+    def status(self) -> int:
+        """Give the HTTP status of the code."""
+        return EXPLANATIONS[self.code].status
+
+
+class RefusedError(Exception):
+    """A refusal on its way to the edge."""
+
+    def __init__(self, refusal: Refusal) -> None:
+        super().__init__(f"{refusal.code}: {refusal.detail}")
+        self.refusal = refusal
+
+
+class StartError(Exception):
+    """The server cannot start or go on: one clear sentence that says what to do."""
+
+
+def refuse(code: Code, detail: str, field: str | None = None, **extra: Any) -> RefusedError:
+    """Make the exception for a refusal; the caller raises it."""
+    return RefusedError(Refusal(code=code, detail=detail, field=field, extra=extra))

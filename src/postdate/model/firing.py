@@ -1,0 +1,27 @@
+"""An occurrence on its way to become a job or payment, and what came of it."""
+
+from datetime import datetime
+from uuid import UUID
+
+import msgspec
+
+from postdate.model.schedule import Policies, Template
+
+
+class Firing(msgspec.Struct, frozen=True, gc=False):
+    """What to make: nominal for `scheduled_for`, effective at `due_at` or now if that is later."""
+
+    tenant_id: int
+    schedule_id: UUID
+    scheduled_for: datetime
+    due_at: datetime
+    template: Template
+    policies: Policies
+
+
+class Fired(msgspec.Struct, frozen=True, gc=False):
+    """The job or payment that was made, the lane it waits in, and for how long."""
+
+    subject: UUID
+    lane_id: int
+    seconds: float = 0.0

@@ -1,0 +1,61 @@
+"""Who asks, and what the key allows."""
+
+from datetime import datetime
+from enum import StrEnum
+
+import msgspec
+
+
+class Scope(StrEnum):
+    """What a key may do; `admin` includes every other scope."""
+
+    JOBS_READ = "jobs:read"
+    JOBS_WRITE = "jobs:write"
+    PAYMENTS_READ = "payments:read"
+    PAYMENTS_WRITE = "payments:write"
+    LEDGER_ADJUST = "ledger:adjust"
+    SCHEDULES_READ = "schedules:read"
+    SCHEDULES_WRITE = "schedules:write"
+    ADMIN = "admin"
+
+
+class Reach(msgspec.Struct, frozen=True, kw_only=True):
+    """How far a key goes; `None` means no limit."""
+
+    scopes: frozenset[Scope]
+    accounts: frozenset[str] | None = None
+    max_amount: int | None = None
+    expires_at: datetime | None = None
+
+    def beyond(self, own: "Reach") -> str | None:
+        """Name the first member in which this goes further than the other."""
+        if Scope.ADMIN not in own.scopes and not self.scopes <= own.scopes:
+            return "scopes"
+        if own.accounts is not None and (
+            self.accounts is None or not self.accounts <= own.accounts
+        ):
+            return "accounts"
+        if own.max_amount is not None and (
+            self.max_amount is None or self.max_amount > own.max_amount
+        ):
+            return "max_amount"
+        if own.expires_at is not None and (
+            self.expires_at is None or self.expires_at > own.expires_at
+        ):
+            return "expires_at"
+        return None
+
+
+class Identity(msgspec.Struct, frozen=True, kw_only=True):
+    """The tenant and key behind a request; `None` for accounts or amount means no limit."""
+
+    tenant_id: int
+    tenant: str
+    key_id: str
+    scopes: frozenset[Scope]
+    accounts: frozenset[str] | None = None
+    max_amount: int | None = None
+
+    def allows(self, scope: Scope) -> bool:
+        """Say whether the key carries this scope, itself or through `admin`."""
+        return scope in self.scopes or Scope.ADMIN in self.scopes

@@ -1,0 +1,35 @@
+"""Lanes: a tenant's queues of jobs, and the buckets each of them uses."""
+
+import re
+from hashlib import blake2b
+from typing import Final, Literal
+
+from postdate.model.ids import BUCKETS
+
+DEFAULT: Final = "default"
+"""The lane of a job that names none."""
+
+NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,62}")
+
+Kind = Literal["push", "pull"]
+"""Who takes a lane's jobs: our own handlers, or workers that ask for them over HTTP."""
+
+PULLED: Final = "worker"
+"""The one type of destination whose jobs wait to be asked for."""
+
+
+def kind_of(destination_type: str) -> Kind:
+    """Say which of a name's two lanes a job belongs to."""
+    return "pull" if destination_type == PULLED else "push"
+
+
+def buckets(lane_id: int, width: int) -> list[int]:
+    """Choose `width` buckets for a lane: for ever the same, and widening only adds some.
+
+    Few buckets make a lane with little work cheap to watch; many spread a busy one.
+    """
+
+    def rank(bucket: int) -> bytes:
+        return blake2b(f"{lane_id}/{bucket}".encode(), digest_size=8).digest()
+
+    return sorted(sorted(range(BUCKETS), key=rank)[:width])

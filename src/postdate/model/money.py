@@ -1,0 +1,15 @@
+"""Money: bounds of amounts and balances, and the names of accounts."""
+
+from typing import Final
+
+AMOUNT_MOST: Final = 2**53
+"""The largest amount of anything: every JSON reader can hold it exactly."""
+
+BALANCE_MOST: Final = 2**62
+"""No balance lies further from zero than this, so that sums fit the database's integers."""
+
+ISSUER: Final = "issuer"
+"""The account that every adjustment comes from or goes to; it alone has no floor."""
+
+ACCOUNT_ID: Final = r"^[A-Za-z0-9][A-Za-z0-9_.:@-]{0,63}$(?!\n)"
+"""What an account may be called. Python's `$` alone would let a line end slip in."""

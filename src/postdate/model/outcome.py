@@ -1,0 +1,90 @@
+"""What a handler is given, and every way in which it can end."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+
+class Delivery(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """One execution of a job, as handed to the handler of its destination's type.
+
+    `job_id` stays the same over all attempts, `token` rises with each claim, `attempt` counts from
+    1 and only what was really tried. `destination` is as the job says it: a handler that knows
+    names looks them up itself. At most one of `payload` and `payload_ref` is given.
+    """
+
+    job_id: UUID
+    token: int
+    attempt: int
+    tenant_id: int
+    lane: str
+    destination: Mapping[str, Any]
+    due_at: datetime
+    timeout_seconds: float
+    max_attempts: int = 1
+    payload: bytes | None = None
+    content_type: str | None = None
+    payload_ref: str | None = None
+    metadata: Mapping[str, Any] | None = None
+    traceparent: str | None = None
+    # Set for an occurrence of a schedule: which one, and its nominal instant.
+    schedule_id: UUID | None = None
+    scheduled_for: datetime | None = None
+    # What shares this key must arrive in order: the events of one subject.
+    order_key: str | None = None
+    # Set for a job that was redriven: the failed one it stands for.
+    origin_id: UUID | None = None
+
+
+class Completed(msgspec.Struct, frozen=True, gc=False):
+    """It was done. `response` is what is kept of the answer."""
+
+    http_status: int | None = None
+    response: bytes | None = None
+
+
+class Failed(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """It was certainly not done: `code` for machines, `error` for people.
+
+    Not retryable means that no further attempt can succeed. `retry_after_seconds` is what the
+    destination asked for; the retry comes no sooner.
+    """
+
+    code: str
+    error: str
+    retryable: bool = True
+    retry_after_seconds: float | None = None
+    http_status: int | None = None
+    response: bytes | None = None
+
+
+class Unknown(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """Nobody can say whether it was done: the policy retries it or holds it for a person."""
+
+    code: str
+    error: str
+    http_status: int | None = None
+    response: bytes | None = None
+
+
+class Running(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """It was taken over and goes on elsewhere; the lease is kept for so long, for an answer."""
+
+    until_seconds: float
+
+
+class Throttled(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """It was not tried: no permit, or the breaker is open. No attempt is counted."""
+
+    seconds: float
+    reason: str = "throttled"
+
+
+Outcome = Completed | Failed | Unknown | Running | Throttled
+"""A `match` over these ends in `assert_never`."""
+
+Handler = Callable[[Delivery], Awaitable[Outcome]]
+"""Runs one delivery. It keeps `timeout_seconds` itself; an exception counts as Unknown."""

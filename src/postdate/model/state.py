@@ -1,0 +1,89 @@
+"""The state machine of jobs and payments, declared once."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Final, TypeVar
+
+S = TypeVar("S", bound=StrEnum)
+
+
+class JobStatus(StrEnum):
+    """Where a job stands; READY is PENDING whose instant has come."""
+
+    PENDING = "PENDING"
+    READY = "READY"
+    RUNNING = "RUNNING"
+    COMPLETED = "COMPLETED"
+    FAILED = "FAILED"
+    CANCELLED = "CANCELLED"
+    UNKNOWN = "UNKNOWN"
+
+
+class PaymentStatus(StrEnum):
+    """Where a payment stands."""
+
+    PENDING = "PENDING"
+    EXECUTING = "EXECUTING"
+    COMPLETED = "COMPLETED"
+    FAILED = "FAILED"
+    CANCELLED = "CANCELLED"
+
+
+JOB_MOVES: Final[Mapping[JobStatus, frozenset[JobStatus]]] = {
+    JobStatus.PENDING: frozenset({JobStatus.READY, JobStatus.CANCELLED}),
+    JobStatus.READY: frozenset(
+        {
+            JobStatus.PENDING,  # rescheduled
+            JobStatus.RUNNING,
+            JobStatus.FAILED,  # expired, or its attempts were used up by dying workers
+            JobStatus.CANCELLED,
+        }
+    ),
+    JobStatus.RUNNING: frozenset(
+        {
+            JobStatus.PENDING,  # a retry
+            JobStatus.READY,  # the lease ran out
+            JobStatus.COMPLETED,
+            JobStatus.FAILED,
+            JobStatus.CANCELLED,
+            JobStatus.UNKNOWN,
+        }
+    ),
+    JobStatus.UNKNOWN: frozenset({JobStatus.COMPLETED, JobStatus.FAILED, JobStatus.PENDING}),
+    JobStatus.COMPLETED: frozenset(),
+    JobStatus.FAILED: frozenset(),
+    JobStatus.CANCELLED: frozenset(),
+}
+
+PAYMENT_MOVES: Final[Mapping[PaymentStatus, frozenset[PaymentStatus]]] = {
+    PaymentStatus.PENDING: frozenset({PaymentStatus.EXECUTING, PaymentStatus.CANCELLED}),
+    PaymentStatus.EXECUTING: frozenset(
+        {
+            PaymentStatus.PENDING,  # a transient failure, retried later
+            PaymentStatus.COMPLETED,
+            PaymentStatus.FAILED,
+            PaymentStatus.CANCELLED,  # a dead letter that nobody wants any more
+        }
+    ),
+    PaymentStatus.COMPLETED: frozenset(),
+    PaymentStatus.FAILED: frozenset(),
+    PaymentStatus.CANCELLED: frozenset(),
+}
+
+JOB_FINAL: Final = frozenset(s for s, after in JOB_MOVES.items() if not after)
+PAYMENT_FINAL: Final = frozenset(s for s, after in PAYMENT_MOVES.items() if not after)
+
+
+def may_move(moves: Mapping[S, frozenset[S]], before: S, after: S) -> bool:
+    """Say whether the table allows this move."""
+    return after in moves[before]
+
+
+def diagram(moves: Mapping[S, frozenset[S]]) -> str:
+    """Draw the table as a Mermaid state diagram; the first status is where a thing begins."""
+    lines = ["stateDiagram-v2", f"    [*] --> {next(iter(moves))}"]
+    for before in moves:
+        lines += [f"    {before} --> {after}" for after in moves if after in moves[before]]
+        if not moves[before]:
+            lines.append(f"    {before} --> [*]")
+    return "\n".join(lines)

@@ -1,0 +1,1 @@
+"""Seal events into a hash chain and deliver them to subscriptions."""

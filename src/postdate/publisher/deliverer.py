@@ -1,0 +1,252 @@
+"""Deliver events to subscriptions: each by itself, so that none holds up another."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Final
+from uuid import UUID
+
+import msgspec
+import structlog
+
+from postdate.model.event import Sealed
+from postdate.model.ids import BUCKETS, bucket_of, new_id
+from postdate.model.outcome import Handler
+from postdate.model.setting import Settings
+from postdate.publisher.delivery import Batch, Stop
+from postdate.publisher.meter import PublisherMeter
+from postdate.store import event as event_store
+from postdate.store import lease, seal, subscription, timer
+from postdate.store.database import LOST, CommitUnknownError, Connection, Database
+from postdate.store.event import NewEvent
+from postdate.store.lease import Moving
+from postdate.store.seal import Window
+from postdate.store.subscription import Held, Progress
+from postdate.store.timer import LANE_EVENT, LONG_AGO
+
+log = structlog.get_logger()
+
+LEASE_SECONDS: Final = 30.0
+"""Longer than a batch may begin deliveries plus the longest one of them."""
+
+AT_ONCE: Final = 64
+"""How many subscriptions a node serves at a time."""
+
+PAGE: Final = 250
+SCAN_MOST: Final = 10_000
+"""How many events one page looks at for those that match."""
+
+SCAN_ACCOUNTS_MOST: Final = 2000
+"""The same where accounts are asked for, which every event has to be opened for."""
+
+LAG_SECONDS: Final = 15.0
+"""How often the lag of all subscriptions is measured."""
+
+FIRST_RETRY_SECONDS: Final = 1.0
+PAUSED: Final = "subscription.paused"
+SYSTEM: Final = "system"
+_DOUBLINGS_MOST: Final = 20
+
+
+class Deliverer:
+    """Claims subscriptions that have something to send and serves each until it has caught up."""
+
+    def __init__(
+        self,
+        database: Database,
+        handlers: Mapping[str, Handler],
+        settings: Settings,
+        node_id: UUID,
+        meter: PublisherMeter,
+        *,
+        freed: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._database = database
+        self._handlers = handlers
+        self._settings = settings
+        self._node_id = node_id
+        self._meter = meter
+        self._freed = freed
+        self._serving: set[asyncio.Task[None]] = set()
+        self._next: float | None = None
+
+    async def run_once(self, limit: int) -> int:
+        """Claim up to `limit` due subscriptions and begin to serve them; give how many."""
+        free = min(limit, AT_ONCE - len(self._serving))
+        claimed = 0
+        for head in await self._heads():
+            if head.seconds > 0 or claimed >= free:
+                continue
+            async with self._database.write() as connection:
+                claims = await lease.claim(
+                    connection,
+                    (head.bucket, LANE_EVENT),
+                    head.due_at,
+                    free - claimed,
+                    LEASE_SECONDS,
+                    self._node_id,
+                )
+            claimed += len(claims)
+            for claim in claims:
+                self._begin(claim.subject, claim.token)
+        return claimed
+
+    async def _heads(self) -> list[timer.Head]:
+        places = [(bucket, LANE_EVENT, LONG_AGO) for bucket in range(BUCKETS)]
+        async with self._database.writer.acquire() as connection:
+            heads = await timer.heads(connection, places)
+        self._next = min((head.seconds for head in heads if head.seconds > 0), default=None)
+        return heads
+
+    async def next_due(self) -> float | None:
+        """Say in how many seconds the next subscription is due, as far as the last look told."""
+        return self._next
+
+    async def drain(self) -> None:
+        """Wait until what is being served has ended."""
+        if self._serving:
+            await asyncio.wait(self._serving)
+
+    def _begin(self, subscription_id: UUID, token: int) -> None:
+        serving = asyncio.create_task(self._serve(subscription_id, token))
+        self._serving.add(serving)
+        serving.add_done_callback(self._ended)
+
+    def _ended(self, served: asyncio.Task[None]) -> None:
+        self._serving.discard(served)
+        self._freed()
+
+    async def _serve(self, subscription_id: UUID, token: int) -> None:
+        try:
+            service = _Service(self._database, self._settings, self._meter, subscription_id, token)
+            await service.run(self._handlers)
+        except (CommitUnknownError, *LOST) as error:
+            # The lease runs out and somebody goes on from what is stored.
+            log.warning("subscription.broken_off", id=str(subscription_id), error=str(error))
+        except Exception:
+            log.exception("subscription.failed", id=str(subscription_id))
+
+
+class LagWatch:
+    """Measures how far behind the subscriptions are."""
+
+    def __init__(self, database: Database, meter: PublisherMeter) -> None:
+        self._database = database
+        self._meter = meter
+
+    async def run_once(self, _: int) -> int:
+        """Look once; every node of this role tells the same."""
+        async with self._database.writer.acquire() as connection:
+            lag = await subscription.lag(connection)
+        self._meter.lag(events=lag.events, failing=lag.failing, paused=lag.paused)
+        return 0
+
+
+class _Service:
+    """One lease of one subscription."""
+
+    def __init__(
+        self,
+        database: Database,
+        settings: Settings,
+        meter: PublisherMeter,
+        subscription_id: UUID,
+        token: int,
+    ) -> None:
+        self._database = database
+        self._settings = settings
+        self._meter = meter
+        self._id = subscription_id
+        self._token = token
+
+    async def run(self, handlers: Mapping[str, Handler]) -> None:
+        """Serve until there is nothing left, something fails, or the lease is lost."""
+        while True:
+            async with self._database.writer.acquire() as connection:
+                held = await subscription.load(connection, self._id, self._token)
+                if held is None or held.paused:
+                    return
+                events, end = await _read(connection, held)
+            kind = str(held.destination.get("type"))
+            handler = handlers.get(kind)
+            if handler is None:
+                stop = Stop(error=f"this node has no way to reach a {kind}", seconds=60.0)
+                await self._record(held, Progress(position=held.position, delivered=False), stop)
+                return
+            if not await self._deliver(held, handler, events, end):
+                return
+
+    async def _deliver(self, held: Held, handler: Handler, events: list[Sealed], end: int) -> bool:
+        """Deliver one page; say whether to go on."""
+        timeout = self._settings.number("event.timeout_seconds", held.tenant_id)
+        batch = Batch(held, self._token, handler, timeout)
+        # After a failure one event goes first alone: what follows it is not sent in vain each time.
+        width = 1 if held.failures else self._settings.whole("event.concurrency", held.tenant_id)
+        page = events[:1] if held.failures else events
+        stop = await batch.run(page, width)
+        reached = batch.reached(page, end if page is events or not events else page[0].position)
+        self._meter.delivered(batch.delivered, failed=stop is not None)
+        progress = Progress(position=reached, delivered=batch.delivered > 0)
+        return await self._record(held, progress, stop)
+
+    async def _record(self, held: Held, progress: Progress, stop: Stop | None) -> bool:
+        """Note how far it came, and when to go on; say whether this lease goes on at once."""
+        if stop is not None:
+            progress = msgspec.structs.replace(progress, error=stop.error, counts=stop.counts)
+        async with self._database.write() as connection:
+            failures = await subscription.advance(connection, held, self._id, self._token, progress)
+            if failures is None:
+                return False
+            if stop is None:
+                return not await self._rest(connection, held, progress.position)
+            if stop.for_good or self._too_old(held):
+                await self._pause(connection, held, stop)
+                return False
+            seconds = max(stop.seconds, self._backoff(held, failures) if stop.counts else 0.0)
+            bucket = bucket_of(self._id)
+            await lease.move(connection, bucket, [Moving(self._id, self._token, seconds)])
+        return False
+
+    async def _rest(self, connection: Connection, held: Held, position: int) -> bool:
+        if await subscription.rest(connection, held.tenant_id, self._id, self._token, position):
+            return True
+        renewed = await lease.renew(
+            connection, bucket_of(self._id), [(self._id, self._token, LEASE_SECONDS)]
+        )
+        return not renewed
+
+    async def _pause(self, connection: Connection, held: Held, stop: Stop) -> None:
+        await subscription.pause(connection, held.tenant_id, self._id, stop.error)
+        await subscription.stop(connection, self._id)
+        bucket = bucket_of(self._id)
+        event_id = new_id(bucket, self._database.unix_ms())
+        told = NewEvent(
+            bucket, held.tenant_id, self._id, event_id, PAUSED, SYSTEM, {"note": stop.error}
+        )
+        await event_store.insert(connection, [told])
+        log.warning("subscription.paused", id=str(self._id), reason=stop.error)
+
+    def _too_old(self, held: Held) -> bool:
+        most = self._settings.number("event.max_age_seconds", held.tenant_id)
+        return held.failing_seconds is not None and held.failing_seconds > most
+
+    def _backoff(self, held: Held, failures: int) -> float:
+        most = self._settings.number("event.max_seconds", held.tenant_id)
+        return min(most, FIRST_RETRY_SECONDS * 2.0 ** min(failures - 1, _DOUBLINGS_MOST))
+
+
+async def _read(connection: Connection, held: Held) -> tuple[list[Sealed], int]:
+    """Read the next page, and the position up to which it has looked."""
+    last = await seal.position(connection, held.tenant_id)
+    scan = SCAN_MOST if held.accounts is None else SCAN_ACCOUNTS_MOST
+    upto = min(last, held.position + scan)
+    window = Window(
+        tenant_id=held.tenant_id,
+        after=held.position,
+        upto=upto,
+        patterns=held.patterns,
+        accounts=held.accounts,
+        limit=PAGE,
+    )
+    events = await seal.page(connection, window)
+    end = events[-1].position if len(events) == PAGE else max(upto, held.position)
+    return events, end

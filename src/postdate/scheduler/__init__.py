@@ -1,0 +1,1 @@
+"""Expand recurring schedules into jobs and payments when their timer is due."""

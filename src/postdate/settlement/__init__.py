@@ -1,0 +1,1 @@
+"""Settle due payments: claim, decide and write in one commit."""

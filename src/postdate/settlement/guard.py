@@ -1,0 +1,41 @@
+"""Watch the database's clock: a leap forward must not pay early."""
+
+import time
+from collections.abc import Callable
+from datetime import datetime
+from typing import Final
+
+# Counts while the machine sleeps too, where the system has such a clock: waking up is no leap.
+_STEADY: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
+
+def steady_seconds() -> float:
+    """Read a clock that nobody can set."""
+    return time.clock_gettime(_STEADY)
+
+
+class ClockGuard:
+    """Compare the database's clock with this machine's steady one.
+
+    What is kept is the furthest that the one was ever believed to be ahead of the other. A clock
+    that steps back and returns is thereby no leap; one that steps beyond is.
+    """
+
+    def __init__(self, steady: Callable[[], float] = steady_seconds) -> None:
+        self._steady = steady
+        self._believed: float | None = None
+
+    def leap(self, at: datetime, most_seconds: float) -> float | None:
+        """Give how far the database's time leapt, or None when it may be believed."""
+        offset = at.timestamp() - self._steady()
+        if self._believed is None:
+            self._believed = offset
+        ahead = offset - self._believed
+        if ahead > most_seconds:
+            return ahead
+        self._believed = max(offset, self._believed)
+        return None
+
+    def believe(self, at: datetime) -> None:
+        """Take the time as it is now: somebody has confirmed it."""
+        self._believed = at.timestamp() - self._steady()

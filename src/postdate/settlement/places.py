@@ -1,0 +1,93 @@
+"""Where a settler looks: its share of the buckets first, each from a low-water mark on."""
+
+import time
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+from hashlib import blake2b
+from typing import Final
+from uuid import UUID
+
+from postdate.model.ids import BUCKETS
+from postdate.store.settlement import Candidate, Place
+from postdate.store.timer import LANE_PAYMENT, LONG_AGO, Head
+
+GRACE_SECONDS: Final = 1.0
+"""How long a node leaves a due payment to the node that prefers its bucket."""
+
+LATE_INSERT: Final = timedelta(seconds=1)
+"""An accepted payment is due a second later at the soonest; its commit may take that and this."""
+
+FORGET_SECONDS: Final = 30.0
+"""How often every mark is forgotten, for commits that took even longer."""
+
+
+def share(node_id: UUID, live: Iterable[UUID]) -> frozenset[int]:
+    """Choose the buckets that this node prefers, so that all live ones together prefer each once.
+
+    A node that joins or leaves moves only the buckets it gains or gives (rendezvous hashing).
+    """
+    nodes = {node_id, *live}
+
+    def rank(node: UUID, bucket: int) -> bytes:
+        return blake2b(node.bytes + bytes([bucket]), digest_size=8).digest()
+
+    return frozenset(
+        bucket
+        for bucket in range(BUCKETS)
+        if max(nodes, key=lambda node: rank(node, bucket)) == node_id
+    )
+
+
+class Places:
+    """The low-water mark and the grace of every bucket."""
+
+    def __init__(self) -> None:
+        self.own: frozenset[int] = frozenset(range(BUCKETS))
+        self._lows = [LONG_AGO] * BUCKETS
+        self._at = LONG_AGO
+        self._forget_at = 0.0
+
+    def grace(self, bucket: int) -> float:
+        """Give how long to wait before reaching into this bucket."""
+        return 0.0 if bucket in self.own else GRACE_SECONDS
+
+    def looks(self, beyond: datetime | None = None) -> list[Place]:
+        """Say where to look; `beyond` skips what others were seen to be busy with."""
+        now = time.monotonic()
+        if now >= self._forget_at:
+            self._lows = [LONG_AGO] * BUCKETS
+            self._forget_at = now + FORGET_SECONDS
+        return [
+            Place(bucket, low if beyond is None else max(low, beyond), self.grace(bucket))
+            for bucket, low in enumerate(self._lows)
+        ]
+
+    def lows(self) -> list[tuple[int, datetime]]:
+        """Give every bucket's mark."""
+        return list(enumerate(self._lows))
+
+    def heads(self) -> list[tuple[int, int, datetime]]:
+        """Say where to look for the next instant."""
+        return [(bucket, LANE_PAYMENT, low) for bucket, low in enumerate(self._lows)]
+
+    def saw(self, at: datetime, candidates: Sequence[Candidate]) -> bool:
+        """Raise the marks after a look: nothing older than what was seen can exist.
+
+        False when the clock has stepped back: what was accepted since may be due before the
+        marks. They are forgotten, and one must look again.
+        """
+        before, self._at = self._at, at
+        if at < before:
+            self._lows = [LONG_AGO] * BUCKETS
+            return False
+        firsts: dict[int, datetime] = {}
+        for candidate in candidates:
+            firsts.setdefault(candidate.bucket, candidate.due_at)
+        for bucket, low in enumerate(self._lows):
+            unseen = at - LATE_INSERT - timedelta(seconds=self.grace(bucket))
+            self._lows[bucket] = max(low, min(firsts.get(bucket, unseen), unseen))
+        return True
+
+    def seconds(self, heads: Sequence[Head]) -> float | None:
+        """Give how long it is until the first of these is ours to settle."""
+        return min((head.seconds + self.grace(head.bucket) for head in heads), default=None)

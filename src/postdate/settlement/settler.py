@@ -1,0 +1,177 @@
+"""Settle due payments in batches: look, lock, decide, write, commit; a crash is a rollback."""
+
+import time
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final
+from uuid import UUID
+
+import asyncpg
+import structlog
+
+from postdate.ledger import batch
+from postdate.ledger.settle import Decision, Waits
+from postdate.model.ids import BUCKETS
+from postdate.model.setting import Settings
+from postdate.settlement import culprit
+from postdate.settlement.meter import Meter
+from postdate.settlement.places import Places, share
+from postdate.settlement.stop import Stop
+from postdate.store import node as node_store
+from postdate.store import settlement as store
+from postdate.store import timer as timer_store
+from postdate.store.database import LOST, CommitUnknownError, Connection, Database
+from postdate.store.settlement import Candidate
+
+log = structlog.get_logger()
+
+ROLE: Final = "settlement"
+BATCH_MOST: Final = 1000
+"""Payments of one commit: few enough that the accounts are locked for well under 100 ms."""
+
+TRIES: Final = 4
+"""How often a batch is tried at once when the database only faltered."""
+
+SHARE_SECONDS: Final = 2.0
+BUSY_SECONDS: Final = 0.01
+"""The wait when all that is due is being settled by somebody else."""
+
+_LOOK_LEAST: Final = 16
+_TRANSIENT: Final = (
+    CommitUnknownError,
+    asyncpg.TransactionRollbackError,
+    asyncpg.InsufficientResourcesError,
+    asyncpg.LockNotAvailableError,
+    asyncpg.ReadOnlySQLTransactionError,
+    *LOST,
+)
+
+Key = tuple[int, UUID]
+
+
+def transient(error: Exception) -> bool:
+    """Say whether the database faltered, so that the same batch may well succeed next time."""
+    # A value that the driver cannot send is the payment's own fault, though it calls it its own.
+    return isinstance(error, _TRANSIENT) and not isinstance(error, ValueError)
+
+
+class Settler:
+    """One settler; any number of them may run, in any number of processes."""
+
+    def __init__(
+        self, database: Database, settings: Settings, node_id: UUID, meter: Meter | None = None
+    ) -> None:
+        self._database = database
+        self._settings = settings
+        self._node_id = node_id
+        self._meter = meter or Meter()
+        self._places = Places()
+        self._stop = Stop(database, settings)
+        self._depth = 0
+        self._beyond: datetime | None = None
+        self._shared_at = 0.0
+
+    def blocked(self) -> str | None:
+        """Say why nothing is settled, or None."""
+        return self._stop.reason
+
+    async def run_once(self, limit: int = BATCH_MOST) -> int:
+        """Settle up to `limit` due payments and say how many left the queue."""
+        candidates = await self._look(limit)
+        if not candidates:
+            self._beyond = None
+            return 0
+        count = await self._settle([(c.bucket, c.subject) for c in candidates])
+        # Others are at the head of the queue: look behind them next time.
+        self._beyond = candidates[-1].due_at if count == 0 else None
+        return count
+
+    async def next_due(self) -> float | None:
+        """Give the seconds until the next payment is due, by the database's clock."""
+        if self._stop.reason:
+            return None
+        async with self._database.writer.acquire() as connection:
+            heads = await timer_store.heads(connection, self._places.heads())
+        seconds = self._places.seconds(heads)
+        if seconds is None or self._beyond is None:
+            return seconds
+        return max(seconds, BUSY_SECONDS)
+
+    async def _look(self, limit: int) -> Sequence[Candidate]:
+        base = min(limit, limit // BUCKETS + _LOOK_LEAST)
+        depth = min(limit, max(base, self._depth))
+        async with self._database.writer.acquire() as connection:
+            await self._take_share(connection)
+            at, found = await store.peek(connection, self._places.looks(self._beyond), depth)
+            if self._beyond is None and not self._places.saw(at, found):
+                at, found = await store.peek(connection, self._places.looks(), depth)
+            if await self._stop.holds(connection, at):
+                return []
+        first = _complete(found, depth)[:limit]
+        # A hot payer has all its payments in one bucket: look deeper next time.
+        short = len(first) < min(limit, len(found))
+        self._depth = min(limit, depth * 2) if short else max(base, depth // 2)
+        return first
+
+    async def _take_share(self, connection: Connection) -> None:
+        now = time.monotonic()
+        if now < self._shared_at + SHARE_SECONDS:
+            return
+        self._shared_at = now
+        live = [n.node_id for n in await node_store.live(connection) if ROLE in n.roles]
+        self._places.own = share(self._node_id, live)
+
+    async def _settle(self, keys: Sequence[Key]) -> int:
+        """Settle these; if one of them breaks the batch, find it by halving."""
+        try:
+            decisions = await self._patiently(keys)
+        except Exception as error:
+            if transient(error):
+                raise
+            if len(keys) == 1:
+                log.exception("payment.broke", payment_id=str(keys[0][1]))
+                return await culprit.record(self._database, self._settings, keys[0], error)
+            log.warning("settlement.halved", payments=len(keys), error=repr(error))
+            middle = len(keys) // 2
+            return await self._settle(keys[:middle]) + await self._settle(keys[middle:])
+        return sum(not isinstance(decision, Waits) for decision in decisions)
+
+    async def _patiently(self, keys: Sequence[Key]) -> list[Decision]:
+        for left in reversed(range(TRIES)):
+            try:
+                return await self._once(keys)
+            except _TRANSIENT as error:
+                # An unknown commit needs no care: where it happened, the timers are gone.
+                if not left or not transient(error):
+                    raise
+                log.info("settlement.again", error=repr(error))
+        raise AssertionError("unreachable")
+
+    async def _once(self, keys: Sequence[Key]) -> list[Decision]:
+        started = time.monotonic()
+        async with self._database.write() as connection:
+            timers = await store.lock(connection, keys)
+            settling = self._settling(connection)
+            decisions = await batch.settle(connection, timers, settling)
+        self._meter.settled(timers, decisions, time.monotonic() - started)
+        return decisions
+
+    def _settling(self, connection: Connection) -> batch.Settling:
+        async def earlier(until: datetime, ours: Sequence[UUID]) -> tuple[datetime, UUID] | None:
+            return await store.earlier(connection, self._places.lows(), until, ours)
+
+        return batch.Settling(
+            unix_ms=self._database.unix_ms(),
+            retry_seconds=self._settings.number("payment.retry_seconds"),
+            earlier=earlier,
+        )
+
+
+def _complete(found: Sequence[Candidate], depth: int) -> Sequence[Candidate]:
+    """Cut where a bucket may hold more than was looked at, so that the order has no holes."""
+    counts: dict[int, int] = {}
+    for place, candidate in enumerate(found):
+        counts[candidate.bucket] = counts.get(candidate.bucket, 0) + 1
+        if counts[candidate.bucket] == depth:
+            return found[: place + 1]
+    return found

@@ -1,0 +1,255 @@
+"""Connections: a pool that writes for every tenant, a pool that reads for one."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from typing import Any, Final, TypeVar
+
+import asyncpg
+import msgspec
+import structlog
+
+from postdate.model.errors import StartError
+
+log = structlog.get_logger()
+
+SCHEMA: Final = "postdate"
+OWNER: Final = "postdate_owner"
+WRITER: Final = "postdate_writer"
+READER: Final = "postdate_reader"
+
+CONNECT_SECONDS: Final = 5
+ACQUIRE_SECONDS: Final = 5
+"""How long a request waits for a free connection before it is told that we are overloaded."""
+
+LOST: Final = (
+    asyncpg.PostgresConnectionError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
+    asyncpg.OperatorInterventionError,
+    OSError,
+    TimeoutError,
+)
+"""What a broken connection or a stopping server looks like from here."""
+
+_COMMON: Final = {
+    "search_path": SCHEMA,
+    "timezone": "UTC",
+    "jit": "off",
+    "idle_in_transaction_session_timeout": "30s",
+}
+_WRITER: Final = _COMMON | {
+    "role": WRITER,
+    "statement_timeout": "30s",
+    "lock_timeout": "5s",
+    # The hot statements have one right plan each, an index scan. A table that was empty when the
+    # plan was made must not leave a sequential scan behind.
+    "enable_seqscan": "off",
+    "enable_bitmapscan": "off",
+    "plan_cache_mode": "force_generic_plan",
+}
+_READER: Final = _COMMON | {
+    "role": READER,
+    "statement_timeout": "5s",
+    "lock_timeout": "1s",
+    "default_transaction_read_only": "on",
+    # A partition that was empty when a plan was made fills within minutes; until it is analysed, a
+    # sequential scan of it would be repeated for each of the 64 buckets of a list.
+    "enable_seqscan": "off",
+}
+
+Connection = asyncpg.pool.PoolConnectionProxy
+Transaction = asyncpg.transaction.Transaction
+T = TypeVar("T")
+
+
+class CommitUnknownError(Exception):
+    """The connection broke, or waiting was cancelled, while a commit was under way."""
+
+
+class Database:
+    """The two pools. Every statement of a node goes through one of them."""
+
+    def __init__(self, writer: asyncpg.Pool, reader: asyncpg.Pool) -> None:
+        self.writer = writer
+        self.reader = reader
+        self._epoch = 0.0
+
+    async def synchronize(self) -> None:
+        """Learn the database's time; between two calls the monotonic clock carries it on."""
+        before = time.monotonic()
+        epoch = await self.writer.fetchval("SELECT extract(epoch FROM clock())::float8")
+        self._epoch = epoch - (before + time.monotonic()) / 2
+
+    def unix_ms(self) -> int:
+        """Give the database's time as this node knows it: for ids, never for a decision."""
+        return int((self._epoch + time.monotonic()) * 1000)
+
+    @asynccontextmanager
+    async def write(self) -> AsyncIterator[Connection]:
+        """Run a READ COMMITTED transaction as the writer; a broken commit is an unknown one."""
+        async with _begun(self.writer, _start) as (connection, transaction):
+            try:
+                yield connection
+            except BaseException:
+                await _quietly(transaction.rollback())
+                raise
+            await _commit(connection, transaction)
+
+    @asynccontextmanager
+    async def read(self, tenant_id: int) -> AsyncIterator[Connection]:
+        """Run a read-only transaction that sees the rows of one tenant and no others."""
+        # An integer formatted by us, never text from outside: SET takes no parameters.
+        begin = f"BEGIN READ ONLY; SET LOCAL postdate.tenant_id = {tenant_id:d}"
+        async with _begun(self.reader, lambda fresh: fresh.execute(begin)) as (connection, _):
+            try:
+                yield connection
+            finally:
+                await _quietly(connection.execute("COMMIT"))
+
+    async def close(self) -> None:
+        """Close both pools, waiting a moment for what is under way."""
+        for pool in (self.writer, self.reader):
+            try:
+                await asyncio.wait_for(pool.close(), CONNECT_SECONDS)
+            except (TimeoutError, *LOST):
+                pool.terminate()
+
+
+@asynccontextmanager
+async def _begun(
+    pool: asyncpg.Pool, begin: Callable[[Connection], Awaitable[T]]
+) -> AsyncIterator[tuple[Connection, T]]:
+    """Take a connection and begin. One that died while it was idle is replaced, once."""
+    connection = await pool.acquire(timeout=ACQUIRE_SECONDS)
+    try:
+        begun = await begin(connection)
+    except LOST:
+        await pool.release(connection)
+        # A restarted server has closed every idle connection; none of them is worth a try.
+        await pool.expire_connections()
+        connection = await pool.acquire(timeout=ACQUIRE_SECONDS)
+        begun = await begin(connection)
+    try:
+        yield connection, begun
+    finally:
+        await pool.release(connection)
+
+
+async def _start(connection: Connection) -> Transaction:
+    transaction = connection.transaction()
+    await transaction.start()
+    return transaction
+
+
+async def _commit(connection: Connection, transaction: Transaction) -> None:
+    warnings: list[str] = []
+
+    def note(_: Any, message: asyncpg.PostgresLogMessage) -> None:
+        if message.severity_en == "WARNING":
+            warnings.append(str(message))
+
+    connection.add_log_listener(note)
+    try:
+        await transaction.commit()
+    except LOST as error:
+        raise CommitUnknownError(str(error)) from error
+    finally:
+        with suppress(asyncpg.InterfaceError):  # a lost connection has let go of us already
+            connection.remove_log_listener(note)
+    if warnings:
+        # PostgreSQL answers success with a warning when waiting for a synchronous standby was
+        # cancelled: the commit is local only, and may vanish with a failover.
+        raise CommitUnknownError(warnings[0])
+
+
+async def _quietly(ending: Awaitable[object]) -> None:
+    try:
+        await ending
+    except (asyncpg.PostgresError, *LOST) as error:
+        log.debug("transaction.lost", error=str(error))
+
+
+async def _reset(_: asyncpg.Connection) -> None:
+    """Leave a connection as it is when it comes back to the pool.
+
+    The driver would ask the server to forget the session's state, one round trip for every
+    transaction. Ours have none: settings are made when connecting or are LOCAL, locks end with the
+    transaction, and listening has connections of its own.
+    """
+
+
+async def _prepare(connection: asyncpg.Connection) -> None:
+    await connection.set_type_codec(
+        "jsonb",
+        schema="pg_catalog",
+        encoder=lambda value: b"\x01" + msgspec.json.encode(value),
+        decoder=lambda data: msgspec.json.decode(data[1:]),
+        format="binary",
+    )
+
+
+async def open_pool(
+    dsn: str, settings: Mapping[str, str], size: int, name: str = "postdate"
+) -> asyncpg.Pool:
+    """Open a pool of at most `size` connections to the primary."""
+    return await asyncpg.create_pool(
+        dsn,
+        min_size=1,
+        max_size=size,
+        timeout=CONNECT_SECONDS,
+        command_timeout=60,
+        max_inactive_connection_lifetime=300,
+        init=_prepare,
+        reset=_reset,
+        server_settings={**settings, "application_name": name},
+    )
+
+
+async def connect(
+    dsn: str,
+    *,
+    read_dsn: str | None = None,
+    writers: int = 8,
+    readers: int = 8,
+    name: str = "postdate",
+) -> Database:
+    """Open both pools, and refuse a role that could see or change more than it should."""
+    try:
+        writer = await open_pool(dsn, _WRITER, writers, name)
+    except asyncpg.InsufficientPrivilegeError as error:
+        raise StartError(
+            f"the database login may not act as {WRITER}: run `postdate migrate` as the owner, "
+            f"then GRANT {WRITER}, {READER} TO that login ({error})"
+        ) from error
+    reader = await open_pool(read_dsn or dsn, _READER, readers, name)
+    database = Database(writer, reader)
+    try:
+        for pool in (writer, reader):
+            await _refuse_strong_role(pool)
+        await database.synchronize()
+    except BaseException:
+        await database.close()
+        raise
+    return database
+
+
+async def _refuse_strong_role(pool: asyncpg.Pool) -> None:
+    row = await pool.fetchrow(
+        """SELECT rolname, rolsuper, rolbypassrls,
+                  EXISTS (SELECT FROM pg_class WHERE relowner = r.oid) AS owns
+             FROM pg_roles r WHERE rolname = current_user"""
+    )
+    if row is None:
+        raise StartError("the database does not know the role that it let in")
+    for flag, wrong in (
+        ("rolsuper", "is a superuser"),
+        ("rolbypassrls", "bypasses row-level security"),
+        ("owns", "owns tables"),
+    ):
+        if row[flag]:
+            raise StartError(
+                f"the database role {row['rolname']} {wrong}: postdate only runs with a role that "
+                "owns nothing and bypasses nothing; run `postdate migrate` to set the roles up"
+            )

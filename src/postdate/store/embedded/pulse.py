@@ -1,0 +1,45 @@
+"""A cheap sign of life: one kept connection, and now and then a new one."""
+
+import asyncio
+from typing import Final
+
+import asyncpg
+
+from postdate.store.embedded.credentials import Credentials
+from postdate.store.embedded.probe import UNANSWERED
+
+FRESH_EVERY: Final = 10
+"""Every so many beats the connection is made anew: only that shows the postmaster accepts."""
+_SECONDS: Final = 2.0
+
+
+class Pulse:
+    """Ask a server once whether it serves, as cheaply as can be."""
+
+    def __init__(self, credentials: Credentials) -> None:
+        self._dsn = credentials.superuser_dsn()
+        self._connection: asyncpg.Connection | None = None
+        self._beats = 0
+
+    async def beat(self) -> bool:
+        """Say whether the server answered."""
+        self._beats += 1
+        if self._beats % FRESH_EVERY == 0:
+            self.close()
+        try:
+            await asyncio.wait_for(self._query(), _SECONDS)
+        except UNANSWERED:
+            self.close()
+            return False
+        return True
+
+    def close(self) -> None:
+        """Drop the connection."""
+        if self._connection is not None:
+            self._connection.terminate()
+            self._connection = None
+
+    async def _query(self) -> None:
+        if self._connection is None:
+            self._connection = await asyncpg.connect(self._dsn, timeout=_SECONDS)
+        await self._connection.execute("SELECT 1")

@@ -1,0 +1,40 @@
+"""The roles and the database inside a new cluster; every statement can be run again."""
+
+from typing import Final
+
+import asyncpg
+
+from postdate.store.embedded.credentials import Credentials
+
+_LOGIN: Final = "LOGIN NOSUPERUSER NOBYPASSRLS NOCREATEDB NOCREATEROLE NOREPLICATION"
+_GROUP: Final = "NOLOGIN NOSUPERUSER NOBYPASSRLS NOCREATEDB NOCREATEROLE NOREPLICATION"
+WRITER: Final = "postdate_writer"
+READER: Final = "postdate_reader"
+
+
+async def ensure(credentials: Credentials) -> None:
+    """Bring roles, passwords and database to the state the credentials describe."""
+    login = credentials.login
+    connection = await asyncpg.connect(credentials.superuser_dsn(), timeout=5)
+    try:
+        await _role(connection, login.owner, f"{_LOGIN} PASSWORD '{login.owner_password}'")
+        await _role(connection, WRITER, _GROUP)
+        await _role(connection, READER, _GROUP)
+        await _role(connection, login.app, f"{_LOGIN} PASSWORD '{login.app_password}'")
+        await connection.execute(f"GRANT {WRITER}, {READER} TO {login.app}")
+        await _database(connection, login.database, login.owner, login.app)
+    finally:
+        await connection.close()
+
+
+async def _role(connection: asyncpg.Connection, name: str, attributes: str) -> None:
+    exists = await connection.fetchval("SELECT true FROM pg_roles WHERE rolname = $1", name)
+    await connection.execute(f"{'ALTER' if exists else 'CREATE'} ROLE {name} {attributes}")
+
+
+async def _database(connection: asyncpg.Connection, name: str, owner: str, app: str) -> None:
+    exists = await connection.fetchval("SELECT true FROM pg_database WHERE datname = $1", name)
+    if not exists:
+        await connection.execute(f"CREATE DATABASE {name} OWNER {owner}")
+    await connection.execute(f"REVOKE ALL ON DATABASE {name} FROM PUBLIC")
+    await connection.execute(f"GRANT CONNECT, TEMPORARY ON DATABASE {name} TO {app}")

@@ -1,0 +1,204 @@
+"""The embedded server as a whole: its directory, its start and stop, its watchdog."""
+
+import asyncio
+import contextlib
+import errno
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import asyncpg
+import msgspec
+import structlog
+
+from postdate.model.errors import StartError
+from postdate.store.embedded import binaries, cluster, credentials, place, roles, runas
+from postdate.store.embedded.credentials import Credentials, Login
+from postdate.store.embedded.probe import UNANSWERED, Answer, ask
+from postdate.store.embedded.pulse import Pulse
+from postdate.store.embedded.server import Server
+
+EXIT_CHECK_SECONDS: Final = 0.1
+PULSE_SECONDS: Final = 1.0
+LOG_CHECK_SECONDS: Final = 60.0
+REVIVE_PAUSE_SECONDS_MAX: Final = 2.0
+
+log = structlog.get_logger()
+
+
+class Embedded:
+    """A PostgreSQL server of our own in one data directory, held by one process at a time."""
+
+    def __init__(self, data_dir: Path, *, settings: Mapping[str, str] | None = None) -> None:
+        self._data_dir = data_dir.absolute()
+        self._settings = dict(settings or {})
+        self._locks: list[int] = []
+        self._server: Server | None = None
+        self._known: Credentials | None = None
+        self._changing = asyncio.Lock()
+
+    @property
+    def pid(self) -> int | None:
+        """The postmaster's process, while it lives."""
+        return self._server.pid if self._server else None
+
+    @property
+    def credentials(self) -> Credentials:
+        """Everything the credentials file holds; only after a start."""
+        if self._known is None:
+            raise RuntimeError("the embedded server has not been started")
+        return self._known
+
+    async def start(self) -> Login:
+        """Make the cluster if there is none, start or adopt its server, and ensure the roles."""
+        async with self._changing:
+            try:
+                self._server = await asyncio.to_thread(self._prepare)
+                await self._server.up()
+                await roles.ensure(self.credentials)
+            except UNANSWERED as error:
+                await self._give_up()
+                raise StartError(_explain(error, self._data_dir)) from error
+            except BaseException:
+                await self._give_up()
+                raise
+        log.info("postgres_ready", pid=self.pid, data_dir=str(self._data_dir))
+        return self.credentials.login
+
+    async def stop(self) -> None:
+        """Stop the server, fast if it can and at once if it must; let go of the directory."""
+        async with self._changing:
+            await self._give_up()
+
+    async def watch(self) -> None:
+        """Keep the server serving until cancelled or stopped."""
+        with contextlib.closing(Pulse(self.credentials)) as pulse:
+            beat, trim = Every(PULSE_SECONDS), Every(LOG_CHECK_SECONDS)
+            while (server := self._server) is not None:
+                await asyncio.sleep(EXIT_CHECK_SECONDS)
+                try:
+                    if not server.is_live() or (
+                        beat.due() and not await server.unless_dead(pulse.beat())
+                    ):
+                        pulse.close()
+                        await self._revive(server)
+                    if trim.due():
+                        server.trim_log()
+                except Exception:
+                    # Whatever it was: a server without its watchdog is worse.
+                    log.exception("postgres_watch_failed")
+                    await asyncio.sleep(REVIVE_PAUSE_SECONDS_MAX)
+
+    async def _revive(self, server: Server) -> None:
+        pause = EXIT_CHECK_SECONDS
+        began = time.monotonic()
+        while True:
+            async with self._changing:
+                if self._server is not server:
+                    return
+                try:
+                    await server.up()
+                except (StartError, OSError) as error:
+                    log.warning("postgres_down", reason=str(error))
+                else:
+                    break
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, REVIVE_PAUSE_SECONDS_MAX)
+        log.warning("postgres_revived", pid=server.pid, seconds=round(time.monotonic() - began, 2))
+
+    def _prepare(self) -> Server:
+        """Lock and check the directory; make and configure the cluster."""
+        place.prepare(self._data_dir)
+        self._data_dir = self._data_dir.resolve()
+        self._locks.append(place.lock(self._data_dir))
+        known = credentials.read(self._data_dir)
+        user = runas.choose(_owner(self._data_dir, known))
+        programs = binaries.locate(user)
+        home = place.home_of(self._data_dir, known) if known else self._new_home(user)
+        exists = cluster.check(home, known, programs)
+        place.open_home(home, user)
+        if home != self._data_dir:
+            self._locks.append(place.lock(home))
+        socket = place.socket_dir(home, user)
+        self._known = known = self._record(known, home, socket)
+        if not exists:
+            cluster.make(home, known, programs, user)
+        cluster.configure(home / place.CLUSTER, socket, programs, user, self._settings)
+        return Server(home, programs, user, known)
+
+    def _new_home(self, user: runas.RunAs) -> Path:
+        # A cluster without credentials is refused where it lies, not made anew elsewhere.
+        if (self._data_dir / place.CLUSTER).exists():
+            return self._data_dir
+        return place.choose_home(self._data_dir, user)
+
+    def _record(self, known: Credentials | None, home: Path, socket: Path) -> Credentials:
+        """Write the credentials before the cluster: the rename of the cluster is the commit."""
+        if known is None:
+            name = "." if home == self._data_dir else str(home)
+            wanted = credentials.make(name, str(socket))
+        else:
+            wanted = msgspec.structs.replace(
+                known, login=msgspec.structs.replace(known.login, host=str(socket))
+            )
+        if wanted != known:
+            credentials.write(self._data_dir, wanted)
+        return wanted
+
+    async def _give_up(self) -> None:
+        server, self._server = self._server, None
+        if server is not None:
+            await server.down()
+        while self._locks:
+            os.close(self._locks.pop())
+
+
+async def find(data_dir: Path) -> Login | None:
+    """Find the running server of a data directory without starting it."""
+    try:
+        known = credentials.read(data_dir)
+    except PermissionError as error:
+        raise StartError(
+            f"{data_dir / credentials.FILE} may not be read by this user; "
+            "run the command as the user who runs the server."
+        ) from error
+    if known is None:
+        return None
+    answer = await ask(known, place.home_of(data_dir, known) / place.CLUSTER)
+    return known.login if answer is Answer.READY else None
+
+
+def _owner(data_dir: Path, known: Credentials | None) -> int:
+    """Say whose the cluster is, or the directory it will be made in."""
+    home = place.home_of(data_dir, known) if known else data_dir
+    existing = home / place.CLUSTER
+    return (existing if existing.exists() else data_dir).stat().st_uid
+
+
+class Every:
+    """Say once in so many seconds that it is time."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._next = time.monotonic()
+
+    def due(self) -> bool:
+        """Say whether it is time, and wait for the next time if so."""
+        now = time.monotonic()
+        if now < self._next:
+            return False
+        self._next = now + self._seconds
+        return True
+
+
+def _explain(error: Exception, data_dir: Path) -> str:
+    if isinstance(error, asyncpg.DiskFullError) or getattr(error, "errno", 0) == errno.ENOSPC:
+        return f"the disk of {data_dir} is full; free some space and start again."
+    if not isinstance(error, OSError):
+        return f"the database in {data_dir} could not be set up: {error}."
+    return (
+        f"{error.filename or data_dir} cannot be used ({error.strerror or error}); "
+        "correct its permissions, or set POSTDATE_DATA_DIR to another directory."
+    )

@@ -1,0 +1,76 @@
+"""Events: what changed, inserted in the transaction that changed it."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from postdate.model import origin
+from postdate.model.audit import STAMP, stamped
+from postdate.model.ids import bucket_of
+from postdate.store.database import Connection
+from postdate.store.query import query
+
+
+class NewEvent(msgspec.Struct, frozen=True):
+    """An event about to be inserted."""
+
+    bucket: int
+    tenant_id: int
+    subject: UUID
+    event_id: UUID
+    type: str
+    actor: str | None = None
+    data: dict[str, Any] | None = None
+
+
+class EventRow(msgspec.Struct, frozen=True):
+    """An event of one subject as stored."""
+
+    event_id: UUID
+    type: str
+    time: datetime
+    actor: str | None
+    data: dict[str, Any] | None
+
+
+async def insert(connection: Connection, events: Sequence[NewEvent]) -> None:
+    """Insert a set of events; those of one subject keep the order in which they are given."""
+    if events:
+        told = [_stamp(event) for event in _rising(events)]
+        columns = zip(*(msgspec.structs.astuple(event) for event in told), strict=True)
+        await connection.execute(query("event_insert"), *map(list, columns))
+
+
+def _stamp(event: NewEvent) -> NewEvent:
+    """Add from where a decision came; events of mere work stay as they are."""
+    came = origin.current() if stamped(event.type) else None
+    if came is None:
+        return event
+    return msgspec.structs.replace(event, data={**(event.data or {}), STAMP: came._asdict()})
+
+
+def _rising(events: Sequence[NewEvent]) -> Sequence[NewEvent]:
+    """Let the ids of each subject rise: ids of one millisecond are in no order by themselves."""
+    if len({event.subject for event in events}) == len(events):
+        return events
+    ids = defaultdict(list)
+    for event in events:
+        ids[event.subject].append(event.event_id)
+    rising = {subject: iter(sorted(found)) for subject, found in ids.items()}
+    return [
+        msgspec.structs.replace(event, event_id=next(rising[event.subject])) for event in events
+    ]
+
+
+async def of_subject(
+    connection: Connection, tenant_id: int, subject: UUID, after: UUID, limit: int
+) -> list[EventRow]:
+    """List what happened to one thing, in order."""
+    rows = await connection.fetch(
+        query("event_of_subject"), bucket_of(subject), tenant_id, subject, after, limit
+    )
+    return [EventRow(*row) for row in rows]

@@ -1,0 +1,49 @@
+"""History: weekly partitions, listed, detached and dropped."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from uuid import UUID
+
+import msgspec
+
+from postdate.store.database import Connection
+from postdate.store.query import query
+
+
+class PartitionRow(msgspec.Struct, frozen=True):
+    """One week of one table."""
+
+    partition: str
+    parent: str
+    until: datetime
+    detached_at: datetime | None
+    dropped_at: datetime | None
+    rows: int | None
+    bytes: int
+
+
+async def page(connection: Connection) -> list[PartitionRow]:
+    """List every partition, attached or not."""
+    return [PartitionRow(*row) for row in await connection.fetch(query("history_list"))]
+
+
+async def old(connection: Connection, parents: Sequence[str], days: int) -> list[str]:
+    """List the attached partitions of these tables that ended so many days ago."""
+    rows = await connection.fetch(query("history_old"), parents, days)
+    return [row[0] for row in rows]
+
+
+async def detach(connection: Connection, partition: str, *, money: bool) -> None:
+    """Take a partition out of its table; the database refuses what is young or still needed."""
+    await connection.execute(query("history_detach"), partition, money)
+
+
+async def drop(connection: Connection, partition: str) -> None:
+    """Delete a detached partition."""
+    await connection.execute(query("history_drop"), partition)
+
+
+async def floor(connection: Connection) -> UUID:
+    """Give the first id from which on the history of money is whole."""
+    first: UUID = await connection.fetchval(query("history_floor"))
+    return first

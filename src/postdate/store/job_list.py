@@ -1,0 +1,160 @@
+"""Which jobs a page shows, found at a bounded cost."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final
+from uuid import UUID
+
+import msgspec
+
+from postdate.model.ids import BUCKETS
+from postdate.store.database import Connection
+from postdate.store.lane import Lane
+from postdate.store.query import query
+
+SCAN_ROWS: Final = 200
+"""How many rows of a bucket one page looks at when a filter may pass most of them over."""
+
+OPEN: Final = frozenset({"PENDING", "READY", "RUNNING", "UNKNOWN"})
+"""Those that still have a timer; a list of them is in the order of their instants."""
+
+EVER: Final = "infinity"
+NEVER: Final = "-infinity"
+ALL_BUCKETS: Final = list(range(BUCKETS))
+LAST_ID: Final = UUID(int=2**128 - 1)
+FIRST_ID: Final = UUID(int=0)
+
+
+class Filter(msgspec.Struct, frozen=True, kw_only=True):
+    """Which jobs of a tenant; `lanes` None means all of them."""
+
+    tenant_id: int
+    status: str | None = None
+    lanes: Sequence[Lane] | None = None
+    schedule_id: UUID | None = None
+    due_after: datetime | None = None
+    due_before: datetime | None = None
+
+    @property
+    def from_text(self) -> str:
+        """Give the lower bound as PostgreSQL reads it."""
+        return self.due_after.isoformat() if self.due_after else NEVER
+
+    @property
+    def until_text(self) -> str:
+        """Give the upper bound as PostgreSQL reads it."""
+        return self.due_before.isoformat() if self.due_before else EVER
+
+    @property
+    def buckets(self) -> list[int]:
+        """Give the buckets in which these jobs can lie."""
+        if self.lanes is None:
+            return ALL_BUCKETS
+        return sorted({bucket for lane in self.lanes for bucket in lane.buckets})
+
+
+class Position(msgspec.Struct, frozen=True):
+    """Where a page ended: an id, and for open jobs the instant too ('infinity' is one)."""
+
+    job_id: UUID
+    due_at: str | None = None
+
+
+class Found(msgspec.Struct, frozen=True):
+    """The jobs of a page, and where the next one begins."""
+
+    job_ids: list[UUID]
+    following: Position | None
+
+
+async def page(
+    connection: Connection, wanted: Filter, own: Sequence[Lane], after: Position | None, limit: int
+) -> Found:
+    """Find the jobs of a page; `own` are all lanes of the tenant."""
+    if wanted.status in OPEN and wanted.schedule_id is None:
+        return await _open(connection, wanted, own, after, limit)
+    return await _other(connection, wanted, after, limit)
+
+
+async def _open(
+    connection: Connection, wanted: Filter, own: Sequence[Lane], after: Position | None, limit: int
+) -> Found:
+    """Find jobs that are not final, the soonest first."""
+    lanes = own if wanted.lanes is None else wanted.lanes
+    places = [(bucket, lane.lane_id) for lane in lanes for bucket in lane.buckets]
+    if not places:
+        return Found([], None)
+    scan = SCAN_ROWS if wanted.status == "RUNNING" else limit + 1
+    rows = await connection.fetch(
+        query("job_list_open"),
+        wanted.tenant_id,
+        *map(list, zip(*places, strict=True)),
+        wanted.status,
+        wanted.from_text,
+        wanted.until_text,
+        (after and after.due_at) or NEVER,
+        after.job_id if after else FIRST_ID,
+        scan,
+        limit,
+    )
+    shown = [Position(row["subject"], row["due_at"]) for row in rows if not row["is_edge"]]
+    edge = next((Position(row["subject"], row["due_at"]) for row in rows if row["is_edge"]), None)
+    return _found(shown, edge, limit)
+
+
+async def _other(
+    connection: Connection, wanted: Filter, after: Position | None, limit: int
+) -> Found:
+    """Find jobs by their age, the newest first: final ones, all, or those of a schedule."""
+    name, more = "job_list_recent", []
+    if wanted.schedule_id is not None:
+        name, more = "job_list_schedule", [wanted.schedule_id]
+    elif wanted.status in {"FAILED", "CANCELLED"}:
+        name = "job_list_ended"
+    rows = await connection.fetch(
+        query(name),
+        wanted.tenant_id,
+        wanted.buckets,
+        None if wanted.lanes is None else [lane.lane_id for lane in wanted.lanes],
+        wanted.status,
+        wanted.from_text,
+        wanted.until_text,
+        after.job_id if after else LAST_ID,
+        max(SCAN_ROWS, limit + 1) if _filtered(wanted) else limit + 1,
+        limit,
+        *more,
+    )
+    shown = [Position(row["subject"]) for row in rows if not row["is_edge"]]
+    edge = next((Position(row["subject"]) for row in rows if row["is_edge"]), None)
+    return _found(shown, edge, limit)
+
+
+def _filtered(wanted: Filter) -> bool:
+    plain = Filter(tenant_id=wanted.tenant_id, schedule_id=wanted.schedule_id)
+    return wanted != plain
+
+
+def _found(shown: list[Position], edge: Position | None, limit: int) -> Found:
+    following = shown[-1] if len(shown) >= limit else edge
+    return Found([position.job_id for position in shown], following)
+
+
+class LaneCount(msgspec.Struct, frozen=True):
+    """How much of a lane is ready, pending, running and in doubt; `capped`: at least so much."""
+
+    lane_id: int
+    ready: int
+    pending: int
+    running: int
+    in_doubt: int
+    capped: bool
+
+
+async def count(connection: Connection, lanes: Sequence[Lane], most: int) -> dict[int, LaneCount]:
+    """Count the open jobs of lanes, at most so many in each of their buckets."""
+    places = [(bucket, lane.lane_id) for lane in lanes for bucket in lane.buckets]
+    if not places:
+        return {}
+    columns = map(list, zip(*places, strict=True))
+    rows = await connection.fetch(query("job_list_count"), *columns, most)
+    return {row["lane_id"]: LaneCount(*row) for row in rows}

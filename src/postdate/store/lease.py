@@ -1,0 +1,235 @@
+"""Leases: claimed timers, and what their holders may do with them."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from postdate.store.column import filled, same
+from postdate.store.database import Connection
+from postdate.store.lane import Lane
+from postdate.store.query import query
+
+
+class Claim(NamedTuple):
+    """A lease just taken. `lost_at` is set when the timer was claimed before and ran out."""
+
+    subject: UUID
+    token: int
+    revision: int
+    ready_at: datetime
+    claimed_at: datetime
+    lost_at: datetime | None
+    lost_by: UUID | None
+    lost_ready_at: datetime | None
+
+
+class Taken(NamedTuple):
+    """A job just claimed. Without a destination its description is gone."""
+
+    subject: UUID
+    token: int
+    revision: int
+    ready_at: datetime
+    late_seconds: float
+    lost_at: datetime | None
+    lost_by: UUID | None
+    lost_ready_at: datetime | None
+    # None when it is ready_at: the job was never put off.
+    first_due_at: datetime | None
+    expires_at: datetime | None
+    destination: str | None
+    policy: str | None
+    payload: bytes | None
+    content_type: str | None
+    payload_ref: str | None
+    metadata: str | None
+    schedule_id: UUID | None
+    scheduled_for: datetime | None
+    origin_id: UUID | None
+    traceparent: str | None
+
+
+class Found(NamedTuple):
+    """A lease as its holder's report finds it."""
+
+    subject: UUID
+    tenant_id: int
+    lane_id: int
+    token: int
+    revision: int
+    ready_at: datetime
+    claimed_at: datetime
+
+
+class Past(NamedTuple):
+    """How a job ended, and by which token; None while it has not."""
+
+    token: int | None
+    status: str | None
+
+
+class Endings(NamedTuple):
+    """The ends of leases of one bucket and of their matters, column by column, by subject."""
+
+    subjects: Sequence[UUID]
+    tokens: Sequence[int]
+    statuses: Sequence[str]
+    http_statuses: Sequence[int | None]
+    codes: Sequence[str | None]
+    errors: Sequence[str | None]
+    responses: Sequence[bytes | None]
+    event_ids: Sequence[UUID]
+    types: Sequence[str]
+    data: Sequence[dict[str, Any] | None]
+
+
+class Moving(NamedTuple):
+    """The end of a lease whose matter goes on: after some seconds, or (None) by a person."""
+
+    subject: UUID
+    token: int
+    seconds: float | None
+
+
+class Moved(NamedTuple):
+    """What a moved timer was: enough to write the attempt down."""
+
+    subject: UUID
+    tenant_id: int
+    retry_at: datetime | None
+    ready_at: datetime
+    claimed_at: datetime
+    claimed_by: UUID | None
+
+
+class Attempt(NamedTuple):
+    """An execution that did not end the matter."""
+
+    tenant_id: int
+    subject: UUID
+    token: int
+    status: str
+    due_at: datetime
+    started_at: datetime
+    retry_at: datetime | None
+    http_status: int | None
+    code: str
+    error: str | None
+    response: bytes | None
+    node_id: UUID | None
+
+
+async def claim(
+    connection: Connection,
+    place: tuple[int, int],
+    low: datetime,
+    limit: int,
+    lease_seconds: float,
+    claimed_by: UUID,
+) -> list[Claim]:
+    """Take up to `limit` due timers of one (bucket, lane), none of them below the mark."""
+    rows = await connection.fetch(
+        query("lease_claim"), *place, low, limit, lease_seconds, claimed_by
+    )
+    return [Claim(*row) for row in rows]
+
+
+async def take(
+    connection: Connection,
+    bucket: int,
+    lane: Lane,
+    *,
+    low: datetime,
+    limit: int,
+    lease_seconds: float,
+    claimed_by: UUID,
+) -> list[Taken]:
+    """Claim as `claim` does, in a tenant's lane, and load the jobs."""
+    rows = await connection.fetch(
+        query("lease_take"),
+        bucket,
+        lane.lane_id,
+        low,
+        limit,
+        lease_seconds,
+        claimed_by,
+        lane.tenant_id,
+    )
+    return [Taken(*row) for row in rows]
+
+
+async def lose(
+    connection: Connection, bucket: int, tenant_id: int, claims: Sequence[Claim | Taken]
+) -> None:
+    """Write down the leases that ran out before these claims."""
+    lost = [
+        (c.subject, c.token - 1, c.lost_ready_at or c.ready_at, c.lost_at, c.ready_at, c.lost_by)
+        for c in claims
+        if c.lost_at is not None
+    ]
+    if lost:
+        columns = zip(*lost, strict=True)
+        await connection.execute(query("lease_lose"), bucket, tenant_id, *columns)
+
+
+async def attempts(
+    connection: Connection, bucket: int, subjects: Sequence[UUID]
+) -> dict[UUID, int]:
+    """Count how often each was tried; what was never tried is absent."""
+    if not subjects:
+        return {}
+    rows = await connection.fetch(query("lease_attempts"), bucket, subjects)
+    return {row[0]: row[1] for row in rows}
+
+
+async def find(connection: Connection, bucket: int, subjects: Sequence[UUID]) -> dict[UUID, Found]:
+    """Find the leases of these jobs, whoever holds them."""
+    rows = await connection.fetch(query("lease_find"), bucket, subjects)
+    return {row[0]: Found(*row) for row in rows}
+
+
+async def past(connection: Connection, bucket: int, tenant_id: int, subject: UUID) -> Past | None:
+    """Say how a tenant's job ended; None if there is no such job."""
+    row = await connection.fetchrow(query("lease_past"), bucket, tenant_id, subject)
+    return Past(*row) if row else None
+
+
+async def renew(
+    connection: Connection, bucket: int, held: Sequence[tuple[UUID, int, float]]
+) -> dict[UUID, datetime]:
+    """Push leases out by so many seconds; give the new ends, of those still held."""
+    columns = zip(*sorted(held), strict=True)
+    rows = await connection.fetch(query("lease_renew"), bucket, *columns)
+    return {row[0]: row[1] for row in rows}
+
+
+async def end(connection: Connection, bucket: int, endings: Endings, actor: str) -> list[UUID]:
+    """End leases with their outcomes and events; give those whose token still held."""
+    subjects, tokens, statuses, *kept, event_ids, types, data = endings
+    rows = await connection.fetch(
+        query("lease_end"),
+        bucket,
+        subjects,
+        same(tokens),
+        same(statuses),
+        *map(filled, kept),
+        event_ids,
+        same(types),
+        filled(data),
+        actor,
+    )
+    return [row[0] for row in rows]
+
+
+async def move(connection: Connection, bucket: int, moves: Sequence[Moving]) -> list[Moved]:
+    """End leases whose matter goes on; give those whose token still held."""
+    columns = zip(*sorted(moves), strict=True)
+    rows = await connection.fetch(query("lease_move"), bucket, *columns)
+    return [Moved(*row) for row in rows]
+
+
+async def attempt(connection: Connection, bucket: int, tried: Sequence[Attempt]) -> None:
+    """Write executions down."""
+    if tried:
+        await connection.execute(query("lease_attempt"), bucket, *zip(*tried, strict=True))

@@ -1,0 +1,108 @@
+"""The loop around a stage's step: it only sleeps, wakes and backs off."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Final
+
+import structlog
+
+log = structlog.get_logger()
+
+POLL_SECONDS: Final = 0.9
+"""The longest sleep. Polling is the truth; a wake-up is only a hint."""
+
+BACKOFF_FIRST_SECONDS: Final = 0.05
+BACKOFF_MOST_SECONDS: Final = 2.0
+STALLED_SECONDS: Final = 30.0
+
+
+class Loop:
+    """Run a step again and again: at once while it finds work, else when the next is due."""
+
+    def __init__(
+        self,
+        name: str,
+        run_once: Callable[[int], Awaitable[int]],
+        *,
+        limit: int,
+        next_due: Callable[[], Awaitable[float | None]] | None = None,
+        poll_seconds: float = POLL_SECONDS,
+        blocked: Callable[[], str | None] | None = None,
+        finish: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        self.name = name
+        self._run_once = run_once
+        self._limit = limit
+        self._next_due = next_due
+        self._poll = poll_seconds
+        self._blocked = blocked
+        self._finish = finish
+        self._wake = asyncio.Event()
+        self._stop = False
+        self._alive_at = time.monotonic()
+        self.failures = 0
+
+    def wake(self) -> None:
+        """Hint that something may be due sooner than planned."""
+        self._wake.set()
+
+    def stop(self) -> None:
+        """Finish the step under way, then end."""
+        self._stop = True
+        self._wake.set()
+
+    def stalled(self) -> str | None:
+        """Say why this loop is not doing its work, or None."""
+        if self._blocked is not None and (reason := self._blocked()):
+            return reason
+        silent = time.monotonic() - self._alive_at
+        if silent > self._poll + STALLED_SECONDS:
+            return f"no step has ended well for {silent:.0f} s"
+        return None
+
+    async def run(self) -> None:
+        """Loop until stopped. A failing step is logged and tried again, ever more slowly.
+
+        After the last step `finish` brings what is under way to an end.
+        """
+        while not self._stop:
+            self._wake.clear()
+            try:
+                count = await self._run_once(self._limit)
+                pause = 0.0 if count >= self._limit else await self._pause()
+            except Exception as error:  # noqa: BLE001 - a stage outlives every surprise
+                pause = self._back_off(error)
+            else:
+                self.failures = 0
+                self._alive_at = time.monotonic()
+            await self._sleep(pause)
+        if self._finish is not None:
+            await self._finish()
+
+    async def _pause(self) -> float:
+        due = await self._next_due() if self._next_due else None
+        return self._poll if due is None else max(0.0, min(due, self._poll))
+
+    def _back_off(self, error: Exception) -> float:
+        self.failures += 1
+        pause: float = min(
+            BACKOFF_FIRST_SECONDS * 2 ** min(self.failures, 10), BACKOFF_MOST_SECONDS
+        )
+        log.warning(
+            "loop.failed",
+            loop=self.name,
+            failures=self.failures,
+            pause=pause,
+            error=f"{type(error).__name__}: {error}",
+            exc_info=self.failures == 1,
+        )
+        return pause
+
+    async def _sleep(self, seconds: float) -> None:
+        if seconds <= 0:
+            await asyncio.sleep(0)
+            return
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._wake.wait(), seconds)

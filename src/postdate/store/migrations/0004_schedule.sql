@@ -1,0 +1,107 @@
+-- Schedules: the recurring rule, and the book of what became of each occurrence.
+
+-- What was asked for, in each of its versions; an occurrence names the one it followed.
+CREATE TABLE schedule_version (
+    bucket      smallint NOT NULL,
+    tenant_id   integer NOT NULL,
+    schedule_id uuid NOT NULL,
+    version     integer NOT NULL CHECK (version > 0),
+    name        text NOT NULL,
+    rule        jsonb NOT NULL,
+    policies    jsonb NOT NULL,
+    -- json, not jsonb: a payload is delivered byte for byte as it was given.
+    template    json NOT NULL,
+    created_at  timestamptz NOT NULL DEFAULT clock(),
+    actor       text NOT NULL,
+    PRIMARY KEY (bucket, tenant_id, schedule_id, version)
+);
+
+-- Where a schedule stands: narrow, and no column that every occurrence changes is indexed, so that
+-- the update stays on its page (HOT). Its next occurrence is a timer in lane 1.
+CREATE TABLE schedule (
+    bucket       smallint NOT NULL CHECK (bucket BETWEEN 0 AND 63),
+    tenant_id    integer NOT NULL,
+    schedule_id  uuid NOT NULL,
+    version      integer NOT NULL DEFAULT 1 CHECK (version > 0),
+    runs         integer NOT NULL DEFAULT 0 CHECK (runs >= 0),
+    -- Every nominal occurrence up to this instant is in the book.
+    handled      timestamptz NOT NULL,
+    buffered_for timestamptz,
+    -- The job or payment of the last occurrence, which the next one may overlap.
+    last_id      uuid,
+    -- Occurrences between the two are skipped; resumed_at is NULL while the pause lasts.
+    paused_at    timestamptz,
+    resumed_at   timestamptz,
+    paused_note  text,
+    missed_at    timestamptz,
+    ended_at     timestamptz,
+    deleted_at   timestamptz,
+    created_at   timestamptz NOT NULL DEFAULT clock(),
+    changed_at   timestamptz NOT NULL DEFAULT clock(),
+    PRIMARY KEY (bucket, tenant_id, schedule_id),
+    CHECK (resumed_at IS NULL OR paused_at IS NOT NULL)
+) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.05);
+CREATE INDEX schedule_tenant ON schedule (tenant_id, schedule_id) WHERE deleted_at IS NULL;
+CREATE INDEX schedule_missed ON schedule (tenant_id, schedule_id)
+    WHERE missed_at IS NOT NULL AND deleted_at IS NULL;
+
+-- The book. occurrence_id is made of the schedule and the instant alone, so that the key is the
+-- exactly-once guard of (schedule, occurrence); being a UUIDv7 of that instant it partitions like
+-- all history.
+CREATE TABLE occurrence (
+    bucket        smallint NOT NULL,
+    tenant_id     integer NOT NULL,
+    schedule_id   uuid NOT NULL,
+    occurrence_id uuid NOT NULL,
+    scheduled_for timestamptz NOT NULL,
+    -- What the rule said on the wall clock of the schedule's zone.
+    nominal_local timestamp NOT NULL,
+    due_at        timestamptz NOT NULL,
+    status        text NOT NULL CHECK (status IN ('fired', 'late', 'buffered', 'missed', 'refused',
+                  'skipped_by_overlap', 'skipped_by_pause', 'skipped_by_calendar',
+                  'skipped_by_dst')),
+    cause         text NOT NULL CHECK (cause IN ('rule', 'trigger', 'backfill')),
+    version       integer NOT NULL,
+    -- The job or payment that it became.
+    kind          text CHECK (kind IN ('job', 'payment')),
+    subject       uuid,
+    code          text,
+    notes         text[],
+    created_at    timestamptz NOT NULL DEFAULT clock(),
+    PRIMARY KEY (bucket, tenant_id, schedule_id, occurrence_id),
+    CHECK ((status IN ('fired', 'late')) = (subject IS NOT NULL)),
+    CHECK ((subject IS NULL) = (kind IS NULL)),
+    CHECK (status <> 'refused' OR code IS NOT NULL)
+) PARTITION BY RANGE (occurrence_id);
+
+CREATE TABLE calendar (
+    tenant_id  integer NOT NULL,
+    name       text COLLATE "C" NOT NULL CHECK (name ~ '^[A-Za-z0-9][A-Za-z0-9_.:-]{0,62}$'),
+    weekend    smallint[] NOT NULL,
+    holidays   date[] NOT NULL,
+    changed_at timestamptz NOT NULL DEFAULT clock(),
+    PRIMARY KEY (tenant_id, name)
+);
+
+-- With which tz data the timers of all schedules were computed; one row.
+CREATE TABLE schedule_tzdata (
+    one        boolean PRIMARY KEY DEFAULT true CHECK (one),
+    version    text NOT NULL,
+    changed_at timestamptz NOT NULL DEFAULT clock()
+);
+
+SELECT table_guard(t, fact => false) FROM unnest('{schedule,occurrence,calendar}'::regclass[]) AS t;
+SELECT table_guard('schedule_version', fact => true);
+GRANT SELECT ON schedule_tzdata TO postdate_reader;
+GRANT SELECT, INSERT, UPDATE ON schedule_tzdata TO postdate_writer;
+
+-- What was skipped may be backfilled later; what became a job or payment never changes again, no
+-- matter who writes.
+CREATE FUNCTION occurrence_final() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION 'occurrence % of schedule % ran and does not change', OLD.occurrence_id,
+        OLD.schedule_id USING ERRCODE = 'PD003';
+END $$;
+CREATE TRIGGER occurrence_final BEFORE UPDATE ON occurrence FOR EACH ROW
+    WHEN (OLD.status IN ('fired', 'late')) EXECUTE FUNCTION occurrence_final();
+REVOKE DELETE ON occurrence FROM postdate_writer;

@@ -1,0 +1,49 @@
+-- Destinations: named places that jobs go to, and the secrets that sign what goes there.
+--
+-- Secrets and queue settings are envelopes: encrypted with a key that is not in the database.
+
+-- Which keys have encrypted something here. A node that has none of them would write secrets that
+-- the others cannot read, so it must not write any.
+CREATE TABLE secret_key (
+    key_id     bigint PRIMARY KEY,
+    created_at timestamptz NOT NULL DEFAULT clock()
+);
+GRANT SELECT, INSERT, DELETE ON secret_key TO postdate_writer;
+
+CREATE TABLE destination (
+    destination_id  integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    tenant_id       integer NOT NULL REFERENCES tenant,
+    name            text COLLATE "C" NOT NULL CHECK (name ~ '^[A-Za-z0-9][A-Za-z0-9_.:-]{0,62}$'),
+    type            text NOT NULL CHECK (type IN ('webhook', 'queue')),
+    url             text,
+    kind            text,
+    config          bytea,
+    secret          bytea,
+    -- While a secret is being rotated, both sign.
+    previous_secret bytea,
+    previous_until  timestamptz,
+    max_running     integer CHECK (max_running > 0),
+    rate_per_second real CHECK (rate_per_second > 0),
+    disabled_at     timestamptz,
+    disabled_reason text,
+    created_at      timestamptz NOT NULL DEFAULT clock(),
+    changed_at      timestamptz NOT NULL DEFAULT clock(),
+    UNIQUE (tenant_id, name),
+    CHECK (type <> 'webhook' OR (url IS NOT NULL AND secret IS NOT NULL)),
+    CHECK (type <> 'queue' OR (kind IS NOT NULL AND config IS NOT NULL)),
+    CHECK ((previous_secret IS NULL) = (previous_until IS NULL)),
+    CHECK ((disabled_at IS NULL) = (disabled_reason IS NULL))
+);
+
+-- Signs the jobs of a tenant that give a bare URL.
+CREATE TABLE signing_secret (
+    tenant_id       integer PRIMARY KEY REFERENCES tenant,
+    secret          bytea NOT NULL,
+    previous_secret bytea,
+    previous_until  timestamptz,
+    created_at      timestamptz NOT NULL DEFAULT clock(),
+    changed_at      timestamptz NOT NULL DEFAULT clock(),
+    CHECK ((previous_secret IS NULL) = (previous_until IS NULL))
+);
+
+SELECT table_guard(t, fact => false) FROM unnest('{destination,signing_secret}'::regclass[]) AS t;

@@ -1,0 +1,148 @@
+"""Payments: inserted once, read with what has become of them."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final
+from uuid import UUID
+
+import msgspec
+
+from postdate.model.ids import bucket_of
+from postdate.store.account import Account, AccountKey
+from postdate.store.database import Connection
+from postdate.store.query import query
+from postdate.store.timer import LANE_PAYMENT
+
+
+class NewPayment(msgspec.Struct, frozen=True):
+    """A payment about to be inserted, in its payer's bucket."""
+
+    bucket: int
+    tenant_id: int
+    payment_id: UUID
+    from_account: str
+    to_account: str
+    amount: int
+    due_at: datetime
+    hold: bool
+    retry_until: datetime | None = None
+    description: str | None = None
+    schedule_id: UUID | None = None
+    traceparent: str | None = None
+    actor: str | None = None
+
+
+class PaymentRow(msgspec.Struct, frozen=True):
+    """A payment as stored, beside its timer, its last attempt and its outcome where they exist."""
+
+    bucket: int
+    tenant_id: int
+    payment_id: UUID
+    from_account: str
+    to_account: str
+    amount: int
+    due_at: datetime
+    hold: bool
+    retry_until: datetime | None
+    created_at: datetime
+    description: str | None
+    schedule_id: UUID | None
+    parked: bool
+    timer_due_at: datetime | None
+    status: str | None
+    outcome_due_at: datetime | None
+    finished_at: datetime | None
+    transfer_id: UUID | None
+    code: str | None
+    error: str | None
+    attempt_due_at: datetime | None
+
+
+class ExecutionRow(msgspec.Struct, frozen=True):
+    """One execution of a payment."""
+
+    token: int
+    status: str
+    due_at: datetime
+    started_at: datetime | None
+    finished_at: datetime
+    retry_at: datetime | None
+    execution_id: str | None
+    code: str | None
+    error: str | None
+
+
+FIRST: Final = UUID(int=0)
+"""Below every id."""
+
+
+class Span(msgspec.Struct, frozen=True):
+    """Which payments to list: a tenant's, below an id, so many, and not below another id."""
+
+    tenant_id: int
+    before: UUID
+    limit: int
+    since: UUID = FIRST
+
+
+async def accept(
+    connection: Connection,
+    payments: Sequence[NewPayment],
+    event_ids: Sequence[UUID],
+    holders: Sequence[Account],
+) -> None:
+    """Write the holds of locked accounts, and payments with their timers and first events."""
+    if payments:
+        columns = zip(*map(msgspec.structs.astuple, payments), strict=True)
+        await connection.execute(
+            query("payment_accept"),
+            *map(list, columns),
+            event_ids,
+            LANE_PAYMENT,
+            [account.bucket for account in holders],
+            [account.tenant_id for account in holders],
+            [account.account_id for account in holders],
+            [account.held for account in holders],
+        )
+
+
+async def load(connection: Connection, tenant_id: int, ids: Sequence[UUID]) -> list[PaymentRow]:
+    """Load payments, the newest first; ids of other things and other tenants are left out."""
+    buckets = [bucket_of(identifier) for identifier in ids]
+    rows = await connection.fetch(query("payment_load"), tenant_id, buckets, ids)
+    return [PaymentRow(*row) for row in rows]
+
+
+async def newest(connection: Connection, span: Span) -> list[UUID]:
+    """List a tenant's payments, the newest first."""
+    return await _ids(connection, "payment_newest", span)
+
+
+async def of_account(connection: Connection, span: Span, account: AccountKey) -> list[UUID]:
+    """List what an account pays and is paid, the newest first."""
+    return await _ids(connection, "payment_of_account", span, account.bucket, account.account_id)
+
+
+async def ended(connection: Connection, span: Span, status: str) -> list[UUID]:
+    """List what ended FAILED or CANCELLED, the newest first; some ids may be jobs."""
+    return await _ids(connection, "payment_ended", span, status)
+
+
+async def parked(connection: Connection, span: Span) -> list[UUID]:
+    """List the dead letters, the newest first."""
+    return await _ids(connection, "payment_parked", span, LANE_PAYMENT)
+
+
+async def executions(
+    connection: Connection, tenant_id: int, payment_id: UUID
+) -> list[ExecutionRow]:
+    """List every execution of a payment in order."""
+    rows = await connection.fetch(
+        query("payment_executions"), tenant_id, bucket_of(payment_id), payment_id
+    )
+    return [ExecutionRow(*row) for row in rows]
+
+
+async def _ids(connection: Connection, name: str, span: Span, *more: object) -> list[UUID]:
+    rows = await connection.fetch(query(name), *msgspec.structs.astuple(span), *more)
+    return [row[0] for row in rows]

@@ -1,0 +1,243 @@
+"""Settlement: due payments found and locked, their ends written as sets."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+from uuid import UUID
+
+import msgspec
+
+from postdate.model.ids import bucket_of
+from postdate.store.database import Connection
+from postdate.store.query import query
+from postdate.store.timer import LANE_PAYMENT
+
+
+class Candidate(NamedTuple):
+    """A due timer seen, not locked; candidates sort in the order of settling."""
+
+    due_at: datetime
+    subject: UUID
+    bucket: int
+
+
+class Place(NamedTuple):
+    """Where to look: a bucket, from its low-water mark on, so many seconds after the instant."""
+
+    bucket: int
+    low: datetime
+    grace: float
+
+
+class LockedTimer(msgspec.Struct, frozen=True, gc=False):
+    """A due timer that is ours until the transaction ends; `at` is the database's time."""
+
+    bucket: int
+    tenant_id: int
+    subject: UUID
+    due_at: datetime
+    token: int
+    at: datetime
+
+
+class Terms(msgspec.Struct, frozen=True, gc=False):
+    """What a payment asks for."""
+
+    payment_id: UUID
+    from_account: str
+    to_account: str
+    amount: int
+    hold: bool
+    retry_until: datetime | None
+
+
+class TransferRow(NamedTuple):
+    """A transfer about to be written, both legs."""
+
+    tenant_id: int
+    transfer_id: UUID
+    payment_id: UUID
+    amount: int
+    from_bucket: int
+    from_account: str
+    from_balance: int
+    from_version: int
+    to_bucket: int
+    to_account: str
+    to_balance: int
+    to_version: int
+
+
+class Execution(msgspec.Struct, frozen=True):
+    """What the rows of one batch have in common; the name is the caller's own, if it gave one."""
+
+    started_at: datetime
+    execution_id: str | None = None
+    actor: str | None = None
+
+
+class Ending(NamedTuple):
+    """An execution that did not transfer: why, and when it is tried again if it is."""
+
+    timer: LockedTimer
+    code: str
+    error: str
+    retry_at: datetime | None = None
+
+
+async def peek(
+    connection: Connection, places: Sequence[Place], most: int
+) -> tuple[datetime, list[Candidate]]:
+    """Read the time, and which timers are due: the first `most` of each bucket, sorted."""
+    columns = zip(*places, strict=True)
+    rows = await connection.fetch(query("settlement_peek"), *map(list, columns), LANE_PAYMENT, most)
+    found = sorted(Candidate(*row[1:]) for row in rows if row[1] is not None)
+    return rows[0][0], found
+
+
+async def lock(connection: Connection, keys: Iterable[tuple[int, UUID]]) -> list[LockedTimer]:
+    """Lock timers that are still due; those that somebody else holds are left out."""
+    ordered = sorted(keys)
+    rows = await connection.fetch(
+        query("settlement_lock"), LANE_PAYMENT, [k[0] for k in ordered], [k[1] for k in ordered]
+    )
+    return [LockedTimer(*row) for row in rows]
+
+
+async def terms(connection: Connection, timers: Sequence[LockedTimer]) -> dict[UUID, Terms]:
+    """Load what locked payments ask for."""
+    ids = [t.subject for t in timers]
+    rows = await connection.fetch(
+        query("settlement_terms"),
+        [t.bucket for t in timers],
+        [t.tenant_id for t in timers],
+        ids,
+        min(ids),
+        max(ids),
+    )
+    return {row[0]: Terms(*row) for row in rows}
+
+
+async def term(connection: Connection, tenant_id: int, payment_id: UUID) -> Terms | None:
+    """Load what one payment of a tenant asks for."""
+    row = await connection.fetchrow(
+        query("settlement_terms"),
+        [bucket_of(payment_id)],
+        [tenant_id],
+        [payment_id],
+        payment_id,
+        payment_id,
+    )
+    return None if row is None else Terms(*row)
+
+
+async def earlier(
+    connection: Connection,
+    lows: Sequence[tuple[int, datetime]],
+    until: datetime,
+    ours: Sequence[UUID],
+) -> tuple[datetime, UUID] | None:
+    """Find the first open payment up to an instant that is not among ours."""
+    buckets, marks = zip(*lows, strict=True)
+    row = await connection.fetchrow(
+        query("settlement_earlier"), buckets, marks, LANE_PAYMENT, until, ours
+    )
+    return None if row is None else (row[0], row[1])
+
+
+async def write_transfers(
+    connection: Connection,
+    rows: Sequence[tuple[LockedTimer, TransferRow, UUID]],
+    execution: Execution,
+) -> None:
+    """Write entries, outcomes and events of completed payments; the id names the event."""
+    if not rows:
+        return
+    transfers = [row[1] for row in rows]
+    await connection.execute(query("settlement_entries"), *map(list, zip(*transfers, strict=True)))
+    keys = _keys(row[0] for row in rows)
+    ids = [t.transfer_id for t in transfers]
+    await connection.execute(
+        query("settlement_completed"), *keys, execution.started_at, execution.execution_id, ids
+    )
+    await connection.execute(
+        query("settlement_announce"),
+        *keys[:3],
+        [row[2] for row in rows],
+        ids,
+        [t.from_version for t in transfers],
+        [t.to_version for t in transfers],
+        execution.actor,
+    )
+
+
+async def write_failed(
+    connection: Connection, endings: Sequence[Ending], execution: Execution
+) -> None:
+    """Write the outcomes of payments that failed for good."""
+    if endings:
+        await connection.execute(
+            query("settlement_failed"),
+            *_keys(e.timer for e in endings),
+            execution.started_at,
+            execution.execution_id,
+            [e.code for e in endings],
+            [e.error for e in endings],
+        )
+
+
+async def write_attempts(
+    connection: Connection, endings: Sequence[Ending], execution: Execution
+) -> None:
+    """Write the executions that ended nothing."""
+    if endings:
+        await connection.execute(
+            query("settlement_attempt"),
+            *_keys(e.timer for e in endings),
+            execution.started_at,
+            execution.execution_id,
+            [e.code for e in endings],
+            [e.error for e in endings],
+            [e.retry_at for e in endings],
+        )
+
+
+async def retry(connection: Connection, endings: Sequence[Ending]) -> None:
+    """Move timers to their next try."""
+    if endings:
+        await connection.execute(
+            query("settlement_retry"),
+            [e.timer.bucket for e in endings],
+            [e.timer.subject for e in endings],
+            [e.retry_at for e in endings],
+        )
+
+
+async def park(connection: Connection, timer: LockedTimer) -> None:
+    """Let a payment wait for a person."""
+    await connection.execute(query("settlement_park"), timer.bucket, timer.subject)
+
+
+async def delete(connection: Connection, timers: Sequence[LockedTimer]) -> None:
+    """Delete the timers of ended payments; one that is missing is a surprise."""
+    if timers:
+        done: str = await connection.execute(
+            query("settlement_delete"), [t.bucket for t in timers], [t.subject for t in timers]
+        )
+        if done != f"DELETE {len(timers)}":
+            raise RuntimeError(f"{len(timers)} locked timers, but {done}")
+
+
+async def trials(connection: Connection, timer: LockedTimer, code: str) -> int:
+    """Count the executions of a payment that broke with this code."""
+    count: int = await connection.fetchval(
+        query("settlement_trials"), timer.bucket, timer.subject, code
+    )
+    return count
+
+
+def _keys(timers: Iterable[LockedTimer]) -> list[list[Any]]:
+    columns = zip(
+        *((t.bucket, t.tenant_id, t.subject, t.token, t.due_at) for t in timers), strict=True
+    )
+    return [list(column) for column in columns]

@@ -1,0 +1,48 @@
+-- Accounts. Those that a transaction changes are locked first, in one order.
+
+-- name: account_lock
+SELECT bucket, tenant_id, account_id, balance, held, version, floor, max_amount, frozen_at,
+       closed_at
+  FROM account_lock($1::smallint[], $2::integer[], $3::text[])
+
+-- name: account_write
+-- From locked rows only. Nothing indexed changes, so the update stays on its page (HOT).
+UPDATE account a SET balance = new.balance, held = new.held, version = new.version
+  FROM unnest($1::smallint[], $2::integer[], $3::text[], $4::bigint[], $5::bigint[], $6::bigint[])
+       AS new (bucket, tenant_id, account_id, balance, held, version)
+ WHERE a.bucket = new.bucket AND a.tenant_id = new.tenant_id AND a.account_id = new.account_id
+
+-- name: account_create
+INSERT INTO account (bucket, tenant_id, account_id, floor, max_amount, note)
+VALUES ($1, $2, $3, $4, $5, $6)
+ON CONFLICT (bucket, tenant_id, account_id) DO NOTHING
+RETURNING bucket, tenant_id, account_id, balance, held, version, floor, max_amount, frozen_at,
+          closed_at, created_at, note
+
+-- name: account_gather
+SELECT * FROM account_gather($1, $2, $3, $4, $5, $6)
+
+-- name: account_get
+SELECT bucket, tenant_id, account_id, balance, held, version, floor, max_amount, frozen_at,
+       closed_at, created_at, note
+  FROM account WHERE bucket = $1 AND tenant_id = $2 AND account_id = $3
+
+-- name: account_list
+-- Each bucket gives its first ones; their merge is the page.
+SELECT a.* FROM generate_series(0, 63) AS place (bucket)
+ CROSS JOIN LATERAL (
+       SELECT bucket, tenant_id, account_id, balance, held, version, floor, max_amount, frozen_at,
+              closed_at, created_at, note
+         FROM account
+        WHERE account.bucket = place.bucket AND tenant_id = $1 AND account_id > $2
+        ORDER BY account_id LIMIT $3) AS a
+ ORDER BY a.account_id LIMIT $3
+
+-- name: account_change
+-- Of a locked row: everything about an account but its money.
+UPDATE account SET floor = $4, max_amount = $5, note = $6,
+       frozen_at = CASE WHEN $7::boolean THEN coalesce(frozen_at, clock()) END,
+       closed_at = CASE WHEN $8::boolean THEN coalesce(closed_at, clock()) END
+ WHERE bucket = $1 AND tenant_id = $2 AND account_id = $3
+RETURNING bucket, tenant_id, account_id, balance, held, version, floor, max_amount, frozen_at,
+          closed_at, created_at, note

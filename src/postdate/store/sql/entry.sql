@@ -1,0 +1,37 @@
+-- Entries: the legs of transfers, each with the balance and version of its account after it.
+
+-- name: entry_insert
+INSERT INTO entry (bucket, tenant_id, account_id, version, transfer_id, amount, balance, type,
+                   payment_id, reason)
+SELECT * FROM unnest($1::smallint[], $2::integer[], $3::text[], $4::bigint[], $5::uuid[],
+                     $6::bigint[], $7::bigint[], $8::text[], $9::uuid[], $10::text[])
+
+-- name: entry_list
+SELECT account_id, version, transfer_id, amount, balance, type, payment_id, reason, created_at
+  FROM entry
+ WHERE bucket = $1 AND tenant_id = $2 AND account_id = $3 AND version <= $4
+ ORDER BY version DESC LIMIT $5
+
+-- name: entry_at
+-- Versions have no gaps and rise with time: the last one at an instant is found by halving. Entries
+-- that have been pruned are older than any that are left. The balance comes from the entry that
+-- followed, so that it is known even where the entry itself was pruned.
+WITH RECURSIVE search (low, high) AS (
+    SELECT 0::bigint, a.version FROM account a
+     WHERE a.bucket = $1 AND a.tenant_id = $2 AND a.account_id = $3
+    UNION ALL
+    SELECT CASE WHEN step.before THEN step.middle ELSE s.low END,
+           CASE WHEN step.before THEN s.high ELSE step.middle - 1 END
+      FROM search s CROSS JOIN LATERAL (
+           SELECT (s.low + s.high + 1) / 2 AS middle,
+                  coalesce((SELECT e.created_at <= $4 FROM entry e
+                             WHERE e.bucket = $1 AND e.tenant_id = $2 AND e.account_id = $3
+                               AND e.version = (s.low + s.high + 1) / 2), true) AS before) AS step
+     WHERE s.low < s.high)
+SELECT found.low AS version,
+       coalesce((SELECT e.balance - e.amount FROM entry e
+                  WHERE e.bucket = $1 AND e.tenant_id = $2 AND e.account_id = $3
+                    AND e.version = found.low + 1), a.balance) AS balance
+  FROM search found
+  JOIN account a ON a.bucket = $1 AND a.tenant_id = $2 AND a.account_id = $3
+ WHERE found.low = found.high

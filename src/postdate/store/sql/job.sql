@@ -1,0 +1,34 @@
+-- Jobs: inserted as sets, read by exact keys.
+
+-- name: job_now
+SELECT clock()
+
+-- name: job_insert
+-- JSON comes as text, encoded once by whoever decided.
+SELECT job_insert($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17,
+                  $18, $19, $20, $21)
+
+-- name: job_load
+SELECT j.bucket, j.tenant_id, j.job_id, j.lane_id, j.due_at, j.effective_at, j.expires_at,
+       j.destination::text, j.policy::text, j.payload, j.content_type, j.payload_ref,
+       j.metadata::text, j.schedule_id, j.origin_id, j.traceparent
+  FROM unnest($1::smallint[], $2::integer[], $3::uuid[]) AS wanted (bucket, tenant_id, job_id)
+  JOIN job j ON j.bucket = coalesce(wanted.bucket, ($1::smallint[])[1])
+            AND j.tenant_id = coalesce(wanted.tenant_id, ($2::integer[])[1])
+            AND j.job_id = wanted.job_id
+
+-- name: job_load_revised
+-- Jobs changed before execution: few, so the ordinary load need not look for revisions.
+SELECT j.bucket, j.tenant_id, j.job_id, j.lane_id, r.due_at, r.effective_at, r.expires_at,
+       j.destination::text, r.policy::text,
+       CASE r.payload_revision WHEN 0 THEN j.payload ELSE p.payload END,
+       CASE r.payload_revision WHEN 0 THEN j.content_type ELSE p.content_type END,
+       CASE r.payload_revision WHEN 0 THEN j.payload_ref ELSE p.payload_ref END,
+       j.metadata::text, j.schedule_id, j.origin_id, j.traceparent
+  FROM unnest($1::smallint[], $2::integer[], $3::uuid[], $4::integer[])
+       AS wanted (bucket, tenant_id, job_id, revision)
+  JOIN job j USING (bucket, tenant_id, job_id)
+  JOIN job_revision r ON r.bucket = j.bucket AND r.job_id = j.job_id
+                     AND r.revision = wanted.revision
+  LEFT JOIN job_revision p ON p.bucket = j.bucket AND p.job_id = j.job_id
+                          AND p.revision = r.payload_revision

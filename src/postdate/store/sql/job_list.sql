@@ -1,0 +1,138 @@
+-- Which jobs a page shows. Every list walks a bounded part of each bucket and says how far it came.
+--
+-- A page must be cheap whatever the filter is, and whatever lies in the table. So each query walks
+-- at most `scan` rows of each bucket in the order of the list. Beyond the nearest end of a walk
+-- (the edge) rows of that bucket might be missing: the page stops there, perhaps before it is full,
+-- and the next one goes on from the edge.
+
+-- name: job_list_open
+-- PENDING, READY, RUNNING, UNKNOWN: by their timers, the soonest first. 'infinity' is UNKNOWN.
+WITH scanned AS (
+    SELECT wanted.bucket, wanted.lane_id, found.*
+      FROM unnest($2::smallint[], $3::integer[]) AS wanted (bucket, lane_id)
+     CROSS JOIN LATERAL (
+           SELECT t.subject, t.due_at, t.claimed_at FROM timer t
+            WHERE t.bucket = wanted.bucket AND t.lane_id = wanted.lane_id
+              AND t.due_at >= greatest($5::text::timestamptz, $7::text::timestamptz,
+                  CASE $4 WHEN 'READY' THEN '-infinity' WHEN 'UNKNOWN' THEN 'infinity'
+                          ELSE clock() END)
+              AND t.due_at <= least($6::text::timestamptz,
+                  CASE $4 WHEN 'READY' THEN clock() ELSE 'infinity' END)
+              AND (t.due_at, t.subject) > ($7::text::timestamptz, $8::uuid)
+              AND t.tenant_id = $1
+            ORDER BY t.due_at, t.subject LIMIT $9) AS found),
+edge AS (
+    SELECT due_at, subject FROM (
+        SELECT DISTINCT ON (bucket, lane_id) due_at, subject,
+               count(*) OVER (PARTITION BY bucket, lane_id) AS walked
+          FROM scanned ORDER BY bucket, lane_id, due_at DESC, subject DESC) AS ends
+     WHERE walked = $9 ORDER BY due_at, subject LIMIT 1),
+shown AS (
+    SELECT s.subject, s.due_at FROM scanned s
+     WHERE CASE $4 WHEN 'RUNNING' THEN s.claimed_at IS NOT NULL AND s.due_at < 'infinity'
+                   WHEN 'PENDING' THEN s.claimed_at IS NULL AND s.due_at < 'infinity'
+                   ELSE true END
+       AND NOT EXISTS (SELECT FROM edge e WHERE (s.due_at, s.subject) > (e.due_at, e.subject))
+     ORDER BY s.due_at, s.subject LIMIT $10)
+SELECT subject, due_at::text, false AS is_edge FROM shown
+ UNION ALL
+SELECT subject, due_at::text, true FROM edge
+
+-- name: job_list_ended
+-- FAILED and CANCELLED, the newest job first; payments that ended so are passed over.
+WITH scanned AS (
+    SELECT wanted.bucket, found.*
+      FROM unnest($2::smallint[]) AS wanted (bucket)
+     CROSS JOIN LATERAL (
+           SELECT o.subject, o.due_at FROM outcome o
+            WHERE o.bucket = wanted.bucket AND o.tenant_id = $1 AND o.status = $4
+              AND o.status <> 'COMPLETED' AND o.subject < $7
+            ORDER BY o.subject DESC LIMIT $8) AS found),
+edge AS (
+    SELECT subject FROM (
+        SELECT DISTINCT ON (bucket) subject, count(*) OVER (PARTITION BY bucket) AS walked
+          FROM scanned ORDER BY bucket, subject) AS ends
+     WHERE walked = $8 ORDER BY subject DESC LIMIT 1),
+shown AS (
+    SELECT s.subject FROM scanned s
+      JOIN job j ON j.bucket = s.bucket AND j.tenant_id = $1 AND j.job_id = s.subject
+     WHERE ($3::integer[] IS NULL OR j.lane_id = ANY($3))
+       AND s.due_at BETWEEN $5::text::timestamptz AND $6::text::timestamptz
+       AND NOT EXISTS (SELECT FROM edge e WHERE s.subject < e.subject)
+     ORDER BY s.subject DESC LIMIT $9)
+SELECT subject, false AS is_edge FROM shown UNION ALL SELECT subject, true FROM edge
+
+-- name: job_list_recent
+-- All jobs, or the completed ones, the newest first.
+WITH scanned AS (
+    SELECT wanted.bucket, found.*
+      FROM unnest($2::smallint[]) AS wanted (bucket)
+     CROSS JOIN LATERAL (
+           SELECT j.job_id AS subject, j.due_at, j.lane_id FROM job j
+            WHERE j.bucket = wanted.bucket AND j.tenant_id = $1 AND j.job_id < $7
+            ORDER BY j.job_id DESC LIMIT $8) AS found),
+edge AS (
+    SELECT subject FROM (
+        SELECT DISTINCT ON (bucket) subject, count(*) OVER (PARTITION BY bucket) AS walked
+          FROM scanned ORDER BY bucket, subject) AS ends
+     WHERE walked = $8 ORDER BY subject DESC LIMIT 1),
+shown AS (
+    SELECT s.subject FROM scanned s
+     WHERE ($3::integer[] IS NULL OR s.lane_id = ANY($3))
+       AND s.due_at BETWEEN $5::text::timestamptz AND $6::text::timestamptz
+       AND NOT EXISTS (SELECT FROM edge e WHERE s.subject < e.subject)
+       AND ($4::text IS NULL OR EXISTS (
+            SELECT FROM outcome o WHERE o.bucket = s.bucket AND o.subject = s.subject
+               AND o.status = $4))
+     ORDER BY s.subject DESC LIMIT $9)
+SELECT subject, false AS is_edge FROM shown UNION ALL SELECT subject, true FROM edge
+
+-- name: job_list_schedule
+-- The jobs of one schedule, the newest first, in any status.
+WITH scanned AS (
+    SELECT wanted.bucket, found.*
+      FROM unnest($2::smallint[]) AS wanted (bucket)
+     CROSS JOIN LATERAL (
+           SELECT j.job_id AS subject, j.due_at, j.lane_id FROM job j
+            WHERE j.bucket = wanted.bucket AND j.schedule_id = $10 AND j.job_id < $7
+              AND j.tenant_id = $1
+            ORDER BY j.job_id DESC LIMIT $8) AS found),
+edge AS (
+    SELECT subject FROM (
+        SELECT DISTINCT ON (bucket) subject, count(*) OVER (PARTITION BY bucket) AS walked
+          FROM scanned ORDER BY bucket, subject) AS ends
+     WHERE walked = $8 ORDER BY subject DESC LIMIT 1),
+shown AS (
+    SELECT s.subject FROM scanned s
+      LEFT JOIN timer t ON t.bucket = s.bucket AND t.subject = s.subject
+      LEFT JOIN outcome o ON o.bucket = s.bucket AND o.subject = s.subject
+     WHERE ($3::integer[] IS NULL OR s.lane_id = ANY($3))
+       AND s.due_at BETWEEN $5::text::timestamptz AND $6::text::timestamptz
+       AND NOT EXISTS (SELECT FROM edge e WHERE s.subject < e.subject)
+       AND ($4::text IS NULL OR $4 = CASE WHEN o.subject IS NOT NULL THEN o.status
+                WHEN t.due_at = 'infinity' THEN 'UNKNOWN' WHEN t.due_at <= clock() THEN 'READY'
+                WHEN t.claimed_at IS NOT NULL THEN 'RUNNING' ELSE 'PENDING' END)
+     ORDER BY s.subject DESC LIMIT $9)
+SELECT subject, false AS is_edge FROM shown UNION ALL SELECT subject, true FROM edge
+
+-- name: job_list_count
+-- How many jobs of each lane are ready, pending, running or in doubt, counted only so far: from the
+-- soonest on, at most so many in a bucket. Those in doubt lie at infinity and are counted apart.
+SELECT wanted.lane_id, sum(head.ready)::integer AS ready, sum(head.pending)::integer AS pending,
+       sum(head.running)::integer AS running, sum(doubt.jobs)::integer AS in_doubt,
+       bool_or(head.walked >= $3 OR doubt.jobs >= $3) AS capped
+  FROM unnest($1::smallint[], $2::integer[]) AS wanted (bucket, lane_id)
+ CROSS JOIN LATERAL (
+       SELECT count(*) AS walked, count(*) FILTER (WHERE due_at <= clock()) AS ready,
+              count(*) FILTER (WHERE due_at > clock() AND claimed_at IS NULL) AS pending,
+              count(*) FILTER (WHERE due_at > clock() AND claimed_at IS NOT NULL) AS running
+         FROM (SELECT t.due_at, t.claimed_at FROM timer t
+                WHERE t.bucket = wanted.bucket AND t.lane_id = wanted.lane_id
+                  AND t.due_at < 'infinity'
+                ORDER BY t.due_at LIMIT $3) AS soonest) AS head
+ CROSS JOIN LATERAL (
+       SELECT count(*) AS jobs
+         FROM (SELECT FROM timer t
+                WHERE t.bucket = wanted.bucket AND t.lane_id = wanted.lane_id
+                  AND t.due_at = 'infinity' LIMIT $3) AS parked) AS doubt
+ GROUP BY wanted.lane_id

@@ -1,0 +1,132 @@
+-- Leases: claimed timers. A statement names one bucket, and changes only what the token still owns:
+-- a lease is held by (token, claimed_at IS NOT NULL), so a stale write changes no row.
+
+-- name: lease_claim
+-- Take the first due timers of a bucket's lane. What the row said before comes back with it: a
+-- timer that was claimed already is a lease that ran out. Below the low-water mark ($3) only dead
+-- rows remain, and walking them under a pinned snapshot would cost more than the claim itself.
+WITH due AS MATERIALIZED (
+    SELECT t.subject, t.due_at, t.claimed_at, t.claimed_by, t.ready_at FROM timer t
+     WHERE t.bucket = $1 AND t.lane_id = $2 AND t.due_at >= $3 AND t.due_at <= clock()
+     ORDER BY t.due_at LIMIT $4 FOR NO KEY UPDATE SKIP LOCKED)
+UPDATE timer t
+   SET due_at = clock() + make_interval(secs => $5), token = t.token + 1, claimed_at = clock(),
+       claimed_by = $6, ready_at = due.due_at
+  FROM due WHERE t.bucket = $1 AND t.subject = due.subject
+RETURNING t.subject, t.token, t.revision, t.ready_at, t.claimed_at, due.claimed_at AS lost_at,
+          due.claimed_by AS lost_by, due.ready_at AS lost_ready_at
+
+-- name: lease_take
+-- Claim jobs as lease_claim does, and load what their execution needs in the same breath. OFFSET 0
+-- keeps the look at each job a lookup by its key, whatever the planner thinks of LIMIT. Instants
+-- cost the driver most, so one goes for each row: lateness comes in seconds, and the first due
+-- instant only where it is another.
+WITH due AS MATERIALIZED (
+    SELECT t.subject, t.due_at, t.claimed_at, t.claimed_by, t.ready_at FROM timer t
+     WHERE t.bucket = $1 AND t.lane_id = $2 AND t.due_at >= $3 AND t.due_at <= clock()
+     ORDER BY t.due_at LIMIT $4 FOR NO KEY UPDATE SKIP LOCKED),
+claimed AS (
+    UPDATE timer t
+       SET due_at = clock() + make_interval(secs => $5), token = t.token + 1,
+           claimed_at = clock(), claimed_by = $6, ready_at = due.due_at
+      FROM due WHERE t.bucket = $1 AND t.subject = due.subject
+    RETURNING t.subject, t.token, t.revision, t.ready_at, due.claimed_at AS lost_at,
+              due.claimed_by AS lost_by, due.ready_at AS lost_ready_at)
+SELECT c.subject, c.token, c.revision, c.ready_at,
+       extract(epoch FROM clock() - c.ready_at)::float8 AS late_seconds,
+       c.lost_at, c.lost_by, c.lost_ready_at, nullif(j.effective_at, c.ready_at) AS first_due_at,
+       j.expires_at, j.destination::text, j.policy::text, j.payload, j.content_type,
+       j.payload_ref, j.metadata::text, j.schedule_id,
+       CASE WHEN j.schedule_id IS NOT NULL THEN j.due_at END AS scheduled_for, j.origin_id,
+       j.traceparent
+  FROM claimed c
+  LEFT JOIN LATERAL (
+       SELECT * FROM job
+        WHERE bucket = $1 AND tenant_id = $7 AND job_id = c.subject OFFSET 0) AS j ON true
+
+-- name: lease_lose
+-- Write down the leases that ran out, as found by the claims that took over.
+INSERT INTO attempt (bucket, tenant_id, subject, token, status, due_at, started_at, finished_at,
+                     code, error, node_id)
+SELECT $1, $2, subject, token, 'LOST', due_at, started_at, finished_at, 'worker_lost',
+       'The lease ran out before an outcome was recorded.', node_id
+  FROM unnest($3::uuid[], $4::integer[], $5::timestamptz[], $6::timestamptz[], $7::timestamptz[],
+              $8::uuid[]) AS lost (subject, token, due_at, started_at, finished_at, node_id)
+
+-- name: lease_attempts
+-- How often each of these was tried before, whatever became of it.
+SELECT a.subject, count(*)::integer AS attempts
+  FROM unnest($2::uuid[]) AS wanted (subject)
+  JOIN attempt a ON a.bucket = $1 AND a.subject = wanted.subject
+ GROUP BY a.subject
+
+-- name: lease_renew
+-- Push the end of leases out. The subjects come sorted, here and below: two sets that meet wait
+-- for each other in one direction only.
+UPDATE timer t SET due_at = clock() + make_interval(secs => held.seconds)
+  FROM unnest($2::uuid[], $3::integer[], $4::float8[]) AS held (subject, token, seconds)
+ WHERE t.bucket = $1 AND t.subject = held.subject AND t.token = held.token
+   AND t.claimed_at IS NOT NULL
+RETURNING t.subject, t.due_at
+
+-- name: lease_end
+-- Delete the timers, write the outcomes and tell of them, in one statement: three would cost
+-- half as much again, most of it in carrying the same values to and fro. Columns may come short,
+-- as store/column.py says.
+WITH ending AS (
+    SELECT * FROM unnest($2::uuid[], $3::integer[], $4::text[], $5::smallint[], $6::text[],
+                         $7::text[], $8::bytea[], $9::uuid[], $10::text[], $11::jsonb[])
+           AS e (subject, token, status, http_status, code, error, response, event_id, type, data)),
+done AS (
+    DELETE FROM timer t USING ending e
+     WHERE t.bucket = $1 AND t.subject = e.subject AND t.claimed_at IS NOT NULL
+       AND t.token = coalesce(e.token, ($3::integer[])[1])
+    RETURNING t.bucket, t.tenant_id, t.subject, t.token, t.ready_at, t.claimed_at, t.claimed_by,
+              coalesce(e.status, ($4::text[])[1]) AS status, e.http_status, e.code, e.error,
+              e.response, e.event_id, coalesce(e.type, ($10::text[])[1]) AS type, e.data),
+ended AS (
+    INSERT INTO outcome (bucket, tenant_id, subject, token, status, due_at, started_at,
+                         finished_at, http_status, code, error, response, node_id)
+    SELECT bucket, tenant_id, subject, token, status, ready_at, claimed_at, clock(), http_status,
+           code, error, response, claimed_by FROM done)
+INSERT INTO event (bucket, tenant_id, subject, event_id, type, actor, data)
+SELECT bucket, tenant_id, subject, event_id, type, $12, data FROM done
+RETURNING subject
+
+-- name: lease_move
+-- End leases without ending the matter: due again after so many seconds, or (NULL) parked for a
+-- person. The token stays as it is; the next claim raises it.
+UPDATE timer t
+   SET due_at = CASE WHEN m.seconds IS NULL THEN 'infinity'
+                     ELSE clock() + make_interval(secs => m.seconds) END,
+       claimed_at = NULL, claimed_by = NULL, ready_at = NULL
+  FROM unnest($2::uuid[], $3::integer[], $4::float8[]) AS m (subject, token, seconds)
+  JOIN timer was ON was.bucket = $1 AND was.subject = m.subject
+ WHERE t.bucket = $1 AND t.subject = m.subject AND t.token = m.token AND t.claimed_at IS NOT NULL
+RETURNING t.subject, t.tenant_id, nullif(t.due_at, 'infinity') AS retry_at, was.ready_at,
+          was.claimed_at, was.claimed_by
+
+-- name: lease_attempt
+-- Write down executions that did not end the matter.
+INSERT INTO attempt (bucket, tenant_id, subject, token, status, due_at, started_at, finished_at,
+                     retry_at, http_status, code, error, response, node_id)
+SELECT $1, tenant_id, subject, token, status, due_at, started_at, clock(), retry_at, http_status,
+       code, error, response, node_id
+  FROM unnest($2::integer[], $3::uuid[], $4::integer[], $5::text[], $6::timestamptz[],
+              $7::timestamptz[], $8::timestamptz[], $9::smallint[], $10::text[], $11::text[],
+              $12::bytea[], $13::uuid[])
+       AS tried (tenant_id, subject, token, status, due_at, started_at, retry_at, http_status,
+                 code, error, response, node_id)
+
+-- name: lease_find
+-- The leases of these jobs, whoever holds them.
+SELECT t.subject, t.tenant_id, t.lane_id, t.token, t.revision, t.ready_at, t.claimed_at
+  FROM unnest($2::uuid[]) AS wanted (subject)
+  JOIN timer t ON t.bucket = $1 AND t.subject = wanted.subject
+ WHERE t.claimed_at IS NOT NULL
+
+-- name: lease_past
+-- What is left of a job without a lease: whether it exists, and how it ended.
+SELECT o.token, o.status FROM job j
+  LEFT JOIN outcome o ON o.bucket = j.bucket AND o.subject = j.job_id
+ WHERE j.bucket = $1 AND j.tenant_id = $2 AND j.job_id = $3

@@ -1,0 +1,15 @@
+-- Partitions of history.
+
+-- name: partition_ahead
+SELECT partition_ahead($1)
+
+-- name: partition_lead
+-- The weeks that the shortest table is made ahead, from the names of the partitions.
+SELECT min(weeks)::integer FROM (
+    SELECT p.partrelid, floor(extract(epoch FROM max(to_timestamp(right(c.relname, 8), 'YYYYMMDD'))
+                              - clock()) / 604800) AS weeks
+      FROM pg_partitioned_table p
+      JOIN pg_inherits i ON i.inhparent = p.partrelid
+      JOIN pg_class c ON c.oid = i.inhrelid AND c.relname ~ '_\d{8}$'
+     WHERE c.relnamespace = current_schema()::regnamespace
+     GROUP BY p.partrelid) AS lead

@@ -1,0 +1,78 @@
+-- Payments: what was asked for, and, from timer, attempt and outcome, where it stands.
+
+-- name: payment_accept
+SELECT payment_accept($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17,
+                      $18, $19)
+
+-- name: payment_load
+-- Whole payments by id. Each join is by primary key, so that partitions are pruned row by row.
+SELECT p.bucket, p.tenant_id, p.payment_id, p.from_account, p.to_account, p.amount, p.due_at,
+       p.hold, p.retry_until, p.created_at, p.description, p.schedule_id,
+       coalesce(t.due_at = 'infinity', false) AS parked,
+       nullif(t.due_at, 'infinity') AS timer_due_at,
+       o.status, o.due_at AS outcome_due_at, o.finished_at, o.transfer_id,
+       coalesce(o.code, a.code) AS code, coalesce(o.error, a.error) AS error,
+       a.due_at AS attempt_due_at
+  FROM unnest($2::smallint[], $3::uuid[]) AS wanted (bucket, payment_id)
+  JOIN payment p ON p.bucket = wanted.bucket AND p.tenant_id = $1
+       AND p.payment_id = wanted.payment_id
+  LEFT JOIN timer t ON t.bucket = wanted.bucket AND t.subject = wanted.payment_id
+  LEFT JOIN outcome o ON o.bucket = wanted.bucket AND o.subject = wanted.payment_id
+  LEFT JOIN LATERAL (
+       SELECT code, error, due_at FROM attempt
+        WHERE attempt.bucket = wanted.bucket AND attempt.subject = wanted.payment_id
+          AND t.token > 0
+        ORDER BY token DESC LIMIT 1) AS a ON true
+ ORDER BY p.payment_id DESC
+
+-- name: payment_newest
+-- Each bucket gives its newest ones; their merge is the page. The lower bound spares partitions.
+SELECT found.payment_id FROM generate_series(0, 63) AS place (bucket)
+ CROSS JOIN LATERAL (
+       SELECT payment_id FROM payment p
+        WHERE p.bucket = place.bucket AND p.tenant_id = $1 AND p.payment_id >= $4
+          AND p.payment_id < $2
+        ORDER BY p.payment_id DESC LIMIT $3) AS found
+ ORDER BY found.payment_id DESC LIMIT $3
+
+-- name: payment_of_account
+-- What an account pays lies in its own bucket; what it is paid lies in those of its payers.
+SELECT found.payment_id FROM (
+    (SELECT p.payment_id FROM payment p
+      WHERE p.bucket = $5 AND p.tenant_id = $1 AND p.from_account = $6
+        AND p.payment_id >= $4 AND p.payment_id < $2
+      ORDER BY p.payment_id DESC LIMIT $3)
+    UNION ALL
+    SELECT incoming.payment_id FROM generate_series(0, 63) AS place (bucket)
+     CROSS JOIN LATERAL (
+           SELECT p.payment_id FROM payment p
+            WHERE p.bucket = place.bucket AND p.tenant_id = $1 AND p.to_account = $6
+              AND p.payment_id >= $4 AND p.payment_id < $2
+            ORDER BY p.payment_id DESC LIMIT $3) AS incoming) AS found
+ ORDER BY found.payment_id DESC LIMIT $3
+
+-- name: payment_ended
+-- Those that failed or were cancelled; jobs that ended so fall out when payments are loaded.
+SELECT found.subject FROM generate_series(0, 63) AS place (bucket)
+ CROSS JOIN LATERAL (
+       SELECT o.subject FROM outcome o
+        WHERE o.bucket = place.bucket AND o.tenant_id = $1 AND o.status = $5
+          AND o.status <> 'COMPLETED' AND o.subject >= $4 AND o.subject < $2
+        ORDER BY o.subject DESC LIMIT $3) AS found
+ ORDER BY found.subject DESC LIMIT $3
+
+-- name: payment_parked
+-- Dead letters: payments whose timer waits for a person.
+SELECT t.subject FROM generate_series(0, 63) AS place (bucket)
+  JOIN timer t ON t.bucket = place.bucket AND t.lane_id = $5 AND t.due_at = 'infinity'
+   AND t.tenant_id = $1 AND t.subject >= $4 AND t.subject < $2
+ ORDER BY t.subject DESC LIMIT $3
+
+-- name: payment_executions
+-- Every execution: those that did not end the payment, and the one that did.
+SELECT token, status, due_at, started_at, finished_at, retry_at, execution_id, code, error
+  FROM attempt WHERE bucket = $2 AND subject = $3 AND tenant_id = $1
+UNION ALL
+SELECT token, status, due_at, started_at, finished_at, NULL, execution_id, code, error
+  FROM outcome WHERE bucket = $2 AND subject = $3 AND tenant_id = $1 AND status <> 'CANCELLED'
+ ORDER BY token, finished_at

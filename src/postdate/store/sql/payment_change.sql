@@ -1,0 +1,21 @@
+-- Changes to an open payment. Whoever locks its timer first decides what becomes of it.
+
+-- name: payment_change_lock
+-- Waits for a settlement under way; if that ended the payment, there is no row any more.
+SELECT bucket, tenant_id, subject, due_at, token, clock() AS at, ready_at,
+       due_at = 'infinity' AS parked
+  FROM timer
+ WHERE bucket = $1 AND subject = $2 AND lane_id = $3 AND ($4::integer IS NULL OR tenant_id = $4)
+   FOR UPDATE
+
+-- name: payment_change_move
+UPDATE timer SET due_at = $3, revision = revision + 1, claimed_at = NULL, ready_at = NULL
+ WHERE bucket = $1 AND subject = $2
+
+-- name: payment_change_cancelled
+INSERT INTO outcome (bucket, tenant_id, subject, token, status, due_at, finished_at)
+VALUES ($1, $2, $3, $4, 'CANCELLED', $5, clock())
+
+-- name: payment_change_outcome
+SELECT tenant_id, token, status, transfer_id, execution_id, code, error
+  FROM outcome WHERE bucket = $1 AND subject = $2

@@ -1,0 +1,184 @@
+-- Proofs: each gives what contradicts it as (tenant_id, subject, detail), the first ones of many.
+-- $1 is a tenant or NULL for all, $2 a bucket or NULL for all, $3 how many to give, $4 the first id
+-- that no detached part of the history can hold.
+
+-- name: prove_begin
+-- One snapshot for all proofs. The hot path forbids what is right for reading everything.
+BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;
+SET LOCAL enable_seqscan = on;
+SET LOCAL enable_bitmapscan = on;
+SET LOCAL plan_cache_mode = force_custom_plan;
+SET LOCAL work_mem = '64MB';
+SET LOCAL statement_timeout = 0;
+SET LOCAL idle_in_transaction_session_timeout = 0
+
+-- name: prove_transfer_sums_to_zero
+SELECT tenant_id, transfer_id::text AS subject,
+       format('its %s entries sum to %s', count(*), sum(amount)) AS detail
+  FROM entry
+ WHERE ($1::integer IS NULL OR tenant_id = $1) AND $2::smallint IS NULL AND $4::uuid IS NOT NULL
+ GROUP BY tenant_id, transfer_id HAVING sum(amount) <> 0 OR count(*) <> 2
+ ORDER BY transfer_id LIMIT $3
+
+-- name: prove_ledger_sums_to_zero
+SELECT tenant_id, tenant_id::text AS subject,
+       format('its balances sum to %s', sum(balance)) AS detail
+  FROM account
+ WHERE ($1::integer IS NULL OR tenant_id = $1) AND $2::smallint IS NULL AND $4::uuid IS NOT NULL
+ GROUP BY tenant_id HAVING sum(balance) <> 0 ORDER BY tenant_id LIMIT $3
+
+-- name: prove_versions_have_no_gaps
+-- Each entry continues the one before it; the first one begins at nothing, unless its past was
+-- detached.
+SELECT tenant_id, account_id AS subject,
+       format('version %s with balance %s follows version %s with balance %s by an amount of %s',
+              version, balance, coalesce(version_before, 0), coalesce(balance_before, 0), amount)
+       AS detail
+  FROM (SELECT tenant_id, account_id, version, balance, amount,
+               lag(version) OVER account_order AS version_before,
+               lag(balance) OVER account_order AS balance_before
+          FROM entry
+         WHERE ($1::integer IS NULL OR tenant_id = $1) AND ($2::smallint IS NULL OR bucket = $2)
+        WINDOW account_order AS (PARTITION BY bucket, tenant_id, account_id ORDER BY version)
+       ) AS e
+ WHERE CASE WHEN version_before IS NULL
+            THEN (version <> 1 OR balance <> amount) AND $4::uuid = uuid_floor('epoch')
+            ELSE version <> version_before + 1 OR balance <> balance_before + amount END
+ ORDER BY tenant_id, account_id, version LIMIT $3
+
+-- name: prove_balance_is_its_entries
+SELECT coalesce(a.tenant_id, e.tenant_id) AS tenant_id,
+       coalesce(a.account_id, e.account_id) AS subject,
+       format('balance %s at version %s, but its entries end with %s at version %s',
+              a.balance, a.version, e.balance, e.version) AS detail
+  FROM (SELECT * FROM account
+         WHERE ($1::integer IS NULL OR tenant_id = $1) AND ($2::smallint IS NULL OR bucket = $2)
+       ) AS a
+  FULL JOIN (
+       SELECT DISTINCT ON (bucket, tenant_id, account_id)
+              bucket, tenant_id, account_id, version, balance
+         FROM entry
+        WHERE ($1::integer IS NULL OR tenant_id = $1) AND ($2::smallint IS NULL OR bucket = $2)
+        ORDER BY bucket, tenant_id, account_id, version DESC) AS e
+       USING (bucket, tenant_id, account_id)
+ WHERE (a.balance IS DISTINCT FROM e.balance OR a.version IS DISTINCT FROM e.version)
+   AND NOT (e.version IS NULL
+            AND (a.version = 0 AND a.balance = 0 OR $4::uuid > uuid_floor('epoch')))
+ ORDER BY 1, 2 LIMIT $3
+
+-- name: prove_balance_is_last_entry
+-- The same for one bucket by looking each account's last entry up: no history is walked.
+SELECT a.tenant_id, a.account_id AS subject,
+       format('balance %s at version %s, but that entry says %s', a.balance, a.version, e.balance)
+       AS detail
+  FROM account a
+  LEFT JOIN entry e ON e.bucket = a.bucket AND e.tenant_id = a.tenant_id
+       AND e.account_id = a.account_id AND e.version = a.version
+ WHERE ($1::integer IS NULL OR a.tenant_id = $1) AND a.bucket = $2::smallint
+   AND a.balance <> coalesce(e.balance, CASE WHEN $4::uuid > uuid_floor('epoch')
+                                             THEN a.balance ELSE 0 END)
+ ORDER BY a.tenant_id, a.account_id LIMIT $3
+
+-- name: prove_held_is_open_payments
+SELECT a.tenant_id, a.account_id AS subject,
+       format('%s is held, but its open payments hold %s', a.held, coalesce(p.held, 0)) AS detail
+  FROM account a
+  LEFT JOIN (
+       SELECT p.bucket, p.tenant_id, p.from_account AS account_id, sum(p.amount) AS held
+         FROM timer t JOIN payment p ON p.bucket = t.bucket AND p.tenant_id = t.tenant_id
+              AND p.payment_id = t.subject
+        WHERE t.lane_id = 0 AND p.hold AND ($2::smallint IS NULL OR t.bucket = $2)
+          AND ($1::integer IS NULL OR t.tenant_id = $1)
+        GROUP BY 1, 2, 3) AS p USING (bucket, tenant_id, account_id)
+ WHERE ($1::integer IS NULL OR a.tenant_id = $1) AND ($2::smallint IS NULL OR a.bucket = $2)
+   AND $4::uuid IS NOT NULL AND a.held <> coalesce(p.held, 0)
+ ORDER BY a.tenant_id, a.account_id LIMIT $3
+
+-- name: prove_payment_is_open_or_ended
+SELECT p.tenant_id, p.payment_id::text AS subject,
+       CASE WHEN t.subject IS NULL THEN 'it has neither a timer nor an outcome'
+            ELSE 'it has a timer and an outcome' END AS detail
+  FROM payment p
+  LEFT JOIN timer t ON t.bucket = p.bucket AND t.subject = p.payment_id
+  LEFT JOIN outcome o ON o.bucket = p.bucket AND o.subject = p.payment_id
+ WHERE ($1::integer IS NULL OR p.tenant_id = $1) AND ($2::smallint IS NULL OR p.bucket = $2)
+   AND p.payment_id >= $4::uuid AND (t.subject IS NULL) = (o.subject IS NULL)
+ ORDER BY p.payment_id LIMIT $3
+
+-- name: prove_timer_has_payment
+SELECT t.tenant_id, t.subject::text AS subject, 'a timer without its payment' AS detail
+  FROM timer t
+  LEFT JOIN payment p ON p.bucket = t.bucket AND p.tenant_id = t.tenant_id
+       AND p.payment_id = t.subject
+ WHERE t.lane_id = 0 AND ($1::integer IS NULL OR t.tenant_id = $1)
+   AND ($2::smallint IS NULL OR t.bucket = $2) AND $4::uuid IS NOT NULL AND p.payment_id IS NULL
+ ORDER BY t.subject LIMIT $3
+
+-- name: prove_payment_moved_once
+-- A completed payment has its two entries and no others; any other payment has none.
+SELECT p.tenant_id, p.payment_id::text AS subject,
+       format('%s, with %s entries', coalesce(o.status, 'open'), coalesce(e.entries, 0)) AS detail
+  FROM payment p
+  LEFT JOIN outcome o ON o.bucket = p.bucket AND o.subject = p.payment_id
+  LEFT JOIN (
+       SELECT payment_id, count(*) AS entries, count(DISTINCT transfer_id) AS transfers,
+              max(transfer_id::text) AS transfer_id, min(amount) AS taken, max(amount) AS given,
+              max(account_id) FILTER (WHERE amount < 0) AS payer,
+              max(account_id) FILTER (WHERE amount > 0) AS payee
+         FROM entry WHERE type = 'PAYMENT' AND ($1::integer IS NULL OR tenant_id = $1)
+        GROUP BY payment_id) AS e USING (payment_id)
+ WHERE ($1::integer IS NULL OR p.tenant_id = $1) AND $2::smallint IS NULL
+   AND p.payment_id >= $4::uuid
+   AND CASE WHEN o.status = 'COMPLETED'
+            THEN (e.entries, e.transfers, e.transfer_id, e.taken, e.given, e.payer, e.payee)
+                 IS DISTINCT FROM (2, 1, o.transfer_id::text, -p.amount, p.amount, p.from_account,
+                                   p.to_account)
+            ELSE e.entries IS NOT NULL END
+ ORDER BY p.payment_id LIMIT $3
+
+-- name: prove_events_are_legal
+-- Scheduled once and first; ended at most once, last, and as the outcome says. The order is that of
+-- transactions or of time: a clock that steps back and a restored database each spoil only one.
+WITH own AS (
+    SELECT tenant_id, bucket, subject, type, time, xid,
+           type IN ('payment.completed', 'payment.failed', 'payment.cancelled') AS ends
+      FROM event
+     WHERE type LIKE 'payment.%' AND ($1::integer IS NULL OR tenant_id = $1)
+       AND ($2::smallint IS NULL OR bucket = $2) AND subject >= $4::uuid),
+story AS (
+    SELECT tenant_id, bucket, subject,
+           count(*) FILTER (WHERE type = 'payment.scheduled') AS beginnings,
+           count(*) FILTER (WHERE ends) AS endings,
+           max(type) FILTER (WHERE ends) AS ending,
+           min(time) AS time_first, max(time) AS time_last, min(xid) AS xid_first,
+           max(xid) AS xid_last,
+           min(time) FILTER (WHERE type = 'payment.scheduled') AS time_begun,
+           min(xid) FILTER (WHERE type = 'payment.scheduled') AS xid_begun,
+           max(time) FILTER (WHERE ends) AS time_ended,
+           max(xid) FILTER (WHERE ends) AS xid_ended
+      FROM own GROUP BY tenant_id, bucket, subject)
+SELECT s.tenant_id, s.subject::text AS subject,
+       format('scheduled %s times, ended %s times (%s), its outcome is %s', beginnings, endings,
+              coalesce(ending, 'open'), coalesce(o.status, 'none')) AS detail
+  FROM story s LEFT JOIN outcome o ON o.bucket = s.bucket AND o.subject = s.subject
+ WHERE beginnings <> 1 OR endings > 1
+    OR ending IS DISTINCT FROM 'payment.' || lower(o.status)
+    OR (time_first < time_begun AND xid_first < xid_begun)
+    OR (time_last > time_ended AND xid_last > xid_ended)
+ ORDER BY s.subject LIMIT $3
+
+-- name: prove_overdue
+-- Not a contradiction, but somebody waits: due longer ago than $4 seconds and not parked.
+SELECT tenant_id, subject::text AS subject,
+       format('due %s s ago', round(extract(epoch FROM clock() - due_at))) AS detail
+  FROM timer
+ WHERE lane_id = 0 AND bucket = $2 AND due_at < clock() - make_interval(secs => $4::float8)
+   AND ($1::integer IS NULL OR tenant_id = $1)
+ ORDER BY due_at LIMIT $3
+
+-- name: prove_parked
+SELECT tenant_id, subject::text AS subject, 'waits for a person' AS detail
+  FROM timer
+ WHERE lane_id = 0 AND bucket = $2 AND due_at = 'infinity'
+   AND ($1::integer IS NULL OR tenant_id = $1)
+ ORDER BY subject LIMIT $3

@@ -1,0 +1,128 @@
+-- Schedules: where each stands, and what was asked for in each version.
+
+-- name: schedule_now
+SELECT clock()
+
+-- name: schedule_insert
+INSERT INTO schedule (bucket, tenant_id, schedule_id, handled, created_at, changed_at)
+VALUES ($1, $2, $3, $4, $4, $4)
+
+-- name: schedule_insert_version
+INSERT INTO schedule_version (bucket, tenant_id, schedule_id, version, name, rule, policies,
+                              template, actor)
+VALUES ($1, $2, $3, $4, $5, $6::text::jsonb, $7::text::jsonb, $8::text::json, $9)
+
+-- name: schedule_due
+-- The first due timers of one bucket, those that no other node is at.
+SELECT t.tenant_id, t.subject, t.due_at, clock() AS at FROM timer t
+ WHERE t.bucket = $1 AND t.lane_id = $2 AND t.due_at >= $3 AND t.due_at <= clock()
+ ORDER BY t.due_at LIMIT $4 FOR UPDATE SKIP LOCKED
+
+-- name: schedule_lock_timer
+-- Whoever changes a schedule or its book holds its timer; a schedule that has ended has none.
+SELECT t.due_at FROM timer t WHERE t.bucket = $1 AND t.subject = $2 FOR UPDATE
+
+-- name: schedule_lock
+-- After the timer: also held where there is none.
+SELECT s.version FROM schedule s
+ WHERE s.bucket = $1 AND s.tenant_id = $2 AND s.schedule_id = $3 AND s.deleted_at IS NULL
+   FOR NO KEY UPDATE
+
+-- name: schedule_load
+SELECT s.bucket, s.tenant_id, s.schedule_id, s.version, s.runs, s.handled, s.buffered_for,
+       s.last_id, s.paused_at, s.resumed_at, s.paused_note, s.missed_at, s.ended_at, s.created_at,
+       s.changed_at, v.created_at AS version_at, v.name, v.rule::text, v.policies::text,
+       v.template::text
+  FROM unnest($1::smallint[], $2::integer[], $3::uuid[]) AS wanted (bucket, tenant_id, schedule_id)
+  JOIN schedule s ON s.bucket = coalesce(wanted.bucket, ($1::smallint[])[1])
+       AND s.tenant_id = coalesce(wanted.tenant_id, ($2::integer[])[1])
+       AND s.schedule_id = wanted.schedule_id
+  JOIN schedule_version v ON v.bucket = s.bucket AND v.tenant_id = s.tenant_id
+       AND v.schedule_id = s.schedule_id AND v.version = s.version
+ WHERE s.deleted_at IS NULL
+
+-- name: schedule_running
+-- Which jobs and payments have not ended: those that still have their timer.
+SELECT t.subject FROM unnest($1::smallint[], $2::uuid[]) AS wanted (bucket, subject)
+  JOIN timer t USING (bucket, subject)
+
+-- name: schedule_advance
+-- Lean columns, as in occurrence_insert.
+UPDATE schedule s SET runs = new.runs, handled = coalesce(new.handled, ($4::timestamptz[])[1]),
+       buffered_for = new.buffered_for, last_id = coalesce(new.last_id, s.last_id),
+       missed_at = coalesce(new.missed_at, s.missed_at), ended_at = new.ended_at
+  FROM unnest($1::integer[], $2::uuid[], $3::integer[], $4::timestamptz[], $5::timestamptz[],
+              $6::uuid[], $7::timestamptz[], $8::timestamptz[])
+       AS new (tenant_id, schedule_id, runs, handled, buffered_for, last_id, missed_at, ended_at)
+ WHERE s.bucket = bucket_of(new.schedule_id) AND s.schedule_id = new.schedule_id
+   AND s.tenant_id = coalesce(new.tenant_id, ($1::integer[])[1])
+
+-- name: schedule_move_timers
+UPDATE timer t SET due_at = coalesce(new.due_at, ($2::timestamptz[])[1])
+  FROM unnest($1::uuid[], $2::timestamptz[]) AS new (subject, due_at)
+ WHERE t.bucket = bucket_of(new.subject) AND t.subject = new.subject
+
+-- name: schedule_delete_timers
+DELETE FROM timer t USING unnest($1::smallint[], $2::uuid[]) AS old (bucket, subject)
+ WHERE t.bucket = old.bucket AND t.subject = old.subject
+
+-- name: schedule_put_timer
+INSERT INTO timer (bucket, tenant_id, lane_id, subject, due_at) VALUES ($1, $2, $3, $4, $5)
+ON CONFLICT (bucket, subject) DO UPDATE SET due_at = excluded.due_at
+
+-- name: schedule_change
+UPDATE schedule SET version = $4, handled = $5, ended_at = $6, changed_at = clock()
+ WHERE bucket = $1 AND tenant_id = $2 AND schedule_id = $3
+
+-- name: schedule_pause
+-- A pause that follows another at once keeps the beginning of the first.
+UPDATE schedule SET paused_at = clock(), resumed_at = NULL, paused_note = $4, changed_at = clock()
+ WHERE bucket = $1 AND tenant_id = $2 AND schedule_id = $3
+
+-- name: schedule_resume
+UPDATE schedule SET resumed_at = clock(), paused_note = NULL, changed_at = clock()
+ WHERE bucket = $1 AND tenant_id = $2 AND schedule_id = $3
+
+-- name: schedule_delete
+UPDATE schedule SET deleted_at = clock(), changed_at = clock()
+ WHERE bucket = $1 AND tenant_id = $2 AND schedule_id = $3
+
+-- name: schedule_missed
+UPDATE schedule SET missed_at = $4 WHERE bucket = $1 AND tenant_id = $2 AND schedule_id = $3
+
+-- name: schedule_page
+SELECT s.bucket, s.tenant_id, s.schedule_id, s.version, s.runs, s.handled, s.buffered_for,
+       s.last_id, s.paused_at, s.resumed_at, s.paused_note, s.missed_at, s.ended_at, s.created_at,
+       s.changed_at, v.created_at AS version_at, v.name, v.rule::text, v.policies::text,
+       v.template::text
+  FROM schedule s JOIN schedule_version v USING (bucket, tenant_id, schedule_id, version)
+ WHERE s.tenant_id = $1 AND s.schedule_id > $2 AND s.deleted_at IS NULL
+   AND ($4::boolean IS NOT TRUE OR s.missed_at IS NOT NULL)
+ ORDER BY s.schedule_id LIMIT $3
+
+-- name: schedule_timers
+SELECT t.subject, t.due_at FROM unnest($1::smallint[], $2::uuid[]) AS wanted (bucket, subject)
+  JOIN timer t USING (bucket, subject)
+
+-- name: schedule_walk
+-- Every schedule of a bucket that has not ended, in the order of its key.
+SELECT s.bucket, s.tenant_id, s.schedule_id, s.version, s.runs, s.handled, s.buffered_for,
+       s.last_id, s.paused_at, s.resumed_at, s.paused_note, s.missed_at, s.ended_at, s.created_at,
+       s.changed_at, v.created_at AS version_at, v.name, v.rule::text, v.policies::text,
+       v.template::text
+  FROM schedule s JOIN schedule_version v USING (bucket, tenant_id, schedule_id, version)
+ WHERE s.bucket = $1 AND (s.tenant_id, s.schedule_id) > ($2, $3) AND s.deleted_at IS NULL
+   AND s.ended_at IS NULL
+ ORDER BY s.tenant_id, s.schedule_id LIMIT $4
+
+-- name: schedule_versions
+SELECT version, name, rule::text, policies::text, template::text, created_at, actor
+  FROM schedule_version
+ WHERE bucket = $1 AND tenant_id = $2 AND schedule_id = $3 ORDER BY version DESC LIMIT $4
+
+-- name: schedule_tzdata
+SELECT version FROM schedule_tzdata
+
+-- name: schedule_put_tzdata
+INSERT INTO schedule_tzdata (version) VALUES ($1)
+ON CONFLICT (one) DO UPDATE SET version = excluded.version, changed_at = clock()

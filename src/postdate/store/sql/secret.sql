@@ -1,0 +1,32 @@
+-- Keys of secrets: which ones have encrypted something here, never the keys themselves.
+
+-- name: secret_lock
+-- Two nodes that start together with keys of their own must not both be the first.
+SELECT pg_advisory_xact_lock(hashtext('postdate.secret_key'))
+
+-- name: secret_keys
+SELECT key_id FROM secret_key
+
+-- name: secret_note
+INSERT INTO secret_key (key_id) VALUES ($1) ON CONFLICT DO NOTHING
+
+-- name: secret_forget
+DELETE FROM secret_key WHERE key_id <> $1
+
+-- name: secret_destinations
+SELECT destination_id, tenant_id, name, config, secret, previous_secret
+  FROM destination WHERE destination_id > $1 ORDER BY destination_id LIMIT $2
+
+-- name: secret_destination_replace
+-- Only what was read is replaced: a secret rotated in between stays.
+UPDATE destination SET config = $2, secret = $3, previous_secret = $4
+ WHERE destination_id = $1 AND config IS NOT DISTINCT FROM $5 AND secret IS NOT DISTINCT FROM $6
+   AND previous_secret IS NOT DISTINCT FROM $7
+
+-- name: secret_signings
+SELECT tenant_id, secret, previous_secret
+  FROM signing_secret WHERE tenant_id > $1 ORDER BY tenant_id LIMIT $2
+
+-- name: secret_signing_replace
+UPDATE signing_secret SET secret = $2, previous_secret = $3
+ WHERE tenant_id = $1 AND secret = $4 AND previous_secret IS NOT DISTINCT FROM $5

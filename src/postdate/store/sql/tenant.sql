@@ -1,0 +1,10 @@
+-- Tenants: few, read by name.
+
+-- name: tenant_create
+INSERT INTO tenant (name) VALUES ($1) ON CONFLICT (name) DO NOTHING RETURNING tenant_id
+
+-- name: tenant_find
+SELECT tenant_id FROM tenant WHERE name = $1
+
+-- name: tenant_list
+SELECT tenant_id, name, created_at FROM tenant WHERE name > $1 ORDER BY name LIMIT $2

@@ -1,0 +1,1 @@
+"""Read on behalf of a client, under row-level security."""

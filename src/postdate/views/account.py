@@ -1,0 +1,139 @@
+"""Accounts as their tenant sees them: balances, and the statement of their entries."""
+
+from datetime import datetime
+from typing import Final
+from uuid import UUID
+
+import msgspec
+
+from postdate.model.identity import Identity
+from postdate.store import account as account_store
+from postdate.store import entry as entry_store
+from postdate.store.account import AccountRow, key_of
+from postdate.store.database import Database
+from postdate.store.entry import EntryType
+
+VERSION_MOST: Final = 2**63 - 1
+"""Where a statement begins."""
+
+
+class AccountView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """An account: `available` is what is not held, `version` counts its entries."""
+
+    account_id: str
+    balance: int
+    held: int
+    available: int
+    version: int
+    floor: int | None
+    max_amount: int | None
+    created_at: datetime
+    frozen_at: datetime | None = None
+    closed_at: datetime | None = None
+    note: str | None = None
+
+
+class EntryView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One movement, with the balance after it."""
+
+    version: int
+    transfer_id: UUID
+    type: EntryType
+    amount: int
+    balance: int
+    created_at: datetime
+    payment_id: UUID | None = None
+    reason: str | None = None
+
+
+class Statement(msgspec.Struct, frozen=True, kw_only=True):
+    """Where an account stood, and its entries from there back, the newest first."""
+
+    account_id: str
+    balance: int
+    version: int
+    entries: list[EntryView]
+    next_version: int | None
+
+
+class AccountViews:
+    """Read accounts of one tenant; a limited key sees only its own."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def get(self, who: Identity, account_id: str) -> AccountView | None:
+        """Read one account."""
+        if not _visible(who, account_id):
+            return None
+        async with self._database.read(who.tenant_id) as connection:
+            row = await account_store.get(connection, key_of(who.tenant_id, account_id))
+        return None if row is None else view(row)
+
+    async def page(
+        self, who: Identity, after: str, limit: int
+    ) -> tuple[list[AccountView], str | None]:
+        """List accounts by id, and give where the next page begins."""
+        async with self._database.read(who.tenant_id) as connection:
+            rows = await account_store.page(connection, who.tenant_id, after, limit + 1)
+        found = [view(row) for row in rows[:limit] if _visible(who, row.account_id)]
+        return found, rows[limit - 1].account_id if len(rows) > limit else None
+
+    async def statement(
+        self, who: Identity, account_id: str, at: datetime | None, version: int, limit: int
+    ) -> Statement | None:
+        """List entries from a version back, or from where the account stood at an instant."""
+        if not _visible(who, account_id):
+            return None
+        key = key_of(who.tenant_id, account_id)
+        async with self._database.read(who.tenant_id) as connection:
+            stood = (
+                await account_store.get(connection, key)
+                if at is None
+                else await entry_store.at(connection, key, at)
+            )
+            if stood is None:
+                return None
+            first = min(version, stood.version)
+            rows = await entry_store.page(connection, key, first, limit + 1)
+        return Statement(
+            account_id=account_id,
+            balance=stood.balance,
+            version=stood.version,
+            entries=[_entry(row) for row in rows[:limit]],
+            next_version=rows[limit].version if len(rows) > limit else None,
+        )
+
+
+def _visible(who: Identity, account_id: str) -> bool:
+    return who.accounts is None or account_id in who.accounts
+
+
+def view(row: AccountRow) -> AccountView:
+    """Show an account."""
+    return AccountView(
+        account_id=row.account_id,
+        balance=row.balance,
+        held=row.held,
+        available=row.balance - row.held,
+        version=row.version,
+        floor=row.floor,
+        max_amount=row.max_amount,
+        created_at=row.created_at,
+        frozen_at=row.frozen_at,
+        closed_at=row.closed_at,
+        note=row.note,
+    )
+
+
+def _entry(row: entry_store.EntryRow) -> EntryView:
+    return EntryView(
+        version=row.version,
+        transfer_id=row.transfer_id,
+        type=row.type,
+        amount=row.amount,
+        balance=row.balance,
+        created_at=row.created_at,
+        payment_id=row.payment_id,
+        reason=row.reason,
+    )

@@ -1,0 +1,82 @@
+"""Who is behind a key."""
+
+import time
+from hashlib import sha256
+from typing import Final
+from uuid import UUID
+
+from postdate.model import origin
+from postdate.model.identity import Identity, Scope
+from postdate.model.knock import Knocks
+from postdate.store import key as key_store
+from postdate.store.database import Database
+
+REMEMBER_SECONDS: Final = 3.0
+"""How long a key is believed before it is looked up again: the bound on seeing a revocation."""
+
+REMEMBER_MOST: Final = 10_000
+USED_SECONDS: Final = 30.0
+"""How often the last use of keys is written down."""
+
+
+class Identities:
+    """Look keys up, remembering each for a moment."""
+
+    def __init__(self, database: Database, knocks: Knocks | None = None) -> None:
+        self._database = database
+        self._knocks = Knocks() if knocks is None else knocks
+        self._known: dict[bytes, tuple[float, Identity | None]] = {}
+        self._used: set[UUID] = set()
+
+    async def authenticate(self, key: str) -> Identity | None:
+        """Give the identity of a valid key. Only hashes are compared, so timing tells nothing."""
+        digest = sha256(key.encode()).digest()
+        until, identity = self._known.get(digest, (0.0, None))
+        now = time.monotonic()
+        came = origin.current()
+        source = came.address if came else ""
+        if identity is None:
+            # Keys that were good stay welcome: a neighbour's guesses must not shut them out.
+            self._knocks.admit(source, now)
+        if now >= until:
+            identity, until = await self._look_up(digest, now)
+            self._remember(digest, until, identity)
+        if identity is None:
+            self._knocks.failed(source, now)
+        else:
+            self._used.add(UUID(identity.key_id))
+        return identity
+
+    async def alive(self, key_id: UUID) -> bool:
+        """Say whether a key still holds, for what goes on longer than one request."""
+        async with self._database.writer.acquire() as connection:
+            return await key_store.alive(connection, key_id)
+
+    async def _look_up(self, digest: bytes, now: float) -> tuple[Identity | None, float]:
+        async with self._database.write() as connection:
+            found = await key_store.find(connection, digest)
+        if found is None or found.ended:
+            return None, now + REMEMBER_SECONDS
+        left = REMEMBER_SECONDS if found.seconds_left is None else found.seconds_left
+        identity = Identity(
+            tenant_id=found.tenant_id,
+            tenant=found.tenant,
+            key_id=str(found.key_id),
+            scopes=frozenset(Scope(scope) for scope in found.scopes),
+            accounts=None if found.accounts is None else frozenset(found.accounts),
+            max_amount=found.max_amount,
+        )
+        return identity, now + min(REMEMBER_SECONDS, left)
+
+    def _remember(self, digest: bytes, until: float, identity: Identity | None) -> None:
+        if len(self._known) >= REMEMBER_MOST:
+            self._known.clear()
+        self._known[digest] = (until, identity)
+
+    async def run_once(self, _: int) -> int:
+        """Write down which keys were used since the last time."""
+        used, self._used = self._used, set()
+        if used:
+            async with self._database.write() as connection:
+                await key_store.used(connection, sorted(used))
+        return 0

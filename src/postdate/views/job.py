@@ -1,0 +1,177 @@
+"""Jobs: one, a page of them, and the attempts at one."""
+
+from base64 import b64encode
+from datetime import datetime
+from uuid import UUID
+
+import msgspec
+from msgspec import UNSET, Raw
+
+from postdate.model.job import decode_destination, decode_given
+from postdate.model.job_view import JSON, JobView
+from postdate.model.state import JobStatus
+from postdate.store import job_list, job_view
+from postdate.store.database import Database
+from postdate.store.job_list import Filter, Position
+from postdate.store.job_view import AttemptRow, JobRow
+from postdate.store.lane import LaneDirectory
+
+
+class AttemptView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One attempt: how it ended, how long it took and how late it began."""
+
+    attempt: int
+    status: str
+    due_at: datetime
+    started_at: datetime
+    finished_at: datetime
+    duration_ms: int
+    lateness_ms: int
+    retry_at: datetime | None = None
+    http_status: int | None = None
+    code: str | None = None
+    error: str | None = None
+    response: str | None = None
+
+
+class JobCursor(msgspec.Struct, frozen=True):
+    """Where the next page begins: an id, and for open jobs the instant too."""
+
+    job_id: UUID
+    due_at: str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what the database could not read as an instant."""
+        if self.due_at not in {None, "infinity"}:
+            datetime.fromisoformat(str(self.due_at))
+
+
+class JobFilter(msgspec.Struct, frozen=True, kw_only=True):
+    """Which jobs to list."""
+
+    status: JobStatus | None = None
+    lane: str | None = None
+    schedule_id: UUID | None = None
+    due_after: datetime | None = None
+    due_before: datetime | None = None
+
+
+class JobViews:
+    """Read jobs on behalf of a tenant."""
+
+    def __init__(self, database: Database, lanes: LaneDirectory) -> None:
+        self._database = database
+        self._lanes = lanes
+
+    async def find(self, tenant_id: int, job_id: UUID) -> JobView | None:
+        """Show one job with its payload."""
+        async with self._database.read(tenant_id) as connection:
+            rows = await job_view.find(connection, tenant_id, [job_id], payload=True)
+        return show(rows[job_id]) if job_id in rows else None
+
+    async def page(
+        self, tenant_id: int, wanted: JobFilter, after: JobCursor | None, limit: int
+    ) -> tuple[list[JobView], JobCursor | None]:
+        """List jobs without their payloads.
+
+        A page may hold fewer than asked for though more follow: it looks at a bounded number.
+        """
+        narrowed = self._narrow(tenant_id, wanted)
+        place = None if after is None else Position(after.job_id, after.due_at)
+        async with self._database.read(tenant_id) as connection:
+            own = self._lanes.of_tenant(tenant_id)
+            found = await job_list.page(connection, narrowed, own, place, limit)
+            rows = await job_view.find(connection, tenant_id, found.job_ids)
+        shown = [show(rows[job_id]) for job_id in found.job_ids if job_id in rows]
+        last = found.following
+        return shown, None if last is None else JobCursor(last.job_id, last.due_at)
+
+    def _narrow(self, tenant_id: int, wanted: JobFilter) -> Filter:
+        lanes = None if wanted.lane is None else self._lanes.of_tenant(tenant_id, wanted.lane)
+        return Filter(
+            tenant_id=tenant_id,
+            status=wanted.status,
+            lanes=lanes,
+            schedule_id=wanted.schedule_id,
+            due_after=wanted.due_after,
+            due_before=wanted.due_before,
+        )
+
+    async def attempts(
+        self, tenant_id: int, job_id: UUID, after: int, limit: int
+    ) -> list[AttemptView] | None:
+        """List the attempts at a job; None when there is no such job."""
+        async with self._database.read(tenant_id) as connection:
+            if not await job_view.find(connection, tenant_id, [job_id]):
+                return None
+            rows = await job_view.attempts(connection, tenant_id, job_id, after, limit)
+        return [_attempt(row) for row in rows]
+
+
+def _attempt(row: AttemptRow) -> AttemptView:
+    return AttemptView(
+        attempt=row.token,
+        status=row.status,
+        due_at=row.due_at,
+        started_at=row.started_at,
+        finished_at=row.finished_at,
+        duration_ms=_milliseconds(row.started_at, row.finished_at),
+        lateness_ms=_milliseconds(row.due_at, row.started_at),
+        retry_at=row.retry_at,
+        http_status=row.http_status,
+        code=row.code,
+        error=row.error,
+        response=None if row.response is None else row.response.decode(errors="replace"),
+    )
+
+
+def _milliseconds(since: datetime, until: datetime) -> int:
+    return round((until - since).total_seconds() * 1000)
+
+
+def show(row: JobRow) -> JobView:
+    """Show a stored job as a client sees it."""
+    given = decode_given(row.policy)
+    status = JobStatus(row.status)
+    waiting = status in {JobStatus.PENDING, JobStatus.READY}
+    as_json = row.payload is not None and row.content_type == JSON
+    return JobView(
+        job_id=row.job_id,
+        status=status,
+        lane=row.lane,
+        destination=decode_destination(row.destination),
+        due_at=row.due_at,
+        effective_at=row.effective_at,
+        created_at=row.created_at,
+        attempt=row.token,
+        revision=row.revision,
+        next_attempt_at=row.timer_due_at if waiting else None,
+        lease_until=row.timer_due_at if status is JobStatus.RUNNING else None,
+        finished_at=row.finished_at,
+        lateness_ms=_lateness(row),
+        code=row.code,
+        error=row.error,
+        http_status=row.http_status,
+        expires_at=row.expires_at,
+        retry=given.retry,
+        timeout_seconds=given.timeout_seconds,
+        spread_seconds=row.spread_seconds,
+        payload=Raw(row.payload) if as_json and row.payload is not None else UNSET,
+        payload_base64=None if as_json else _base64(row.payload),
+        content_type=row.content_type,
+        payload_ref=row.payload_ref,
+        metadata=row.metadata,
+        description=row.description,
+        schedule_id=row.schedule_id,
+        origin_id=row.origin_id,
+    )
+
+
+def _lateness(row: JobRow) -> int | None:
+    if row.outcome_due_at is None or row.started_at is None:
+        return None
+    return _milliseconds(row.outcome_due_at, row.started_at)
+
+
+def _base64(payload: bytes | None) -> str | None:
+    return None if payload is None else b64encode(payload).decode()

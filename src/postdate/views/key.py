@@ -1,0 +1,41 @@
+"""Read a tenant's keys: everything but the keys."""
+
+from datetime import datetime
+from uuid import UUID
+
+import msgspec
+
+from postdate.model.identity import Scope
+from postdate.store import key as key_store
+from postdate.store.database import Database
+
+
+class KeyView(msgspec.Struct, frozen=True, kw_only=True):
+    """A key; `hint` is how it begins, null means no limit."""
+
+    key_id: UUID
+    hint: str
+    note: str
+    scopes: list[Scope]
+    accounts: list[str] | None
+    max_amount: int | None
+    created_at: datetime
+    expires_at: datetime | None
+    revoked_at: datetime | None
+    last_used_at: datetime | None
+
+
+class KeyViews:
+    """List keys."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def page(
+        self, tenant_id: int, after: UUID, limit: int
+    ) -> tuple[list[KeyView], UUID | None]:
+        """List keys, the oldest first, and where to go on."""
+        async with self._database.read(tenant_id) as connection:
+            rows = await key_store.page(connection, tenant_id, after, limit + 1)
+        shown = [msgspec.convert(row, KeyView, from_attributes=True) for row in rows[:limit]]
+        return shown, shown[-1].key_id if len(rows) > limit else None

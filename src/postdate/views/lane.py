@@ -1,0 +1,100 @@
+"""Lanes: their limits, and how much waits in them."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final
+
+import msgspec
+
+from postdate.store import job_list
+from postdate.store import lane as lane_store
+from postdate.store.database import Connection, Database
+from postdate.store.job_list import LaneCount
+from postdate.store.lane import Lane
+
+COUNT_MOST: Final = 10_000
+"""A lane's jobs are counted about so far; then the counts are "at least"."""
+
+LIST_COUNT_MOST: Final = 1000
+"""The same for each lane of a list."""
+
+
+class LaneView(msgspec.Struct, frozen=True, kw_only=True):
+    """A lane. With `counts_capped` the counts are lower bounds."""
+
+    lane: str
+    weight: int
+    width: int
+    max_running: int | None
+    rate_per_second: float | None
+    paused: bool
+    paused_at: datetime | None
+    paused_note: str | None
+    created_at: datetime
+    ready: int
+    pending: int
+    running: int
+    unknown: int
+    counts_capped: bool
+
+
+class LaneViews:
+    """Read lanes on behalf of a tenant."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def find(self, tenant_id: int, name: str) -> LaneView | None:
+        """Show one lane."""
+        async with self._database.read(tenant_id) as connection:
+            lanes = await lane_store.find(connection, [(tenant_id, name)])
+            shown = await _show(connection, lanes, COUNT_MOST)
+        return shown[0] if shown else None
+
+    async def page(
+        self, tenant_id: int, after: str, limit: int
+    ) -> tuple[list[LaneView], str | None]:
+        """List lanes by name."""
+        async with self._database.read(tenant_id) as connection:
+            # Two rows a name, and one more name to see whether there is a next page.
+            lanes = await lane_store.page(connection, tenant_id, after, 2 * limit + 2)
+            names = list(dict.fromkeys(lane.name for lane in lanes))[:limit]
+            shown = await _show(
+                connection, [lane for lane in lanes if lane.name in names], LIST_COUNT_MOST
+            )
+        more = any(lane.name not in names for lane in lanes)
+        return shown, names[-1] if more else None
+
+
+async def _show(connection: Connection, lanes: Sequence[Lane], most: int) -> list[LaneView]:
+    """Join the two kinds of each name; both share every value but the jobs in them."""
+    if not lanes:
+        return []
+    least = min(lane.width for lane in lanes)
+    counts = await job_list.count(connection, lanes, most // least + 1)
+    by_name: dict[str, list[Lane]] = {}
+    for lane in lanes:
+        by_name.setdefault(lane.name, []).append(lane)
+    return [
+        _joined(kinds[0], [counts[lane.lane_id] for lane in kinds if lane.lane_id in counts])
+        for kinds in by_name.values()
+    ]
+
+
+def _joined(lane: Lane, counts: Sequence[LaneCount]) -> LaneView:
+    return LaneView(
+        lane=lane.name,
+        weight=lane.weight,
+        width=lane.width,
+        max_running=lane.max_running,
+        rate_per_second=lane.rate_per_second,
+        paused=lane.paused,
+        paused_at=lane.paused_at,
+        paused_note=lane.paused_note,
+        created_at=lane.created_at,
+        ready=sum(count.ready for count in counts),
+        pending=sum(count.pending for count in counts),
+        running=sum(count.running for count in counts),
+        unknown=sum(count.in_doubt for count in counts),
+        counts_capped=any(count.capped for count in counts),
+    )

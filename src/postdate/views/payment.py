@@ -1,0 +1,226 @@
+"""Payments as their tenant sees them: what was asked for, and where it stands."""
+
+from datetime import datetime
+from typing import Any, Final
+from uuid import UUID
+
+import msgspec
+
+from postdate.model.errors import Code, refuse
+from postdate.model.identity import Identity
+from postdate.model.ids import floor_id, unix_ms_of
+from postdate.model.payment import Funding, execution_name
+from postdate.model.state import PaymentStatus
+from postdate.store import event as event_store
+from postdate.store import payment as payment_store
+from postdate.store.account import key_of
+from postdate.store.database import Connection, Database
+from postdate.store.payment import ExecutionRow, PaymentRow, Span
+
+NEWEST: Final = UUID(int=2**128 - 1)
+"""Where a list of payments begins."""
+
+STATUS_SCAN: Final = 200
+"""How many payments one page of a list by status looks through at most."""
+
+SKEW_MS: Final = 60_000
+"""By how much the ids of two nodes may disagree about the time."""
+
+RECENT_MS: Final = 14 * 24 * 3600 * 1000
+"""A list looks into the partitions of the last two weeks first, and into all only if it must."""
+
+_BY_INDEX: Final = frozenset({PaymentStatus.FAILED, PaymentStatus.CANCELLED})
+
+
+class PaymentView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A payment; a field that does not apply yet is absent."""
+
+    payment_id: UUID
+    from_account_id: str
+    to_account_id: str
+    amount: int
+    scheduled_time: datetime
+    status: PaymentStatus
+    funding: Funding
+    created_at: datetime
+    description: str | None = None
+    retry_until: datetime | None = None
+    executed_at: datetime | None = None
+    cancelled_at: datetime | None = None
+    lateness_ms: int | None = None
+    error_code: str | None = None
+    error_message: str | None = None
+    transfer_id: UUID | None = None
+    schedule_id: UUID | None = None
+
+
+class ExecutionView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One execution of a payment; `attempt` counts from 1."""
+
+    execution_id: str
+    attempt: int
+    status: str
+    scheduled_time: datetime
+    started_at: datetime | None = None
+    finished_at: datetime
+    retry_at: datetime | None = None
+    error_code: str | None = None
+    error_message: str | None = None
+
+
+class EventView(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that happened to a payment."""
+
+    id: UUID
+    type: str
+    time: datetime
+    actor: str | None
+    data: dict[str, Any] | None
+
+
+class PaymentFilter(msgspec.Struct, frozen=True):
+    """Which payments a list shows."""
+
+    account_id: str | None = None
+    status: PaymentStatus | None = None
+
+
+class PaymentViews:
+    """Read payments of one tenant; a limited key sees those of its accounts."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def get(self, who: Identity, payment_id: UUID) -> PaymentView | None:
+        """Read one payment."""
+        async with self._database.read(who.tenant_id) as connection:
+            return await _get(connection, who, payment_id)
+
+    async def page(
+        self, who: Identity, wanted: PaymentFilter, before: UUID, limit: int
+    ) -> tuple[list[PaymentView], UUID | None]:
+        """List payments, the newest first, and give where the next page begins.
+
+        A page looks through a bounded number of payments: with a status, it may hold fewer than
+        `limit` and still have a next one.
+        """
+        _allow(who, wanted.account_id)
+        scan = limit + 1 if wanted.status is None else max(limit + 1, STATUS_SCAN)
+        recent = floor_id(min(unix_ms_of(before), self._database.unix_ms()) - RECENT_MS)
+        spans = [Span(who.tenant_id, before, scan, since) for since in (recent, floor_id(0))]
+        async with self._database.read(who.tenant_id) as connection:
+            for span in spans:
+                ids = await _candidates(connection, span, wanted)
+                if len(ids) == scan:
+                    break
+            rows = await payment_store.load(connection, who.tenant_id, ids)
+        views = map(view, rows)
+        found = [one for one in views if wanted.status in {None, one.status}]
+        if len(found) > limit:
+            return found[:limit], found[limit - 1].payment_id
+        return found, ids[-1] if len(ids) == scan else None
+
+    async def executions(self, who: Identity, payment_id: UUID) -> list[ExecutionView] | None:
+        """List every execution of a payment, in order."""
+        async with self._database.read(who.tenant_id) as connection:
+            if await _get(connection, who, payment_id) is None:
+                return None
+            rows = await payment_store.executions(connection, who.tenant_id, payment_id)
+        return [_execution(payment_id, number, row) for number, row in enumerate(rows, 1)]
+
+    async def events(
+        self, who: Identity, payment_id: UUID, after: UUID | None, limit: int
+    ) -> list[EventView] | None:
+        """List what happened to a payment, in order."""
+        start = after or floor_id(unix_ms_of(payment_id) - SKEW_MS)
+        async with self._database.read(who.tenant_id) as connection:
+            if await _get(connection, who, payment_id) is None:
+                return None
+            rows = await event_store.of_subject(connection, who.tenant_id, payment_id, start, limit)
+        return [
+            EventView(id=r.event_id, type=r.type, time=r.time, actor=r.actor, data=r.data)
+            for r in rows
+        ]
+
+
+def _allow(who: Identity, account_id: str | None) -> None:
+    if who.accounts is not None and account_id not in who.accounts:
+        detail = "The key is limited to certain accounts: give one of them as account_id."
+        raise refuse(Code.FORBIDDEN, detail, "account_id")
+
+
+async def _get(connection: Connection, who: Identity, payment_id: UUID) -> PaymentView | None:
+    rows = await payment_store.load(connection, who.tenant_id, [payment_id])
+    if not rows:
+        return None
+    row = rows[0]
+    if who.accounts is not None and who.accounts.isdisjoint((row.from_account, row.to_account)):
+        return None
+    return view(row)
+
+
+async def _candidates(connection: Connection, span: Span, wanted: PaymentFilter) -> list[UUID]:
+    if wanted.account_id is not None:
+        account = key_of(span.tenant_id, wanted.account_id)
+        return await payment_store.of_account(connection, span, account)
+    if wanted.status in _BY_INDEX:
+        return await payment_store.ended(connection, span, wanted.status)
+    if wanted.status is PaymentStatus.EXECUTING:
+        return await payment_store.parked(connection, span)
+    return await payment_store.newest(connection, span)
+
+
+def view(row: PaymentRow) -> PaymentView:
+    """Derive the view of a payment from the rows that exist."""
+    status = status_of(row)
+    executed = status in {PaymentStatus.COMPLETED, PaymentStatus.FAILED}
+    finished_at, due_at = row.finished_at, _due_at(row)
+    return PaymentView(
+        payment_id=row.payment_id,
+        from_account_id=row.from_account,
+        to_account_id=row.to_account,
+        amount=row.amount,
+        scheduled_time=due_at,
+        status=status,
+        funding="hold" if row.hold else "at_execution",
+        created_at=row.created_at,
+        description=row.description,
+        retry_until=row.retry_until,
+        executed_at=finished_at if executed else None,
+        cancelled_at=finished_at if status is PaymentStatus.CANCELLED else None,
+        lateness_ms=_milliseconds(due_at, finished_at) if executed and finished_at else None,
+        error_code=row.code,
+        error_message=row.error,
+        transfer_id=row.transfer_id,
+        schedule_id=row.schedule_id,
+    )
+
+
+def status_of(row: PaymentRow) -> PaymentStatus:
+    """Say where a payment stands; one without timer and outcome is found by reconciling."""
+    if row.status is not None:
+        return PaymentStatus(row.status)
+    return PaymentStatus.EXECUTING if row.parked else PaymentStatus.PENDING
+
+
+def _due_at(row: PaymentRow) -> datetime:
+    """Give the instant that holds now: rescheduling and retries move it."""
+    return row.outcome_due_at or row.timer_due_at or row.attempt_due_at or row.due_at
+
+
+def _milliseconds(start: datetime, end: datetime) -> int:
+    return round((end - start).total_seconds() * 1000)
+
+
+def _execution(payment_id: UUID, number: int, row: ExecutionRow) -> ExecutionView:
+    return ExecutionView(
+        execution_id=row.execution_id or execution_name(payment_id, number),
+        attempt=number,
+        status=row.status,
+        scheduled_time=row.due_at,
+        started_at=row.started_at,
+        finished_at=row.finished_at,
+        retry_at=row.retry_at,
+        error_code=row.code,
+        error_message=row.error,
+    )

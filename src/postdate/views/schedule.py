@@ -1,0 +1,183 @@
+"""Schedules: one, a page of them, what is to come, and the book of what came."""
+
+from datetime import datetime
+from itertools import islice
+from typing import Final
+from uuid import UUID
+
+import msgspec
+
+from postdate.model import zone
+from postdate.model.recurrence import occurrences
+from postdate.model.schedule import Status, jitter
+from postdate.model.schedule_rules import plan_of
+from postdate.model.schedule_spec import ScheduleView, Standing, view
+from postdate.store import calendar as calendar_store
+from postdate.store import occurrence as occurrence_store
+from postdate.store import schedule as store
+from postdate.store.calendar import CalendarRow
+from postdate.store.database import Connection, Database
+from postdate.store.occurrence import OccurrenceRow
+from postdate.store.schedule import ScheduleRow, key_of
+
+LAST: Final = UUID(int=2**128 - 1)
+FIRST: Final = UUID(int=0)
+
+
+class Coming(msgspec.Struct, frozen=True, kw_only=True):
+    """An occurrence to come: what the rule says, when that is, and what the policies did.
+
+    `status` is there when it will not run. `local` is the wall clock at `scheduled_for`.
+    """
+
+    nominal_local: datetime
+    local: datetime
+    scheduled_for: datetime
+    due_at: datetime
+    notes: list[str]
+    merged: list[datetime]
+    status: Status | None
+
+
+class OccurrenceView(msgspec.Struct, frozen=True, kw_only=True):
+    """A row of the book."""
+
+    occurrence_id: UUID
+    scheduled_for: datetime
+    nominal_local: datetime
+    due_at: datetime
+    status: Status
+    cause: str
+    version: int
+    job_id: UUID | None
+    payment_id: UUID | None
+    code: str | None
+    notes: list[str]
+    created_at: datetime
+
+
+class ScheduleViews:
+    """Read schedules on behalf of a tenant."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def find(self, tenant_id: int, schedule_id: UUID) -> ScheduleView | None:
+        """Show one schedule."""
+        async with self._database.read(tenant_id) as connection:
+            row = await _row(connection, tenant_id, schedule_id)
+            return None if row is None else (await _show(connection, [row]))[0]
+
+    async def page(
+        self, tenant_id: int, after: UUID | None, limit: int, *, missed: bool
+    ) -> tuple[list[ScheduleView], UUID | None]:
+        """List schedules, all or those that missed an occurrence; give where to go on."""
+        async with self._database.read(tenant_id) as connection:
+            rows = await store.page(connection, tenant_id, after or FIRST, limit + 1, missed=missed)
+            shown = await _show(connection, rows[:limit])
+        return shown, rows[limit - 1].schedule_id if len(rows) > limit else None
+
+    async def preview(self, tenant_id: int, schedule_id: UUID, count: int) -> list[Coming] | None:
+        """Compute the next occurrences."""
+        async with self._database.read(tenant_id) as connection:
+            row = await _row(connection, tenant_id, schedule_id)
+            if row is None:
+                return None
+            definition = row.definition
+            wanted = [(tenant_id, name)] if (name := definition.rule.calendar) else []
+            calendars = await calendar_store.find(connection, wanted)
+        if row.ended_at is not None:
+            return []
+        plan = plan_of(definition, next(iter(calendars.values()), None))
+        shift = jitter(schedule_id, definition.policies.jitter_seconds)
+        place = zone.find(definition.rule.timezone)
+        return [
+            Coming(
+                nominal_local=each.nominal_local,
+                local=each.scheduled_for.astimezone(place),
+                scheduled_for=each.scheduled_for,
+                due_at=each.scheduled_for + shift,
+                notes=list(each.notes),
+                merged=list(each.merged),
+                status=each.skip,
+            )
+            for each in islice(occurrences(plan, row.handled), count)
+        ]
+
+    async def book(
+        self,
+        tenant_id: int,
+        schedule_id: UUID,
+        before: UUID | None,
+        *,
+        status: Status | None,
+        limit: int,
+    ) -> tuple[list[OccurrenceView], UUID | None] | None:
+        """List what became of occurrences, the newest first."""
+        async with self._database.read(tenant_id) as connection:
+            if await _row(connection, tenant_id, schedule_id) is None:
+                return None
+            rows = await occurrence_store.page(
+                connection,
+                key_of(tenant_id, schedule_id),
+                before or LAST,
+                None if status is None else status.value,
+                limit + 1,
+            )
+        more = rows[limit - 1].occurrence_id if len(rows) > limit else None
+        return [_entry(row) for row in rows[:limit]], more
+
+    async def calendar(self, tenant_id: int, name: str) -> CalendarRow | None:
+        """Show one calendar."""
+        async with self._database.read(tenant_id) as connection:
+            return await calendar_store.get(connection, tenant_id, name)
+
+    async def calendars(
+        self, tenant_id: int, after: str, limit: int
+    ) -> tuple[list[CalendarRow], str | None]:
+        """List calendars by name."""
+        async with self._database.read(tenant_id) as connection:
+            rows = await calendar_store.page(connection, tenant_id, after, limit + 1)
+        return rows[:limit], rows[limit - 1].name if len(rows) > limit else None
+
+
+async def _row(connection: Connection, tenant_id: int, schedule_id: UUID) -> ScheduleRow | None:
+    rows = await store.load(connection, [key_of(tenant_id, schedule_id)])
+    return rows[0] if rows else None
+
+
+async def _show(connection: Connection, rows: list[ScheduleRow]) -> list[ScheduleView]:
+    timers = await store.timers(connection, [row.key for row in rows])
+    return [view(row.definition, _standing(row, timers.get(row.schedule_id))) for row in rows]
+
+
+def _standing(row: ScheduleRow, due_at: datetime | None) -> Standing:
+    return Standing(
+        schedule_id=row.schedule_id,
+        version=row.version,
+        runs=row.runs,
+        created_at=row.created_at,
+        changed_at=row.changed_at,
+        next_due_at=due_at,
+        ended=row.ended_at is not None,
+        paused_at=row.paused_at if row.paused else None,
+        paused_note=row.paused_note,
+        missed_at=row.missed_at,
+    )
+
+
+def _entry(row: OccurrenceRow) -> OccurrenceView:
+    return OccurrenceView(
+        occurrence_id=row.occurrence_id,
+        scheduled_for=row.scheduled_for,
+        nominal_local=row.nominal_local,
+        due_at=row.due_at,
+        status=Status(row.status),
+        cause=row.cause,
+        version=row.version,
+        job_id=row.subject if row.kind == "job" else None,
+        payment_id=row.subject if row.kind == "payment" else None,
+        code=row.code,
+        notes=row.notes or [],
+        created_at=row.created_at,
+    )

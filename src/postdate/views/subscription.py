@@ -1,0 +1,45 @@
+"""Read subscriptions: what they want, how far they are, and what is wrong with them."""
+
+from enum import StrEnum
+from uuid import UUID
+
+from postdate.store import subscription as subscription_store
+from postdate.store.database import Database
+from postdate.store.subscription import SubscriptionRow
+
+BEFORE_ALL = UUID(int=0)
+
+
+class SubscriptionStatus(StrEnum):
+    """Where a subscription stands."""
+
+    ACTIVE = "ACTIVE"
+    RETRYING = "RETRYING"
+    PAUSED = "PAUSED"
+
+
+def status_of(row: SubscriptionRow) -> SubscriptionStatus:
+    """Say where a subscription stands; it follows from its row."""
+    if row.paused_at is not None:
+        return SubscriptionStatus.PAUSED
+    return SubscriptionStatus.RETRYING if row.failures else SubscriptionStatus.ACTIVE
+
+
+class SubscriptionViews:
+    """Finds and lists a tenant's subscriptions."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def page(self, tenant_id: int, after: UUID, limit: int) -> list[SubscriptionRow]:
+        """List subscriptions, oldest first."""
+        async with self._database.read(tenant_id) as connection:
+            return await subscription_store.page(connection, tenant_id, after, limit)
+
+    async def find(self, tenant_id: int, subscription_id: UUID) -> SubscriptionRow | None:
+        """Give one subscription."""
+        async with self._database.read(tenant_id) as connection:
+            found = await subscription_store.page(
+                connection, tenant_id, BEFORE_ALL, 1, subscription_id
+            )
+        return found[0] if found else None

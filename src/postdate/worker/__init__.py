@@ -1,0 +1,1 @@
+"""Claim due jobs, run their handlers, record the outcomes."""

@@ -1,0 +1,79 @@
+"""Retention: walk all jobs once an hour and remove what ended long enough ago."""
+
+import time
+from collections import deque
+from typing import Final
+from uuid import UUID
+
+import structlog
+
+from postdate.model.ids import BUCKETS
+from postdate.model.setting import Settings
+from postdate.store import prune
+from postdate.store.database import Database
+from postdate.store.lane import LaneDirectory
+from postdate.store.prune import Stretch
+
+log = structlog.get_logger()
+
+ROUND_SECONDS: Final = 3600.0
+"""How long to wait between two walks."""
+
+STEP_ROWS: Final = 500
+"""The most jobs of one transaction: some milliseconds."""
+
+FIRST: Final = UUID(int=0)
+
+
+class Retention:
+    """Remembers how far the present walk has come."""
+
+    def __init__(self, database: Database, lanes: LaneDirectory, settings: Settings) -> None:
+        self._database = database
+        self._lanes = lanes
+        self._settings = settings
+        self._stretches: deque[Stretch] = deque()
+        self._buckets: deque[int] = deque()
+        self._round_at = 0.0
+
+    async def run_once(self, limit: int) -> int:
+        """Take at most so many small steps; fewer means that the walk is over."""
+        if not self._stretches and not self._buckets:
+            if time.monotonic() < self._round_at:
+                return 0
+            self._plan()
+        steps = 0
+        while steps < limit and (self._stretches or self._buckets):
+            if self._stretches:
+                await self._prune_jobs(self._stretches.popleft())
+            else:
+                await self._prune_keys(self._buckets.popleft())
+            steps += 1
+        return steps
+
+    def _plan(self) -> None:
+        """Plan a walk over every tenant's buckets, by what each tenant wants kept."""
+        self._round_at = time.monotonic() + ROUND_SECONDS
+        for tenant_id, lanes in self._lanes.by_tenant.items():
+            days = self._settings.whole("job.retention_days", tenant_id)
+            buckets = {bucket for lane in lanes.values() for bucket in lane.buckets}
+            if days > 0:
+                self._stretches += [Stretch(bucket, tenant_id, days, FIRST) for bucket in buckets]
+        self._buckets.extend(range(BUCKETS))
+
+    async def _prune_jobs(self, stretch: Stretch) -> None:
+        async with self._database.write() as connection:
+            walk = await prune.jobs(connection, stretch, STEP_ROWS)
+        if walk.removed:
+            log.debug("job.pruned", tenant_id=stretch.tenant_id, count=walk.removed)
+        if walk.last is not None:
+            self._stretches.appendleft(stretch._replace(after=walk.last))
+
+    async def _prune_keys(self, bucket: int) -> None:
+        # One age for all tenants, the longest that any of them wants: keys are kept at least so.
+        tenants = [0, *self._lanes.by_tenant]
+        days = max(self._settings.whole("job.idempotency_days", one) for one in tenants)
+        async with self._database.write() as connection:
+            removed = await prune.keys(connection, bucket, days, STEP_ROWS)
+        if removed == STEP_ROWS:
+            self._buckets.appendleft(bucket)

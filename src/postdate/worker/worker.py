@@ -1,0 +1,79 @@
+"""One process's worker: claim, run, record, put together."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+from uuid import UUID
+
+from postdate.model.lane import Kind, kind_of
+from postdate.model.outcome import Handler
+from postdate.model.setting import Settings
+from postdate.store.database import Database
+from postdate.store.lane import LaneDirectory
+from postdate.worker.claimer import Claimer
+from postdate.worker.flight import Reach, pass_by
+from postdate.worker.meter import Meter
+from postdate.worker.permit import Permits
+from postdate.worker.runner import LimitsOf, Runner, unlimited
+from postdate.worker.share import Window
+
+WINDOW: Final = 1000
+"""The most jobs in flight in one process."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Worker:
+    """Serve the lanes of those destination types for which there is a handler."""
+
+    database: Database
+    node_id: UUID
+    lanes: LaneDirectory
+    settings: Settings
+    handlers: Mapping[str, Handler]
+    meter: Meter
+    window_size: int = WINDOW
+    limits_of: LimitsOf = unlimited
+    reach: Reach = pass_by
+    permits: Permits = field(init=False)
+    claimer: Claimer = field(init=False)
+    runner: Runner = field(init=False)
+
+    def __post_init__(self) -> None:
+        window = Window(self.window_size)
+        self.permits = Permits(self.database, self.node_id)
+        kinds: frozenset[Kind] = frozenset(kind_of(each) for each in self.handlers)
+        self.claimer = Claimer(
+            database=self.database,
+            node_id=self.node_id,
+            lanes=self.lanes,
+            settings=self.settings,
+            permits=self.permits,
+            window=window,
+            kinds=kinds,
+        )
+        self.runner = Runner(
+            self.database,
+            self.handlers,
+            window,
+            self.permits,
+            self.meter,
+            limits_of=self.limits_of,
+            reach=self.reach,
+        )
+
+    async def run_once(self, limit: int) -> int:
+        """Claim what is due and start it; its record follows by itself."""
+        batches = await self.claimer.claim(limit)
+        await self.reach("claim.after")
+        for batch in batches:
+            await self.runner.start(batch)
+        return sum(len(batch.executions) for batch in batches)
+
+    async def next_due(self) -> float | None:
+        """Say in how many seconds a step may find something."""
+        return self.claimer.next_due()
+
+    async def keep(self, _: int = 1) -> int:
+        """Renew leases and permits; the step of a loop."""
+        await self.runner.renew()
+        return await self.permits.keep()

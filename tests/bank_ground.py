@@ -1,0 +1,161 @@
+"""A ledger for tests: accounts with money, payments with holds, written straight to the store."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+from postdate.model.ids import bucket_of, new_id
+from postdate.model.setting import Settings, Stored
+from postdate.settlement.settler import Settler
+from postdate.store import account as account_store
+from postdate.store import entry as entry_store
+from postdate.store import payment as payment_store
+from postdate.store.account import Terms, key_of
+from postdate.store.database import Database
+from postdate.store.entry import NewEntry
+from postdate.store.payment import NewPayment
+
+ISSUER = "issuer"
+TEN_YEARS = 10 * 365 * 86400.0
+
+
+def settings(**values: Any) -> Settings:
+    """Settings for tests: the clock may leap, unless a test says otherwise."""
+    named = {"settlement.clock_step_seconds": TEN_YEARS} | values
+    return Settings({(0, name): Stored(0, name, value) for name, value in named.items()})
+
+
+def settler(database: Database, **values: Any) -> Settler:
+    return Settler(database, settings(**values), uuid4())
+
+
+async def drain(one: Settler, limit: int = 1000) -> int:
+    """Run until nothing is due."""
+    total = 0
+    while count := await one.run_once(limit):
+        total += count
+    return total
+
+
+@dataclass
+class Wish:
+    """A payment to make."""
+
+    payer: str
+    payee: str
+    amount: int
+    due: datetime
+    hold: bool = True
+    retry_until: datetime | None = None
+    payment_id: UUID | None = None
+
+
+@dataclass
+class Bank:
+    """One tenant's ledger."""
+
+    database: Database
+    tenant_id: int
+
+    async def now(self) -> datetime:
+        at: datetime = await self.database.writer.fetchval("SELECT clock()")
+        return at.astimezone(UTC)
+
+    async def open(self, balances: dict[str, int], floor: int | None = 0) -> None:
+        """Open accounts and bring money in from the issuer."""
+        async with self.database.write() as connection:
+            await account_store.create(connection, key_of(self.tenant_id, ISSUER), Terms(None))
+            for name in balances:
+                await account_store.create(connection, key_of(self.tenant_id, name), Terms(floor))
+        for name, amount in balances.items():
+            if amount:
+                await self.adjust(name, amount)
+
+    async def adjust(self, name: str, amount: int) -> None:
+        keys = [key_of(self.tenant_id, name), key_of(self.tenant_id, ISSUER)]
+        async with self.database.write() as connection:
+            accounts = await account_store.lock(connection, keys)
+            transfer = new_id(keys[0].bucket, self.database.unix_ms())
+            entries = []
+            for key, leg in zip(keys, (amount, -amount), strict=True):
+                account = accounts[key]
+                account.balance += leg
+                account.version += 1
+                entries.append(
+                    NewEntry(
+                        *key,
+                        account.version,
+                        transfer,
+                        leg,
+                        account.balance,
+                        "ADJUSTMENT",
+                        reason="test",
+                    )
+                )
+            await account_store.write(connection, list(accounts.values()))
+            await entry_store.insert(connection, entries)
+
+    async def pay(self, wishes: Sequence[Wish]) -> list[UUID]:
+        """Schedule payments as intake would: hold, payment, timer, event."""
+        made: list[NewPayment] = []
+        for wish in wishes:
+            bucket = key_of(self.tenant_id, wish.payer).bucket
+            made.append(
+                NewPayment(
+                    bucket,
+                    self.tenant_id,
+                    wish.payment_id or new_id(bucket, self.database.unix_ms()),
+                    wish.payer,
+                    wish.payee,
+                    wish.amount,
+                    wish.due,
+                    wish.hold,
+                    wish.retry_until,
+                )
+            )
+        async with self.database.write() as connection:
+            keys = [key_of(self.tenant_id, p.from_account) for p in made if p.hold]
+            accounts = await account_store.lock(connection, keys)
+            for payment, key in zip((p for p in made if p.hold), keys, strict=True):
+                accounts[key].held += payment.amount
+            event_ids = [new_id(p.bucket, self.database.unix_ms()) for p in made]
+            holders = list(accounts.values())
+            await payment_store.accept(connection, made, event_ids, holders)
+        return [p.payment_id for p in made]
+
+    async def due(self, payer: str, payee: str, amount: int, **more: Any) -> UUID:
+        """Schedule one payment that is due already."""
+        due = await self.now() - timedelta(seconds=more.pop("ago", 1.0))
+        return (await self.pay([Wish(payer, payee, amount, due, **more)]))[0]
+
+    async def balances(self) -> dict[str, tuple[int, int, int]]:
+        """Give (balance, held, version) of every account."""
+        rows = await self.database.writer.fetch(
+            "SELECT account_id, balance, held, version FROM account WHERE tenant_id = $1",
+            self.tenant_id,
+        )
+        return {r[0]: (r[1], r[2], r[3]) for r in rows}
+
+    async def outcome(self, payment_id: UUID) -> Any:
+        return await self.database.writer.fetchrow(
+            "SELECT * FROM outcome WHERE bucket = $1 AND subject = $2",
+            bucket_of(payment_id),
+            payment_id,
+        )
+
+    async def timer(self, payment_id: UUID) -> Any:
+        return await self.database.writer.fetchrow(
+            "SELECT * FROM timer WHERE bucket = $1 AND subject = $2",
+            bucket_of(payment_id),
+            payment_id,
+        )
+
+    async def events(self, payment_id: UUID) -> list[str]:
+        rows = await self.database.writer.fetch(
+            "SELECT type FROM event WHERE bucket = $1 AND subject = $2 ORDER BY xid, event_id",
+            bucket_of(payment_id),
+            payment_id,
+        )
+        return [r[0] for r in rows]

@@ -1,0 +1,241 @@
+"""The test ground: a real PostgreSQL, a template database, a settable clock, a receiver."""
+
+import asyncio
+import itertools
+import os
+import shutil
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Any
+
+import aiohttp
+import asyncpg
+import msgspec
+import pytest
+import uvloop
+
+from postdate.api.server import Server, bind
+from postdate.cli import edge
+from postdate.cli.node import Node
+from postdate.cli.settings import Settings
+from postdate.intake.tenant import Tenants
+from postdate.model.knock import Knocks
+from postdate.store import database as database_store
+from postdate.store import migrate
+from postdate.store import tenant as tenant_store
+from postdate.store.database import Database
+from postdate.store.embedded import Embedded
+from postdate.views.identity import Identities
+from receiver import Receiver
+
+TEMPLATE = "postdate_template"
+INTERNAL_TOKEN = "internal-token-of-the-tests"
+SECRET_KEY = "5e" * 32
+_numbers = itertools.count(1)
+
+# Durability is what the fault tests check with their own servers; here it would only cost time.
+FAST = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
+
+TEST_CLOCK = """
+CREATE TABLE test_clock (shift interval NOT NULL);
+INSERT INTO test_clock VALUES ('0');
+GRANT SELECT, UPDATE ON test_clock TO postdate_writer;
+GRANT SELECT ON test_clock TO postdate_reader;
+CREATE OR REPLACE FUNCTION clock() RETURNS timestamptz LANGUAGE sql STABLE AS
+    'SELECT statement_timestamp() + shift FROM postdate.test_clock';
+"""
+
+
+def pytest_asyncio_loop_factories() -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """Run on the loop that the server runs on."""
+    return {"uvloop": uvloop.new_event_loop}
+
+
+@contextmanager
+def scratch() -> Iterator[Path]:
+    """A directory with a short path, gone afterwards: sockets do not fit into pytest's own."""
+    path = Path(mkdtemp(prefix="pdt"))
+    path.chmod(0o711)  # a server started by root runs as somebody else, who must get through
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+async def server() -> AsyncIterator[Embedded]:
+    with scratch() as directory:
+        embedded = Embedded(directory, settings=FAST)
+        await embedded.start()
+        yield embedded
+        await embedded.stop()
+
+
+def owner_dsn(server: Embedded, name: str) -> str:
+    return server.credentials.login.owner_dsn().replace("/postdate?", f"/{name}?")
+
+
+def app_dsn(server: Embedded, name: str) -> str:
+    return server.credentials.login.app_dsn().replace("/postdate?", f"/{name}?")
+
+
+async def admin(server: Embedded, statement: str, database: str = "postgres") -> None:
+    connection = await asyncpg.connect(server.credentials.superuser_dsn(database))
+    try:
+        await connection.execute(statement)
+    finally:
+        await connection.close()
+
+
+@pytest.fixture(scope="session")
+async def template(server: Embedded) -> str:
+    """Migrate once; every module copies it."""
+    await admin(server, f"CREATE DATABASE {TEMPLATE} OWNER postdate_owner")
+    await migrate.migrate(owner_dsn(server, TEMPLATE))
+    connection = await asyncpg.connect(owner_dsn(server, TEMPLATE))
+    await connection.execute("SET search_path = postdate;" + TEST_CLOCK)
+    await connection.close()
+    return TEMPLATE
+
+
+@pytest.fixture(scope="module")
+async def database_name(server: Embedded, template: str) -> AsyncIterator[str]:
+    name = f"test_{os.getpid()}_{next(_numbers)}"
+    await admin(
+        server,
+        f"CREATE DATABASE {name} TEMPLATE {template} OWNER postdate_owner STRATEGY file_copy",
+    )
+    yield name
+    await admin(server, f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture(scope="module")
+async def database(server: Embedded, database_name: str) -> AsyncIterator[Database]:
+    opened = await database_store.connect(app_dsn(server, database_name), writers=12, readers=4)
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+async def tenant_id(database: Database) -> int:
+    """A tenant of its own for each test."""
+    async with database.write() as connection:
+        created = await tenant_store.create(connection, f"tenant-{next(_numbers)}")
+    assert created is not None
+    return created
+
+
+@dataclass
+class Clock:
+    """Moves the time of one test database."""
+
+    database: Database
+    seconds: float = 0.0
+
+    async def set(self, seconds: float) -> None:
+        self.seconds = seconds
+        await self.database.writer.execute(
+            "UPDATE test_clock SET shift = make_interval(secs => $1)", seconds
+        )
+
+    async def advance(self, seconds: float) -> None:
+        await self.set(self.seconds + seconds)
+
+
+@pytest.fixture
+async def clock(database: Database) -> AsyncIterator[Clock]:
+    settable = Clock(database)
+    yield settable
+    await settable.set(0)
+
+
+@pytest.fixture
+async def receiver() -> AsyncIterator[Receiver]:
+    """A web server that records what reaches it and answers as told."""
+    async with Receiver() as running:
+        yield running
+
+
+@dataclass(slots=True)
+class Answered:
+    """An HTTP answer, decoded."""
+
+    status: int
+    body: Any
+    headers: dict[str, str]
+
+
+@dataclass
+class Api:
+    """A running HTTP edge and a client of it; `key` is an admin key of a fresh tenant."""
+
+    url: str
+    session: aiohttp.ClientSession
+    node: Node
+    key: str = ""
+    tenant: str = ""
+
+    async def call(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        key: str | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Answered:
+        """Call a route below /api/v1 and decode what comes back."""
+        sent = {"Authorization": f"Bearer {self.key if key is None else key}", **(headers or {})}
+        async with self.session.request(
+            method, f"{self.url}/api/v1{path}", json=body, headers=sent
+        ) as response:
+            data = await response.read()
+            decoded = msgspec.json.decode(data) if data else None
+            return Answered(response.status, decoded, dict(response.headers))
+
+    async def new_key(self, *scopes: str, tenant: str | None = None) -> str:
+        """Issue another key."""
+        tenants = Tenants(self.node.database)
+        return (await tenants.issue(tenant or self.tenant, scopes or ["admin"])).key
+
+
+@pytest.fixture(scope="module")
+async def edge_server(database: Database) -> AsyncIterator[Api]:
+    """The whole HTTP edge on a free port, over this module's database."""
+    settings = Settings(
+        internal_token=INTERNAL_TOKEN,
+        secret_key=SECRET_KEY,
+        allow_private_targets="127.0.0.0/8",
+    )
+    node = Node(settings=settings, database=database, roles=["api"])
+    listener = bind("127.0.0.1", 0)
+    running = Server(edge.build(node, Identities(database, Knocks(free=10**9))), listener)
+    serving = asyncio.create_task(running.run())
+    async with aiohttp.ClientSession() as session:
+        yield Api(running.url, session, node)
+    running.stop()
+    await serving
+    await node.close()
+
+
+@pytest.fixture
+async def api(edge_server: Api) -> Api:
+    """The edge as seen by a fresh tenant's admin."""
+    name = f"tenant-{next(_numbers)}"
+    tenants = Tenants(edge_server.node.database)
+    await tenants.create(name)
+    key = (await tenants.issue(name, ["admin"])).key
+    return replace(edge_server, key=key, tenant=name)
+
+
+async def eventually(
+    check: Callable[[], Awaitable[Any]], seconds: float = 10.0, step: float = 0.02
+) -> Any:
+    """Poll until the check gives something true."""
+    async with asyncio.timeout(seconds):
+        while not (found := await check()):  # noqa: ASYNC110 - other processes set no event
+            await asyncio.sleep(step)
+    return found

@@ -1,0 +1,64 @@
+"""The README's commands are run as they stand, on another port and with shorter waits."""
+
+import asyncio
+import re
+import shutil
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from conftest import scratch
+from postdate.cli.first import welcome
+from postdate.cli.settings import Settings
+from served import Served
+
+README = Path(__file__).parents[2] / "README.md"
+
+pytestmark = pytest.mark.skipif(not shutil.which("curl"), reason="no curl on this machine")
+
+
+@pytest.fixture(scope="module")
+async def served() -> AsyncIterator[Served]:
+    with scratch() as directory:
+        one = Served(directory / ".postdate")
+        await one.start()
+        try:
+            await one.ready()
+            yield one
+        finally:
+            await one.stop()
+
+
+async def run(script: str, directory: Path) -> list[dict[str, object]]:
+    """Run shell commands and decode each line that they print."""
+    process = await asyncio.create_subprocess_exec(
+        "bash", "-euc", script, cwd=directory, stdout=asyncio.subprocess.PIPE
+    )
+    async with asyncio.timeout(30):
+        out, _ = await process.communicate()
+    assert process.returncode == 0
+    return [msgspec.json.decode(line) for line in out.splitlines() if line.strip()]
+
+
+async def test_the_readme_s_payment_is_held_and_then_paid(served: Served) -> None:
+    text = README.read_text().partition("## A payment")[2].partition("## A webhook")[0]
+    script = "\n".join(re.findall(r"```sh\n(.*?)```", text, re.DOTALL))
+    script = script.replace("localhost:8080", f"127.0.0.1:{served.port}")
+    script = script.replace('"delay_seconds": 10', '"delay_seconds": 2')
+    script = script.replace("sleep 10", "sleep 4")
+    *_, scheduled, alice, bob, payments = await run(script, served.directory.parent)
+    assert scheduled["status"] == "PENDING"
+    assert (alice["balance"], alice["held"], alice["available"]) == (10000, 2500, 7500)
+    assert bob["balance"] == 2500
+    (payment,) = msgspec.convert(payments["payments"], list[dict[str, object]])
+    assert payment["status"] == "COMPLETED"
+    assert isinstance(payment["lateness_ms"], int)
+
+
+async def test_the_first_message_s_commands_work(served: Served) -> None:
+    message = welcome(f"http://127.0.0.1:{served.port}", served.key, Settings())
+    script = message.partition("ten seconds:")[2].replace("rent-1", "rent-2")
+    *_, scheduled = await run(script, served.directory.parent)
+    assert scheduled["status"] == "PENDING"

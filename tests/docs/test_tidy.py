@@ -1,0 +1,67 @@
+"""Run every tidy rule over the project, and each rule over samples it must catch."""
+
+from pathlib import Path
+
+import pytest
+
+from tidy import clocks, generated, pages, places, queries, size, words
+from tidy.rule import Rule, read_tree
+
+ROOT = Path(__file__).parents[2]
+TREE = read_tree(ROOT)
+RULES: tuple[Rule, ...] = (
+    *size.RULES,
+    *words.RULES,
+    *queries.RULES,
+    *clocks.RULES,
+    *places.RULES,
+    *pages.RULES,
+    *generated.RULES,
+)
+
+
+def by_name(rule: Rule) -> str:
+    return rule.name
+
+
+@pytest.mark.parametrize("rule", RULES, ids=by_name)
+def test_project_keeps(rule: Rule) -> None:
+    findings = [str(finding) for finding in rule.check(TREE)]
+    assert not findings, "\n" + "\n".join(findings)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=by_name)
+def test_rule_trips_on_each_bad_sample_and_on_no_good_one(rule: Rule) -> None:
+    assert rule.bad
+    assert rule.good
+    for sample in rule.bad:
+        assert list(rule.check(sample)), f"{rule.name} passes {sample}"
+    for sample in rule.good:
+        assert not list(rule.check(sample)), f"{rule.name} trips on {sample}"
+
+
+def test_every_rule_of_the_modules_has_a_name_of_its_own() -> None:
+    assert len({rule.name for rule in RULES}) == len(RULES)
+
+
+def test_tree_holds_the_project_and_nothing_ignored() -> None:
+    assert {"src/postdate/model/ids.py", "Makefile", ".ci/run", "uv.lock"} <= TREE.keys()
+    assert not [path for path in TREE if path.startswith((".venv/", ".tools/", ".git/"))]
+
+
+def test_wall_clock_exceptions_still_exist() -> None:
+    for folder in clocks.WALL_CLOCK_ALLOWED:
+        assert any(path.startswith(folder) for path in TREE), f"{folder} is gone"
+
+
+@pytest.mark.parametrize("synonym", words.SYNONYMS, ids=lambda synonym: synonym.say)
+def test_no_synonym_forbids_the_word_to_say(synonym: words.Synonym) -> None:
+    for word in synonym.say.replace(".", ", ").split(", "):
+        assert words.synonym_of(word) is None
+
+
+@pytest.mark.parametrize("synonym", words.SYNONYMS, ids=lambda synonym: synonym.say)
+def test_each_synonym_catches_its_samples(synonym: words.Synonym) -> None:
+    assert synonym.catches
+    for name in synonym.catches.split():
+        assert words.synonym_of(name) is synonym, name

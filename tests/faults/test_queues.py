@@ -1,0 +1,254 @@
+"""Queue destinations against real brokers: confirmed or not complete, down or back, too large."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import aio_pika
+import msgspec
+import nats
+import pytest
+from confluent_kafka import Consumer, Producer
+from redis.asyncio import Redis
+
+from brokers import answers, nats_cluster, valkey
+from conftest import scratch
+from postdate.delivery.guard import Guard
+from postdate.delivery.queue import Queue
+from postdate.model.destination import Destination, DestinationType, Missing, Resolved
+from postdate.model.limit import Limit
+from postdate.model.outcome import Completed, Delivery, Failed, Throttled, Unknown
+from postdate.model.target import networks
+
+
+def queue_to(kind: str, config: Mapping[str, Any], allowed: str = "127.0.0.0/8") -> Queue:
+    async def resolve(tenant_id: int, name: str | None) -> Resolved:
+        if name != "q":
+            return Missing()
+        return Destination(
+            tenant_id=tenant_id,
+            name="q",
+            type=DestinationType.QUEUE,
+            limit=Limit("destination:q"),
+            kind=kind,
+            config=dict(config),
+        )
+
+    return Queue(resolve, Guard(networks(allowed)).judge_host)
+
+
+def delivery(number: int = 1, **changes: Any) -> Delivery:
+    made = Delivery(
+        job_id=UUID(f"018bcfe5-6801-7003-b831-{number:012x}"),
+        token=2,
+        attempt=1,
+        tenant_id=1,
+        lane="default",
+        destination={"type": "queue", "name": "q", "subject": "orders"},
+        due_at=datetime(2026, 1, 1, tzinfo=UTC),
+        timeout_seconds=5,
+        payload=b'{"n":%d}' % number,
+        content_type="application/json",
+        traceparent="00-" + "1" * 32 + "-" + "2" * 16 + "-01",
+    )
+    return msgspec.structs.replace(made, **changes)
+
+
+@pytest.fixture
+def directory() -> Any:
+    with scratch() as path:
+        yield path
+
+
+@pytest.fixture
+async def queue_closer() -> AsyncIterator[list[Queue]]:
+    queues: list[Queue] = []
+    yield queues
+    for one in queues:
+        await one.close()
+
+
+async def test_nats_stores_each_message_once_under_the_job_s_id(
+    directory: Path, queue_closer: list[Queue]
+) -> None:
+    async with nats_cluster(directory) as (server,):
+        client = await nats.connect(f"nats://127.0.0.1:{server.port}")
+        stream = client.jetstream()
+        await stream.add_stream(name="orders", subjects=["orders"])
+        queue = queue_to("nats", {"servers": [f"nats://127.0.0.1:{server.port}"]})
+        queue_closer.append(queue)
+        for _ in range(2):  # a repetition, as after a lost confirmation
+            assert await queue.deliver(delivery()) == Completed()
+        kept = await stream.get_msg("orders", 1)
+        assert kept.data == b'{"n":1}'
+        assert kept.headers is not None
+        assert kept.headers["webhook-id"] == str(delivery().job_id)
+        assert kept.headers["postdate-token"] == "2"
+        assert kept.headers["traceparent"] == delivery().traceparent
+        assert (await stream.stream_info("orders")).state.messages == 1
+        large = await queue.deliver(delivery(2, payload=b"x" * 2_000_000))
+        assert isinstance(large, Failed)
+        assert (large.code, large.retryable) == ("message_too_large", False)
+        nobody = await queue.deliver(
+            delivery(3, destination={"type": "queue", "name": "q", "subject": "none"})
+        )
+        assert isinstance(nobody, Failed)
+        assert nobody.retryable
+        await client.close()
+
+
+async def test_nats_cluster_loses_a_node_and_no_message(
+    directory: Path, queue_closer: list[Queue]
+) -> None:
+    async with nats_cluster(directory, 3) as servers:
+        urls = [f"nats://127.0.0.1:{server.port}" for server in servers]
+        client = await nats.connect(urls)
+        stream = client.jetstream(timeout=15)
+        async with asyncio.timeout(30):
+            while True:
+                try:
+                    await stream.add_stream(name="orders", subjects=["orders"], num_replicas=3)
+                    break
+                except (nats.js.errors.Error, nats.errors.Error):
+                    await eventually_a_leader()
+        queue = queue_to("nats", {"servers": urls})
+        queue_closer.append(queue)
+        left = {number: delivery(number) for number in range(200)}
+        for number in list(left):
+            if number == 100:
+                await servers[0].kill()
+            if isinstance(await queue.deliver(left[number]), Completed):
+                del left[number]
+        async with asyncio.timeout(30):
+            while left:
+                for number in list(left):
+                    outcome = await queue.deliver(left[number])
+                    if isinstance(outcome, Completed):
+                        del left[number]
+                    elif isinstance(outcome, Throttled):
+                        await wait_for_breaker(outcome)
+        await client.close()
+        client = await nats.connect(urls[1:])
+        info = await client.jetstream(timeout=15).stream_info("orders")
+        assert info.state.messages == 200
+        await client.close()
+
+
+async def eventually_a_leader() -> None:
+    await asyncio.sleep(0.2)
+
+
+async def wait_for_breaker(outcome: Throttled) -> None:
+    await asyncio.sleep(min(outcome.seconds, 1.0))
+
+
+async def test_valkey_killed_and_back_has_every_confirmed_message(
+    directory: Path, queue_closer: list[Queue]
+) -> None:
+    async with valkey(directory) as server:
+        queue = queue_to("redis", {"url": f"redis://127.0.0.1:{server.port}/0"})
+        queue_closer.append(queue)
+        assert await queue.deliver(delivery(1)) == Completed()
+        await server.kill()
+        down = await queue.deliver(delivery(2))
+        assert isinstance(down, (Failed, Unknown))
+        assert isinstance(down, Unknown) or down.retryable
+        await server.start()
+        assert await queue.deliver(delivery(2)) == Completed()
+        client = Redis.from_url(f"redis://127.0.0.1:{server.port}/0")
+        rows: Any = await client.xrange("orders")
+        assert [fields[b"id"].decode() for _, fields in rows] == [
+            str(delivery(1).job_id), str(delivery(2).job_id)
+        ]  # fmt: skip
+        await client.aclose()
+
+
+async def test_wrong_credentials_and_private_addresses_are_said_so(directory: Path) -> None:
+    async with valkey(directory, "--requirepass", "right") as server:
+        url = f"redis://:wrong@127.0.0.1:{server.port}/0"
+        config = {"url": url}
+        assert "invalid username-password" in str(
+            await queue_to("redis", config).try_out("redis", config)
+        )
+        refused = await queue_to("redis", config, allowed="").deliver(delivery())
+        assert isinstance(refused, Failed)
+        assert (refused.code, refused.retryable) == ("target_refused", False)
+
+
+async def test_a_dead_broker_opens_the_breaker_and_is_spared() -> None:
+    queue = queue_to("nats", {"servers": ["nats://127.0.0.1:1"]})
+    outcomes = [await queue.deliver(delivery(number)) for number in range(12)]
+    assert isinstance(outcomes[0], Failed)
+    assert outcomes[0].retryable
+    assert isinstance(outcomes[-1], Throttled)
+
+
+async def test_rabbitmq_confirms_and_returns_what_no_queue_wants(
+    queue_closer: list[Queue],
+) -> None:
+    if not await answers(5672):
+        pytest.skip("no RabbitMQ answers on 127.0.0.1:5672")
+    url = "amqp://guest:guest@127.0.0.1/"
+    connection = await aio_pika.connect(url)
+    channel = await connection.channel()
+    name = f"postdate-test-{os.getpid()}"
+    declared = await channel.declare_queue(name, auto_delete=True)
+    queue = queue_to("rabbitmq", {"url": url, "subject": name})
+    queue_closer.append(queue)
+    to_default = {"type": "queue", "name": "q"}
+    assert await queue.deliver(delivery(destination=to_default)) == Completed()
+    message = await declared.get(timeout=5)
+    assert message is not None
+    assert (message.message_id, message.body) == (str(delivery().job_id), b'{"n":1}')
+    assert message.headers["postdate-attempt"] == "1"
+    await message.ack()
+    lost = await queue.deliver(
+        delivery(destination={"type": "queue", "name": "q", "subject": f"{name}-nobody"})
+    )
+    assert isinstance(lost, Failed)
+    assert "no queue is bound" in lost.error
+    await declared.delete()
+    await connection.close()
+
+
+async def test_kafka_reports_each_message_from_librdkafka_s_own_brokers(
+    queue_closer: list[Queue],
+) -> None:
+    """The brokers are those built into librdkafka: its protocol, no real log."""
+    mock = Producer({"test.mock.num.brokers": 3, "bootstrap.servers": "ignored"})
+    known = await asyncio.to_thread(mock.list_topics, timeout=5)
+    brokers = [f"{broker.host}:{broker.port}" for broker in known.brokers.values()]
+    queue = queue_to("kafka", {"brokers": brokers})
+    queue_closer.append(queue)
+    assert await queue.deliver(delivery()) == Completed()
+    large = await queue.deliver(delivery(2, payload=b"x" * 3_000_000))
+    assert isinstance(large, Failed)
+    assert (large.code, large.retryable) == ("message_too_large", False)
+    consumer = Consumer({
+        "bootstrap.servers": ",".join(brokers), "group.id": "g", "auto.offset.reset": "earliest"
+    })  # fmt: skip
+    consumer.subscribe(["orders"])
+    message = await asyncio.to_thread(consumer.poll, 10)
+    assert message is not None
+    assert message.key() == str(delivery().job_id).encode()
+    assert dict(message.headers() or [])["webhook-id"] == str(delivery().job_id).encode()
+    consumer.close()
+
+
+@pytest.mark.parametrize(
+    ("kind", "config", "says"),
+    [
+        ("nats", {}, "servers"),
+        ("nats", {"servers": []}, "servers"),
+        ("redis", {"url": "redis://x", "colour": 1}, "colour"),
+        ("kafka", {"brokers": ["x:1"], "plugin.library.paths": "x"}, "plugin.library.paths"),
+    ],
+)
+def test_settings_of_a_wrong_shape_are_refused(kind: str, config: Any, says: str) -> None:
+    refusal = queue_to(kind, config).kinds[kind].check(config)
+    assert refusal is not None
+    assert says in refusal.detail

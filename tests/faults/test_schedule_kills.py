@@ -1,0 +1,160 @@
+"""Three expanders and a killer: every tick of a schedule fires exactly once."""
+
+import asyncio
+import random
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any
+
+import asyncpg
+import pytest
+
+from conftest import Api, Clock, eventually, owner_dsn
+from postdate.cli import schedules as wiring
+from postdate.intake.firing import Firings
+from postdate.model.errors import Refusal
+from postdate.model.firing import Fired, Firing
+from postdate.scheduler.expander import Expander
+from postdate.store.database import LOST, CommitUnknownError, Connection
+from postdate.store.embedded import Embedded
+from schedule_ground import create
+
+TICKS = 1000
+STRIDE = 25
+BROKEN = (asyncpg.PostgresError, CommitUnknownError, *LOST)
+
+
+async def _until_done_expand(expander: Expander, done: asyncio.Event) -> None:
+    """Loop as a node does, without its log and its pauses."""
+    while not done.is_set():
+        try:
+            count = await expander.run_once()
+        except BROKEN:
+            count = 0
+        await asyncio.sleep(0 if count else 0.002)
+
+
+async def _until_done_kill(admin: asyncpg.Connection, name: str, done: asyncio.Event) -> int:
+    """End a random connection of the node every now and then, in the middle of whatever it does."""
+    draw, kills = random.Random(11), 0
+    while not done.is_set():
+        pids = await admin.fetch(
+            "SELECT pid FROM pg_stat_activity WHERE datname = $1 AND pid <> pg_backend_pid() "
+            "AND state <> 'idle'",
+            name,
+        )
+        if pids:
+            await admin.execute("SELECT pg_terminate_backend($1)", draw.choice(pids)["pid"])
+            kills += 1
+        await asyncio.sleep(0.12)
+    return kills
+
+
+async def _handled(api: Api, schedule_id: str) -> datetime:
+    while True:
+        try:
+            found: datetime = await api.node.database.writer.fetchval(
+                "SELECT handled FROM schedule WHERE schedule_id = $1", schedule_id
+            )
+        except BROKEN:
+            continue
+        return found
+
+
+async def _passed(api: Api, schedule_id: str, until: datetime) -> bool:
+    return await _handled(api, schedule_id) >= until
+
+
+async def _advance(clock: Clock, seconds: float) -> None:
+    while True:
+        try:
+            await clock.advance(seconds)
+        except BROKEN:
+            clock.seconds -= seconds
+            continue
+        return
+
+
+async def test_a_thousand_ticks_of_three_nodes_with_kills(
+    api: Api, clock: Clock, server: Embedded, database_name: str
+) -> None:
+    made = await create(api, every_seconds=1)
+    schedule_id = made["schedule_id"]
+    first = await _handled(api, schedule_id)
+    admin = await asyncpg.connect(server.credentials.superuser_dsn(database_name))
+    done = asyncio.Event()
+    nodes = [Expander(api.node.database, wiring.firings(api.node)) for _ in range(3)]
+    running = [asyncio.create_task(_until_done_expand(node, done)) for node in nodes]
+    killing = asyncio.create_task(_until_done_kill(admin, database_name, done))
+    try:
+        async with asyncio.timeout(100):
+            for turn in range(1, TICKS // STRIDE + 1):
+                await _advance(clock, STRIDE)
+                until = first + timedelta(seconds=turn * STRIDE)
+                await eventually(partial(_passed, api, schedule_id, until), 50)
+    finally:
+        done.set()
+        await asyncio.gather(*running)
+        kills = await killing
+        await admin.close()
+    assert kills > 5
+    await _check(server, database_name, schedule_id, first)
+    assert (await api.call("DELETE", f"/schedules/{schedule_id}")).status == 204
+
+
+async def _check(server: Embedded, name: str, schedule_id: str, first: datetime) -> None:
+    owner = await asyncpg.connect(owner_dsn(server, name))
+    await owner.execute("SET search_path = postdate")
+    rows = await owner.fetch(
+        "SELECT scheduled_for, status, subject FROM occurrence WHERE schedule_id = $1 ORDER BY 1",
+        schedule_id,
+    )
+    jobs = await owner.fetch(
+        "SELECT job_id, due_at FROM job WHERE schedule_id = $1 ORDER BY due_at", schedule_id
+    )
+    await owner.close()
+    begin = first.replace(microsecond=0)
+    ticks = [begin + timedelta(seconds=n) for n in range(1, len(rows) + 1)]
+    assert len(rows) >= TICKS
+    assert [row["scheduled_for"] for row in rows] == ticks
+    assert {row["status"] for row in rows} == {"fired"}
+    assert [job["due_at"] for job in jobs] == ticks
+    assert {job["job_id"] for job in jobs} == {row["subject"] for row in rows}
+
+
+class _Dying:
+    """Makes the jobs, then dies before the book is written, the first few times."""
+
+    def __init__(self, firings: Firings, deaths: int) -> None:
+        self._firings = firings
+        self.deaths = deaths
+
+    async def fire(
+        self, connection: Connection, firings: Sequence[Firing], now: datetime
+    ) -> list[Fired | Refusal]:
+        made = await self._firings.fire(connection, firings, now)
+        if self.deaths:
+            self.deaths -= 1
+            raise ConnectionResetError("killed between the job and the book")
+        return made
+
+    async def cancel(self, connection: Connection, running: Any) -> None:
+        await self._firings.cancel(connection, running)
+
+    def tell(self, fired: Any) -> None:
+        self._firings.tell(fired)
+
+
+async def test_a_death_between_job_and_book_leaves_neither(api: Api, clock: Clock) -> None:
+    made = await create(api, every_seconds=3600)
+    await clock.advance(3600)
+    dying = _Dying(wiring.firings(api.node), deaths=2)
+    expander = Expander(api.node.database, dying)
+    for _ in range(2):
+        with pytest.raises(ConnectionResetError):
+            await expander.run_once()
+    assert await expander.run_once() == 1
+    assert await expander.run_once() == 0
+    jobs = await api.call("GET", f"/jobs?schedule_id={made['schedule_id']}")
+    assert len(jobs.body["jobs"]) == 1

@@ -1,0 +1,93 @@
+"""The audit over HTTP: who, what, to which, from where, by which key."""
+
+from typing import Any
+
+import pytest
+
+from conftest import Api
+from event_ground import seal_all
+from postdate.intake.setting import SettingChanges
+from postdate.views.audit import AuditViews
+
+
+async def entries(api: Api, **query: Any) -> list[Any]:
+    await seal_all(api.node.database)
+    asked = "&".join(f"{name}={value}" for name, value in query.items())
+    answer = await api.call("GET", f"/audit?{asked}")
+    assert answer.status == 200
+    found: list[Any] = answer.body["entries"]
+    return found
+
+
+async def test_decisions_are_listed_with_key_address_and_request(api: Api) -> None:
+    who = (await api.call("GET", "/whoami")).body["key_id"]
+    headers = {"X-Request-Id": "req-1"}
+    made = await api.call("POST", "/keys", {"scopes": ["jobs:read"]}, headers=headers)
+    await api.call("PUT", "/settings/job.max_attempts", {"value": 4}, headers=headers)
+    await api.call("DELETE", "/settings/job.max_attempts", headers=headers)
+    await api.call("POST", "/accounts", {"account_id": "alice"}, headers=headers)
+    await api.call("POST", "/accounts/alice/freeze", headers=headers)
+    job = {"destination": {"type": "worker"}, "delay_seconds": 60, "lane": "x"}
+    job_id = (await api.call("POST", "/jobs", job)).body["job_id"]
+    await api.call("POST", f"/jobs/{job_id}/cancel", headers=headers)
+    await api.call("POST", "/lanes/x/pause", {"note": "n"}, headers=headers)
+    await api.call("DELETE", f"/keys/{made.body['key_id']}", headers=headers)
+    seen = await entries(api)
+    assert [entry["type"] for entry in seen] == [
+        "tenant.created",
+        "key.created",
+        "key.created",
+        "setting.changed",
+        "setting.changed",
+        "account.created",
+        "account.frozen",
+        "job.cancelled",
+        "lane.paused",
+        "key.revoked",
+    ]
+    assert [entry["actor"] for entry in seen[:2]] == ["cli", "cli"]
+    for entry in seen[2:]:
+        came = (entry["actor"], entry["address"], entry["request_id"])
+        assert came == (who, "127.0.0.1", "req-1"), entry
+    about = await entries(api, subject=made.body["key_id"])
+    assert [entry["type"] for entry in about] == ["key.created", "key.revoked"]
+    assert made.body["key"] not in str(seen)
+
+
+async def test_addresses_are_for_the_auditor_only(api: Api) -> None:
+    await api.call("POST", "/accounts", {"account_id": "alice"})
+    [entry] = [one for one in await entries(api) if one["type"] == "account.created"]
+    assert entry["address"] == "127.0.0.1"
+    events = (await api.call("GET", "/events")).body["events"]
+    assert "account.created" in {event["type"] for event in events}
+    assert all("origin" not in event["data"] for event in events)
+
+
+async def test_the_audit_is_read_page_by_page(api: Api) -> None:
+    for number in range(5):
+        await api.call("PUT", "/settings/job.max_attempts", {"value": number + 1})
+    await seal_all(api.node.database)
+    seen: list[int] = []
+    path = "/audit?limit=2"
+    while True:
+        page = (await api.call("GET", path)).body
+        seen += [entry["sequence"] for entry in page["entries"]]
+        path = f"/audit?limit=2&cursor={page['next_cursor']}"
+        if not page["more"]:
+            break
+    assert seen == list(range(1, 8))
+
+
+@pytest.mark.parametrize("cursor", ["x", "LTE"])
+async def test_a_cursor_that_is_not_ours_is_refused(api: Api, cursor: str) -> None:
+    answer = await api.call("GET", f"/audit?cursor={cursor}")
+    assert (answer.status, answer.body["code"]) == (422, "invalid_cursor")
+
+
+async def test_what_is_set_for_all_tenants_is_in_the_operator_s_audit(api: Api) -> None:
+    database = api.node.database
+    await SettingChanges(database).put(0, "job.max_lanes", 77, changed_by="cli")
+    await seal_all(database)
+    page = await AuditViews(database).page(0, after=0, limit=100)
+    assert page.entries[-1].data == {"name": "job.max_lanes", "value": 77, "percent": None}
+    assert (page.entries[-1].actor, page.entries[-1].address) == ("cli", None)

@@ -1,0 +1,217 @@
+"""The console in a real Chromium: nothing runs that we did not write, and the overview lives."""
+
+import shutil
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from playwright.async_api import Browser as Chromium
+from playwright.async_api import BrowserContext, Dialog, Page, async_playwright, expect
+
+from conftest import Api
+
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+PROGRAM = next((found for name in NAMES if (found := shutil.which(name))), None)
+pytestmark = pytest.mark.skipif(
+    PROGRAM is None, reason="no chromium here (Debian: apt-get install chromium)"
+)
+
+CORPUS = (
+    "<script>window.pwned = 1</script>",
+    "</script><script>window.pwned = 2</script>",
+    '"><img src=x onerror="window.pwned = 3">',
+    "'><svg onload=window.pwned=4>",
+    "<a href=javascript:window.pwned=5>x</a>",
+    "{{ 7 * 7 }}{% raw %}",
+    "<!--<script>window.pwned = 6</script>-->",
+    "<div hx-get=/settings hx-trigger=load hx-swap=outerHTML>x</div>",
+    "<style>body { display: none }</style>",
+    "</pre></details></td></table><iframe srcdoc='<script>parent.pwned=7</script>'>",
+    "\u2028\u2029\u202e<b>right to left</b>",
+)
+WATCH = """
+window.violations = [];
+addEventListener("securitypolicyviolation", (event) => {
+  window.violations.push(`${event.violatedDirective} ${event.blockedURI} ${event.sample}`);
+});
+"""
+
+
+@dataclass
+class Visitor:
+    """A tab, and what it must not have seen."""
+
+    api: Api
+    page: Page
+    heard: list[str] = field(default_factory=list)
+
+    async def open(self, path: str) -> None:
+        await self.page.goto(self.api.url + path)
+
+    async def clean(self, path: str) -> None:
+        """Open a page and see that nothing but its own scripts ran, and that it fits."""
+        await self.open(path)
+        assert await self.page.evaluate("window.violations") == [], path
+        assert await self.page.evaluate("window.pwned") is None, path
+        assert await self.page.evaluate("getComputedStyle(document.body).display") == "block"
+        width = await self.page.evaluate("document.documentElement.scrollWidth - innerWidth")
+        assert width <= 0, f"{path} is {width} px too wide"
+        assert self.heard == [], path
+
+
+@pytest.fixture(scope="module")
+async def chromium() -> AsyncIterator[Chromium]:
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(
+            executable_path=PROGRAM, args=["--no-sandbox", "--disable-dev-shm-usage"]
+        )
+        yield browser
+        await browser.close()
+
+
+async def sign_in(context: BrowserContext, api: Api) -> Visitor:
+    page = await context.new_page()
+    visitor = Visitor(api, page)
+
+    async def dialog(shown: Dialog) -> None:
+        visitor.heard.append(f"dialog: {shown.message}")
+        await shown.dismiss()
+
+    page.on("dialog", dialog)
+    page.on("pageerror", lambda error: visitor.heard.append(f"error: {error}"))
+    await page.add_init_script(WATCH)
+    await visitor.open("/")
+    await page.get_by_label("API key").fill(api.key)
+    await page.get_by_role("button", name="Sign in").click()
+    await page.wait_for_url(api.url + "/")
+    return visitor
+
+
+@pytest.fixture
+async def visitor(chromium: Chromium, api: Api) -> AsyncIterator[Visitor]:
+    context = await chromium.new_context(locale="en-US")
+    yield await sign_in(context, api)
+    await context.close()
+
+
+@pytest.fixture
+async def phone(chromium: Chromium, api: Api) -> AsyncIterator[Visitor]:
+    context = await chromium.new_context(
+        locale="en-US", viewport={"width": 360, "height": 740}, color_scheme="dark"
+    )
+    yield await sign_in(context, api)
+    await context.close()
+
+
+async def accept(api: Api, path: str, body: Any) -> Any:
+    answer = await api.call("POST", path, body, headers={"Idempotency-Key": uuid4().hex})
+    assert answer.status in {200, 201}, answer.body
+    return answer.body
+
+
+async def hostile(api: Api) -> list[str]:
+    """Fill every field that takes free text, and give the pages that show them."""
+    due = (datetime.now(UTC) + timedelta(hours=1)).isoformat()
+    for name in ("alice", "bob"):
+        await accept(api, "/accounts", {"account_id": name, "note": CORPUS[0]})
+    for text in CORPUS[:4]:
+        await accept(api, "/accounts/alice/adjustments", {"amount": 100, "reason": text})
+    jobs, payments = [], []
+    for text in CORPUS:
+        spec = {
+            "destination": {"type": "worker"},
+            "run_at": due,
+            "payload": {text: [text]},
+            "metadata": {"k": text, text[:40]: 1},
+            "description": text,
+        }
+        jobs.append((await accept(api, "/jobs", spec))["job_id"])
+        order = {
+            "from_account_id": "alice",
+            "to_account_id": "bob",
+            "amount": 1,
+            "scheduled_time": due,
+            "description": text,
+        }
+        payments.append((await accept(api, "/payments/schedule", order))["payment_id"])
+    await accept(api, "/lanes/default/pause", {"note": CORPUS[2]})
+    return [*(f"/jobs/{one}" for one in jobs), *(f"/payments/{one}" for one in payments[:3])]
+
+
+async def test_hostile_text_stays_text(visitor: Visitor) -> None:
+    pages = await hostile(visitor.api)
+    await visitor.page.get_by_role("link", name="Jobs", exact=True).click()
+    lists = ("/", "/jobs", "/payments", "/accounts", "/accounts/alice", "/lanes", "/dead-letters")
+    for path in (*lists, "/events", "/destinations", "/nodes", "/settings", *pages):
+        await visitor.clean(path)
+    await visitor.clean("/find?q=%3Cscript%3Ewindow.pwned%3D8%3C/script%3E")
+    await visitor.clean(
+        "/lanes/%3Cscript%3Ewindow.pwned%3D9%3C%2Fscript%3E/pause?note=%22%3E%3Cb%3E"
+    )
+
+
+async def test_every_page_fits_a_phone(phone: Visitor) -> None:
+    pages = await hostile(phone.api)
+    lists = ("/", "/jobs", "/payments", "/accounts", "/accounts/alice", "/lanes", "/dead-letters")
+    for path in (*lists, "/events", "/nodes", "/settings", pages[0], pages[-1]):
+        await phone.clean(path)
+
+
+async def test_the_overview_follows_without_being_loaded_again(visitor: Visitor) -> None:
+    page = visitor.page
+    await page.wait_for_selector("#plot-hour canvas")
+    await page.evaluate("window.kept = true")
+    tile = page.locator("#tile-jobs-overdue strong")
+    assert await tile.inner_text() == "0"
+    await accept(visitor.api, "/jobs", {"destination": {"type": "worker"}, "lane": "reports"})
+    await expect(tile).to_have_text("1", timeout=15_000)
+    await page.wait_for_selector("text=Lane reports is late", timeout=20_000)
+    assert await page.evaluate("window.kept") is True
+    assert await page.locator("#plot-hour canvas").count() == 1
+    assert await page.evaluate("window.violations") == []
+    assert visitor.heard == []
+
+
+async def test_a_job_is_rescheduled_run_and_cancelled_by_hand(visitor: Visitor) -> None:
+    page, api = visitor.page, visitor.api
+    spec = {"destination": {"type": "worker"}, "delay_seconds": 3600}
+    job_id = (await accept(api, "/jobs", spec))["job_id"]
+    await page.keyboard.press("/")
+    await page.keyboard.type(job_id)
+    await page.keyboard.press("Enter")
+    await page.wait_for_url(f"**/jobs/{job_id}")
+    await page.get_by_role("link", name="Reschedule…").click()
+    later = datetime.now(UTC) + timedelta(hours=5)
+    await page.get_by_label("New instant").fill(later.strftime("%Y-%m-%dT%H:%M:%S"))
+    await page.get_by_role("button", name="Reschedule").click()
+    await page.wait_for_selector(f"text=The job is due at {later:%Y-%m-%d %H:%M:%S} UTC.")
+    await page.get_by_role("link", name="Run now…").click()
+    await page.get_by_role("button", name="Run now").click()
+    await page.wait_for_selector("text=The job is due now")
+    await page.get_by_role("link", name="Cancel…").click()
+    await page.get_by_role("button", name="Cancel job").click()
+    await page.wait_for_selector("text=The job is cancelled; no attempt was running.")
+    assert (await api.call("GET", f"/jobs/{job_id}")).body["status"] == "CANCELLED"
+
+
+async def test_times_are_shown_in_utc_or_in_the_zone_of_the_reader(
+    chromium: Chromium, api: Api
+) -> None:
+    context = await chromium.new_context(locale="en-US", timezone_id="Asia/Tokyo")
+    visitor = await sign_in(context, api)
+    await accept(
+        api,
+        "/jobs",
+        {"destination": {"type": "worker"}, "run_at": "2030-06-01T12:00:00Z"},
+    )
+    await visitor.open("/jobs")
+    shown = visitor.page.locator("td .absolute").first
+    assert await shown.inner_text() == "2030-06-01 12:00:00 UTC"
+    await visitor.page.get_by_role("button", name="Times in UTC").click()
+    assert "21:00:00" in await shown.inner_text()
+    await visitor.open("/jobs")
+    assert "21:00:00" in await shown.inner_text()
+    await context.close()

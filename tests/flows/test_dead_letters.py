@@ -1,0 +1,142 @@
+"""Dead letters over HTTP: list, inspect, redrive, purge."""
+
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from conftest import Api
+from postdate.model.ids import bucket_of
+
+WORKER = {"type": "worker"}
+
+
+async def failed(api: Api, count: int = 1, **members: Any) -> list[str]:
+    """Make jobs that have failed, as a worker would leave them."""
+    jobs = [{"destination": WORKER, **members}] * count
+    outcomes = (await api.call("POST", "/jobs/batch", {"jobs": jobs})).body["outcomes"]
+    ids = [outcome["job"]["job_id"] for outcome in outcomes]
+    for job_id in ids:
+        place = (bucket_of(UUID(job_id)), UUID(job_id))
+        await api.node.database.writer.execute(
+            """WITH gone AS (DELETE FROM timer WHERE bucket = $1 AND subject = $2 RETURNING *),
+                    first AS (
+                    INSERT INTO attempt (bucket, tenant_id, subject, token, status, due_at,
+                                         started_at, finished_at, retry_at, code, error)
+                    SELECT bucket, tenant_id, subject, 1, 'FAILED', due_at, clock(), clock(),
+                           clock(), 'http_500', 'no' FROM gone)
+               INSERT INTO outcome (bucket, tenant_id, subject, token, status, due_at, started_at,
+                                    finished_at, code, error, http_status)
+               SELECT bucket, tenant_id, subject, 2, 'FAILED', due_at, clock(), clock(), 'http_500',
+                      'still no', 500 FROM gone""",
+            *place,
+        )
+    return ids
+
+
+async def test_a_dead_letter_is_listed_and_shown_with_its_attempts(api: Api) -> None:
+    (job_id,) = await failed(api, payload={"n": 1})
+    listed = (await api.call("GET", "/dead-letters")).body
+    assert [job["job_id"] for job in listed["jobs"]] == [job_id]
+    assert listed["jobs"][0]["error"] == "still no"
+    letter = (await api.call("GET", f"/dead-letters/{job_id}")).body
+    assert letter["job"]["payload"] == {"n": 1}
+    assert [one["attempt"] for one in letter["attempts"]] == [1, 2]
+    assert letter["attempts"][1]["http_status"] == 500
+    page = (await api.call("GET", f"/jobs/{job_id}/attempts?limit=1")).body
+    assert len(page["attempts"]) == 1
+    following = f"/jobs/{job_id}/attempts?limit=1&cursor={page['next_cursor']}"
+    rest = (await api.call("GET", following)).body
+    assert ([one["attempt"] for one in rest["attempts"]], rest["next_cursor"]) == ([2], None)
+
+
+async def test_a_redrive_is_a_new_job_that_names_its_origin(api: Api) -> None:
+    (job_id,) = await failed(
+        api, payload={"n": 1}, retry={"max_attempts": 2}, lane="x", metadata={"k": "v"}
+    )
+    answer = await api.call("POST", "/dead-letters/redrive", {"job_ids": [job_id]})
+    assert answer.body["redriven"] == 1
+    new = (await api.call("GET", f"/jobs/{answer.body['outcomes'][0]['job_id']}")).body
+    assert (new["origin_id"], new["payload"], new["lane"]) == (job_id, {"n": 1}, "x")
+    assert (new["retry"], new["metadata"]) == ({"max_attempts": 2}, {"k": "v"})
+    assert (new["status"], new.get("attempt", 0)) == ("READY", 0)
+    assert (await api.call("GET", f"/jobs/{job_id}")).body["status"] == "FAILED"
+
+
+async def test_a_dead_letter_is_redriven_once(api: Api) -> None:
+    (job_id,) = await failed(api)
+    first = (await api.call("POST", "/dead-letters/redrive", {"job_ids": [job_id]})).body
+    again = (await api.call("POST", "/dead-letters/redrive", {"job_ids": [job_id]})).body
+    assert (first["redriven"], again["redriven"]) == (1, 0)
+    assert again["outcomes"][0]["code"] == "already_redriven"
+    assert again["outcomes"][0]["job_id"] == first["outcomes"][0]["job_id"]
+
+
+async def test_a_redrive_by_filter_keeps_its_pace(api: Api) -> None:
+    await failed(api, 5, lane="a")
+    await failed(api, 1, lane="b")
+    body = {"filter": {"lane": "a"}, "per_second": 0.5}
+    answer = (await api.call("POST", "/dead-letters/redrive", body)).body
+    assert (answer["redriven"], answer["next_cursor"]) == (5, None)
+    waiting = (await api.call("GET", "/jobs?status=PENDING")).body["jobs"]
+    ready = (await api.call("GET", "/jobs?status=READY")).body["jobs"]
+    assert (len(ready), len(waiting)) == (1, 4)
+    ends = [job["due_at"] for job in waiting]
+    assert ends == sorted(ends)
+    assert len(set(ends)) == 4
+
+
+async def test_only_what_failed_can_be_redriven_or_purged(api: Api) -> None:
+    pending = (await api.call("POST", "/jobs", {"destination": WORKER, "delay_seconds": 9})).body
+    absent = "01a1e1c8-dd23-7001-bd68-723753d52271"
+    answer = await api.call(
+        "POST", "/dead-letters/redrive", {"job_ids": [pending["job_id"], absent]}
+    )
+    assert [one["code"] for one in answer.body["outcomes"]] == ["conflict", "not_found"]
+    for job_id in (pending["job_id"], absent):
+        assert (await api.call("DELETE", f"/dead-letters/{job_id}")).status == 404
+        assert (await api.call("GET", f"/dead-letters/{job_id}")).status == 404
+    assert (await api.call("GET", f"/jobs/{pending['job_id']}")).body["status"] == "PENDING"
+
+
+async def test_a_purge_removes_the_job_and_all_that_belongs_to_it(api: Api) -> None:
+    one, *others = await failed(api, 3)
+    assert (await api.call("DELETE", f"/dead-letters/{one}")).status == 204
+    assert (await api.call("GET", f"/jobs/{one}")).status == 404
+    assert (await api.call("DELETE", f"/dead-letters/{one}")).status == 404
+    left = await api.node.database.writer.fetchval(
+        """SELECT (SELECT count(*) FROM attempt WHERE subject = $1)
+                + (SELECT count(*) FROM outcome WHERE subject = $1)""",
+        UUID(one),
+    )
+    assert left == 0
+    answer = (await api.call("POST", "/dead-letters/purge", {"filter": {}})).body
+    assert answer == {"purged": len(others), "next_cursor": None}
+
+
+async def test_another_tenants_dead_letter_is_out_of_reach(api: Api, edge_server: Api) -> None:
+    (job_id,) = await failed(api)
+    from postdate.intake.tenant import Tenants
+
+    other = f"other-{job_id[-8:]}"
+    await Tenants(api.node.database).create(other)
+    key = await edge_server.new_key("admin", tenant=other)
+    answer = await api.call("POST", "/dead-letters/redrive", {"job_ids": [job_id]}, key=key)
+    assert [one["code"] for one in answer.body["outcomes"]] == ["not_found"]
+    assert (await api.call("DELETE", f"/dead-letters/{job_id}", key=key)).status == 404
+    purge = await api.call("POST", "/dead-letters/purge", {"job_ids": [job_id]}, key=key)
+    assert purge.body["purged"] == 0
+    assert (await api.call("GET", f"/dead-letters/{job_id}")).status == 200
+
+
+async def test_payments_are_listed_apart(api: Api) -> None:
+    answer = await api.call("GET", "/dead-letters?type=payment")
+    assert (answer.status, answer.body) == (200, {"next_cursor": None})
+    key = await api.new_key("jobs:read")
+    assert (await api.call("GET", "/dead-letters?type=payment", key=key)).status == 403
+
+
+@pytest.mark.parametrize("body", [{}, {"job_ids": []}, {"job_ids": ["x"]}, {"per_second": 1}])
+async def test_a_redrive_must_say_of_what(api: Api, body: dict[str, Any]) -> None:
+    answer = await api.call("POST", "/dead-letters/redrive", body)
+    assert (answer.status, answer.body["code"]) == (422, "invalid_field")

@@ -1,0 +1,97 @@
+from typing import Any
+
+import pytest
+
+from bank_ground import drain, settler
+from conftest import Api, Clock
+from ledger_ground import Ledger, open_ledger
+
+
+@pytest.fixture
+async def ledger(api: Api) -> Ledger:
+    return await open_ledger(api)
+
+
+async def listed(ledger: Ledger, query: str, limit: int = 3) -> list[dict[str, Any]]:
+    """Walk all pages of a list."""
+    found: list[dict[str, Any]] = []
+    cursor = ""
+    while True:
+        path = f"/payments?limit={limit}{query}{cursor}"
+        answer = await ledger.api.call("GET", path)
+        assert answer.status == 200, answer
+        assert len(answer.body["payments"]) <= limit
+        found += answer.body["payments"]
+        if answer.body["next_cursor"] is None:
+            return found
+        cursor = f"&cursor={answer.body['next_cursor']}"
+
+
+async def test_payments_are_listed_newest_first_by_account_and_status(
+    ledger: Ledger, clock: Clock
+) -> None:
+    for account_id in ("bob", "carol"):
+        path = f"/accounts/{account_id}/adjustments"
+        await ledger.api.call(
+            "POST",
+            path,
+            {"amount": 500, "reason": "some"},
+            headers={"Idempotency-Key": account_id},
+        )
+    pairs = [("alice", "bob"), ("bob", "carol"), ("carol", "alice"), ("alice", "carol")] * 2
+    made = []
+    for payer, payee in pairs:
+        answer = await ledger.order(from_account_id=payer, to_account_id=payee, amount=10)
+        made.append(answer.body["payment_id"])
+    cancelled = made[3]
+    await ledger.api.call("DELETE", f"/payments/{cancelled}/cancel")
+    await clock.advance(61)
+    poor = await ledger.order(
+        from_account_id="bob", to_account_id="alice", amount=600, delay_seconds=1,
+        funding="at_execution",
+    )  # fmt: skip
+    await clock.advance(2)
+    await drain(settler(ledger.api.node.database))
+    late = (await ledger.order(amount=5)).body["payment_id"]
+    newest = [late, poor.body["payment_id"], *sorted(made, reverse=True)]
+
+    def ids(found: list[dict[str, Any]]) -> list[str]:
+        return [payment["payment_id"] for payment in found]
+
+    assert ids(await listed(ledger, "")) == sorted(newest, reverse=True)
+    of_bob = [
+        p for p in await listed(ledger, "") if "bob" in (p["from_account_id"], p["to_account_id"])
+    ]
+    assert await listed(ledger, "&account_id=bob", 2) == of_bob
+    assert len(of_bob) == 6
+    assert ids(await listed(ledger, "&status=PENDING")) == [late]
+    assert ids(await listed(ledger, "&status=CANCELLED")) == [cancelled]
+    failed = await listed(ledger, "&status=FAILED")
+    assert ids(failed) == [poor.body["payment_id"]]
+    assert failed[0]["error_code"] == "insufficient_funds"
+    completed = await listed(ledger, "&status=COMPLETED")
+    assert set(ids(completed)) == set(made) - {cancelled}
+    assert all(p["lateness_ms"] >= 0 and p["executed_at"] for p in completed)
+    assert ids(await listed(ledger, "&status=CANCELLED&account_id=alice")) == [cancelled]
+    assert await listed(ledger, "&status=FAILED&account_id=carol") == []
+    assert await listed(ledger, "&status=EXECUTING") == []
+
+
+async def test_a_bad_list_is_refused(ledger: Ledger) -> None:
+    for query, code in (
+        ("status=DONE", "invalid_field"),
+        ("limit=0", "invalid_field"),
+        ("limit=101", "invalid_field"),
+        ("cursor=abc", "invalid_cursor"),
+        ("account_id=a%20b", "invalid_field"),
+        ("state=PENDING", "unknown_field"),
+    ):
+        answer = await ledger.api.call("GET", f"/payments?{query}")
+        assert (answer.status, answer.body["code"]) == (422, code), query
+
+
+@pytest.mark.parametrize("path", ["", "/events", "/executions"])
+async def test_what_is_not_there_is_not_found(ledger: Ledger, path: str) -> None:
+    for payment_id in ("nonsense", "00000000-0000-7000-8000-000000000000"):
+        answer = await ledger.api.call("GET", f"/payments/{payment_id}{path}")
+        assert (answer.status, answer.body["code"]) == (404, "not_found")

@@ -1,0 +1,151 @@
+"""Jobs to named destinations through two worker nodes: signed, limited, held back, confirmed."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from aiohttp import web
+from standardwebhooks import Webhook as Verifier
+
+from conftest import Api, eventually
+from postdate.cli import worker
+from postdate.cli.node import Node
+from postdate.delivery.breaker import FAILURES
+from receiver import Arrival, Receiver
+
+pytestmark = pytest.mark.usefixtures("workers")
+WINDOW = 16
+
+
+@pytest.fixture
+async def workers(api: Api) -> AsyncIterator[list[Node]]:
+    """Two nodes of the worker role beside the API's."""
+    nodes = [
+        Node(settings=api.node.settings, database=api.node.database, roles=["worker"])
+        for _ in range(2)
+    ]
+    loops = [loop for node in nodes for loop in (*node.housekeeping(), *worker.loops(node))]
+    hints = [asyncio.create_task(node.wakeup.run()) for node in (*nodes, api.node)]
+    going = [asyncio.create_task(loop.run()) for loop in loops]
+    yield nodes
+    for loop in loops:
+        loop.stop()
+    await asyncio.gather(*going)
+    for hint in hints:
+        hint.cancel()
+    await asyncio.gather(*hints, return_exceptions=True)
+    for node in nodes:
+        await node.close()
+
+
+async def named(api: Api, url: str, **parts: Any) -> str:
+    answer = await api.call("POST", "/destinations", {"name": "orders", "url": url, **parts})
+    assert answer.status == 201, answer.body
+    return str(answer.body["secret"])
+
+
+async def add(api: Api, count: int, **fields: Any) -> list[str]:
+    job = {"destination": {"type": "webhook", "name": "orders"}, "payload": {"n": 1}, **fields}
+    answer = await api.call("POST", "/jobs/batch", {"jobs": [job] * count})
+    return [each["job"]["job_id"] for each in answer.body["outcomes"]]
+
+
+async def all_in(api: Api, ids: list[str], status: str, seconds: float = 20) -> None:
+    async def check() -> bool:
+        found = [(await api.call("GET", f"/jobs/{each}")).body["status"] for each in ids]
+        return all(each == status for each in found)
+
+    await eventually(check, seconds, 0.1)
+
+
+def lower(arrival: Arrival) -> dict[str, str]:
+    return {name.lower(): value for name, value in arrival.headers.items()}
+
+
+async def test_the_named_secret_signs_and_the_limit_holds_over_all_nodes(
+    api: Api, receiver: Receiver
+) -> None:
+    running, most = 0, 0
+
+    async def slowly(_: web.Request) -> web.StreamResponse:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await wait_a_moment()
+        running -= 1
+        return web.Response()
+
+    receiver.script("/hook", slowly)
+    secret = await named(api, receiver.url("/hook"), max_running=2)
+    ids = await add(api, 12)
+    await all_in(api, ids, "COMPLETED")
+    assert most == 2
+    for arrival in receiver.arrivals:
+        Verifier(secret).verify(arrival.body, lower(arrival))
+    assert sorted(lower(each)["webhook-id"] for each in receiver.arrivals) == sorted(ids)
+
+
+async def wait_a_moment() -> None:
+    await asyncio.sleep(0.05)
+
+
+async def test_a_destination_that_is_down_sees_few_and_loses_no_job(
+    api: Api, receiver: Receiver
+) -> None:
+    up = False
+
+    async def down(_: web.Request) -> web.StreamResponse:
+        return web.Response(status=200 if up else 500)
+
+    receiver.script("/down", down)
+    await named(api, receiver.url("/down"), max_running=WINDOW)
+    retry = {"max_attempts": 50, "backoff": "fixed", "initial_seconds": 0.2}
+    ids = await add(api, 200, retry=retry)
+    await receiver.wait_for(2 * FAILURES)
+    while_down = await quiet(receiver)
+    # Each node may have a window full in flight before its breaker opens; then only probes.
+    assert while_down <= 2 * (WINDOW + FAILURES)
+    up = True
+    await all_in(api, ids, "COMPLETED", 60)
+    assert len(receiver.arrivals) <= while_down + len(ids) + 20
+
+
+async def quiet(receiver: Receiver) -> int:
+    """Wait until nothing has arrived for half a second."""
+    seen = -1
+
+    async def check() -> bool:
+        nonlocal seen
+        before, seen = seen, len(receiver.arrivals)
+        return before == seen
+
+    await eventually(check, 20, 0.5)
+    return seen
+
+
+async def test_one_that_is_gone_ends_its_jobs_and_is_disabled(api: Api, receiver: Receiver) -> None:
+    async def gone(_: web.Request) -> web.StreamResponse:
+        return web.Response(status=410)
+
+    receiver.script("/gone", gone)
+    await named(api, receiver.url("/gone"))
+    await all_in(api, await add(api, 1), "FAILED")
+    shown = await api.call("GET", "/destinations/orders")
+    assert shown.body["disabled_reason"] == "it answered 410 Gone"
+
+
+async def test_later_runs_until_it_is_acknowledged(api: Api, receiver: Receiver) -> None:
+    async def later(_: web.Request) -> web.StreamResponse:
+        return web.Response(status=202, headers={"postdate-ack": "later"})
+
+    receiver.script("/later", later)
+    await named(api, receiver.url("/later"))
+    ids = await add(api, 1)
+    (arrival,) = await receiver.wait_for(1)
+    await all_in(api, ids, "RUNNING")
+    token = {"token": int(lower(arrival)["postdate-token"])}
+    answer = await api.call("POST", f"/leases/{ids[0]}/complete", token)
+    assert answer.status == 200, answer.body
+    await all_in(api, ids, "COMPLETED")
+    assert len(receiver.arrivals) == 1

@@ -1,0 +1,162 @@
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from postdate.delivery.breaker import (
+    FAILURES,
+    MOST_OPEN_SECONDS,
+    OPEN_SECONDS,
+    RAMP,
+    REMEMBERED,
+    Breaker,
+    Breakers,
+    Health,
+)
+
+
+def opened() -> Breaker:
+    breaker = Breaker()
+    for _ in range(FAILURES):
+        assert breaker.admit(0.0) == 0
+        breaker.record(0.0, 0.0, Health.DOWN)
+    assert not breaker.closed
+    return breaker
+
+
+def test_it_opens_after_failures_in_a_row_and_not_before() -> None:
+    breaker = Breaker()
+    for _ in range(FAILURES - 1):
+        breaker.record(0, 0, Health.DOWN)
+    breaker.record(0, 0, Health.UP)
+    for _ in range(FAILURES - 1):
+        breaker.record(0, 0, Health.DOWN)
+    assert breaker.closed
+    breaker.record(0, 0, Health.DOWN)
+    assert breaker.admit(0) == OPEN_SECONDS
+
+
+def test_one_probe_passes_when_the_time_is_up() -> None:
+    breaker = opened()
+    assert breaker.admit(OPEN_SECONDS - 0.1) == pytest.approx(0.1)
+    assert breaker.admit(OPEN_SECONDS) == 0
+    assert breaker.admit(OPEN_SECONDS) > 0
+
+
+def test_a_failed_probe_doubles_the_wait_up_to_a_bound() -> None:
+    breaker, now, waits = opened(), OPEN_SECONDS, []
+    for _ in range(10):
+        assert breaker.admit(now) == 0
+        breaker.record(now, now, Health.DOWN)
+        waits.append(breaker.admit(now))
+        now += waits[-1]
+    assert waits[:3] == [2.0, 4.0, 8.0]
+    assert waits[-1] == MOST_OPEN_SECONDS
+
+
+def test_what_comes_back_is_let_in_by_and_by() -> None:
+    breaker, now, admitted = opened(), OPEN_SECONDS, []
+    while not breaker.closed:
+        wave = 0
+        while wave <= RAMP and breaker.admit(now) == 0:
+            wave += 1
+        admitted.append(wave)
+        for _ in range(wave):
+            breaker.record(now, now, Health.UP)
+    assert admitted[0] == 1
+    assert sum(admitted) < RAMP
+
+
+def test_calls_from_before_the_opening_do_not_count_as_probes() -> None:
+    breaker = opened()
+    breaker.record(0.0, 0.5, Health.DOWN)
+    breaker.record(0.0, 0.5, Health.UP)
+    assert breaker.admit(OPEN_SECONDS) == 0
+    breaker.record(0.0, OPEN_SECONDS, Health.UP)
+    assert not breaker.closed
+    assert breaker.admit(OPEN_SECONDS) > 0
+
+
+def test_a_busy_destination_is_left_alone_for_as_long_as_it_asks() -> None:
+    breaker = Breaker()
+    breaker.record(0, 0, Health.BUSY, 7.0)
+    assert breaker.admit(0) == 7.0
+    breaker.record(0, 0, Health.BUSY, 10_000.0)
+    assert breaker.admit(0) == MOST_OPEN_SECONDS
+
+
+def test_a_probe_given_up_makes_room_for_the_next() -> None:
+    breaker = opened()
+    assert breaker.admit(OPEN_SECONDS) == 0
+    breaker.record(OPEN_SECONDS, OPEN_SECONDS, Health.SILENT)
+    assert breaker.admit(OPEN_SECONDS) == 0
+
+
+def test_only_trouble_is_remembered_and_only_so_much() -> None:
+    breakers = Breakers()
+    for number in range(REMEMBERED + 10):
+        breakers.record(number, 0, 0, Health.DOWN)
+        breakers.record(-1, 0, 0, Health.UP)
+    assert len(breakers._breakers) == REMEMBERED
+    breakers.record(REMEMBERED, 0, 0, Health.UP)
+    assert len(breakers._breakers) == REMEMBERED - 1
+
+
+@given(st.integers(1, 3600), st.integers(1, 50))
+def test_a_destination_that_is_down_sees_little(seconds: int, per_second: int) -> None:
+    """Whatever is retried, far less than a tenth of the offered load reaches it."""
+    breaker, sent = Breaker(), 0
+    for tick in range(seconds * per_second):
+        now = tick / per_second
+        if breaker.admit(now) == 0:
+            sent += 1
+            breaker.record(now, now, Health.DOWN)
+    probes = 7 + seconds / MOST_OPEN_SECONDS
+    assert sent <= FAILURES + probes
+
+
+class Life(RuleBasedStateMachine):
+    """Any order of calls, answers and pauses."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.breaker = Breaker()
+        self.now = 0.0
+        self.flying: list[float] = []
+
+    @rule()
+    def call(self) -> None:
+        wait = self.breaker.admit(self.now)
+        # A sum of floats may end one bit above its bound.
+        assert 0 <= wait <= MOST_OPEN_SECONDS * (1 + 1e-9)
+        if wait == 0:
+            self.flying.append(self.now)
+
+    @precondition(lambda self: self.flying)
+    @rule(health=st.sampled_from(Health), which=st.integers(0, 99), busy=st.floats(0, 1e6))
+    def answer(self, health: Health, which: int, busy: float) -> None:
+        admitted_at = self.flying.pop(which % len(self.flying))
+        self.breaker.record(admitted_at, self.now, health, busy)
+
+    @rule(seconds=st.floats(0.001, 90))
+    def wait(self, seconds: float) -> None:
+        self.now += seconds
+
+    @invariant()
+    def probes_are_counted(self) -> None:
+        assert 0 <= self.breaker._probes <= max(self.breaker._allowance, RAMP)
+        assert self.breaker._probes <= len(self.flying)
+
+    def teardown(self) -> None:
+        """However it went: once all calls have ended, a healthy destination is let in again."""
+        for admitted_at in self.flying:
+            self.breaker.record(admitted_at, self.now, Health.SILENT)
+        self.now += MOST_OPEN_SECONDS + 1
+        for _ in range(RAMP):
+            assert self.breaker.admit(self.now) == 0
+            self.breaker.record(self.now, self.now, Health.UP)
+        assert self.breaker.closed
+
+
+TestLife = Life.TestCase
+TestLife.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)

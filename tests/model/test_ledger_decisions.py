@@ -1,0 +1,72 @@
+from datetime import UTC, datetime
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from postdate.ledger.account import adjust, change
+from postdate.ledger.hold import admit, reserve
+from postdate.model.errors import Code, Refusal
+from postdate.model.money import BALANCE_MOST, ISSUER
+from postdate.model.payment import PaymentOrder
+from postdate.store.account import Account, Terms
+
+
+def account(name: str = "alice", balance: int = 0, held: int = 0, floor: int | None = 0) -> Account:
+    return Account(0, 1, name, balance, held, 0, floor, None, None, None)
+
+
+amounts = st.integers(1, 1000)
+
+
+@given(
+    balance=st.integers(0, 5000),
+    floor=st.none() | st.integers(-1000, 0),
+    wanted=st.lists(amounts, max_size=30),
+)
+def test_holds_never_pass_the_floor_and_refuse_nothing_they_could_take(
+    balance: int, floor: int | None, wanted: list[int]
+) -> None:
+    holder = account(balance=balance, floor=floor)
+    for amount in wanted:
+        before = holder.held
+        refusal = reserve(holder, amount)
+        fits = floor is None or balance - before - amount >= floor
+        assert (refusal is None) == fits
+        assert holder.held == before + (amount if fits else 0)
+    assert (holder.balance, holder.version) == (balance, 0)
+
+
+@given(st.lists(st.integers(-3000, 3000).filter(bool), max_size=30))
+def test_adjustments_sum_to_zero_at_every_step(wanted: list[int]) -> None:
+    one, issuer = account(), account(ISSUER, floor=None)
+    for amount in wanted:
+        before = one.balance
+        done = adjust(one, issuer, "alice", amount)
+        assert isinstance(done, Refusal) == (before + amount < 0)
+        assert one.balance + issuer.balance == 0
+        assert one.version == issuer.version
+
+
+def test_no_balance_leaves_the_range_of_the_database() -> None:
+    one, issuer = account(balance=BALANCE_MOST), account(ISSUER, -BALANCE_MOST, floor=None)
+    refused = adjust(one, issuer, "alice", 1)
+    assert isinstance(refused, Refusal)
+    assert refused.code is Code.BALANCE_ABOVE_LIMIT
+    assert (one.balance, issuer.balance) == (BALANCE_MOST, -BALANCE_MOST)
+
+
+def test_a_refused_payment_holds_nothing() -> None:
+    order = PaymentOrder(from_account_id="alice", to_account_id="bob", amount=10, delay_seconds=5)
+    payer, payee = account(balance=100), account("bob")
+    payee.frozen_at = datetime(2026, 1, 1, tzinfo=UTC)
+    refusal = admit(order, payer, payee, 1000)
+    assert refusal is not None
+    assert (refusal.code, payer.held) == (Code.ACCOUNT_FROZEN, 0)
+
+
+def test_a_closed_account_stays_as_it_is() -> None:
+    closed = Terms(closed=True)
+    assert change(account(), closed, closed) is None
+    refusal = change(account(), closed, Terms(closed=True, frozen=True))
+    assert refusal is not None
+    assert refusal.code is Code.ACCOUNT_CLOSED

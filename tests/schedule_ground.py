@@ -1,0 +1,35 @@
+"""What the tests of schedules share."""
+
+from typing import Any
+
+from conftest import Api
+from postdate.scheduler.expander import Expander
+
+PULL = {"job": {"destination": {"type": "worker"}, "lane": "ticks"}}
+
+
+async def drain(expander: Expander) -> int:
+    """Expand until nothing is due."""
+    total = 0
+    while count := await expander.run_once():
+        total += count
+    return total
+
+
+async def create(api: Api, **fields: Any) -> dict[str, Any]:
+    """Create a schedule of jobs for a worker."""
+    answer = await api.call("POST", "/schedules", {"template": PULL, **fields})
+    assert answer.status == 201, answer.body
+    return dict(answer.body)
+
+
+async def book(api: Api, schedule_id: str) -> list[dict[str, Any]]:
+    """Read the book, the oldest row first."""
+    answer = await api.call("GET", f"/schedules/{schedule_id}/occurrences?limit=100")
+    assert answer.status == 200
+    return list(reversed(answer.body["occurrences"]))
+
+
+async def labels(api: Api, schedule_id: str) -> list[str]:
+    """Read the labels of the book."""
+    return [row["status"] for row in await book(api, schedule_id)]

@@ -1,0 +1,161 @@
+"""The guarded connector: what the URL does not tell is judged when it is known."""
+
+import socket
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from hostile import hostile, status
+from postdate.delivery.exchange import Exchange, NotSent
+from postdate.delivery.guard import (
+    LOOKUPS_TENANT,
+    PASSAGE,
+    Guard,
+    LookupBusyError,
+    Passage,
+    TargetRefusedError,
+    _Resolver,
+)
+from postdate.model.outcome import Completed, Failed, Throttled
+from postdate.model.target import Target, networks
+from target_corpus import ADDRESSES
+from webhook_ground import delivery, ground
+
+# One loopback address stands for the public network, all others for what lies behind it.
+PUBLIC, PRIVATE = "127.0.0.1", "127.0.0.2"
+ALLOWED = f"{PUBLIC}/32"
+
+
+class Names:
+    """A resolver that gives one answer after the other."""
+
+    def __init__(self, *answers: list[str]) -> None:
+        self.answers = list(answers)
+        self.asked: list[str] = []
+
+    async def __call__(self, host: str, port: int) -> list[str]:
+        self.asked.append(f"{host}:{port}")
+        return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+
+
+async def test_a_name_is_resolved_once_and_what_was_judged_is_called() -> None:
+    names = Names([PUBLIC], [PRIVATE])
+    async with hostile(status(200)) as server, ground(ALLOWED, names) as calls:
+        outcome = await calls.deliver(delivery(f"http://rebind.example:{server.port}/"))
+        assert isinstance(outcome, Completed)
+        assert (server.connections, names.asked) == (1, [f"rebind.example:{server.port}"])
+        assert b"host: rebind.example" in server.requests[0].lower()
+
+
+async def test_a_name_that_was_rebound_is_refused() -> None:
+    names = Names([PUBLIC], [PRIVATE])
+    close = status(200, "Connection: close")
+    async with hostile(close) as server, ground(ALLOWED, names) as calls:
+        url = f"http://rebind.example:{server.port}/"
+        assert isinstance(await calls.deliver(delivery(url)), Completed)
+        wire = calls.webhook._exchange._wire
+        assert wire is not None
+        wire._connector.clear_dns_cache()
+        outcome = await calls.deliver(delivery(url))
+        assert isinstance(outcome, Failed)
+        assert (outcome.code, outcome.retryable) == ("target_not_allowed", False)
+        assert len(server.requests) == 1
+
+
+async def test_one_private_address_among_public_ones_is_enough() -> None:
+    async with hostile(status(200)) as server:
+        for answer in ([PUBLIC, PRIVATE], [PRIVATE, PUBLIC], [PUBLIC, "::1"]):
+            async with ground(ALLOWED, Names(answer)) as calls:
+                outcome = await calls.deliver(delivery(f"http://mixed.example:{server.port}/"))
+            assert isinstance(outcome, Failed)
+            assert outcome.code == "target_not_allowed"
+        assert server.connections == 0
+
+
+@pytest.mark.parametrize("address", ADDRESSES)
+async def test_no_name_leads_to_a_private_address(address: str) -> None:
+    exchange = Exchange(Guard(networks(""), Names([address])))
+    target = Target("http", "innocent.example", 80, "/", None)
+    result = await exchange.post(1, target, {}, b"", timeout_seconds=1)
+    await exchange.close()
+    assert isinstance(result, NotSent)
+    assert result.code == "target_not_allowed"
+
+
+async def test_the_systems_resolver_is_judged_too() -> None:
+    async with hostile(status(200)) as server, ground("10.0.0.0/8") as calls:
+        outcome = await calls.deliver(delivery(f"http://localhost.:{server.port}/"))
+        assert isinstance(outcome, Failed)
+        assert outcome.code == "target_not_allowed"
+        assert server.connections == 0
+
+
+async def test_a_literal_address_is_judged_at_delivery_again() -> None:
+    async with hostile(status(200)) as server, ground("") as calls:
+        outcome = await calls.deliver(delivery(server.url))
+        assert isinstance(outcome, Failed)
+        assert (outcome.code, server.connections) == ("target_not_allowed", 0)
+
+
+async def test_no_socket_is_made_for_a_refused_address() -> None:
+    guard = Guard(networks(ALLOWED))
+    guard._socket((socket.AF_INET, socket.SOCK_STREAM, 6, "", (PUBLIC, 80))).close()
+    with pytest.raises(TargetRefusedError):
+        guard._socket((socket.AF_INET, socket.SOCK_STREAM, 6, "", (PRIVATE, 80)))
+    with pytest.raises(TargetRefusedError):
+        guard._socket((socket.AF_INET6, socket.SOCK_STREAM, 6, "", ("fe80::1%eth0", 80, 0, 2)))
+    guard.close()
+
+
+@pytest.mark.parametrize("peer", [(PRIVATE, 80), ("::ffff:10.0.0.1", 80, 0, 0), None])
+async def test_nothing_is_sent_to_a_peer_other_than_the_judged_one(
+    peer: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with hostile(status(200)) as server, ground(ALLOWED) as calls:
+        guard = calls.webhook._exchange._guard
+        judge_peer = guard.judge_peer
+        elsewhere = cast("Any", SimpleNamespace(get_extra_info=lambda _: peer))
+        monkeypatch.setattr(guard, "judge_peer", lambda _: judge_peer(elsewhere))
+        outcome = await calls.deliver(delivery(server.url))
+        assert isinstance(outcome, Failed)
+        assert outcome.code in {"target_not_allowed", "connect_failed"}
+        assert server.requests == []
+
+
+async def test_proxies_of_the_environment_are_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with hostile(status(200)) as proxy, hostile(status(200)) as server:
+        for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+            monkeypatch.setenv(name, f"http://127.0.0.1:{proxy.port}")
+        async with ground() as calls:
+            assert isinstance(await calls.deliver(delivery(server.url)), Completed)
+        assert (proxy.connections, server.connections) == (0, 1)
+
+
+async def test_a_name_that_does_not_exist_is_not_delivered() -> None:
+    async def nowhere(host: str, port: int) -> list[str]:
+        raise socket.gaierror(-2, f"no such name {host}:{port}")
+
+    async with ground(ALLOWED, nowhere) as calls:
+        outcome = await calls.deliver(delivery("http://nowhere.example/"))
+    assert isinstance(outcome, Failed)
+    assert (outcome.code, outcome.retryable) == ("dns_failed", True)
+
+
+async def test_slow_names_of_one_tenant_leave_room_for_others() -> None:
+    resolver = _Resolver(Guard(networks(ALLOWED)).judge, Names([PUBLIC]))
+    resolver._busy[1] = LOOKUPS_TENANT
+    PASSAGE.set(Passage(1))
+    with pytest.raises(LookupBusyError):
+        await resolver.resolve("slow.example", 80)
+    PASSAGE.set(Passage(2))
+    assert [found["host"] for found in await resolver.resolve("quick.example", 80)] == [PUBLIC]
+
+
+async def test_too_many_names_at_once_are_not_an_attempt() -> None:
+    async def busy(host: str, port: int) -> list[str]:
+        raise LookupBusyError(f"{host}:{port}")
+
+    async with ground(ALLOWED, busy) as calls:
+        outcome = await calls.deliver(delivery("http://slow.example/"))
+    assert isinstance(outcome, Throttled)

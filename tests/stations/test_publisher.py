@@ -1,0 +1,200 @@
+"""Sealing: everything that is committed, once, in an order that no late commit can spoil."""
+
+import asyncio
+from typing import Any
+
+import asyncpg
+import pytest
+
+from conftest import admin, owner_dsn
+from event_ground import check_chains, emit, new_event, of_subject, seal_all, sealer, subjects, tell
+from postdate.publisher.sealer import BEHIND
+from postdate.store import seal
+from postdate.store.database import LOST, CommitUnknownError, Database
+from postdate.store.embedded import Embedded
+
+
+async def test_events_are_sealed_once_and_without_gaps(database: Database, tenant_id: int) -> None:
+    things = subjects(database, 200)
+    await emit(database, *(new_event(database, tenant_id, subject) for subject in things))
+    assert await seal_all(database) == 200
+    assert await seal_all(database) == 0
+    found = await check_chains(database)
+    assert {link.subject for link in found if link.tenant_id == tenant_id} == set(things)
+
+
+@pytest.mark.parametrize("behind", [BEHIND, 0])
+async def test_a_window_of_any_size_is_sealed_in_order(
+    database: Database, tenant_id: int, behind: int
+) -> None:
+    things = subjects(database, 40)
+    for kind in ("job.accepted", "job.retried", "job.completed"):
+        await emit(database, *(new_event(database, tenant_id, thing, kind) for thing in things))
+    assert await seal_all(database, chunk=7, behind=behind) == 120
+    found = await check_chains(database)
+    for thing in things:
+        assert of_subject(found, thing) == ["job.accepted", "job.retried", "job.completed"]
+
+
+async def test_events_of_one_insert_keep_their_order(database: Database, tenant_id: int) -> None:
+    [thing] = subjects(database, 1)
+    kinds = [f"account.change_{letter}" for letter in "abcdefghij"]
+    await emit(database, *(new_event(database, tenant_id, thing, kind) for kind in kinds))
+    await seal_all(database)
+    assert of_subject(await check_chains(database), thing) == kinds
+
+
+async def test_a_late_commit_is_sealed_and_holds_nobody_up(
+    database: Database, tenant_id: int
+) -> None:
+    [late, soon] = subjects(database, 2)
+    async with database.write() as connection:
+        await tell(connection, new_event(database, tenant_id, late))
+        await emit(database, new_event(database, tenant_id, soon))
+        runner = sealer(database)
+        assert await runner.run_once(64) == 1
+        assert await runner.run_once(64) == 0
+    assert await runner.run_once(64) == 1
+    assert of_subject(await check_chains(database), late) == ["job.accepted"]
+
+
+async def test_a_rolled_back_event_leaves_no_gap(database: Database, tenant_id: int) -> None:
+    [gone, there] = subjects(database, 2)
+    async with database.write() as connection:
+        await tell(connection, new_event(database, tenant_id, gone))
+        await emit(database, new_event(database, tenant_id, there))
+        await seal_all(database)
+        await connection.execute("ROLLBACK; BEGIN")
+    await seal_all(database)
+    assert of_subject(await check_chains(database), gone) == []
+
+
+async def test_a_transaction_may_follow_one_that_began_after_it(
+    database: Database, tenant_id: int
+) -> None:
+    """The older number of the two tells the later event, while a third between them is open."""
+    [thing, other] = subjects(database, 2)
+    async with database.write() as between, database.write() as older:
+        await older.fetchval("SELECT pg_current_xact_id()::text")
+        await tell(between, new_event(database, tenant_id, other))
+        await emit(database, new_event(database, tenant_id, thing, "job.accepted"))
+        await tell(older, new_event(database, tenant_id, thing, "job.completed"))
+        await older.execute("COMMIT; BEGIN")
+        await seal_all(database)
+    await seal_all(database)
+    assert of_subject(await check_chains(database), thing) == ["job.accepted", "job.completed"]
+
+
+async def test_sealers_share_the_buckets(database: Database, tenant_id: int) -> None:
+    sealers = [sealer(database, behind=behind) for behind in (BEHIND, 0, BEHIND, 0)]
+    waves = 12
+
+    async def tell_all() -> None:
+        for _ in range(waves):
+            things = subjects(database, 64)
+            await emit(database, *(new_event(database, tenant_id, thing) for thing in things))
+
+    async def seal_on() -> int:
+        count, runner = 0, sealers.pop()
+        while not telling.done():
+            count += await runner.run_once(5)
+            await asyncio.sleep(0)
+        return count
+
+    telling = asyncio.create_task(tell_all())
+    counts = await asyncio.gather(*(seal_on() for _ in range(4)))
+    await telling
+    counts.append(await seal_all(database))
+    assert sum(counts) == waves * 64
+    await check_chains(database)
+
+
+@pytest.mark.parametrize("step", ["advance", "insert", "move"])
+async def test_a_death_half_way_leaves_nothing(
+    server: Embedded,
+    database: Database,
+    tenant_id: int,
+    monkeypatch: pytest.MonkeyPatch,
+    step: str,
+) -> None:
+    whole = getattr(seal, step)
+
+    async def dies(connection: asyncpg.Connection, *arguments: Any) -> Any:
+        done = await whole(connection, *arguments)
+        pid = await connection.fetchval("SELECT pg_backend_pid()")
+        await admin(server, f"SELECT pg_terminate_backend({pid}, 5000)")
+        return done
+
+    [thing] = subjects(database, 1)
+    await emit(database, new_event(database, tenant_id, thing))
+    monkeypatch.setattr(seal, step, dies)
+    with pytest.raises((CommitUnknownError, *LOST)):
+        await sealer(database).run_once(64)
+    monkeypatch.undo()
+    assert await seal_all(database) == 1
+    await check_chains(database)
+
+
+async def test_a_quiet_database_is_asked_one_small_question(
+    database: Database, tenant_id: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+    news = seal.news
+
+    async def counted(connection: Any) -> list[int]:
+        asked.append(1)
+        return await news(connection)
+
+    monkeypatch.setattr(seal, "news", counted)
+    # Other databases of this server count their transactions with ours.
+    monkeypatch.setattr(seal, "snapshot", lambda _: _constant("1:1:"))
+    runner = sealer(database)
+    for _ in range(5):
+        await runner.run_once(64)
+    assert len(asked) <= 2
+    monkeypatch.setattr(seal, "snapshot", lambda _: _constant("1:2:"))
+    await emit(database, *(new_event(database, tenant_id, t) for t in subjects(database, 1)))
+    assert await runner.run_once(64) == 1
+
+
+async def _constant(value: str) -> str:
+    return value
+
+
+async def test_an_event_cannot_be_sealed_twice(database: Database, tenant_id: int) -> None:
+    await emit(database, *(new_event(database, tenant_id, t) for t in subjects(database, 1)))
+    await seal_all(database)
+    async with database.writer.acquire() as connection:
+        with pytest.raises(asyncpg.UniqueViolationError):
+            await connection.execute(
+                "INSERT INTO event_seal SELECT bucket, tenant_id, seq + 1, position + 1, subject, "
+                "event_id, type, hash FROM event_seal WHERE tenant_id = $1",
+                tenant_id,
+            )
+
+
+async def test_a_restored_dump_goes_on_where_it_ended(
+    server: Embedded, database: Database, database_name: str, tenant_id: int
+) -> None:
+    """Sealed and unsealed events bring numbers that this server has not reached."""
+    owner = await asyncpg.connect(owner_dsn(server, database_name))
+    await owner.execute("SET search_path = postdate; ALTER TABLE event DISABLE TRIGGER USER")
+    things = subjects(database, 130)
+    await emit(database, *(new_event(database, tenant_id, thing) for thing in things[:64]))
+    await seal_all(database)
+    await emit(database, *(new_event(database, tenant_id, thing) for thing in things[64:128]))
+    # What the other server would have written: every number a million higher.
+    await owner.execute(
+        "UPDATE event SET xid = xid_shift(xid, 1000000);"
+        "UPDATE event_chain SET upto = xid_shift(upto, 1000000);"
+        "ALTER TABLE event ENABLE TRIGGER USER"
+    )
+    assert await owner.fetchval("SELECT seal_epoch()") is True
+    assert await owner.fetchval("SELECT seal_epoch()") is False
+    async with database.write() as connection:
+        await tell(connection, new_event(database, tenant_id, things[128]))
+        await emit(database, new_event(database, tenant_id, things[129]))
+        assert await seal_all(database) == 65
+    assert await seal_all(database) == 1
+    assert {link.subject for link in await check_chains(database)} >= set(things)
+    await owner.close()

@@ -1,0 +1,229 @@
+"""What looks after schedules: standing orders, the audit, new tz data, schedules that break."""
+
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from bank_ground import drain as settle_all
+from bank_ground import settler
+from conftest import Api, Clock
+from postdate.cli import schedules as wiring
+from postdate.intake.tenant import KeyLimits, Tenants
+from postdate.model.setting import Settings
+from postdate.scheduler.audit import Audit
+from postdate.scheduler.expander import Expander
+from postdate.scheduler.recompute import Recompute
+from schedule_ground import book, create, drain, labels
+
+
+@pytest.fixture
+def expander(api: Api) -> Expander:
+    return Expander(api.node.database, wiring.firings(api.node))
+
+
+async def _events(api: Api, schedule_id: str, kind: str) -> list[dict[str, Any]]:
+    rows = await api.node.database.writer.fetch(
+        "SELECT data FROM event WHERE subject = $1 AND type = $2", schedule_id, kind
+    )
+    return [row["data"] for row in rows]
+
+
+async def _bank(api: Api, amount: int) -> None:
+    for name in ("alice", "bob"):
+        assert (await api.call("POST", "/accounts", {"account_id": name})).status == 201
+    paid = await api.call(
+        "POST",
+        "/accounts/alice/adjustments",
+        {"amount": amount, "reason": "opening"},
+        headers={"Idempotency-Key": f"opening-{api.tenant}"},
+    )
+    assert paid.status == 201, paid.body
+
+
+def _rent(**fields: Any) -> dict[str, Any]:
+    payment = {"from_account_id": "alice", "to_account_id": "bob", "amount": 40}
+    return {"every_seconds": 60, "template": {"payment": payment}, **fields}
+
+
+async def test_a_standing_order_pays_each_time_while_there_is_money(
+    api: Api, expander: Expander, clock: Clock
+) -> None:
+    await _bank(api, 100)
+    made = await create(api, **_rent())
+    for _ in range(3):
+        await clock.advance(60)
+        assert await drain(expander) == 1
+        await settle_all(settler(api.node.database))
+    rows = await book(api, made["schedule_id"])
+    assert [row["status"] for row in rows] == ["fired"] * 3
+    paid = [(await api.call("GET", f"/payments/{row['payment_id']}")).body for row in rows]
+    assert [each["status"] for each in paid] == ["COMPLETED", "COMPLETED", "FAILED"]
+    assert (await api.call("GET", "/accounts/bob")).body["balance"] == 80
+    assert rows[0]["job_id"] is None
+    await api.call("DELETE", f"/schedules/{made['schedule_id']}")
+
+
+async def test_without_funds_it_keeps_trying_when_asked_to(
+    api: Api, expander: Expander, clock: Clock
+) -> None:
+    await _bank(api, 30)
+    made = await create(api, **_rent(insufficient_funds={"policy": "retry", "retry_seconds": 600}))
+    await clock.advance(60)
+    await drain(expander)
+    await settle_all(settler(api.node.database))
+    [row] = await book(api, made["schedule_id"])
+    path = f"/payments/{row['payment_id']}"
+    assert (await api.call("GET", path)).body["status"] == "PENDING"
+    await api.call("DELETE", f"/schedules/{made['schedule_id']}")
+
+
+async def test_what_would_be_refused_is_labelled_refused_with_its_code(
+    api: Api, expander: Expander, clock: Clock
+) -> None:
+    await _bank(api, 100)
+    made = await create(api, **_rent(), max_runs=5)
+    frozen = await api.call("POST", "/accounts/alice/freeze", {"reason": "a test"})
+    assert frozen.status == 200, frozen.body
+    await clock.advance(60)
+    await drain(expander)
+    [row] = await book(api, made["schedule_id"])
+    assert (row["status"], row["code"], row["payment_id"]) == ("refused", "account_frozen", None)
+    assert (await api.call("GET", f"/schedules/{made['schedule_id']}")).body["runs"] == 0
+    assert await _events(api, made["schedule_id"], "schedule.refused") == [{"count": 1}]
+    await api.call("DELETE", f"/schedules/{made['schedule_id']}")
+
+
+async def test_a_key_limited_to_accounts_cannot_order_from_others(api: Api) -> None:
+    await _bank(api, 100)
+    tenants = Tenants(api.node.database)
+    scopes = ["schedules:write", "payments:write"]
+    issued = await tenants.issue(api.tenant, scopes, limits=KeyLimits(accounts=["bob"]))
+    limited = issued.key
+    answer = await api.call("POST", "/schedules", _rent(), key=limited)
+    assert (answer.status, answer.body["field"]) == (403, "template.payment.from_account_id")
+
+
+async def test_the_audit_finds_what_the_book_lacks_and_names_the_schedule(
+    api: Api, expander: Expander, clock: Clock
+) -> None:
+    made = await create(api, every_seconds=60)
+    for _ in range(3):
+        await clock.advance(60)
+        await drain(expander)
+    audit = Audit(api.node.database, Settings())
+    assert await audit.run_once() == 0
+    # As if an expander had forgotten one: the book skips an occurrence.
+    await api.node.database.writer.execute(
+        "UPDATE schedule SET handled = handled + interval '2 minutes' WHERE schedule_id = $1",
+        made["schedule_id"],
+    )
+    with capture_logs() as logs:
+        assert await audit.run_once() == 2
+    alert = next(each for each in logs if each["event"] == "schedule.missed")
+    assert alert["schedule_id"] == made["schedule_id"]
+    assert await labels(api, made["schedule_id"]) == ["fired"] * 3 + ["missed"] * 2
+    assert await audit.run_once() == 0
+    missed = (await api.call("GET", "/schedules?missed=true")).body["schedules"]
+    assert [each["schedule_id"] for each in missed] == [made["schedule_id"]]
+    [told] = await _events(api, made["schedule_id"], "schedule.missed")
+    assert (told["count"], told["found_by"]) == (2, "audit")
+    await api.call("DELETE", f"/schedules/{made['schedule_id']}")
+
+
+async def test_the_audit_puts_back_a_lost_timer(api: Api, expander: Expander, clock: Clock) -> None:
+    made = await create(api, every_seconds=60)
+    await api.node.database.writer.execute(
+        "DELETE FROM timer WHERE subject = $1", made["schedule_id"]
+    )
+    await clock.advance(60)
+    assert await drain(expander) == 0
+    with capture_logs() as logs:
+        await Audit(api.node.database, Settings()).run_once()
+    assert [each["schedule_id"] for each in logs if each["event"] == "schedule.timer_lost"] == [
+        made["schedule_id"]
+    ]
+    await drain(expander)
+    assert await labels(api, made["schedule_id"]) == ["fired"]
+    await api.call("DELETE", f"/schedules/{made['schedule_id']}")
+
+
+async def test_new_tz_data_moves_timers_and_reports_the_difference(api: Api) -> None:
+    made = await create(api, cron="0 9 * * *", timezone="Europe/Berlin")
+    database = api.node.database
+    recompute = Recompute(database)
+    await recompute.run_once()
+    # As if the old data had said an hour later.
+    await database.writer.execute(
+        "UPDATE timer SET due_at = due_at + interval '1 hour' WHERE subject = $1",
+        made["schedule_id"],
+    )
+    await recompute.run_once()
+    path = f"/schedules/{made['schedule_id']}"
+    assert (await api.call("GET", path)).body["next_due_at"] != made["next_due_at"]
+    await Recompute(database, version="2999a").run_once()
+    assert (await api.call("GET", path)).body["next_due_at"] == made["next_due_at"]
+    [told] = await _events(api, made["schedule_id"], "schedule.recomputed")
+    assert told["tzdata"] == "2999a"
+    assert told["after"] != told["before"]
+    # A node with older data leaves it alone.
+    await recompute.run_once()
+    assert await database.writer.fetchval("SELECT version FROM schedule_tzdata") == "2999a"
+    await api.call("DELETE", path)
+
+
+async def test_a_schedule_that_cannot_be_read_is_put_aside(
+    api: Api, expander: Expander, clock: Clock
+) -> None:
+    good = await create(api, every_seconds=60)
+    owner = api.node.database.writer
+    broken = await create(api, every_seconds=60)
+    await owner.execute(
+        "INSERT INTO schedule_version (bucket, tenant_id, schedule_id, version, name, rule, "
+        "policies, template, actor) SELECT bucket, tenant_id, schedule_id, 2, '', '{\"cron\": 5}', "
+        "policies, template, 'test' FROM schedule_version WHERE schedule_id = $1",
+        broken["schedule_id"],
+    )
+    await owner.execute(
+        "UPDATE schedule SET version = 2 WHERE schedule_id = $1", broken["schedule_id"]
+    )
+    await clock.advance(60)
+    with capture_logs():
+        assert await drain(expander) == 2
+        assert await drain(expander) == 0
+    assert await labels(api, good["schedule_id"]) == ["fired"]
+    await owner.execute("DELETE FROM timer WHERE lane_id = 1")
+
+
+async def test_the_book_keeps_what_ran(api: Api, expander: Expander, clock: Clock) -> None:
+    made = await create(api, every_seconds=60)
+    await clock.advance(60)
+    await drain(expander)
+    with pytest.raises(Exception, match="ran and does not change"):
+        await api.node.database.writer.execute(
+            "UPDATE occurrence SET status = 'missed', subject = NULL, kind = NULL"
+            " WHERE schedule_id = $1",
+            made["schedule_id"],
+        )
+    with pytest.raises(Exception, match="permission denied"):
+        await api.node.database.writer.execute("DELETE FROM occurrence")
+    await api.call("DELETE", f"/schedules/{made['schedule_id']}")
+
+
+async def test_what_the_book_has_already_is_not_fired_again(
+    api: Api, expander: Expander, clock: Clock
+) -> None:
+    made = await create(api, every_seconds=60)
+    await clock.advance(60)
+    await drain(expander)
+    # As after a restore of the schedule's row, or a clock set back.
+    await api.node.database.writer.execute(
+        "UPDATE schedule SET handled = handled - interval '1 minute' WHERE schedule_id = $1",
+        made["schedule_id"],
+    )
+    await clock.advance(60)
+    assert await drain(expander) == 1
+    assert await labels(api, made["schedule_id"]) == ["fired", "fired"]
+    jobs = await api.call("GET", f"/jobs?schedule_id={made['schedule_id']}")
+    assert len(jobs.body["jobs"]) == 2
+    await api.call("DELETE", f"/schedules/{made['schedule_id']}")

@@ -1,0 +1,123 @@
+from datetime import timedelta
+
+import pytest
+
+from bank_ground import Bank, Wish, drain, settler
+from conftest import Clock
+from postdate.store.database import Database
+
+
+@pytest.fixture
+async def bank(database: Database, tenant_id: int) -> Bank:
+    return Bank(database, tenant_id)
+
+
+async def test_a_held_payment_moves_once(bank: Bank) -> None:
+    await bank.open({"a": 100, "b": 0})
+    payment = await bank.due("a", "b", 30)
+    assert (await bank.balances())["a"] == (100, 30, 1)
+    one = settler(bank.database)
+    assert await one.run_once() == 1
+    assert await one.run_once() == 0
+    assert await bank.balances() == {"a": (70, 0, 2), "b": (30, 0, 1), "issuer": (-100, 0, 1)}
+    outcome = await bank.outcome(payment)
+    assert (outcome["status"], outcome["token"]) == ("COMPLETED", 1)
+    assert await bank.timer(payment) is None
+    assert await bank.events(payment) == ["payment.scheduled", "payment.completed"]
+    entries = await bank.database.writer.fetch(
+        "SELECT account_id, amount, balance, version, type FROM entry WHERE transfer_id = $1 "
+        "ORDER BY account_id",
+        outcome["transfer_id"],
+    )
+    assert [tuple(e) for e in entries] == [
+        ("a", -30, 70, 2, "PAYMENT"),
+        ("b", 30, 30, 1, "PAYMENT"),
+    ]
+
+
+async def test_nothing_is_settled_before_its_instant(bank: Bank, clock: Clock) -> None:
+    await bank.open({"a": 100, "b": 0})
+    due = await bank.now() + timedelta(seconds=60)
+    await bank.pay([Wish("a", "b", 1, due)])
+    one = settler(bank.database)
+    assert await one.run_once() == 0
+    wait = await one.next_due()
+    assert wait is not None
+    assert 55 < wait <= 60
+    await clock.advance(61)
+    assert await one.run_once() == 1
+
+
+async def test_a_credit_is_spendable_by_the_next_item_of_the_batch(bank: Bank) -> None:
+    await bank.open({"a": 10, "b": 0, "c": 0})
+    at = await bank.now()
+    wishes = [
+        Wish("a", "b", 10, at - timedelta(seconds=3), hold=False),
+        Wish("b", "c", 10, at - timedelta(seconds=2), hold=False),
+        Wish("c", "a", 10, at - timedelta(seconds=1), hold=False),
+    ]
+    await bank.pay(wishes)
+    assert await drain(settler(bank.database)) == 3
+    balances = await bank.balances()
+    assert {n: balances[n][0] for n in "abc"} == {"a": 10, "b": 0, "c": 0}
+
+
+async def test_without_money_at_the_due_second_it_fails(bank: Bank) -> None:
+    await bank.open({"a": 5, "b": 0})
+    payment = await bank.due("a", "b", 6, hold=False)
+    await drain(settler(bank.database))
+    outcome = await bank.outcome(payment)
+    assert (outcome["status"], outcome["code"]) == ("FAILED", "insufficient_funds")
+    assert "5 available" in outcome["error"]
+    assert await bank.events(payment) == ["payment.scheduled", "payment.failed"]
+    assert (await bank.balances())["a"] == (5, 0, 1)
+
+
+async def test_it_waits_for_money_until_the_instant_it_was_given(bank: Bank, clock: Clock) -> None:
+    await bank.open({"a": 0, "b": 0})
+    until = await bank.now() + timedelta(seconds=100)
+    lucky = await bank.due("a", "b", 6, hold=False, retry_until=until)
+    unlucky = await bank.due("b", "a", 60, hold=False, retry_until=until)
+    one = settler(bank.database)
+    assert await drain(one) == 2
+    await clock.advance(1.5)
+    assert await drain(one) == 2
+    await bank.adjust("a", 6)
+    await clock.advance(2.5)
+    await drain(one)
+    assert (await bank.outcome(lucky))["status"] == "COMPLETED"
+    assert (await bank.outcome(lucky))["token"] == 3
+    assert await bank.outcome(unlucky) is None
+    await clock.advance(100)
+    await drain(one)
+    assert (await bank.outcome(unlucky))["code"] == "insufficient_funds"
+    assert await bank.events(unlucky) == [
+        "payment.scheduled",
+        *["payment.retried"] * ((await bank.outcome(unlucky))["token"] - 1),
+        "payment.failed",
+    ]
+
+
+@pytest.mark.parametrize("name", ["a", "b"])
+async def test_a_frozen_account_fails_the_payment_and_releases_the_hold(
+    bank: Bank, name: str
+) -> None:
+    await bank.open({"a": 5, "b": 0})
+    payment = await bank.due("a", "b", 5)
+    await bank.database.writer.execute(
+        "UPDATE account SET frozen_at = clock() WHERE tenant_id = $1 AND account_id = $2",
+        bank.tenant_id,
+        name,
+    )
+    await drain(settler(bank.database))
+    outcome = await bank.outcome(payment)
+    assert (outcome["code"], outcome["error"]) == ("account_frozen", f"Account {name} is frozen.")
+    assert (await bank.balances())["a"] == (5, 0, 1)
+
+
+async def test_the_last_try_is_at_the_end_of_the_wait(bank: Bank) -> None:
+    await bank.open({"a": 0, "b": 0})
+    until = await bank.now() + timedelta(seconds=5)
+    payment = await bank.due("a", "b", 6, hold=False, retry_until=until)
+    await settler(bank.database, **{"payment.retry_seconds": 60.0}).run_once()
+    assert (await bank.timer(payment))["due_at"] == until

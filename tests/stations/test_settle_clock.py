@@ -1,0 +1,81 @@
+"""A leap of the database's clock stops settlement; a step back does no harm."""
+
+from datetime import UTC, datetime, timedelta
+from uuid import uuid4
+
+import pytest
+
+from bank_ground import Bank, Wish, drain, settings, settler
+from conftest import Clock
+from postdate.intake.setting import SettingChanges
+from postdate.settlement.guard import ClockGuard
+from postdate.settlement.settler import Settler
+from postdate.settlement.stop import STOPPED
+from postdate.store.database import Database
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def test_only_a_leap_beyond_what_was_believed_counts() -> None:
+    steady = 0.0
+    guard = ClockGuard(lambda: steady)
+    assert guard.leap(START, 60) is None
+    steady = 3600.0
+    assert guard.leap(START + timedelta(seconds=3630), 60) is None
+    assert guard.leap(START + timedelta(seconds=100), 60) is None, "a step back is no leap"
+    assert guard.leap(START + timedelta(seconds=3600), 60) is None, "nor is its return"
+    assert guard.leap(START + timedelta(seconds=3600 + 86400), 60) == pytest.approx(86370)
+    guard.believe(START + timedelta(seconds=3600 + 86400))
+    assert guard.leap(START + timedelta(seconds=3600 + 86400), 60) is None
+
+
+@pytest.fixture
+async def bank(database: Database, tenant_id: int) -> Bank:
+    ground = Bank(database, tenant_id)
+    await ground.open({"a": 100, "b": 0})
+    return ground
+
+
+def careful(database: Database) -> Settler:
+    return Settler(database, settings(**{"settlement.clock_step_seconds": 60.0}), uuid4())
+
+
+async def test_a_leap_stops_settlement_until_the_clock_returns(bank: Bank, clock: Clock) -> None:
+    one = careful(bank.database)
+    assert await one.run_once() == 0
+    tomorrow = await bank.now() + timedelta(hours=20)
+    payment = (await bank.pay([Wish("a", "b", 1, tomorrow)]))[0]
+    await clock.advance(86400)
+    assert await one.run_once() == 0
+    assert "leapt 86400 s ahead" in (one.blocked() or "")
+    # A node that starts now never saw the old time; the stored reason stops it all the same.
+    stored = await bank.database.writer.fetchval(
+        "SELECT value FROM setting WHERE name = 'settlement.stopped'"
+    )
+    newcomer = settler(bank.database, **{STOPPED: stored})
+    assert (await newcomer.run_once(), newcomer.blocked()) == (0, stored)
+    await clock.advance(-86400)
+    await one.run_once()
+    assert one.blocked() is None
+    assert await bank.outcome(payment) is None, "paid early"
+
+
+async def test_a_leap_is_believed_when_a_person_confirms_it(bank: Bank, clock: Clock) -> None:
+    one = careful(bank.database)
+    await one.run_once()
+    payment = (await bank.pay([Wish("a", "b", 1, await bank.now() + timedelta(hours=20))]))[0]
+    await clock.advance(86400)
+    assert (await one.run_once(), await one.run_once()) == (0, 0)
+    await SettingChanges(bank.database).clear(0, STOPPED)
+    await drain(one)
+    assert (await bank.outcome(payment))["status"] == "COMPLETED"
+
+
+async def test_after_a_step_back_what_is_due_then_is_settled(bank: Bank, clock: Clock) -> None:
+    one = settler(bank.database)
+    await clock.advance(7200)
+    await drain(one)
+    await clock.advance(-7200)
+    payment = await bank.due("a", "b", 1)
+    assert await drain(one) == 1
+    assert (await bank.outcome(payment))["status"] == "COMPLETED"

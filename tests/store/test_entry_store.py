@@ -1,0 +1,81 @@
+from datetime import datetime
+from uuid import UUID
+
+import asyncpg
+import pytest
+
+from conftest import Clock
+from postdate.model.ids import new_id
+from postdate.store import account as account_store
+from postdate.store import entry as entry_store
+from postdate.store.account import AccountKey, Terms, key_of
+from postdate.store.database import Connection, Database
+from postdate.store.entry import NewEntry
+
+
+async def _accounts(connection: Connection, tenant_id: int) -> tuple[AccountKey, AccountKey]:
+    keys = key_of(tenant_id, "alice"), key_of(tenant_id, "issuer")
+    await account_store.create(connection, keys[0], Terms())
+    await account_store.create(connection, keys[1], Terms(floor=None))
+    return keys
+
+
+async def _credit(database: Database, keys: tuple[AccountKey, AccountKey], amount: int) -> None:
+    """Move money from the second account to the first."""
+    transfer_id = new_id(0, database.unix_ms())
+    async with database.write() as connection:
+        locked = await account_store.lock(connection, keys)
+        legs = [(locked[keys[0]], amount), (locked[keys[1]], -amount)]
+        for account, leg in legs:
+            account.balance += leg
+            account.version += 1
+        await account_store.write(connection, [account for account, _ in legs])
+        await entry_store.insert(connection, [_entry(a, transfer_id, leg) for a, leg in legs])
+
+
+def _entry(account: account_store.Account, transfer_id: UUID, amount: int) -> NewEntry:
+    return NewEntry(
+        *account.key,
+        account.version,
+        transfer_id,
+        amount,
+        account.balance,
+        "ADJUSTMENT",
+        reason="test",
+    )
+
+
+async def _clock(database: Database) -> datetime:
+    at: datetime = await database.writer.fetchval("SELECT clock()")
+    return at
+
+
+async def test_the_balance_at_an_instant_is_found_by_halving(
+    database: Database, tenant_id: int, clock: Clock
+) -> None:
+    async with database.write() as connection:
+        keys = await _accounts(connection, tenant_id)
+    instants = [await _clock(database)]
+    for number in range(1, 8):
+        await clock.advance(60)
+        await _credit(database, keys, number)
+        instants.append(await _clock(database))
+    async with database.read(tenant_id) as connection:
+        found = [await entry_store.at(connection, keys[0], instant) for instant in instants]
+        page = await entry_store.page(connection, keys[0], 5, 2)
+    assert [(f.version, f.balance) for f in found if f] == [(n, n * (n + 1) // 2) for n in range(8)]
+    assert [(e.version, e.amount, e.balance) for e in page] == [(5, 5, 15), (4, 4, 10)]
+
+
+async def test_entries_that_do_not_sum_to_zero_are_refused(
+    database: Database, tenant_id: int
+) -> None:
+    async with database.write() as connection:
+        keys = await _accounts(connection, tenant_id)
+        account = (await account_store.lock(connection, keys))[keys[0]]
+    account.version += 1
+    alone = _entry(account, new_id(0, database.unix_ms()), 5)
+    async with database.write() as connection:
+        with pytest.raises(asyncpg.PostgresError, match="do not sum to zero") as caught:
+            await entry_store.insert(connection, [alone])
+    assert caught.value.sqlstate == "PD002"

@@ -1,0 +1,132 @@
+"""What must hold no matter who writes: rights, row-level security, facts, sums."""
+
+import asyncpg
+import pytest
+
+from conftest import admin, owner_dsn
+from postdate.model.errors import StartError
+from postdate.model.ids import new_id
+from postdate.store import database as database_store
+from postdate.store import tenant
+from postdate.store.database import Database
+from postdate.store.embedded import Embedded
+
+SHARED = {
+    "history",
+    "event_chain",
+    "migration",
+    "node",
+    "permit",
+    "permit_scope",
+    "schedule_tzdata",
+    "secret_key",
+    "test_clock",
+}
+"""Tables that belong to no tenant."""
+
+
+async def test_every_table_of_tenants_forces_row_level_security(
+    server: Embedded, database_name: str
+) -> None:
+    connection = await asyncpg.connect(owner_dsn(server, database_name))
+    rows = await connection.fetch(
+        """SELECT relname, relrowsecurity AND relforcerowsecurity AS forced, relispartition,
+                  EXISTS (SELECT FROM pg_attribute WHERE attrelid = c.oid
+                             AND attname = 'tenant_id') AS has_tenant,
+                  EXISTS (SELECT FROM pg_policy WHERE polrelid = c.oid
+                             AND polname = 'reader_own') AS has_policy
+             FROM pg_class c WHERE relnamespace = 'postdate'::regnamespace
+              AND relkind IN ('r', 'p')"""
+    )
+    await connection.close()
+    tenants = [row for row in rows if row["relname"] not in SHARED]
+    assert len(tenants) > 10
+    assert [row["relname"] for row in tenants if not row["has_tenant"]] == []
+    assert [row["relname"] for row in tenants if not row["forced"]] == []
+    parents = [row for row in tenants if not row["relispartition"]]
+    assert [row["relname"] for row in parents if not row["has_policy"]] == []
+
+
+async def test_a_reader_sees_its_tenant_and_cannot_write(database: Database) -> None:
+    async with database.write() as connection:
+        seen = await tenant.create(connection, "seen")
+        await tenant.create(connection, "unseen")
+    assert seen is not None
+    async with database.read(seen) as connection:
+        assert [row["name"] for row in await connection.fetch("SELECT name FROM tenant")] == [
+            "seen"
+        ]
+        with pytest.raises(asyncpg.PostgresError):
+            await connection.execute("INSERT INTO tenant (name) VALUES ('x')")
+    assert await database.reader.fetch("SELECT name FROM tenant") == []
+
+
+async def test_the_tenant_is_gone_with_its_transaction_even_after_an_error(
+    database: Database, tenant_id: int
+) -> None:
+    for _ in range(20):
+        with pytest.raises(asyncpg.UndefinedTableError):
+            async with database.read(tenant_id) as connection:
+                await connection.execute("SELECT * FROM nothing_here")
+        assert await database.reader.fetchval("SELECT current_tenant()") is None
+
+
+@pytest.mark.parametrize(
+    "statement", ["UPDATE event SET type = 'x'", "DELETE FROM event", "TRUNCATE event"]
+)
+async def test_facts_cannot_be_changed(
+    database: Database, server: Embedded, database_name: str, tenant_id: int, statement: str
+) -> None:
+    async with database.write() as connection:
+        await connection.execute(
+            "INSERT INTO event (bucket, tenant_id, subject, event_id, type) "
+            "VALUES (1, $1, $2, $2, 'x')",
+            tenant_id,
+            new_id(1, database.unix_ms()),
+        )
+    with pytest.raises(asyncpg.InsufficientPrivilegeError):
+        await database.writer.execute(statement)
+    owner = await asyncpg.connect(owner_dsn(server, database_name))
+    with pytest.raises(asyncpg.PostgresError, match="facts are only ever inserted"):
+        await owner.execute(f"SET search_path = postdate; {statement}")
+    await owner.close()
+
+
+async def test_a_transfer_that_does_not_sum_to_zero_is_refused(
+    database: Database, tenant_id: int
+) -> None:
+    with pytest.raises(asyncpg.PostgresError, match="do not sum to zero"):
+        await database.writer.execute(
+            "INSERT INTO entry (bucket, tenant_id, transfer_id, amount, balance, version, "
+            "type, account_id, reason) VALUES (1, $1, $2, 5, 5, 1, 'ADJUSTMENT', 'a', 'x')",
+            tenant_id,
+            new_id(1, database.unix_ms()),
+        )
+
+
+@pytest.mark.parametrize(
+    ("right", "says"), [("SUPERUSER", "superuser"), ("BYPASSRLS", "bypasses row-level security")]
+)
+async def test_a_role_that_could_do_more_is_refused(
+    server: Embedded, database_name: str, right: str, says: str
+) -> None:
+    dsn = server.credentials.login.app_dsn().replace("/postdate?", f"/{database_name}?")
+    await admin(server, f"ALTER ROLE postdate_reader {right}")
+    try:
+        with pytest.raises(StartError, match=says):
+            await database_store.connect(dsn)
+    finally:
+        await admin(server, f"ALTER ROLE postdate_reader NO{right}")
+
+
+async def test_history_finds_its_week_and_a_wrong_clock_finds_the_default(
+    database: Database, tenant_id: int
+) -> None:
+    for days, home in ((0, "event_20"), (-3650, "event_default")):
+        where = await database.writer.fetchval(
+            "INSERT INTO event (bucket, tenant_id, subject, event_id, type) "
+            "VALUES (3, $1, $2, $2, 'x') RETURNING tableoid::regclass::text",
+            tenant_id,
+            new_id(3, database.unix_ms() + days * 86_400_000),
+        )
+        assert where.startswith(home)

@@ -1,0 +1,37 @@
+from datetime import timedelta
+
+from postdate.model.ids import new_id
+from postdate.model.job import Webhook, encode_destination
+from postdate.store import job as job_store
+from postdate.store.database import Database
+from postdate.store.job import JobKey, NewJob, Told
+
+HOOK = Webhook(url="https://example.com/hook")
+
+
+async def test_a_job_is_loaded_as_it_was_inserted(database: Database, tenant_id: int) -> None:
+    job_id = new_id(9, database.unix_ms())
+    async with database.write() as connection:
+        now = await job_store.now(connection)
+        job = NewJob(
+            job_id=job_id,
+            tenant_id=tenant_id,
+            lane_id=16,
+            due_at=now,
+            effective_at=now + timedelta(seconds=3),
+            expires_at=None,
+            destination=encode_destination(HOOK),
+            policy=None,
+            payload=b'{"a":1}',
+            content_type="application/json",
+            payload_ref=None,
+        )
+        told = Told([new_id(9, database.unix_ms())], ["test"], ["default"])
+        await job_store.insert(connection, [job], now, told)
+        assert await connection.fetchval("SELECT bucket_of($1)", job_id) == 9
+        found = await job_store.load(connection, [JobKey(9, tenant_id, job_id)])
+        missing = await job_store.load(connection, [JobKey(9, tenant_id + 1, job_id)])
+    loaded = found[job_id]
+    assert (loaded.destination, loaded.payload, loaded.given.retry) == (HOOK, b'{"a":1}', None)
+    assert loaded.effective_at == now + timedelta(seconds=3)
+    assert missing == {}

@@ -1,0 +1,47 @@
+from datetime import UTC, datetime
+from uuid import UUID
+
+from postdate.model.ids import new_id
+from postdate.store import payment as payment_store
+from postdate.store.account import key_of
+from postdate.store.database import Database
+from postdate.store.payment import NewPayment, Span
+
+LAST = UUID(int=2**128 - 1)
+DUE = datetime(2030, 1, 1, tzinfo=UTC)
+
+
+async def _insert(database: Database, tenant_id: int, payer: str, payee: str) -> UUID:
+    bucket = key_of(tenant_id, payer).bucket
+    payment_id = new_id(bucket, database.unix_ms())
+    row = NewPayment(bucket, tenant_id, payment_id, payer, payee, 5, DUE, hold=False)
+    async with database.write() as connection:
+        event_id = new_id(bucket, database.unix_ms())
+        await payment_store.accept(connection, [row], [event_id], [])
+    return payment_id
+
+
+async def test_payments_are_found_by_id_tenant_and_account(
+    database: Database, tenant_id: int
+) -> None:
+    pairs = [("a", "b"), ("b", "c"), ("c", "a"), ("b", "d")]
+    ids = [await _insert(database, tenant_id, *pair) for pair in pairs]
+    span = Span(tenant_id, LAST, 3)
+    async with database.read(tenant_id) as connection:
+        newest = await payment_store.newest(connection, span)
+        of_a = await payment_store.of_account(connection, span, key_of(tenant_id, "a"))
+        rows = await payment_store.load(connection, tenant_id, ids)
+    assert newest == sorted(ids, reverse=True)[:3]
+    assert of_a == sorted([ids[0], ids[2]], reverse=True)
+    assert [row.payment_id for row in rows] == sorted(ids, reverse=True)
+    assert {(row.timer_due_at, row.status) for row in rows} == {(DUE, None)}
+
+
+async def test_a_reader_sees_no_payment_of_another_tenant(
+    database: Database, tenant_id: int
+) -> None:
+    payment_id = await _insert(database, tenant_id, "a", "b")
+    async with database.read(tenant_id + 1000) as connection:
+        # Even when the statement itself asks for the other tenant.
+        assert await payment_store.load(connection, tenant_id, [payment_id]) == []
+        assert await payment_store.newest(connection, Span(tenant_id, LAST, 9)) == []

@@ -1,0 +1,53 @@
+"""After a rotation the old key is worth nothing, and everything still opens."""
+
+import pytest
+
+from postdate.intake.destination import Destinations, DestinationSpec
+from postdate.model.destination import Destination, DestinationType, Unavailable
+from postdate.model.errors import RefusedError
+from postdate.model.identity import Identity, Scope
+from postdate.model.setting import Settings
+from postdate.store import secret_rotation
+from postdate.store.database import Database
+from postdate.store.directory import DestinationDirectory
+from postdate.store.secret import Keyring
+
+OLD, NEW = b"o" * 32, b"n" * 32
+
+
+def who(tenant_id: int) -> Identity:
+    scopes = frozenset({Scope.ADMIN})
+    return Identity(tenant_id=tenant_id, tenant="t", key_id="key", scopes=scopes)
+
+
+def intake(database: Database, *keys: bytes) -> Destinations:
+    queues = {"test": lambda _: None}
+    return Destinations(database, Keyring(keys), Settings(), (), queues=queues)
+
+
+async def seen(database: Database, tenant_id: int, name: str | None, *keys: bytes) -> object:
+    return await DestinationDirectory(database, Keyring(keys)).resolve(tenant_id, name)
+
+
+async def test_a_rotation_needs_no_old_key_afterwards(database: Database, tenant_id: int) -> None:
+    before = intake(database, OLD)
+    hook = DestinationSpec(name="hook", url="https://example.com/")
+    await before.create(who(tenant_id), hook)
+    await before.rotate(who(tenant_id), "hook", 600)
+    queue = DestinationSpec(
+        name="queue", type=DestinationType.QUEUE, kind="test", config={"password": "canary"}
+    )
+    await before.create(who(tenant_id), queue)
+    await before.signing_secret(who(tenant_id))
+    names = ["hook", "queue", None]
+    old = [await seen(database, tenant_id, name, OLD) for name in names]
+
+    assert await secret_rotation.rotate(database, Keyring([NEW, OLD])) == 3
+    assert await secret_rotation.rotate(database, Keyring([NEW])) == 0
+    for name, known in zip(names, old, strict=True):
+        found = await seen(database, tenant_id, name, NEW)
+        assert isinstance(found, Destination)
+        assert found == known
+        assert isinstance(await seen(database, tenant_id, name, OLD), Unavailable)
+    with pytest.raises(RefusedError, match="secret_key_missing"):
+        await before.create(who(tenant_id), DestinationSpec(name="late", url=hook.url))

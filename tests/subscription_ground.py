@@ -1,0 +1,105 @@
+"""What the tests of subscriptions share: a subscriber, and a tenant with a node that serves it."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID, uuid4
+
+from prometheus_client import CollectorRegistry
+
+from event_ground import emit, new_event, seal_all, subjects
+from postdate.intake.subscription import Subscriptions, SubscriptionSpec
+from postdate.model.identity import Identity, Scope
+from postdate.model.job import Webhook
+from postdate.model.outcome import Completed, Delivery, Outcome
+from postdate.model.setting import Settings
+from postdate.publisher.deliverer import Deliverer
+from postdate.publisher.meter import PublisherMeter
+from postdate.store import subscription as subscription_store
+from postdate.store.database import Database
+from postdate.store.subscription import SubscriptionRow
+
+URL = "https://example.com/hook"
+Answer = Callable[[Delivery], Outcome]
+
+
+@dataclass
+class Subscriber:
+    """A handler that keeps what it gets and answers as told."""
+
+    got: list[Delivery] = field(default_factory=list)
+    answers: dict[str, Answer] = field(default_factory=dict)
+    block: dict[str, asyncio.Event] = field(default_factory=dict)
+
+    async def __call__(self, delivery: Delivery) -> Outcome:
+        url = str(delivery.destination["url"])
+        if url in self.block:
+            await self.block[url].wait()
+        await asyncio.sleep(0)
+        answer = self.answers.get(url)
+        outcome: Outcome = answer(delivery) if answer else Completed()
+        if isinstance(outcome, Completed):
+            self.got.append(delivery)
+        return outcome
+
+    def ids(self, url: str = URL) -> list[UUID]:
+        return [each.job_id for each in self.got if each.destination["url"] == url]
+
+
+@dataclass
+class Ground:
+    """A tenant with subscriptions, and a node that serves them."""
+
+    database: Database
+    tenant_id: int
+    subscriber: Subscriber
+    settings: Settings
+    subscriptions: Subscriptions
+    deliverer: Deliverer
+
+    @property
+    def who(self) -> Identity:
+        return Identity(
+            tenant_id=self.tenant_id, tenant="t", key_id="k", scopes=frozenset({Scope.ADMIN})
+        )
+
+    async def subscribe(self, *types: str, url: str = URL, **parts: Any) -> UUID:
+        spec = SubscriptionSpec(destination=Webhook(url=url), types=list(types), **parts)
+        made = await self.subscriptions.create(self.who, spec)
+        await self.seal()
+        return made
+
+    async def tell(self, *kinds: str, subject: UUID | None = None, **data: Any) -> list[UUID]:
+        [own] = subjects(self.database, 1)
+        made = [new_event(self.database, self.tenant_id, subject or own, k, data) for k in kinds]
+        for one in made:
+            await emit(self.database, one)
+        await self.seal()
+        return [one.event_id for one in made]
+
+    async def seal(self) -> None:
+        await seal_all(self.database)
+
+    async def run(self) -> int:
+        claimed = await self.deliverer.run_once(64)
+        await self.deliverer.drain()
+        return claimed
+
+    async def row(self, subscription_id: UUID) -> SubscriptionRow:
+        async with self.database.read(self.tenant_id) as connection:
+            [row] = await subscription_store.page(
+                connection, self.tenant_id, UUID(int=0), 1, subscription_id
+            )
+        return row
+
+    async def timers(self) -> int:
+        found: int = await self.database.writer.fetchval(
+            "SELECT count(*) FROM timer WHERE tenant_id = $1", self.tenant_id
+        )
+        return found
+
+
+def node(database: Database, subscriber: Subscriber, settings: Settings) -> Deliverer:
+    meter = PublisherMeter(CollectorRegistry())
+    return Deliverer(database, {"webhook": subscriber}, settings, uuid4(), meter)

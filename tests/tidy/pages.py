@@ -1,0 +1,214 @@
+"""Rules of the pages: what must be written down, and where."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+from posixpath import normpath
+from typing import Final
+
+from tidy.rule import Finding, Rule, Tree, python, select
+
+ARCHITECTURE: Final = "ARCHITECTURE.md"
+PACKAGES: Final = "src/postdate/"
+DECISIONS: Final = "docs/decisions/"
+GLOSSARY: Final = "docs/glossary.md"
+HEADINGS: Final = ("Situation", "Decision", "What was given up", "When to look again")
+
+# fmt: off
+WORDS: Final = (
+    "job", "payment", "schedule", "timer", "due_at", "bucket", "lane", "destination", "payload",
+    "attempt", "lease", "token", "outcome", "status", "event", "subscription", "account",
+    "hold", "entry", "transfer", "amount", "tenant", "api_key", "transaction",
+    "accept", "reschedule", "cancel", "claim", "renew", "deliver", "record", "retry", "settle",
+    "release", "redrive", "expand", "publish", "seal", "prove", "prune",
+)
+# fmt: on
+"""One word per concept, then the verbs. Each has one line in the glossary."""
+
+_ROW: Final = re.compile(r"^\| `(\w+)` \|[^|]*\|([^|]*)\|$", re.MULTILINE)
+_LINK: Final = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
+
+
+def silent_modules(tree: Tree) -> Iterator[Finding]:
+    """Find modules and SQL files that do not say what they are for."""
+    for path, module in python(tree, "src/"):
+        if not ast.get_docstring(module):
+            yield Finding(path, 1, "begin with one sentence that says what it is for")
+    for path, text in select(tree, ("src/",), ".sql"):
+        if not text.startswith("-- ") or text.startswith("-- name:"):
+            yield Finding(path, 1, "begin with a comment that says what it is for")
+
+
+def unfinished_decisions(tree: Tree) -> Iterator[Finding]:
+    """Find decisions without their number, title or four headings, and shared numbers."""
+    seen: dict[str, str] = {}
+    for path, text in select(tree, (DECISIONS,), ".md"):
+        name = PurePosixPath(path).name
+        number, _, _ = name.partition("-")
+        if not re.fullmatch(r"\d{4}-[a-z0-9-]+\.md", name):
+            yield Finding(path, 1, "call it NNNN-title.md")
+        if not text.startswith(f"# {number} "):
+            yield Finding(path, 1, f"begin with `# {number} Title`")
+        found = tuple(re.findall(r"^## (.+)$", text, re.MULTILINE))
+        if found != HEADINGS:
+            yield Finding(path, 1, f"the headings are {', '.join(HEADINGS)}; here: {found}")
+        if number in seen:
+            yield Finding(path, 1, f"{seen[number]} has this number too")
+        seen[number] = path
+
+
+def import_table(tree: Tree) -> dict[str, str]:
+    """Read the table of packages: each name with its third column, what it may import."""
+    return {row[1]: row[2].strip() for row in _ROW.finditer(tree.get(ARCHITECTURE, ""))}
+
+
+def packages(tree: Tree) -> dict[str, str]:
+    """Give each top-level module of postdate with the path of its first file."""
+    found: dict[str, str] = {}
+    for path in sorted(tree):
+        inner = path.removeprefix(PACKAGES)
+        if path.endswith(".py") and inner not in {path, "__init__.py", "__main__.py"}:
+            found.setdefault(inner.partition("/")[0].removesuffix(".py"), path)
+    return found
+
+
+def unlisted_packages(tree: Tree) -> Iterator[Finding]:
+    """Find packages without a row in the import table, and rows without a package."""
+    table, real = import_table(tree), packages(tree)
+    for name in real.keys() - table.keys():
+        yield Finding(real[name], 1, f"{name} has no row in the table of {ARCHITECTURE}")
+    for name in table.keys() - real.keys():
+        yield Finding(ARCHITECTURE, 1, f"there is no package {name}")
+
+
+def forbidden_imports(tree: Tree) -> Iterator[Finding]:
+    """Find imports that the table does not allow; import-linter holds the chains between them."""
+    table = import_table(tree)
+    for path, module in python(tree, PACKAGES):
+        package = path.removeprefix(PACKAGES).partition("/")[0]
+        allowed = re.findall(r"\w+", table.get(package, "everything"))
+        for line, other in _own_imports(module):
+            if "everything" not in allowed and other not in {package, *allowed} & table.keys():
+                yield Finding(path, line, f"{package} may not import {other}")
+
+
+def _own_imports(module: ast.Module) -> Iterator[tuple[int, str]]:
+    for node in ast.walk(module):
+        match node:
+            case ast.ImportFrom(module="postdate", names=names):
+                yield from ((node.lineno, alias.name) for alias in names)
+            case ast.ImportFrom(module=str(name)) if name.startswith("postdate."):
+                yield node.lineno, name.split(".")[1]
+            case ast.Import(names=names):
+                dotted = [alias.name.split(".") for alias in names]
+                yield from ((node.lineno, n[1]) for n in dotted if n[0] == "postdate" and n[1:])
+            case _:
+                pass
+
+
+def missing_words(tree: Tree) -> Iterator[Finding]:
+    """Find words of the model that the glossary does not explain in exactly one line."""
+    explained = re.findall(r"^- \*\*(\w+)\*\*: \S", tree.get(GLOSSARY, ""), re.MULTILINE)
+    for word in WORDS:
+        if explained.count(word) != 1:
+            yield Finding(GLOSSARY, 1, f"{word} has {explained.count(word)} lines, not one")
+
+
+def dead_links(tree: Tree) -> Iterator[Finding]:
+    """Find links from page to page that lead nowhere."""
+    for path, text in select(tree, ("",), ".md"):
+        for number, line in enumerate(text.splitlines(), 1):
+            for target in _LINK.findall(line):
+                if ":" in target:
+                    continue
+                real = normpath(str(PurePosixPath(path).parent / target))
+                if real not in tree and not any(other.startswith(f"{real}/") for other in tree):
+                    yield Finding(path, number, f"{target} does not exist")
+
+
+def _decision(title: str, headings: tuple[str, ...] = HEADINGS) -> str:
+    return f"# {title}\n\n" + "".join(f"## {heading}\n\nText.\n\n" for heading in headings)
+
+
+def _table(*rows: str) -> Tree:
+    body = "".join(
+        f"| `{name}` | purpose | {rest} |\n"
+        for name, _, rest in (row.partition(":") for row in rows)
+    )
+    return {ARCHITECTURE: body, **{f"{PACKAGES}{name}/__init__.py": "" for name in ("a", "b")}}
+
+
+_GLOSSARY: Final = "".join(f"- **{word}**: text\n" for word in WORDS)
+_TABLE: Final = _table("a:b", "b:nothing of ours")
+
+RULES: Final = (
+    Rule(
+        "unlisted_packages",
+        unlisted_packages,
+        bad=(
+            _table("a:b"),
+            _table("a:b", "b:a", "c:a"),
+            {**_TABLE, f"{PACKAGES}c.py": ""},
+            {**_TABLE, f"{PACKAGES}c/d.py": ""},
+        ),
+        good=(_TABLE,),
+    ),
+    Rule(
+        "forbidden_imports",
+        forbidden_imports,
+        bad=(
+            {**_TABLE, f"{PACKAGES}b/c.py": "import postdate.a.d"},
+            {**_TABLE, f"{PACKAGES}b/c.py": "from postdate import a"},
+            {**_TABLE, f"{PACKAGES}b/c.py": "def f():\n    from postdate.a import d"},
+        ),
+        good=(
+            {**_TABLE, f"{PACKAGES}a/c.py": "import os\nfrom postdate.b import d"},
+            {**_TABLE, f"{PACKAGES}b/c.py": "from postdate.b import d"},
+            {**_table("a:everything", "b:"), f"{PACKAGES}a/c.py": "from postdate import b"},
+        ),
+    ),
+    Rule(
+        "missing_words",
+        missing_words,
+        bad=({}, {GLOSSARY: _GLOSSARY.replace("timer", "alarm")}, {GLOSSARY: _GLOSSARY * 2}),
+        good=({GLOSSARY: _GLOSSARY},),
+    ),
+    Rule(
+        "dead_links",
+        dead_links,
+        bad=({"docs/a.md": "[b](b.md)"}, {"docs/a.md": "[b](../b.md#c)"}, {"a.md": "[b](docs/)"}),
+        good=(
+            {"docs/a.md": "[b](../b.md#c) [d](e/) [w](https://w)", "b.md": "", "docs/e/f.md": ""},
+        ),
+    ),
+    Rule(
+        "silent_modules",
+        silent_modules,
+        bad=(
+            {"src/a.py": "x = 1"},
+            {"src/a.sql": "SELECT 1;"},
+            {"src/a.sql": "-- name: a_find\nSELECT 1;"},
+        ),
+        good=(
+            {"src/a.py": '"""Say it."""'},
+            {"src/a.sql": "-- Say it.\n"},
+            {"tests/a.py": "x = 1"},
+        ),
+    ),
+    Rule(
+        "unfinished_decisions",
+        unfinished_decisions,
+        bad=(
+            {f"{DECISIONS}0001-a.md": _decision("0001 A", HEADINGS[:3])},
+            {f"{DECISIONS}0001-a.md": _decision("0001 A", HEADINGS[::-1])},
+            {f"{DECISIONS}0001-a.md": _decision("0002 A")},
+            {f"{DECISIONS}a.md": _decision("a A")},
+            {
+                f"{DECISIONS}0001-a.md": _decision("0001 A"),
+                f"{DECISIONS}0001-b.md": _decision("0001 B"),
+            },
+        ),
+        good=({f"{DECISIONS}0001-a.md": _decision("0001 A")},),
+    ),
+)

@@ -1,0 +1,179 @@
+"""Rules of `store/sql/<noun>.sql`: named queries, each called, each safe on a sharded database."""
+
+import re
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+from typing import Final, NamedTuple
+
+from tidy.rule import (
+    Finding,
+    Rule,
+    Tree,
+    line_of,
+    literals,
+    python,
+    select,
+    without_comments,
+)
+
+STORE: Final = "src/postdate/store/"
+QUERIES: Final = f"{STORE}sql/"
+WAKEUP: Final = f"{QUERIES}wakeup.sql"
+"""The one place that may notify: on its own connection, after the commit it tells of."""
+
+_NAME: Final = re.compile(r"^-- name: *(\S+) *$", re.MULTILINE)
+_NOUN_VERB: Final = re.compile(r"[a-z]+(_[a-z0-9]+)+")
+_ROW_LOCK: Final = re.compile(r"\bFOR\s+((NO\s+KEY\s+)?UPDATE|(KEY\s+)?SHARE)\b", re.IGNORECASE)
+_ONE_BUCKET: Final = re.compile(r"\bbucket\s*=\s*\$\d", re.IGNORECASE)
+_NOTIFY: Final = re.compile(r"\b(pg_)?notify\b", re.IGNORECASE)
+_STATEMENT: Final = re.compile(
+    r"\s*(SELECT\s.+\sFROM|INSERT\s+INTO|UPDATE\s+\S+\s+SET|DELETE\s+FROM|WITH\s+\w+\s+AS)\s",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+class Query(NamedTuple):
+    """A named query: where it stands, and its SQL with the comments blanked out."""
+
+    path: str
+    line: int
+    name: str
+    sql: str
+
+
+def parse(path: str, text: str) -> Iterator[Query]:
+    """Split a file of queries at its `-- name:` lines."""
+    marks = list(_NAME.finditer(text))
+    ends = [*(mark.start() for mark in marks), len(text)]
+    for mark, end in zip(marks, ends[1:], strict=True):
+        sql = without_comments(text[mark.end() : end]).strip()
+        yield Query(path, line_of(text, mark.start()), mark[1], sql)
+
+
+def queries(tree: Tree) -> Iterator[Query]:
+    """Give every named query of the store."""
+    for path, text in select(tree, (QUERIES,), ".sql"):
+        yield from parse(path, text)
+
+
+def malformed_queries(tree: Tree) -> Iterator[Finding]:
+    """Find SQL without a name, names without SQL, twins, and names without their noun first."""
+    for path, text in select(tree, (QUERIES,), ".sql"):
+        mark = _NAME.search(text)
+        if without_comments(text[: mark.start()] if mark else text).strip():
+            yield Finding(path, 1, "SQL before the first `-- name:` line has no name")
+    seen: dict[str, str] = {}
+    for query in queries(tree):
+        noun = PurePosixPath(query.path).stem
+        if not (_NOUN_VERB.fullmatch(query.name) and query.name.startswith(f"{noun}_")):
+            yield Finding(query.path, query.line, f"{query.name}: call it {noun}_<verb>")
+        if not query.sql:
+            yield Finding(query.path, query.line, f"{query.name} has no SQL")
+        if query.name in seen:
+            yield Finding(query.path, query.line, f"{query.name} is in {seen[query.name]} too")
+        seen[query.name] = query.path
+
+
+def uncalled_queries(tree: Tree) -> Iterator[Finding]:
+    """Find queries that no function of the store names."""
+    called = {str(node.value) for _, module in python(tree, STORE) for node in literals(module)}
+    for query in queries(tree):
+        if query.name not in called:
+            yield Finding(query.path, query.line, f"{query.name} has no caller in {STORE}*.py")
+
+
+def locks_across_buckets(tree: Tree) -> Iterator[Finding]:
+    """Find row locks that a sharded PostgreSQL would refuse."""
+    for query in queries(tree):
+        if _ROW_LOCK.search(query.sql) and not _ONE_BUCKET.search(query.sql):
+            yield Finding(query.path, query.line, f"{query.name} locks rows without `bucket = $n`")
+
+
+def notifications(tree: Tree) -> Iterator[Finding]:
+    """Find NOTIFY in business SQL: inside the transaction it cost 90 % of the throughput."""
+    for path, text in select(tree, (STORE,), ".sql"):
+        found = _NOTIFY.search(without_comments(text))
+        if found and path != WAKEUP:
+            line = line_of(without_comments(text), found.start())
+            yield Finding(path, line, f"NOTIFY may stand only in {WAKEUP}")
+
+
+def stray_sql(tree: Tree) -> Iterator[Finding]:
+    """Find statements on our tables in Python code outside the store."""
+    for path, module in python(tree, "src/postdate/"):
+        if path.startswith(STORE):
+            continue
+        for node in literals(module):
+            if _STATEMENT.match(str(node.value)):
+                yield Finding(path, node.lineno, f"SQL belongs in {QUERIES}<noun>.sql")
+
+
+def _sql(text: str, noun: str = "timer") -> Tree:
+    return {f"{QUERIES}{noun}.sql": text}
+
+
+_CLAIM: Final = "-- name: timer_claim\nSELECT 1 FROM timer WHERE bucket = $1 FOR UPDATE;\n"
+
+RULES: Final = (
+    Rule(
+        "malformed_queries",
+        malformed_queries,
+        bad=(
+            _sql("SELECT 1;"),
+            _sql("SELECT 0;\n" + _CLAIM),
+            _sql("-- name: claim_timer\nSELECT 1;"),
+            _sql("-- name: timer\nSELECT 1;"),
+            _sql("-- name: timer_claim\n-- nothing\n"),
+            _sql(_CLAIM * 2),
+        ),
+        good=(
+            _sql("-- The leases.\n\n" + _CLAIM),
+            _sql("-- name: api_key_find\nSELECT 1;", "api_key"),
+        ),
+    ),
+    Rule(
+        "uncalled_queries",
+        uncalled_queries,
+        bad=(
+            _sql(_CLAIM),
+            {**_sql(_CLAIM), f"{STORE}timer.py": '"""timer_claim"""\n# "timer_claim"'},
+            {**_sql(_CLAIM), "src/postdate/worker/loop.py": 'call("timer_claim")'},
+        ),
+        good=({**_sql(_CLAIM), f"{STORE}timer.py": 'QUERY = find("timer_claim")'},),
+    ),
+    Rule(
+        "locks_across_buckets",
+        locks_across_buckets,
+        bad=(
+            _sql("-- name: timer_claim\nSELECT 1 FROM timer FOR UPDATE SKIP LOCKED;"),
+            _sql("-- name: timer_claim\n-- bucket = $1\nSELECT 1 FROM timer\nFOR  no key update;"),
+            _sql(_CLAIM + "-- name: timer_lock\nSELECT 1 FROM timer FOR SHARE;"),
+            _sql("-- name: timer_claim\nSELECT 1 FROM timer WHERE bucket = ANY($1) FOR UPDATE;"),
+        ),
+        good=(_sql(_CLAIM), _sql("-- name: timer_find\n-- no FOR UPDATE\nSELECT 1 FROM timer;")),
+    ),
+    Rule(
+        "notifications",
+        notifications,
+        bad=(
+            _sql("-- name: timer_insert\nSELECT pg_notify('due', '');"),
+            {f"{STORE}migrations/0001_core.sql": "NOTIFY due;"},
+        ),
+        good=(
+            _sql("-- no NOTIFY here"),
+            {WAKEUP: "-- name: wakeup_send\nSELECT pg_notify($1, '');"},
+        ),
+    ),
+    Rule(
+        "stray_sql",
+        stray_sql,
+        bad=(
+            {"src/postdate/worker/loop.py": 'run("SELECT 1 FROM job")'},
+            {"src/postdate/intake/job.py": 'run("""\n  insert into job VALUES (1)""")'},
+        ),
+        good=(
+            {"src/postdate/worker/loop.py": '"""Select the jobs from the lane."""'},
+            {"src/postdate/cli/main.py": 'print("Update the settings, or select another file")'},
+        ),
+    ),
+)

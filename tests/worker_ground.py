@@ -1,0 +1,184 @@
+"""Lanes, jobs and workers for the tests, made straight in the store."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import msgspec
+from prometheus_client import CollectorRegistry
+
+from postdate.model.ids import bucket_of, new_id
+from postdate.model.lane import Kind
+from postdate.model.outcome import Completed, Delivery, Handler, Outcome
+from postdate.model.setting import Settings, Stored
+from postdate.store import job as job_store
+from postdate.store import lane as lane_store
+from postdate.store.database import Database
+from postdate.store.job import NewJob, Told
+from postdate.store.lane import Lane, LaneDirectory
+from postdate.worker.meter import Meter
+from postdate.worker.worker import Worker
+
+WEBHOOK = {"type": "webhook", "url": "https://example.com/hook"}
+WORKER = {"type": "worker"}
+
+
+async def make_lane(
+    database: Database, tenant_id: int, name: str = "default", kind: Kind = "push", **changes: Any
+) -> Lane:
+    """Create a lane, with limits or weight if given."""
+    async with database.write() as connection:
+        found = await lane_store.ensure(connection, [(tenant_id, name, kind)])
+        if changes:
+            found = await lane_store.change(
+                connection, msgspec.structs.replace(found[0], **changes)
+            )
+    return next(each for each in found if each.kind == kind)
+
+
+async def add_jobs(
+    database: Database,
+    lane: Lane,
+    count: int = 1,
+    *,
+    in_seconds: Sequence[float] = (0,),
+    retry: Mapping[str, Any] | None = None,
+    expires_in: float | None = None,
+    **fields: Any,
+) -> list[UUID]:
+    """Insert jobs with their timers, spread over the lane's buckets and the given instants."""
+    buckets = lane.buckets
+    ids = [new_id(buckets[n % len(buckets)], database.unix_ms()) for n in range(count)]
+    destination = WORKER if lane.kind == "pull" else WEBHOOK
+    policy = msgspec.json.encode({"retry": retry}).decode() if retry else None
+    async with database.write() as connection:
+        now = await job_store.now(connection)
+        due = [now + timedelta(seconds=in_seconds[n % len(in_seconds)]) for n in range(count)]
+        jobs = [
+            NewJob(
+                tenant_id=lane.tenant_id,
+                job_id=job_id,
+                lane_id=lane.lane_id,
+                due_at=due[n],
+                effective_at=due[n],
+                expires_at=None if expires_in is None else now + timedelta(seconds=expires_in),
+                destination=msgspec.json.encode(destination).decode(),
+                policy=policy,
+                payload=b'{"n":1}',
+                content_type="application/json",
+                payload_ref=None,
+                **fields,
+            )
+            for n, job_id in enumerate(ids)
+        ]
+        told = Told([new_id(bucket_of(each), 0) for each in ids], ["test"], [lane.name])
+        await job_store.insert(connection, jobs, now, told)
+    return ids
+
+
+class Handled:
+    """A handler that notes what it gets and answers as told."""
+
+    def __init__(self, *outcomes: Outcome | Exception) -> None:
+        self.deliveries: list[Delivery] = []
+        self.running = 0
+        self.most_running = 0
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self._outcomes = list(outcomes)
+
+    async def __call__(self, delivery: Delivery) -> Outcome:
+        self.deliveries.append(delivery)
+        self.running += 1
+        self.most_running = max(self.running, self.most_running)
+        try:
+            await self.gate.wait()
+        finally:
+            self.running -= 1
+        outcome = self._outcomes.pop(0) if self._outcomes else Completed()
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+
+class OwnLanes(LaneDirectory):
+    """The lanes of one tenant: tests share a database, and must not run each other's jobs."""
+
+    def __init__(self, database: Database, tenant_ids: Sequence[int]) -> None:
+        super().__init__(database)
+        self._own = tenant_ids
+
+    def remember(self, lanes: Sequence[Lane]) -> None:
+        super().remember([lane for lane in lanes if lane.tenant_id in self._own])
+
+
+async def make_worker(
+    database: Database,
+    handler: Handler,
+    *tenant_ids: int,
+    settings: Mapping[str, Any] | None = None,
+    kind: str = "webhook",
+    **more: Any,
+) -> Worker:
+    """Make a worker that serves one type of destination, for some tenants."""
+    stored = {(0, name): Stored(0, name, value) for name, value in (settings or {}).items()}
+    worker = Worker(
+        database=database,
+        node_id=new_id(0, database.unix_ms()),
+        lanes=OwnLanes(database, tenant_ids),
+        settings=Settings(stored),
+        handlers={kind: handler},
+        meter=Meter(CollectorRegistry()),
+        **more,
+    )
+    await refresh(worker)
+    return worker
+
+
+async def refresh(worker: Worker) -> None:
+    """Let a worker know of every lane."""
+    await worker.lanes.refresh()
+    await worker.claimer.refresh()
+
+
+def look(worker: Worker) -> None:
+    """Let a worker look everywhere anew: the settable clock moves without its knowing."""
+    for place in worker.claimer.places:
+        if not (place.ready or place.busy):
+            worker.claimer.places.plan(place, 0.0)
+
+
+async def step(worker: Worker, limit: int = 1000) -> int:
+    """Claim, run and record until nothing due is left."""
+    look(worker)
+    total = 0
+    while count := await worker.run_once(limit):
+        total += count
+    await worker.runner.join()
+    return total
+
+
+async def one(database: Database, table: str, job_id: UUID) -> Any:
+    """Read the row of a job from a table."""
+    return await database.writer.fetchrow(
+        f"SELECT * FROM {table} WHERE bucket = $1 AND subject = $2",
+        (job_id.int >> 64) & 63,
+        job_id,
+    )
+
+
+async def rows(database: Database, table: str, job_id: UUID, order: str) -> list[Any]:
+    """Read the rows of a job from a table."""
+    return await database.writer.fetch(
+        f"SELECT * FROM {table} WHERE bucket = $1 AND subject = $2 ORDER BY {order}",
+        (job_id.int >> 64) & 63,
+        job_id,
+    )
+
+
+async def told(database: Database, job_id: UUID) -> list[str]:
+    """List the types of a job's events since it was accepted, in order."""
+    events = await rows(database, "event", job_id, "event_id")
+    return [event["type"] for event in events if event["type"] != "job.accepted"]

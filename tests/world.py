@@ -1,0 +1,249 @@
+"""A tenant with one of everything, and how each route is called on it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from conftest import Answered, Api
+
+WORKER = {"type": "worker"}
+_HOOK = {"type": "webhook", "url": "https://example.com/"}
+HOLD = {"on_unknown": "hold", "max_attempts": 1}
+
+
+@dataclass
+class World:
+    """Names and ids of what one tenant has."""
+
+    setting: str = "job.max_attempts"
+    destination: str = "hook-of-a"
+    account: str = "alice-of-a"
+    payee: str = "bob-of-a"
+    empty: str = "carol-of-a"
+    lane: str = "lane-of-a"
+    payment: str = ""
+    due: str = ""
+    job: str = ""
+    leased: str = ""
+    dead: str = ""
+    doubtful: str = ""
+    subscription: str = ""
+    schedule: str = ""
+    calendar: str = "calendar-of-a"
+    key: str = ""
+
+    @property
+    def marks(self) -> list[str]:
+        """What must never be read by anybody else."""
+        everything = vars(self)
+        return [value for name, value in everything.items() if name != "setting"]
+
+
+async def build(api: Api) -> World:
+    """Make one of everything."""
+    world = World()
+    hook = {"name": world.destination, "url": "https://example.com/"}
+    await _done(api, "POST", "/destinations", hook)
+    for account in (world.account, world.payee, world.empty):
+        await _done(api, "POST", "/accounts", {"account_id": account})
+    credit = {"amount": 1000, "reason": "start"}
+    await _done(api, "POST", f"/accounts/{world.account}/adjustments", credit)
+    world.payment = await _pay(api, world, 3600)
+    world.due = await _pay(api, world, 1)
+    await api.node.database.writer.execute(
+        "UPDATE timer SET due_at = clock() WHERE subject = $1::uuid", UUID(world.due)
+    )
+    await _done(api, "PUT", f"/settings/{world.setting}", {"value": 5})
+    world.leased = (await _claimed(api, world))["job_id"]
+    world.dead = await _failed(api, world, retryable=False)
+    world.doubtful = await _failed(api, world, unknown=True)
+    told = await _done(api, "POST", "/subscriptions", {"destination": _HOOK})
+    world.subscription = told.body["subscription_id"]
+    await _done(api, "POST", "/calendars", {"name": world.calendar, "holidays": ["2030-01-01"]})
+    made = await _done(api, "POST", "/schedules", _rule(world))
+    world.schedule = made.body["schedule_id"]
+    made = await _done(api, "POST", "/keys", {"scopes": ["jobs:read"], "note": "spare"})
+    world.key = made.body["key_id"]
+    job = {"destination": WORKER, "lane": world.lane, "delay_seconds": 3600}
+    world.job = (await _done(api, "POST", "/jobs", job)).body["job_id"]
+    return world
+
+
+async def _done(api: Api, method: str, path: str, body: Any) -> Answered:
+    answer = await api.call(method, path, body, headers={"Idempotency-Key": f"{path} {body}"})
+    assert answer.status < 300, answer.body
+    return answer
+
+
+async def _pay(api: Api, world: World, delay: int) -> str:
+    order = {
+        "from_account_id": world.account,
+        "to_account_id": world.payee,
+        "amount": 1,
+        "delay_seconds": delay,
+    }
+    return str((await _done(api, "POST", "/payments/schedule", order)).body["payment_id"])
+
+
+async def _claimed(api: Api, world: World) -> Any:
+    await _done(api, "POST", "/jobs", {"destination": WORKER, "lane": world.lane, "retry": HOLD})
+    answer = await api.call("POST", f"/lanes/{world.lane}/claim", {"max": 1})
+    return answer.body["leases"][0]
+
+
+async def _failed(api: Api, world: World, **how: Any) -> str:
+    body = {"destination": WORKER, "lane": world.lane, "retry": HOLD, "description": str(how)}
+    await _done(api, "POST", "/jobs", body)
+    lease = (await api.call("POST", f"/lanes/{world.lane}/claim", {"max": 1})).body["leases"][0]
+    report = {"token": lease["token"], "error": "no", **how}
+    await _done(api, "POST", f"/leases/{lease['job_id']}/fail", report)
+    return str(lease["job_id"])
+
+
+Make = Callable[[World], Any]
+
+
+@dataclass(frozen=True)
+class Row:
+    """How to call a route: the body, which thing the path names, and what others get.
+
+    `foreign` is what another tenant's admin gets with the owner's ids; without it, 404 on routes
+    that name a thing, and the usual success on those that do not.
+    """
+
+    body: Make | None = None
+    thing: str = ""
+    foreign: int | None = None
+
+
+def _order(world: World) -> dict[str, Any]:
+    return {
+        "from_account_id": world.account,
+        "to_account_id": world.payee,
+        "amount": 5,
+        "delay_seconds": 60,
+    }
+
+
+def _rule(_: World) -> dict[str, Any]:
+    return {"every_seconds": 86_400, "template": {"job": {"destination": WORKER}}}
+
+
+def _range(_: World) -> dict[str, Any]:
+    return {"from": _later(-48), "until": _later(-1), "dry_run": True}
+
+
+def _later(hours: int) -> str:
+    return (datetime.now(UTC) + timedelta(hours=hours)).isoformat()
+
+
+def _empty(_: World) -> dict[str, Any]:
+    return {}
+
+
+def _token(_: World) -> dict[str, Any]:
+    return {"token": 1}
+
+
+ROWS: dict[str, Row] = {
+    "GET /whoami": Row(),
+    "POST /keys": Row(lambda _: {"scopes": ["jobs:read"]}),
+    "GET /keys": Row(),
+    "DELETE /keys/{key_id:uuid}": Row(thing="key"),
+    "POST /keys/{key_id:uuid}/rotate": Row(_empty, "key"),
+    "GET /audit": Row(),
+    "GET /settings": Row(),
+    # Settings are named by us, not by tenants: another tenant changes its own.
+    "PUT /settings/{name}": Row(lambda _: {"value": 7}, "setting", foreign=200),
+    "DELETE /settings/{name}": Row(thing="setting"),
+    "POST /destinations": Row(lambda _: {"name": "new", "url": "https://example.com/"}),
+    "GET /destinations": Row(),
+    "GET /destinations/{name}": Row(thing="destination"),
+    "PATCH /destinations/{name}": Row(lambda _: {"max_running": 3}, "destination"),
+    "DELETE /destinations/{name}": Row(thing="destination"),
+    "POST /destinations/{name}/rotate-secret": Row(_empty, "destination"),
+    "POST /destinations/{name}/disable": Row(_empty, "destination"),
+    "POST /destinations/{name}/enable": Row(thing="destination"),
+    "POST /destinations/{name}/test": Row(thing="destination"),
+    "GET /signing-secret": Row(),
+    "POST /signing-secret/rotate": Row(_empty),
+    "POST /accounts": Row(lambda _: {"account_id": "dora"}),
+    "GET /accounts": Row(),
+    "GET /accounts/{account_id}": Row(thing="account"),
+    "PATCH /accounts/{account_id}": Row(lambda _: {"note": "n"}, "account"),
+    "POST /accounts/{account_id}/freeze": Row(thing="account"),
+    "POST /accounts/{account_id}/unfreeze": Row(thing="account"),
+    "DELETE /accounts/{account_id}": Row(thing="empty"),
+    "GET /accounts/{account_id}/entries": Row(thing="account"),
+    "POST /accounts/{account_id}/adjustments": Row(
+        lambda _: {"amount": 5, "reason": "r"}, "account"
+    ),
+    "POST /payments/schedule": Row(_order, foreign=422),
+    "POST /payments/batch": Row(lambda w: {"payments": [{**_order(w), "idempotency_key": "b"}]}),
+    "GET /payments": Row(),
+    "GET /payments/{payment_id:uuid}": Row(thing="payment"),
+    "GET /payments/{payment_id:uuid}/executions": Row(thing="payment"),
+    "GET /payments/{payment_id:uuid}/events": Row(thing="payment"),
+    "DELETE /payments/{payment_id:uuid}/cancel": Row(thing="payment"),
+    "PATCH /payments/{payment_id:uuid}": Row(lambda _: {"delay_seconds": 99}, "payment"),
+    "POST /internal/payments/{payment_id:uuid}/execute": Row(
+        lambda _: {"execution_id": "x"}, "due"
+    ),
+    "POST /jobs": Row(lambda _: {"destination": WORKER}),
+    "POST /jobs/batch": Row(lambda _: {"jobs": [{"destination": WORKER}]}),
+    "GET /jobs": Row(),
+    "GET /jobs/{job_id:uuid}": Row(thing="job"),
+    "GET /jobs/{job_id:uuid}/attempts": Row(thing="dead"),
+    "PATCH /jobs/{job_id:uuid}": Row(lambda _: {"delay_seconds": 99}, "job"),
+    "POST /jobs/{job_id:uuid}/cancel": Row(thing="job"),
+    "POST /jobs/{job_id:uuid}/run-now": Row(thing="job"),
+    "POST /jobs/{job_id:uuid}/resolve": Row(lambda _: {"outcome": "completed"}, "doubtful"),
+    "POST /jobs/bulk/cancel": Row(lambda w: {"filter": {"lane": w.lane}}),
+    "POST /jobs/bulk/reschedule": Row(
+        lambda w: {
+            "filter": {"lane": w.lane, "due_before": _later(hours=9)},
+            "to": {"run_at": _later(hours=10)},
+        }
+    ),
+    # A lane that nobody has used yet is an empty one: workers may wait before the first job.
+    "POST /lanes/{lane}/claim": Row(_empty, "lane", foreign=200),
+    "POST /leases/{job_id:uuid}/complete": Row(_token, "leased"),
+    "POST /leases/{job_id:uuid}/fail": Row(lambda _: {"token": 1, "error": "e"}, "leased"),
+    "POST /leases/{job_id:uuid}/renew": Row(_token, "leased"),
+    "GET /events": Row(),
+    "POST /subscriptions": Row(lambda _: {"destination": _HOOK}),
+    "GET /subscriptions": Row(),
+    "GET /subscriptions/{subscription_id:uuid}": Row(thing="subscription"),
+    "PATCH /subscriptions/{subscription_id:uuid}": Row(lambda _: {"paused": True}, "subscription"),
+    "POST /subscriptions/{subscription_id:uuid}/replay": Row(
+        lambda _: {"from": "beginning"}, "subscription"
+    ),
+    "DELETE /subscriptions/{subscription_id:uuid}": Row(thing="subscription"),
+    "POST /schedules": Row(_rule),
+    "GET /schedules": Row(),
+    "GET /schedules/{schedule_id:uuid}": Row(thing="schedule"),
+    "PATCH /schedules/{schedule_id:uuid}": Row(lambda _: {"every_seconds": 7200}, "schedule"),
+    "POST /schedules/{schedule_id:uuid}/pause": Row(lambda _: {"note": "x"}, "schedule"),
+    "POST /schedules/{schedule_id:uuid}/resume": Row(thing="schedule"),
+    "POST /schedules/{schedule_id:uuid}/trigger": Row(thing="schedule"),
+    "POST /schedules/{schedule_id:uuid}/backfill": Row(_range, "schedule"),
+    "GET /schedules/{schedule_id:uuid}/preview": Row(thing="schedule"),
+    "GET /schedules/{schedule_id:uuid}/occurrences": Row(thing="schedule"),
+    "DELETE /schedules/{schedule_id:uuid}": Row(thing="schedule"),
+    "POST /calendars": Row(lambda _: {"name": "another", "holidays": []}),
+    "GET /calendars": Row(),
+    "GET /calendars/{name}": Row(thing="calendar"),
+    "DELETE /calendars/{name}": Row(thing="calendar"),
+    "GET /lanes": Row(),
+    "GET /lanes/{lane}": Row(thing="lane"),
+    "PATCH /lanes/{lane}": Row(lambda _: {"weight": 3}, "lane"),
+    "POST /lanes/{lane}/pause": Row(_empty, "lane"),
+    "POST /lanes/{lane}/resume": Row(thing="lane"),
+    "GET /dead-letters": Row(),
+    "GET /dead-letters/{job_id:uuid}": Row(thing="dead"),
+    "POST /dead-letters/redrive": Row(lambda w: {"job_ids": [w.dead]}),
+    "POST /dead-letters/purge": Row(lambda w: {"job_ids": [w.dead]}),
+    "DELETE /dead-letters/{job_id:uuid}": Row(thing="dead"),
+}
