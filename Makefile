@@ -40,7 +40,7 @@ imports: setup
 	$(BIN)/lint-imports
 
 tests: setup
-	$(BIN)/pytest -q -m "not soak"
+	$(BIN)/pytest -q -m "not soak" -n 2 --dist loadfile
 
 docs: setup
 	PYTHONPATH=tests $(BIN)/python -m tidy.generated

@@ -1,6 +1,7 @@
 """The test ground: a real PostgreSQL, a template database, a settable clock, a receiver."""
 
 import asyncio
+import inspect
 import itertools
 import os
 import shutil
@@ -52,6 +53,16 @@ CREATE OR REPLACE FUNCTION clock() RETURNS timestamptz LANGUAGE sql STABLE AS
 def pytest_asyncio_loop_factories() -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
     """Run on the loop that the server runs on."""
     return {"uvloop": uvloop.new_event_loop}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Refuse a plain test that asks for the server: it would tear it down for all that follow."""
+    for item in items:
+        if isinstance(item, pytest.Function) and "server" in item.fixturenames:
+            test = inspect.unwrap(item.function)
+            test = getattr(getattr(test, "hypothesis", None), "inner_test", test)
+            if not inspect.iscoroutinefunction(test):
+                raise pytest.UsageError(f"{item.nodeid} uses the server: make it async")
 
 
 @contextmanager

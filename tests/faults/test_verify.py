@@ -34,6 +34,10 @@ async def verify(served: Served, *arguments: str) -> tuple[int, Any, str]:
     return process.returncode, msgspec.json.decode(out) if out else None, said.decode()
 
 
+EVENTS = 7
+"""The first tenant, its key, and five accounts."""
+
+
 async def test_what_was_anchored_must_be_there(served: Served) -> None:
     await served.start()
     await served.ready()
@@ -45,18 +49,18 @@ async def test_what_was_anchored_must_be_there(served: Served) -> None:
 
     async def sealed() -> bool:
         _, body = await served.get("/api/v1/events", served.key)
-        return isinstance(body, dict) and len(body["events"]) == 5
+        return isinstance(body, dict) and len(body["events"]) == EVENTS
 
     assert await eventually(sealed)
     await served.stop()
     file = AnchorFile(served.directory / "anchor.jsonl")
     last = file.last()
     assert last is not None, "the heads are anchored when the server stops"
-    assert sum(seq for _, seq, _ in last.heads) == 5
+    assert sum(seq for _, seq, _ in last.heads) == EVENTS
     await served.start()
     await served.ready()
     code, report, _ = await verify(served)
-    assert (code, report["ok"], report["links"]) == (0, True, 5)
+    assert (code, report["ok"], report["links"]) == (0, True, EVENTS)
     assert report["anchored"] == len(last.heads)
     await lie(served, file, last)
 

@@ -10,6 +10,7 @@ def test_draws_every_move_once_in_the_order_of_the_table() -> None:
         "    EXECUTING --> PENDING",
         "    EXECUTING --> COMPLETED",
         "    EXECUTING --> FAILED",
+        "    EXECUTING --> CANCELLED",
         "    COMPLETED --> [*]",
         "    FAILED --> [*]",
         "    CANCELLED --> [*]",

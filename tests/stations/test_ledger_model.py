@@ -6,7 +6,6 @@ from typing import Any
 
 import asyncpg
 import pytest
-import uvloop
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -48,18 +47,16 @@ async def dsns(server: Embedded, database_name: str) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize("seed", range(14))
-def test_every_history_ends_as_the_model_says(dsns: tuple[str, str], seed: int) -> None:
+async def test_every_history_ends_as_the_model_says(dsns: tuple[str, str], seed: int) -> None:
     dice = random.Random(seed)
-    uvloop.run(play(*dsns, [step(dice) for _ in range(80)]))
+    await play(*dsns, [step(dice) for _ in range(80)])
 
 
 @pytest.mark.soak
-def test_hundreds_of_histories_end_as_the_model_says(dsns: tuple[str, str]) -> None:
+@settings(max_examples=500, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.lists(st.randoms(use_true_random=False).map(step), min_size=20, max_size=80))
+async def test_hundreds_of_histories_end_as_the_model_says(
+    dsns: tuple[str, str], history: list[Step]
+) -> None:
     """Finds and makes small what the seeds above miss."""
-
-    @settings(max_examples=500, deadline=None, suppress_health_check=list(HealthCheck))
-    @given(st.lists(st.randoms(use_true_random=False).map(step), min_size=20, max_size=80))
-    def run(history: list[Step]) -> None:
-        uvloop.run(play(*dsns, history))
-
-    run()
+    await play(*dsns, history)
