@@ -19,6 +19,7 @@ PAGES = (
     "/",
     "/jobs",
     "/payments",
+    "/schedules",
     "/accounts",
     "/dead-letters",
     "/lanes",

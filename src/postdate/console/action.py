@@ -2,26 +2,59 @@
 
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Any, Final, Literal
 
 from starlette.responses import Response
 
+from postdate.console.same import Same
 from postdate.console.visit import Visit
 from postdate.model.errors import Code, RefusedError, refuse
 from postdate.model.identity import Scope
 
+TYPED_ABOVE: Final = 1000
+"""Above so many items the count is typed by hand before anything is done."""
+
 
 @dataclass(slots=True, frozen=True, kw_only=True)
 class Field:
-    """Something to fill in before an action is done."""
+    """Something to fill in before an action is done; `late` is asked for after the dry run."""
 
     name: str
     label: str
     kind: Literal["text", "number", "datetime-local"] = "text"
     hint: str = ""
     required: bool = True
+    late: bool = False
+
+
+REASON: Final = Field(name="reason", label="Why", hint="the next person on call reads this")
+"""The field of everything that somebody else will have to understand."""
+
+
+@dataclass(slots=True, frozen=True, kw_only=True)
+class Rehearsal:
+    """What would be done: facts, a few rows of it, and the plan that a confirmation carries out.
+
+    A confirmation touches what `plan` holds and nothing else, whatever has changed meanwhile.
+    """
+
+    count: int
+    noun: str
+    facts: list[tuple[str, str]]
+    head: tuple[str, ...] = ()
+    rows: list[tuple[Any, ...]] = field(default_factory=list)
+    money: bool = False
+    plan: Any = None
+
+    @property
+    def typed(self) -> bool:
+        """Say whether the count must be typed: it is many, or it is money."""
+        return self.count > TYPED_ABOVE or (self.money and self.count > 1)
+
+
+Rehearse = Callable[[Visit, Mapping[str, str]], Awaitable[Rehearsal]]
 
 
 def moment_of(form: Mapping[str, str], name: str) -> datetime:
@@ -33,12 +66,20 @@ def moment_of(form: Mapping[str, str], name: str) -> datetime:
     return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
 
 
+def reason_of(visit: Visit, name: str = "reason") -> str:
+    """Read why something is done; nobody may leave it out."""
+    reason = visit.form.get(name, "").strip()
+    if not reason:
+        raise refuse(Code.INVALID_FIELD, "Say why: the next person on call reads it.", name)
+    return reason
+
+
 @dataclass(slots=True, frozen=True, kw_only=True)
 class Action:
     """One button: what it says, who may press it, what it does.
 
     `does` gives the sentence that tells what was done. Its refusals are shown on the same form,
-    which keeps what was typed.
+    which keeps what was typed. With `rehearse` a dry run comes first, and its plan is what is done.
     """
 
     path: str
@@ -50,30 +91,78 @@ class Action:
     does: Callable[[Visit], Awaitable[str]]
     fields: tuple[Field, ...] = ()
     danger: bool = False
+    same: Same | None = None
+    rehearse: Rehearse | None = None
 
     async def ask(self, visit: Visit) -> Response:
         """Show what will happen, and ask."""
         visit.need(self.scope)
-        return self._form(visit, visit.request.query_params, None)
+        given = visit.request.query_params
+        if self.rehearse is None or not self._complete(given):
+            return self._form(visit, given, None, None)
+        try:
+            return self._form(visit, given, None, await self.rehearse(visit, given))
+        except RefusedError as error:
+            return self._form(visit, given, error, None)
 
     async def act(self, visit: Visit) -> Response:
         """Do it, and go back to where it can be seen."""
         visit.need(self.scope)
+        kept: Rehearsal | None = None
         try:
+            if self.rehearse is not None:
+                kept = _kept(visit)
+                _check_typed(kept, visit.form.get("typed", ""))
             told = await self.does(visit)
         except RefusedError as error:
-            return self._form(visit, visit.form, error)
+            return self._form(visit, visit.form, error, kept)
+        visit.session.drop_plan(visit.form.get("once", ""))
         return visit.done(told, self.back(visit))
 
-    def _form(self, visit: Visit, values: object, error: RefusedError | None) -> Response:
+    def _complete(self, given: Mapping[str, str]) -> bool:
+        early = [one.name for one in self.fields if not one.late]
+        required = [one.name for one in self.fields if one.required and not one.late]
+        return all(given.get(name) for name in required) and (not early or "dry" in given)
+
+    def _form(
+        self,
+        visit: Visit,
+        values: Mapping[str, str],
+        error: RefusedError | None,
+        shown: Rehearsal | None,
+    ) -> Response:
+        # Sent twice, a form counts once; after a refusal it is another form.
+        once = secrets.token_urlsafe(16)
+        if shown is not None:
+            visit.session.keep_plan(once, shown)
+        params = {name: str(part) for name, part in visit.request.path_params.items()}
         return visit.page(
             "confirm.html",
             http_status=error.refusal.status if error else 200,
             action=self,
-            subject=" ".join(str(part) for part in visit.request.path_params.values()),
+            subject=" ".join(params.values()),
             back=self.back(visit),
             values=values,
             refusal=error.refusal if error else None,
-            # Sent twice, a form counts once; after a refusal it is another form.
-            once=secrets.token_urlsafe(16),
+            shown=shown,
+            same=None if self.same is None else self.same.filled(params, values),
+            once=once,
         )
+
+
+def _kept(visit: Visit) -> Rehearsal:
+    plan = visit.session.plan(visit.form.get("once", ""))
+    if not isinstance(plan, Rehearsal):
+        raise refuse(Code.CONFLICT, "This dry run is no longer known. Run it again.")
+    return plan
+
+
+def _check_typed(shown: Rehearsal, typed: str) -> None:
+    if shown.typed and typed.replace(",", "").strip() != str(shown.count):
+        detail = f"Type the number of {shown.noun}s to confirm: {shown.count:,}."
+        raise refuse(Code.INVALID_FIELD, detail, "typed")
+
+
+def plan_of(visit: Visit) -> Any:
+    """Give the plan of the dry run that was confirmed."""
+    return _kept(visit).plan

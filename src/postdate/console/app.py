@@ -22,6 +22,8 @@ from postdate.console import (
     overview,
     payment_actions,
     payments,
+    schedule_actions,
+    schedules,
     search,
     settings,
 )
@@ -52,6 +54,8 @@ PAGES: Final[tuple[tuple[str, Handler], ...]] = (
     ("/jobs/{job_id:uuid}", jobs.job_page),
     ("/payments", payments.payments_page),
     ("/payments/{payment_id:uuid}", payments.payment_page),
+    ("/schedules", schedules.schedules_page),
+    ("/schedules/{schedule_id:uuid}", schedules.schedule_page),
     ("/accounts", accounts.accounts_page),
     ("/accounts/{account_id}", accounts.account_page),
     ("/dead-letters", dead_letters.dead_letters_page),
@@ -69,6 +73,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
     *destinations.ACTIONS,
     *job_actions.ACTIONS,
     *payment_actions.ACTIONS,
+    *schedule_actions.ACTIONS,
     *settings.ACTIONS,
 )
 

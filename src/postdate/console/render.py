@@ -13,6 +13,21 @@ from postdate.model.job_view import JobView
 
 NONE: Final = "\N{EN DASH}"
 
+PAGES: Final = (
+    ("/", "Overview"),
+    ("/jobs", "Jobs"),
+    ("/payments", "Payments"),
+    ("/schedules", "Schedules"),
+    ("/accounts", "Accounts"),
+    ("/dead-letters", "Dead letters"),
+    ("/events", "Events"),
+    ("/lanes", "Lanes"),
+    ("/destinations", "Destinations"),
+    ("/nodes", "Nodes"),
+    ("/settings", "Settings"),
+)
+"""The pages of the navigation, in the order in which they are needed at night."""
+
 ICONS: Final[Mapping[str, str]] = {
     "PENDING": "◷",
     "READY": "▸",
@@ -29,8 +44,14 @@ ICONS: Final[Mapping[str, str]] = {
     "OPEN": "✓",
     "DISABLED": "✕",
     "LIVE": "✓",
+    "ACTIVE": "✓",
+    "ENDED": "⊘",
+    "RETRYING": "↻",
     "SILENT": "✕",
 }
+ACTOR_CHARS: Final = 20
+"""Longer names of actors are ids of keys."""
+
 UNITS: Final = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
 
@@ -44,6 +65,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters |= {
+        "actor": actor,
         "amount": amount,
         "badge": badge,
         "duration": duration,
@@ -52,7 +74,7 @@ def environment() -> Environment:
         "short": short,
         "target": target,
     }
-    made.globals["payload"] = payload
+    made.globals |= {"payload": payload, "pages": PAGES}
     return made
 
 
@@ -111,6 +133,13 @@ def lateness(milliseconds: int | None) -> str:
 def short(identifier: object) -> str:
     """Give the end of an id, where ids made at the same moment differ."""
     return "…" + str(identifier)[-12:]
+
+
+def actor(who: str | None) -> str:
+    """Name who did something: a key by the end of its id, everybody else by name."""
+    if not who:
+        return "system"
+    return short(who) if len(who) > ACTOR_CHARS else who
 
 
 def target(destination: Destination) -> str:

@@ -10,6 +10,8 @@ from postdate.intake.destination import Destinations
 from postdate.intake.job_change import JobChanges
 from postdate.intake.lane import Lanes
 from postdate.intake.payment_change import PaymentChanges
+from postdate.intake.schedule import Schedules
+from postdate.intake.schedule_run import ScheduleRuns
 from postdate.intake.setting import SettingChanges
 from postdate.intake.trial import Trials
 from postdate.model.errors import Refusal
@@ -21,6 +23,7 @@ from postdate.views.job import JobViews
 from postdate.views.node import NodeViews
 from postdate.views.overview import OverviewViews
 from postdate.views.payment import PaymentViews
+from postdate.views.schedule import ScheduleViews
 from postdate.views.setting import SettingViews
 
 
@@ -45,6 +48,9 @@ class ConsoleServices:
     overview: OverviewViews
     payment_changes: PaymentChanges
     payment_views: PaymentViews
+    schedules: Schedules
+    schedule_runs: ScheduleRuns
+    schedule_views: ScheduleViews
     settings: SettingChanges
     setting_views: SettingViews
     trials: Trials

@@ -11,6 +11,9 @@ COOKIE: Final = "postdate_session"
 SESSION_SECONDS: Final = 12 * 3600
 """How long a session lasts after its last page."""
 
+PLANS_MOST: Final = 3
+"""How many dry runs a session remembers: what is confirmed is what was shown, not what is now."""
+
 SESSIONS_MOST: Final = 10_000
 """Beyond this, the one unused for longest is ended."""
 
@@ -23,10 +26,25 @@ class Session:
     until: float
     csrf: str = field(default_factory=lambda: secrets.token_urlsafe(24))
     notice: str | None = None
+    plans: dict[str, object] = field(default_factory=dict)
 
     def admits(self, token: str) -> bool:
         """Say whether a form was made for this session."""
         return hmac.compare_digest(self.csrf.encode(), token.encode())
+
+    def keep_plan(self, name: str, plan: object) -> None:
+        """Remember what a dry run showed."""
+        while len(self.plans) >= PLANS_MOST:
+            del self.plans[next(iter(self.plans))]
+        self.plans[name] = plan
+
+    def plan(self, name: str) -> object:
+        """Give what a dry run showed, as long as it is remembered."""
+        return self.plans.get(name)
+
+    def drop_plan(self, name: str) -> None:
+        """Forget a dry run that was carried out: it counts once."""
+        self.plans.pop(name, None)
 
     def take_notice(self) -> str | None:
         """Give what the last action did, once."""

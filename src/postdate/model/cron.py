@@ -53,3 +53,8 @@ def matches(text: str, start: datetime) -> Iterator[datetime]:
         yield from walk
     except OverflowError:
         return
+
+
+def explain(text: str) -> str:
+    """Say an expression in words."""
+    return str(_parsed(text).explain())

@@ -74,3 +74,14 @@ async def of_subject(
         query("event_of_subject"), bucket_of(subject), tenant_id, subject, after, limit
     )
     return [EventRow(*row) for row in rows]
+
+
+async def last_actors(
+    connection: Connection, tenant_id: int, subjects: Sequence[UUID], kind: str
+) -> dict[UUID, str | None]:
+    """Say who last did something to each of these."""
+    if not subjects:
+        return {}
+    buckets = [bucket_of(subject) for subject in subjects]
+    rows = await connection.fetch(query("event_last_actors"), buckets, tenant_id, subjects, kind)
+    return {row[0]: row[1] for row in rows}

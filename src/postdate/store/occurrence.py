@@ -116,3 +116,16 @@ async def page(
     """List a schedule's rows, the newest first."""
     rows = await connection.fetch(query("occurrence_page"), *schedule, before, status, limit)
     return [OccurrenceRow(*row) for row in rows]
+
+
+async def recent(
+    connection: Connection, keys: Sequence[tuple[int, int, UUID]], limit: int
+) -> dict[UUID, list[OccurrenceRow]]:
+    """Give the newest rows of several schedules, each in order."""
+    if not keys:
+        return {}
+    rows = await connection.fetch(query("occurrence_recent"), *zip(*keys, strict=True), limit)
+    found: dict[UUID, list[OccurrenceRow]] = {}
+    for row in rows:
+        found.setdefault(row[0], []).append(OccurrenceRow(*row[1:]))
+    return found

@@ -1,5 +1,6 @@
 """Schedules: one, a page of them, what is to come, and the book of what came."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from itertools import islice
 from typing import Final
@@ -13,6 +14,7 @@ from postdate.model.schedule import Status, jitter
 from postdate.model.schedule_rules import plan_of
 from postdate.model.schedule_spec import ScheduleView, Standing, view
 from postdate.store import calendar as calendar_store
+from postdate.store import event as event_store
 from postdate.store import occurrence as occurrence_store
 from postdate.store import schedule as store
 from postdate.store.calendar import CalendarRow
@@ -126,6 +128,22 @@ class ScheduleViews:
             )
         more = rows[limit - 1].occurrence_id if len(rows) > limit else None
         return [_entry(row) for row in rows[:limit]], more
+
+    async def strips(
+        self, tenant_id: int, schedules: Sequence[ScheduleView], limit: int
+    ) -> dict[UUID, list[OccurrenceView]]:
+        """Give the newest rows of the book of each schedule, in order."""
+        keys = [key_of(tenant_id, one.schedule_id) for one in schedules]
+        async with self._database.read(tenant_id) as connection:
+            found = await occurrence_store.recent(connection, keys, limit)
+        return {schedule_id: [_entry(row) for row in rows] for schedule_id, rows in found.items()}
+
+    async def pausers(self, tenant_id: int, schedules: Sequence[ScheduleView]) -> dict[UUID, str]:
+        """Say who paused those that are paused."""
+        paused = [one.schedule_id for one in schedules if one.paused_at is not None]
+        async with self._database.read(tenant_id) as connection:
+            found = await event_store.last_actors(connection, tenant_id, paused, "schedule.paused")
+        return {schedule_id: actor or "system" for schedule_id, actor in found.items()}
 
     async def calendar(self, tenant_id: int, name: str) -> CalendarRow | None:
         """Show one calendar."""

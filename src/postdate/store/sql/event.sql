@@ -10,3 +10,13 @@ SELECT * FROM unnest($1::smallint[], $2::integer[], $3::uuid[], $4::uuid[], $5::
 SELECT event_id, type, time, actor, data FROM event
  WHERE bucket = $1 AND tenant_id = $2 AND subject = $3 AND event_id > $4
  ORDER BY event_id LIMIT $5
+
+-- name: event_last_actors
+-- Who last did a thing of this type to each subject.
+SELECT wanted.subject, newest.actor
+  FROM unnest($1::smallint[], $3::uuid[]) AS wanted (bucket, subject)
+ CROSS JOIN LATERAL (
+       SELECT e.actor FROM event e
+        WHERE e.bucket = wanted.bucket AND e.tenant_id = $2 AND e.subject = wanted.subject
+          AND e.type = $4
+        ORDER BY e.event_id DESC LIMIT 1) AS newest

@@ -1,0 +1,128 @@
+"""Schedules in the console: the list with its runs, the book, and what may be done."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from conftest import Api, Clock
+from console_ground import Browser
+from postdate.cli.schedules import firings
+from postdate.scheduler.expander import LIMIT, Expander
+from postdate.scheduler.meter import Meter
+
+JOB = {"job": {"destination": {"type": "worker"}, "lane": "reports"}}
+
+
+@pytest.fixture
+async def browser(api: Api) -> AsyncIterator[Browser]:
+    async with Browser(api) as opened:
+        await opened.sign_in()
+        yield opened
+
+
+@pytest.fixture
+async def book(api: Api) -> Expander:
+    return Expander(api.node.database, firings(api.node), Meter())
+
+
+async def schedule(api: Api, **fields: Any) -> str:
+    answer = await api.call("POST", "/schedules", {"template": JOB} | fields)
+    assert answer.status == 201, answer.body
+    return str(answer.body["schedule_id"])
+
+
+async def runs(book: Expander, clock: Clock, seconds: float, times: int) -> None:
+    for _ in range(times):
+        await clock.advance(seconds)
+        await book.run_once(LIMIT)
+
+
+async def test_the_list_says_the_rule_in_words_and_shows_the_runs(
+    browser: Browser, book: Expander, clock: Clock
+) -> None:
+    assert "There is no schedule yet" in (await browser.get("/schedules")).text
+    one = await schedule(browser.api, name="often", every_seconds=60)
+    await runs(book, clock, 60, 2)
+    text = (await browser.get("/schedules")).text
+    assert f"/schedules/{one}" in text
+    assert "Every minute" in text
+    assert text.count('class="run-fired"') == 2
+    assert "No schedule has missed" in (await browser.get("/schedules?missed=true")).text
+
+
+async def test_what_comes_marks_the_change_of_the_clock(browser: Browser) -> None:
+    one = await schedule(
+        browser.api,
+        cron="30 2 * * *",
+        timezone="Europe/Paris",
+        start_at="2027-03-24T00:00:00Z",
+    )
+    text = (await browser.get(f"/schedules/{one}")).text
+    assert "Sun 2027-03-28 03:30:00" in text
+    assert "the rule says 02:30:00" in text
+    assert "DST: moved forward" in text
+
+
+async def test_a_pause_needs_a_reason_and_names_who_paused(
+    browser: Browser, book: Expander, clock: Clock
+) -> None:
+    one = await schedule(browser.api, every_seconds=60)
+    path = f"/schedules/{one}"
+    form = await browser.get(f"{path}/pause")
+    assert f"postdate schedule pause {one}" in form.text
+    assert "/pause&#34; -H" in form.text
+    assert (await browser.confirm(f"{path}/pause", reason=" ")).status == 422
+    assert (await browser.confirm(f"{path}/pause", reason="moving house")).status == 303
+    await runs(book, clock, 60, 1)
+    text = (await browser.get(path)).text
+    assert "moving house" in text
+    assert "skipped by pause" in text
+    assert "PAUSED" in text
+    assert (await browser.confirm(f"{path}/resume")).status == 303
+    assert "PAUSED" not in (await browser.get("/schedules")).text
+    filtered = await browser.get(f"{path}?status=fired")
+    assert "No occurrence became" in filtered.text
+
+
+async def test_a_trigger_makes_a_job(browser: Browser) -> None:
+    one = await schedule(browser.api, every_seconds=3600)
+    assert (await browser.confirm(f"/schedules/{one}/trigger")).status == 303
+    text = (await browser.get(f"/schedules/{one}")).text
+    assert "It ran once, as job" in text
+    jobs = (await browser.api.call("GET", f"/jobs?schedule_id={one}")).body["jobs"]
+    assert len(jobs) == 1
+    assert f"/jobs/{jobs[0]['job_id']}" in text
+
+
+async def test_a_backfill_is_shown_before_it_is_done_and_done_once(browser: Browser) -> None:
+    one = await schedule(browser.api, cron="0 * * * *", start_at="2026-01-01T00:00:00Z")
+    path = f"/schedules/{one}/backfill"
+    assert "Dry run" in (await browser.get(path)).text
+    span = "from=2026-01-01T00:00:00&until=2026-01-01T03:00:00&dry=1"
+    shown = await browser.get(f"{path}?{span}")
+    assert "Will run" in shown.text
+    assert "Backfill (3)" in shown.text
+    assert (await browser.api.call("GET", f"/jobs?schedule_id={one}")).body["jobs"] == []
+    assert (await browser.post(path, shown.hidden)).status == 303
+    assert "3 occurrences of the past were run" in (await browser.get(f"/schedules/{one}")).text
+    again = await browser.post(path, shown.hidden)
+    assert again.status == 409
+    assert "no longer known" in again.text
+    assert len((await browser.api.call("GET", f"/jobs?schedule_id={one}")).body["jobs"]) == 3
+    wrong = await browser.get(f"{path}?{span.replace('until=2026', 'until=2025')}")
+    assert wrong.status == 422
+
+
+async def test_a_deleted_schedule_is_gone(browser: Browser) -> None:
+    one = await schedule(browser.api, every_seconds=3600)
+    assert (await browser.confirm(f"/schedules/{one}/delete")).status == 303
+    assert (await browser.get(f"/schedules/{one}")).status == 404
+
+
+async def test_a_key_that_may_only_read_sees_why_a_button_is_off(browser: Browser) -> None:
+    one = await schedule(browser.api, every_seconds=3600)
+    await browser.sign_in(await browser.api.new_key("schedules:read"))
+    text = (await browser.get(f"/schedules/{one}")).text
+    assert "needs schedules:write" in text
+    assert (await browser.get(f"/schedules/{one}/pause")).status == 403
