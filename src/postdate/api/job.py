@@ -38,7 +38,7 @@ class BatchItem(JobSpec, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A job of a batch, with a key of its own."""
 
     idempotency_key: (
-        Annotated[str, Meta(min_length=1, max_length=255, pattern="^[ -~]+$")] | None
+        Annotated[str, Meta(min_length=1, max_length=255, pattern=r"^[ -~]+$(?!\n)")] | None
     ) = None
 
 

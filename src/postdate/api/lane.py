@@ -31,7 +31,7 @@ class LaneBody(Body, kw_only=True):
         Annotated[int, Meta(ge=1, le=64, description="Buckets it uses; only grows.")] | UnsetType
     ) = UNSET
     max_running: Annotated[int, Meta(ge=1, le=1_000_000)] | UnsetType | None = UNSET
-    rate_per_second: Annotated[float, Meta(gt=0, le=1_000_000)] | UnsetType | None = UNSET
+    rate_per_second: Annotated[float, Meta(ge=0.001, le=1_000_000)] | UnsetType | None = UNSET
 
 
 class PauseBody(Body, kw_only=True):

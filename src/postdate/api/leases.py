@@ -71,7 +71,7 @@ class FailBody(Body, kw_only=True):
 
     token: Token
     error: Annotated[str, Meta(min_length=1, max_length=2000)]
-    code: Annotated[str, Meta(pattern="^[a-z][a-z0-9_]{0,62}$")] = "worker_failed"
+    code: Annotated[str, Meta(pattern=r"^[a-z][a-z0-9_]{0,62}$(?!\n)")] = "worker_failed"
     retryable: bool = True
     retry_after_seconds: Annotated[float, Meta(ge=0, le=7 * 86400)] | None = None
     unknown: bool = False

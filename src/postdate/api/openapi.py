@@ -33,13 +33,19 @@ _PARAMETERS: Final[Json] = {
         "name": "Idempotency-Key",
         "in": "header",
         "description": "Names this request; repeating it with the same key changes nothing more.",
-        "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[ -~]+$"},
+        "schema": {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": 255,
+            "pattern": r"^[ -~]+$(?!\n)",
+        },
     },
     "request_id": {
         "name": "X-Request-Id",
         "in": "header",
-        "description": "Your id for this request, used in logs; made up when absent.",
-        "schema": {"type": "string", "pattern": "^[!-~]{1,128}$"},
+        "description": "Your id for this request, used in logs: up to 128 printable ASCII "
+        "characters without a space. Otherwise one is made up.",
+        "schema": {"type": "string"},
     },
 }
 _HEADERS: Final[Json] = {
@@ -186,24 +192,35 @@ def _problem(status: int, codes: list[Code]) -> Json:
 
 def codes_of(endpoint: AnyEndpoint) -> list[Code]:
     """List every code an endpoint may answer with: its own and those of the shell."""
-    codes = list(endpoint.errors)
-    if endpoint.scope is not None:
-        codes.append(Code.UNAUTHENTICATED)
-    if endpoint.scope not in {None, "any", "internal"}:
-        codes.append(Code.FORBIDDEN)
-    if "{" in endpoint.path:
-        codes.append(Code.NOT_FOUND)
-    if endpoint.body is not None:
-        codes += _BODY_CODES
-    if endpoint.query is not None:
-        codes += (Code.INVALID_FIELD, Code.UNKNOWN_FIELD)
-    if endpoint.idempotency is not None:
-        codes += _KEY_CODES
-    if endpoint.idempotency == "required":
-        codes.append(Code.IDEMPOTENCY_KEY_MISSING)
-    codes.append(Code.OVERLOADED if endpoint.method == "GET" else Code.OUTCOME_UNKNOWN)
-    codes.append(Code.INTERNAL)
+    codes = [*endpoint.errors, *_caller_codes(endpoint), *_request_codes(endpoint)]
+    if endpoint.method != "GET":
+        codes.append(Code.OUTCOME_UNKNOWN)
+    codes += (Code.OVERLOADED, Code.UNAVAILABLE, Code.INTERNAL)
     return list(dict.fromkeys(codes))
+
+
+def _caller_codes(endpoint: AnyEndpoint) -> Iterator[Code]:
+    if endpoint.scope is not None:
+        yield Code.UNAUTHENTICATED
+    if endpoint.scope not in {None, "internal"}:
+        yield Code.RATE_LIMITED
+    if endpoint.scope not in {None, "any", "internal"}:
+        yield Code.FORBIDDEN
+
+
+def _request_codes(endpoint: AnyEndpoint) -> Iterator[Code]:
+    if "{" in endpoint.path:
+        yield Code.NOT_FOUND
+    if endpoint.body is not None:
+        yield from _BODY_CODES
+    if endpoint.query is not None:
+        yield from (Code.INVALID_FIELD, Code.UNKNOWN_FIELD)
+        if "cursor" in endpoint.query.__struct_fields__:
+            yield Code.INVALID_CURSOR
+    if endpoint.idempotency is not None:
+        yield from _KEY_CODES
+    if endpoint.idempotency == "required":
+        yield Code.IDEMPOTENCY_KEY_MISSING
 
 
 def open_shapes(endpoints: Sequence[AnyEndpoint]) -> list[str]:

@@ -29,7 +29,12 @@ class ExecuteBody(Body, kw_only=True):
 
     execution_id: Annotated[
         str,
-        Meta(min_length=1, max_length=255, pattern="^[!-~]+$", description="Printable, no space."),
+        Meta(
+            min_length=1,
+            max_length=255,
+            pattern=r"^[!-~]+$(?!\n)",
+            description="Printable, no space.",
+        ),
     ]
 
 

@@ -3,10 +3,12 @@
 import asyncio
 import re
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, Final, TypeVar
 from urllib.parse import parse_qsl
 
 import msgspec
+from msgspec import inspect
 from starlette.types import Message, Receive
 
 from postdate.api import problem
@@ -15,7 +17,7 @@ from postdate.api.incoming import next_message
 from postdate.api.limits import Limits
 from postdate.model.errors import Code, RefusedError, refuse
 
-Q = TypeVar("Q")
+Q = TypeVar("Q", bound=msgspec.Struct)
 
 QUERY_PARAMETERS: Final = 50
 """How many query parameters are looked at; no route knows as many."""
@@ -124,11 +126,32 @@ def query(raw: bytes, shape: type[Q]) -> Q:
             raise refuse(Code.INVALID_FIELD, f"`{name}` is given more than once.", name)
         if "\x00" in value:
             raise refuse(Code.INVALID_FIELD, "The character U+0000 cannot be stored.", name)
+        if ":" not in value and name in _instants(shape):
+            # Converting from text, msgspec would take a bare number for seconds since 1970.
+            raise refuse(Code.INVALID_FIELD, "Expected an RFC 3339 date and time.", name)
         values[name] = value
     try:
         return msgspec.convert(values, shape, strict=False)
     except msgspec.ValidationError as error:
         raise RefusedError(problem.undecodable(error)) from None
+
+
+@cache
+def _instants(shape: type) -> frozenset[str]:
+    """Name the parameters that are instants."""
+    found = inspect.type_info(shape)
+    fields = found.fields if isinstance(found, inspect.StructType) else ()
+    return frozenset(field.encode_name for field in fields if _is_instant(field.type))
+
+
+def _is_instant(found: inspect.Type) -> bool:
+    match found:
+        case inspect.Metadata(type=inner):
+            return _is_instant(inner)
+        case inspect.UnionType(types=types):
+            return any(map(_is_instant, types))
+        case _:
+            return isinstance(found, inspect.DateTimeType)
 
 
 def _pairs(raw: bytes) -> list[tuple[str, str]]:

@@ -38,7 +38,7 @@ Reach = Callable[[str, Mapping[str, Any]], Awaitable[str | None]]
 """Connect once to a queue of a kind; give the reason when that fails."""
 
 MaxRunning = Annotated[int, Meta(ge=1, le=1_000_000)]
-RatePerSecond = Annotated[float, Meta(gt=0, le=1_000_000)]
+RatePerSecond = Annotated[float, Meta(ge=0.001, le=1_000_000)]
 
 
 class DestinationSpec(msgspec.Struct, frozen=True, kw_only=True):

@@ -43,9 +43,11 @@ def judge(kept: Kept, request: bytes) -> Replay | Refusal:
 
 
 def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
-    """Name the fields in which two requests differ."""
+    """Name the fields in which two requests differ; one that is null is not one that is absent."""
     return sorted(
-        name for name in before.keys() | after.keys() if before.get(name) != after.get(name)
+        name
+        for name in before.keys() | after.keys()
+        if before.get(name, msgspec.UNSET) != after.get(name, msgspec.UNSET)
     )
 
 
