@@ -10,6 +10,7 @@ import structlog
 from http_ground import Running, make_app, serving
 from http_sample import KEY, NOT_READY, endpoint, get_name, make_thing, post, sample_app
 from postdate.api.health import NotReady
+from postdate.cli.log import add_origin
 from postdate.model.errors import Code
 
 
@@ -70,9 +71,7 @@ async def test_requests_are_counted_by_template(running: Running) -> None:
 async def test_no_secret_reaches_the_log(
     running: Running, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    with structlog.testing.capture_logs(
-        processors=[structlog.contextvars.merge_contextvars]
-    ) as logs:
+    with structlog.testing.capture_logs(processors=[add_origin]) as logs:
         await running.ask("GET", "/api/v1/things?cursor=query-canary")
         await running.ask("GET", "/api/v1/names/path-canary")
         await post(running, b"]", authorization="Bearer wrong-canary")

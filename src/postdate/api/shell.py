@@ -115,7 +115,6 @@ class Shell:
         started = perf_counter()
         headers = dict(scope["headers"])
         request = _Request(scope, receive, headers, _request_id(headers))
-        structlog.contextvars.bind_contextvars(request_id=request.id)
         origin.arrive(request.id, _address(scope))
         serving = self.in_flight.enter()
         try:
@@ -203,7 +202,7 @@ class Shell:
         who = await self._doors.authenticate(_bearer(headers))
         if who is None:
             raise refuse(Code.UNAUTHENTICATED, "The key is not valid.")
-        structlog.contextvars.bind_contextvars(tenant=who.tenant)
+        origin.identified(who.tenant)
         if endpoint.scope != "any" and not who.allows(endpoint.scope):
             detail = f"The key lacks the scope `{endpoint.scope}`."
             raise refuse(Code.FORBIDDEN, detail, scope=endpoint.scope)

@@ -8,6 +8,8 @@ from typing import Any, Final
 
 import structlog
 
+from postdate.model import origin
+
 _SECRET_NAMES: Final = re.compile(
     r"authorization|password|secret|^key$|api_key|admin_key|token$|dsn|database_url|payload",
     re.IGNORECASE,
@@ -18,6 +20,15 @@ _SECRET_VALUES: Final = re.compile(
 HIDDEN: Final = "[hidden]"
 _FENCING: Final = "token"
 """A fencing token is a small number and no secret; an access token is a text."""
+
+
+def add_origin(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """Say on whose behalf a line was written, where there is a request."""
+    if (came := origin.current()) is not None:
+        event.setdefault("request_id", came.request_id)
+        if came.tenant is not None:
+            event.setdefault("tenant", came.tenant)
+    return event
 
 
 def redact(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
@@ -45,7 +56,7 @@ def configure(level: str, form: str) -> None:
     renderer = structlog.dev.ConsoleRenderer() if console else structlog.processors.JSONRenderer()
     structlog.configure(
         processors=[
-            structlog.contextvars.merge_contextvars,
+            add_origin,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             # A traceback becomes text before redaction: its message may quote a secret.

@@ -41,6 +41,7 @@ from postdate.console.visit import (
     read_form,
     redirect,
 )
+from postdate.model import origin
 from postdate.model.errors import EXPLANATIONS, Code, Refusal, RefusedError
 from postdate.model.identity import Identity
 
@@ -122,7 +123,7 @@ class Console:
         if session is None or who is None:
             self._sessions.end(request.cookies.get(COOKIE))
             return self._login.required(request)
-        structlog.contextvars.bind_contextvars(tenant=who.tenant)
+        origin.identified(who.tenant)
         form = await self._form(request, session) if request.method == "POST" else {}
         return await handler(self._make(request, session, who, form))
 

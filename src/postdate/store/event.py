@@ -50,7 +50,8 @@ def _stamp(event: NewEvent) -> NewEvent:
     came = origin.current() if stamped(event.type) else None
     if came is None:
         return event
-    return msgspec.structs.replace(event, data={**(event.data or {}), STAMP: came._asdict()})
+    stamp = {"request_id": came.request_id, "address": came.address}
+    return msgspec.structs.replace(event, data={**(event.data or {}), STAMP: stamp})
 
 
 def _rising(events: Sequence[NewEvent]) -> Sequence[NewEvent]:

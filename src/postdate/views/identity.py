@@ -26,7 +26,7 @@ class Identities:
         self._database = database
         self._knocks = Knocks() if knocks is None else knocks
         self._known: dict[bytes, tuple[float, Identity | None]] = {}
-        self._used: set[UUID] = set()
+        self._used: set[str] = set()
 
     async def authenticate(self, key: str) -> Identity | None:
         """Give the identity of a valid key. Only hashes are compared, so timing tells nothing."""
@@ -44,7 +44,7 @@ class Identities:
         if identity is None:
             self._knocks.failed(source, now)
         else:
-            self._used.add(UUID(identity.key_id))
+            self._used.add(identity.key_id)
         return identity
 
     async def alive(self, key_id: UUID) -> bool:
@@ -78,5 +78,5 @@ class Identities:
         used, self._used = self._used, set()
         if used:
             async with self._database.write() as connection:
-                await key_store.used(connection, sorted(used))
+                await key_store.used(connection, [UUID(key_id) for key_id in sorted(used)])
         return 0
