@@ -7,18 +7,17 @@ from typing import Any
 from uuid import UUID
 
 import msgspec
-from prometheus_client import CollectorRegistry
 
 from postdate.model.ids import bucket_of, new_id
 from postdate.model.lane import Kind
 from postdate.model.outcome import Completed, Delivery, Handler, Outcome
 from postdate.model.setting import Settings, Stored
+from postdate.model.tally import Tally
 from postdate.store import job as job_store
 from postdate.store import lane as lane_store
 from postdate.store.database import Database
 from postdate.store.job import NewJob, Told
 from postdate.store.lane import Lane, LaneDirectory
-from postdate.worker.meter import Meter
 from postdate.worker.worker import Worker
 
 WEBHOOK = {"type": "webhook", "url": "https://example.com/hook"}
@@ -130,7 +129,7 @@ async def make_worker(
         lanes=OwnLanes(database, tenant_ids),
         settings=Settings(stored),
         handlers={kind: handler},
-        meter=Meter(CollectorRegistry()),
+        tally=Tally(),
         **more,
     )
     await refresh(worker)

@@ -12,14 +12,13 @@ import time
 from pathlib import Path
 
 import uvloop
-from prometheus_client import CollectorRegistry
 
 from postdate.cli import worker as worker_role
 from postdate.cli.node import Node
 from postdate.cli.settings import Settings as ProcessSettings
 from postdate.model.outcome import Completed, Delivery, Outcome
+from postdate.model.tally import Tally
 from postdate.store import database as database_store
-from postdate.worker.meter import Meter
 from postdate.worker.worker import Worker
 
 
@@ -71,7 +70,7 @@ async def run(options: argparse.Namespace) -> None:
         lanes=node.lanes,
         settings=node.runtime,
         handlers={"webhook": Logged(options.log, options.seconds)},
-        meter=Meter(CollectorRegistry()),
+        tally=Tally(),
         window_size=options.window,
         reach=Deadly(options.die),
     )

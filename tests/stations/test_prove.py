@@ -4,9 +4,11 @@ from collections.abc import AsyncIterator
 
 import asyncpg
 import pytest
+from prometheus_client import CollectorRegistry
 
 from bank_ground import Bank, drain, settler
 from postdate.ledger.prove import prove, reconcile_all
+from postdate.settlement.meter import Meter
 from postdate.settlement.reconciler import Reconciler
 from postdate.store.database import Database
 from postdate.store.embedded import Embedded
@@ -113,7 +115,11 @@ async def test_reconciling_reports_what_is_forgotten(
         ("dead_lettered", str(stuck)),
         ("balance_is_last_entry", "c"),
     }
-    reconciler = Reconciler(bank.database)
+    registry = CollectorRegistry()
+    reconciler = Reconciler(bank.database, Meter(registry))
     for _ in range(64):
         await reconciler.run_once()
-    assert reconciler._gauge._value.get() >= 3
+    for check in ("overdue", "dead_lettered", "balance_is_last_entry"):
+        told = registry.get_sample_value("postdate_reconcile_findings", {"check": check})
+        assert told is not None
+        assert told >= 1

@@ -6,6 +6,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from postdate.api.reference import errors_markdown
+from postdate.cli.metrics import reference as metrics_reference
 from postdate.cli.settings import reference as process_reference
 from postdate.model.setting import reference as runtime_reference
 from postdate.model.state import JOB_MOVES, PAYMENT_MOVES, diagram
@@ -55,6 +56,11 @@ def runtime_settings(_: Tree) -> str:
     return runtime_reference()
 
 
+def metrics(_: Tree) -> str:
+    """Explain every metric."""
+    return metrics_reference()
+
+
 def decisions(tree: Tree) -> str:
     """List the decision records by number."""
     paths = sorted(select(tree, (DECISIONS,), ".md"))
@@ -93,6 +99,7 @@ BLOCKS: Final[dict[str, Callable[[Tree], str]]] = {
     "error-codes": error_codes,
     "process-settings": process_settings,
     "runtime-settings": runtime_settings,
+    "metrics": metrics,
     "decisions": decisions,
     "pages": pages,
 }
@@ -100,6 +107,7 @@ PLACES: Final = {
     "ARCHITECTURE.md": ("job-states", "payment-states", "decisions"),
     "docs/index.md": ("pages",),
     "docs/reference/settings.md": ("process-settings", "runtime-settings"),
+    "docs/reference/metrics.md": ("metrics",),
 }
 """Which page must hold which blocks: a page that loses one is a finding too."""
 
@@ -149,7 +157,11 @@ def _filled(*pages: Tree) -> Tree:
 
 
 _MAP: Final = _marked("ARCHITECTURE.md")
-_INDEX: Final = {**_marked("docs/index.md"), **_marked("docs/reference/settings.md")}
+_INDEX: Final = {
+    **_marked("docs/index.md"),
+    **_marked("docs/reference/settings.md"),
+    **_marked("docs/reference/metrics.md"),
+}
 _DECISION: Final = {f"{DECISIONS}0001-a.md": "# 0001 A\n"}
 _GUIDE: Final = {"docs/guides/a.md": "# A\n"}
 

@@ -107,9 +107,9 @@ def services(node: Node, identities: Identities) -> Services:
         accounts=Accounts(node.database),
         account_views=AccountViews(node.database),
         adjustments=Adjustments(node.database),
-        payments=Payments(node.database, node.runtime),
+        payments=Payments(node.database, node.runtime, node.payment_meter),
         payment_views=PaymentViews(node.database),
-        payment_changes=PaymentChanges(node.database, node.runtime),
+        payment_changes=PaymentChanges(node.database, node.runtime, node.payment_meter),
         payment_executions=PaymentExecutions(node.database, node.runtime),
         jobs=accepting,
         dead_letters=DeadLetters(node.database, node.lanes, accepting),
@@ -117,7 +117,7 @@ def services(node: Node, identities: Identities) -> Services:
         job_bulk=JobBulk(node.database, node.lanes, node.runtime),
         job_views=JobViews(node.database, node.lanes),
         leases=jobs.leases(node),
-        lease_reports=LeaseReports(node.database, node.lanes, node.runtime),
+        lease_reports=LeaseReports(node.database, node.lanes, node.runtime, node.tallies["pull"]),
         event_views=EventViews(node.database),
         subscriptions=publisher.intake(node),
         subscription_views=SubscriptionViews(node.database),
@@ -143,6 +143,18 @@ def build(node: Node, identities: Identities) -> Shell:
         extra_routes=console_routes(pages.services(node, identities, made)),
         translate=translate,
         pace=Rates(node.database, node.runtime, node.node_id).admit,
+    )
+
+
+def signs(node: Node, identities: Identities) -> Shell:
+    """Make the app of a process without the API: how it is, and how it fares."""
+    return create_app(
+        endpoints=(),
+        services=None,
+        authenticate=identities.authenticate,
+        readiness=lambda: not_ready(node),
+        registry=node.registry,
+        internal_token=None,
     )
 
 

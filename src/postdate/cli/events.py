@@ -1,6 +1,7 @@
 """Commands about events: verify that nobody has tampered with them."""
 
 import sys
+import time
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -10,6 +11,7 @@ import cyclopts
 from rich.console import Console
 
 from postdate.cli.operator import Json, show, with_database
+from postdate.cli.prove import note
 from postdate.cli.settings import Settings, load
 from postdate.model.errors import StartError
 from postdate.publisher.anchor import AnchorError, AnchorFile, Anchors, collect
@@ -60,12 +62,15 @@ def verify_events(*, anchor: Path | None = None, json: Json = False) -> None:
 
 
 async def _verify(anchors: Mapping[int, Anchors], database: Database) -> Report:
+    began = time.monotonic()
     with Console(stderr=True).status("verifying") as status:
-        return await verify(
+        report = await verify(
             database,
             anchors,
             lambda done, total: status.update(f"{done:,} of {total:,} links verified"),
         )
+    await note(database, "verify", time.monotonic() - began, len(report.findings))
+    return report
 
 
 def _print(report: Report, *, as_json: bool) -> None:

@@ -6,13 +6,11 @@ from typing import Final
 import asyncpg
 import cyclopts
 import structlog
-from prometheus_client import Gauge
 
 from postdate.cli.node import Node
 from postdate.cli.operator import Json, show, with_database
 from postdate.model.errors import Code, refuse
 from postdate.store import history as store
-from postdate.store import partition as partition_store
 from postdate.store.database import Database
 from postdate.store.loop import Loop
 
@@ -104,16 +102,10 @@ async def _detach(database: Database, name: str) -> None:
 
 
 def loops(node: Node) -> list[Loop]:
-    """Make the loop that detaches what the retention lets go, and watches the partitions."""
-    lead = Gauge(
-        "postdate_partition_weeks_ahead",
-        "Weeks for which history has partitions; below 2 the maintenance has failed.",
-        registry=node.registry,
-    )
+    """Make the loop that detaches what the retention lets go."""
 
     async def run_once(_: int) -> int:
         async with node.database.writer.acquire() as connection:
-            lead.set(await partition_store.lead(connection))
             days = node.runtime.whole(RETENTION)
             names = await store.old(connection, PRUNED, days) if days else []
         for name in names:

@@ -31,12 +31,13 @@ def intake(node: Node) -> JobIntake:
         allowed=node.outgoing.allowed,
         check_names=names(node.outgoing.directory),
         on_accept=node.on_accept,
+        tallies=node.tallies,
     )
 
 
 def leases(node: Node) -> LeaseClaims:
     """Make what hands jobs to workers over HTTP, woken by hints from here and from elsewhere."""
-    claims = LeaseClaims(node.database, node.lanes, node.runtime)
+    claims = LeaseClaims(node.database, node.lanes, node.runtime, node.tallies["pull"])
     node.on_accept.append(lambda lane_id, _: claims.hint(lane_id))
     node.wakeup.listeners.append(claims.hint)
     return claims

@@ -3,25 +3,30 @@
 import asyncio
 import secrets
 import socket
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import Any, Final
 from uuid import UUID
 
 import structlog
-from prometheus_client import CollectorRegistry
+from prometheus_client import CollectorRegistry, ProcessCollector
 
-from postdate.cli import outgoing
+from postdate.cli import metrics, outgoing
 from postdate.cli.outgoing import Outgoing
 from postdate.cli.settings import Settings
+from postdate.delivery.breaker import Breakers
+from postdate.intake.meter import PaymentMeter
 from postdate.model.setting import Settings as RuntimeSettings
+from postdate.model.tally import Tally
 from postdate.store import migrate, node, partition, setting
 from postdate.store.database import Database
 from postdate.store.lane import REFRESH_SECONDS as LANE_SECONDS
 from postdate.store.lane import LaneDirectory
 from postdate.store.loop import Loop
 from postdate.store.wakeup import Wakeup
+from postdate.views.vitals import Vitals
+from postdate.worker.meter import Meter as JobMeter
 
 log = structlog.get_logger()
 
@@ -48,6 +53,9 @@ class Node:
     loops: list[Loop] = field(default_factory=list)
     # Told in which lane something was accepted, and in how many seconds it is due.
     on_accept: list[Callable[[int, float], None]] = field(default_factory=list)
+    tallies: Mapping[str, Tally] = field(default_factory=metrics.tallies)
+    payment_meter: PaymentMeter = field(init=False)
+    vitals: Vitals = field(init=False)
     lanes: LaneDirectory = field(init=False)
     wakeup: Wakeup = field(init=False)
     _outgoing: Outgoing | None = None
@@ -57,6 +65,11 @@ class Node:
         self.lanes = LaneDirectory(self.database)
         self.wakeup = Wakeup(self.database)
         self.on_accept.append(self.wakeup.hint)
+        self.payment_meter = PaymentMeter(self.registry)
+        self.vitals = Vitals(self.registry, self.database, self.lanes)
+        JobMeter(self.registry, self.tallies)
+        metrics.NodeMeter(self.registry, self, version("postdate"))
+        ProcessCollector(registry=self.registry)
 
     @property
     def name(self) -> str:
@@ -69,6 +82,13 @@ class Node:
         if self._outgoing is None:
             self._outgoing = outgoing.build(self.settings, self.database, self.runtime)
         return self._outgoing
+
+    @property
+    def breakers(self) -> list[Breakers]:
+        """Give what knows the destinations in trouble."""
+        if self._outgoing is None:
+            return []
+        return [self._outgoing.webhook.breakers, self._outgoing.queue.breakers]
 
     async def close(self) -> None:
         """Close what was opened on behalf of this node; the database is its owner's."""

@@ -1,12 +1,14 @@
 """`postdate prove`, `postdate reconcile`: what the books say about themselves."""
 
 import sys
+import time
 from typing import Final
 
 import cyclopts
 
 from postdate.cli.operator import Json, show, tenant_number, with_database
 from postdate.ledger import prove as ledger
+from postdate.store import vital
 from postdate.store.database import Database
 from postdate.store.prove import Finding
 
@@ -25,7 +27,11 @@ def prove(*, tenant: str | None = None, json: Json = False) -> None:
 
     async def run(database: Database) -> ledger.Proof:
         only = await tenant_number(database, tenant) if tenant else None
-        return await ledger.prove(database, only)
+        began = time.monotonic()
+        proof = await ledger.prove(database, only)
+        if only is None:
+            await note(database, "prove", time.monotonic() - began, len(proof.findings))
+        return proof
 
     proof = with_database(run)
     if json:
@@ -43,7 +49,11 @@ def reconcile(*, tenant: str | None = None, json: Json = False) -> None:
 
     async def run(database: Database) -> list[Finding]:
         only = await tenant_number(database, tenant) if tenant else None
-        return await ledger.reconcile_all(database, only)
+        began = time.monotonic()
+        found = await ledger.reconcile_all(database, only)
+        if only is None:
+            await note(database, "reconcile", time.monotonic() - began, len(found))
+        return found
 
     found = with_database(run)
     if json:
@@ -54,6 +64,12 @@ def reconcile(*, tenant: str | None = None, json: Json = False) -> None:
         print("nothing to reconcile")
     if found:
         sys.exit(CONTRADICTED)
+
+
+async def note(database: Database, name: str, seconds: float, findings: int) -> None:
+    """Note a check of everything where metrics and alerts find it."""
+    async with database.write() as connection:
+        await vital.audited(connection, name, seconds, findings)
 
 
 def _print(found: list[Finding]) -> None:

@@ -19,6 +19,7 @@ from postdate.store import migrate
 from postdate.store.database import LOST
 from postdate.store.loop import Loop
 from postdate.views.identity import USED_SECONDS, Identities
+from postdate.views.vitals import POLL_SECONDS as VITAL_SECONDS
 
 log = structlog.get_logger()
 
@@ -35,7 +36,7 @@ async def serve(settings: Settings, role: str | None = None) -> None:
     roles = [role] if role else list(ROLES)
     stop = _stop_on_signal()
     # Before anything else: a taken port must not leave a database behind.
-    listener = bind(settings.host, settings.port) if "api" in roles else None
+    listener = _listener(settings, roles)
     async with place.serving(settings, attach=role is not None) as address:
         await _migrate(address)
         database = await place.open_database(
@@ -81,11 +82,20 @@ def _settle_memory() -> None:
 
 def _http(node: Node, group: Group, listener: socket.socket) -> Server:
     identities = Identities(node.database)
-    app = edge.build(node, identities)
+    app = edge.build(node, identities) if "api" in node.roles else edge.signs(node, identities)
     server = Server(app, listener, ServerLimits(drain_seconds=node.settings.drain_seconds))
-    node.loops.append(Loop("keys", identities.run_once, limit=1, poll_seconds=USED_SECONDS))
+    node.loops += [
+        Loop("keys", identities.run_once, limit=1, poll_seconds=USED_SECONDS),
+        Loop("vitals", node.vitals.run_once, limit=1, poll_seconds=VITAL_SECONDS),
+    ]
     group.start("http", server.run())
     return server
+
+
+def _listener(settings: Settings, roles: list[str]) -> socket.socket | None:
+    if "api" in roles:
+        return bind(settings.host, settings.port)
+    return bind(settings.host, settings.metrics_port) if settings.metrics_port else None
 
 
 async def _migrate(address: place.Address) -> None:

@@ -75,6 +75,11 @@ class Settings:
     allow_private_targets: str = _setting(
         "", "Comma-separated private networks that outgoing calls may reach, e.g. 127.0.0.0/8."
     )
+    metrics_port: int = _setting(
+        0,
+        "Port of /healthz, /readyz and /metrics in a process without the role api, on `host`; "
+        "0 opens none.",
+    )
     node_name: str = _setting("", "Name shown for this node; the host's name if empty.")
     writers: int = _setting(8, "Most connections this process opens for writing.")
     readers: int = _setting(8, "Most connections this process opens for reading.")
@@ -154,6 +159,7 @@ def _validate(settings: Settings) -> None:
             raise StartError(f"{PREFIX}{name.upper()} is one of {', '.join(allowed)}")
     for name, least, most in (
         ("port", 0, MOST_PORT),
+        ("metrics_port", 0, MOST_PORT),
         ("writers", 2, 1000),
         ("readers", 1, 1000),
         ("worker_window", 1, 100_000),

@@ -29,8 +29,9 @@ def register(app: cyclopts.App) -> None:
 
 def loops(node: Node) -> list[Loop]:
     """Make the loops of the settlement role."""
-    settler = Settler(node.database, node.runtime, node.node_id, Meter(node.registry))
-    reconciler = Reconciler(node.database, node.registry)
+    meter = Meter(node.registry)
+    settler = Settler(node.database, node.runtime, node.node_id, meter)
+    reconciler = Reconciler(node.database, meter)
     return [
         Loop(
             "settlement",

@@ -6,7 +6,6 @@ from postdate.cli import jobs
 from postdate.cli.node import Node
 from postdate.delivery.queue import IDLE_SECONDS
 from postdate.store.loop import Loop
-from postdate.worker.meter import Meter
 from postdate.worker.place import POLL_SECONDS
 from postdate.worker.worker import Worker
 
@@ -29,7 +28,7 @@ def loops(node: Node) -> list[Loop]:
             "webhook": node.outgoing.webhook.deliver,
             "queue": node.outgoing.queue.deliver,
         },
-        meter=Meter(node.registry),
+        tally=node.tallies["push"],
         window_size=node.settings.worker_window,
         limits_of=node.outgoing.directory.limits_of,
     )

@@ -51,6 +51,12 @@ class Breaker:
         """Say whether it knows nothing that a new one would not know."""
         return self.closed and not self._failures
 
+    def state(self, now: float) -> str:
+        """Say how a destination in trouble stands."""
+        if self._open_until is None:
+            return "failing"
+        return "open" if now < self._open_until else "probing"
+
     def admit(self, now: float) -> float:
         """Give 0 for a call that may go, else after how many seconds to ask again.
 
@@ -130,6 +136,9 @@ class Breakers:
         if breaker.untroubled:
             del self._breakers[key]
 
-    def troubled(self) -> int:
-        """Count the destinations that are being held back."""
-        return sum(not breaker.closed for breaker in self._breakers.values())
+    def states(self, now: float) -> dict[str, int]:
+        """Count the destinations in trouble: failing, open, or being probed again."""
+        found = {"failing": 0, "open": 0, "probing": 0}
+        for breaker in self._breakers.values():
+            found[breaker.state(now)] += 1
+        return found

@@ -1,5 +1,6 @@
 """Accept jobs: many in one commit, one outcome for each."""
 
+from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from uuid import UUID
@@ -13,6 +14,7 @@ from postdate.intake.lane import Lanes
 from postdate.model.errors import Refusal
 from postdate.model.job import Destination, Queue, Webhook
 from postdate.model.setting import Settings
+from postdate.model.tally import Tally
 from postdate.model.target import Networks
 from postdate.store import idempotency as idempotency_store
 from postdate.store import job as job_store
@@ -38,6 +40,7 @@ class JobIntake:
         allowed: Networks,
         check_names: CheckNames,
         on_accept: Iterable[OnAccept] = (),
+        tallies: Mapping[str, Tally] | None = None,
     ) -> None:
         self._database = database
         self._lanes = lanes
@@ -48,6 +51,7 @@ class JobIntake:
         self._grouper: Grouper[Ask, Result] = Grouper(self.accept)
         # Read at each commit: loops that start later add themselves.
         self._on_accept = on_accept
+        self._tallies = tallies or {}
 
     async def submit(self, ask: Ask) -> Result:
         """Accept one job together with whatever else arrives at the same time."""
@@ -142,15 +146,23 @@ class JobIntake:
     def tell(self, results: Sequence[Result]) -> None:
         """Hint after the commit which lanes have work, and how soon."""
         first: dict[int, Accepted] = {}
+        counts: Counter[int] = Counter()
         for result in results:
             if isinstance(result, Accepted):
+                counts[result.job.lane_id] += 1
                 known = first.setdefault(result.job.lane_id, result)
                 if result.job.effective_at < known.job.effective_at:
                     first[result.job.lane_id] = result
         for lane_id, accepted in first.items():
+            self._count(lane_id, counts[lane_id])
             seconds = (accepted.job.effective_at - accepted.created_at).total_seconds()
             for hook in self._on_accept:
                 hook(lane_id, seconds)
+
+    def _count(self, lane_id: int, jobs: int) -> None:
+        lane = self._lanes.directory.by_id.get(lane_id)
+        if lane is not None and lane.kind in self._tallies:
+            self._tallies[lane.kind].accepted(jobs)
 
 
 def _named(tenant_id: int, destination: Destination) -> Named | None:

@@ -15,6 +15,7 @@ from postdate.model.limit import Limit
 from postdate.model.outcome import Delivery
 from postdate.model.retry import Policies
 from postdate.model.setting import Settings
+from postdate.model.tally import Tally
 from postdate.model.verdict import Move
 from postdate.store import execution, permit, timer
 from postdate.store.database import Connection, Database
@@ -70,10 +71,13 @@ class _Door:
 class LeaseClaims:
     """Hand out due jobs of pull lanes."""
 
-    def __init__(self, database: Database, lanes: LaneDirectory, settings: Settings) -> None:
+    def __init__(
+        self, database: Database, lanes: LaneDirectory, settings: Settings, tally: Tally
+    ) -> None:
         self._database = database
         self._lanes = lanes
         self._settings = settings
+        self._tally = tally
         self._policies = Policies(settings)
         self._doors: dict[int, _Door] = {}
 
@@ -149,6 +153,8 @@ class LeaseClaims:
                 await permit.spend(connection, limit, len(taken))
                 ids = [each.held.job_id for each in taken]
                 await permit.hold(connection, limit, ids, ask.lease_seconds)
+        for each in taken:
+            self._tally.claimed(each.late_seconds)
         for mark, found in passed:
             if found:
                 at = found[0].claimed_at
@@ -172,7 +178,10 @@ class LeaseClaims:
                 Recorded(each.held, Move(seconds=0.0)) for each in taken if not each.verdict
             ]
         if verdicts:
-            await execution.record(self._database, verdicts)
+            done = await execution.record(self._database, verdicts)
+            for held, verdict in verdicts:
+                if held.job_id in done:
+                    self._tally.recorded(verdict)
 
     async def _next_due(self, lane: Lane, door: _Door) -> float:
         now = time.monotonic()

@@ -12,6 +12,7 @@ from postdate.model.ids import bucket_of
 from postdate.model.outcome import Completed, Failed, Unknown
 from postdate.model.retry import Policies
 from postdate.model.setting import Settings
+from postdate.model.tally import Tally
 from postdate.model.verdict import End, Facts, Keep, Move, decide
 from postdate.store import execution, job, lease, permit
 from postdate.store.database import Database
@@ -51,10 +52,13 @@ class _Known(NamedTuple):
 class LeaseReports:
     """Take reports in groups; a stale token changes nothing."""
 
-    def __init__(self, database: Database, lanes: LaneDirectory, settings: Settings) -> None:
+    def __init__(
+        self, database: Database, lanes: LaneDirectory, settings: Settings, tally: Tally
+    ) -> None:
         self._database = database
         self._lanes = lanes
         self._settings = settings
+        self._tally = tally
         self._policies = Policies(settings)
         self._group: Grouper[Report, Reported | Refusal] = Grouper(self._commit)
 
@@ -92,6 +96,9 @@ class LeaseReports:
             group = [Recorded(_held(r, known), v) for r, v in verdicts.items() if r.actor == actor]
             done |= await execution.record(self._database, group, actor)
         await self._release([known.leases[job_id] for job_id in done])
+        for report, verdict in verdicts.items():
+            if report.job_id in done:
+                self._tally.recorded(verdict)
         return [
             _answer(verdicts[report])
             if report in verdicts and report.job_id in done
@@ -158,6 +165,7 @@ class LeaseReports:
         status = "COMPLETED" if isinstance(report.outcome, Completed) else "FAILED"
         if past is not None and (past.token, past.status) == (report.token, status):
             return Reported(status)
+        self._tally.lost()
         return _lost(report.job_id, exists=past is not None)
 
 

@@ -10,6 +10,7 @@ import msgspec
 from postdate.intake.answers import Answer, Answers, commit, refused
 from postdate.intake.group import GROUP_MOST, GROUPS_MOST, Grouper
 from postdate.intake.idempotency import InFlight, canonical, in_flight
+from postdate.intake.meter import PaymentMeter
 from postdate.intake.payment_draft import Draft, PaymentAsk
 from postdate.model.errors import Code, Refusal
 from postdate.model.identity import Identity
@@ -37,9 +38,12 @@ class Wish(msgspec.Struct, frozen=True):
 class Payments:
     """Accept payments, one by one (grouped with others) or many at once."""
 
-    def __init__(self, database: Database, settings: Settings) -> None:
+    def __init__(
+        self, database: Database, settings: Settings, meter: PaymentMeter | None = None
+    ) -> None:
         self._database = database
         self._settings = settings
+        self._meter = meter or PaymentMeter()
         self._in_flight = InFlight()
         self._grouper: Grouper[PaymentAsk, Answer] = Grouper(self._commit, groups=1)
         self._batches = asyncio.Semaphore(GROUPS_MOST)
@@ -98,7 +102,18 @@ class Payments:
 
     async def _commit(self, asks: Sequence[PaymentAsk]) -> list[Answer]:
         unix_ms = self._database.unix_ms()
-        return await commit(self._database, lambda c: _accept(c, asks, unix_ms))
+        answers = await commit(self._database, lambda c: _accept(c, asks, unix_ms))
+        self._count(asks, answers)
+        return answers
+
+    def _count(self, asks: Sequence[PaymentAsk], answers: Sequence[Answer]) -> None:
+        fresh = [pair for pair in zip(asks, answers, strict=True) if not pair[1].replayed]
+        self._meter.accepted(
+            (ask.order.funding, ask.order.amount) for ask, answer in fresh if answer.subject
+        )
+        for _, answer in fresh:
+            if refusal := answer.refusal:
+                self._meter.refused(refusal.code)
 
 
 async def _accept(connection: Connection, asks: Sequence[PaymentAsk], unix_ms: int) -> list[Answer]:

@@ -4,6 +4,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from postdate.intake.meter import PaymentMeter
 from postdate.intake.payment_draft import Scheduled
 from postdate.ledger.hold import release
 from postdate.model.errors import Code, RefusedError, refuse
@@ -25,9 +26,12 @@ from postdate.store.settlement import LockedTimer, Terms
 class PaymentChanges:
     """What a client may still change about a payment."""
 
-    def __init__(self, database: Database, settings: Settings) -> None:
+    def __init__(
+        self, database: Database, settings: Settings, meter: PaymentMeter | None = None
+    ) -> None:
         self._database = database
         self._settings = settings
+        self._meter = meter or PaymentMeter()
 
     async def cancel(self, who: Identity, payment_id: UUID) -> None:
         """End an open payment and release its hold; refused with its status when it has ended."""
@@ -42,6 +46,7 @@ class PaymentChanges:
             await store.write_cancelled(connection, timer)
             await self._announce(connection, who, timer, "payment.cancelled", {})
             await settlement_store.delete(connection, [timer])
+        self._meter.cancelled(terms.amount if terms.hold else 0)
 
     async def reschedule(self, who: Identity, payment_id: UUID, when: When) -> Scheduled:
         """Give an open payment another instant; one that waits for a person is tried again then."""

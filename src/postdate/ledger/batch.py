@@ -45,6 +45,8 @@ class Settling(msgspec.Struct, frozen=True, kw_only=True):
     earlier: Earlier | None = None
     execution_id: str | None = None
     actor: str = SYSTEM
+    touched: Callable[[Sequence[Due]], None] | None = None
+    """Told what a batch is about to settle."""
 
 
 def pause(retry_seconds: float, executions: int) -> timedelta:
@@ -61,6 +63,8 @@ async def settle(
         return []
     timers = sorted(timers, key=lambda t: (t.due_at, t.subject))
     dues = await _dues(connection, timers)
+    if settling.touched is not None:
+        settling.touched(dues)
     accounts = await account_store.lock(connection, [k for d in dues for k in (d.payer, d.payee)])
     # Read after the accounts are locked: whoever settled earlier payments of these accounts has
     # either committed before, and we see the balance, or not, and we see the open timer.

@@ -1,12 +1,13 @@
 """Reconcile in the background, a bucket at a time: alert, never repair."""
 
+from collections import Counter
 from typing import Final
 
 import structlog
-from prometheus_client import CollectorRegistry, Gauge
 
 from postdate.ledger.prove import reconcile
 from postdate.model.ids import BUCKETS, floor_id
+from postdate.settlement.meter import Meter
 from postdate.store.database import Database
 
 log = structlog.get_logger()
@@ -21,15 +22,11 @@ RECENT_MS: Final = 8 * 24 * 3600 * 1000
 class Reconciler:
     """Goes round the buckets for ever."""
 
-    def __init__(self, database: Database, registry: CollectorRegistry | None = None) -> None:
+    def __init__(self, database: Database, meter: Meter | None = None) -> None:
         self._database = database
         self._bucket = 0
-        self._found: dict[int, int] = {}
-        self._gauge = Gauge(
-            "postdate_reconcile_findings",
-            "What the last round of reconciling found that should not be.",
-            registry=registry,
-        )
+        self._found: dict[int, Counter[str]] = {}
+        self._meter = meter or Meter()
 
     async def run_once(self, _: int = 1) -> int:
         """Reconcile the next bucket; 0, because the pause after it is meant."""
@@ -44,6 +41,6 @@ class Reconciler:
                 subject=finding.subject,
                 detail=finding.detail,
             )
-        self._found[bucket] = len(found)
-        self._gauge.set(sum(self._found.values()))
+        self._found[bucket] = Counter(finding.check for finding in found)
+        self._meter.reconciled(sum(self._found.values(), Counter()))
         return 0

@@ -130,6 +130,7 @@ class Settler:
                 raise
             if len(keys) == 1:
                 log.exception("payment.broke", payment_id=str(keys[0][1]))
+                self._meter.broke()
                 return await culprit.record(self._database, self._settings, keys[0], error)
             log.warning("settlement.halved", payments=len(keys), error=repr(error))
             middle = len(keys) // 2
@@ -164,6 +165,7 @@ class Settler:
             unix_ms=self._database.unix_ms(),
             retry_seconds=self._settings.number("payment.retry_seconds"),
             earlier=earlier,
+            touched=self._meter.touched,
         )
 
 

@@ -53,11 +53,21 @@ class Loop:
         self._stop = True
         self._wake.set()
 
+    @property
+    def silent_seconds(self) -> float:
+        """Say how long ago a step ended well."""
+        return time.monotonic() - self._alive_at
+
+    @property
+    def blocked(self) -> str | None:
+        """Say why it was told to stand still, or None."""
+        return self._blocked() if self._blocked is not None else None
+
     def stalled(self) -> str | None:
         """Say why this loop is not doing its work, or None."""
-        if self._blocked is not None and (reason := self._blocked()):
+        if reason := self.blocked:
             return reason
-        silent = time.monotonic() - self._alive_at
+        silent = self.silent_seconds
         if silent > self._poll + STALLED_SECONDS:
             return f"no step has ended well for {silent:.0f} s"
         return None

@@ -1,85 +1,75 @@
-"""What a worker counts: plain numbers, made into metrics only when somebody asks."""
+"""What became of jobs, as metrics: made from the tallies when somebody asks."""
 
-from bisect import bisect_left
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import accumulate
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Metric
-from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 
-from postdate.model.verdict import DONE, End, Keep, Move, Verdict, event_type
-
-LATENESS_SECONDS: Final = (
-    0.01,
-    0.025,
-    0.05,
-    0.1,
-    0.25,
-    0.5,
-    1.0,
-    2.5,
-    5.0,
-    10.0,
-    30.0,
-    60.0,
-    300.0,
-)
+from postdate.model.tally import CLASSES, FAILING, LATENESS_SECONDS, Tally
 
 VERBS: Final[Mapping[str, str]] = {
-    "claimed": "Jobs claimed.",
+    "accepted": "Jobs taken in.",
     "completed": "Jobs completed.",
-    "failed": "Jobs that ended as failed.",
-    "retried": "Attempts that will be followed by another.",
-    "unknown": "Jobs whose outcome is in doubt.",
-    "throttled": "Jobs put off without an attempt.",
+    "throttled": "Jobs put off without an attempt: a limit, or an open breaker.",
     "kept": "Jobs that go on elsewhere, to be acknowledged later.",
-    "lease_lost": "Leases that were no longer ours at the end.",
+    "lease_lost": "Leases that were no longer their holder's at the end.",
+}
+FAILURES: Final[Mapping[str, str]] = {
+    "failed": "Jobs that ended as failed: they are in the dead letters.",
+    "retried": "Attempts that will be followed by another.",
+    "unknown": "Attempts after which a job waits for a person, its outcome in doubt.",
 }
 
 
 class Meter:
-    """Counts of one process, under the names of the verbs."""
+    """The metrics of all jobs of one process, by kind of lane: push and pull."""
 
-    def __init__(self, registry: CollectorRegistry) -> None:
-        self._counts: Counter[str] = Counter()
-        self._late = [0] * (len(LATENESS_SECONDS) + 1)
-        self._late_sum = 0.0
+    def __init__(self, registry: CollectorRegistry, tallies: Mapping[str, Tally]) -> None:
+        self._tallies = tallies
         registry.register(self)
-
-    def claimed(self, late_seconds: float) -> None:
-        """Count a claim, so long after the job was due."""
-        self._late[bisect_left(LATENESS_SECONDS, late_seconds)] += 1
-        self._late_sum += late_seconds
-
-    def lost(self) -> None:
-        """Count a lease that was no longer ours."""
-        self._counts["lease_lost"] += 1
-
-    def recorded(self, verdict: Verdict) -> None:
-        """Count a verdict that was written."""
-        verb = "completed" if verdict is DONE else _verb(verdict)
-        self._counts[verb] += 1
 
     def collect(self) -> Iterator[Metric]:
         """Give the metrics as they stand."""
-        counts = self._counts | Counter(claimed=sum(self._late))
         for verb, doc in VERBS.items():
-            yield CounterMetricFamily(f"postdate_job_{verb}", doc, value=counts[verb])
-        bounds = [*map(str, LATENESS_SECONDS), "+Inf"]
-        yield HistogramMetricFamily(
+            yield self._counter(f"postdate_job_{verb}", doc, verb)
+        claimed = CounterMetricFamily("postdate_job_claimed", "Jobs claimed.", labels=["kind"])
+        for kind, tally in self._tallies.items():
+            claimed.add_metric([kind], sum(tally.late))
+        yield claimed
+        for verb in FAILING:
+            yield self._failures(verb)
+        running = GaugeMetricFamily(
+            "postdate_job_running", "Jobs in flight in this process.", labels=["kind"]
+        )
+        running.add_metric(["push"], self._tallies["push"].running)
+        yield running
+        yield self._lateness()
+
+    def _counter(self, name: str, doc: str, verb: str) -> Metric:
+        family = CounterMetricFamily(name, doc, labels=["kind"])
+        for kind, tally in self._tallies.items():
+            family.add_metric([kind], tally.counts[verb])
+        return family
+
+    def _failures(self, verb: str) -> Metric:
+        family = CounterMetricFamily(
+            f"postdate_job_{verb}", FAILURES[verb], labels=["kind", "class"]
+        )
+        for kind, tally in self._tallies.items():
+            for failure in CLASSES:
+                family.add_metric([kind, failure], tally.classes[verb, failure])
+        return family
+
+    def _lateness(self) -> Metric:
+        family = HistogramMetricFamily(
             "postdate_job_lateness_seconds",
             "From the instant a job was due to its claim.",
-            buckets=list(zip(bounds, accumulate(self._late), strict=True)),
-            sum_value=self._late_sum,
+            labels=["kind"],
         )
-
-
-def _verb(verdict: Verdict) -> str:
-    match verdict:
-        case Keep():
-            return "kept"
-        case End() | Move():
-            kind = event_type(verdict)
-            return kind.removeprefix("job.") if kind else "throttled"
+        bounds = [*map(str, LATENESS_SECONDS), "+Inf"]
+        for kind, tally in self._tallies.items():
+            counts = list(zip(bounds, accumulate(tally.late), strict=True))
+            family.add_metric([kind], counts, tally.late_sum)
+        return family

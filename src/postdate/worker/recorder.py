@@ -8,12 +8,12 @@ from uuid import UUID
 
 import structlog
 
+from postdate.model.tally import Tally
 from postdate.model.verdict import End, Keep, Move, Verdict
 from postdate.store import execution
 from postdate.store.database import LOST, CommitUnknownError, Database
 from postdate.store.execution import Recorded
 from postdate.worker.flight import Flight, Reach, pass_by
-from postdate.worker.meter import Meter
 
 log = structlog.get_logger()
 
@@ -39,12 +39,12 @@ class Recorder:
     def __init__(
         self,
         database: Database,
-        meter: Meter,
+        tally: Tally,
         landed: Callable[[Sequence[Flight]], None],
         reach: Reach = pass_by,
     ) -> None:
         self._database = database
-        self._meter = meter
+        self._tally = tally
         self._landed = landed
         self._reach = reach
         self._waiting: deque[tuple[Flight, Verdict]] = deque()
@@ -107,8 +107,8 @@ class Recorder:
     def _land(self, group: Group, done: set[UUID]) -> None:
         for flight, verdict in group:
             if flight.execution.held.job_id in done:
-                self._meter.recorded(verdict)
+                self._tally.recorded(verdict)
             else:
-                self._meter.lost()
+                self._tally.lost()
                 log.info("lease.lost", job_id=str(flight.key[0]), token=flight.key[1])
         self._landed([flight for flight, _ in group])

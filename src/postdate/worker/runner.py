@@ -13,13 +13,13 @@ import structlog
 
 from postdate.model.limit import Limit
 from postdate.model.outcome import Completed, Delivery, Failed, Handler, Outcome, Throttled, Unknown
+from postdate.model.tally import Tally
 from postdate.model.verdict import Keep, Move, complete, decide
 from postdate.store import execution
 from postdate.store.database import LOST, CommitUnknownError, Database
 from postdate.store.permit import Grant
 from postdate.worker.claimer import Batch
 from postdate.worker.flight import Flight, Reach, pass_by
-from postdate.worker.meter import Meter
 from postdate.worker.permit import Permits
 from postdate.worker.recorder import Recorder
 from postdate.worker.share import Window
@@ -56,7 +56,7 @@ class Runner:
         handlers: Mapping[str, Handler],
         window: Window,
         permits: Permits,
-        meter: Meter,
+        tally: Tally,
         *,
         limits_of: LimitsOf = unlimited,
         reach: Reach = pass_by,
@@ -65,10 +65,10 @@ class Runner:
         self._handlers = handlers
         self._window = window
         self._permits = permits
-        self._meter = meter
+        self._tally = tally
         self._limits_of = limits_of
         self._reach = reach
-        self._recorder = Recorder(database, meter, self._land, reach)
+        self._recorder = Recorder(database, tally, self._land, reach)
         self._flights: dict[tuple[object, int], Flight] = {}
         self._waiting: deque[Flight] = deque()
         self._spare = False
@@ -109,7 +109,8 @@ class Runner:
     def _count(self, flights: Iterable[Flight]) -> None:
         for flight in flights:
             self._flights[flight.key] = flight
-            self._meter.claimed(flight.execution.late_seconds)
+            self._tally.claimed(flight.execution.late_seconds)
+        self._tally.running = len(self._flights)
 
     async def _admit(self, flights: Sequence[Flight]) -> None:
         """Let flights wait for their turn as far as their destinations' limits permit."""
@@ -191,7 +192,7 @@ class Runner:
             self._recorder.submit(flight, decide(flight.execution.facts, outcome, flight.now()))
 
     def _lose(self, flight: Flight) -> None:
-        self._meter.lost()
+        self._tally.lost()
         log.info("lease.lost", job_id=str(flight.key[0]), token=flight.key[1])
         self._land([flight])
 
@@ -204,6 +205,7 @@ class Runner:
             if flight.scopes:
                 self._permits.release(flight.scopes)
                 waited = True
+        self._tally.running = len(self._flights)
         for tenant_id, count in tenants.items():
             self._window.add(tenant_id, -count)
         self._changed.set()

@@ -8,11 +8,11 @@ from uuid import UUID
 from postdate.model.lane import Kind, kind_of
 from postdate.model.outcome import Handler
 from postdate.model.setting import Settings
+from postdate.model.tally import Tally
 from postdate.store.database import Database
 from postdate.store.lane import LaneDirectory
 from postdate.worker.claimer import Claimer
 from postdate.worker.flight import Reach, pass_by
-from postdate.worker.meter import Meter
 from postdate.worker.permit import Permits
 from postdate.worker.runner import LimitsOf, Runner, unlimited
 from postdate.worker.share import Window
@@ -30,7 +30,7 @@ class Worker:
     lanes: LaneDirectory
     settings: Settings
     handlers: Mapping[str, Handler]
-    meter: Meter
+    tally: Tally
     window_size: int = WINDOW
     limits_of: LimitsOf = unlimited
     reach: Reach = pass_by
@@ -56,7 +56,7 @@ class Worker:
             self.handlers,
             window,
             self.permits,
-            self.meter,
+            self.tally,
             limits_of=self.limits_of,
             reach=self.reach,
         )

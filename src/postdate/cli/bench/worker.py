@@ -8,7 +8,6 @@ from datetime import datetime
 from typing import Final
 
 import msgspec
-from prometheus_client import CollectorRegistry
 
 from postdate.cli import jobs as job_parts
 from postdate.cli.bench.ground import Ground, Watch
@@ -17,12 +16,12 @@ from postdate.intake.job_batch import Accepted, Ask
 from postdate.model.job import Destination, JobSpec
 from postdate.model.job import Worker as ToWorker
 from postdate.model.outcome import Completed, Delivery, Handler, Outcome
+from postdate.model.tally import Tally
 from postdate.store import bench, lease
 from postdate.store import job as job_store
 from postdate.store.lane import Lane
 from postdate.store.loop import Loop
 from postdate.store.timer import LONG_AGO
-from postdate.worker.meter import Meter
 from postdate.worker.worker import Worker
 
 BATCH: Final = 1000
@@ -81,7 +80,7 @@ class Bench:
             lanes=node.lanes,
             settings=node.runtime,
             handlers={kind: self._count},
-            meter=Meter(CollectorRegistry()),
+            tally=Tally(),
             limits_of=node.outgoing.directory.limits_of,
         )
 

@@ -22,6 +22,8 @@ async def ensure(credentials: Credentials) -> None:
         await _role(connection, READER, _GROUP)
         await _role(connection, login.app, f"{_LOGIN} PASSWORD '{login.app_password}'")
         await connection.execute(f"GRANT {WRITER}, {READER} TO {login.app}")
+        # Metrics name the session that pins the oldest snapshot, whoever's it is.
+        await connection.execute(f"GRANT pg_read_all_stats TO {WRITER}")
         await _database(connection, login.database, login.owner, login.app)
     finally:
         await connection.close()

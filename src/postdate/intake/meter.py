@@ -1,0 +1,52 @@
+"""What is counted when payments are taken in and taken back."""
+
+from collections.abc import Iterable
+
+from prometheus_client import CollectorRegistry, Counter
+
+
+class PaymentMeter:
+    """Payments accepted and cancelled, and the holds that go with them."""
+
+    def __init__(self, registry: CollectorRegistry | None = None) -> None:
+        self._accepted = Counter(
+            "postdate_payment_accepted",
+            "Payments taken in over HTTP.",
+            ["funding"],
+            registry=registry,
+        )
+        self._cancelled = Counter(
+            "postdate_payment_cancelled",
+            "Payments cancelled before they were due.",
+            registry=registry,
+        )
+        self._refused = Counter(
+            "postdate_payment_refused",
+            "Payments refused, by the code of the refusal.",
+            ["code"],
+            registry=registry,
+        )
+        self._held = Counter(
+            "postdate_hold_amount_placed", "Amount reserved by new payments.", registry=registry
+        )
+        self._released = Counter(
+            "postdate_hold_amount_released",
+            "Amount given back by cancelled payments.",
+            registry=registry,
+        )
+
+    def accepted(self, amounts: Iterable[tuple[str, int]]) -> None:
+        """Count payments that were taken in: funding and amount of each."""
+        for funding, amount in amounts:
+            self._accepted.labels(funding).inc()
+            if funding == "hold":
+                self._held.inc(amount)
+
+    def refused(self, code: str) -> None:
+        """Count a payment that was refused for what it asks."""
+        self._refused.labels(code).inc()
+
+    def cancelled(self, held: int) -> None:
+        """Count a payment that was cancelled, and what it held."""
+        self._cancelled.inc()
+        self._released.inc(held)

@@ -1,0 +1,122 @@
+"""What becomes of jobs, as plain numbers: cheap to count, made into metrics when somebody asks."""
+
+from bisect import bisect_left
+from collections import Counter
+from typing import Final
+
+from postdate.model.verdict import DONE, TOO_OLD, WORKER_LOST, End, Keep, Move, Verdict, event_type
+
+LATENESS_SECONDS: Final = (
+    0.01,
+    0.025,
+    0.05,
+    0.1,
+    0.25,
+    0.5,
+    1.0,
+    2.5,
+    5.0,
+    10.0,
+    30.0,
+    60.0,
+    300.0,
+)
+"""The bounds of the histogram; the alerts ask at 0.5 and 1."""
+
+_CLASSES: Final = {
+    WORKER_LOST: "lost",
+    "worker_stopped": "lost",
+    "lease_lost": "lost",
+    "timeout": "timeout",
+    "no_answer": "timeout",
+    "answer_broken": "timeout",
+    "handler_timeout": "timeout",
+    "connect_timeout": "connect",
+    "connect_failed": "connect",
+    "dns_failed": "connect",
+    "tls_failed": "connect",
+    "not_sent": "connect",
+    "http_429": "busy",
+    "http_503": "busy",
+    "target_not_allowed": "refused",
+    "destination_missing": "refused",
+    "destination_disabled": "refused",
+    "destination_mismatch": "refused",
+    "destination_gone": "refused",
+    "invalid_url": "refused",
+    "no_handler": "refused",
+    "expired": "expired",
+    TOO_OLD: "expired",
+}
+
+CLASSES: Final = (
+    "busy",
+    "connect",
+    "expired",
+    "lost",
+    "other",
+    "refused",
+    "server_error",
+    "timeout",
+)
+"""Every class that a failure can have: a worker's own codes are `other`."""
+
+
+def failure_class(code: str | None) -> str:
+    """Give the class of a failure's code, one of a fixed few."""
+    if code is None:
+        return "other"
+    if found := _CLASSES.get(code):
+        return found
+    if code.startswith("http_"):
+        return "server_error" if code.startswith("http_5") else "refused"
+    return "other"
+
+
+class Tally:
+    """The counts of one process and one kind of lane."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+        self.classes: Counter[tuple[str, str]] = Counter()
+        """How often (verb, class of failure) happened."""
+        self.late = [0] * (len(LATENESS_SECONDS) + 1)
+        self.late_sum = 0.0
+        self.running = 0
+
+    def accepted(self, count: int) -> None:
+        """Count jobs that were taken in."""
+        self.counts["accepted"] += count
+
+    def claimed(self, late_seconds: float) -> None:
+        """Count a claim, so long after the job was due."""
+        self.late[bisect_left(LATENESS_SECONDS, late_seconds)] += 1
+        self.late_sum += late_seconds
+
+    def lost(self) -> None:
+        """Count a lease that was no longer its holder's."""
+        self.counts["lease_lost"] += 1
+
+    def recorded(self, verdict: Verdict) -> None:
+        """Count a verdict that was written."""
+        if verdict is DONE:
+            self.counts["completed"] += 1
+            return
+        verb = _verb(verdict)
+        if verb in FAILING and not isinstance(verdict, Keep):
+            self.classes[verb, failure_class(verdict.code)] += 1
+        else:
+            self.counts[verb] += 1
+
+
+FAILING: Final = ("failed", "retried", "unknown")
+"""The verbs that are counted by class of failure."""
+
+
+def _verb(verdict: Verdict) -> str:
+    match verdict:
+        case Keep():
+            return "kept"
+        case End() | Move():
+            kind = event_type(verdict)
+            return kind.removeprefix("job.") if kind else "throttled"

@@ -1,0 +1,88 @@
+-- Vital signs of the whole database: read every few seconds by every node that serves metrics, so
+-- that each query walks the head of an index or reads statistics, and none counts a table.
+
+-- name: vital_backlog
+-- What is due but not done at each place, counted up to $4, from a low-water mark on, and what
+-- waits there for a person.
+SELECT wanted.bucket, wanted.lane_id, late.many::integer AS overdue,
+       extract(epoch FROM clock() - late.oldest)::float8 AS seconds, late.oldest,
+       parked.many::integer AS parked
+  FROM unnest($1::smallint[], $2::integer[], $3::timestamptz[]) AS wanted (bucket, lane_id, low)
+ CROSS JOIN LATERAL (
+       SELECT count(*) AS many, min(head.due_at) AS oldest FROM (
+           SELECT t.due_at FROM timer t
+            WHERE t.bucket = wanted.bucket AND t.lane_id = wanted.lane_id
+              AND t.due_at >= wanted.low AND t.due_at <= clock()
+            ORDER BY t.due_at LIMIT $4) AS head) AS late
+ CROSS JOIN LATERAL (
+       SELECT count(*) AS many FROM (
+           SELECT FROM timer t
+            WHERE t.bucket = wanted.bucket AND t.lane_id = wanted.lane_id
+              AND t.due_at = 'infinity' LIMIT $4) AS head) AS parked
+
+-- name: vital_now
+SELECT clock()
+
+-- name: vital_event
+-- How long the oldest event that no chain holds yet has waited.
+SELECT coalesce(max(extract(epoch FROM clock() - head.time)), 0)::float8
+  FROM event_chain c CROSS JOIN LATERAL (
+       SELECT e.time FROM event e WHERE e.bucket = c.bucket AND e.xid >= c.upto
+        ORDER BY e.xid LIMIT 1) AS head
+
+-- name: vital_table
+-- Dead and living rows of the tables that are changed in place; statistics, not counts.
+SELECT s.relname AS name, s.n_dead_tup AS dead, s.n_live_tup AS live,
+       pg_total_relation_size(s.relid) AS bytes,
+       extract(epoch FROM clock() - greatest(s.last_vacuum, s.last_autovacuum))::float8 AS seconds
+  FROM pg_stat_user_tables s
+ WHERE s.schemaname = current_schema() AND s.relname = ANY ($1::text[])
+
+-- name: vital_pin
+-- Who keeps dead rows from being removed: the oldest snapshot of a session, a prepared transaction
+-- or a replication slot. A session of another login shows only to members of pg_read_all_stats.
+SELECT kind, name, login, seconds, xids FROM (
+    SELECT CASE backend_type WHEN 'walsender' THEN 'standby' ELSE 'session' END AS kind,
+           coalesce(nullif(application_name, ''), backend_type) || ' pid ' || pid AS name,
+           coalesce(usename::text, '') AS login,
+           extract(epoch FROM clock() - coalesce(xact_start, backend_start))::float8 AS seconds,
+           age(backend_xmin) AS xids
+      FROM pg_stat_activity
+     WHERE backend_xmin IS NOT NULL AND pid <> pg_backend_pid()
+       AND backend_type <> 'autovacuum worker'
+       AND (datname = current_database() OR datname IS NULL)
+     UNION ALL
+    SELECT 'prepared', gid, owner::text, extract(epoch FROM clock() - prepared)::float8,
+           age(transaction)
+      FROM pg_prepared_xacts WHERE database = current_database()
+     UNION ALL
+    SELECT 'slot', slot_name::text, '', NULL, age(coalesce(xmin, catalog_xmin))
+      FROM pg_replication_slots WHERE coalesce(xmin, catalog_xmin) IS NOT NULL) AS pins
+ ORDER BY xids DESC, seconds DESC NULLS LAST LIMIT 1
+
+-- name: vital_standby
+-- Each standby with its state, and how many bytes of WAL it has not replayed.
+SELECT coalesce(nullif(application_name, ''), 'unnamed') AS name, coalesce(state, 'unknown'),
+       coalesce(sync_state, 'unknown'),
+       coalesce(pg_wal_lsn_diff(pg_current_wal_lsn(), replay_lsn), 0)::float8 AS bytes
+  FROM pg_stat_replication WHERE NOT pg_is_in_recovery()
+
+-- name: vital_slot
+-- WAL that replication slots keep on the primary's disk, whether anybody reads it or not.
+SELECT slot_name::text, active,
+       pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn)::float8 AS bytes
+  FROM pg_replication_slots WHERE restart_lsn IS NOT NULL AND NOT pg_is_in_recovery()
+
+-- name: vital_node
+-- Live nodes by role.
+SELECT role, count(*)::integer FROM node CROSS JOIN LATERAL unnest(roles) AS role
+ WHERE seen_at > clock() - make_interval(secs => $1) GROUP BY role
+
+-- name: vital_audit
+-- When the books were last checked as a whole, and what that found.
+SELECT name, extract(epoch FROM clock() - finished_at)::float8 AS seconds, findings FROM audit_run
+
+-- name: vital_audited
+INSERT INTO audit_run AS known (name, seconds, findings) VALUES ($1, $2, $3)
+ON CONFLICT (name) DO UPDATE
+   SET finished_at = clock(), seconds = excluded.seconds, findings = excluded.findings

@@ -1,0 +1,147 @@
+"""Vital signs of the whole database: bounded reads for metrics, no counts of tables."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final
+
+import msgspec
+
+from postdate.store.database import Connection
+from postdate.store.node import LIVE_SECONDS
+from postdate.store.query import query
+
+HOT_TABLES: Final = (
+    "timer",
+    "account",
+    "schedule",
+    "lane",
+    "permit",
+    "permit_scope",
+    "event_chain",
+    "event_position",
+    "subscription",
+    "idempotency",
+)
+"""The tables whose rows are changed or removed, so that dead ones pile up when vacuum cannot."""
+
+READ_SECONDS: Final = 2.0
+"""The longest that one of these reads may take; then the last one stands."""
+
+
+class Backlog(msgspec.Struct, frozen=True):
+    """What one place owes; `overdue` is exact up to the limit of the count."""
+
+    bucket: int
+    lane_id: int
+    overdue: int
+    seconds: float | None
+    oldest: datetime | None
+    parked: int
+
+
+class TableRow(msgspec.Struct, frozen=True):
+    """Dead and living rows of a table, its size, and how long ago it was vacuumed."""
+
+    name: str
+    dead: int
+    live: int
+    bytes: int
+    seconds: float | None
+
+
+class Pin(msgspec.Struct, frozen=True):
+    """What holds the oldest snapshot: for how long, and how many transactions have begun since."""
+
+    kind: str
+    name: str
+    login: str
+    seconds: float | None
+    xids: int
+
+
+class Standby(msgspec.Struct, frozen=True):
+    """One standby and how far it is behind."""
+
+    name: str
+    state: str
+    sync_state: str
+    bytes: float
+
+
+class Slot(msgspec.Struct, frozen=True):
+    """One replication slot and the WAL it keeps."""
+
+    name: str
+    active: bool
+    bytes: float
+
+
+class AuditRun(msgspec.Struct, frozen=True):
+    """The last whole check of one name."""
+
+    name: str
+    seconds: float
+    findings: int
+
+
+async def now(connection: Connection) -> datetime:
+    """Ask for the database's time."""
+    at: datetime = await connection.fetchval(query("vital_now"), timeout=READ_SECONDS)
+    return at
+
+
+async def backlog(
+    connection: Connection, places: Sequence[tuple[int, int, datetime]], most: int
+) -> list[Backlog]:
+    """Count what is late at each place (bucket, lane, low-water mark), up to so many."""
+    buckets, lanes, lows = zip(*places, strict=True) if places else ((), (), ())
+    rows = await connection.fetch(
+        query("vital_backlog"), buckets, lanes, lows, most, timeout=READ_SECONDS
+    )
+    return [Backlog(*row) for row in rows]
+
+
+async def event_seconds(connection: Connection) -> float:
+    """Say how long the oldest unsealed event has waited."""
+    found: float = await connection.fetchval(query("vital_event"), timeout=READ_SECONDS)
+    return found
+
+
+async def tables(connection: Connection) -> list[TableRow]:
+    """Read the statistics of the hot tables."""
+    rows = await connection.fetch(query("vital_table"), HOT_TABLES, timeout=READ_SECONDS)
+    return [TableRow(*row) for row in rows]
+
+
+async def pin(connection: Connection) -> Pin | None:
+    """Name what holds the oldest snapshot, if anything does."""
+    row = await connection.fetchrow(query("vital_pin"), timeout=READ_SECONDS)
+    return Pin(*row) if row else None
+
+
+async def standbys(connection: Connection) -> list[Standby]:
+    """List the standbys."""
+    rows = await connection.fetch(query("vital_standby"), timeout=READ_SECONDS)
+    return [Standby(*row) for row in rows]
+
+
+async def slots(connection: Connection) -> list[Slot]:
+    """List the replication slots."""
+    return [Slot(*row) for row in await connection.fetch(query("vital_slot"), timeout=READ_SECONDS)]
+
+
+async def nodes(connection: Connection) -> dict[str, int]:
+    """Count the live nodes of each role."""
+    rows = await connection.fetch(query("vital_node"), float(LIVE_SECONDS), timeout=READ_SECONDS)
+    return dict(map(tuple, rows))
+
+
+async def audits(connection: Connection) -> list[AuditRun]:
+    """Read when the books were last checked."""
+    rows = await connection.fetch(query("vital_audit"), timeout=READ_SECONDS)
+    return [AuditRun(*row) for row in rows]
+
+
+async def audited(connection: Connection, name: str, seconds: float, findings: int) -> None:
+    """Note that the books were checked as a whole."""
+    await connection.execute(query("vital_audited"), name, seconds, findings)

@@ -1,0 +1,155 @@
+"""The state of the database as metrics: read now and then, shown from memory."""
+
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Final, cast
+
+import asyncpg
+import structlog
+from prometheus_client import CollectorRegistry, Metric
+
+from postdate.model.ids import BUCKETS
+from postdate.model.lane import buckets
+from postdate.store import partition, vital
+from postdate.store.database import LOST, Connection, Database
+from postdate.store.lane import LaneDirectory
+from postdate.store.timer import LANE_EVENT, LANE_PAYMENT, LANE_SCHEDULE, LONG_AGO
+from postdate.store.vital import Backlog
+from postdate.views.vital_metrics import Parts, render
+
+log = structlog.get_logger()
+
+POLL_SECONDS: Final = 10.0
+"""How often the database is asked; a scrape only shows what is known."""
+
+PLACES_MOST: Final = 2000
+"""The most places (a bucket of a lane) of one look; with more lanes, each look takes the next."""
+
+COUNT_BUDGET: Final = 50_000
+"""The most rows that one look counts: a single busy lane is exact up to 6,250 a bucket."""
+
+SLACK: Final = timedelta(seconds=120)
+"""How far below the last known head a look begins: what comes late is rarely later than this."""
+
+FORGET_LOOKS: Final = 30
+"""After so many looks the marks are forgotten, for what came later still."""
+
+_SYSTEM: Final[Mapping[int, str]] = {
+    LANE_PAYMENT: "payment",
+    LANE_SCHEDULE: "schedule",
+    LANE_EVENT: "delivery",
+}
+_Place = tuple[int, int]
+
+
+class BacklogWatch:
+    """What is due and not done, place by place, each looked at in turn."""
+
+    def __init__(self, lanes: LaneDirectory) -> None:
+        self._lanes = lanes
+        self._lows: dict[_Place, datetime] = {}
+        self._found: dict[_Place, tuple[str, Backlog]] = {}
+        self._next = 0
+        self._looks = 0
+
+    async def look(self, connection: Connection) -> list[tuple[str, Backlog]]:
+        """Look at the next places, and give what is known of all."""
+        kinds = self._kinds()
+        places = self._turn(list(kinds))
+        at = await vital.now(connection)
+        wanted = [(*place, self._lows.get(place, LONG_AGO)) for place in places]
+        most = max(10, COUNT_BUDGET // max(1, len(places)))
+        for row in await vital.backlog(connection, wanted, most):
+            place = row.bucket, row.lane_id
+            self._found[place] = kinds[place], row
+            self._lows[place] = (row.oldest or at) - SLACK
+        self._looks += 1
+        if self._looks % FORGET_LOOKS == 0:
+            self._lows.clear()
+        self._found = {place: row for place, row in self._found.items() if place in kinds}
+        return list(self._found.values())
+
+    def _kinds(self) -> dict[_Place, str]:
+        """Give every place with its kind; what is paused owes nothing."""
+        found = {
+            (bucket, lane_id): kind
+            for lane_id, kind in _SYSTEM.items()
+            for bucket in range(BUCKETS)
+        }
+        for lane in self._lanes.by_id.values():
+            if not lane.paused:
+                for bucket in buckets(lane.lane_id, lane.width):
+                    found[bucket, lane.lane_id] = lane.kind
+        return found
+
+    def _turn(self, places: Sequence[_Place]) -> Sequence[_Place]:
+        if len(places) <= PLACES_MOST:
+            return places
+        first, self._next = self._next % len(places), self._next + PLACES_MOST
+        return [
+            *places[first : first + PLACES_MOST],
+            *places[: max(0, first + PLACES_MOST - len(places))],
+        ]
+
+
+class Vitals:
+    """One reading for each node and interval. A part that cannot be read keeps its last one."""
+
+    def __init__(
+        self, registry: CollectorRegistry, database: Database | None, lanes: LaneDirectory | None
+    ) -> None:
+        self._database = database
+        self._lanes = lanes
+        self._parts: Parts = {}
+        self._read_at: dict[str, float] = {}
+        self._failed: dict[str, int] = dict.fromkeys(READS, 0)
+        self._backlog = BacklogWatch(lanes) if lanes else None
+        registry.register(self)
+
+    async def run_once(self, _: int = 1) -> int:
+        """Read every part once; the step of a loop."""
+        if self._database is None or self._backlog is None:
+            return 0
+        async with self._database.writer.acquire() as connection:
+            await self._read("backlog", self._backlog.look, connection)
+            for name, read in READS.items():
+                if name != "backlog":
+                    await self._read(name, read, connection)
+        return 0
+
+    async def _read(
+        self, name: str, read: Callable[[Connection], Awaitable[Any]], connection: Connection
+    ) -> None:
+        try:
+            found = await read(connection)
+            self._parts = cast("Parts", {**self._parts, name: found})
+            self._read_at[name] = time.monotonic()
+        except (asyncpg.PostgresError, *LOST) as error:
+            self._failed[name] += 1
+            log.warning("vitals.unread", part=name, error=f"{type(error).__name__}: {error}")
+
+    def collect(self) -> Iterator[Metric]:
+        """Give what is known, and how old it is."""
+        now = time.monotonic()
+        ages = {name: now - at for name, at in self._read_at.items()}
+        paused = sum(lane.paused for lane in self._lanes.by_id.values()) if self._lanes else 0
+        yield from render(self._parts, ages, self._failed, paused)
+
+
+async def _nothing(_: Connection) -> None:
+    return None
+
+
+READS: Final[Mapping[str, Callable[[Connection], Awaitable[Any]]]] = {
+    "backlog": _nothing,
+    "event": vital.event_seconds,
+    "table": vital.tables,
+    "pin": vital.pin,
+    "standby": vital.standbys,
+    "slot": vital.slots,
+    "node": vital.nodes,
+    "audit": vital.audits,
+    "partition": partition.lead,
+}
+"""The parts of a reading, in their order."""
