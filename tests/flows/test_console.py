@@ -325,3 +325,23 @@ async def test_the_overview_counts_what_comes(browser: Browser) -> None:
     data = page.partition('id="data-day">')[2].partition("</script>")[0]
     day = msgspec.json.decode(data)
     assert (sum(day["jobs"]), sum(day["payments"])) == (2, 1)
+
+
+async def test_the_overview_streams_its_cells_until_the_session_ends(browser: Browser) -> None:
+    await browser.sign_in()
+    page = await browser.get("/")
+    async with browser.session.get(browser.api.url + "/overview/stream") as stream:
+        assert stream.status == 200
+        assert stream.headers["content-type"].startswith("text/event-stream")
+        assert stream.headers["cache-control"] == "no-store"
+        heard = await stream.content.readuntil(b"</table>\n\n")
+        assert b"event: cells" in heard
+        assert b'id="tile-accepted"' in heard
+        assert (await browser.post("/logout", {"csrf": page.token})).status == 303
+        assert b"event: gone" in await stream.content.read()
+    assert (await browser.get("/overview/stream")).status == 303
+
+
+async def test_a_key_that_sees_only_a_part_gets_no_stream(browser: Browser) -> None:
+    await browser.sign_in(await browser.api.new_key("jobs:read"))
+    assert (await browser.get("/overview/stream")).status == 403

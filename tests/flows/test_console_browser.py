@@ -164,7 +164,7 @@ async def test_the_overview_follows_without_being_loaded_again(visitor: Visitor)
     page = visitor.page
     await page.wait_for_selector("#plot-hour canvas")
     await page.evaluate("window.kept = true")
-    tile = page.locator("#tile-jobs-overdue strong")
+    tile = page.locator("#tile-backlog strong")
     assert await tile.inner_text() == "0"
     await accept(visitor.api, "/jobs", {"destination": {"type": "worker"}, "lane": "reports"})
     await expect(tile).to_have_text("1", timeout=15_000)

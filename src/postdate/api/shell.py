@@ -227,6 +227,8 @@ class Shell:
     async def _page(self, request: _Request, send: Send) -> None:
         outgoing = Outgoing(send, request.id)
         request.scope["request_id"] = request.id
+        # A page that streams ends when the server drains.
+        request.scope["draining"] = self.draining
         receive = reading.bounded(request.receive, self._limits)
         try:
             await self._pages(request.scope, receive, outgoing)

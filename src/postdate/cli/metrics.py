@@ -10,6 +10,7 @@ from prometheus_client.core import GaugeMetricFamily, InfoMetricFamily
 from postdate.api.meter import Meter as HttpMeter
 from postdate.delivery.breaker import Breakers
 from postdate.intake.meter import PaymentMeter
+from postdate.model.activity import Lateness
 from postdate.model.tally import Tally
 from postdate.publisher.meter import PublisherMeter
 from postdate.scheduler.meter import Meter as ScheduleMeter
@@ -22,9 +23,9 @@ from postdate.worker.meter import Meter as JobMeter
 Tallies = Mapping[str, Tally]
 
 
-def tallies() -> dict[str, Tally]:
+def tallies(lateness: Lateness | None = None) -> dict[str, Tally]:
     """Make the counts of jobs, one for each kind of lane."""
-    return {"push": Tally(), "pull": Tally()}
+    return {"push": Tally(lateness), "pull": Tally(lateness)}
 
 
 class _Node(Protocol):

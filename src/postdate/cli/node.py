@@ -17,9 +17,10 @@ from postdate.cli.outgoing import Outgoing
 from postdate.cli.settings import Settings
 from postdate.delivery.breaker import Breakers
 from postdate.intake.meter import PaymentMeter
+from postdate.model.activity import Lateness
 from postdate.model.setting import Settings as RuntimeSettings
 from postdate.model.tally import Tally
-from postdate.store import migrate, node, partition, setting
+from postdate.store import activity, migrate, node, partition, setting
 from postdate.store.database import Database
 from postdate.store.lane import REFRESH_SECONDS as LANE_SECONDS
 from postdate.store.lane import LaneDirectory
@@ -53,7 +54,9 @@ class Node:
     loops: list[Loop] = field(default_factory=list)
     # Told in which lane something was accepted, and in how many seconds it is due.
     on_accept: list[Callable[[int, float], None]] = field(default_factory=list)
-    tallies: Mapping[str, Tally] = field(default_factory=metrics.tallies)
+    # How late things began since the last heartbeat, for each tenant.
+    lateness: Lateness = field(default_factory=Lateness)
+    tallies: Mapping[str, Tally] = field(init=False)
     payment_meter: PaymentMeter = field(init=False)
     vitals: Vitals = field(init=False)
     lanes: LaneDirectory = field(init=False)
@@ -65,6 +68,7 @@ class Node:
         self.lanes = LaneDirectory(self.database)
         self.wakeup = Wakeup(self.database)
         self.on_accept.append(self.wakeup.hint)
+        self.tallies = metrics.tallies(self.lateness)
         self.payment_meter = PaymentMeter(self.registry)
         self.vitals = Vitals(self.registry, self.database, self.lanes)
         JobMeter(self.registry, self.tallies)
@@ -106,6 +110,8 @@ class Node:
         """Say that this node is alive."""
         async with self.database.writer.acquire() as connection:
             await node.beat(connection, self.node_id, self.name, self.roles, version("postdate"))
+            # What a failed beat has taken is lost: a few counts of ten seconds.
+            await activity.add_lateness(connection, self.lateness.take())
         return 0
 
     async def leave(self) -> None:

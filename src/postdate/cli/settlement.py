@@ -29,7 +29,7 @@ def register(app: cyclopts.App) -> None:
 
 def loops(node: Node) -> list[Loop]:
     """Make the loops of the settlement role."""
-    meter = Meter(node.registry)
+    meter = Meter(node.registry, node.lateness)
     settler = Settler(node.database, node.runtime, node.node_id, meter)
     reconciler = Reconciler(node.database, meter)
     return [

@@ -50,7 +50,7 @@ log = structlog.get_logger(__name__)
 
 PAGES: Final[tuple[tuple[str, Handler], ...]] = (
     ("/", overview.overview_page),
-    ("/overview/live", overview.overview_live),
+    ("/overview/stream", overview.overview_stream),
     ("/jobs", jobs.jobs_page),
     ("/jobs/{job_id:uuid}", jobs.job_page),
     ("/payments", payments.payments_page),

@@ -14,6 +14,9 @@ BROUGHT: Final = "postdate_assets"
 FILES: Final = {
     "console.css": (OWN, "static/console.css", "text/css"),
     "console.js": (OWN, "static/console.js", "text/javascript"),
+    "chart.js": (OWN, "static/chart.js", "text/javascript"),
+    "live.js": (OWN, "static/live.js", "text/javascript"),
+    "keys.js": (OWN, "static/keys.js", "text/javascript"),
     "icon.svg": (OWN, "static/icon.svg", "image/svg+xml"),
     "htmx.js": (BROUGHT, "htmx/htmx.min.js", "text/javascript"),
     "uplot.js": (BROUGHT, "uplot/uPlot.iife.min.js", "text/javascript"),

@@ -1,14 +1,27 @@
 """The first page: problems by name, then numbers, then what is coming."""
 
-from typing import Any
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from typing import Any, Final
 
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import Response, StreamingResponse
 
 from postdate.console.problem import problems
 from postdate.console.visit import HEADERS, Visit
 from postdate.model.errors import Code, refuse
 from postdate.model.identity import Scope
+from postdate.views.activity import Minutes
 from postdate.views.overview import DueChart, Slow
+
+TICK_SECONDS: Final = 2.0
+STREAM_TICKS: Final = 300
+"""A stream ends after ten minutes; the browser opens the next one by itself."""
+
+STREAMS_MOST: Final = 200
+"""Streams of one process: a browser opens one, whatever the number of its tabs."""
+
+_open: set[object] = set()
 
 
 async def overview_page(visit: Visit) -> Response:
@@ -18,11 +31,38 @@ async def overview_page(visit: Visit) -> Response:
     return visit.page("overview.html", **await _values(visit))
 
 
-async def overview_live(visit: Visit) -> Response:
-    """Give the same cells again; the page puts each in the place of its id."""
+async def overview_stream(visit: Visit) -> Response:
+    """Send the cells again and again; the page puts each in the place of its id."""
     if not _whole(visit):
         raise refuse(Code.FORBIDDEN, "Your key may not see the whole tenant.")
-    return HTMLResponse(visit.fragment("_live.html", **await _values(visit)), headers=HEADERS)
+    if len(_open) >= STREAMS_MOST:
+        raise refuse(Code.OVERLOADED, "Too many live pages are open.")
+    headers = {**HEADERS, "x-accel-buffering": "no"}
+    return StreamingResponse(_ticks(visit), media_type="text/event-stream", headers=headers)
+
+
+async def _ticks(visit: Visit) -> AsyncIterator[str]:
+    """Give the cells every two seconds, as long as the session lasts and the server serves."""
+    draining: asyncio.Event = visit.request.scope["draining"]
+    mine = object()
+    _open.add(mine)
+    try:
+        yield f"retry: {TICK_SECONDS * 1000:.0f}\n\n"
+        for _ in range(STREAM_TICKS):
+            if await visit.services.authenticate(visit.session.key) is None or visit.session.ended:
+                yield "event: gone\ndata:\n\n"
+                return
+            yield _event("cells", visit.fragment("_live.html", **await _values(visit)))
+            with suppress(TimeoutError):
+                await asyncio.wait_for(draining.wait(), TICK_SECONDS)
+                return
+    finally:
+        _open.discard(mine)
+
+
+def _event(name: str, text: str) -> str:
+    lines = "\n".join(f"data: {line}" for line in text.splitlines() if line.strip())
+    return f"event: {name}\n{lines}\n\n"
 
 
 def _whole(visit: Visit) -> bool:
@@ -34,14 +74,25 @@ def _whole(visit: Visit) -> bool:
 async def _values(visit: Visit) -> dict[str, Any]:
     found = await visit.services.overview.get(visit.who.tenant_id)
     admin = visit.who.allows(Scope.ADMIN)
+    minutes = found.activity.minutes
     nodes = await visit.services.node_views.page(visit.who.tenant_id) if admin else []
     return {
         "overview": found,
+        "activity": found.activity,
         "problems": problems(found, nodes, visit.now),
         "charts": {
+            "throughput": _columns(minutes, ("accepted", "executed", "failed")),
+            "lateness": _columns(minutes, ("p50", "p99")),
             "hour": _chart(found.slow, found.slow.hour),
             "day": _chart(found.slow, found.slow.day),
         },
+    }
+
+
+def _columns(minutes: Minutes, names: tuple[str, ...]) -> dict[str, Any]:
+    return {"x": minutes.x} | {
+        name: [None if at is None else round(at, 4) for at in getattr(minutes, name)]
+        for name in names
     }
 
 

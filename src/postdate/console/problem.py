@@ -6,6 +6,7 @@ from typing import Final
 
 import msgspec
 
+from postdate.console.render import duration
 from postdate.views.node import NodeView
 from postdate.views.overview import LaneBacklog, Overview
 
@@ -41,7 +42,7 @@ def _money(overview: Overview, now: datetime) -> Iterator[Problem]:
     if late > LATE_SECONDS:
         yield Problem(
             f"{count(overview.payments_overdue, 'payment')} due and not settled, the oldest "
-            f"for {late:.0f} s: is a settlement node running?",
+            f"for {_told(late)}: is a settlement node running?",
             "/payments?status=PENDING",
         )
 
@@ -65,7 +66,7 @@ def _lane(lane: LaneBacklog, now: datetime) -> Iterator[Problem]:
         what = "a worker asking for it" if lane.kind == "pull" else "a worker node running"
         yield Problem(
             f"Lane {lane.name} is late: {count(lane.overdue, 'job')} due, the oldest for "
-            f"{late:.0f} s. Is {what}, and is the lane's limit high enough?",
+            f"{_told(late)}. Is {what}, and is the lane's limit high enough?",
             f"/jobs?status=READY&lane={lane.name}",
         )
     if lane.unknown:
@@ -88,6 +89,10 @@ def _failed(overview: Overview) -> Iterator[Problem]:
 
 def _seconds(since: datetime | None, now: datetime) -> float:
     return 0.0 if since is None else (now - since).total_seconds()
+
+
+def _told(seconds: float) -> str:
+    return duration(round(seconds * 1000))
 
 
 def count(many: int, noun: str) -> str:

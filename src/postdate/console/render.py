@@ -69,6 +69,8 @@ def environment() -> Environment:
         "amount": amount,
         "badge": badge,
         "duration": duration,
+        "rate": rate,
+        "seconds": seconds,
         "lateness": lateness,
         "pretty": pretty,
         "short": short,
@@ -123,6 +125,18 @@ def duration(milliseconds: int | None) -> str:
         if size >= unit * 1000:
             return f"{milliseconds / 1000 / unit:.1f} {name}"
     return f"{milliseconds} ms"
+
+
+def rate(per_second: float) -> str:
+    """Write how many a second: few with a digit behind the point, many without."""
+    if per_second >= 10:  # noqa: PLR2004 - two digits say enough
+        return f"{per_second:,.0f}"
+    return f"{per_second:.1f}" if per_second else "0"
+
+
+def seconds(value: float | None) -> str:
+    """Write seconds in the unit that fits."""
+    return NONE if value is None else duration(round(value * 1000))
 
 
 def lateness(milliseconds: int | None) -> str:

@@ -27,6 +27,7 @@ class Session:
     csrf: str = field(default_factory=lambda: secrets.token_urlsafe(24))
     notice: str | None = None
     plans: dict[str, object] = field(default_factory=dict)
+    ended: bool = False
 
     def admits(self, token: str) -> bool:
         """Say whether a form was made for this session."""
@@ -81,7 +82,9 @@ class Sessions:
 
     def end(self, session_id: str | None) -> None:
         """Forget a session."""
-        self._by_digest.pop(_digest(session_id or ""), None)
+        session = self._by_digest.pop(_digest(session_id or ""), None)
+        if session is not None:
+            session.ended = True
 
     def _make_room(self, now: float) -> None:
         while self._by_digest:

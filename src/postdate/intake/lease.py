@@ -154,7 +154,7 @@ class LeaseClaims:
                 ids = [each.held.job_id for each in taken]
                 await permit.hold(connection, limit, ids, ask.lease_seconds)
         for each in taken:
-            self._tally.claimed(each.late_seconds)
+            self._tally.claimed(ask.tenant_id, each.late_seconds)
         for mark, found in passed:
             if found:
                 at = found[0].claimed_at

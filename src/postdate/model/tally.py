@@ -4,6 +4,7 @@ from bisect import bisect_left
 from collections import Counter
 from typing import Final
 
+from postdate.model.activity import Lateness
 from postdate.model.verdict import DONE, TOO_OLD, WORKER_LOST, End, Keep, Move, Verdict, event_type
 
 LATENESS_SECONDS: Final = (
@@ -76,7 +77,8 @@ def failure_class(code: str | None) -> str:
 class Tally:
     """The counts of one process and one kind of lane."""
 
-    def __init__(self) -> None:
+    def __init__(self, lateness: Lateness | None = None) -> None:
+        self._lateness = lateness or Lateness()
         self.counts: Counter[str] = Counter()
         self.classes: Counter[tuple[str, str]] = Counter()
         """How often (verb, class of failure) happened."""
@@ -88,8 +90,9 @@ class Tally:
         """Count jobs that were taken in."""
         self.counts["accepted"] += count
 
-    def claimed(self, late_seconds: float) -> None:
+    def claimed(self, tenant_id: int, late_seconds: float) -> None:
         """Count a claim, so long after the job was due."""
+        self._lateness.job(tenant_id, late_seconds)
         self.late[bisect_left(LATENESS_SECONDS, late_seconds)] += 1
         self.late_sum += late_seconds
 

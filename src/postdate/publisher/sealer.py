@@ -4,10 +4,11 @@ from collections import Counter as Tally
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
+from postdate.model.activity import COUNTED, KEEP_SECONDS, SLOT_SECONDS
 from postdate.model.chain import Link, link_hash
 from postdate.model.ids import BUCKETS
 from postdate.publisher.meter import PublisherMeter
-from postdate.store import seal, subscription
+from postdate.store import activity, seal, subscription
 from postdate.store.database import Connection, Database
 from postdate.store.seal import Chain, Committed, Head
 
@@ -84,6 +85,7 @@ async def _write(connection: Connection, chains: Sequence[Chain], chunk: int) ->
     if writer is not None:
         await seal.move(connection, chains, writer.heads)
         await subscription.wake(connection, writer.told)
+        await activity.count(connection, writer.counted)
     return writer
 
 
@@ -104,6 +106,7 @@ class _Writer:
         self.count = 0
         self.longest = 0.0
         self.told: set[tuple[int, str]] = set()
+        self.counted: Tally[activity.Counted] = Tally()
         self._now = chains[0].looked_at
         self._positions = positions
 
@@ -111,9 +114,18 @@ class _Writer:
         """Link the next events of the window."""
         self.count += len(events)
         self.told.update((event.tenant_id, event.type) for event in events)
+        self._tally(events)
         oldest = min(event.time for event in events)
         self.longest = max(self.longest, (self._now - oldest).total_seconds())
         return [self._link(event) for event in events]
+
+    def _tally(self, events: Sequence[Committed]) -> None:
+        """Count what the overview tells of, in the slot in which it happened."""
+        oldest = self._now.timestamp() - KEEP_SECONDS
+        for event in events:
+            place = COUNTED.get(event.type)
+            if place is not None and (at := event.time.timestamp()) > oldest:
+                self.counted[event.tenant_id, int(at) // SLOT_SECONDS, place] += 1
 
     def _link(self, event: Committed) -> tuple[Link, bytes]:
         head = self.heads[event.bucket]

@@ -9,6 +9,7 @@ import structlog
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from postdate.ledger.settle import Completed, Decision, Due, Failed, RetryLater, Waits
+from postdate.model.activity import Lateness
 from postdate.store.prove import BUCKET_CHECKS
 from postdate.store.settlement import LockedTimer
 
@@ -31,7 +32,10 @@ _RATIOS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5)
 class Meter:
     """Counters and histograms of one process."""
 
-    def __init__(self, registry: CollectorRegistry | None = None) -> None:
+    def __init__(
+        self, registry: CollectorRegistry | None = None, lateness: Lateness | None = None
+    ) -> None:
+        self._late = lateness or Lateness()
         self._settled = Counter(
             "postdate_payment_settled",
             "Due payments by what became of them, and why they failed.",
@@ -86,7 +90,9 @@ class Meter:
         for labels, count in Count(map(_labels, decisions)).items():
             self._settled.labels(*labels).inc(count)
         for timer in timers:
-            self._lateness.observe((timer.at - timer.due_at).total_seconds())
+            late_seconds = (timer.at - timer.due_at).total_seconds()
+            self._lateness.observe(late_seconds)
+            self._late.payment(timer.tenant_id, late_seconds)
 
     def reconciled(self, found: Mapping[str, int]) -> None:
         """Say what the last round of reconciling found."""

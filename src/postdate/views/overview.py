@@ -8,11 +8,13 @@ from typing import Final
 import msgspec
 
 from postdate.model.ids import BUCKETS, floor_id
+from postdate.store import activity as activity_store
 from postdate.store import overview as store
 from postdate.store.database import Connection, Database
 from postdate.store.lane import Lane, LaneDirectory
 from postdate.store.overview import Backlog, Due, Places
 from postdate.store.timer import LANE_PAYMENT
+from postdate.views.activity import HOUR_SECONDS, MINUTE_SECONDS, ActivityView, activity_view
 
 COUNT_MOST: Final = 500
 """How far one bucket of a lane is counted: a lane of 8 buckets shows 4,000 exactly."""
@@ -86,6 +88,7 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
     payments_overdue: int
     payments_oldest: datetime | None
     payments_parked: int
+    activity: ActivityView
     slow: Slow
 
     @property
@@ -128,6 +131,8 @@ class OverviewViews:
         places = _places(lanes)
         async with self._database.read(tenant_id) as connection:
             rows = await store.backlog(connection, tenant_id, places, COUNT_MOST)
+            seconds = HOUR_SECONDS + MINUTE_SECONDS
+            slots = await activity_store.recent(connection, tenant_id, seconds)
             slow = await self._read_slow(connection, tenant_id, places)
         backlog = {row.lane_id: row for row in rows}
         payments = backlog[LANE_PAYMENT]
@@ -136,6 +141,7 @@ class OverviewViews:
             payments_overdue=payments.overdue,
             payments_oldest=payments.oldest,
             payments_parked=payments.parked,
+            activity=activity_view(slots, self._database.unix_ms() / 1000),
             slow=slow,
         )
 

@@ -109,7 +109,7 @@ class Runner:
     def _count(self, flights: Iterable[Flight]) -> None:
         for flight in flights:
             self._flights[flight.key] = flight
-            self._tally.claimed(flight.execution.late_seconds)
+            self._tally.claimed(flight.lane.tenant_id, flight.execution.late_seconds)
         self._tally.running = len(self._flights)
 
     async def _admit(self, flights: Sequence[Flight]) -> None:

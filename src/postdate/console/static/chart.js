@@ -1,0 +1,93 @@
+// Charts: what is due, how fast it goes, how late it begins, and the balance of an account.
+"use strict";
+
+const charts = new Map();
+const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+const count = (raw) => (raw == null ? "–" : raw.toLocaleString("en", { maximumFractionDigits: raw < 10 ? 1 : 0 }));
+
+function duration(seconds) {
+  if (seconds == null) return "–";
+  if (seconds < 1) return `${Math.round(seconds * 1000)} ms`;
+  return seconds < 120 ? `${+seconds.toFixed(1)} s` : `${Math.round(seconds / 60)} min`;
+}
+
+function line(label, name, { tint, paths, tell = count } = {}) {
+  return { label, stroke: colour(name), fill: tint && colour(tint), width: 2, paths, value: (_, raw) => tell(raw), points: { show: false } };
+}
+
+// For each kind of chart: its columns, its lines, and how its values are written.
+const KINDS = {
+  balance: (data) => ({
+    columns: [data.x, data.balance],
+    lines: [line("Balance", "--accent", { tint: "--accent-tint", paths: uPlot.paths.stepped({ align: 1 }) })],
+    range: (_, low, high) => (low === high ? [low - 1, high + 1] : [low - (high - low) * 0.08, high + (high - low) * 0.08]),
+  }),
+  due: (data) => {
+    const paths = uPlot.paths.bars({ size: [0.9], align: 1 });
+    const total = data.jobs.map((many, place) => (many == null ? null : many + data.payments[place]));
+    return {
+      columns: [data.x, total, data.jobs],
+      lines: [
+        // The taller bar stands behind: what is seen of it above the jobs are the payments.
+        { ...line("Jobs and payments", "--good", { tint: "--good", paths }), width: 0 },
+        { ...line("of these jobs", "--accent", { tint: "--accent", paths }), width: 0 },
+      ],
+    };
+  },
+  throughput: (data) => ({
+    columns: [data.x, data.accepted, data.executed, data.failed],
+    lines: [line("Accepted", "--calm"), line("Executed", "--good"), line("Failed", "--bad")],
+  }),
+  lateness: (data) => ({
+    columns: [data.x, data.p50, data.p99],
+    // A minute between two silent ones has no neighbour to be joined with: it is a point.
+    lines: [["Half", "--accent"], ["99 of 100", "--warn"]].map(([label, name]) => ({ ...line(label, name, { tell: duration }), points: { show: true, size: 4, fill: colour(name) } })),
+    tell: duration,
+  }),
+};
+
+function drawChart(host) {
+  const data = JSON.parse(document.getElementById(`data-${host.dataset.chart}`).textContent);
+  const { columns, lines, range, tell = count } = KINDS[host.dataset.kind](data);
+  const axis = { stroke: colour("--soft"), grid: { stroke: colour("--line"), width: 1 }, ticks: { show: false }, font: "12px system-ui" };
+  const fromZero = (_, __, high) => [0, (high || 1) * 1.1];
+  charts.get(host)?.destroy();
+  charts.set(host, new uPlot({
+    width: host.clientWidth, height: 180,
+    tzDate: (seconds) => (remembered.local ? new Date(seconds * 1000) : uPlot.tzDate(new Date(seconds * 1000), "UTC")),
+    cursor: { sync: { key: host.dataset.kind === "due" ? "due" : "past" } },
+    scales: { y: { range: range || fromZero } },
+    axes: [{ ...axis, space: 76, values: clock }, { ...axis, size: 62, values: (_, splits) => splits.map(tell) }],
+    series: [{ label: remembered.local ? "Time" : "UTC", value: (_, at) => (at == null ? "–" : absolute(new Date(at * 1000))) }, ...lines],
+  }, columns, host));
+}
+
+// 24 hours, whatever the browser's language is; the day is added where it changes.
+function clock(_, splits, __, ___, step) {
+  let day = null;
+  return splits.map((at) => {
+    const text = absolute(new Date(at * 1000));
+    const [date, time] = [text.slice(5, 10), text.slice(11, step < 60 ? 19 : 16)];
+    const changed = date !== day && (day !== null || step >= 3600);
+    day = date;
+    return changed || step >= 86400 ? `${time}\n${date}` : time;
+  });
+}
+
+function drawCharts() {
+  for (const host of document.querySelectorAll("[data-chart]")) drawChart(host);
+}
+
+// New numbers for a chart that is drawn: its cursor and its place stay.
+function feedChart(name) {
+  const host = document.querySelector(`[data-chart="${name}"]`);
+  if (!host || !charts.has(host)) return;
+  const data = JSON.parse(document.getElementById(`data-${name}`).textContent);
+  charts.get(host).setData(KINDS[host.dataset.kind](data).columns);
+}
+
+drawCharts();
+let resizing;
+addEventListener("resize", () => { clearTimeout(resizing); resizing = setTimeout(drawCharts, 150); });
+addEventListener("zone", drawCharts);
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawCharts);

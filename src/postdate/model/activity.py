@@ -1,0 +1,99 @@
+"""Activity: what is counted in slots of ten seconds, and how lateness is told from counts."""
+
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate
+from typing import Final
+
+SLOT_SECONDS: Final = 10
+KEEP_SECONDS: Final = 2 * 3600
+"""How long slots are kept."""
+
+COUNTED: Final[Mapping[str, int]] = {
+    "job.accepted": 0,
+    "payment.scheduled": 1,
+    "job.completed": 2,
+    "payment.completed": 3,
+    "job.failed": 4,
+    "payment.failed": 5,
+}
+"""Types of events that are counted, and the place of each in a row."""
+
+LATE_SECONDS: Final = (
+    0.005,
+    0.01,
+    0.025,
+    0.05,
+    0.1,
+    0.25,
+    0.5,
+    1.0,
+    2.5,
+    5.0,
+    10.0,
+    30.0,
+    60.0,
+    300.0,
+    3600.0,
+)
+"""Upper bounds of the histograms; what is later than the last has a place of its own."""
+
+Histogram = list[int]
+Late = tuple[Histogram, Histogram]
+"""How many jobs and how many payments began so late."""
+
+
+def empty() -> Histogram:
+    """Give a histogram without counts."""
+    return [0] * (len(LATE_SECONDS) + 1)
+
+
+class Lateness:
+    """Counts of one process since they were last taken, for each tenant."""
+
+    def __init__(self) -> None:
+        self._late: dict[int, Late] = {}
+
+    def job(self, tenant_id: int, seconds: float) -> None:
+        """Count a job that began so many seconds after it was due."""
+        self._of(tenant_id)[0][bisect_left(LATE_SECONDS, seconds)] += 1
+
+    def payment(self, tenant_id: int, seconds: float) -> None:
+        """Count a payment that was settled so many seconds after it was due."""
+        self._of(tenant_id)[1][bisect_left(LATE_SECONDS, seconds)] += 1
+
+    def take(self) -> dict[int, Late]:
+        """Give what was counted and begin anew."""
+        taken, self._late = self._late, {}
+        return taken
+
+    def _of(self, tenant_id: int) -> Late:
+        found = self._late.get(tenant_id)
+        if found is None:
+            found = self._late[tenant_id] = (empty(), empty())
+        return found
+
+
+def together(histograms: Iterable[Sequence[int]]) -> Histogram:
+    """Add histograms up."""
+    total = empty()
+    for histogram in histograms:
+        for place, many in enumerate(histogram[: len(total)]):
+            total[place] += many
+    return total
+
+
+def percentile(histogram: Sequence[int], share: float) -> float | None:
+    """Give the seconds below which this share began, straight between two bounds; None if none."""
+    total = sum(histogram)
+    if not total:
+        return None
+    wanted = share * total
+    for place, reached in enumerate(accumulate(histogram)):
+        if reached >= wanted:
+            low = LATE_SECONDS[place - 1] if place else 0.0
+            if place == len(LATE_SECONDS):
+                return low
+            within = (wanted - (reached - histogram[place])) / histogram[place]
+            return low + (LATE_SECONDS[place] - low) * within
+    return LATE_SECONDS[-1]
