@@ -5,9 +5,10 @@ import hmac
 import re
 import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import msgspec
 import structlog
@@ -30,6 +31,21 @@ Authenticate = Callable[[str], Awaitable[Identity | None]]
 Translate = Callable[[Exception], Refusal | None]
 Pace = Callable[[Identity], Awaitable[Mapping[str, str]]]
 """Count a request against its limits: give the headers that tell of them, or refuse."""
+
+
+class RequestSpan(Protocol):
+    """The trace of one request."""
+
+    @property
+    def traceparent(self) -> str:
+        """Give what is kept with whatever the request makes."""
+
+    def answered(self, status: int) -> None:
+        """Note how it ended."""
+
+
+Trace = Callable[[str, str, str | None], AbstractContextManager[RequestSpan]]
+"""Follow a request: its route, its method, and the traceparent it came with."""
 
 NO_ANSWER: Final = 499
 """The status in logs and metrics of a request that was given up before it had an answer."""
@@ -61,6 +77,7 @@ class Doors:
     internal_token: str | None
     translate: Translate
     pace: Pace | None = None
+    trace: Trace | None = None
 
 
 @dataclass(slots=True)
@@ -74,6 +91,7 @@ class _Request:
     route: str = "unmatched"
     status: int = NO_ANSWER
     told: Mapping[str, str] = field(default_factory=dict)
+    traceparent: str | None = None
 
 
 class Shell:
@@ -147,7 +165,14 @@ class Shell:
         request.route = (bound or next(iter(methods.values()))).template
         if bound is None:
             return _not_allowed(methods, request.id)
-        return await self._serve(bound, raw, request)
+        request.traceparent = _traceparent(request.headers)
+        if self._doors.trace is None:
+            return await self._serve(bound, raw, request)
+        with self._doors.trace(request.route, method, request.traceparent) as span:
+            request.traceparent = span.traceparent
+            answer = await self._serve(bound, raw, request)
+            span.answered(answer.status)
+            return answer
 
     async def _serve(self, bound: _Bound, raw: list[bytes], request: _Request) -> Answer:
         try:
@@ -185,7 +210,7 @@ class Shell:
             raw=data,
             idempotency_key=key,
             request_id=request.id,
-            traceparent=_traceparent(headers),
+            traceparent=request.traceparent,
             draining=self.draining,
             receive=request.receive,
             headers=headers,

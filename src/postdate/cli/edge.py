@@ -143,6 +143,7 @@ def build(node: Node, identities: Identities) -> Shell:
         extra_routes=console_routes(pages.services(node, identities, made)),
         translate=translate,
         pace=Rates(node.database, node.runtime, node.node_id).admit,
+        trace=node.tracing.request if node.tracing else None,
     )
 
 

@@ -50,13 +50,14 @@ def _clean(name: str, value: Any) -> Any:
     return value
 
 
-def configure(level: str, form: str) -> None:
+def configure(level: str, form: str, *more: structlog.typing.Processor) -> None:
     """Send every line to standard error, in one form."""
     console = form == "console" or (form == "auto" and sys.stderr.isatty())
     renderer = structlog.dev.ConsoleRenderer() if console else structlog.processors.JSONRenderer()
     structlog.configure(
         processors=[
             add_origin,
+            *more,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             # A traceback becomes text before redaction: its message may quote a secret.

@@ -19,6 +19,7 @@ from postdate.cli import (
     schedule_remote,
     secret,
     settlement,
+    trace,
 )
 from postdate.cli.settings import load
 from postdate.model.errors import RefusedError, StartError
@@ -81,8 +82,10 @@ def serve(
             "log_format": log_format,
         }
     )
-    log.configure(settings.log_level, settings.log_format)
-    uvloop.run(run_server(settings, role))
+    tracing = trace.configure()
+    more = [trace.add_trace] if tracing else []
+    log.configure(settings.log_level, settings.log_format, *more)
+    uvloop.run(run_server(settings, role, tracing))
 
 
 def main() -> None:

@@ -15,9 +15,11 @@ from prometheus_client import CollectorRegistry, ProcessCollector
 from postdate.cli import metrics, outgoing
 from postdate.cli.outgoing import Outgoing
 from postdate.cli.settings import Settings
+from postdate.cli.trace import Tracing
 from postdate.delivery.breaker import Breakers
 from postdate.intake.meter import PaymentMeter
 from postdate.model.activity import Lateness
+from postdate.model.outcome import Handler
 from postdate.model.setting import Settings as RuntimeSettings
 from postdate.model.tally import Tally
 from postdate.store import activity, migrate, node, partition, setting
@@ -50,6 +52,7 @@ class Node:
     # A random id for each start: names may be shared, ids never are.
     node_id: UUID = field(default_factory=_random_id)
     runtime: RuntimeSettings = field(default_factory=RuntimeSettings)
+    tracing: Tracing | None = None
     registry: CollectorRegistry = field(default_factory=CollectorRegistry)
     loops: list[Loop] = field(default_factory=list)
     # Told in which lane something was accepted, and in how many seconds it is due.
@@ -93,6 +96,10 @@ class Node:
         if self._outgoing is None:
             return []
         return [self._outgoing.webhook.breakers, self._outgoing.queue.breakers]
+
+    def handler(self, kind: str, deliver: Handler) -> Handler:
+        """Give a handler as it is, or followed where somebody wants traces."""
+        return self.tracing.handler(kind, deliver) if self.tracing else deliver
 
     async def close(self) -> None:
         """Close what was opened on behalf of this node; the database is its owner's."""

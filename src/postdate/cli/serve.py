@@ -14,6 +14,7 @@ from postdate.api.server import Server, ServerLimits, bind
 from postdate.cli import edge, first, place, stages
 from postdate.cli.node import Group, Node
 from postdate.cli.settings import Settings
+from postdate.cli.trace import Tracing
 from postdate.intake.tenant import Tenants
 from postdate.store import migrate
 from postdate.store.database import LOST
@@ -31,7 +32,9 @@ GARBAGE_AFTER: Final = (20_000, 20, 50)
 of the time of a busy server went into it."""
 
 
-async def serve(settings: Settings, role: str | None = None) -> None:
+async def serve(
+    settings: Settings, role: str | None = None, tracing: Tracing | None = None
+) -> None:
     """Run the given role, or all of them, until a signal ends it."""
     roles = [role] if role else list(ROLES)
     stop = _stop_on_signal()
@@ -45,13 +48,15 @@ async def serve(settings: Settings, role: str | None = None) -> None:
         group = Group()
         if address.server:
             group.start("watchdog", address.server.watch(), endless=True)
-        node = Node(settings=settings, database=database, roles=roles)
+        node = Node(settings=settings, database=database, roles=roles, tracing=tracing)
         try:
             await _run(node, group, listener, stop)
         finally:
             await group.stop(0)
             await node.close()
             await database.close()
+            if tracing:
+                tracing.close()
 
 
 async def _run(

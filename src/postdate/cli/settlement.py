@@ -30,7 +30,8 @@ def register(app: cyclopts.App) -> None:
 def loops(node: Node) -> list[Loop]:
     """Make the loops of the settlement role."""
     meter = Meter(node.registry, node.lateness)
-    settler = Settler(node.database, node.runtime, node.node_id, meter)
+    followed = node.tracing.settled if node.tracing else None
+    settler = Settler(node.database, node.runtime, node.node_id, meter, followed)
     reconciler = Reconciler(node.database, meter)
     return [
         Loop(

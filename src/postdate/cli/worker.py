@@ -25,8 +25,8 @@ def loops(node: Node) -> list[Loop]:
         lanes=node.lanes,
         settings=node.runtime,
         handlers={
-            "webhook": node.outgoing.webhook.deliver,
-            "queue": node.outgoing.queue.deliver,
+            "webhook": node.handler("webhook", node.outgoing.webhook.deliver),
+            "queue": node.handler("queue", node.outgoing.queue.deliver),
         },
         tally=node.tallies["push"],
         window_size=node.settings.worker_window,

@@ -45,8 +45,8 @@ class Settling(msgspec.Struct, frozen=True, kw_only=True):
     earlier: Earlier | None = None
     execution_id: str | None = None
     actor: str = SYSTEM
-    touched: Callable[[Sequence[Due]], None] | None = None
-    """Told what a batch is about to settle."""
+    # Filled with what is settled, in the order of the decisions, for whoever wants to know.
+    dues: list[Due] | None = None
 
 
 def pause(retry_seconds: float, executions: int) -> timedelta:
@@ -63,8 +63,8 @@ async def settle(
         return []
     timers = sorted(timers, key=lambda t: (t.due_at, t.subject))
     dues = await _dues(connection, timers)
-    if settling.touched is not None:
-        settling.touched(dues)
+    if settling.dues is not None:
+        settling.dues.extend(dues)
     accounts = await account_store.lock(connection, [k for d in dues for k in (d.payer, d.payee)])
     # Read after the accounts are locked: whoever settled earlier payments of these accounts has
     # either committed before, and we see the balance, or not, and we see the open timer.
@@ -98,6 +98,7 @@ async def _dues(connection: Connection, timers: Sequence[LockedTimer]) -> list[D
                 asked.hold,
                 asked.retry_until,
                 timer.token,
+                asked.traceparent,
             )
         )
     return dues

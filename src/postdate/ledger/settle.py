@@ -33,6 +33,7 @@ class Due(msgspec.Struct, frozen=True, gc=False):
     hold: bool
     retry_until: datetime | None
     token: int
+    traceparent: str | None = None
 
     @property
     def order(self) -> tuple[datetime, UUID]:

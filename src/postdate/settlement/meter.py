@@ -80,7 +80,11 @@ class Meter:
         self._told_at = 0.0
 
     def settled(
-        self, timers: Sequence[LockedTimer], decisions: Sequence[Decision], seconds: float
+        self,
+        timers: Sequence[LockedTimer],
+        dues: Sequence[Due],
+        decisions: Sequence[Decision],
+        seconds: float,
     ) -> None:
         """Count a committed batch."""
         if not timers:
@@ -93,6 +97,7 @@ class Meter:
             late_seconds = (timer.at - timer.due_at).total_seconds()
             self._lateness.observe(late_seconds)
             self._late.payment(timer.tenant_id, late_seconds)
+        self._touched(dues)
 
     def reconciled(self, found: Mapping[str, int]) -> None:
         """Say what the last round of reconciling found."""
@@ -103,7 +108,7 @@ class Meter:
         """Count a payment that broke its batch."""
         self._broken.inc()
 
-    def touched(self, dues: Sequence[Due]) -> None:
+    def _touched(self, dues: Sequence[Due]) -> None:
         """Look how much of a batch meets at one account, and name it when it is much."""
         legs = 2 * len(dues)
         if legs < LEGS_LEAST:

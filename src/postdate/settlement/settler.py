@@ -1,7 +1,7 @@
 """Settle due payments in batches: look, lock, decide, write, commit; a crash is a rollback."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Final
 from uuid import UUID
@@ -10,7 +10,7 @@ import asyncpg
 import structlog
 
 from postdate.ledger import batch
-from postdate.ledger.settle import Decision, Waits
+from postdate.ledger.settle import Decision, Due, Waits
 from postdate.model.ids import BUCKETS
 from postdate.model.setting import Settings
 from postdate.settlement import culprit
@@ -47,6 +47,8 @@ _TRANSIENT: Final = (
 )
 
 Key = tuple[int, UUID]
+Followed = Callable[[Sequence[Due], Sequence[Decision], float], None]
+"""Told, after a commit, what was settled, what became of it, and how long it took."""
 
 
 def transient(error: Exception) -> bool:
@@ -59,12 +61,18 @@ class Settler:
     """One settler; any number of them may run, in any number of processes."""
 
     def __init__(
-        self, database: Database, settings: Settings, node_id: UUID, meter: Meter | None = None
+        self,
+        database: Database,
+        settings: Settings,
+        node_id: UUID,
+        meter: Meter | None = None,
+        followed: Followed | None = None,
     ) -> None:
         self._database = database
         self._settings = settings
         self._node_id = node_id
         self._meter = meter or Meter()
+        self._followed = followed
         self._places = Places()
         self._stop = Stop(database, settings)
         self._depth = 0
@@ -150,14 +158,18 @@ class Settler:
 
     async def _once(self, keys: Sequence[Key]) -> list[Decision]:
         started = time.monotonic()
+        dues: list[Due] = []
         async with self._database.write() as connection:
             timers = await store.lock(connection, keys)
-            settling = self._settling(connection)
+            settling = self._settling(connection, dues)
             decisions = await batch.settle(connection, timers, settling)
-        self._meter.settled(timers, decisions, time.monotonic() - started)
+        seconds = time.monotonic() - started
+        self._meter.settled(timers, dues, decisions, seconds)
+        if self._followed is not None:
+            self._followed(dues, decisions, seconds)
         return decisions
 
-    def _settling(self, connection: Connection) -> batch.Settling:
+    def _settling(self, connection: Connection, dues: list[Due]) -> batch.Settling:
         async def earlier(until: datetime, ours: Sequence[UUID]) -> tuple[datetime, UUID] | None:
             return await store.earlier(connection, self._places.lows(), until, ours)
 
@@ -165,7 +177,7 @@ class Settler:
             unix_ms=self._database.unix_ms(),
             retry_seconds=self._settings.number("payment.retry_seconds"),
             earlier=earlier,
-            touched=self._meter.touched,
+            dues=dues,
         )
 
 

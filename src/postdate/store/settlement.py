@@ -49,6 +49,7 @@ class Terms(msgspec.Struct, frozen=True, gc=False):
     amount: int
     hold: bool
     retry_until: datetime | None
+    traceparent: str | None
 
 
 class TransferRow(NamedTuple):

@@ -17,7 +17,8 @@ SELECT bucket, tenant_id, subject, due_at, token, clock() AS at FROM timer_lock(
 
 -- name: settlement_terms
 -- The bounds let the planner leave out every partition that holds none of these payments.
-SELECT p.payment_id, p.from_account, p.to_account, p.amount, p.hold, p.retry_until
+SELECT p.payment_id, p.from_account, p.to_account, p.amount, p.hold, p.retry_until,
+       p.traceparent
   FROM unnest($1::smallint[], $2::integer[], $3::uuid[]) AS wanted (bucket, tenant_id, payment_id)
   JOIN payment p USING (bucket, tenant_id, payment_id)
  WHERE p.payment_id BETWEEN $4 AND $5
