@@ -145,7 +145,7 @@ async def test_hostile_text_stays_text(visitor: Visitor) -> None:
     pages = await hostile(visitor.api)
     await visitor.page.get_by_role("link", name="Jobs", exact=True).click()
     lists = ("/", "/jobs", "/payments", "/accounts", "/accounts/alice", "/lanes", "/dead-letters")
-    for path in (*lists, "/schedules", "/events", "/destinations", "/nodes", "/settings", *pages):
+    for path in (*lists, "/schedules", "/subscriptions", "/audit", "/events", "/destinations", "/nodes", "/settings", *pages):
         await visitor.clean(path)
     await visitor.clean("/find?q=%3Cscript%3Ewindow.pwned%3D8%3C/script%3E")
     await visitor.clean(

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from postdate.console.action import Action, Field
+from postdate.console.same import Same
 from postdate.console.visit import Visit
 from postdate.intake.account import Accounts
 from postdate.model.errors import Code, RefusedError, refuse
@@ -56,6 +57,7 @@ ACTIONS: Final = (
         means="Every new payment from and to it will be refused. What is scheduled stays.",
         back=_back,
         does=_changing(Accounts.freeze, "frozen"),
+        same=Same("POST /accounts/{account_id}/freeze"),
         danger=True,
     ),
     Action(
@@ -66,6 +68,7 @@ ACTIONS: Final = (
         means="Payments from and to it will be accepted again.",
         back=_back,
         does=_changing(Accounts.unfreeze, "open again"),
+        same=Same("POST /accounts/{account_id}/unfreeze"),
     ),
     Action(
         path="/accounts/{account_id}/close",
@@ -75,6 +78,7 @@ ACTIONS: Final = (
         means="It must be empty and without holds. It can never be opened again; history stays.",
         back=_back,
         does=_changing(Accounts.close, "closed"),
+        same=Same("DELETE /accounts/{account_id}"),
         danger=True,
     ),
     Action(
@@ -85,6 +89,12 @@ ACTIONS: Final = (
         means="Credits the account from the issuer, or debits it by a negative amount, at once.",
         back=_back,
         does=_adjust,
+        same=Same(
+            "POST /accounts/{account_id}/adjustments",
+            '{"amount": <amount>, "reason": "<reason>"}',
+            "account adjust {account_id} {amount} --reason {reason}",
+            keyed=True,
+        ),
         fields=(
             Field(name="amount", label="Amount", kind="number", hint="negative takes money away"),
             Field(name="reason", label="Reason", hint="stands in the statement"),

@@ -3,13 +3,13 @@
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Final, Literal
 
 from starlette.responses import Response
 
 from postdate.console.same import Same
-from postdate.console.visit import Visit
+from postdate.console.visit import Visit, instant
 from postdate.model.errors import Code, RefusedError, refuse
 from postdate.model.identity import Scope
 
@@ -59,11 +59,10 @@ Rehearse = Callable[[Visit, Mapping[str, str]], Awaitable[Rehearsal]]
 
 def moment_of(form: Mapping[str, str], name: str) -> datetime:
     """Read an instant from a form, which gives it in UTC."""
-    try:
-        at = datetime.fromisoformat(form.get(name, ""))
-    except ValueError:
-        raise refuse(Code.INVALID_FIELD, "Give a date and a time.", name) from None
-    return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
+    at = instant(form.get(name), name)
+    if at is None:
+        raise refuse(Code.INVALID_FIELD, "Give a date and a time.", name)
+    return at
 
 
 def reason_of(visit: Visit, name: str = "reason") -> str:

@@ -12,11 +12,13 @@ from postdate.console import (
     account_actions,
     accounts,
     assets,
+    audit,
     dead_letters,
     destinations,
     events,
     job_actions,
     jobs,
+    keys,
     lanes,
     nodes,
     overview,
@@ -26,6 +28,7 @@ from postdate.console import (
     schedules,
     search,
     settings,
+    subscriptions,
 )
 from postdate.console.action import Action
 from postdate.console.login import Login
@@ -54,6 +57,7 @@ PAGES: Final[tuple[tuple[str, Handler], ...]] = (
     ("/jobs", jobs.jobs_page),
     ("/jobs/{job_id:uuid}", jobs.job_page),
     ("/payments", payments.payments_page),
+    ("/payments.csv", payments.payments_csv),
     ("/payments/{payment_id:uuid}", payments.payment_page),
     ("/schedules", schedules.schedules_page),
     ("/schedules/{schedule_id:uuid}", schedules.schedule_page),
@@ -65,6 +69,8 @@ PAGES: Final[tuple[tuple[str, Handler], ...]] = (
     ("/lanes", lanes.lanes_page),
     ("/nodes", nodes.nodes_page),
     ("/settings", settings.settings_page),
+    ("/subscriptions", subscriptions.subscriptions_page),
+    ("/audit", audit.audit_page),
     ("/find", search.find_page),
 )
 ACTIONS: Final[tuple[Action, ...]] = (
@@ -73,9 +79,11 @@ ACTIONS: Final[tuple[Action, ...]] = (
     *dead_letters.ACTIONS,
     *destinations.ACTIONS,
     *job_actions.ACTIONS,
+    *keys.ACTIONS,
     *payment_actions.ACTIONS,
     *schedule_actions.ACTIONS,
     *settings.ACTIONS,
+    *subscriptions.ACTIONS,
 )
 
 

@@ -6,6 +6,7 @@ from uuid import UUID
 from starlette.responses import Response
 
 from postdate.console.action import Action, Field
+from postdate.console.same import Same
 from postdate.console.visit import Visit
 from postdate.intake.dead_letter import Pace
 from postdate.model.errors import Code, refuse
@@ -89,6 +90,7 @@ ACTIONS: Final = (
         "origin. A job is redriven once: those that were are skipped.",
         back=lambda _: "/dead-letters",
         does=_redrive,
+        same=Same("POST /dead-letters/redrive", '{"job_ids": ["<jobs>"]}'),
         fields=(
             Field(name="jobs", label="Jobs", hint="exactly those that were shown"),
             Field(

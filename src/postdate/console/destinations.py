@@ -5,10 +5,10 @@ from typing import Final
 import msgspec
 from starlette.responses import Response
 
-from postdate.console.action import Action, Field
+from postdate.console.action import REASON, Action, reason_of
 from postdate.console.render import duration
+from postdate.console.same import Same
 from postdate.console.visit import Visit, further, stripped
-from postdate.model.errors import Code, refuse
 from postdate.model.identity import Scope
 
 PAGE: Final = 50
@@ -39,9 +39,7 @@ async def destinations_page(visit: Visit) -> Response:
 
 async def _disable(visit: Visit) -> str:
     name: str = visit.param("name")
-    reason = visit.form.get("reason", "").strip()
-    if not reason:
-        raise refuse(Code.INVALID_FIELD, "Say why: the next person on call reads it.", "reason")
+    reason = reason_of(visit)
     await visit.services.destinations.disable(visit.who.tenant_id, name, reason, visit.who.key_id)
     return f"{name} is disabled: jobs for it fail until it is enabled."
 
@@ -70,7 +68,8 @@ ACTIONS: Final = (
         means="Jobs for it fail until it is enabled again.",
         back=lambda _: "/destinations",
         does=_disable,
-        fields=(Field(name="reason", label="Why", hint="the next person on call reads this"),),
+        same=Same("POST /destinations/{name}/disable", '{"reason": "<reason>"}'),
+        fields=(REASON,),
         danger=True,
     ),
     Action(
@@ -81,6 +80,7 @@ ACTIONS: Final = (
         means="Deliveries to it go on.",
         back=lambda _: "/destinations",
         does=_enable,
+        same=Same("POST /destinations/{name}/enable"),
     ),
     Action(
         path="/destinations/{name}/test",
@@ -90,5 +90,6 @@ ACTIONS: Final = (
         means="Sends one small event of the type destination.test; it belongs to no job.",
         back=lambda _: "/destinations",
         does=_test,
+        same=Same("POST /destinations/{name}/test"),
     ),
 )

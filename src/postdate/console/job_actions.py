@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from postdate.console.action import Action, Field, moment_of
+from postdate.console.same import Same
 from postdate.console.visit import Visit
 from postdate.intake.dead_letter import Pace
 from postdate.intake.job_change import BEFORE_CLAIM, JobPatch, Resolution
@@ -65,7 +66,12 @@ async def _redrive(visit: Visit) -> str:
 
 
 def _action(
-    verb: str, button: str, means: str, does: Callable[[Visit], Awaitable[str]], *fields: Field
+    verb: str,
+    button: str,
+    means: str,
+    does: Callable[[Visit], Awaitable[str]],
+    same: Same,
+    *fields: Field,
 ) -> Action:
     return Action(
         path=f"/jobs/{{job_id:uuid}}/{verb}",
@@ -77,36 +83,58 @@ def _action(
         does=does,
         fields=fields,
         danger=verb == "cancel",
+        same=same,
     )
 
 
+def _resolve(outcome: Resolution) -> Same:
+    return Same("POST /jobs/{job_id}/resolve", f'{{"outcome": "{outcome}"}}')
+
+
 ACTIONS: Final = (
-    _action("run-now", "Run now", "It becomes due at once; its payload stays.", _run_now),
-    _action("reschedule", "Reschedule", "It waits for another instant.", _reschedule, WHEN),
+    _action(
+        "run-now",
+        "Run now",
+        "It becomes due at once; its payload stays.",
+        _run_now,
+        Same("POST /jobs/{job_id}/run-now", "", "job run-now {job_id}"),
+    ),
+    _action(
+        "reschedule",
+        "Reschedule",
+        "It waits for another instant.",
+        _reschedule,
+        Same("PATCH /jobs/{job_id}", '{"run_at": "<at>Z"}'),
+        WHEN,
+    ),
     _action(
         "cancel",
         "Cancel job",
         "It ends as CANCELLED and is never tried again. An attempt that is running loses its "
         "lease, yet what it did cannot be taken back.",
         _cancel,
+        Same("POST /jobs/{job_id}/cancel", "", "job cancel {job_id}"),
     ),
     _action(
         "resolve-completed",
         "It happened",
         "You have looked at the destination and the effect is there: it ends as COMPLETED.",
         _resolving("completed", "The job is COMPLETED, by your word."),
+        _resolve("completed"),
     ),
     _action(
         "resolve-failed",
         "It did not happen",
         "The effect is not there and must not be tried again: it ends as FAILED.",
         _resolving("failed", "The job is FAILED, by your word."),
+        _resolve("failed"),
     ),
     _action(
         "resolve-retry",
         "Try again",
         "It is due at once. If the last attempt did reach the destination, this is the second.",
         _resolving("retry", "The job is due now."),
+        _resolve("retry"),
     ),
     _action(
         "redrive",
@@ -114,5 +142,10 @@ ACTIONS: Final = (
         "A new job with the same payload is due at once and names this one as its origin. What "
         "failed stays failed; a job is redriven once.",
         _redrive,
+        Same(
+            "POST /dead-letters/redrive",
+            '{"job_ids": ["<job_id>"]}',
+            "dead-letter redrive {job_id}",
+        ),
     ),
 )

@@ -5,6 +5,7 @@ from typing import Final
 from starlette.responses import Response
 
 from postdate.console.action import Action, Field
+from postdate.console.same import Same
 from postdate.console.visit import Visit
 from postdate.model.identity import Scope
 
@@ -42,6 +43,7 @@ ACTIONS: Final = (
         "jobs are still accepted.",
         back=lambda _: "/lanes",
         does=_pause,
+        same=Same("POST /lanes/{lane}/pause", '{"note": "<note>"}'),
         fields=(Field(name="note", label="Why", hint="the next person on call reads this"),),
         danger=True,
     ),
@@ -53,5 +55,6 @@ ACTIONS: Final = (
         means="Everything that became due meanwhile starts as fast as the lane allows.",
         back=lambda _: "/lanes",
         does=_resume,
+        same=Same("POST /lanes/{lane}/resume"),
     ),
 )

@@ -4,6 +4,7 @@ from typing import Final
 
 from postdate.console.action import Action, moment_of
 from postdate.console.job_actions import WHEN
+from postdate.console.same import Same
 from postdate.console.visit import Visit
 from postdate.model.identity import Scope
 from postdate.model.payment import When
@@ -37,6 +38,7 @@ ACTIONS: Final = (
         back=_back,
         does=_reschedule,
         fields=(WHEN,),
+        same=Same("PATCH /payments/{payment_id}", '{"scheduled_time": "<at>Z"}'),
     ),
     Action(
         path="/payments/{payment_id:uuid}/cancel",
@@ -47,5 +49,6 @@ ACTIONS: Final = (
         back=_back,
         does=_cancel,
         danger=True,
+        same=Same("DELETE /payments/{payment_id}/cancel", "", "payment cancel {payment_id}"),
     ),
 )

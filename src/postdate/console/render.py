@@ -23,6 +23,8 @@ PAGES: Final = (
     ("/events", "Events"),
     ("/lanes", "Lanes"),
     ("/destinations", "Destinations"),
+    ("/subscriptions", "Subscriptions"),
+    ("/audit", "Audit"),
     ("/nodes", "Nodes"),
     ("/settings", "Settings"),
 )
@@ -47,6 +49,9 @@ ICONS: Final[Mapping[str, str]] = {
     "ACTIVE": "✓",
     "ENDED": "⊘",
     "RETRYING": "↻",
+    "REVOKED": "⊘",
+    "EXPIRED": "⊘",
+    "ENDING": "‖",
     "SILENT": "✕",
 }
 ACTOR_CHARS: Final = 20
@@ -72,6 +77,7 @@ def environment() -> Environment:
         "rate": rate,
         "seconds": seconds,
         "lateness": lateness,
+        "plain": plain,
         "pretty": pretty,
         "short": short,
         "target": target,
@@ -112,6 +118,13 @@ def badge(status: str) -> Markup:
 def amount(value: int | None) -> str:
     """Write an integer so that it can be read."""
     return NONE if value is None else f"{value:,}"
+
+
+def plain(value: object) -> str:
+    """Write a setting's value: numbers so that they can be read, an empty text as a dash."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return str(value) or NONE
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.6f}".rstrip("0").rstrip(".")
 
 
 def duration(milliseconds: int | None) -> str:

@@ -18,6 +18,8 @@ class Same:
     call: str
     body: str = ""
     command: str = ""
+    keyed: bool = False
+    """Whether the call needs a key by which it counts once."""
 
     def filled(self, params: Mapping[str, str], values: Mapping[str, str]) -> list[str]:
         """Give the lines to paste into a shell."""
@@ -26,6 +28,8 @@ class Same:
         path = path.format_map(_Escaped(known, lambda text: quote(text, safe="")))
         verb = "" if method == "GET" else f" -X {method}"
         curl = f'curl -s{verb} "$URL/api/v1{path}" -H "Authorization: Bearer $KEY"'
+        if self.keyed:
+            curl += ' -H "Idempotency-Key: $(uuidgen)"'
         if self.body:
             data = shlex.quote(_body(self.body, known))
             curl += f' \\\n  -H "Content-Type: application/json" -d {data}'

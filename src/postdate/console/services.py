@@ -8,23 +8,28 @@ from postdate.intake.adjustment import Adjustments
 from postdate.intake.dead_letter import DeadLetters
 from postdate.intake.destination import Destinations
 from postdate.intake.job_change import JobChanges
+from postdate.intake.key import Keys
 from postdate.intake.lane import Lanes
 from postdate.intake.payment_change import PaymentChanges
 from postdate.intake.schedule import Schedules
 from postdate.intake.schedule_run import ScheduleRuns
 from postdate.intake.setting import SettingChanges
+from postdate.intake.subscription import Subscriptions
 from postdate.intake.trial import Trials
 from postdate.model.errors import Refusal
 from postdate.model.identity import Identity
 from postdate.views.account import AccountViews
+from postdate.views.audit import AuditViews
 from postdate.views.destination import DestinationViews
 from postdate.views.event import EventViews
 from postdate.views.job import JobViews
+from postdate.views.key import KeyViews
 from postdate.views.node import NodeViews
 from postdate.views.overview import OverviewViews
 from postdate.views.payment import PaymentViews
 from postdate.views.schedule import ScheduleViews
 from postdate.views.setting import SettingViews
+from postdate.views.subscription import SubscriptionViews
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)
@@ -37,12 +42,15 @@ class ConsoleServices:
     accounts: Accounts
     account_views: AccountViews
     adjustments: Adjustments
+    audit_views: AuditViews
     dead_letters: DeadLetters
     destinations: Destinations
     destination_views: DestinationViews
     event_views: EventViews
     job_changes: JobChanges
     job_views: JobViews
+    keys: Keys
+    key_views: KeyViews
     lanes: Lanes
     node_views: NodeViews
     overview: OverviewViews
@@ -53,4 +61,6 @@ class ConsoleServices:
     schedule_views: ScheduleViews
     settings: SettingChanges
     setting_views: SettingViews
+    subscriptions: Subscriptions
+    subscription_views: SubscriptionViews
     trials: Trials

@@ -1,20 +1,43 @@
 """Run-time settings of the tenant, and the key that is signed in."""
 
 from typing import Any, Final
+from uuid import UUID
 
 import msgspec
 from starlette.responses import Response
 
 from postdate.console.action import Action, Field
-from postdate.console.visit import Visit
+from postdate.console.keys import status_of
+from postdate.console.same import Same
+from postdate.console.visit import Visit, further
 from postdate.model.identity import Scope
+
+KEYS: Final = 50
+"""How many keys a page shows."""
+
+
+class SettingsQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """The address of the page: from which key on."""
+
+    after: UUID | None = None
 
 
 async def settings_page(visit: Visit) -> Response:
-    """List every setting with the value that holds."""
+    """List every setting with the value that holds, and the keys."""
     visit.need(Scope.ADMIN)
-    found = await visit.services.setting_views.page(visit.who.tenant_id)
-    return visit.page("settings.html", settings=found)
+    query, tenant_id, now = visit.query(SettingsQuery), visit.who.tenant_id, visit.now
+    found, following = await visit.services.key_views.page(
+        tenant_id, query.after or UUID(int=0), KEYS
+    )
+    return visit.page(
+        "settings.html",
+        settings=await visit.services.setting_views.page(tenant_id),
+        keys=found,
+        ending=[key for key in found if status_of(key, now) == "ENDING"],
+        key_status=lambda key: status_of(key, now),
+        query=query,
+        following=following and further(visit.request, after=following),
+    )
 
 
 def _value(text: str) -> Any:
@@ -49,6 +72,7 @@ ACTIONS: Final = (
         means="Holds for this tenant, without a restart.",
         back=lambda _: "/settings",
         does=_put,
+        same=Same("PUT /settings/{name}", '{"value": <value>}', "setting set {name} {value}"),
         fields=(Field(name="value", label="Value"),),
     ),
     Action(
@@ -59,5 +83,6 @@ ACTIONS: Final = (
         means="What was set for this tenant is forgotten; everybody's value holds again.",
         back=lambda _: "/settings",
         does=_clear,
+        same=Same("DELETE /settings/{name}", "", "setting clear {name}"),
     ),
 )

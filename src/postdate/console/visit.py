@@ -123,6 +123,18 @@ def further(request: Request, **position: object) -> str:
     return f"{request.url.path}?{urlencode(kept + added)}"
 
 
+def instant(text: str | None, name: str) -> datetime | None:
+    """Read an instant from an address or a form; without a zone it is in UTC."""
+    if not text:
+        return None
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        detail = "Give a date and a time, such as 2026-05-01T12:00."
+        raise refuse(Code.INVALID_FIELD, detail, name) from None
+    return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
+
+
 async def read_form(request: Request) -> dict[str, str]:
     """Read the fields of a form; the shell has bounded the body."""
     if request.headers.get("content-type", "").partition(";")[0] != (

@@ -17,6 +17,13 @@ AUDITED: Final = (
     "job.changed",
     "job.resolved",
     "job.redriven",
+    "schedule.created",
+    "schedule.changed",
+    "schedule.paused",
+    "schedule.resumed",
+    "schedule.triggered",
+    "schedule.backfilled",
+    "schedule.deleted",
 )
 
 STAMP: Final = "origin"
@@ -30,6 +37,11 @@ _GROUPED: Final = frozenset({"account.adjusted", "job.redriven"})
 """Written for several requests at once, so that the origin at hand may be a neighbour's."""
 
 
+def audited(kind: str) -> bool:
+    """Say whether an event of this type is for the auditor."""
+    return kind in _TYPES or kind.partition(".")[0] in _NOUNS
+
+
 def stamped(kind: str) -> bool:
     """Say whether an event of this type says from where it was caused."""
-    return (kind in _TYPES or kind.partition(".")[0] in _NOUNS) and kind not in _GROUPED
+    return audited(kind) and kind not in _GROUPED

@@ -85,6 +85,21 @@ class Span(msgspec.Struct, frozen=True):
     since: UUID = FIRST
 
 
+class Amounts(msgspec.Struct, frozen=True):
+    """The least and the most of an amount, and how many payments of a bucket to look at."""
+
+    least: int
+    most: int
+    depth: int
+
+
+class Seen(msgspec.Struct, frozen=True):
+    """Payments that were found, and the last one looked at if there may be more behind it."""
+
+    ids: list[UUID]
+    edge: UUID | None
+
+
 async def accept(
     connection: Connection,
     payments: Sequence[NewPayment],
@@ -121,6 +136,21 @@ async def newest(connection: Connection, span: Span) -> list[UUID]:
 async def of_account(connection: Connection, span: Span, account: AccountKey) -> list[UUID]:
     """List what an account pays and is paid, the newest first."""
     return await _ids(connection, "payment_of_account", span, account.bucket, account.account_id)
+
+
+async def of_amount(
+    connection: Connection, span: Span, amounts: Amounts, account: AccountKey | None
+) -> Seen:
+    """Look for amounts among the newest payments of each bucket, the newest first."""
+    name = "payment_of_amount"
+    more: tuple[object, ...] = ()
+    if account is not None:
+        name, more = "payment_of_account_amount", (account.bucket, account.account_id)
+    rows = await connection.fetch(
+        query(name), *msgspec.structs.astuple(span), *msgspec.structs.astuple(amounts), *more
+    )
+    edge = next((row[0] for row in rows if row[1]), None)
+    return Seen([row[0] for row in rows if not row[1]], edge)
 
 
 async def ended(connection: Connection, span: Span, status: str) -> list[UUID]:

@@ -168,6 +168,27 @@ async def page(connection: Connection, window: Window) -> list[Sealed]:
     return [Sealed(*row) for row in rows]
 
 
+async def page_back(connection: Connection, window: Window) -> list[Sealed]:
+    """Read a tenant's events between two positions, the newest first; accounts do not count."""
+    rows = await connection.fetch(
+        query("seal_page_back"),
+        window.tenant_id,
+        window.after,
+        window.upto,
+        window.patterns,
+        window.limit,
+    )
+    return [Sealed(*row) for row in rows]
+
+
+async def decided(
+    connection: Connection, tenant_id: int, before: int, patterns: list[str], limit: int
+) -> list[Sealed]:
+    """Read decisions before a position, the newest first."""
+    rows = await connection.fetch(query("seal_page_decided"), tenant_id, before, patterns, limit)
+    return [Sealed(*row) for row in rows]
+
+
 async def page_of_subject(connection: Connection, window: Window, subject: UUID) -> list[Sealed]:
     """Read the events of one subject in order."""
     rows = await connection.fetch(

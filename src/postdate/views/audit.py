@@ -1,15 +1,21 @@
 """Read who did what to which thing, from where, by which key."""
 
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 import msgspec
 
-from postdate.model.audit import AUDITED, STAMP
+from postdate.model.audit import AUDITED, STAMP, audited
 from postdate.model.event import Sealed, like
+from postdate.store import seal
 from postdate.store.database import Database
 from postdate.views.event import EventFilter, EventViews
+
+SCAN_MOST: Final = 1000
+"""How many decisions a page by actor looks at."""
+
+POSITION_MOST: Final = 2**63 - 1
 
 
 class AuditEntry(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,11 +39,45 @@ class AuditPage(NamedTuple):
     more: bool
 
 
+class AuditFilter(msgspec.Struct, frozen=True, kw_only=True):
+    """Which decisions: of types such as `lane.*`, by one actor, about one thing."""
+
+    type: str | None = None
+    actor: str | None = None
+    subject: UUID | None = None
+
+
 class AuditViews:
     """Reads decisions out of the sealed events of a tenant."""
 
     def __init__(self, database: Database) -> None:
+        self._database = database
         self._events = EventViews(database)
+
+    async def newest(
+        self, tenant_id: int, wanted: AuditFilter, before: int | None, limit: int
+    ) -> tuple[list[AuditEntry], int | None]:
+        """List decisions, the newest first, and give the position where the next page begins."""
+        if wanted.subject is not None:
+            return await self._of_subject(tenant_id, wanted, limit), None
+        # With an actor, every decision has to be opened: a page looks at so many of them.
+        scan = limit if wanted.actor is None else SCAN_MOST
+        place = POSITION_MOST if before is None else before
+        patterns = like(AUDITED if wanted.type is None else [wanted.type])
+        async with self._database.read(tenant_id) as connection:
+            events = await seal.decided(connection, tenant_id, place, patterns, scan)
+        chosen = [event for event in events if _chosen(event, wanted)]
+        following = events[-1].position if len(events) == scan else None
+        if len(chosen) > limit:
+            chosen, following = chosen[:limit], chosen[limit - 1].position
+        return [_entry(event) for event in chosen], following
+
+    async def _of_subject(
+        self, tenant_id: int, wanted: AuditFilter, limit: int
+    ) -> list[AuditEntry]:
+        page = await self.page(tenant_id, after=0, limit=limit, subject=wanted.subject)
+        entries = [one for one in page.entries if wanted.actor in {None, one.actor}]
+        return entries[::-1]
 
     async def page(
         self, tenant_id: int, *, after: int, limit: int, subject: UUID | None = None
@@ -46,6 +86,10 @@ class AuditViews:
         wanted = EventFilter(patterns=like(AUDITED), subject=subject)
         page = await self._events.page(tenant_id, wanted, after=after, limit=limit)
         return AuditPage([_entry(event) for event in page.events], page.position, page.more)
+
+
+def _chosen(event: Sealed, wanted: AuditFilter) -> bool:
+    return audited(event.type) and wanted.actor in {None, event.actor}
 
 
 def _entry(event: Sealed) -> AuditEntry:

@@ -9,13 +9,15 @@ import msgspec
 from postdate.model.errors import Code, refuse
 from postdate.model.identity import Identity
 from postdate.model.ids import floor_id, unix_ms_of
+from postdate.model.money import AMOUNT_MOST
 from postdate.model.payment import Funding, execution_name
 from postdate.model.state import PaymentStatus
+from postdate.store import entry as entry_store
 from postdate.store import event as event_store
 from postdate.store import payment as payment_store
 from postdate.store.account import key_of
 from postdate.store.database import Connection, Database
-from postdate.store.payment import ExecutionRow, PaymentRow, Span
+from postdate.store.payment import Amounts, ExecutionRow, PaymentRow, Seen, Span
 
 NEWEST: Final = UUID(int=2**128 - 1)
 """Where a list of payments begins."""
@@ -28,6 +30,12 @@ SKEW_MS: Final = 60_000
 
 RECENT_MS: Final = 14 * 24 * 3600 * 1000
 """A list looks into the partitions of the last two weeks first, and into all only if it must."""
+
+AMOUNT_DEPTH: Final = 250
+"""How many payments of each bucket a list by amount looks through: 16,000 in all."""
+
+EVENTS_MOST: Final = 100
+"""How many events of a payment are read to find where its entries stand."""
 
 _BY_INDEX: Final = frozenset({PaymentStatus.FAILED, PaymentStatus.CANCELLED})
 
@@ -78,11 +86,33 @@ class EventView(msgspec.Struct, frozen=True, kw_only=True):
     data: dict[str, Any] | None
 
 
+class Leg(msgspec.Struct, frozen=True, kw_only=True):
+    """One entry of a payment, with the balance before and after it."""
+
+    account_id: str
+    amount: int
+    before: int
+    after: int
+    version: int
+    created_at: datetime
+
+
 class PaymentFilter(msgspec.Struct, frozen=True):
-    """Which payments a list shows."""
+    """Which payments a list shows; the instants are those of their acceptance."""
 
     account_id: str | None = None
     status: PaymentStatus | None = None
+    least: int | None = None
+    most: int | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+
+    @property
+    def amounts(self) -> Amounts | None:
+        """Give the amounts to look for, if there is such a wish."""
+        if self.least is None and self.most is None:
+            return None
+        return Amounts(self.least or 0, self.most or AMOUNT_MOST, AMOUNT_DEPTH)
 
 
 class PaymentViews:
@@ -106,19 +136,45 @@ class PaymentViews:
         """
         _allow(who, wanted.account_id)
         scan = limit + 1 if wanted.status is None else max(limit + 1, STATUS_SCAN)
-        recent = floor_id(min(unix_ms_of(before), self._database.unix_ms()) - RECENT_MS)
-        spans = [Span(who.tenant_id, before, scan, since) for since in (recent, floor_id(0))]
         async with self._database.read(who.tenant_id) as connection:
-            for span in spans:
-                ids = await _candidates(connection, span, wanted)
-                if len(ids) == scan:
+            for span in self._spans(who, wanted, before, scan):
+                seen = await _candidates(connection, span, wanted)
+                if seen.edge is not None:
                     break
-            rows = await payment_store.load(connection, who.tenant_id, ids)
+            rows = await payment_store.load(connection, who.tenant_id, seen.ids)
         views = map(view, rows)
         found = [one for one in views if wanted.status in {None, one.status}]
         if len(found) > limit:
             return found[:limit], found[limit - 1].payment_id
-        return found, ids[-1] if len(ids) == scan else None
+        return found, seen.edge
+
+    def _spans(self, who: Identity, wanted: PaymentFilter, before: UUID, scan: int) -> list[Span]:
+        """Give the parts to look at: the last weeks first, then all that the filter admits."""
+        if wanted.until is not None:
+            before = min(before, floor_id(_unix_ms(wanted.until)))
+        first = floor_id(0 if wanted.since is None else _unix_ms(wanted.since))
+        recent = floor_id(min(unix_ms_of(before), self._database.unix_ms()) - RECENT_MS)
+        bounds = [first] if first >= recent else [recent, first]
+        return [Span(who.tenant_id, before, scan, since) for since in bounds]
+
+    async def legs(self, who: Identity, payment: PaymentView) -> list[Leg]:
+        """Give the entries of a completed payment; a limited key sees those of its accounts."""
+        if payment.transfer_id is None:
+            return []
+        async with self._database.read(who.tenant_id) as connection:
+            start = floor_id(unix_ms_of(payment.payment_id) - SKEW_MS)
+            rows = await event_store.of_subject(
+                connection, who.tenant_id, payment.payment_id, start, EVENTS_MOST
+            )
+            told = next((row.data or {} for row in rows if row.type == "payment.completed"), {})
+            found = [
+                await _leg(connection, who, account_id, told.get(name))
+                for account_id, name in (
+                    (payment.from_account_id, "from_version"),
+                    (payment.to_account_id, "to_version"),
+                )
+            ]
+        return [leg for leg in found if leg is not None]
 
     async def executions(self, who: Identity, payment_id: UUID) -> list[ExecutionView] | None:
         """List every execution of a payment, in order."""
@@ -159,15 +215,45 @@ async def _get(connection: Connection, who: Identity, payment_id: UUID) -> Payme
     return view(row)
 
 
-async def _candidates(connection: Connection, span: Span, wanted: PaymentFilter) -> list[UUID]:
-    if wanted.account_id is not None:
-        account = key_of(span.tenant_id, wanted.account_id)
-        return await payment_store.of_account(connection, span, account)
-    if wanted.status in _BY_INDEX:
-        return await payment_store.ended(connection, span, wanted.status)
-    if wanted.status is PaymentStatus.EXECUTING:
-        return await payment_store.parked(connection, span)
-    return await payment_store.newest(connection, span)
+async def _leg(
+    connection: Connection, who: Identity, account_id: str, version: int | None
+) -> Leg | None:
+    if version is None or (who.accounts is not None and account_id not in who.accounts):
+        return None
+    rows = await entry_store.page(connection, key_of(who.tenant_id, account_id), version, 1)
+    if not rows or rows[0].version != version:
+        return None
+    row = rows[0]
+    return Leg(
+        account_id=account_id,
+        amount=row.amount,
+        before=row.balance - row.amount,
+        after=row.balance,
+        version=version,
+        created_at=row.created_at,
+    )
+
+
+def _unix_ms(at: datetime) -> int:
+    return max(0, round(at.timestamp() * 1000))
+
+
+async def _candidates(connection: Connection, span: Span, wanted: PaymentFilter) -> Seen:
+    amounts = wanted.amounts
+    account = None if wanted.account_id is None else key_of(span.tenant_id, wanted.account_id)
+    if amounts is not None:
+        seen = await payment_store.of_amount(connection, span, amounts, account)
+        full = len(seen.ids) == span.limit
+        return Seen(seen.ids, seen.ids[-1]) if full else seen
+    if account is not None:
+        ids = await payment_store.of_account(connection, span, account)
+    elif wanted.status in _BY_INDEX:
+        ids = await payment_store.ended(connection, span, wanted.status)
+    elif wanted.status is PaymentStatus.EXECUTING:
+        ids = await payment_store.parked(connection, span)
+    else:
+        ids = await payment_store.newest(connection, span)
+    return Seen(ids, ids[-1] if len(ids) == span.limit else None)
 
 
 def view(row: PaymentRow) -> PaymentView:

@@ -101,6 +101,36 @@ SELECT s.position, s.event_id, s.subject, s.type, e.time, e.actor, e.data::text 
           AND (p.from_account = ANY ($5) OR p.to_account = ANY ($5)))
  ORDER BY s.position LIMIT $6
 
+-- name: seal_page_back
+-- The newest first, between two positions.
+WITH s AS MATERIALIZED (
+    SELECT bucket, position, event_id, subject, type FROM event_seal
+     WHERE tenant_id = $1 AND position > $2 AND position < $3 AND type LIKE ANY ($4::text[])
+     ORDER BY position DESC LIMIT $5)
+SELECT s.position, s.event_id, s.subject, s.type, e.time, e.actor, e.data::text AS data
+  FROM s CROSS JOIN LATERAL (
+       SELECT e.time, e.actor, e.data FROM event e
+        WHERE e.bucket = s.bucket AND e.subject = s.subject AND e.event_id = s.event_id
+       OFFSET 0) AS e
+ ORDER BY s.position DESC
+
+-- name: seal_page_decided
+-- Decisions, the newest first: an index of their own knows them. The types that it leaves out are
+-- named here as they are there, or the planner would not see that it may be used.
+WITH s AS MATERIALIZED (
+    SELECT bucket, position, event_id, subject, type FROM event_seal
+     WHERE tenant_id = $1 AND position < $2 AND type LIKE ANY ($3::text[])
+       AND type NOT IN ('job.accepted', 'job.completed', 'job.failed', 'job.retried', 'job.unknown',
+                        'payment.scheduled', 'payment.completed', 'payment.failed',
+                        'payment.retried', 'payment.dead_lettered')
+     ORDER BY position DESC LIMIT $4)
+SELECT s.position, s.event_id, s.subject, s.type, e.time, e.actor, e.data::text AS data
+  FROM s CROSS JOIN LATERAL (
+       SELECT e.time, e.actor, e.data FROM event e
+        WHERE e.bucket = s.bucket AND e.subject = s.subject AND e.event_id = s.event_id
+       OFFSET 0) AS e
+ ORDER BY s.position DESC
+
 -- name: seal_page_of_subject
 -- The same for one subject: its events are few, and found by its key.
 SELECT s.position, s.event_id, s.subject, s.type, e.time, e.actor, e.data::text AS data

@@ -1,0 +1,113 @@
+"""What an administrator sees: subscriptions, the audit, keys, and the same from a shell."""
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from conftest import Api, Clock
+from console_ground import Browser
+from event_ground import seal_all
+from postdate.console.same import Same
+
+HOOK = {"type": "webhook", "url": "https://example.com/hook"}
+
+
+@pytest.fixture
+async def browser(api: Api) -> AsyncIterator[Browser]:
+    async with Browser(api) as opened:
+        await opened.sign_in()
+        yield opened
+
+
+async def subscription(api: Api) -> str:
+    answer = await api.call("POST", "/subscriptions", {"destination": HOOK, "types": ["job.*"]})
+    assert answer.status == 201, answer.body
+    return str(answer.body["subscription_id"])
+
+
+async def test_a_subscription_is_paused_with_a_reason_resumed_and_ended(browser: Browser) -> None:
+    assert "Nobody is told of events yet" in (await browser.get("/subscriptions")).text
+    path = f"/subscriptions/{await subscription(browser.api)}"
+    assert (await browser.confirm(f"{path}/pause", reason="")).status == 422
+    assert (await browser.confirm(f"{path}/pause", reason="their side is down")).status == 303
+    text = (await browser.get("/subscriptions")).text
+    assert "PAUSED" in text
+    assert "their side is down" in text
+    assert (await browser.confirm(f"{path}/resume")).status == 303
+    assert "ACTIVE" in (await browser.get("/subscriptions")).text
+    assert (await browser.confirm(f"{path}/delete")).status == 303
+    assert "Nobody is told" in (await browser.get("/subscriptions")).text
+
+
+async def test_a_replay_says_first_how_much_it_sends_again(browser: Browser) -> None:
+    api = browser.api
+    for _ in range(3):
+        await api.call("POST", "/jobs", {"destination": {"type": "worker"}, "delay_seconds": 60})
+    await seal_all(api.node.database)
+    one = await subscription(api)
+    path = f"/subscriptions/{one}/replay"
+    shown = await browser.get(f"{path}?dry=1&from=beginning")
+    assert "Sent again" in shown.text
+    assert (await browser.post(path, shown.hidden)).status == 303
+    assert (await api.call("GET", f"/subscriptions/{one}")).body["lag_events"] > 0
+    assert (await browser.get(f"{path}?dry=1&from=yesterday")).status == 422
+    assert (await browser.post(path, shown.hidden)).status == 409
+
+
+async def test_the_audit_names_who_did_what_the_newest_first(browser: Browser) -> None:
+    api = browser.api
+    await api.call("POST", "/jobs", {"destination": {"type": "worker"}, "lane": "mail"})
+    await browser.confirm("/lanes/mail/pause", note="deploying")
+    await browser.confirm("/lanes/mail/resume")
+    await seal_all(api.node.database)
+    text = (await browser.get("/audit")).text
+    assert 0 < text.index("lane.resumed") < text.index("lane.paused")
+    assert "127.0.0.1" in text
+    assert "job.accepted" not in text
+    only = (await browser.get("/audit?type=lane.paused")).text
+    assert "deploying" in only
+    assert "<strong>lane.resumed" not in only
+    mine = (await api.call("GET", "/whoami")).body["key_id"]
+    assert "lane.paused" in (await browser.get(f"/audit?actor={mine}")).text
+    assert "No decision matches" in (await browser.get("/audit?actor=somebody")).text
+    assert (await browser.get("/audit?type=nonsense!")).status == 422
+
+
+async def test_who_paused_a_schedule_stands_in_the_audit(browser: Browser) -> None:
+    api = browser.api
+    body = {"every_seconds": 60, "template": {"job": {"destination": {"type": "worker"}}}}
+    one = (await api.call("POST", "/schedules", body)).body["schedule_id"]
+    await browser.confirm(f"/schedules/{one}/pause", reason="moving")
+    await seal_all(api.node.database)
+    text = (await browser.get(f"/audit?subject={one}")).text
+    assert "schedule.paused" in text
+    assert "moving" in text
+
+
+async def test_keys_that_end_soon_are_named_and_rotated(browser: Browser, clock: Clock) -> None:
+    api = browser.api
+    soon = (datetime.now(UTC) + timedelta(days=3)).isoformat()
+    body = {"scopes": ["jobs:read"], "note": "reporting", "expires_at": soon}
+    made = (await api.call("POST", "/keys", body)).body
+    text = (await browser.get("/settings")).text
+    assert "1 key ends within two weeks" in text
+    assert "ENDING" in text
+    assert (await browser.confirm(f"/keys/{made['key_id']}/rotate", hours="x")).status == 422
+    assert (await browser.confirm(f"/keys/{made['key_id']}/rotate", hours="1")).status == 303
+    shown = (await browser.get("/settings")).text
+    fresh = shown.partition("shown only now: ")[2].partition(" ")[0]
+    assert (await api.call("GET", "/whoami", key=fresh)).status == 200
+    assert fresh not in (await browser.get("/settings")).text
+    assert (await browser.confirm(f"/keys/{made['key_id']}/revoke")).status == 303
+    await clock.advance(1)
+    assert "REVOKED" in (await browser.get("/settings")).text
+
+
+async def test_the_same_from_a_shell_is_quoted() -> None:
+    same = Same("POST /lanes/{lane}/pause", '{"note": "<note>"}', "lane pause {lane} {note}")
+    command, curl = same.filled({"lane": "a b"}, {"note": 'it\'s "late"'})
+    assert command == "postdate lane pause 'a b' 'it'\"'\"'s \"late\"'"
+    assert "/lanes/a%20b/pause" in curl
+    assert '\\"late\\"' in curl
+    assert same.filled({"lane": "x"}, {})[0] == "postdate lane pause x …"
