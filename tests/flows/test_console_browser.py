@@ -32,6 +32,22 @@ CORPUS = (
     "</pre></details></td></table><iframe srcdoc='<script>parent.pwned=7</script>'>",
     "\u2028\u2029\u202e<b>right to left</b>",
 )
+LISTS = (
+    "/",
+    "/jobs",
+    "/payments",
+    "/schedules",
+    "/accounts",
+    "/accounts/alice",
+    "/dead-letters",
+    "/events",
+    "/lanes",
+    "/destinations",
+    "/subscriptions",
+    "/audit",
+    "/nodes",
+    "/settings",
+)
 WATCH = """
 window.violations = [];
 addEventListener("securitypolicyviolation", (event) => {
@@ -144,8 +160,7 @@ async def hostile(api: Api) -> list[str]:
 async def test_hostile_text_stays_text(visitor: Visitor) -> None:
     pages = await hostile(visitor.api)
     await visitor.page.get_by_role("link", name="Jobs", exact=True).click()
-    lists = ("/", "/jobs", "/payments", "/accounts", "/accounts/alice", "/lanes", "/dead-letters")
-    for path in (*lists, "/schedules", "/subscriptions", "/audit", "/events", "/destinations", "/nodes", "/settings", *pages):
+    for path in (*LISTS, *pages):
         await visitor.clean(path)
     await visitor.clean("/find?q=%3Cscript%3Ewindow.pwned%3D8%3C/script%3E")
     await visitor.clean(
@@ -155,8 +170,7 @@ async def test_hostile_text_stays_text(visitor: Visitor) -> None:
 
 async def test_every_page_fits_a_phone(phone: Visitor) -> None:
     pages = await hostile(phone.api)
-    lists = ("/", "/jobs", "/payments", "/accounts", "/accounts/alice", "/lanes", "/dead-letters")
-    for path in (*lists, "/events", "/nodes", "/settings", pages[0], pages[-1]):
+    for path in (*LISTS, pages[0], pages[-1]):
         await phone.clean(path)
 
 
