@@ -154,6 +154,11 @@ ROWS: dict[str, Row] = {
     "DELETE /keys/{key_id:uuid}": Row(thing="key"),
     "POST /keys/{key_id:uuid}/rotate": Row(_empty, "key"),
     "GET /audit": Row(),
+    "GET /halts": Row(),
+    "PUT /kill-switch": Row(lambda _: {"note": "why"}),
+    "DELETE /kill-switch": Row(),
+    "PUT /freeze": Row(lambda _: {"until": _later(9), "note": "why"}),
+    "DELETE /freeze": Row(),
     "GET /settings": Row(),
     # Settings are named by us, not by tenants: another tenant changes its own.
     "PUT /settings/{name}": Row(lambda _: {"value": 7}, "setting", foreign=200),

@@ -16,23 +16,14 @@ from postdate.cli.edge import ENDPOINTS
 from world import ROWS, World, build
 
 COMMAND = Path(sys.executable).with_name("schemathesis")
-CHECKS = (
-    "not_a_server_error",
-    "status_code_conformance",
-    "content_type_conformance",
-    "response_headers_conformance",
-    "response_schema_conformance",
-    "negative_data_rejection",
-    "missing_required_header",
-    "unsupported_method",
-    "allow_header_conformance",
-    "use_after_free",
-    "ignored_auth",
-)
-
+CONFIGURATION = """
+# Whether a well-formed request is accepted depends on what there is: its accounts, its time.
+[checks.positive_data_acceptance]
+enabled = false
+[checks.ensure_resource_availability]
+enabled = false
 
 # An item of a batch that is not allowed gets its own outcome: the answer as a whole is 200.
-CONFIGURATION = """
 [[operations]]
 include-path-regex = "/batch$"
 [operations.checks.negative_data_rejection]
@@ -40,8 +31,10 @@ enabled = false
 """
 
 
-def without_waiting(document: dict[str, Any]) -> None:
-    """Leave out what makes a long poll long."""
+def tame(document: dict[str, Any]) -> None:
+    """Leave out what makes a long poll long, and what would have every other call refused."""
+    for path in ("kill-switch", "freeze"):
+        document["paths"].pop(f"/api/v1/{path}")
     document["components"]["schemas"]["ClaimBody"]["properties"].pop("wait_seconds")
     events = document["paths"]["/api/v1/events"]["get"]
     events["parameters"] = [p for p in events["parameters"] if p.get("name") != "wait_seconds"]
@@ -51,7 +44,10 @@ def exemplify(document: dict[str, Any], world: World) -> None:
     """Give every operation an example that names what there is: the first phase sends it."""
     for endpoint in ENDPOINTS:
         row = ROWS[f"{endpoint.method} {endpoint.path}"]
-        operation = document["paths"][endpoint.template][endpoint.method.lower()]
+        operations = document["paths"].get(endpoint.template)
+        if operations is None:
+            continue
+        operation = operations[endpoint.method.lower()]
         for parameter in operation["parameters"]:
             if parameter.get("in") == "path":
                 parameter["example"] = getattr(world, row.thing)
@@ -64,14 +60,14 @@ def exemplify(document: dict[str, Any], world: World) -> None:
 async def fuzz(api: Api, directory: Path, *more: str) -> tuple[int, str]:
     """Run every phase over every operation as the tenant's admin."""
     document = openapi.document(ENDPOINTS, "0")
-    without_waiting(document)
+    tame(document)
     exemplify(document, await build(api))
     (directory / "schemathesis.toml").write_text(CONFIGURATION)
     path = directory / "schema.json"
     path.write_bytes(msgspec.json.encode(document))
     process = await asyncio.create_subprocess_exec(
         COMMAND,
-        *("run", path, "--url", api.url, "--checks", ",".join(CHECKS), "--no-color"),
+        *("run", path, "--url", api.url, "--no-color"),
         *("--header", f"Authorization: Bearer {api.key}"),
         *("--header", f"X-Internal-Auth: {INTERNAL_TOKEN}"),
         *("--generation-database", "none", "--warnings", "off", "--continue-on-failure"),

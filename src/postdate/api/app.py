@@ -19,7 +19,7 @@ from postdate.api.limits import Limits
 from postdate.api.meter import Meter
 from postdate.api.pages import document_routes
 from postdate.api.route import AnyEndpoint, Endpoint
-from postdate.api.shell import Authenticate, Doors, Pace, Shell, Trace, Translate
+from postdate.api.shell import Authenticate, Doors, Halted, Pace, Shell, Trace, Translate
 from postdate.model.errors import EXPLANATIONS, Code, Refusal, RefusedError
 
 S = TypeVar("S")
@@ -45,6 +45,7 @@ def create_app(  # noqa: PLR0913 - every part of the edge is injected here, by n
     limits: Limits | None = None,
     pace: Pace | None = None,
     trace: Trace | None = None,
+    halted: Halted | None = None,
 ) -> Shell:
     """Make the ASGI app. Setting its `draining` event turns `/readyz` false and ends long polls.
 
@@ -67,6 +68,7 @@ def create_app(  # noqa: PLR0913 - every part of the edge is injected here, by n
             translate=translate,
             pace=pace,
             trace=trace,
+            halted=halted,
         ),
         meter=Meter(registry),
         limits=limits or Limits(),

@@ -192,6 +192,7 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
     Endpoint(
         method="POST",
         path="/dead-letters/redrive",
+        halted="new work",
         handler=redrive_dead_letters,
         scope=Scope.JOBS_WRITE,
         body=RedriveBody,

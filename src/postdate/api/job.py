@@ -208,6 +208,7 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
     Endpoint(
         method="POST",
         path="/jobs",
+        halted="new work",
         handler=create_job,
         scope=Scope.JOBS_WRITE,
         body=JobSpec,
@@ -222,6 +223,7 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
     Endpoint(
         method="POST",
         path="/jobs/batch",
+        halted="new work",
         handler=create_jobs,
         scope=Scope.JOBS_WRITE,
         body=BatchBody,

@@ -135,6 +135,7 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
     Endpoint(
         method="DELETE",
         path="/keys/{key_id:uuid}",
+        halted="served",
         handler=revoke_key,
         scope=Scope.ADMIN,
         returns=None,
@@ -145,6 +146,7 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
     Endpoint(
         method="POST",
         path="/keys/{key_id:uuid}/rotate",
+        halted="served",
         handler=rotate_key,
         scope=Scope.ADMIN,
         body=KeyRotateBody,

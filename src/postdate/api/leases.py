@@ -22,7 +22,7 @@ RESULT_BYTES: Final = 64 * 1024
 
 JSON: Final = "application/json"
 LeaseSeconds = Annotated[float, Meta(ge=1, le=3600)]
-Token = Annotated[int, Meta(ge=1)]
+Token = Annotated[int, Meta(ge=1, le=2**31 - 1)]
 
 
 class ClaimBody(Body, kw_only=True):
@@ -203,6 +203,7 @@ def _of_lease(verb: str, handler: Any, body: type[Body], returns: type[msgspec.S
     return Endpoint(
         method="POST",
         path=f"/leases/{{job_id:uuid}}/{verb}",
+        halted="served",
         handler=handler,
         scope=Scope.JOBS_WRITE,
         body=body,

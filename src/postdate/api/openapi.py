@@ -206,6 +206,8 @@ def _caller_codes(endpoint: AnyEndpoint) -> Iterator[Code]:
         yield Code.RATE_LIMITED
     if endpoint.scope not in {None, "any", "internal"}:
         yield Code.FORBIDDEN
+    if endpoint.method != "GET" and endpoint.halted != "served":
+        yield Code.TENANT_HALTED
 
 
 def _request_codes(endpoint: AnyEndpoint) -> Iterator[Code]:

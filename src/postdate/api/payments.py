@@ -203,6 +203,7 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
     Endpoint(
         method="POST",
         path="/payments/schedule",
+        halted="new work",
         handler=schedule_payment,
         scope=Scope.PAYMENTS_WRITE,
         body=PaymentOrder,
@@ -218,6 +219,7 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
     Endpoint(
         method="POST",
         path="/payments/batch",
+        halted="new work",
         handler=schedule_payments,
         scope=Scope.PAYMENTS_WRITE,
         body=BatchBody,

@@ -99,7 +99,9 @@ class Endpoint(Generic[S, B, Q]):
     """One route below `/api/v1` and all that the shell and the documents need to know of it.
 
     `path` knows `{name}` (text) and `{name:uuid}`. A scope of "any" takes every valid key, None
-    takes everybody, "internal" asks for X-Internal-Auth instead of a key.
+    takes everybody, "internal" asks for X-Internal-Auth instead of a key. `halted` says what
+    becomes of a change while the tenant stands still: refused when it was killed, in a drain
+    window as well because it is new work, or served all the same.
     """
 
     method: Method
@@ -117,6 +119,7 @@ class Endpoint(Generic[S, B, Q]):
     idempotency: Literal["required", "optional"] | None = None
     max_body: int | None = None
     max_seconds: float | None = None
+    halted: Literal["refused", "new work", "served"] = "refused"
 
     @property
     def template(self) -> str:

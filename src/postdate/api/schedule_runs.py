@@ -136,6 +136,7 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
     Endpoint(
         method="POST",
         path=f"{_ID}/trigger",
+        halted="new work",
         handler=trigger_schedule,
         scope=Scope.SCHEDULES_WRITE,
         returns=Triggered,
@@ -147,6 +148,7 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
     Endpoint(
         method="POST",
         path=f"{_ID}/backfill",
+        halted="new work",
         handler=backfill_schedule,
         scope=Scope.SCHEDULES_WRITE,
         body=BackfillBody,

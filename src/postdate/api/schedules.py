@@ -80,6 +80,7 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
     Endpoint(
         method="POST",
         path="/schedules",
+        halted="new work",
         handler=create_schedule,
         scope=Scope.SCHEDULES_WRITE,
         body=ScheduleSpec,

@@ -7,6 +7,7 @@ from postdate.intake.adjustment import Adjustments
 from postdate.intake.calendar import Calendars
 from postdate.intake.dead_letter import DeadLetters
 from postdate.intake.destination import Destinations
+from postdate.intake.halt import Halting
 from postdate.intake.job import JobIntake
 from postdate.intake.job_bulk import JobBulk
 from postdate.intake.job_change import JobChanges
@@ -27,6 +28,7 @@ from postdate.views.account import AccountViews
 from postdate.views.audit import AuditViews
 from postdate.views.destination import DestinationViews
 from postdate.views.event import EventViews
+from postdate.views.halt import HaltViews
 from postdate.views.identity import Identities
 from postdate.views.job import JobViews
 from postdate.views.key import KeyViews
@@ -46,6 +48,8 @@ class Services:
     keys: Keys
     key_views: KeyViews
     audit_views: AuditViews
+    halting: Halting
+    halt_views: HaltViews
     settings: SettingChanges
     setting_views: SettingViews
     destinations: Destinations

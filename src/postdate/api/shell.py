@@ -46,6 +46,8 @@ class RequestSpan(Protocol):
 
 Trace = Callable[[str, str, str | None], AbstractContextManager[RequestSpan]]
 """Follow a request: its route, its method, and the traceparent it came with."""
+Halted = Callable[[int, bool], Refusal | None]
+"""Say why a tenant's change is refused; the flag says whether it is new work."""
 
 NO_ANSWER: Final = 499
 """The status in logs and metrics of a request that was given up before it had an answer."""
@@ -78,6 +80,7 @@ class Doors:
     translate: Translate
     pace: Pace | None = None
     trace: Trace | None = None
+    halted: Halted | None = None
 
 
 @dataclass(slots=True)
@@ -191,6 +194,8 @@ class Shell:
         who = await self._identify(endpoint, headers)
         if who is not None and self._doors.pace is not None:
             request.told = await self._doors.pace(who)
+        if who is not None and endpoint.method != "GET":
+            self._check_halt(endpoint, who)
         path = convert(bound.parameters, raw)
         key = None
         if endpoint.idempotency is not None:
@@ -232,6 +237,14 @@ class Shell:
             detail = f"The key lacks the scope `{endpoint.scope}`."
             raise refuse(Code.FORBIDDEN, detail, scope=endpoint.scope)
         return who
+
+    def _check_halt(self, endpoint: AnyEndpoint, who: Identity) -> None:
+        """Refuse early what the transaction would refuse, and changes that none would."""
+        if self._doors.halted is None or endpoint.halted == "served":
+            return
+        refusal = self._doors.halted(who.tenant_id, endpoint.halted == "new work")
+        if refusal is not None:
+            raise RefusedError(refusal)
 
     def _check_internal(self, headers: Mapping[bytes, bytes]) -> None:
         token = self._doors.internal_token

@@ -9,6 +9,7 @@ from postdate.api import (
     dead_letter,
     destinations,
     events,
+    halts,
     job,
     job_change,
     keys,
@@ -35,6 +36,7 @@ from postdate.console.app import console_routes
 from postdate.intake.account import Accounts
 from postdate.intake.adjustment import Adjustments
 from postdate.intake.dead_letter import DeadLetters
+from postdate.intake.halt import Halting
 from postdate.intake.job_bulk import JobBulk
 from postdate.intake.job_change import JobChanges
 from postdate.intake.key import Keys
@@ -51,6 +53,7 @@ from postdate.views.account import AccountViews
 from postdate.views.audit import AuditViews
 from postdate.views.destination import DestinationViews
 from postdate.views.event import EventViews
+from postdate.views.halt import HaltViews
 from postdate.views.health import readiness
 from postdate.views.identity import Identities
 from postdate.views.job import JobViews
@@ -65,6 +68,7 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
     *whoami.ENDPOINTS,
     *keys.ENDPOINTS,
     *audit.ENDPOINTS,
+    *halts.ENDPOINTS,
     *settings.ENDPOINTS,
     *destinations.ENDPOINTS,
     *accounts.ENDPOINTS,
@@ -93,6 +97,8 @@ def services(node: Node, identities: Identities) -> Services:
         keys=Keys(node.database, node.runtime),
         key_views=KeyViews(node.database),
         audit_views=AuditViews(node.database),
+        halting=Halting(node.database, node.halts),
+        halt_views=HaltViews(node.database),
         settings=SettingChanges(node.database),
         setting_views=SettingViews(node.database, node.runtime),
         destinations=node.outgoing.destinations,
@@ -142,6 +148,9 @@ def build(node: Node, identities: Identities) -> Shell:
         internal_token=node.settings.internal_token or None,
         extra_routes=console_routes(pages.services(node, identities, made)),
         translate=translate,
+        halted=lambda tenant_id, new: node.halts.refuse(
+            tenant_id, node.database.unix_ms(), new=new
+        ),
         pace=Rates(node.database, node.runtime, node.node_id).admit,
         trace=node.tracing.request if node.tracing else None,
     )

@@ -19,6 +19,7 @@ from postdate.cli import (
     schedule_remote,
     secret,
     settlement,
+    tenant,
     trace,
 )
 from postdate.cli.settings import load
@@ -32,6 +33,7 @@ app = cyclopts.App(
     version_flags=["--version"],
 )
 operator.register(app)
+tenant.register(app)
 settlement.register(app)
 secret.register(app)
 events.register(app)

@@ -19,10 +19,11 @@ from postdate.cli.trace import Tracing
 from postdate.delivery.breaker import Breakers
 from postdate.intake.meter import PaymentMeter
 from postdate.model.activity import Lateness
+from postdate.model.halt import Halts
 from postdate.model.outcome import Handler
 from postdate.model.setting import Settings as RuntimeSettings
 from postdate.model.tally import Tally
-from postdate.store import activity, migrate, node, partition, setting
+from postdate.store import activity, halt, migrate, node, partition, setting
 from postdate.store.database import Database
 from postdate.store.lane import REFRESH_SECONDS as LANE_SECONDS
 from postdate.store.lane import LaneDirectory
@@ -53,6 +54,7 @@ class Node:
     node_id: UUID = field(default_factory=_random_id)
     runtime: RuntimeSettings = field(default_factory=RuntimeSettings)
     tracing: Tracing | None = None
+    halts: Halts = field(default_factory=Halts)
     registry: CollectorRegistry = field(default_factory=CollectorRegistry)
     loops: list[Loop] = field(default_factory=list)
     # Told in which lane something was accepted, and in how many seconds it is due.
@@ -110,6 +112,7 @@ class Node:
         """Take over what other nodes have set."""
         async with self.database.writer.acquire() as connection:
             self.runtime.replace(await setting.load(connection))
+            self.halts.replace(await halt.load(connection))
         await self.database.synchronize()
         return 0
 

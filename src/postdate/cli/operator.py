@@ -1,4 +1,4 @@
-"""Commands of the operator that go straight to the database: migrate, tenant, key, setting."""
+"""Commands of the operator that go straight to the database: migrate, key, setting."""
 
 import sys
 from collections.abc import Awaitable, Callable
@@ -29,7 +29,6 @@ T = TypeVar("T")
 Json = Annotated[bool, Parameter(name="--json", negative=(), help="Print JSON.")]
 PAGE = 1000
 
-tenant_app = cyclopts.App(name="tenant", help="Create and list tenants.")
 key_app = cyclopts.App(name="key", help="Issue, list, rotate and revoke API keys.")
 setting_app = cyclopts.App(name="setting", help="Change run-time settings without a restart.")
 
@@ -37,7 +36,7 @@ setting_app = cyclopts.App(name="setting", help="Change run-time settings withou
 def register(app: cyclopts.App) -> None:
     """Add the commands to the main one."""
     app.command(migrate)
-    for sub in (tenant_app, key_app, setting_app):
+    for sub in (key_app, setting_app):
         app.command(sub)
 
 
@@ -99,24 +98,6 @@ def migrate(*, dry_run: bool = False, json: Json = False) -> None:
     names = uvloop.run(run())
     key = "pending" if dry_run else "applied"
     show({key: names} if json else [{key: name} for name in names], as_json=json)
-
-
-@tenant_app.command(name="create")
-def tenant_create(name: str, *, json: Json = False) -> None:
-    """Create a tenant."""
-    tenant_id = with_database(lambda database: Tenants(database).create(name))
-    show({"tenant_id": tenant_id, "name": name}, as_json=json)
-
-
-@tenant_app.command(name="list")
-def tenant_list(*, json: Json = False) -> None:
-    """List the tenants."""
-
-    async def run(database: Database) -> list[tenant_store.TenantRow]:
-        async with database.writer.acquire() as connection:
-            return await tenant_store.page(connection, "", PAGE)
-
-    show(with_database(run), as_json=json)
 
 
 @key_app.command(name="create")

@@ -15,6 +15,7 @@ def services(node: Node, identities: Identities, shared: Services) -> ConsoleSer
         authenticate=identities.authenticate,
         translate=translate,
         unix_ms=node.database.unix_ms,
+        halted=lambda tenant_id: node.halts.refuse(tenant_id, node.database.unix_ms(), new=False),
         accounts=shared.accounts,
         account_views=shared.account_views,
         adjustments=shared.adjustments,

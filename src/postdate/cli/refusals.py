@@ -1,9 +1,13 @@
 """What a failing database means for a request."""
 
 import asyncpg
+import structlog
 
 from postdate.model.errors import Code, Refusal
+from postdate.store import halt
 from postdate.store.database import LOST, CommitUnknownError
+
+log = structlog.get_logger()
 
 RETRY_SECONDS = 2
 
@@ -13,7 +17,17 @@ _SLOW = (asyncpg.QueryCanceledError, asyncpg.LockNotAvailableError, asyncpg.TooM
 
 
 def translate(error: Exception) -> Refusal | None:
-    """Turn a failure of the database into a refusal; None when it is a surprise."""
+    """Turn a refusal or failure of the database into words; None when it is a surprise."""
+    if isinstance(error, asyncpg.PostgresError) and error.sqlstate == halt.REFUSED:
+        return Refusal(Code.TENANT_HALTED, "The tenant was stopped, or accepts nothing new.")
+    if isinstance(error, asyncpg.DataError):
+        # The shapes let a value pass that PostgreSQL has no room for, an instant before Christ say.
+        log.warning("value.refused", error=str(error))
+        return Refusal(Code.INVALID_FIELD, "A value lies outside of what can be stored.")
+    return _failure(error)
+
+
+def _failure(error: Exception) -> Refusal | None:
     extra = {"retry_after_seconds": RETRY_SECONDS}
     match error:
         case CommitUnknownError():

@@ -9,6 +9,7 @@ from postdate.cli.node import Node
 from postdate.cli.operator import Json, show, with_database
 from postdate.intake.setting import SettingChanges
 from postdate.model.errors import Code, RefusedError, refuse
+from postdate.settlement import halt
 from postdate.settlement.meter import Meter
 from postdate.settlement.reconciler import BUCKET_SECONDS, Reconciler
 from postdate.settlement.settler import BATCH_MOST, Settler
@@ -32,6 +33,7 @@ def loops(node: Node) -> list[Loop]:
     meter = Meter(node.registry, node.lateness)
     followed = node.tracing.settled if node.tracing else None
     settler = Settler(node.database, node.runtime, node.node_id, meter, followed)
+    ends = halt.HaltEnds(node.database, settler.look_everywhere)
     reconciler = Reconciler(node.database, meter)
     return [
         Loop(
@@ -41,6 +43,7 @@ def loops(node: Node) -> list[Loop]:
             next_due=settler.next_due,
             blocked=settler.blocked,
         ),
+        Loop("halts", ends.run_once, limit=1, poll_seconds=halt.LOOK_SECONDS),
         Loop("reconcile", reconciler.run_once, limit=1, poll_seconds=BUCKET_SECONDS),
         *history.loops(node),
     ]

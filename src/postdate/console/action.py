@@ -109,6 +109,7 @@ class Action:
         visit.need(self.scope)
         kept: Rehearsal | None = None
         try:
+            visit.check_halt()
             if self.rehearse is not None:
                 kept = _kept(visit)
                 _check_typed(kept, visit.form.get("typed", ""))

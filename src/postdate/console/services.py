@@ -39,6 +39,7 @@ class ConsoleServices:
     authenticate: Callable[[str], Awaitable[Identity | None]]
     translate: Callable[[Exception], Refusal | None]
     unix_ms: Callable[[], int]
+    halted: Callable[[int], Refusal | None]
     accounts: Accounts
     account_views: AccountViews
     adjustments: Adjustments

@@ -71,6 +71,11 @@ class Visit:
         if not self.who.allows(scope):
             raise refuse(Code.FORBIDDEN, f"Your key lacks the scope {scope}.", scope=scope)
 
+    def check_halt(self) -> None:
+        """Refuse a change while the tenant stands still."""
+        if halted := self.services.halted(self.who.tenant_id):
+            raise RefusedError(halted)
+
     def page(self, template: str, *, http_status: int = 200, **values: Any) -> Response:
         """Answer with a page."""
         return HTMLResponse(self.fragment(template, **values), http_status, HEADERS)

@@ -18,6 +18,7 @@ from postdate.model.money import ISSUER
 from postdate.store import account as account_store
 from postdate.store import entry as entry_store
 from postdate.store import event as event_store
+from postdate.store import halt as halt_store
 from postdate.store.account import Account, AccountKey, Terms, key_of
 from postdate.store.database import Connection, Database
 from postdate.store.idempotency import key_of as idempotency_key_of
@@ -95,6 +96,7 @@ async def _accept(
 ) -> list[Answer]:
     answers = await Answers.find(connection, asks)
     fresh = [ask for ask in asks if answers.fresh(ask)]
+    await halt_store.refuse_held(connection, sorted({ask.account.tenant_id for ask in fresh}))
     keys = {key for ask in fresh for key in (ask.account, ask.issuer)}
     draft = Draft(await account_store.lock(connection, keys) if keys else {}, unix_ms)
     told = [

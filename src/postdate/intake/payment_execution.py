@@ -12,6 +12,7 @@ from postdate.model.errors import Code, RefusedError, refuse
 from postdate.model.payment import execution_name
 from postdate.model.setting import Settings
 from postdate.model.state import PaymentStatus
+from postdate.store import halt as halt_store
 from postdate.store import payment_change as store
 from postdate.store import setting as setting_store
 from postdate.store import settlement as settlement_store
@@ -43,6 +44,8 @@ class PaymentExecutions:
         """Settle the payment, or say who did; refused when it is not due or did not succeed."""
         refused: RefusedError | None = None
         async with self._database.write() as connection:
+            # Before any row: whoever ends a halt holds this lock and then waits for timers.
+            await halt_store.share(connection)
             found = await store.lock(connection, payment_id, None)
             if found is not None:
                 # What was decided is kept, whatever the answer; so the refusal waits.
@@ -63,6 +66,7 @@ class PaymentExecutions:
                 payment_status=PaymentStatus.PENDING,
                 scheduled_time=timer.due_at,
             )
+        await halt_store.refuse_held(connection, [timer.tenant_id])
         if reason := await setting_store.find(connection, STOPPED):
             raise refuse(
                 Code.UNAVAILABLE, f"Settlement has stopped: {reason}", retry_after_seconds=60

@@ -31,6 +31,7 @@ class Code(StrEnum):
     UNKNOWN_SETTING = "unknown_setting"
     UNKNOWN_TENANT = "unknown_tenant"
     UNKNOWN_SCOPE = "unknown_scope"
+    TENANT_HALTED = "tenant_halted"
     # Money
     UNKNOWN_ACCOUNT = "unknown_account"
     ACCOUNT_EXISTS = "account_exists"
@@ -135,6 +136,12 @@ EXPLANATIONS: Final[dict[Code, Explanation]] = {
     ),
     Code.UNKNOWN_SCOPE: Explanation(
         422, "There is no such scope", "Use one of the scopes in `detail`."
+    ),
+    Code.TENANT_HALTED: Explanation(
+        409,
+        "The tenant stands still",
+        "Its kill switch is on, or a freeze window accepts nothing new: `GET /halts` says why, by "
+        "whom and until when.",
     ),
     Code.UNKNOWN_ACCOUNT: Explanation(
         422, "There is no such account", "Create it first; accounts of other tenants look missing."

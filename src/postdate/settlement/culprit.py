@@ -8,6 +8,7 @@ from postdate.ledger.batch import SYSTEM, pause
 from postdate.model.ids import new_id
 from postdate.model.setting import Settings
 from postdate.store import event as event_store
+from postdate.store import halt as halt_store
 from postdate.store import settlement as store
 from postdate.store.database import Connection, Database
 from postdate.store.event import NewEvent
@@ -24,7 +25,8 @@ async def record(
 ) -> int:
     """Write the attempt and move the timer, or park it for a person; the hold stays either way."""
     async with database.write() as connection:
-        timers = await store.lock(connection, [key])
+        timers, held = await store.lock(connection, [key])
+        await halt_store.set_aside(connection, held)
         for timer in timers:
             count = await store.trials(connection, timer, BROKE)
             text = f"{type(error).__name__}: {error}"[:ERROR_CHARACTERS]
@@ -32,7 +34,7 @@ async def record(
             if count < settings.whole("payment.retry_attempts", timer.tenant_id):
                 wait = pause(settings.number("payment.retry_seconds", timer.tenant_id), count)
             await _write(connection, timer, text, wait, database.unix_ms())
-    return len(timers)
+    return len(timers) + len(held)
 
 
 async def _write(

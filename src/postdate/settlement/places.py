@@ -62,6 +62,10 @@ class Places:
             for bucket, low in enumerate(self._lows)
         ]
 
+    def forget(self) -> None:
+        """Look from the beginning again."""
+        self._forget_at = 0.0
+
     def lows(self) -> list[tuple[int, datetime]]:
         """Give every bucket's mark."""
         return list(enumerate(self._lows))

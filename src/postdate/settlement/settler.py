@@ -17,6 +17,7 @@ from postdate.settlement import culprit
 from postdate.settlement.meter import Meter
 from postdate.settlement.places import Places, share
 from postdate.settlement.stop import Stop
+from postdate.store import halt as halt_store
 from postdate.store import node as node_store
 from postdate.store import settlement as store
 from postdate.store import timer as timer_store
@@ -83,6 +84,10 @@ class Settler:
         """Say why nothing is settled, or None."""
         return self._stop.reason
 
+    def look_everywhere(self) -> None:
+        """Forget what was seen: payments that are long due have come back."""
+        self._places.forget()
+
     async def run_once(self, limit: int = BATCH_MOST) -> int:
         """Settle up to `limit` due payments and say how many left the queue."""
         candidates = await self._look(limit)
@@ -132,7 +137,7 @@ class Settler:
     async def _settle(self, keys: Sequence[Key]) -> int:
         """Settle these; if one of them breaks the batch, find it by halving."""
         try:
-            decisions = await self._patiently(keys)
+            return await self._patiently(keys)
         except Exception as error:
             if transient(error):
                 raise
@@ -143,9 +148,8 @@ class Settler:
             log.warning("settlement.halved", payments=len(keys), error=repr(error))
             middle = len(keys) // 2
             return await self._settle(keys[:middle]) + await self._settle(keys[middle:])
-        return sum(not isinstance(decision, Waits) for decision in decisions)
 
-    async def _patiently(self, keys: Sequence[Key]) -> list[Decision]:
+    async def _patiently(self, keys: Sequence[Key]) -> int:
         for left in reversed(range(TRIES)):
             try:
                 return await self._once(keys)
@@ -156,18 +160,20 @@ class Settler:
                 log.info("settlement.again", error=repr(error))
         raise AssertionError("unreachable")
 
-    async def _once(self, keys: Sequence[Key]) -> list[Decision]:
+    async def _once(self, keys: Sequence[Key]) -> int:
+        """Settle what may be; what belongs to a tenant that stands still leaves the queue."""
         started = time.monotonic()
         dues: list[Due] = []
         async with self._database.write() as connection:
-            timers = await store.lock(connection, keys)
+            timers, held = await store.lock(connection, keys)
+            await halt_store.set_aside(connection, held)
             settling = self._settling(connection, dues)
             decisions = await batch.settle(connection, timers, settling)
         seconds = time.monotonic() - started
         self._meter.settled(timers, dues, decisions, seconds)
         if self._followed is not None:
             self._followed(dues, decisions, seconds)
-        return decisions
+        return len(held) + sum(not isinstance(decision, Waits) for decision in decisions)
 
     def _settling(self, connection: Connection, dues: list[Due]) -> batch.Settling:
         async def earlier(until: datetime, ours: Sequence[UUID]) -> tuple[datetime, UUID] | None:

@@ -1,7 +1,7 @@
 """Which jobs a page shows, found at a bounded cost."""
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import MINYEAR, UTC, datetime
 from typing import Final
 from uuid import UUID
 
@@ -38,12 +38,12 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def from_text(self) -> str:
         """Give the lower bound as PostgreSQL reads it."""
-        return self.due_after.isoformat() if self.due_after else NEVER
+        return _text(self.due_after) if self.due_after else NEVER
 
     @property
     def until_text(self) -> str:
         """Give the upper bound as PostgreSQL reads it."""
-        return self.due_before.isoformat() if self.due_before else EVER
+        return _text(self.due_before) if self.due_before else EVER
 
     @property
     def buckets(self) -> list[int]:
@@ -158,3 +158,11 @@ async def count(connection: Connection, lanes: Sequence[Lane], most: int) -> dic
     columns = map(list, zip(*places, strict=True))
     rows = await connection.fetch(query("job_list_count"), *columns, most)
     return {row["lane_id"]: LaneCount(*row) for row in rows}
+
+
+def _text(at: datetime) -> str:
+    """Write an instant as PostgreSQL reads it: it knows no zone as far out as clients may give."""
+    try:
+        return at.astimezone(UTC).isoformat()
+    except OverflowError:
+        return EVER if at.year > MINYEAR else NEVER

@@ -9,7 +9,7 @@ from postdate.model.ids import bucket_of
 from postdate.store.database import Connection
 from postdate.store.query import query
 from postdate.store.settlement import LockedTimer
-from postdate.store.timer import LANE_PAYMENT
+from postdate.store.timer import LANES_OF_PAYMENTS
 
 
 class OpenPayment(msgspec.Struct, frozen=True):
@@ -36,7 +36,11 @@ async def lock(
 ) -> OpenPayment | None:
     """Lock a payment's timer, waiting for whoever has it; None when it is no longer open."""
     row = await connection.fetchrow(
-        query("payment_change_lock"), bucket_of(payment_id), payment_id, LANE_PAYMENT, tenant_id
+        query("payment_change_lock"),
+        bucket_of(payment_id),
+        payment_id,
+        LANES_OF_PAYMENTS,
+        tenant_id,
     )
     if row is None:
         return None

@@ -96,13 +96,19 @@ async def peek(
     return rows[0][0], found
 
 
-async def lock(connection: Connection, keys: Iterable[tuple[int, UUID]]) -> list[LockedTimer]:
-    """Lock timers that are still due; those that somebody else holds are left out."""
+async def lock(
+    connection: Connection, keys: Iterable[tuple[int, UUID]]
+) -> tuple[list[LockedTimer], list[LockedTimer]]:
+    """Lock timers that are still due; those that somebody else holds are left out.
+
+    Gives those that may be settled, and those whose tenant stands still.
+    """
     ordered = sorted(keys)
     rows = await connection.fetch(
         query("settlement_lock"), LANE_PAYMENT, [k[0] for k in ordered], [k[1] for k in ordered]
     )
-    return [LockedTimer(*row) for row in rows]
+    free = [LockedTimer(*row[:6]) for row in rows if not row["held"]]
+    return free, [LockedTimer(*row[:6]) for row in rows if row["held"]]
 
 
 async def terms(connection: Connection, timers: Sequence[LockedTimer]) -> dict[UUID, Terms]:

@@ -13,6 +13,12 @@ from postdate.store.query import query
 LANE_PAYMENT: Final = 0
 LANE_SCHEDULE: Final = 1
 LANE_EVENT: Final = 2
+LANE_HELD: Final = 4
+"""Due payments of a tenant that stands still."""
+
+LANES_OF_PAYMENTS: Final = (LANE_PAYMENT, LANE_HELD)
+"""Where the timer of an open payment may lie."""
+
 LANE_FIRST: Final = 16
 """Ids below this are the system's own lanes; tenants' lanes begin here."""
 

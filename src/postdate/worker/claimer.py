@@ -15,7 +15,7 @@ from postdate.model.limit import Limit
 from postdate.model.retry import Policies
 from postdate.model.setting import Settings
 from postdate.model.verdict import Move
-from postdate.store import execution, node, timer
+from postdate.store import execution, halt, node, timer
 from postdate.store.database import CommitUnknownError, Connection, Database
 from postdate.store.execution import Execution
 from postdate.store.lane import Lane, LaneDirectory
@@ -92,11 +92,17 @@ class Claimer:
             await self.lanes.refresh()
         async with self.database.writer.acquire() as connection:
             nodes = await node.live(connection)
+            held = await halt.held(connection)
         self.mine = preferred(self.node_id, [n.node_id for n in nodes if ROLE in n.roles])
         now = time.monotonic()
         known = self.lanes.by_id
         self.places.replace(
-            [lane for lane in known.values() if lane.kind in self.kinds and not lane.paused], now
+            [
+                lane
+                for lane in known.values()
+                if lane.kind in self.kinds and not lane.paused and lane.tenant_id not in held
+            ],
+            now,
         )
         self.ready.keep(known, now)
         return 0

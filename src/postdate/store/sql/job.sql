@@ -5,8 +5,9 @@ SELECT clock()
 
 -- name: job_insert
 -- JSON comes as text, encoded once by whoever decided.
-SELECT job_insert($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17,
-                  $18, $19, $20, $21)
+SELECT halt_refuse_new($2, $15),
+       job_insert($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18,
+                  $19, $20, $21)
 
 -- name: job_load
 SELECT j.bucket, j.tenant_id, j.job_id, j.lane_id, j.due_at, j.effective_at, j.expires_at,

@@ -8,6 +8,7 @@
 WITH due AS MATERIALIZED (
     SELECT t.subject, t.due_at, t.claimed_at, t.claimed_by, t.ready_at FROM timer t
      WHERE t.bucket = $1 AND t.lane_id = $2 AND t.due_at >= $3 AND t.due_at <= clock()
+       AND t.tenant_id <> ALL ((SELECT tenants_held())::integer[])
      ORDER BY t.due_at LIMIT $4 FOR NO KEY UPDATE SKIP LOCKED)
 UPDATE timer t
    SET due_at = clock() + make_interval(secs => $5), token = t.token + 1, claimed_at = clock(),
@@ -24,6 +25,7 @@ RETURNING t.subject, t.token, t.revision, t.ready_at, t.claimed_at, due.claimed_
 WITH due AS MATERIALIZED (
     SELECT t.subject, t.due_at, t.claimed_at, t.claimed_by, t.ready_at FROM timer t
      WHERE t.bucket = $1 AND t.lane_id = $2 AND t.due_at >= $3 AND t.due_at <= clock()
+       AND $7 <> ALL ((SELECT tenants_held())::integer[])
      ORDER BY t.due_at LIMIT $4 FOR NO KEY UPDATE SKIP LOCKED),
 claimed AS (
     UPDATE timer t

@@ -1,7 +1,8 @@
 -- Payments: what was asked for, and, from timer, attempt and outcome, where it stands.
 
 -- name: payment_accept
-SELECT payment_accept($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17,
+SELECT halt_refuse_new($2, $11),
+       payment_accept($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17,
                       $18, $19)
 
 -- name: payment_load

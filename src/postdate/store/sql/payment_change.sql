@@ -5,7 +5,8 @@
 SELECT bucket, tenant_id, subject, due_at, token, clock() AS at, ready_at,
        due_at = 'infinity' AS parked
   FROM timer
- WHERE bucket = $1 AND subject = $2 AND lane_id = $3 AND ($4::integer IS NULL OR tenant_id = $4)
+ WHERE bucket = $1 AND subject = $2 AND lane_id = ANY ($3)
+   AND ($4::integer IS NULL OR tenant_id = $4)
    FOR UPDATE
 
 -- name: payment_change_move

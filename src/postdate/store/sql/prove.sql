@@ -87,7 +87,7 @@ SELECT a.tenant_id, a.account_id AS subject,
        SELECT p.bucket, p.tenant_id, p.from_account AS account_id, sum(p.amount) AS held
          FROM timer t JOIN payment p ON p.bucket = t.bucket AND p.tenant_id = t.tenant_id
               AND p.payment_id = t.subject
-        WHERE t.lane_id = 0 AND p.hold AND ($2::smallint IS NULL OR t.bucket = $2)
+        WHERE t.lane_id IN (0, 3, 4) AND p.hold AND ($2::smallint IS NULL OR t.bucket = $2)
           AND ($1::integer IS NULL OR t.tenant_id = $1)
         GROUP BY 1, 2, 3) AS p USING (bucket, tenant_id, account_id)
  WHERE ($1::integer IS NULL OR a.tenant_id = $1) AND ($2::smallint IS NULL OR a.bucket = $2)
@@ -110,7 +110,7 @@ SELECT t.tenant_id, t.subject::text AS subject, 'a timer without its payment' AS
   FROM timer t
   LEFT JOIN payment p ON p.bucket = t.bucket AND p.tenant_id = t.tenant_id
        AND p.payment_id = t.subject
- WHERE t.lane_id = 0 AND ($1::integer IS NULL OR t.tenant_id = $1)
+ WHERE t.lane_id IN (0, 3, 4) AND ($1::integer IS NULL OR t.tenant_id = $1)
    AND ($2::smallint IS NULL OR t.bucket = $2) AND $4::uuid IS NOT NULL AND p.payment_id IS NULL
  ORDER BY t.subject LIMIT $3
 

@@ -16,6 +16,7 @@ VALUES ($1, $2, $3, $4, $5, $6::text::jsonb, $7::text::jsonb, $8::text::json, $9
 -- The first due timers of one bucket, those that no other node is at.
 SELECT t.tenant_id, t.subject, t.due_at, clock() AS at FROM timer t
  WHERE t.bucket = $1 AND t.lane_id = $2 AND t.due_at >= $3 AND t.due_at <= clock()
+   AND t.tenant_id <> ALL ((SELECT tenants_held())::integer[])
  ORDER BY t.due_at LIMIT $4 FOR UPDATE SKIP LOCKED
 
 -- name: schedule_lock_timer

@@ -13,7 +13,7 @@ SELECT clock() AS at, found.due_at, found.subject, wanted.bucket
         ORDER BY t.due_at, t.subject LIMIT $5) AS found ON true
 
 -- name: settlement_lock
-SELECT bucket, tenant_id, subject, due_at, token, clock() AS at FROM timer_lock($1, $2, $3)
+SELECT bucket, tenant_id, subject, due_at, token, at, held FROM settlement_lock($1, $2, $3)
 
 -- name: settlement_terms
 -- The bounds let the planner leave out every partition that holds none of these payments.

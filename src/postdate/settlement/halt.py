@@ -1,0 +1,53 @@
+"""When a halt has ended: the payments that waited for it come back, then it is forgotten."""
+
+from collections.abc import Callable
+from typing import Final
+
+from postdate.model.ids import BUCKETS, bucket_of, new_id, subject_id
+from postdate.store import event as event_store
+from postdate.store import halt as store
+from postdate.store.database import Connection, Database
+from postdate.store.event import NewEvent
+from postdate.store.halt import Over
+
+LOOK_SECONDS: Final = 1.0
+SYSTEM: Final = "system"
+
+
+class HaltEnds:
+    """Looks for halts that have ended; any number of nodes may."""
+
+    def __init__(self, database: Database, returned: Callable[[], None]) -> None:
+        self._database = database
+        self._returned = returned
+
+    async def run_once(self, _: int = 1) -> int:
+        """Bring back what waited; 0, because the pause is meant."""
+        async with self._database.writer.acquire() as connection:
+            ended = await store.over(connection)
+        for over in ended:
+            await self._bring_back(over)
+        if ended:
+            self._returned()
+        return 0
+
+    async def _bring_back(self, over: Over) -> None:
+        """Bring back bucket by bucket, then once more alone: a settlement may still set aside."""
+        for bucket in range(BUCKETS):
+            async with self._database.write() as connection:
+                await store.bring_back(connection, bucket, over.tenant_id)
+        async with self._database.write() as connection:
+            await store.wait_alone(connection)
+            for bucket in range(BUCKETS):
+                await store.bring_back(connection, bucket, over.tenant_id)
+            if await store.delete(connection, over) and over.by_clock:
+                await self._tell(connection, over)
+
+    async def _tell(self, connection: Connection, over: Over) -> None:
+        """Tell of an end that no person has told of."""
+        subject = subject_id(over.tenant_id, f"halt/{over.kind}")
+        bucket = bucket_of(subject)
+        event_id = new_id(bucket, self._database.unix_ms())
+        kind = "tenant.thawed"
+        event = NewEvent(bucket, over.tenant_id, subject, event_id, kind, SYSTEM, None)
+        await event_store.insert(connection, [event])

@@ -1,0 +1,81 @@
+-- Halts: a tenant that stands still, by its kill switch or in a freeze window.
+
+-- `hold` lets nothing start that is due; `drain` accepts nothing new. The switch is both, and has
+-- no end of its own. A row stays, lifted, until the timers that waited for its end are back.
+CREATE TABLE tenant_halt (
+    tenant_id integer NOT NULL REFERENCES tenant,
+    kind      text NOT NULL CHECK (kind IN ('kill', 'freeze')),
+    mode      text NOT NULL CHECK (mode IN ('hold', 'drain')),
+    from_at   timestamptz NOT NULL,
+    until_at  timestamptz,
+    note      text NOT NULL,
+    set_by    text NOT NULL,
+    set_at    timestamptz NOT NULL DEFAULT clock(),
+    lifted_at timestamptz,
+    PRIMARY KEY (tenant_id, kind),
+    CHECK ((kind = 'kill') = (until_at IS NULL)),
+    CHECK (kind <> 'kill' OR mode = 'hold'),
+    CHECK (until_at > from_at)
+);
+SELECT table_guard('tenant_halt', fact => false);
+
+-- The tenants of which nothing may start now. A statement that waited for the lock below carries a
+-- time from before the switch was turned; what had begun when it was set holds all the same.
+CREATE FUNCTION tenants_held() RETURNS integer[] LANGUAGE sql STABLE SET search_path FROM CURRENT AS
+    $$SELECT coalesce(array_agg(DISTINCT h.tenant_id), '{}') FROM tenant_halt h
+       WHERE h.mode = 'hold' AND h.lifted_at IS NULL AND h.from_at <= greatest(clock(), h.set_at)
+         AND (h.until_at IS NULL OR h.until_at > clock())$$;
+
+-- One lock stands between money and switches: whoever moves money shares it until its commit,
+-- whoever turns a switch waits until it has it alone. When the switch is acknowledged, every
+-- transfer that did not see it is committed.
+CREATE FUNCTION halt_share() RETURNS void LANGUAGE sql AS
+    $$SELECT pg_advisory_xact_lock_shared(hashtext('tenant_halt'))$$;
+CREATE FUNCTION halt_alone() RETURNS void LANGUAGE sql AS
+    $$SELECT pg_advisory_xact_lock(hashtext('tenant_halt'))$$;
+
+-- Lock due payments as timer_lock does, after the lock above, and say which may not be settled.
+-- In PL/pgSQL, because each of its statements sees what was committed before it began.
+CREATE FUNCTION settlement_lock(lane integer, buckets smallint[], subjects uuid[])
+    RETURNS TABLE (bucket smallint, tenant_id integer, subject uuid, due_at timestamptz,
+                   token integer, at timestamptz, held boolean)
+    LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+DECLARE
+    still integer[];
+BEGIN
+    PERFORM halt_share();
+    still := (SELECT tenants_held());
+    RETURN QUERY
+        SELECT t.bucket, t.tenant_id, t.subject, t.due_at, t.token, clock(),
+               t.tenant_id = ANY (still)
+          FROM timer_lock(lane, buckets, subjects) AS t;
+END $$;
+
+-- Move money by hand only where nothing stands still.
+CREATE FUNCTION halt_refuse_held(tenants integer[]) RETURNS void
+    LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+BEGIN
+    PERFORM halt_share();
+    IF tenants && (SELECT tenants_held()) THEN
+        RAISE EXCEPTION 'the tenant stands still' USING ERRCODE = 'PD004';
+    END IF;
+END $$;
+
+-- Refuse new work of tenants that accept none. What a schedule makes was promised before.
+CREATE FUNCTION halt_refuse_new(tenants integer[], schedules uuid[]) RETURNS void
+    LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+BEGIN
+    IF EXISTS (SELECT FROM tenant_halt) AND EXISTS (
+            SELECT FROM unnest(tenants, schedules) AS new (tenant, schedule)
+              JOIN tenant_halt h ON h.tenant_id = coalesce(new.tenant, tenants[1])
+             WHERE new.schedule IS NULL AND (h.kind = 'kill' OR h.mode = 'drain')
+               AND h.lifted_at IS NULL AND h.from_at <= greatest(clock(), h.set_at)
+               AND (h.until_at IS NULL OR h.until_at > clock())) THEN
+        RAISE EXCEPTION 'the tenant accepts nothing new' USING ERRCODE = 'PD004';
+    END IF;
+END $$;
+
+REVOKE EXECUTE ON FUNCTION tenants_held, halt_share, halt_alone, settlement_lock, halt_refuse_held,
+    halt_refuse_new FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION tenants_held, halt_share, halt_alone, settlement_lock, halt_refuse_held,
+    halt_refuse_new TO postdate_writer;

@@ -1,0 +1,59 @@
+-- Halts: tenants that stand still. A small table, read whole every two seconds.
+
+-- name: halt_all
+SELECT h.tenant_id, t.name, h.kind, h.mode, h.from_at, h.until_at, h.note, h.set_by, h.set_at
+  FROM tenant_halt h JOIN tenant t USING (tenant_id)
+ WHERE h.lifted_at IS NULL AND (h.until_at IS NULL OR h.until_at > clock())
+   AND ($1::integer IS NULL OR h.tenant_id = $1)
+ ORDER BY t.name, h.kind
+
+-- name: halt_alone
+SELECT halt_alone()
+
+-- name: halt_share
+SELECT halt_share()
+
+-- name: halt_refuse_held
+SELECT halt_refuse_held($1)
+
+-- name: halt_held
+SELECT unnest(tenants_held())
+
+-- name: halt_put
+-- A window without a beginning begins now; one that is over gives no row.
+INSERT INTO tenant_halt (tenant_id, kind, mode, from_at, until_at, note, set_by)
+SELECT $1, $2, $3, coalesce($4::timestamptz, clock()), $5::timestamptz, $6, $7
+ WHERE $5 IS NULL OR $5 > greatest($4, clock())
+ON CONFLICT (tenant_id, kind) DO UPDATE
+   SET mode = excluded.mode, from_at = excluded.from_at, until_at = excluded.until_at,
+       note = excluded.note, set_by = excluded.set_by, set_at = clock(), lifted_at = NULL
+RETURNING from_at
+
+-- name: halt_find
+SELECT set_by FROM tenant_halt
+ WHERE tenant_id = $1 AND kind = $2 AND lifted_at IS NULL
+   AND (until_at IS NULL OR until_at > clock())
+
+-- name: halt_lift
+UPDATE tenant_halt SET lifted_at = clock() WHERE tenant_id = $1 AND kind = $2
+
+-- name: halt_over
+-- Those that have ended, by a person or by the clock, and whose timers are not yet back.
+SELECT tenant_id, kind, lifted_at IS NULL AS by_clock FROM tenant_halt
+ WHERE lifted_at IS NOT NULL OR until_at <= clock()
+
+-- name: halt_set_aside
+-- Due payments of a tenant that stands still leave the lane that settlers look at.
+UPDATE timer t SET lane_id = $3
+  FROM unnest($1::smallint[], $2::uuid[]) AS held (bucket, subject)
+ WHERE t.bucket = held.bucket AND t.subject = held.subject
+
+-- name: halt_return
+UPDATE timer SET lane_id = $4
+ WHERE bucket = $1 AND lane_id = $3 AND tenant_id = $2
+   AND tenant_id <> ALL ((SELECT tenants_held())::integer[])
+
+-- name: halt_delete
+DELETE FROM tenant_halt
+ WHERE tenant_id = $1 AND kind = $2 AND (lifted_at IS NOT NULL OR until_at <= clock())
+RETURNING tenant_id

@@ -1,0 +1,48 @@
+"""Read the halts of a tenant."""
+
+from datetime import datetime
+
+import msgspec
+
+from postdate.model.halt import Halt, Kind, Mode
+from postdate.store import halt as halt_store
+from postdate.store.database import Database
+
+
+class HaltView(
+    msgspec.Struct, frozen=True, kw_only=True, rename={"from_at": "from", "until_at": "until"}
+):
+    """A halt that holds or will: why, by whom, and until when (null: until it is lifted)."""
+
+    kind: Kind
+    mode: Mode
+    from_at: datetime
+    until_at: datetime | None
+    note: str
+    set_by: str
+    set_at: datetime
+
+
+def view(halt: Halt) -> HaltView:
+    """Show a halt to its tenant."""
+    return HaltView(
+        kind=halt.kind,
+        mode=halt.mode,
+        from_at=halt.from_at,
+        until_at=halt.until_at,
+        note=halt.note,
+        set_by=halt.set_by,
+        set_at=halt.set_at,
+    )
+
+
+class HaltViews:
+    """List halts."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def page(self, tenant_id: int) -> list[HaltView]:
+        """List the halts of one tenant."""
+        async with self._database.read(tenant_id) as connection:
+            return [view(halt) for halt in await halt_store.load(connection, tenant_id)]
