@@ -1,7 +1,6 @@
 """`postdate serve`: start everything, wait for the end, stop in good order."""
 
 import asyncio
-import gc
 import signal
 import socket
 import sys
@@ -11,7 +10,7 @@ import asyncpg
 import structlog
 
 from postdate.api.server import Server, ServerLimits, bind
-from postdate.cli import edge, first, place, stages
+from postdate.cli import edge, first, memory, place, stages
 from postdate.cli.node import Group, Node
 from postdate.cli.settings import Settings
 from postdate.cli.trace import Tracing
@@ -26,10 +25,6 @@ log = structlog.get_logger()
 
 ROLES: Final = ("api", "worker", "settlement", "publisher")
 STOP_SECONDS: Final = 5.0
-
-GARBAGE_AFTER: Final = (20_000, 20, 50)
-"""How many new objects start a collection. Each walks what it finds: with Python's own 700, a sixth
-of the time of a busy server went into it."""
 
 
 async def serve(
@@ -69,20 +64,13 @@ async def _run(
     server = _http(node, group, listener) if listener else None
     for loop in node.loops:
         group.start(loop.name, loop.run())
-    _settle_memory()
+    memory.settle()
     group.start("wakeup", node.wakeup.run(), endless=True)
     if server:
         _announce(server.url, new_key, node.settings)
     await _until(stop, group)
     log.info("server.stopping", roles=node.roles)
     await _stop(node, group, server)
-
-
-def _settle_memory() -> None:
-    """Keep the collector of garbage away from what lives as long as the process."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(*GARBAGE_AFTER)
 
 
 def _http(node: Node, group: Group, listener: socket.socket) -> Server:

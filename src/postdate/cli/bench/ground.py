@@ -13,6 +13,7 @@ from typing import Final
 import asyncpg
 import msgspec
 
+from postdate.cli import memory
 from postdate.cli.node import Node
 from postdate.cli.settings import Settings
 from postdate.model.lane import Kind
@@ -136,6 +137,7 @@ async def ground() -> AsyncIterator[Ground]:
             )
             settings = Settings(data_dir=Path(home), allow_private_targets="127.0.0.0/8")
             node = Node(settings=settings, database=database, roles=["worker"])
+            memory.settle()
             try:
                 yield Ground(server, node, Path(home))
             finally:

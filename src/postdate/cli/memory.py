@@ -1,0 +1,15 @@
+"""Keep the collector of garbage out of the way of a busy process."""
+
+import gc
+from typing import Final
+
+GARBAGE_AFTER: Final = (20_000, 20, 50)
+"""How many new objects start a collection. Each walks what it finds: with Python's own 700, a sixth
+of the time of a busy server went into it."""
+
+
+def settle() -> None:
+    """Set apart what lives as long as the process, once everything is wired."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*GARBAGE_AFTER)
