@@ -1,6 +1,7 @@
 """What becomes of due occurrences: pure decisions."""
 
 import random
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import Any
@@ -17,6 +18,7 @@ from postdate.model.schedule import (
     Gap,
     Misfire,
     MisfirePolicy,
+    Occurrence,
     Overlap,
     Policies,
     Repeated,
@@ -190,3 +192,36 @@ def test_what_is_remembered_is_what_is_computed() -> None:
         count = draw.choice([1, 3, 40, 200])
         ours = list(islice(remembered.occurrences(asked, after), count))
         assert ours == list(islice(recurrence.occurrences(asked, after), count))
+
+
+def test_an_iterator_that_nobody_used_changes_nothing() -> None:
+    asked = Plan(Rule(cron="11 * * * *", timezone="Asia/Tokyo"), DST)
+    remembered.occurrences(asked, START)
+    later = START + timedelta(hours=7)
+    [ours] = islice(remembered.occurrences(asked, later), 1)
+    assert ours.scheduled_for > later
+
+
+def test_what_is_due_is_computed_once_though_a_new_one_asked_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    walks = []
+    computed = remembered.computed
+
+    def counted(plan: Plan, after: datetime) -> Iterator[Occurrence]:
+        walks.append(after)
+        return computed(plan, after)
+
+    monkeypatch.setattr(remembered, "computed", counted)
+    asked = Plan(Rule(cron="13 * * * *", timezone="Asia/Tokyo"), DST)
+    for minutes in (40, *[0] * 50, 40, 20):
+        next(remembered.occurrences(asked, START + timedelta(minutes=minutes)))
+    assert len(walks) == 2
+
+
+def test_nothing_is_lost_where_the_memory_ends() -> None:
+    asked = Plan(Rule(every_seconds=60), DST)
+    for minutes in range(0, 300, 7):
+        after = START + timedelta(minutes=minutes)
+        ours = list(islice(remembered.occurrences(asked, after), 3))
+        assert [each.scheduled_for for each in ours] == [after + MINUTE * n for n in (1, 2, 3)]

@@ -19,6 +19,9 @@ PLANS_MOST: Final = 4096
 OCCURRENCES_MOST: Final = 128
 """How many are kept of one plan, so that the cache stays small."""
 
+STRIDE: Final = 8
+"""How many may be computed on the way to a later instant before a walk begins there instead."""
+
 _instant: Final = attrgetter("scheduled_for")
 
 
@@ -31,17 +34,13 @@ class _Memory:
         self._known: list[Occurrence] = []
         self._more: Iterator[Occurrence] = iter(())
 
-    def holds(self, after: datetime) -> bool:
-        """Say whether what comes after an instant is known, or begin to remember from there."""
-        if self._begin is None or (self._known and self._known[-1].scheduled_for <= after):
-            self._begin, self._known = after, []
-            self._more = computed(self._plan, after)
-        return self._begin <= after
-
     def after(self, after: datetime) -> Iterator[Occurrence]:
         """Give what comes after an instant, remembering what nobody has asked for before."""
+        if not self._covers(after):
+            self._begin, self._known = after, []
+            self._more = computed(self._plan, after)
         place = bisect_right(self._known, after, key=_instant)
-        while place < OCCURRENCES_MOST:
+        while place < max(OCCURRENCES_MOST, len(self._known)):
             if place == len(self._known):
                 coming = next(self._more, None)
                 if coming is None:
@@ -52,6 +51,20 @@ class _Memory:
         # Whoever asks next begins anew: what is left of this walk is given away.
         self._begin = None
         yield from self._more
+
+    def _covers(self, after: datetime) -> bool:
+        # A schedule that was just made asks from now on, those that are due from an hour ago:
+        # whoever asks for the earlier part makes the memory begin there, for all that follow.
+        if self._begin is None or after < self._begin:
+            return False
+        for _ in range(STRIDE):
+            if self._known and after < self._known[-1].scheduled_for:
+                return True
+            coming = next(self._more, None)
+            if coming is None:
+                return True
+            self._known.append(coming)
+        return False
 
 
 @lru_cache(PLANS_MOST)
@@ -64,5 +77,4 @@ def occurrences(plan: Plan, after: datetime) -> Iterator[Occurrence]:
 
     To be used up before anything else is asked, and in one thread.
     """
-    memory = _memory(plan)
-    return memory.after(after) if memory.holds(after) else computed(plan, after)
+    return _memory(plan).after(after)
