@@ -1,5 +1,6 @@
 """NATS JetStream: a message is done when its stream has stored it."""
 
+import asyncio
 from collections.abc import Mapping
 from typing import Annotated, Any, Final
 from urllib.parse import urlsplit
@@ -32,6 +33,10 @@ from postdate.delivery.broker import (
 
 CONNECT_SECONDS: Final = 3
 PORT: Final = 4222
+GATHER_SECONDS: Final = 0.002
+"""How long the first message waits for others: confirmations come one by one, and answering each
+with one message would make a system call of every single one."""
+
 _HEADER_BYTES: Final = 4096
 """Room that the headers may take of the server's largest message."""
 
@@ -45,12 +50,32 @@ class NatsSettings(QueueSettings, frozen=True, kw_only=True):
     token: str | None = None
 
 
+class _Gate:
+    """Lets publishers through together, so that their messages leave in one write."""
+
+    def __init__(self) -> None:
+        self._opening: asyncio.Event | None = None
+
+    async def through(self) -> None:
+        """Wait until the gate opens, a moment after the first one came."""
+        opening = self._opening
+        if opening is None:
+            opening = self._opening = asyncio.Event()
+            asyncio.get_running_loop().call_later(GATHER_SECONDS, self._open, opening)
+        await opening.wait()
+
+    def _open(self, opening: asyncio.Event) -> None:
+        self._opening = None
+        opening.set()
+
+
 class Nats:
     """Publishes to a subject that a stream listens on."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
         self._stream = client.jetstream()
+        self._gate = _Gate()
 
     async def publish(self, message: Message, timeout_seconds: float) -> None:
         """Publish with the job's id as the message id, so that the stream drops a repetition."""
@@ -59,6 +84,7 @@ class Nats:
         if not self._client.is_connected:
             raise NotSentError("not connected")
         headers = {**message.headers, "Nats-Msg-Id": message.id}
+        await self._gate.through()
         try:
             await self._stream.publish(
                 message.subject, message.body, timeout=timeout_seconds, headers=headers
