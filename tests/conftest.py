@@ -14,6 +14,7 @@ from typing import Any
 
 import aiohttp
 import asyncpg
+import hypothesis
 import msgspec
 import pytest
 import uvloop
@@ -31,6 +32,12 @@ from postdate.store.database import Database
 from postdate.store.embedded import Embedded
 from postdate.views.identity import Identities
 from receiver import Receiver
+
+# A busy machine must not fail a test: a deadline would only measure its neighbours.
+hypothesis.settings.register_profile(
+    "postdate", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("postdate")
 
 TEMPLATE = "postdate_template"
 INTERNAL_TOKEN = "internal-token-of-the-tests"

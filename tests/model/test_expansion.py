@@ -206,7 +206,7 @@ def test_what_is_due_is_computed_once_though_a_new_one_asked_first(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     walks = []
-    computed = remembered.computed
+    computed = recurrence.occurrences
 
     def counted(plan: Plan, after: datetime) -> Iterator[Occurrence]:
         walks.append(after)

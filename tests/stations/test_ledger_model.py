@@ -53,7 +53,7 @@ async def test_every_history_ends_as_the_model_says(dsns: tuple[str, str], seed:
 
 
 @pytest.mark.soak
-@settings(max_examples=500, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=500, suppress_health_check=list(HealthCheck))
 @given(st.lists(st.randoms(use_true_random=False).map(step), min_size=20, max_size=80))
 async def test_hundreds_of_histories_end_as_the_model_says(
     dsns: tuple[str, str], history: list[Step]
