@@ -114,3 +114,34 @@ async def test_schedules_from_the_command_line(api: Api) -> None:
     assert (await run(api, "schedule", "list", "--missed")).out == []
     assert (await run(api, "schedule", "delete", schedule_id)).out["deleted"] is True
     assert (await run(api, "schedule", "get", schedule_id)).code == 3
+
+
+async def test_one_page_of_top_is_json(api: Api) -> None:
+    await run(api, "job", "create", "--lane", "shown", "--payload", "{}")
+    await api.node.vitals.run_once()
+    ran = await run(api, "top", "--once", "--interval", "0.1")
+    assert ran.code == 0, ran.err
+    assert [kind["kind"] for kind in ran.out["kinds"]][:3] == ["push", "pull", "payment"]
+    assert [lane["lane"] for lane in ran.out["lanes"]] == ["shown"]
+    assert ran.out["rates"]["jobs accepted"] >= 0
+
+
+async def test_lanes_are_paused_and_jobs_waited_for(api: Api) -> None:
+    made = await run(api, "job", "create", "--lane", "held", "--payload", "{}")
+    assert (await run(api, "lane", "pause", "held", "--note", "n")).out["paused"] is True
+    assert (await run(api, "lane", "resume", "held")).out["paused"] is False
+    assert (await run(api, "lane", "get", "nowhere")).code == 3
+    job_id = made.out["job_id"]
+    late = await run(api, "job", "wait", job_id, "--timeout-seconds", "0")
+    assert (late.code, "still" in late.err) == (1, True)
+    await run(api, "job", "cancel", job_id)
+    assert (await run(api, "job", "wait", job_id)).code == 1
+    assert (await run(api, "job", "wait", job_id, "--for", "CANCELLED")).code == 0
+
+
+async def test_a_redrive_that_is_done_partly_says_so(api: Api) -> None:
+    absent = "01a1e1c8-dd23-7001-bd68-723753d52271"
+    ran = await run(api, "dead-letter", "redrive", absent)
+    assert (ran.code, ran.out["redriven"]) == (6, 0)
+    assert (await run(api, "dead-letter", "redrive", "--lane", "empty")).code == 0
+    assert (await run(api, "dead-letter", "redrive")).code == 1

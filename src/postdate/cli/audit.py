@@ -5,7 +5,8 @@ from uuid import UUID
 
 import cyclopts
 
-from postdate.cli.operator import Json, show, tenant_number, with_database
+from postdate.cli.operator import Json, tenant_number, with_database
+from postdate.cli.output import show
 from postdate.store.database import Database
 from postdate.views.audit import AuditEntry, AuditViews
 

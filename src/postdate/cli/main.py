@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal, NoReturn
 
 import cyclopts
 import uvloop
@@ -12,20 +12,25 @@ from postdate.cli import (
     bench,
     events,
     history,
+    lane_remote,
     log,
     operator,
+    output,
     prove,
     remote,
     schedule_remote,
     secret,
     settlement,
     tenant,
+    top,
     trace,
+    watch,
 )
 from postdate.cli.settings import load
 from postdate.model.errors import RefusedError, StartError
 
-FAILED = 1
+FAILED: Final = 1
+USAGE: Final = 2
 
 app = cyclopts.App(
     name="postdate",
@@ -40,6 +45,8 @@ events.register(app)
 bench.register(app)
 remote.register(app)
 schedule_remote.register(app)
+lane_remote.register(app)
+top.register(app)
 audit.register(app)
 prove.register(app)
 history.register(app)
@@ -93,15 +100,20 @@ def serve(
 def main() -> None:
     """Run a command; a refusal is one sentence on standard error and an exit code."""
     try:
-        app()
+        words = watch.take(output.take_format(sys.argv[1:]))
+    except ValueError as error:
+        _fail(str(error), USAGE)
+    try:
+        watch.run(app, words)
     except StartError as error:
         _fail(str(error))
     except RefusedError as error:
-        _fail(f"{error.refusal.detail} [{error.refusal.code}]")
+        refusal = error.refusal
+        _fail(f"{refusal.detail} [{refusal.code}]", remote.EXITS.get(refusal.status, FAILED))
     except KeyboardInterrupt:
         sys.exit(130)
 
 
-def _fail(sentence: str) -> None:
+def _fail(sentence: str, code: int = FAILED) -> NoReturn:
     print(f"postdate: {sentence}", file=sys.stderr)
-    sys.exit(FAILED)
+    sys.exit(code)

@@ -1,6 +1,5 @@
 """Commands of the operator that go straight to the database: migrate, key, setting."""
 
-import sys
 from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import Annotated, Any, TypeVar
@@ -10,10 +9,9 @@ import cyclopts
 import msgspec
 import uvloop
 from cyclopts import Parameter
-from rich.console import Console
-from rich.table import Table
 
 from postdate.cli import log, place
+from postdate.cli.output import progress, show
 from postdate.cli.settings import Settings, load
 from postdate.intake.setting import SettingChanges
 from postdate.intake.tenant import KeyLimits, Tenants
@@ -38,24 +36,6 @@ def register(app: cyclopts.App) -> None:
     app.command(migrate)
     for sub in (key_app, setting_app):
         app.command(sub)
-
-
-def show(value: Any, *, as_json: bool) -> None:
-    """Print a struct, a list of them, or a mapping: for people as a table, else as JSON."""
-    if as_json:
-        sys.stdout.write(msgspec.json.format(msgspec.json.encode(value)).decode() + "\n")
-        return
-    rows = msgspec.to_builtins(value)
-    rows = rows if isinstance(rows, list) else [rows]
-    if not rows:
-        Console(stderr=True).print("none")
-        return
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    table = Table(*names)
-    for row in rows:
-        cells = (row.get(name) for name in names)
-        table.add_row(*("" if cell is None else str(cell) for cell in cells))
-    Console().print(table)
 
 
 def with_database(act: Callable[[Database], Awaitable[T]]) -> T:
@@ -90,9 +70,13 @@ def migrate(*, dry_run: bool = False, json: Json = False) -> None:
     async def run() -> list[str]:
         address = await place.running(settings)
         if address is not None:
-            return await migrations.migrate(address.owner, dry_run=dry_run)
+            return await apply(address.owner)
         async with place.serving(settings, attach=False) as own:
-            return await migrations.migrate(own.owner, dry_run=dry_run)
+            return await apply(own.owner)
+
+    async def apply(owner: str) -> list[str]:
+        with progress("migrating", None) as step:
+            return await migrations.migrate(owner, dry_run=dry_run, step=step)
 
     settings = _settings()
     names = uvloop.run(run())

@@ -6,11 +6,13 @@ from typing import Final
 
 import cyclopts
 
-from postdate.cli.operator import Json, show, tenant_number, with_database
+from postdate.cli.operator import Json, tenant_number, with_database
+from postdate.cli.output import progress, show
 from postdate.ledger import prove as ledger
+from postdate.model.ids import BUCKETS
 from postdate.store import vital
 from postdate.store.database import Database
-from postdate.store.prove import Finding
+from postdate.store.prove import CHECKS, Finding
 
 CONTRADICTED: Final = 7
 """The exit code when something was found."""
@@ -28,7 +30,8 @@ def prove(*, tenant: str | None = None, json: Json = False) -> None:
     async def run(database: Database) -> ledger.Proof:
         only = await tenant_number(database, tenant) if tenant else None
         began = time.monotonic()
-        proof = await ledger.prove(database, only)
+        with progress("proving", len(CHECKS)) as step:
+            proof = await ledger.prove(database, only, step)
         if only is None:
             await note(database, "prove", time.monotonic() - began, len(proof.findings))
         return proof
@@ -50,7 +53,8 @@ def reconcile(*, tenant: str | None = None, json: Json = False) -> None:
     async def run(database: Database) -> list[Finding]:
         only = await tenant_number(database, tenant) if tenant else None
         began = time.monotonic()
-        found = await ledger.reconcile_all(database, only)
+        with progress("reconciling", BUCKETS) as step:
+            found = await ledger.reconcile_all(database, only, step)
         if only is None:
             await note(database, "reconcile", time.monotonic() - began, len(found))
         return found

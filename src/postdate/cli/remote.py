@@ -10,13 +10,16 @@ import msgspec
 from cyclopts import Parameter
 
 from postdate.cli.first import KEY_FILE, read_key
-from postdate.cli.operator import Json, show
+from postdate.cli.operator import Json
+from postdate.cli.output import progress, show
 from postdate.cli.settings import load
 from postdate.client import Client, ProblemError, UnreachableError
 from postdate.model.errors import StartError
 
 EXITS: Final = {401: 4, 403: 4, 404: 3, 409: 5}
-"""0 done, 1 failed, 2 usage, 3 not found, 4 denied, 5 conflict."""
+"""0 done, 1 failed, 2 usage, 3 not found, 4 denied, 5 conflict; 6 partly, 7 findings."""
+
+PARTLY: Final = 6
 
 Limit = Annotated[int, Parameter(help="How many at most, up to 100.")]
 
@@ -32,11 +35,16 @@ def register(app: cyclopts.App) -> None:
         app.command(sub)
 
 
-def call(method: str, path: str, body: Any = None, **options: Any) -> Any:
-    """Call the server that the settings name; a refusal ends the command with its exit code."""
+def server() -> tuple[str, str]:
+    """Give the address of the server that the settings name, and the key to call it with."""
     settings = load()
     key = settings.api_key or settings.admin_key or read_key(settings.data_dir / KEY_FILE)
-    url = settings.url or f"http://{settings.host}:{settings.port}"
+    return settings.url or f"http://{settings.host}:{settings.port}", key or ""
+
+
+def call(method: str, path: str, body: Any = None, **options: Any) -> Any:
+    """Call the server that the settings name; a refusal ends the command with its exit code."""
+    url, key = server()
     try:
         with Client(url, key) as client:
             return client.call(method, path, body, **options)
@@ -254,7 +262,41 @@ def dead_letter_list(*, limit: Limit = 20, json: Json = False) -> None:
 
 
 @dead_letter_app.command(name="redrive")
-def dead_letter_redrive(*job_ids: str, per_second: float | None = None, json: Json = False) -> None:
-    """Try failed jobs again, as new jobs that remember where they came from."""
-    body = given(job_ids=list(job_ids), per_second=per_second)
-    show(call("POST", "/dead-letters/redrive", body), as_json=json)
+def dead_letter_redrive(
+    *job_ids: str,
+    lane: str | None = None,
+    per_second: float | None = None,
+    json: Json = False,
+) -> None:
+    """Try failed jobs again, as new jobs that remember where they came from.
+
+    Parameters
+    ----------
+    job_ids
+        Which ones; without ids, all of a lane.
+    lane
+        Redrive everything of this lane, a thousand at a time.
+    per_second
+        Spread them, so that a destination that has just recovered is not overrun.
+    json
+        Print JSON.
+
+    """
+    if bool(job_ids) == (lane is not None):
+        raise StartError("name the jobs, or give --lane")
+    which = {"job_ids": list(job_ids)} if job_ids else {"filter": {"lane": lane}}
+    done: list[Any] = []
+    cursor: str | None = None
+    with progress("redriving", None) as step:
+        while True:
+            body = given(**which, per_second=per_second, cursor=cursor)
+            page = call("POST", "/dead-letters/redrive", body)
+            done += page["outcomes"]
+            step(f"{len(done)} jobs")
+            cursor = page["next_cursor"]
+            if cursor is None:
+                break
+    redriven = sum(one.get("code") is None for one in done)
+    show({"redriven": redriven, "outcomes": done}, as_json=json)
+    if redriven < len(done):
+        sys.exit(PARTLY)

@@ -5,7 +5,8 @@ from typing import Annotated
 import cyclopts
 from cyclopts import Parameter
 
-from postdate.cli.operator import Json, show
+from postdate.cli.operator import Json
+from postdate.cli.output import show
 from postdate.cli.remote import Limit, call, given, listed, parse
 
 schedule_app = cyclopts.App(name="schedule", help="Create, preview, pause and run schedules.")

@@ -6,7 +6,8 @@ import cyclopts
 
 from postdate.cli import history
 from postdate.cli.node import Node
-from postdate.cli.operator import Json, show, with_database
+from postdate.cli.operator import Json, with_database
+from postdate.cli.output import show
 from postdate.intake.setting import SettingChanges
 from postdate.model.errors import Code, RefusedError, refuse
 from postdate.settlement import halt

@@ -1,5 +1,6 @@
 """Prove the ledger from its entries, and reconcile it bucket by bucket: report, never repair."""
 
+from collections.abc import Callable
 from typing import Final
 from uuid import UUID
 
@@ -22,12 +23,21 @@ class Proof(msgspec.Struct, frozen=True):
     findings: list[Finding]
 
 
-async def prove(database: Database, tenant_id: int | None = None) -> Proof:
+Step = Callable[[str], None]
+"""Told the name of each part that is done."""
+
+
+async def prove(
+    database: Database, tenant_id: int | None = None, step: Step = lambda _: None
+) -> Proof:
     """Make every proof over one snapshot."""
+    found: dict[str, list[Finding]] = {}
     async with store.snapshot(database) as connection:
         floor = await history_store.floor(connection)
         where = Range(tenant_id, floor=floor)
-        found = {name: await store.check(connection, name, where) for name in store.CHECKS}
+        for name in store.CHECKS:
+            found[name] = await store.check(connection, name, where)
+            step(name)
     return Proof(
         [name for name, findings in found.items() if not findings],
         [finding for findings in found.values() for finding in findings],
@@ -49,10 +59,12 @@ async def reconcile(
     return found
 
 
-async def reconcile_all(database: Database, tenant_id: int | None = None) -> list[Finding]:
+async def reconcile_all(
+    database: Database, tenant_id: int | None = None, step: Step = lambda _: None
+) -> list[Finding]:
     """Reconcile every bucket."""
-    return [
-        finding
-        for bucket in range(BUCKETS)
-        for finding in await reconcile(database, bucket, tenant_id)
-    ]
+    found: list[Finding] = []
+    for bucket in range(BUCKETS):
+        found += await reconcile(database, bucket, tenant_id)
+        step("")
+    return found

@@ -1,6 +1,7 @@
 """Migrations: numbered SQL files, applied once each, in order, under one lock."""
 
 import hashlib
+from collections.abc import Callable
 from importlib.resources import files
 from typing import Final
 
@@ -61,8 +62,13 @@ def pending(applied: dict[int, str], migrations: list[Migration]) -> list[Migrat
     return [m for m in migrations if m.version not in applied]
 
 
-async def migrate(dsn: str, *, dry_run: bool = False) -> list[str]:
-    """Apply what is pending as the owner and return the names; with `dry_run` only say them."""
+async def migrate(
+    dsn: str, *, dry_run: bool = False, step: Callable[[str], None] = lambda _: None
+) -> list[str]:
+    """Apply what is pending as the owner and return the names; with `dry_run` only say them.
+
+    `step` is told each one that was applied.
+    """
     connection = await asyncpg.connect(dsn, timeout=CONNECT_SECONDS)
     try:
         if await connection.fetchval(
@@ -72,12 +78,14 @@ async def migrate(dsn: str, *, dry_run: bool = False) -> list[str]:
                 "the database is read-only: point POSTDATE_DATABASE_URL at the primary "
                 "(several hosts may be given; the writable one is found)"
             )
-        return await _migrate(connection, dry_run=dry_run)
+        return await _migrate(connection, dry_run=dry_run, step=step)
     finally:
         await connection.close(timeout=CONNECT_SECONDS)
 
 
-async def _migrate(connection: asyncpg.Connection, *, dry_run: bool) -> list[str]:
+async def _migrate(
+    connection: asyncpg.Connection, *, dry_run: bool, step: Callable[[str], None]
+) -> list[str]:
     if dry_run:
         return [m.name for m in pending(await _applied(connection), known())]
     await connection.execute("SELECT pg_advisory_lock($1)", LOCK)
@@ -92,6 +100,7 @@ async def _migrate(connection: asyncpg.Connection, *, dry_run: bool) -> list[str
     todo = pending(await _applied(connection), known())
     for migration in todo:
         await _apply(connection, migration)
+        step(migration.name)
     await connection.execute("SELECT partition_ahead($1)", PARTITION_WEEKS)
     if await connection.fetchval("SELECT seal_epoch()"):
         log.info("event.epoch", reason="the database was restored from a dump")

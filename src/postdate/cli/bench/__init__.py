@@ -2,7 +2,8 @@
 
 import cyclopts
 
-from postdate.cli.operator import Json, show
+from postdate.cli.operator import Json
+from postdate.cli.output import show
 
 bench_app = cyclopts.App(
     name="bench", help="Measure postdate against its promises, on a PostgreSQL of its own."

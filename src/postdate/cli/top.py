@@ -1,0 +1,163 @@
+"""`postdate top`: a live view of the server in the terminal, or one page of it as JSON."""
+
+import asyncio
+import sys
+import time
+from collections.abc import Sequence
+from typing import Annotated, Any, Final
+
+import aiohttp
+import cyclopts
+import uvloop
+from cyclopts import Parameter
+from rich.live import Live
+
+from postdate.cli import vitals_page
+from postdate.cli.operator import Json
+from postdate.cli.output import Choice, show
+from postdate.cli.remote import server
+from postdate.cli.top_screen import Screen, Wish, keys
+from postdate.cli.vitals_page import Page, Samples
+from postdate.client import AsyncClient, ProblemError, UnreachableError
+from postdate.model.errors import StartError
+
+SCRAPE_SECONDS: Final = 5.0
+LANES_MOST: Final = 100
+READ_ONLY: Final = "started with --read-only: nothing can be changed here"
+
+Interval = Annotated[float, Parameter(help="Seconds between two looks.")]
+
+
+def register(app: cyclopts.App) -> None:
+    """Add the command to the main one."""
+    app.command(top)
+
+
+def top(
+    *,
+    once: bool = False,
+    interval: Interval = 2.0,
+    read_only: bool = False,
+    node: list[str] | None = None,
+    json: Json = False,
+) -> None:
+    """Show rates, lateness, backlog, failures and lanes, live.
+
+    Keys: `/` filters lanes, `s` sorts, `p` freezes, `j` and `k` move, `P` pauses the lane under the
+    cursor and `R` resumes it (each asks first), `q` leaves. In a pipe it prints JSON lines.
+
+    Parameters
+    ----------
+    once
+        Print one page and leave.
+    interval
+        Seconds between two looks.
+    read_only
+        Offer nothing that changes anything.
+    node
+        Address of another process's metrics, such as http://worker:9090; may be repeated.
+    json
+        Print JSON.
+
+    """
+    url, key = server()
+    watch = Watch(url, key, [url, *(node or [])], interval)
+    if once:
+        show(uvloop.run(watch.once()), as_json=json or Choice.form == "table")
+    elif sys.stdout.isatty() and sys.stdin.isatty() and not json:
+        uvloop.run(watch.live(read_only=read_only))
+    else:
+        Choice.form = "jsonl"
+        uvloop.run(watch.stream())
+
+
+class Watch:
+    """Looks at a server again and again."""
+
+    def __init__(self, url: str, key: str, nodes: Sequence[str], interval: float) -> None:
+        self._url = url
+        self._key = key
+        self._nodes = nodes
+        self._interval = interval
+        self._before: tuple[float, Samples] | None = None
+
+    async def once(self) -> Page:
+        """Look twice, for the rates, and give one page."""
+        await self._look()
+        await asyncio.sleep(self._interval)
+        return await self._look()
+
+    async def stream(self) -> None:
+        """Print a line of JSON for each look."""
+        while True:
+            show(await self.once(), as_json=False)
+
+    async def live(self, *, read_only: bool) -> None:
+        """Draw until somebody leaves."""
+        screen = Screen(read_only=read_only)
+        with Live(screen=True, auto_refresh=False) as drawn, keys() as pressed:
+            looking = asyncio.create_task(self._keep(screen))
+            try:
+                while not screen.left:
+                    drawn.update(screen.draw(), refresh=True)
+                    wish = screen.press(await pressed(0.2))
+                    if wish is not None:
+                        await self._act(screen, wish)
+            finally:
+                looking.cancel()
+
+    async def _keep(self, screen: Screen) -> None:
+        while True:
+            try:
+                screen.learn(await self._look())
+            except StartError as error:
+                screen.stale(str(error))
+            await asyncio.sleep(self._interval)
+
+    async def _act(self, screen: Screen, wish: Wish) -> None:
+        if screen.read_only:
+            screen.say(READ_ONLY)
+            return
+        try:
+            async with AsyncClient(self._url, self._key) as client:
+                body = {"note": "by postdate top"} if wish.verb == "pause" else None
+                await client.call("POST", f"/lanes/{wish.lane}/{wish.verb}", body)
+        except (ProblemError, UnreachableError) as error:
+            screen.say(f"{wish.verb} {wish.lane}: {error}")
+        else:
+            screen.say(f"{wish.verb} {wish.lane}: done")
+
+    async def _look(self) -> Page:
+        texts = [await _metrics(url) for url in self._nodes]
+        after = await asyncio.to_thread(vitals_page.parse, texts)
+        now = time.monotonic()
+        began, before = self._before or (now - self._interval, after)
+        self._before = now, after
+        lanes = await self._lanes()
+        return vitals_page.page(self._url, before, after, max(now - began, 0.001), lanes)
+
+    async def _lanes(self) -> list[dict[str, Any]]:
+        """List lanes as far as the key may; without one, the rest is shown all the same."""
+        if not self._key:
+            return []
+        try:
+            async with AsyncClient(self._url, self._key) as client:
+                found = await client.call("GET", "/lanes", query={"limit": LANES_MOST})
+        except ProblemError:
+            return []
+        except UnreachableError as error:
+            raise StartError(str(error)) from error
+        lanes: list[dict[str, Any]] = found["lanes"]
+        return lanes
+
+
+async def _metrics(url: str) -> str:
+    try:
+        async with (
+            aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(SCRAPE_SECONDS)) as session,
+            session.get(f"{url.rstrip('/')}/metrics") as response,
+        ):
+            response.raise_for_status()
+            return await response.text()
+    except (aiohttp.ClientError, TimeoutError) as error:
+        raise StartError(f"{url} does not answer: {error or 'too slow'}") from error

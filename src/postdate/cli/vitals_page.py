@@ -1,0 +1,179 @@
+"""What `postdate top` knows: two readings of /metrics made into rates, percentiles and rows."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+from prometheus_client.parser import text_string_to_metric_families
+
+KINDS: Final = ("push", "pull", "payment", "schedule", "delivery")
+_LATENESS: Final = {
+    "payment": "postdate_payment_lateness_seconds",
+    "schedule": "postdate_schedule_lateness_seconds",
+}
+
+Labels = tuple[tuple[str, str], ...]
+Samples = Mapping[str, Mapping[Labels, float]]
+
+
+class Kind(msgspec.Struct, frozen=True, kw_only=True):
+    """One kind of work: what waits, since when, how late it starts."""
+
+    kind: str
+    backlog: int
+    oldest_seconds: float
+    parked: int
+    per_second: float
+    late_p50_seconds: float | None
+    late_p99_seconds: float | None
+
+
+class Page(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that one screen shows."""
+
+    url: str
+    seconds: float
+    nodes: dict[str, int]
+    kinds: list[Kind]
+    rates: dict[str, float]
+    failures: dict[str, float]
+    warnings: list[str]
+    lanes: list[dict[str, Any]]
+
+
+def parse(texts: Sequence[str]) -> Samples:
+    """Read the metrics of one or several processes; counters add up, gauges of all agree."""
+    found: dict[str, dict[Labels, float]] = defaultdict(dict)
+    for text in texts:
+        for family in text_string_to_metric_families(text):
+            adds = family.type in {"counter", "histogram"}
+            for sample in family.samples:
+                labels = tuple(sorted(sample.labels.items()))
+                before = found[sample.name].get(labels, 0.0)
+                found[sample.name][labels] = (
+                    before + sample.value if adds else max(before, sample.value)
+                )
+    return found
+
+
+def page(
+    url: str, before: Samples, after: Samples, seconds: float, lanes: list[dict[str, Any]]
+) -> Page:
+    """Make a page of two readings so many seconds apart."""
+    grown = _grown(before, after)
+    return Page(
+        url=url,
+        seconds=seconds,
+        nodes={dict(k)["role"]: int(v) for k, v in after.get("postdate_nodes", {}).items()},
+        kinds=[_kind(kind, grown, after, seconds) for kind in KINDS],
+        rates={name: _total(grown, metric) / seconds for name, metric in _RATES.items()},
+        failures=_failures(grown, seconds),
+        warnings=_warnings(after),
+        lanes=lanes,
+    )
+
+
+_RATES: Final = {
+    "jobs accepted": "postdate_job_accepted_total",
+    "jobs completed": "postdate_job_completed_total",
+    "jobs failed": "postdate_job_failed_total",
+    "payments accepted": "postdate_payment_accepted_total",
+    "payments settled": "postdate_payment_settled_total",
+    "requests": "postdate_http_requests_total",
+    "events sealed": "postdate_event_sealed_total",
+}
+
+
+def _grown(before: Samples, after: Samples) -> Samples:
+    return {
+        name: {
+            labels: max(0.0, value - before.get(name, {}).get(labels, 0.0))
+            for labels, value in values.items()
+        }
+        for name, values in after.items()
+    }
+
+
+def _total(samples: Samples, name: str) -> float:
+    return sum(samples.get(name, {}).values())
+
+
+def _of(samples: Samples, name: str, **wanted: str) -> float:
+    return sum(
+        value
+        for labels, value in samples.get(name, {}).items()
+        if wanted.items() <= dict(labels).items()
+    )
+
+
+def _kind(kind: str, grown: Samples, after: Samples, seconds: float) -> Kind:
+    name = _LATENESS.get(kind, "postdate_job_lateness_seconds")
+    wanted = {} if kind in _LATENESS else {"kind": kind}
+    buckets: dict[float, float] = defaultdict(float)
+    for labels, value in grown.get(f"{name}_bucket", {}).items():
+        if wanted.items() <= dict(labels).items():
+            buckets[float(dict(labels)["le"])] += value
+    return Kind(
+        kind=kind,
+        backlog=int(_of(after, "postdate_backlog", kind=kind)),
+        oldest_seconds=_of(after, "postdate_backlog_oldest_seconds", kind=kind),
+        parked=int(_of(after, "postdate_parked", kind=kind)),
+        per_second=max(buckets.values(), default=0.0) / seconds,
+        late_p50_seconds=quantile(buckets, 0.5),
+        late_p99_seconds=quantile(buckets, 0.99),
+    )
+
+
+def quantile(buckets: Mapping[float, float], share: float) -> float | None:
+    """Give the bound below which this share lies, straight between two; None without counts."""
+    total = max(buckets.values(), default=0.0)
+    if not total:
+        return None
+    low, reached = 0.0, 0.0
+    for bound in sorted(buckets):
+        count = buckets[bound]
+        if count >= share * total:
+            if bound == float("inf") or count == reached:
+                return low
+            return low + (bound - low) * (share * total - reached) / (count - reached)
+        low, reached = bound, count
+    return low
+
+
+def _failures(grown: Samples, seconds: float) -> dict[str, float]:
+    found: dict[str, float] = defaultdict(float)
+    for verb in ("failed", "retried", "unknown"):
+        for labels, value in grown.get(f"postdate_job_{verb}_total", {}).items():
+            if value:
+                found[f"{verb} {dict(labels)['class']}"] += value / seconds
+    return dict(sorted(found.items(), key=lambda item: -item[1]))
+
+
+def _warnings(after: Samples) -> list[str]:
+    """Say in words what an operator should see first."""
+    said = []
+    if _of(after, "postdate_loop_blocked", loop="settlement"):
+        said.append("settlement stands still: postdate settlement status")
+    for labels in after.get("postdate_snapshot_pinned_seconds", {}):
+        told = dict(labels)
+        said.append(f"{told['kind']} {told['name']} ({told['login']}) pins the oldest snapshot")
+    if opened := _of(after, "postdate_breaker_destinations", state="open"):
+        said.append(f"{opened:.0f} destinations are held back")
+    for name, values in (
+        ("postdate_reconcile_findings", after.get("postdate_reconcile_findings", {})),
+        ("postdate_audit_findings", after.get("postdate_audit_findings", {})),
+    ):
+        said += [
+            f"{next(iter(dict(labels).values()))}: {value:.0f} findings ({name})"
+            for labels, value in values.items()
+            if value
+        ]
+    if (lag := _total(after, "postdate_event_unsealed_seconds")) > 5:  # noqa: PLR2004 - seconds
+        said.append(f"the oldest event has waited {lag:.0f} s to be sealed")
+    said += [
+        f"no live node has the role {dict(labels)['role']}"
+        for labels, value in after.get("postdate_nodes", {}).items()
+        if not value
+    ]
+    return said

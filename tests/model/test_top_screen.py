@@ -1,0 +1,184 @@
+"""The screen of `postdate top` without a terminal: pages and keys in, rows and wishes out."""
+
+import io
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from postdate.cli import output, vitals_page, watch
+from postdate.cli.top_screen import Screen, Wish
+from postdate.cli.vitals_page import Page, parse, quantile
+
+
+def lane(name: str, ready: int, **more: Any) -> dict[str, Any]:
+    row = {"lane": name, "ready": ready, "running": 0, "pending": 0, "unknown": 0}
+    return {**row, "paused": False, "paused_note": None, **more}
+
+
+def page(*lanes: dict[str, Any]) -> Page:
+    return vitals_page.page("http://x", {}, {}, 1.0, list(lanes))
+
+
+def typed(screen: Screen, text: str) -> Wish | None:
+    found = None
+    for key in text:
+        found = screen.press(key) or found
+    return found
+
+
+def names(screen: Screen) -> list[str]:
+    return [row["lane"] for row in screen.rows()]
+
+
+def test_the_cursor_follows_its_lane_and_not_its_row() -> None:
+    screen = Screen()
+    screen.learn(page(lane("mail", 5), lane("sms", 3)))
+    typed(screen, "jj")
+    assert screen.cursor == "sms"
+    screen.learn(page(lane("sms", 9), lane("mail", 5)))
+    assert (names(screen), screen.cursor) == (["sms", "mail"], "sms")
+    assert typed(screen, "Py") == Wish("pause", "sms")
+
+
+def test_the_filter_is_typed_and_given_up() -> None:
+    screen = Screen()
+    screen.learn(page(lane("mail", 5), lane("sms", 3)))
+    typed(screen, "/sq\x7f")
+    assert names(screen) == ["sms"]
+    typed(screen, "\r")
+    assert names(screen) == ["sms"]
+    typed(screen, "/x\x1b")
+    assert names(screen) == ["mail", "sms"]
+
+
+def test_s_sorts_and_p_freezes() -> None:
+    screen = Screen()
+    screen.learn(page(lane("a", 1, running=9), lane("b", 2)))
+    assert names(screen) == ["b", "a"]
+    typed(screen, "s")
+    assert names(screen) == ["a", "b"]
+    typed(screen, "p")
+    screen.learn(page(lane("new", 1)))
+    assert names(screen) == ["a", "b"]
+    typed(screen, "p")
+    screen.learn(page(lane("new", 1)))
+    assert names(screen) == ["new"]
+
+
+def test_a_change_is_asked_about_and_any_other_key_means_no() -> None:
+    screen = Screen()
+    screen.learn(page(lane("a", 1)))
+    assert typed(screen, "jPn") is None
+    assert typed(screen, "Ry") == Wish("resume", "a")
+
+
+def test_read_only_changes_nothing() -> None:
+    screen = Screen(read_only=True)
+    screen.learn(page(lane("a", 1)))
+    assert typed(screen, "jPy") is None
+    assert "--read-only" in screen.message
+
+
+def test_it_can_be_drawn_and_left() -> None:
+    screen = Screen()
+    console = Console(file=io.StringIO(), width=120)
+    console.print(screen.draw())
+    screen.learn(page(lane("mail", 5, paused=True, paused_note="rest")))
+    screen.stale("nobody answers")
+    console.print(screen.draw())
+    assert isinstance(console.file, io.StringIO)
+    drawn = console.file.getvalue()
+    assert all(text in drawn for text in ("mail", "rest", "payment", "stale: nobody answers"))
+    typed(screen, "q")
+    assert screen.left
+
+
+METRICS = """
+# TYPE postdate_job_completed_total counter
+postdate_job_completed_total{kind="push"} %d
+# TYPE postdate_job_lateness_seconds histogram
+postdate_job_lateness_seconds_bucket{kind="push",le="0.1"} %d
+postdate_job_lateness_seconds_bucket{kind="push",le="1.0"} %d
+postdate_job_lateness_seconds_bucket{kind="push",le="+Inf"} %d
+# TYPE postdate_backlog gauge
+postdate_backlog{kind="push"} 7
+# TYPE postdate_job_failed_total counter
+postdate_job_failed_total{kind="push",class="timeout"} %d
+# TYPE postdate_nodes gauge
+postdate_nodes{role="worker"} 0
+# TYPE postdate_snapshot_pinned_seconds gauge
+postdate_snapshot_pinned_seconds{kind="session",name="psql pid 7",login="ann"} 500
+"""
+
+
+def test_a_page_tells_rates_percentiles_and_warnings() -> None:
+    before = parse([METRICS % (0, 0, 0, 0, 0)] * 2)
+    after = parse([METRICS % (10, 9, 10, 10, 2)] * 2)
+    shown = vitals_page.page("u", before, after, 2.0, [])
+    push = shown.kinds[0]
+    assert (push.backlog, push.per_second) == (7, 10.0)
+    assert push.late_p50_seconds == pytest.approx(0.1 * 10 / 18)
+    assert push.late_p99_seconds == pytest.approx(0.1 + 0.9 * 1.8 / 2)
+    assert shown.rates["jobs completed"] == 10.0
+    assert shown.failures == {"failed timeout": 2.0}
+    assert shown.warnings == [
+        "session psql pid 7 (ann) pins the oldest snapshot",
+        "no live node has the role worker",
+    ]
+
+
+def test_a_quantile_beyond_the_last_bound_is_the_last_bound() -> None:
+    assert quantile({1.0: 0.0, float("inf"): 5.0}, 0.5) == 1.0
+    assert quantile({}, 0.5) is None
+
+
+def test_the_form_is_taken_out_wherever_it_stands(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(output.Choice, "form", "table")
+    assert output.take_format(["job", "-o", "csv", "list"]) == ["job", "list"]
+    assert output.Choice.form == "csv"
+    assert output.take_format(["job", "list", "--output=json"]) == ["job", "list", "--json"]
+    with pytest.raises(ValueError, match="takes one of"):
+        output.take_format(["job", "list", "-o", "xml"])
+
+
+@pytest.mark.parametrize(
+    ("form", "expected"),
+    [
+        ("json", '[\n  {\n    "a": 1,\n    "b": [\n      2\n    ]\n  }\n]\n'),
+        ("jsonl", '{"a":1,"b":[2]}\n'),
+        ("csv", "a,b\r\n1,[2]\r\n"),
+    ],
+)
+def test_each_form_prints_the_same_data(
+    form: str, expected: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(output.Choice, "form", form)
+    output.show([{"a": 1, "b": [2]}], as_json=False)
+    assert capsys.readouterr().out == expected
+
+
+def test_an_empty_list_is_an_empty_list(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(output.Choice, "form", "table")
+    output.show([], as_json=True)
+    output.show([], as_json=False)
+    printed = capsys.readouterr()
+    assert (printed.out, printed.err) == ("[]\n", "none\n")
+
+
+def test_only_what_reads_can_be_watched(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watch.Wish, "watching", False)
+    assert watch.take(["job", "list", "--watch"]) == ["job", "list"]
+    assert watch.Wish.watching
+    with pytest.raises(ValueError, match="only read"):
+        watch.take(["job", "cancel", "--watch"])
+
+
+def test_progress_is_silent_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    with output.progress("working", 2) as step:
+        step("one")
+        step("two")
+    printed = capsys.readouterr()
+    assert (printed.out, printed.err) == ("", "")
