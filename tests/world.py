@@ -1,7 +1,7 @@
 """A tenant with one of everything, and how each route is called on it."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -25,6 +25,7 @@ class World:
     lane: str = "lane-of-a"
     payment: str = ""
     due: str = ""
+    unapproved: str = ""
     job: str = ""
     leased: str = ""
     dead: str = ""
@@ -55,6 +56,7 @@ async def build(api: Api) -> World:
     await api.node.database.writer.execute(
         "UPDATE timer SET due_at = clock() WHERE subject = $1::uuid", UUID(world.due)
     )
+    world.unapproved = await _large(api, world)
     await _done(api, "PUT", f"/settings/{world.setting}", {"value": 5})
     world.leased = (await _claimed(api, world))["job_id"]
     world.dead = await _failed(api, world, retryable=False)
@@ -77,14 +79,22 @@ async def _done(api: Api, method: str, path: str, body: Any) -> Answered:
     return answer
 
 
-async def _pay(api: Api, world: World, delay: int) -> str:
+async def _pay(api: Api, world: World, delay: int, amount: int = 1) -> str:
     order = {
         "from_account_id": world.account,
         "to_account_id": world.payee,
-        "amount": 1,
+        "amount": amount,
         "delay_seconds": delay,
     }
     return str((await _done(api, "POST", "/payments/schedule", order)).body["payment_id"])
+
+
+async def _large(api: Api, world: World) -> str:
+    """Schedule a payment, by another key, that needs approval."""
+    await _done(api, "PUT", "/settings/payment.approval_above", {"value": 90})
+    await api.node.refresh_settings()
+    asks = replace(api, key=await api.new_key("payments:write"))
+    return await _pay(asks, world, 7200, 91)
 
 
 async def _claimed(api: Api, world: World) -> Any:
@@ -191,6 +201,9 @@ ROWS: dict[str, Row] = {
     "GET /payments/{payment_id:uuid}": Row(thing="payment"),
     "GET /payments/{payment_id:uuid}/executions": Row(thing="payment"),
     "GET /payments/{payment_id:uuid}/events": Row(thing="payment"),
+    "GET /approvals": Row(),
+    "POST /payments/{payment_id:uuid}/approve": Row(_empty, "unapproved"),
+    "POST /payments/{payment_id:uuid}/refuse": Row(_empty, "unapproved"),
     "DELETE /payments/{payment_id:uuid}/cancel": Row(thing="payment"),
     "PATCH /payments/{payment_id:uuid}": Row(lambda _: {"delay_seconds": 99}, "payment"),
     "POST /internal/payments/{payment_id:uuid}/execute": Row(

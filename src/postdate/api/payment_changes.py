@@ -100,7 +100,12 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
         summary="Settle a due payment now",
         description="The same payment moves money once, however often and under whatever "
         "`execution_id` this is called.",
-        errors=(Code.PAYMENT_NOT_PENDING, Code.NOT_DUE),
+        errors=(
+            Code.PAYMENT_NOT_PENDING,
+            Code.NOT_DUE,
+            Code.APPROVAL_MISSING,
+            Code.TENANT_HALTED,
+        ),
         tag="payments",
     ),
 ]

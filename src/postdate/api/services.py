@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from postdate.intake.account import Accounts
 from postdate.intake.adjustment import Adjustments
+from postdate.intake.approval import Approvals
 from postdate.intake.calendar import Calendars
 from postdate.intake.dead_letter import DeadLetters
 from postdate.intake.destination import Destinations
@@ -62,6 +63,7 @@ class Services:
     payment_views: PaymentViews
     payment_changes: PaymentChanges
     payment_executions: PaymentExecutions
+    approvals: Approvals
     jobs: JobIntake
     job_changes: JobChanges
     job_bulk: JobBulk

@@ -4,6 +4,7 @@ from typing import Final
 
 from postdate.api import (
     accounts,
+    approvals,
     audit,
     calendars,
     dead_letter,
@@ -35,6 +36,7 @@ from postdate.cli.refusals import translate
 from postdate.console.app import console_routes
 from postdate.intake.account import Accounts
 from postdate.intake.adjustment import Adjustments
+from postdate.intake.approval import Approvals
 from postdate.intake.dead_letter import DeadLetters
 from postdate.intake.halt import Halting
 from postdate.intake.job_bulk import JobBulk
@@ -74,6 +76,7 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
     *accounts.ENDPOINTS,
     *payments.ENDPOINTS,
     *payment_changes.ENDPOINTS,
+    *approvals.ENDPOINTS,
     *job.ENDPOINTS,
     *job_change.ENDPOINTS,
     *leases.ENDPOINTS,
@@ -117,6 +120,7 @@ def services(node: Node, identities: Identities) -> Services:
         payment_views=PaymentViews(node.database),
         payment_changes=PaymentChanges(node.database, node.runtime, node.payment_meter),
         payment_executions=PaymentExecutions(node.database, node.runtime),
+        approvals=Approvals(node.database, node.payment_meter),
         jobs=accepting,
         dead_letters=DeadLetters(node.database, node.lanes, accepting),
         job_changes=JobChanges(node.database, node.runtime, node.on_accept),

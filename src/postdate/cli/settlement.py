@@ -8,6 +8,7 @@ from postdate.cli import history
 from postdate.cli.node import Node
 from postdate.cli.operator import Json, with_database
 from postdate.cli.output import show
+from postdate.intake.approval import EXPIRE_MOST, LOOK_SECONDS, Approvals
 from postdate.intake.setting import SettingChanges
 from postdate.model.errors import Code, RefusedError, refuse
 from postdate.settlement import halt
@@ -35,6 +36,7 @@ def loops(node: Node) -> list[Loop]:
     followed = node.tracing.settled if node.tracing else None
     settler = Settler(node.database, node.runtime, node.node_id, meter, followed)
     ends = halt.HaltEnds(node.database, settler.look_everywhere)
+    approvals = Approvals(node.database, node.payment_meter)
     reconciler = Reconciler(node.database, meter)
     return [
         Loop(
@@ -44,6 +46,7 @@ def loops(node: Node) -> list[Loop]:
             next_due=settler.next_due,
             blocked=settler.blocked,
         ),
+        Loop("approvals", approvals.run_once, limit=EXPIRE_MOST, poll_seconds=LOOK_SECONDS),
         Loop("halts", ends.run_once, limit=1, poll_seconds=halt.LOOK_SECONDS),
         Loop("reconcile", reconciler.run_once, limit=1, poll_seconds=BUCKET_SECONDS),
         *history.loops(node),

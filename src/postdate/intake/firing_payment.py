@@ -1,17 +1,20 @@
 """The payments of occurrences: standing orders."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
 from postdate.ledger.hold import admit
 from postdate.model.errors import Refusal
 from postdate.model.firing import Fired, Firing
 from postdate.model.ids import new_id, new_ids
+from postdate.model.payment import approval_seconds
 from postdate.model.schedule import FundsPolicy, PaymentTemplate
 from postdate.model.setting import Settings
 from postdate.store import account as account_store
+from postdate.store import approval as approval_store
 from postdate.store import payment as payment_store
 from postdate.store.account import key_of
+from postdate.store.approval import Request
 from postdate.store.database import Connection, Database
 from postdate.store.payment import NewPayment
 from postdate.store.timer import LANE_PAYMENT
@@ -53,7 +56,15 @@ class PaymentFirings:
             results.append(Fired(made[-1].payment_id, LANE_PAYMENT))
         event_ids = new_ids((payment.bucket for payment in made), self._database.unix_ms())
         await payment_store.accept(connection, made, event_ids, ())
+        await approval_store.request(connection, list(self._requests(made)))
         return results
+
+    def _requests(self, made: Sequence[NewPayment]) -> Iterator[Request]:
+        for each in made:
+            seconds = approval_seconds(self._settings, each.tenant_id, each.amount)
+            if seconds is not None:
+                where = (each.bucket, each.tenant_id, each.payment_id)
+                yield Request(*where, "system", each.schedule_id, seconds)
 
     def _payment(
         self, firing: Firing, template: PaymentTemplate, bucket: int, now: datetime

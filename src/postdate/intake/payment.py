@@ -14,7 +14,7 @@ from postdate.intake.meter import PaymentMeter
 from postdate.intake.payment_draft import Draft, PaymentAsk
 from postdate.model.errors import Code, Refusal
 from postdate.model.identity import Identity
-from postdate.model.payment import PaymentOrder, validate
+from postdate.model.payment import PaymentOrder, approval_seconds, validate
 from postdate.model.setting import Settings
 from postdate.store.account import key_of
 from postdate.store.database import Connection, Database
@@ -91,6 +91,7 @@ class Payments:
             schedule_id=wish.schedule_id,
             max_amount=self._settings.whole("payment.max_amount", tenant_id),
             max_delay_seconds=self._settings.whole("payment.max_delay_seconds", tenant_id),
+            approval_seconds=approval_seconds(self._settings, tenant_id, order.amount),
         )
 
     async def _commit_all(self, asks: Sequence[PaymentAsk]) -> list[Answer]:

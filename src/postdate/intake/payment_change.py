@@ -1,7 +1,7 @@
 """Cancel and reschedule open payments: whoever locks the timer first decides."""
 
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from postdate.intake.meter import PaymentMeter
@@ -12,15 +12,70 @@ from postdate.model.identity import Identity
 from postdate.model.ids import new_id
 from postdate.model.payment import When, instant
 from postdate.model.setting import Settings
+from postdate.model.state import PaymentStatus
 from postdate.store import account as account_store
+from postdate.store import approval as approval_store
 from postdate.store import event as event_store
 from postdate.store import payment_change as store
 from postdate.store import settlement as settlement_store
 from postdate.store.account import AccountKey
+from postdate.store.approval import Approval, Decision
 from postdate.store.database import Connection, Database
 from postdate.store.event import NewEvent
 from postdate.store.payment_change import OpenPayment
 from postdate.store.settlement import LockedTimer, Terms
+
+
+class Ending(NamedTuple):
+    """How an open payment ends without money moving; `decision` is that of a waiting approval."""
+
+    status: PaymentStatus
+    code: str | None = None
+    error: str | None = None
+    decision: Decision = "withdrawn"
+
+
+class PaymentEnds:
+    """End open payments: release, outcome, event, and no timer any more."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def end(
+        self, connection: Connection, found: OpenPayment, terms: Terms, ending: Ending, actor: str
+    ) -> Approval | None:
+        """End a locked payment; give its approval, decided, where it waited for one."""
+        timer = found.timer
+        if terms.hold:
+            key = AccountKey(timer.bucket, timer.tenant_id, terms.from_account)
+            accounts = await account_store.lock(connection, [key])
+            release(accounts[key], terms.amount)
+            await account_store.write(connection, list(accounts.values()))
+        status, code, error, decision = ending
+        await store.write_end(connection, timer, status, code, error)
+        data = {"code": code, "error": error} if code else {}
+        await self.tell(connection, timer, f"payment.{status.lower()}", actor, data)
+        await settlement_store.delete(connection, [timer])
+        if not found.unapproved:
+            return None
+        return await approval_store.decide(
+            connection, timer.tenant_id, timer.subject, decision, actor, error
+        )
+
+    async def tell(
+        self,
+        connection: Connection,
+        timer: LockedTimer,
+        kind: str,
+        actor: str,
+        data: dict[str, Any],
+    ) -> None:
+        """Tell what became of a payment, in the transaction that did it."""
+        event_id = new_id(timer.bucket, self._database.unix_ms())
+        event = NewEvent(
+            timer.bucket, timer.tenant_id, timer.subject, event_id, kind, actor, data or None
+        )
+        await event_store.insert(connection, [event])
 
 
 class PaymentChanges:
@@ -32,52 +87,32 @@ class PaymentChanges:
         self._database = database
         self._settings = settings
         self._meter = meter or PaymentMeter()
+        self.ends = PaymentEnds(database)
 
     async def cancel(self, who: Identity, payment_id: UUID) -> None:
         """End an open payment and release its hold; refused with its status when it has ended."""
         async with self._database.write() as connection:
-            found, terms = await _open(connection, who, payment_id)
-            timer = found.timer
-            if terms.hold:
-                key = AccountKey(timer.bucket, timer.tenant_id, terms.from_account)
-                accounts = await account_store.lock(connection, [key])
-                release(accounts[key], terms.amount)
-                await account_store.write(connection, list(accounts.values()))
-            await store.write_cancelled(connection, timer)
-            await self._announce(connection, who, timer, "payment.cancelled", {})
-            await settlement_store.delete(connection, [timer])
+            found, terms = await open_payment(connection, who, payment_id)
+            ending = Ending(PaymentStatus.CANCELLED)
+            await self.ends.end(connection, found, terms, ending, who.key_id)
         self._meter.cancelled(terms.amount if terms.hold else 0)
 
     async def reschedule(self, who: Identity, payment_id: UUID, when: When) -> Scheduled:
         """Give an open payment another instant; one that waits for a person is tried again then."""
         most = self._settings.whole("payment.max_delay_seconds", who.tenant_id)
         async with self._database.write() as connection:
-            found, terms = await _open(connection, who, payment_id)
+            found, terms = await open_payment(connection, who, payment_id)
             timer = found.timer
             due_at = instant(when, timer.at, most, terms.retry_until)
             if not isinstance(due_at, datetime):
                 raise RefusedError(due_at)
             await store.move(connection, timer, due_at)
             data = {"scheduled_time": due_at, "before": timer.due_at}
-            await self._announce(connection, who, timer, "payment.rescheduled", data)
+            await self.ends.tell(connection, timer, "payment.rescheduled", who.key_id, data)
         return Scheduled(payment_id, due_at)
 
-    async def _announce(
-        self,
-        connection: Connection,
-        who: Identity,
-        timer: LockedTimer,
-        kind: str,
-        data: dict[str, Any],
-    ) -> None:
-        event_id = new_id(timer.bucket, self._database.unix_ms())
-        event = NewEvent(
-            timer.bucket, timer.tenant_id, timer.subject, event_id, kind, who.key_id, data or None
-        )
-        await event_store.insert(connection, [event])
 
-
-async def _open(
+async def open_payment(
     connection: Connection, who: Identity, payment_id: UUID
 ) -> tuple[OpenPayment, Terms]:
     """Lock an open payment of this tenant, or refuse in the words that fit."""

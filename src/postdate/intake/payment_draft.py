@@ -13,12 +13,20 @@ from postdate.model.errors import Refusal
 from postdate.model.payment import PaymentOrder, due
 from postdate.model.state import PaymentStatus
 from postdate.store import account as account_store
+from postdate.store import approval as approval_store
 from postdate.store import payment as payment_store
 from postdate.store.account import Account, AccountKey
+from postdate.store.approval import Request
 from postdate.store.database import Connection
 from postdate.store.ids import new_ids
 from postdate.store.payment import NewPayment
 from postdate.store.timer import LONG_AGO
+
+
+class NeedsApproval(msgspec.Struct, frozen=True):
+    """A second person must approve the payment before it is settled."""
+
+    required: bool = True
 
 
 class Scheduled(msgspec.Struct, frozen=True):
@@ -27,6 +35,7 @@ class Scheduled(msgspec.Struct, frozen=True):
     payment_id: UUID
     scheduled_time: datetime
     status: PaymentStatus = PaymentStatus.PENDING
+    approval: NeedsApproval | msgspec.UnsetType = msgspec.UNSET
 
 
 class PaymentAsk(Ask, frozen=True, kw_only=True):
@@ -40,6 +49,7 @@ class PaymentAsk(Ask, frozen=True, kw_only=True):
     schedule_id: UUID | None
     max_amount: int
     max_delay_seconds: int
+    approval_seconds: float | None = None
 
     @property
     def holds(self) -> bool:
@@ -55,6 +65,7 @@ class Draft:
         self._now = now
         self._holders: set[AccountKey] = set()
         self._payments: list[NewPayment] = []
+        self._requests: list[Request] = []
 
     @classmethod
     async def begin(cls, connection: Connection, asks: Sequence[PaymentAsk]) -> Self:
@@ -102,10 +113,15 @@ class Draft:
                 ask.actor,
             )
         )
-        return created(Scheduled(payment_id, due_at), payment_id)
+        if ask.approval_seconds is None:
+            return created(Scheduled(payment_id, due_at), payment_id)
+        where = (bucket, tenant_id, payment_id)
+        self._requests.append(Request(*where, ask.actor, None, ask.approval_seconds))
+        return created(Scheduled(payment_id, due_at, approval=NeedsApproval()), payment_id)
 
     async def write(self, connection: Connection, unix_ms: int) -> None:
         """Write the holds, payments, timers and events of everything that was accepted."""
         event_ids = new_ids([payment.bucket for payment in self._payments], unix_ms)
         holders = [self._accounts[key] for key in self._holders]
         await payment_store.accept(connection, self._payments, event_ids, holders)
+        await approval_store.request(connection, self._requests)

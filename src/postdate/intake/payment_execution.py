@@ -59,6 +59,9 @@ class PaymentExecutions:
         self, connection: Connection, found: OpenPayment, execution_id: str
     ) -> RefusedError | None:
         timer = found.timer
+        if found.unapproved:
+            detail = f"The payment {timer.subject} waits for a second person."
+            raise refuse(Code.APPROVAL_MISSING, detail, payment_status=PaymentStatus.PENDING)
         if not found.parked and timer.due_at > timer.at:
             raise refuse(
                 Code.NOT_DUE,

@@ -10,6 +10,7 @@ AUDITED: Final = (
     "destination.*",
     "subscription.*",
     "account.*",
+    "payment.approved",
     "payment.cancelled",
     "payment.rescheduled",
     "job.cancelled",

@@ -46,6 +46,8 @@ class Code(StrEnum):
     TIME_OUT_OF_RANGE = "time_out_of_range"
     PAYMENT_NOT_PENDING = "payment_not_pending"
     NOT_DUE = "not_due"
+    APPROVAL_MISSING = "approval_missing"
+    APPROVAL_BY_REQUESTER = "approval_by_requester"
     # Jobs
     DUE_IN_PAST = "due_in_past"
     BEYOND_HORIZON = "beyond_horizon"
@@ -185,6 +187,16 @@ EXPLANATIONS: Final[dict[Code, Explanation]] = {
     ),
     Code.NOT_DUE: Explanation(
         409, "The payment is not due yet", "`scheduled_time` says when it will be."
+    ),
+    Code.APPROVAL_MISSING: Explanation(
+        409,
+        "The payment waits for a second person",
+        "Have another key with the scope `payments:approve` approve it.",
+    ),
+    Code.APPROVAL_BY_REQUESTER: Explanation(
+        403,
+        "Nobody approves what he asked for",
+        "Use the key of a second person; the one that scheduled the payment cannot decide on it.",
     ),
     Code.DUE_IN_PAST: Explanation(
         422,

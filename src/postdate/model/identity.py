@@ -13,6 +13,7 @@ class Scope(StrEnum):
     JOBS_WRITE = "jobs:write"
     PAYMENTS_READ = "payments:read"
     PAYMENTS_WRITE = "payments:write"
+    PAYMENTS_APPROVE = "payments:approve"
     LEDGER_ADJUST = "ledger:adjust"
     SCHEDULES_READ = "schedules:read"
     SCHEDULES_WRITE = "schedules:write"

@@ -9,6 +9,7 @@ from msgspec import Meta
 
 from postdate.model.errors import Code, Refusal
 from postdate.model.money import ACCOUNT_ID, AMOUNT_MOST
+from postdate.model.setting import Settings
 
 DELAY_LEAST_SECONDS: Final = 1
 DESCRIPTION_CHARS: Final = 500
@@ -161,6 +162,14 @@ def _out_of_range(field: str, now: datetime, max_delay_seconds: int) -> Refusal:
         field,
         extra={"earliest": earliest.isoformat(), "latest": latest.isoformat()},
     )
+
+
+def approval_seconds(settings: Settings, tenant_id: int, amount: int) -> float | None:
+    """Say how long a second person has to approve an amount; None when none needs to."""
+    above = settings.whole("payment.approval_above", tenant_id)
+    if not 0 < above < amount:
+        return None
+    return settings.number("payment.approval_seconds", tenant_id)
 
 
 def execution_name(payment_id: UUID, number: int) -> str:

@@ -33,6 +33,12 @@ SETTINGS: Final[Mapping[str, Setting]] = {
     "payment.max_delay_seconds": Setting(
         SECONDS_A_YEAR, "How far ahead a payment may be scheduled.", 1, 10 * SECONDS_A_YEAR
     ),
+    "payment.approval_above": Setting(
+        0, "Payments above this amount wait for a second key's approval; 0 asks for none.", 0, 2**53
+    ),
+    "payment.approval_seconds": Setting(
+        86400.0, "How long a payment waits for that before it fails.", 1, SECONDS_A_YEAR
+    ),
     "payment.retry_attempts": Setting(
         3, "How often a payment that failed for a passing reason is tried again.", 0, 20
     ),

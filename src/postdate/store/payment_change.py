@@ -9,7 +9,7 @@ from postdate.model.ids import bucket_of
 from postdate.store.database import Connection
 from postdate.store.query import query
 from postdate.store.settlement import LockedTimer
-from postdate.store.timer import LANES_OF_PAYMENTS
+from postdate.store.timer import LANE_APPROVAL, LANES_OF_PAYMENTS
 
 
 class OpenPayment(msgspec.Struct, frozen=True):
@@ -17,6 +17,7 @@ class OpenPayment(msgspec.Struct, frozen=True):
 
     timer: LockedTimer
     parked: bool
+    unapproved: bool = False
 
 
 class Ended(msgspec.Struct, frozen=True):
@@ -47,7 +48,7 @@ async def lock(
     timer = LockedTimer(*row[:6])
     if row["parked"]:
         timer = msgspec.structs.replace(timer, due_at=row["ready_at"])
-    return OpenPayment(timer, row["parked"])
+    return OpenPayment(timer, row["parked"], row["lane_id"] == LANE_APPROVAL)
 
 
 async def move(connection: Connection, timer: LockedTimer, due_at: datetime) -> None:
@@ -55,15 +56,20 @@ async def move(connection: Connection, timer: LockedTimer, due_at: datetime) -> 
     await connection.execute(query("payment_change_move"), timer.bucket, timer.subject, due_at)
 
 
-async def write_cancelled(connection: Connection, timer: LockedTimer) -> None:
-    """Write the outcome of a cancelled payment."""
+async def write_end(
+    connection: Connection, timer: LockedTimer, status: str, code: str | None, error: str | None
+) -> None:
+    """Write the outcome of a payment that was never executed."""
     await connection.execute(
-        query("payment_change_cancelled"),
+        query("payment_change_end"),
         timer.bucket,
         timer.tenant_id,
         timer.subject,
         timer.token,
         timer.due_at,
+        status,
+        code,
+        error,
     )
 
 

@@ -13,10 +13,13 @@ from postdate.store.query import query
 LANE_PAYMENT: Final = 0
 LANE_SCHEDULE: Final = 1
 LANE_EVENT: Final = 2
+LANE_APPROVAL: Final = 3
+"""Payments that wait for a second person."""
+
 LANE_HELD: Final = 4
 """Due payments of a tenant that stands still."""
 
-LANES_OF_PAYMENTS: Final = (LANE_PAYMENT, LANE_HELD)
+LANES_OF_PAYMENTS: Final = (LANE_PAYMENT, LANE_APPROVAL, LANE_HELD)
 """Where the timer of an open payment may lie."""
 
 LANE_FIRST: Final = 16

@@ -5,6 +5,7 @@ from typing import Any, Final
 from uuid import UUID
 
 import msgspec
+from msgspec import structs
 
 from postdate.model.errors import Code, refuse
 from postdate.model.identity import Identity
@@ -12,10 +13,12 @@ from postdate.model.ids import floor_id, unix_ms_of
 from postdate.model.money import AMOUNT_MOST
 from postdate.model.payment import Funding, execution_name
 from postdate.model.state import PaymentStatus
+from postdate.store import approval as approval_store
 from postdate.store import entry as entry_store
 from postdate.store import event as event_store
 from postdate.store import payment as payment_store
 from postdate.store.account import key_of
+from postdate.store.approval import Approval, Decision
 from postdate.store.database import Connection, Database
 from postdate.store.payment import Amounts, ExecutionRow, PaymentRow, Seen, Span
 
@@ -40,6 +43,19 @@ EVENTS_MOST: Final = 100
 _BY_INDEX: Final = frozenset({PaymentStatus.FAILED, PaymentStatus.CANCELLED})
 
 
+class ApprovalView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The approval of a payment by a second person; without a decision it waits."""
+
+    required: bool
+    requested_by: str
+    requested_at: datetime
+    expires_at: datetime
+    decision: Decision | None = None
+    decided_by: str | None = None
+    decided_at: datetime | None = None
+    note: str | None = None
+
+
 class PaymentView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A payment; a field that does not apply yet is absent."""
 
@@ -60,6 +76,7 @@ class PaymentView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     error_message: str | None = None
     transfer_id: UUID | None = None
     schedule_id: UUID | None = None
+    approval: ApprovalView | None = None
 
 
 class ExecutionView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -176,6 +193,16 @@ class PaymentViews:
             ]
         return [leg for leg in found if leg is not None]
 
+    async def waiting(
+        self, who: Identity, after: UUID, limit: int
+    ) -> tuple[list[PaymentView], UUID | None]:
+        """List the payments that wait for approval, the oldest first."""
+        async with self._database.read(who.tenant_id) as connection:
+            ids = await approval_store.waiting(connection, who.tenant_id, after, limit + 1)
+            found = [await _get(connection, who, one) for one in ids[:limit]]
+        views = [one for one in found if one is not None]
+        return views, ids[limit - 1] if len(ids) > limit else None
+
     async def executions(self, who: Identity, payment_id: UUID) -> list[ExecutionView] | None:
         """List every execution of a payment, in order."""
         async with self._database.read(who.tenant_id) as connection:
@@ -212,7 +239,9 @@ async def _get(connection: Connection, who: Identity, payment_id: UUID) -> Payme
     row = rows[0]
     if who.accounts is not None and who.accounts.isdisjoint((row.from_account, row.to_account)):
         return None
-    return view(row)
+    approval = await approval_store.find(connection, who.tenant_id, payment_id)
+    shown = view(row)
+    return shown if approval is None else structs.replace(shown, approval=approval_view(approval))
 
 
 async def _leg(
@@ -254,6 +283,11 @@ async def _candidates(connection: Connection, span: Span, wanted: PaymentFilter)
     else:
         ids = await payment_store.newest(connection, span)
     return Seen(ids, ids[-1] if len(ids) == span.limit else None)
+
+
+def approval_view(approval: Approval) -> ApprovalView:
+    """Show an approval."""
+    return ApprovalView(required=True, **structs.asdict(approval))
 
 
 def view(row: PaymentRow) -> PaymentView:

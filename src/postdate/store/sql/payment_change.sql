@@ -3,7 +3,7 @@
 -- name: payment_change_lock
 -- Waits for a settlement under way; if that ended the payment, there is no row any more.
 SELECT bucket, tenant_id, subject, due_at, token, clock() AS at, ready_at,
-       due_at = 'infinity' AS parked
+       due_at = 'infinity' AS parked, lane_id
   FROM timer
  WHERE bucket = $1 AND subject = $2 AND lane_id = ANY ($3)
    AND ($4::integer IS NULL OR tenant_id = $4)
@@ -13,9 +13,9 @@ SELECT bucket, tenant_id, subject, due_at, token, clock() AS at, ready_at,
 UPDATE timer SET due_at = $3, revision = revision + 1, claimed_at = NULL, ready_at = NULL
  WHERE bucket = $1 AND subject = $2
 
--- name: payment_change_cancelled
-INSERT INTO outcome (bucket, tenant_id, subject, token, status, due_at, finished_at)
-VALUES ($1, $2, $3, $4, 'CANCELLED', $5, clock())
+-- name: payment_change_end
+INSERT INTO outcome (bucket, tenant_id, subject, token, due_at, status, code, error, finished_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, clock())
 
 -- name: payment_change_outcome
 SELECT tenant_id, token, status, transfer_id, execution_id, code, error

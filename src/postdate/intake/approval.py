@@ -1,0 +1,85 @@
+"""A second person approves or refuses large payments; what nobody decides on expires."""
+
+from typing import Final
+from uuid import UUID
+
+from postdate.intake.meter import PaymentMeter
+from postdate.intake.payment_change import Ending, PaymentEnds, open_payment
+from postdate.model.errors import Code, refuse
+from postdate.model.identity import Identity
+from postdate.model.state import PaymentStatus
+from postdate.store import approval as store
+from postdate.store.approval import Approval
+from postdate.store.database import Connection, Database
+from postdate.store.payment_change import OpenPayment
+
+SYSTEM: Final = "system"
+LOOK_SECONDS: Final = 5.0
+EXPIRE_MOST: Final = 100
+
+
+class Approvals:
+    """Decide about payments that wait for a second person."""
+
+    def __init__(self, database: Database, meter: PaymentMeter | None = None) -> None:
+        self._database = database
+        self._ends = PaymentEnds(database)
+        self._meter = meter or PaymentMeter()
+
+    async def approve(self, who: Identity, payment_id: UUID, note: str | None) -> Approval:
+        """Let a payment be settled at its instant, or at once if that has passed."""
+        async with self._database.write() as connection:
+            found, terms = await open_payment(connection, who, payment_id)
+            await self._check(connection, who, found, terms.amount)
+            decided = await store.decide(
+                connection, who.tenant_id, payment_id, "approved", who.key_id, note
+            )
+            await store.admit(connection, payment_id)
+            data = {"note": note} if note else {}
+            await self._ends.tell(connection, found.timer, "payment.approved", who.key_id, data)
+        return _known(decided)
+
+    async def refuse(self, who: Identity, payment_id: UUID, note: str | None) -> Approval:
+        """End a payment that waits; its hold is released."""
+        async with self._database.write() as connection:
+            found, terms = await open_payment(connection, who, payment_id)
+            await self._check(connection, who, found, terms.amount)
+            ending = Ending(PaymentStatus.CANCELLED, "approval_refused", note, "refused")
+            decided = await self._ends.end(connection, found, terms, ending, who.key_id)
+        self._meter.cancelled(terms.amount if terms.hold else 0)
+        return _known(decided)
+
+    async def run_once(self, limit: int = EXPIRE_MOST) -> int:
+        """Let expire what has waited too long."""
+        async with self._database.writer.acquire() as connection:
+            late = await store.expired(connection, limit)
+        for tenant_id, payment_id in late:
+            await self._expire(tenant_id, payment_id)
+        return len(late)
+
+    async def _expire(self, tenant_id: int, payment_id: UUID) -> None:
+        nobody = Identity(tenant_id=tenant_id, tenant="", key_id=SYSTEM, scopes=frozenset())
+        async with self._database.write() as connection:
+            found, terms = await open_payment(connection, nobody, payment_id)
+            if found.unapproved:
+                error = "Nobody approved it in time."
+                ending = Ending(PaymentStatus.FAILED, "approval_expired", error, "expired")
+                await self._ends.end(connection, found, terms, ending, SYSTEM)
+
+    async def _check(
+        self, connection: Connection, who: Identity, found: OpenPayment, amount: int
+    ) -> None:
+        payment_id = found.timer.subject
+        asked = await store.find(connection, who.tenant_id, payment_id)
+        if asked is None or not found.unapproved:
+            raise refuse(Code.CONFLICT, f"The payment {payment_id} does not wait for approval.")
+        if asked.requested_by == who.key_id:
+            raise refuse(Code.APPROVAL_BY_REQUESTER, "The key that asked for it cannot decide.")
+        if who.max_amount is not None and amount > who.max_amount:
+            raise refuse(Code.FORBIDDEN, f"The key may decide on {who.max_amount} at most.")
+
+
+def _known(decided: Approval | None) -> Approval:
+    if decided is None:
+        raise RuntimeError("the approval of a locked payment was decided by somebody else")
+    return decided

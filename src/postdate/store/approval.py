@@ -1,0 +1,85 @@
+"""Approvals of large payments by a second person."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Literal, NamedTuple
+from uuid import UUID
+
+import msgspec
+
+from postdate.model.ids import bucket_of
+from postdate.store.database import Connection
+from postdate.store.query import query
+from postdate.store.timer import LANE_APPROVAL, LANE_PAYMENT
+
+Decision = Literal["approved", "refused", "expired", "withdrawn"]
+
+
+class Request(NamedTuple):
+    """A payment that needs approval, and for how long it may be given."""
+
+    bucket: int
+    tenant_id: int
+    payment_id: UUID
+    actor: str
+    schedule_id: UUID | None
+    seconds: float
+
+
+class Approval(msgspec.Struct, frozen=True):
+    """Who asked, and what was said; without a decision it waits."""
+
+    requested_by: str
+    requested_at: datetime
+    expires_at: datetime
+    decision: Decision | None
+    decided_by: str | None
+    decided_at: datetime | None
+    note: str | None
+
+
+async def request(connection: Connection, requests: Sequence[Request]) -> None:
+    """Let new payments wait for a second person."""
+    if requests:
+        columns = [list(column) for column in zip(*requests, strict=True)]
+        await connection.execute(query("approval_request"), *columns)
+        await connection.execute(query("approval_set_aside"), columns[0], columns[2], LANE_APPROVAL)
+
+
+async def find(connection: Connection, tenant_id: int, payment_id: UUID) -> Approval | None:
+    """Read the approval of a payment; None when it needs none."""
+    key = bucket_of(payment_id), tenant_id, payment_id
+    row = await connection.fetchrow(query("approval_find"), *key)
+    return Approval(*row) if row else None
+
+
+async def decide(
+    connection: Connection,
+    tenant_id: int,
+    payment_id: UUID,
+    decision: Decision,
+    decided_by: str,
+    note: str | None = None,
+) -> Approval | None:
+    """Write a decision down; None when there is nothing left to decide."""
+    key = bucket_of(payment_id), tenant_id, payment_id
+    row = await connection.fetchrow(query("approval_decide"), *key, decision, decided_by, note)
+    return Approval(*row) if row else None
+
+
+async def admit(connection: Connection, payment_id: UUID) -> None:
+    """Let an approved payment be settled at its instant."""
+    await connection.execute(
+        query("approval_open"), bucket_of(payment_id), payment_id, LANE_PAYMENT
+    )
+
+
+async def waiting(connection: Connection, tenant_id: int, after: UUID, limit: int) -> list[UUID]:
+    """List a tenant's payments that wait, the oldest first."""
+    rows = await connection.fetch(query("approval_waiting"), tenant_id, after, limit)
+    return [row[0] for row in rows]
+
+
+async def expired(connection: Connection, limit: int) -> list[tuple[int, UUID]]:
+    """List what has waited too long, by tenant and id."""
+    return [(row[0], row[1]) for row in await connection.fetch(query("approval_expired"), limit)]

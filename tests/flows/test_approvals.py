@@ -1,0 +1,160 @@
+"""Large payments wait for a second person: none approves his own, and nothing moves before."""
+
+from dataclasses import replace
+from typing import Any
+from uuid import UUID, uuid4
+
+import asyncpg
+import pytest
+
+from bank_ground import drain, settler
+from conftest import INTERNAL_TOKEN, Answered, Api, Clock
+from postdate.cli import schedules as wiring
+from postdate.intake.approval import Approvals
+from postdate.intake.tenant import KeyLimits, Tenants
+from postdate.ledger.prove import prove
+from postdate.scheduler.expander import Expander
+from schedule_ground import book
+from schedule_ground import drain as expand_all
+
+
+@pytest.fixture
+async def asks(api: Api) -> Api:
+    """The tenant, with money and a threshold, seen by a key that may schedule."""
+    for account in ("alice", "bob"):
+        await api.call("POST", "/accounts", {"account_id": account})
+    credit = {"amount": 10_000, "reason": "start"}
+    headers = {"Idempotency-Key": str(uuid4())}
+    await api.call("POST", "/accounts/alice/adjustments", credit, headers=headers)
+    await api.call("PUT", "/settings/payment.approval_above", {"value": 100})
+    await api.node.refresh_settings()
+    scopes = ("payments:write", "payments:read", "payments:approve")
+    return replace(api, key=await api.new_key(*scopes))
+
+
+@pytest.fixture
+async def second(api: Api) -> Api:
+    return replace(api, key=await api.new_key("payments:approve"))
+
+
+async def pay(api: Api, amount: int = 101, delay: int = 60) -> Answered:
+    order = {"from_account_id": "alice", "to_account_id": "bob"}
+    headers = {"Idempotency-Key": str(uuid4())}
+    body = {**order, "amount": amount, "delay_seconds": delay}
+    return await api.call("POST", "/payments/schedule", body, headers=headers)
+
+
+async def look(api: Api, payment_id: str) -> Any:
+    return (await api.call("GET", f"/payments/{payment_id}")).body
+
+
+async def test_it_settles_only_after_another_key_has_approved(
+    asks: Api, second: Api, clock: Clock
+) -> None:
+    database = asks.node.database
+    made = await pay(asks)
+    assert made.status == 201
+    assert (made.body["status"], made.body["approval"]) == ("PENDING", {"required": True})
+    payment_id = made.body["payment_id"]
+    assert "approval" not in (await pay(asks, 100)).body
+    await clock.advance(120)
+    await drain(settler(database))
+    seen = await look(asks, payment_id)
+    assert (seen["status"], seen["approval"]["required"]) == ("PENDING", True)
+    waiting = (await second.call("GET", "/approvals")).body["payments"]
+    assert [one["payment_id"] for one in waiting] == [payment_id]
+    own = await asks.call("POST", f"/payments/{payment_id}/approve", {})
+    assert (own.status, own.body["code"]) == (403, "approval_by_requester")
+    executed = await asks.call(
+        "POST",
+        f"/internal/payments/{payment_id}/execute",
+        {"execution_id": "x"},
+        headers={"X-Internal-Auth": INTERNAL_TOKEN},
+    )
+    assert (executed.status, executed.body["code"]) == (409, "approval_missing")
+    approved = await second.call("POST", f"/payments/{payment_id}/approve", {"note": "seen"})
+    assert (approved.status, approved.body["decision"]) == (200, "approved")
+    again = await second.call("POST", f"/payments/{payment_id}/approve", {})
+    assert (again.status, again.body["code"]) == (409, "conflict")
+    await drain(settler(database))
+    seen = await look(asks, payment_id)
+    assert (seen["status"], seen["approval"]["note"]) == ("COMPLETED", "seen")
+    assert (await second.call("GET", "/approvals")).body["payments"] == []
+
+
+async def test_a_refusal_releases_the_hold(api: Api, asks: Api, second: Api) -> None:
+    payment_id = (await pay(asks)).body["payment_id"]
+    refused = await second.call("POST", f"/payments/{payment_id}/refuse", {"note": "no"})
+    assert refused.body["decision"] == "refused"
+    seen = await look(asks, payment_id)
+    assert (seen["status"], seen["error_code"]) == ("CANCELLED", "approval_refused")
+    assert (await api.call("GET", "/accounts/alice")).body["held"] == 0
+    again = await second.call("POST", f"/payments/{payment_id}/approve", {})
+    assert (again.status, again.body["code"]) == (409, "payment_not_pending")
+
+
+async def test_what_nobody_decides_on_expires(api: Api, asks: Api, clock: Clock) -> None:
+    payment_id = (await pay(asks)).body["payment_id"]
+    approvals = Approvals(asks.node.database)
+    assert await approvals.run_once() == 0
+    await clock.advance(86_401)
+    assert await approvals.run_once() == 1
+    seen = await look(asks, payment_id)
+    assert (seen["status"], seen["error_code"]) == ("FAILED", "approval_expired")
+    assert seen["approval"]["decision"] == "expired"
+    assert (await api.call("GET", "/accounts/alice")).body["held"] == 0
+    tenant_id = await asks.node.database.writer.fetchval(
+        "SELECT tenant_id FROM tenant WHERE name = $1", api.tenant
+    )
+    assert (await prove(asks.node.database, tenant_id)).findings == []
+
+
+async def test_whoever_asked_may_still_cancel_and_reschedule(asks: Api, second: Api) -> None:
+    payment_id = (await pay(asks)).body["payment_id"]
+    moved = await asks.call("PATCH", f"/payments/{payment_id}", {"delay_seconds": 600})
+    assert moved.status == 200
+    assert (await asks.call("DELETE", f"/payments/{payment_id}/cancel")).status == 200
+    assert (await look(asks, payment_id))["approval"]["decision"] == "withdrawn"
+    assert (await second.call("GET", "/approvals")).body["payments"] == []
+
+
+async def test_a_limited_key_decides_within_its_limits(api: Api, asks: Api) -> None:
+    payment_id = (await pay(asks)).body["payment_id"]
+    tenants = Tenants(api.node.database)
+    for limits, status in (
+        (KeyLimits(max_amount=100), 403),
+        (KeyLimits(accounts=["bob"]), 403),
+        (KeyLimits(accounts=["carol"]), 404),
+        (KeyLimits(accounts=["alice"], max_amount=101), 200),
+    ):
+        key = (await tenants.issue(api.tenant, ["payments:approve"], limits=limits)).key
+        answer = await api.call("POST", f"/payments/{payment_id}/approve", {}, key=key)
+        assert answer.status == status, limits
+
+
+async def test_a_standing_order_is_not_approved_by_its_author(
+    api: Api, asks: Api, second: Api, clock: Clock
+) -> None:
+    payment = {"from_account_id": "alice", "to_account_id": "bob", "amount": 500}
+    rule = {"every_seconds": 60, "template": {"payment": payment}}
+    made = await api.call("POST", "/schedules", rule)
+    await clock.advance(61)
+    await expand_all(Expander(api.node.database, wiring.firings(api.node)))
+    await drain(settler(api.node.database))
+    (row,) = await book(api, made.body["schedule_id"])
+    assert (await look(asks, row["payment_id"]))["status"] == "PENDING"
+    own = await api.call("POST", f"/payments/{row['payment_id']}/approve", {})
+    assert own.body["code"] == "approval_by_requester"
+    assert (await second.call("POST", f"/payments/{row['payment_id']}/approve", {})).status == 200
+    await drain(settler(api.node.database))
+    assert (await look(asks, row["payment_id"]))["status"] == "COMPLETED"
+
+
+async def test_the_table_itself_refuses_one_person_as_two(asks: Api) -> None:
+    payment_id = (await pay(asks)).body["payment_id"]
+    with pytest.raises(asyncpg.CheckViolationError):
+        await asks.node.database.writer.execute(
+            "UPDATE payment_approval SET decision = 'approved', decided_at = clock(),"
+            " decided_by = requested_by WHERE payment_id = $1",
+            UUID(payment_id),
+        )
