@@ -48,6 +48,7 @@ docs: setup
 bench: setup
 	@UV_PROJECT_ENVIRONMENT=$(VENV) $(UV) sync --quiet --locked --all-extras --group bench --python $(PYTHON)
 	$(BIN)/postdate bench jobs
+	$(BIN)/postdate bench payments $(if $(PGLEDGER),--pgledger $(PGLEDGER))
 
 soak: setup
 	$(BIN)/pytest -q -m soak

@@ -117,7 +117,7 @@ async def open_payment(
 ) -> tuple[OpenPayment, Terms]:
     """Lock an open payment of this tenant, or refuse in the words that fit."""
     found = await store.lock(connection, payment_id, who.tenant_id)
-    terms = await settlement_store.term(connection, who.tenant_id, payment_id)
+    terms = await settlement_store.terms(connection, who.tenant_id, payment_id)
     if terms is None or not _sees(who, terms):
         raise refuse(Code.NOT_FOUND, f"There is no payment {payment_id}.")
     if who.accounts is not None and terms.from_account not in who.accounts:

@@ -4,6 +4,7 @@ from typing import Final
 from uuid import UUID
 
 import msgspec
+from msgspec.structs import astuple
 
 from postdate.intake.payment_change import not_pending
 from postdate.ledger import batch
@@ -18,6 +19,7 @@ from postdate.store import setting as setting_store
 from postdate.store import settlement as settlement_store
 from postdate.store.database import Connection, Database
 from postdate.store.payment_change import OpenPayment
+from postdate.store.settlement import LockedPayment
 
 STOPPED: Final = "settlement.stopped"
 ACTOR: Final = "internal"
@@ -80,7 +82,11 @@ class PaymentExecutions:
             execution_id=execution_id,
             actor=ACTOR,
         )
-        decision = (await batch.settle(connection, [timer], settling))[0]
+        terms = await settlement_store.terms(connection, timer.tenant_id, timer.subject)
+        if terms is None:
+            raise LookupError(f"the timer {timer.subject} has no payment")
+        payment = LockedPayment(*astuple(timer), *astuple(terms))
+        decision = (await batch.settle(connection, [payment], settling))[0]
         if isinstance(decision, RetryLater):
             return refuse(
                 Code.NOT_DUE,
@@ -96,7 +102,7 @@ class PaymentExecutions:
 async def _settled(connection: Connection, payment_id: UUID, execution_id: str) -> Executed:
     ended = await store.ended(connection, payment_id)
     if ended is None or (
-        await settlement_store.term(connection, ended.tenant_id, payment_id) is None
+        await settlement_store.terms(connection, ended.tenant_id, payment_id) is None
     ):
         raise refuse(Code.NOT_FOUND, f"There is no payment {payment_id}.")
     if ended.status != PaymentStatus.COMPLETED:

@@ -1,8 +1,8 @@
 """Settle locked payments inside the caller's transaction: load, lock, decide, write as sets."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import datetime, timedelta
-from typing import Final, assert_never
+from typing import Final, NamedTuple, assert_never
 from uuid import UUID
 
 import msgspec
@@ -15,6 +15,7 @@ from postdate.ledger.settle import (
     Failed,
     RetryLater,
     Waits,
+    changes,
     decide,
 )
 from postdate.model.ids import new_id
@@ -24,7 +25,8 @@ from postdate.store import settlement as store
 from postdate.store.account import AccountKey, key_of
 from postdate.store.database import Connection
 from postdate.store.event import NewEvent
-from postdate.store.settlement import Ending, Execution, LockedTimer, TransferRow
+from postdate.store.ids import new_ids
+from postdate.store.settlement import Ending, Execution, LockedPayment, LockedTimer, TransferRow
 
 SYSTEM: Final = "system"
 RETRY_MOST_SECONDS: Final = 3600.0
@@ -38,6 +40,10 @@ class Settling(msgspec.Struct, frozen=True, kw_only=True):
 
     `earlier` finds the first open payment up to an instant that is not among the given; without
     it the batch does not care for the order of others (an execution asked for by name).
+
+    `eager` changes the accounts of payments that hold their amount before it decides, for they
+    complete unless something was frozen, closed or too full. Then, and only then, the batch ends
+    in UnevenError or a violated check: roll back, and settle it with care.
     """
 
     unix_ms: int
@@ -47,6 +53,11 @@ class Settling(msgspec.Struct, frozen=True, kw_only=True):
     actor: str = SYSTEM
     # Filled with what is settled, in the order of the decisions, for whoever wants to know.
     dues: list[Due] | None = None
+    eager: bool = False
+
+
+class UnevenError(Exception):
+    """A payment of an eager batch did not complete."""
 
 
 def pause(retry_seconds: float, executions: int) -> timedelta:
@@ -56,52 +67,55 @@ def pause(retry_seconds: float, executions: int) -> timedelta:
 
 
 async def settle(
-    connection: Connection, timers: Sequence[LockedTimer], settling: Settling
+    connection: Connection, payments: Sequence[LockedPayment], settling: Settling
 ) -> list[Decision]:
     """Settle payments whose timers are locked, in (due_at, payment_id) order; one decision each."""
-    if not timers:
+    if not payments:
         return []
-    timers = sorted(timers, key=lambda t: (t.due_at, t.subject))
-    dues = await _dues(connection, timers)
+    payments = sorted(payments, key=lambda p: (p.due_at, p.subject))
+    dues = [due_of(payment) for payment in payments]
     if settling.dues is not None:
         settling.dues.extend(dues)
-    accounts = await account_store.lock(connection, [k for d in dues for k in (d.payer, d.payee)])
+    eager = settling.eager and all(due.hold for due in dues)
+    accounts = await _accounts(connection, dues, eager=eager)
     # Read after the accounts are locked: whoever settled earlier payments of these accounts has
     # either committed before, and we see the balance, or not, and we see the open timer.
     earlier = await _earlier(dues, settling)
-    at = timers[0].at
+    at = payments[0].at
     decisions = decide(accounts, dues, at, lambda n: pause(settling.retry_seconds, n), earlier)
+    items = _sort(zip(payments, dues, decisions, strict=True))
+    if not eager:
+        await account_store.write(connection, [accounts[key] for key in sorted(items.changed)])
+    elif len(items.done) < len(dues):
+        raise UnevenError
     execution = Execution(at, settling.execution_id, settling.actor)
-    await _write(
-        connection,
-        list(zip(timers, dues, decisions, strict=True)),
-        accounts,
-        settling.unix_ms,
-        execution,
-    )
+    await _write(connection, items, settling.unix_ms, execution)
     return decisions
 
 
-async def _dues(connection: Connection, timers: Sequence[LockedTimer]) -> list[Due]:
-    terms = await store.terms(connection, timers)
-    dues = []
-    for timer in timers:
-        asked = terms[timer.subject]
-        dues.append(
-            Due(
-                timer.due_at,
-                timer.subject,
-                # A payment lives in its payer's bucket.
-                AccountKey(timer.bucket, timer.tenant_id, asked.from_account),
-                key_of(timer.tenant_id, asked.to_account),
-                asked.amount,
-                asked.hold,
-                asked.retry_until,
-                timer.token,
-                asked.traceparent,
-            )
-        )
-    return dues
+async def _accounts(connection: Connection, dues: Sequence[Due], *, eager: bool) -> Accounts:
+    """Lock the accounts, or change them at once; either way they are given as they were."""
+    if eager:
+        return await account_store.add(connection, changes(dues))
+    return await account_store.lock(connection, [k for d in dues for k in (d.payer, d.payee)])
+
+
+def due_of(payment: LockedPayment) -> Due:
+    """Name the accounts of a locked payment; a timer without its payment is a surprise."""
+    if payment.from_account is None:
+        raise LookupError(f"the timer {payment.subject} has no payment")
+    return Due(
+        payment.due_at,
+        payment.subject,
+        # A payment lives in its payer's bucket.
+        AccountKey(payment.bucket, payment.tenant_id, payment.from_account),
+        key_of(payment.tenant_id, payment.to_account),
+        payment.amount,
+        payment.hold,
+        payment.retry_until,
+        payment.token,
+        payment.traceparent,
+    )
 
 
 async def _earlier(dues: Sequence[Due], settling: Settling) -> tuple[datetime, UUID] | None:
@@ -111,63 +125,70 @@ async def _earlier(dues: Sequence[Due], settling: Settling) -> tuple[datetime, U
     return await settling.earlier(last, [due.payment_id for due in dues])
 
 
-Item = tuple[LockedTimer, Due, Decision]
+class Items(NamedTuple):
+    """A decided batch, by what has to be written."""
+
+    done: list[tuple[Due, Completed]]
+    failed: list[Ending]
+    later: list[Ending]
+    changed: set[AccountKey]
 
 
-async def _write(
-    connection: Connection,
-    items: Sequence[Item],
-    accounts: Accounts,
-    unix_ms: int,
-    execution: Execution,
-) -> None:
-    transfers: list[tuple[LockedTimer, TransferRow, UUID]] = []
-    failed: list[Ending] = []
-    later: list[Ending] = []
-    changed: set[AccountKey] = set()
-    for timer, due, decision in items:
+def _sort(decided: Iterable[tuple[LockedTimer, Due, Decision]]) -> Items:
+    items = Items([], [], [], set())
+    for timer, due, decision in decided:
         match decision:
             case Completed():
-                transfers.append((timer, _row(due, decision, unix_ms), _id(due, unix_ms)))
-                changed |= {due.payer, due.payee}
+                items.done.append((due, decision))
+                items.changed.add(due.payer)
+                items.changed.add(due.payee)
             case Failed(reason, error):
-                failed.append(Ending(timer, reason, error))
+                items.failed.append(Ending(timer, reason, error))
                 if due.hold:
-                    changed.add(due.payer)
+                    items.changed.add(due.payer)
             case RetryLater(at, reason, error):
-                later.append(Ending(timer, reason, error, at))
+                items.later.append(Ending(timer, reason, error, at))
             case Waits():
                 pass
             case _:
                 assert_never(decision)
-    await account_store.write(connection, [accounts[key] for key in sorted(changed)])
-    await store.write_transfers(connection, transfers, execution)
+    return items
+
+
+async def _write(connection: Connection, items: Items, unix_ms: int, execution: Execution) -> None:
+    failed, later = items.failed, items.later
+    await store.write_transfers(connection, transfers(items.done, unix_ms), execution)
     await store.write_failed(connection, failed, execution)
     await store.write_attempts(connection, later, execution)
     await store.retry(connection, later)
     await event_store.insert(connection, _events(failed, later, unix_ms, execution))
-    await store.delete(connection, [t[0] for t in transfers] + [e.timer for e in failed])
+    await store.delete(connection, [ending.timer for ending in failed])
 
 
-def _id(due: Due, unix_ms: int) -> UUID:
-    return new_id(due.payer.bucket, unix_ms)
-
-
-def _row(due: Due, done: Completed, unix_ms: int) -> TransferRow:
-    return TransferRow(
-        due.payer.tenant_id,
-        _id(due, unix_ms),
-        due.payment_id,
-        due.amount,
-        due.payer.bucket,
-        due.payer.account_id,
-        done.from_balance,
-        done.from_version,
-        due.payee.bucket,
-        due.payee.account_id,
-        done.to_balance,
-        done.to_version,
-    )
+def transfers(done: Sequence[tuple[Due, Completed]], unix_ms: int) -> list[TransferRow]:
+    """Make the rows of completed payments."""
+    buckets = [due.payer.bucket for due, _ in done]
+    ids = zip(new_ids(buckets, unix_ms), new_ids(buckets, unix_ms), strict=True)
+    return [
+        TransferRow(
+            due.payer.tenant_id,
+            due.payment_id,
+            due.token,
+            due.due_at,
+            transfer_id,
+            due.amount,
+            due.payer.bucket,
+            due.payer.account_id,
+            completed.from_balance,
+            completed.from_version,
+            due.payee.bucket,
+            due.payee.account_id,
+            completed.to_balance,
+            completed.to_version,
+            event_id,
+        )
+        for (due, completed), (transfer_id, event_id) in zip(done, ids, strict=True)
+    ]
 
 
 def _events(

@@ -1,5 +1,6 @@
 """Decide what becomes of due payments: pure, one after the other, in one order."""
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -10,7 +11,7 @@ import msgspec
 
 from postdate.ledger.hold import release
 from postdate.model.money import BALANCE_MOST
-from postdate.store.account import Account, AccountKey
+from postdate.store.account import Account, AccountKey, Change
 
 
 class Reason(StrEnum):
@@ -100,6 +101,19 @@ def decide(
             release(payer, due.amount)
         decisions.append(_later(due, refused, at, pause))
     return decisions
+
+
+def changes(dues: Iterable[Due]) -> dict[AccountKey, Change]:
+    """Sum up what payments change when every one of them completes."""
+    sums: dict[AccountKey, list[int]] = defaultdict(lambda: [0, 0, 0])
+    for due in dues:
+        payer, payee = sums[due.payer], sums[due.payee]
+        payer[0] -= due.amount
+        payer[1] -= due.amount if due.hold else 0
+        payer[2] += 1
+        payee[0] += due.amount
+        payee[2] += 1
+    return {key: Change(*added) for key, added in sums.items()}
 
 
 def _later(

@@ -74,9 +74,10 @@ class Places:
         """Say where to look for the next instant."""
         return [(bucket, LANE_PAYMENT, low) for bucket, low in enumerate(self._lows)]
 
-    def saw(self, at: datetime, candidates: Sequence[Candidate]) -> bool:
+    def saw(self, at: datetime, candidates: Sequence[Candidate], *, cut: bool = False) -> bool:
         """Raise the marks after a look: nothing older than what was seen can exist.
 
+        With `cut` there was more to see than the given: it lies behind the last of them.
         False when the clock has stepped back: what was accepted since may be due before the
         marks. They are forgotten, and one must look again.
         """
@@ -87,9 +88,10 @@ class Places:
         firsts: dict[int, datetime] = {}
         for candidate in candidates:
             firsts.setdefault(candidate.bucket, candidate.due_at)
+        behind = candidates[-1].due_at if cut else at
         for bucket, low in enumerate(self._lows):
             unseen = at - LATE_INSERT - timedelta(seconds=self.grace(bucket))
-            self._lows[bucket] = max(low, min(firsts.get(bucket, unseen), unseen))
+            self._lows[bucket] = max(low, min(firsts.get(bucket, behind), unseen))
         return True
 
     def seconds(self, heads: Sequence[Head]) -> float | None:

@@ -115,14 +115,16 @@ class Settler:
         depth = min(limit, max(base, self._depth))
         async with self._database.writer.acquire() as connection:
             await self._take_share(connection)
-            at, found = await store.peek(connection, self._places.looks(self._beyond), depth)
-            if self._beyond is None and not self._places.saw(at, found):
-                at, found = await store.peek(connection, self._places.looks(), depth)
+            looks = self._places.looks(self._beyond)
+            at, found = await store.peek(connection, looks, depth, limit)
+            cut = len(found) == limit
+            if self._beyond is None and not self._places.saw(at, found, cut=cut):
+                at, found = await store.peek(connection, self._places.looks(), depth, limit)
             if await self._stop.holds(connection, at):
                 return []
-        first = _complete(found, depth)[:limit]
+        first = _complete(found, depth)
         # A hot payer has all its payments in one bucket: look deeper next time.
-        short = len(first) < min(limit, len(found))
+        short = len(first) < len(found)
         self._depth = min(limit, depth * 2) if short else max(base, depth // 2)
         return first
 
@@ -161,21 +163,27 @@ class Settler:
         raise AssertionError("unreachable")
 
     async def _once(self, keys: Sequence[Key]) -> int:
+        try:
+            return await self._commit(keys, eager=True)
+        except (batch.UnevenError, asyncpg.CheckViolationError):
+            return await self._commit(keys, eager=False)
+
+    async def _commit(self, keys: Sequence[Key], *, eager: bool) -> int:
         """Settle what may be; what belongs to a tenant that stands still leaves the queue."""
         started = time.monotonic()
         dues: list[Due] = []
         async with self._database.write() as connection:
-            timers, held = await store.lock(connection, keys)
+            payments, held = await store.lock(connection, keys)
             await halt_store.set_aside(connection, held)
-            settling = self._settling(connection, dues)
-            decisions = await batch.settle(connection, timers, settling)
+            settling = self._settling(connection, dues, eager=eager)
+            decisions = await batch.settle(connection, payments, settling)
         seconds = time.monotonic() - started
-        self._meter.settled(timers, dues, decisions, seconds)
+        self._meter.settled(payments, dues, decisions, seconds)
         if self._followed is not None:
             self._followed(dues, decisions, seconds)
         return len(held) + sum(not isinstance(decision, Waits) for decision in decisions)
 
-    def _settling(self, connection: Connection, dues: list[Due]) -> batch.Settling:
+    def _settling(self, connection: Connection, dues: list[Due], *, eager: bool) -> batch.Settling:
         async def earlier(until: datetime, ours: Sequence[UUID]) -> tuple[datetime, UUID] | None:
             return await store.earlier(connection, self._places.lows(), until, ours)
 
@@ -184,6 +192,7 @@ class Settler:
             retry_seconds=self._settings.number("payment.retry_seconds"),
             earlier=earlier,
             dues=dues,
+            eager=eager,
         )
 
 

@@ -1,10 +1,11 @@
 """Accounts: the rows that hold balances."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from typing import Final, NamedTuple
 
+import asyncpg
 import msgspec
 
 from postdate.model.ids import hash_bucket
@@ -48,6 +49,14 @@ class Account(msgspec.Struct):
         return AccountKey(self.bucket, self.tenant_id, self.account_id)
 
 
+class Change(NamedTuple):
+    """What is added to an account."""
+
+    balance: int
+    held: int
+    version: int
+
+
 class AccountRow(msgspec.Struct, frozen=True):
     """An account as read."""
 
@@ -84,8 +93,21 @@ def key_of(tenant_id: int, account_id: str) -> AccountKey:
 async def lock(connection: Connection, keys: Iterable[AccountKey]) -> dict[AccountKey, Account]:
     """Lock accounts in the one order, and give those that exist."""
     rows = await connection.fetch(query("account_lock"), *_columns(keys))
-    accounts = (Account(*row) for row in rows)
-    return {account.key: account for account in accounts}
+    return _by_key(rows)
+
+
+async def add(
+    connection: Connection, changes: Mapping[AccountKey, Change]
+) -> dict[AccountKey, Account]:
+    """Change accounts in the one order of locking, and give them as they were before."""
+    ordered = sorted(changes)
+    columns = zip(*(changes[key] for key in ordered), strict=True)
+    rows = await connection.fetch(query("account_add"), *_columns(ordered), *map(list, columns))
+    return _by_key(rows)
+
+
+def _by_key(rows: Iterable[asyncpg.Record]) -> dict[AccountKey, Account]:
+    return {AccountKey(*row[:3]): Account(*row) for row in rows}
 
 
 async def write(connection: Connection, accounts: Sequence[Account]) -> None:

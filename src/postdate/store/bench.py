@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 from uuid import UUID
 
+import asyncpg
+
 from postdate.store.database import Connection
-from postdate.store.lane import Lane
 from postdate.store.query import query
 
 
@@ -26,11 +27,15 @@ async def delete(
     await connection.execute(query("bench_delete"), bucket, subjects, tokens)
 
 
-async def fill(connection: Connection, lane: Lane, each: int) -> None:
-    """Put so many timers of the far future into each bucket of a lane."""
-    await connection.execute(
-        query("bench_fill"), lane.buckets, lane.tenant_id, lane.lane_id, each, timeout=3600
-    )
+async def fill(
+    connection: Connection | asyncpg.Connection,
+    tenant_id: int,
+    lane_id: int,
+    buckets: Sequence[int],
+    each: int,
+) -> None:
+    """Put so many timers of the far future into each of these buckets of a lane."""
+    await connection.execute(query("bench_fill"), buckets, tenant_id, lane_id, each, timeout=3600)
 
 
 async def lateness(connection: Connection, tenant_id: int) -> Lateness:

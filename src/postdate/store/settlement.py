@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
+import asyncpg
 import msgspec
 
 from postdate.model.ids import bucket_of
@@ -43,7 +44,17 @@ class LockedTimer(msgspec.Struct, frozen=True, gc=False):
 class Terms(msgspec.Struct, frozen=True, gc=False):
     """What a payment asks for."""
 
-    payment_id: UUID
+    from_account: str
+    to_account: str
+    amount: int
+    hold: bool
+    retry_until: datetime | None
+    traceparent: str | None
+
+
+class LockedPayment(LockedTimer, frozen=True, gc=False):
+    """A due payment whose timer is ours: what it asks for stands beside it."""
+
     from_account: str
     to_account: str
     amount: int
@@ -53,11 +64,13 @@ class Terms(msgspec.Struct, frozen=True, gc=False):
 
 
 class TransferRow(NamedTuple):
-    """A transfer about to be written, both legs."""
+    """A completed payment about to be written: its transfer, both legs, and its event's id."""
 
     tenant_id: int
-    transfer_id: UUID
     payment_id: UUID
+    token: int
+    due_at: datetime
+    transfer_id: UUID
     amount: int
     from_bucket: int
     from_account: str
@@ -67,6 +80,7 @@ class TransferRow(NamedTuple):
     to_account: str
     to_balance: int
     to_version: int
+    event_id: UUID
 
 
 class Execution(msgspec.Struct, frozen=True):
@@ -87,53 +101,41 @@ class Ending(NamedTuple):
 
 
 async def peek(
-    connection: Connection, places: Sequence[Place], most: int
+    connection: Connection, places: Sequence[Place], depth: int, limit: int
 ) -> tuple[datetime, list[Candidate]]:
-    """Read the time, and which timers are due: the first `most` of each bucket, sorted."""
+    """Read the time, and which timers are due: of the first `depth` of each bucket the first."""
     columns = zip(*places, strict=True)
-    rows = await connection.fetch(query("settlement_peek"), *map(list, columns), LANE_PAYMENT, most)
-    found = sorted(Candidate(*row[1:]) for row in rows if row[1] is not None)
-    return rows[0][0], found
+    *rows, last = await connection.fetch(
+        query("settlement_peek"), *map(list, columns), LANE_PAYMENT, depth, limit
+    )
+    return last["at"], [Candidate(*row[:3]) for row in rows]
 
 
 async def lock(
     connection: Connection, keys: Iterable[tuple[int, UUID]]
-) -> tuple[list[LockedTimer], list[LockedTimer]]:
+) -> tuple[list[LockedPayment], list[LockedPayment]]:
     """Lock timers that are still due; those that somebody else holds are left out.
 
     Gives those that may be settled, and those whose tenant stands still.
     """
     ordered = sorted(keys)
-    rows = await connection.fetch(
+    *rows, last = await connection.fetch(
         query("settlement_lock"), LANE_PAYMENT, [k[0] for k in ordered], [k[1] for k in ordered]
     )
-    free = [LockedTimer(*row[:6]) for row in rows if not row["held"]]
-    return free, [LockedTimer(*row[:6]) for row in rows if row["held"]]
+    at = last["at"]
+    free = [_locked(row, at) for row in rows if not row["held"]]
+    return free, [_locked(row, at) for row in rows if row["held"]]
 
 
-async def terms(connection: Connection, timers: Sequence[LockedTimer]) -> dict[UUID, Terms]:
-    """Load what locked payments ask for."""
-    ids = [t.subject for t in timers]
-    rows = await connection.fetch(
-        query("settlement_terms"),
-        [t.bucket for t in timers],
-        [t.tenant_id for t in timers],
-        ids,
-        min(ids),
-        max(ids),
-    )
-    return {row[0]: Terms(*row) for row in rows}
+def _locked(row: asyncpg.Record, at: datetime) -> LockedPayment:
+    bucket, tenant_id, subject, due_at, token, *asked, _, _ = row
+    return LockedPayment(bucket, tenant_id, subject, due_at, token, at, *asked)
 
 
-async def term(connection: Connection, tenant_id: int, payment_id: UUID) -> Terms | None:
-    """Load what one payment of a tenant asks for."""
+async def terms(connection: Connection, tenant_id: int, payment_id: UUID) -> Terms | None:
+    """Load what a payment of a tenant asks for."""
     row = await connection.fetchrow(
-        query("settlement_terms"),
-        [bucket_of(payment_id)],
-        [tenant_id],
-        [payment_id],
-        payment_id,
-        payment_id,
+        query("settlement_terms"), bucket_of(payment_id), tenant_id, payment_id
     )
     return None if row is None else Terms(*row)
 
@@ -153,29 +155,17 @@ async def earlier(
 
 
 async def write_transfers(
-    connection: Connection,
-    rows: Sequence[tuple[LockedTimer, TransferRow, UUID]],
-    execution: Execution,
+    connection: Connection, rows: Sequence[TransferRow], execution: Execution
 ) -> None:
-    """Write entries, outcomes and events of completed payments; the id names the event."""
+    """Write entries, outcomes and events of completed payments, and delete their timers."""
     if not rows:
         return
-    transfers = [row[1] for row in rows]
-    await connection.execute(query("settlement_entries"), *map(list, zip(*transfers, strict=True)))
-    keys = _keys(row[0] for row in rows)
-    ids = [t.transfer_id for t in transfers]
-    await connection.execute(
-        query("settlement_completed"), *keys, execution.started_at, execution.execution_id, ids
+    columns = map(list, zip(*rows, strict=True))
+    deleted = await connection.fetchval(
+        query("settlement_complete"), *columns, *msgspec.structs.astuple(execution)
     )
-    await connection.execute(
-        query("settlement_announce"),
-        *keys[:3],
-        [row[2] for row in rows],
-        ids,
-        [t.from_version for t in transfers],
-        [t.to_version for t in transfers],
-        execution.actor,
-    )
+    if deleted != len(rows):
+        raise RuntimeError(f"{len(rows)} locked timers, but {deleted} deleted")
 
 
 async def write_failed(

@@ -1,5 +1,7 @@
 """Measure postdate against its promises."""
 
+from pathlib import Path
+
 import cyclopts
 
 from postdate.cli.operator import Json
@@ -44,3 +46,37 @@ def jobs(
 
     log.configure("error", "console")
     show(uvloop.run(run(count, pending, only or [])), as_json=json)
+
+
+@bench_app.command
+def payments(
+    *,
+    quick: bool = False,
+    pgledger: Path | None = None,
+    only: list[str] | None = None,
+    json: Json = False,
+) -> None:
+    """Measure payments side by side with naive transactions, pgledger, and bare SQL.
+
+    Parameters
+    ----------
+    quick
+        Small numbers: shows that everything runs, not how fast.
+    pgledger
+        A checkout of pgledger, to be measured too.
+    only
+        Run only these arms; may be given several times.
+    json
+        Print JSON.
+
+    """
+    from dataclasses import replace
+
+    import uvloop
+
+    from postdate.cli import log
+    from postdate.cli.bench.payments import QUICK, Plan, run
+
+    log.configure("error", "console")
+    plan = replace(QUICK if quick else Plan(), pgledger=pgledger)
+    show(uvloop.run(run(plan, only or [])), as_json=json)

@@ -21,6 +21,7 @@ from postdate.store import bench, migrate
 from postdate.store import database as database_store
 from postdate.store import lane as lane_store
 from postdate.store import tenant as tenant_store
+from postdate.store.database import SCHEMA
 from postdate.store.embedded import Embedded
 from postdate.store.lane import Lane
 
@@ -76,10 +77,8 @@ class Ground:
 
     async def lane(self, kind: Kind = "pull", **changes: float) -> Lane:
         """Make a lane of a tenant of its own."""
+        tenant_id, _ = await self.tenant()
         async with self.node.database.write() as connection:
-            tenant_id = await tenant_store.create(connection, f"arm-{next(self._numbers)}")
-            if tenant_id is None:
-                raise RuntimeError("this name was free a moment ago")
             [lane] = await lane_store.ensure(connection, [(tenant_id, "bench", kind)])
             if changes:
                 changed = msgspec.structs.replace(lane, **changes)
@@ -87,25 +86,49 @@ class Ground:
         self.node.lanes.remember([lane])
         return lane
 
-    async def settle(self, database: str = "postdate") -> None:
-        """Tidy up between two arms, so that none pays for the one before."""
-        connection = await asyncpg.connect(self.server.credentials.superuser_dsn(database))
+    async def tenant(self) -> tuple[int, str]:
+        """Make a tenant; give its id and name."""
+        name = f"arm-{next(self._numbers)}"
+        async with self.node.database.write() as connection:
+            tenant_id = await tenant_store.create(connection, name)
+        if tenant_id is None:
+            raise RuntimeError("this name was free a moment ago")
+        return tenant_id, name
+
+    async def database(self, name: str) -> str:
+        """Make an empty database for a peer; give the login of the superuser."""
+        async with self.superuser("postgres") as connection:
+            await connection.execute(f"CREATE DATABASE {name}")
+        dsn: str = self.server.credentials.superuser_dsn(name)
+        return dsn
+
+    @asynccontextmanager
+    async def superuser(self, database: str = "postdate") -> AsyncIterator[asyncpg.Connection]:
+        """Open a connection that may do anything."""
+        connection = await asyncpg.connect(
+            self.server.credentials.superuser_dsn(database),
+            server_settings={"search_path": f"{SCHEMA},public"},
+        )
         try:
-            await connection.execute("VACUUM (ANALYZE)", timeout=3600)
-            await connection.execute("CHECKPOINT", timeout=3600)
+            yield connection
         finally:
             await connection.close()
+
+    async def settle(self, database: str = "postdate") -> None:
+        """Tidy up between two arms, so that none pays for the one before."""
+        async with self.superuser(database) as connection:
+            await connection.execute("VACUUM (ANALYZE)", timeout=3600)
+            await connection.execute("CHECKPOINT", timeout=3600)
 
     @asynccontextmanager
     async def pinned(self) -> AsyncIterator[None]:
         """Hold a snapshot, as a forgotten report does."""
-        connection = await asyncpg.connect(self.server.credentials.superuser_dsn("postdate"))
-        try:
-            async with connection.transaction(isolation="repeatable_read"):
-                await connection.fetchval("SELECT pg_current_snapshot()")
-                yield
-        finally:
-            await connection.close()
+        async with (
+            self.superuser() as connection,
+            connection.transaction(isolation="repeatable_read"),
+        ):
+            await connection.fetchval("SELECT pg_current_snapshot()")
+            yield
 
     async def wal(self) -> int:
         """Give the position in the write-ahead log."""

@@ -2,26 +2,24 @@
 
 import asyncio
 import statistics
-import sys
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
 from postdate.cli.bench import peers
+from postdate.cli.bench.arms import Arm, run_arms
 from postdate.cli.bench.ground import (
     Ground,
     Measure,
     Watch,
     at_least,
     at_most,
-    ground,
     percentile,
     plain,
 )
 from postdate.cli.bench.receiver import receiving
 from postdate.cli.bench.worker import Accepting, Bench, bare
-from postdate.model.errors import StartError
 from postdate.model.job import Webhook
 from postdate.store import bench
 
@@ -109,7 +107,8 @@ async def pending(at: Ground, plan: Plan) -> list[Measure]:
     filled = 0
     for size in (FEW, plan.pending):
         async with at.node.database.writer.acquire() as connection:
-            await bench.fill(connection, lane, (size - filled) // lane.width)
+            each = (size - filled) // lane.width
+            await bench.fill(connection, lane.tenant_id, lane.lane_id, lane.buckets, each)
         filled = size
         rounds = []
         for _ in range(ROUNDS):
@@ -186,7 +185,7 @@ async def webhooks(at: Ground, plan: Plan) -> list[Measure]:
     ]
 
 
-ARMS: Final[Mapping[str, Callable[[Ground, Plan], Awaitable[list[Measure]]]]] = {
+ARMS: Final[Mapping[str, Arm[Plan]]] = {
     "execute": execute,
     "pinned": pinned,
     "pending": pending,
@@ -198,13 +197,4 @@ ARMS: Final[Mapping[str, Callable[[Ground, Plan], Awaitable[list[Measure]]]]] = 
 
 async def run(count: int, pending_count: int, only: Sequence[str]) -> list[Measure]:
     """Run the arms one after another on one server."""
-    unknown = set(only) - ARMS.keys()
-    if unknown:
-        raise StartError(f"there is no arm {unknown.pop()}: choose among {', '.join(ARMS)}")
-    found: list[Measure] = []
-    async with ground() as at:
-        for name, arm in ARMS.items():
-            if not only or name in only:
-                print(f"{name} …", file=sys.stderr, flush=True)
-                found += await arm(at, Plan(count, pending_count))
-    return found
+    return await run_arms(ARMS, Plan(count, pending_count), only)

@@ -34,7 +34,7 @@ async def pgqueuer(ground: Ground, count: int, number: int) -> tuple[float, floa
     from pgqueuer.queries import Queries
 
     name = f"pgqueuer_{number}"
-    dsn = await _database(ground, name)
+    dsn = await ground.database(name)
     async with asyncpg.create_pool(dsn, min_size=4, max_size=10) as pool:
         driver = AsyncpgPoolDriver(pool)
         queries = Queries(driver)
@@ -75,7 +75,7 @@ async def procrastinate(ground: Ground, count: int) -> tuple[float, float]:
     """Give the rates of procrastinate: deferred in batches, executed by one process."""
     from procrastinate import App, PsycopgConnector
 
-    dsn = await _database(ground, "procrastinate")
+    dsn = await ground.database("procrastinate")
     app = App(connector=PsycopgConnector(conninfo=dsn))
     done = 0
     ended = asyncio.Event()
@@ -108,14 +108,3 @@ async def procrastinate(ground: Ground, count: int) -> tuple[float, float]:
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
     return deferred, executed
-
-
-async def _database(ground: Ground, name: str) -> str:
-    """Make an empty database for a peer; give the login of the superuser."""
-    admin = await asyncpg.connect(ground.server.credentials.superuser_dsn("postgres"))
-    try:
-        await admin.execute(f"CREATE DATABASE {name}")
-    finally:
-        await admin.close()
-    dsn: str = ground.server.credentials.superuser_dsn(name)
-    return dsn

@@ -12,6 +12,9 @@ UPDATE account a SET balance = new.balance, held = new.held, version = new.versi
        AS new (bucket, tenant_id, account_id, balance, held, version)
  WHERE a.bucket = new.bucket AND a.tenant_id = new.tenant_id AND a.account_id = new.account_id
 
+-- name: account_add
+SELECT * FROM account_add($1, $2, $3, $4, $5, $6)
+
 -- name: account_create
 INSERT INTO account (bucket, tenant_id, account_id, floor, max_amount, note)
 VALUES ($1, $2, $3, $4, $5, $6)
