@@ -93,7 +93,7 @@ async def preview_schedule(call: Call[Services, None, PreviewQuery]) -> Preview:
     """Compute the next occurrences and what each policy does to them."""
     shown = await show_schedule(call)
     coming = await call.services.schedule_views.preview(
-        call.identity.tenant_id, shown.schedule_id, call.query.count
+        call.identity, shown.schedule_id, call.query.count
     )
     return Preview(timezone=shown.timezone, tzdata=shown.tzdata, occurrences=coming or [])
 
@@ -103,7 +103,7 @@ async def list_occurrences(call: Call[Services, Any, BookQuery]) -> Book:
     schedule_id, query = call.uuid("schedule_id"), call.query
     before = decode_cursor(query.cursor, UUID) if query.cursor else None
     found = await call.services.schedule_views.book(
-        call.identity.tenant_id, schedule_id, before, status=query.status, limit=query.limit
+        call.identity, schedule_id, before, status=query.status, limit=query.limit
     )
     if found is None:
         raise missing("schedule", schedule_id)

@@ -50,7 +50,7 @@ async def list_schedules(call: Call[Services, None, ScheduleQuery]) -> ScheduleL
     """List the tenant's schedules."""
     after = decode_cursor(call.query.cursor, UUID) if call.query.cursor else None
     shown, more = await call.services.schedule_views.page(
-        call.identity.tenant_id, after, call.query.limit, missed=call.query.missed
+        call.identity, after, call.query.limit, missed=call.query.missed
     )
     return ScheduleList(schedules=shown, next_cursor=None if more is None else encode_cursor(more))
 
@@ -58,7 +58,7 @@ async def list_schedules(call: Call[Services, None, ScheduleQuery]) -> ScheduleL
 async def show_schedule(call: Call[Services, Any, Any]) -> ScheduleView:
     """Show one schedule."""
     schedule_id = call.uuid("schedule_id")
-    found = await call.services.schedule_views.find(call.identity.tenant_id, schedule_id)
+    found = await call.services.schedule_views.find(call.identity, schedule_id)
     if found is None:
         raise missing("schedule", schedule_id)
     return found

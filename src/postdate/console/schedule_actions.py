@@ -62,7 +62,7 @@ async def _rehearse_backfill(visit: Visit, given: Mapping[str, str]) -> Rehearsa
     schedule_id = visit.uuid("schedule_id")
     span = (moment_of(given, "from"), moment_of(given, "until"))
     plan = await visit.services.schedule_runs.backfill(visit.who, schedule_id, span, dry_run=True)
-    schedule = await visit.services.schedule_views.find(visit.who.tenant_id, schedule_id)
+    schedule = await visit.services.schedule_views.find(visit.who, schedule_id)
     payment = schedule.template.payment if schedule else None
     runs = [one for one in plan.occurrences if one.action == "run"]
     counts = Counter(one.action for one in plan.occurrences)

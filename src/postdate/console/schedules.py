@@ -61,7 +61,7 @@ async def schedules_page(visit: Visit) -> Response:
         visit.services.schedule_views,
         visit.who.tenant_id,
     )
-    found, following = await views.page(tenant_id, query.after, PAGE, missed=query.missed)
+    found, following = await views.page(visit.who, query.after, PAGE, missed=query.missed)
     return visit.page(
         "schedules.html",
         schedules=found,
@@ -81,15 +81,15 @@ async def schedule_page(visit: Visit) -> Response:
         return shorter
     schedule_id, tenant_id = visit.uuid("schedule_id"), visit.who.tenant_id
     query, views = visit.query(ScheduleQuery), visit.services.schedule_views
-    schedule = await views.find(tenant_id, schedule_id)
-    book = await views.book(tenant_id, schedule_id, query.before, status=query.status, limit=BOOK)
+    schedule = await views.find(visit.who, schedule_id)
+    book = await views.book(visit.who, schedule_id, query.before, status=query.status, limit=BOOK)
     if schedule is None or book is None:
         raise refuse(Code.NOT_FOUND, f"There is no schedule {schedule_id}.")
     rows, more = book
     return visit.page(
         "schedule.html",
         schedule=schedule,
-        coming=await views.preview(tenant_id, schedule_id, COMING) or [],
+        coming=await views.preview(visit.who, schedule_id, COMING) or [],
         book=rows,
         strip=(await views.strips(tenant_id, [schedule], STRIP)).get(schedule_id, []),
         pauser=(await views.pausers(tenant_id, [schedule])).get(schedule_id),

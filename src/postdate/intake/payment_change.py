@@ -103,6 +103,8 @@ class PaymentChanges:
         async with self._database.write() as connection:
             found, terms = await open_payment(connection, who, payment_id)
             timer = found.timer
+            if who.max_amount is not None and terms.amount > who.max_amount:
+                raise refuse(Code.FORBIDDEN, f"The key may pay {who.max_amount} at most.")
             due_at = instant(when, timer.at, most, terms.retry_until)
             if not isinstance(due_at, datetime):
                 raise RefusedError(due_at)

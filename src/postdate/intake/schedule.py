@@ -103,7 +103,7 @@ class Schedules:
         if not fields:
             raise refuse(Code.INVALID_FIELD, "Nothing is to be changed.")
         async with self._database.write() as connection:
-            row = await locked(connection, who.tenant_id, schedule_id)
+            row = await own(connection, who, schedule_id)
             now = await store.now(connection)
             before = row.definition
             after = schedule_rules.completed(patch.applied(before), now)
@@ -123,7 +123,7 @@ class Schedules:
     async def pause(self, who: Identity, schedule_id: UUID, note: str | None) -> None:
         """Skip every occurrence from now on, until it is resumed; each is noted in the book."""
         async with self._database.write() as connection:
-            row = await locked(connection, who.tenant_id, schedule_id)
+            row = await own(connection, who, schedule_id)
             if row.paused:
                 return
             await store.pause(connection, row.key, note)
@@ -132,7 +132,7 @@ class Schedules:
     async def resume(self, who: Identity, schedule_id: UUID) -> None:
         """End a pause; what it skipped stays skipped and can be backfilled."""
         async with self._database.write() as connection:
-            row = await locked(connection, who.tenant_id, schedule_id)
+            row = await own(connection, who, schedule_id)
             if not row.paused:
                 return
             await store.resume(connection, row.key)
@@ -141,7 +141,7 @@ class Schedules:
     async def delete(self, who: Identity, schedule_id: UUID) -> None:
         """End a schedule for ever; jobs and payments that it has made go on."""
         async with self._database.write() as connection:
-            row = await locked(connection, who.tenant_id, schedule_id)
+            row = await own(connection, who, schedule_id)
             await store.put_timer(connection, row.key, None)
             await store.delete(connection, row.key)
             await self.note(connection, row.key, "schedule.deleted", who.key_id, {})
@@ -167,6 +167,18 @@ async def locked(connection: Connection, tenant_id: int, schedule_id: UUID) -> S
         if rows:
             return rows[0]
     raise no_schedule(schedule_id)
+
+
+async def own(connection: Connection, who: Identity, schedule_id: UUID) -> ScheduleRow:
+    """Lock a schedule that a key may change: a limited one only what it could have made."""
+    row = await locked(connection, who.tenant_id, schedule_id)
+    template = row.definition.template
+    if not template.visible(who.accounts):
+        raise no_schedule(schedule_id)
+    payment = template.payment
+    if payment and who.accounts is not None and payment.from_account_id not in who.accounts:
+        raise refuse(Code.FORBIDDEN, f"The key may not pay from {payment.from_account_id}.")
+    return row
 
 
 def no_schedule(schedule_id: UUID) -> RefusedError:

@@ -30,7 +30,7 @@ class ScheduleCheck:
         self, connection: Connection, who: Identity, definition: Definition, now: datetime
     ) -> Calendar | None:
         """Refuse what cannot be kept, naming the part; give the calendar of the rule."""
-        _may(who, definition)
+        may(who, definition)
         calendar = await _calendar(connection, who.tenant_id, definition.rule.calendar)
         least = self._settings.number("schedule.min_interval_seconds", who.tenant_id)
         # A rule can take a while to look through; other requests go on meanwhile.
@@ -59,7 +59,7 @@ class ScheduleCheck:
             raise RefusedError(of_template(refusal, "payment"))
 
 
-def _may(who: Identity, definition: Definition) -> None:
+def may(who: Identity, definition: Definition) -> None:
     """Hold a key to what it could do without a schedule."""
     payment = definition.template.payment
     needed = Scope.JOBS_WRITE if payment is None else Scope.PAYMENTS_WRITE

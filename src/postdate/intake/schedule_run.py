@@ -9,7 +9,8 @@ from uuid import UUID
 import msgspec
 
 from postdate.intake.firing import Firings
-from postdate.intake.schedule import Schedules, find_calendar, locked
+from postdate.intake.schedule import Schedules, find_calendar, own
+from postdate.intake.schedule_check import may
 from postdate.model import zone
 from postdate.model.errors import Code, Refusal, RefusedError, refuse
 from postdate.model.firing import Fired, Firing
@@ -71,7 +72,8 @@ class ScheduleRuns:
     async def trigger(self, who: Identity, schedule_id: UUID) -> Triggered:
         """Run a schedule once, now, whatever its rule and its pause say."""
         async with self._database.write() as connection:
-            row = await locked(connection, who.tenant_id, schedule_id)
+            row = await own(connection, who, schedule_id)
+            may(who, row.definition)
             now = await store.now(connection)
             at = now.replace(microsecond=now.microsecond // 1000 * 1000)
             [result] = await self._firings.fire(connection, [_firing(row, at, now)], now)
@@ -109,7 +111,8 @@ class ScheduleRuns:
     ) -> Backfill:
         """Run what the rule says for a range of the past and what has not run, at its pace."""
         async with self._database.write() as connection:
-            row = await locked(connection, who.tenant_id, schedule_id)
+            row = await own(connection, who, schedule_id)
+            may(who, row.definition)
             now = await store.now(connection)
             expected = await _expected(connection, row, span, now)
             keys = [OccurrenceKey(*row.key, identify(schedule_id, each)) for each in expected]

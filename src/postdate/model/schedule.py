@@ -1,5 +1,6 @@
 """A schedule: the recurring rule, its policies, and what one occurrence is."""
 
+from collections.abc import Collection
 from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
 from hashlib import blake2b
@@ -180,6 +181,12 @@ class Template(
     def kind(self) -> str:
         """Name what it makes."""
         return "payment" if self.job is None else "job"
+
+    def visible(self, accounts: Collection[str] | None) -> bool:
+        """Say whether a key that is limited to these accounts may know of it."""
+        if accounts is None or self.payment is None:
+            return True
+        return self.payment.from_account_id in accounts or self.payment.to_account_id in accounts
 
 
 class Definition(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,6 +9,7 @@ from uuid import UUID
 import msgspec
 
 from postdate.model import zone
+from postdate.model.identity import Identity
 from postdate.model.recurrence import occurrences
 from postdate.model.schedule import Status, jitter
 from postdate.model.schedule_rules import plan_of
@@ -64,29 +65,34 @@ class ScheduleViews:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def find(self, tenant_id: int, schedule_id: UUID) -> ScheduleView | None:
+    async def find(self, who: Identity, schedule_id: UUID) -> ScheduleView | None:
         """Show one schedule."""
-        async with self._database.read(tenant_id) as connection:
-            row = await _row(connection, tenant_id, schedule_id)
+        async with self._database.read(who.tenant_id) as connection:
+            row = await _row(connection, who, schedule_id)
             return None if row is None else (await _show(connection, [row]))[0]
 
     async def page(
-        self, tenant_id: int, after: UUID | None, limit: int, *, missed: bool
+        self, who: Identity, after: UUID | None, limit: int, *, missed: bool
     ) -> tuple[list[ScheduleView], UUID | None]:
-        """List schedules, all or those that missed an occurrence; give where to go on."""
+        """List schedules, all or those that missed an occurrence; give where to go on.
+
+        A key that is limited to accounts gets short pages: what is not its own is left out.
+        """
+        tenant_id = who.tenant_id
         async with self._database.read(tenant_id) as connection:
             rows = await store.page(connection, tenant_id, after or FIRST, limit + 1, missed=missed)
-            shown = await _show(connection, rows[:limit])
+            own = [r for r in rows[:limit] if r.definition.template.visible(who.accounts)]
+            shown = await _show(connection, own)
         return shown, rows[limit - 1].schedule_id if len(rows) > limit else None
 
-    async def preview(self, tenant_id: int, schedule_id: UUID, count: int) -> list[Coming] | None:
+    async def preview(self, who: Identity, schedule_id: UUID, count: int) -> list[Coming] | None:
         """Compute the next occurrences."""
-        async with self._database.read(tenant_id) as connection:
-            row = await _row(connection, tenant_id, schedule_id)
+        async with self._database.read(who.tenant_id) as connection:
+            row = await _row(connection, who, schedule_id)
             if row is None:
                 return None
             definition = row.definition
-            wanted = [(tenant_id, name)] if (name := definition.rule.calendar) else []
+            wanted = [(who.tenant_id, name)] if (name := definition.rule.calendar) else []
             calendars = await calendar_store.find(connection, wanted)
         if row.ended_at is not None:
             return []
@@ -108,7 +114,7 @@ class ScheduleViews:
 
     async def book(
         self,
-        tenant_id: int,
+        who: Identity,
         schedule_id: UUID,
         before: UUID | None,
         *,
@@ -116,12 +122,12 @@ class ScheduleViews:
         limit: int,
     ) -> tuple[list[OccurrenceView], UUID | None] | None:
         """List what became of occurrences, the newest first."""
-        async with self._database.read(tenant_id) as connection:
-            if await _row(connection, tenant_id, schedule_id) is None:
+        async with self._database.read(who.tenant_id) as connection:
+            if await _row(connection, who, schedule_id) is None:
                 return None
             rows = await occurrence_store.page(
                 connection,
-                key_of(tenant_id, schedule_id),
+                key_of(who.tenant_id, schedule_id),
                 before or LAST,
                 None if status is None else status.value,
                 limit + 1,
@@ -159,9 +165,11 @@ class ScheduleViews:
         return rows[:limit], rows[limit - 1].name if len(rows) > limit else None
 
 
-async def _row(connection: Connection, tenant_id: int, schedule_id: UUID) -> ScheduleRow | None:
-    rows = await store.load(connection, [key_of(tenant_id, schedule_id)])
-    return rows[0] if rows else None
+async def _row(connection: Connection, who: Identity, schedule_id: UUID) -> ScheduleRow | None:
+    rows = await store.load(connection, [key_of(who.tenant_id, schedule_id)])
+    if not rows or not rows[0].definition.template.visible(who.accounts):
+        return None
+    return rows[0]
 
 
 async def _show(connection: Connection, rows: list[ScheduleRow]) -> list[ScheduleView]:

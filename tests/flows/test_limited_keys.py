@@ -1,0 +1,131 @@
+"""A key limited to accounts and amounts, on every route that deals with either."""
+
+import re
+from dataclasses import dataclass, replace
+from typing import Any
+from uuid import uuid4
+
+import msgspec
+import pytest
+
+from conftest import Answered, Api
+from postdate.cli.edge import ENDPOINTS
+from postdate.intake.tenant import KeyLimits, Tenants
+from postdate.model.identity import Scope
+from world import ROWS, World, build
+
+SCOPES = [scope for scope in Scope if scope is not Scope.ADMIN]
+MONEY = {"account", "payee", "empty", "payment", "unapproved"}
+NAMED = [
+    endpoint
+    for endpoint in ENDPOINTS
+    if ROWS[f"{endpoint.method} {endpoint.path}"].thing in MONEY
+    and endpoint.scope not in {"internal", Scope.ADMIN}
+]
+
+
+@dataclass
+class Ground:
+    """A world, the key under test, and a standing order of the world's own account."""
+
+    owner: Api
+    limited: Api
+    world: World
+    standing: str
+
+
+def order(payer: str, payee: str, amount: int) -> dict[str, Any]:
+    return {"from_account_id": payer, "to_account_id": payee, "amount": amount}
+
+
+async def send(api: Api, method: str, path: str, body: Any = None) -> Answered:
+    return await api.call(method, path, body, headers={"Idempotency-Key": str(uuid4())})
+
+
+@pytest.fixture
+async def ground(api: Api) -> Ground:
+    world = await build(api)
+    for account in ("mine", "yours"):
+        await send(api, "POST", "/accounts", {"account_id": account})
+    await send(api, "POST", "/accounts/mine/adjustments", {"amount": 500, "reason": "start"})
+    limits = KeyLimits(accounts=["mine"], max_amount=50)
+    issued = await Tenants(api.node.database).issue(api.tenant, SCOPES, limits=limits)
+    rule = {
+        "every_seconds": 3600,
+        "template": {"payment": order(world.account, world.payee, 5)},
+    }
+    made = await send(api, "POST", "/schedules", rule)
+    return Ground(api, replace(api, key=issued.key), world, made.body["schedule_id"])
+
+
+async def test_what_names_another_account_is_not_there(ground: Ground) -> None:
+    assert len(NAMED) > 10
+    for endpoint in NAMED:
+        row = ROWS[f"{endpoint.method} {endpoint.path}"]
+        path = re.sub(r"\{.+?\}", getattr(ground.world, row.thing), endpoint.path)
+        body = row.body(ground.world) if row.body else None
+        answer = await send(ground.limited, endpoint.method, path, body)
+        assert answer.status in {403, 404}, (endpoint.method, path, answer.body)
+
+
+async def test_no_list_shows_another_account(ground: Ground) -> None:
+    marks = [ground.world.account, ground.world.payee, ground.world.payment, ground.standing]
+    for path in ("/accounts", "/payments?account_id=mine", "/schedules", "/events", "/approvals"):
+        answer = await send(ground.limited, "GET", path)
+        text = msgspec.json.encode(answer.body).decode()
+        assert answer.status == 200, (path, answer.body)
+        assert [mark for mark in marks if mark in text] == [], path
+    assert (await send(ground.limited, "GET", "/payments")).status == 403
+
+
+@pytest.mark.parametrize(
+    ("payer", "amount", "status"), [("mine", 50, 201), ("mine", 51, 403), ("yours", 1, 403)]
+)
+async def test_payments_stay_within_its_accounts_and_amount(
+    ground: Ground, payer: str, amount: int, status: int
+) -> None:
+    asked = {**order(payer, ground.world.payee, amount), "delay_seconds": 60}
+    one = await send(ground.limited, "POST", "/payments/schedule", asked)
+    assert one.status == status
+    item = {**asked, "idempotency_key": str(uuid4())}
+    many = await send(ground.limited, "POST", "/payments/batch", {"payments": [item]})
+    assert many.body["payments"][0]["status"] == status
+    rule = {"every_seconds": 60, "template": {"payment": order(payer, "yours2", amount)}}
+    made = await send(ground.limited, "POST", "/schedules", rule)
+    assert made.status == (422 if status == 201 else 403)  # there is no such payee
+
+
+async def test_another_accounts_standing_order_is_not_there(ground: Ground) -> None:
+    where = f"/schedules/{ground.standing}"
+    past = {"from": "2026-01-01T00:00:00Z", "until": "2026-01-02T00:00:00Z", "dry_run": True}
+    for method, path, body in (
+        ("GET", where, None),
+        ("GET", f"{where}/preview", None),
+        ("GET", f"{where}/occurrences", None),
+        ("PATCH", where, {"every_seconds": 7200}),
+        ("POST", f"{where}/pause", {"note": "x"}),
+        ("POST", f"{where}/resume", None),
+        ("POST", f"{where}/trigger", None),
+        ("POST", f"{where}/backfill", past),
+        ("DELETE", where, None),
+    ):
+        answer = await send(ground.limited, method, path, body)
+        assert (answer.status, answer.body["code"]) == (404, "not_found"), (method, path)
+
+
+async def test_a_schedule_is_run_only_by_a_key_that_could_pay_itself(ground: Ground) -> None:
+    payment = order("mine", ground.world.payee, 60)
+    rule = {"every_seconds": 3600, "template": {"payment": payment}}
+    made = await send(ground.owner, "POST", "/schedules", rule)
+    trigger = f"/schedules/{made.body['schedule_id']}/trigger"
+    assert (await send(ground.limited, "POST", trigger)).status == 403
+    only = replace(ground.owner, key=await ground.owner.new_key("schedules:write"))
+    assert (await send(only, "POST", trigger)).status == 403
+    assert (await send(ground.owner, "POST", trigger)).status == 201
+
+
+async def test_a_payment_beyond_its_amount_is_not_moved(ground: Ground) -> None:
+    asked = {**order("mine", ground.world.payee, 60), "delay_seconds": 60}
+    made = (await send(ground.owner, "POST", "/payments/schedule", asked)).body["payment_id"]
+    moved = await send(ground.limited, "PATCH", f"/payments/{made}", {"delay_seconds": 90})
+    assert (moved.status, moved.body["code"]) == (403, "forbidden")
