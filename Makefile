@@ -49,6 +49,8 @@ bench: setup
 	@UV_PROJECT_ENVIRONMENT=$(VENV) $(UV) sync --quiet --locked --all-extras --group bench --python $(PYTHON)
 	$(BIN)/postdate bench jobs
 	$(BIN)/postdate bench payments $(if $(PGLEDGER),--pgledger $(PGLEDGER))
+	$(BIN)/postdate bench schedules
+	$(BIN)/postdate bench events
 
 soak: setup
 	$(BIN)/pytest -q -m soak

@@ -67,6 +67,10 @@ class _Held:
         self.config: Mapping[str, Any] | None = None
         self.used_at = 0.0
 
+    def fitting(self, found: Destination) -> Broker | None:
+        """Give the connection if it is the one that the destination asks for now."""
+        return self.broker if self.config == found.config else None
+
 
 class Queue:
     """Delivers jobs whose destination is a named queue."""
@@ -159,16 +163,18 @@ class Queue:
     async def _open(self, found: Destination) -> Broker:
         held = self._held.setdefault((found.tenant_id, found.name or ""), _Held())
         held.used_at = time.monotonic()
+        if (broker := held.fitting(found)) is not None:
+            return broker
         async with held.lock:
-            if held.broker is not None and held.config == found.config:
-                return held.broker
+            if (broker := held.fitting(found)) is not None:
+                return broker
             await _close(held)
             kind = self.kinds.get(found.kind or "")
             if kind is None:
                 raise RejectedError("kind_missing", f"this node cannot speak {found.kind}")
-            held.broker = await kind.open(found.config or {}, self._judge)
-            held.config = found.config
-            return held.broker
+            broker = await kind.open(found.config or {}, self._judge)
+            held.broker, held.config = broker, found.config
+            return broker
 
 
 def _judge(error: Exception) -> Outcome:

@@ -8,6 +8,7 @@ import asyncpg
 
 from postdate.store.database import Connection
 from postdate.store.query import query
+from postdate.store.timer import LANE_SCHEDULE
 
 
 class Lateness(NamedTuple):
@@ -50,3 +51,24 @@ async def wal(connection: Connection) -> int:
     """Give the position in the write-ahead log, in bytes."""
     position: int = await connection.fetchval(query("bench_wal"))
     return position
+
+
+async def copy_schedule(
+    connection: Connection,
+    tenant_id: int,
+    schedule_id: UUID,
+    buckets: Sequence[int],
+    ids: Sequence[UUID],
+    hours: int,
+) -> None:
+    """Copy a schedule; the copies are due so many hours after the top of this one."""
+    await connection.execute(
+        query("bench_copy_schedule"), tenant_id, schedule_id, buckets, ids, hours, LANE_SCHEDULE,
+        timeout=3600,
+    )  # fmt: skip
+
+
+async def fired(connection: Connection, tenant_id: int) -> tuple[int, int]:
+    """Count a tenant's jobs, and the occurrences that became something."""
+    row = await connection.fetchrow(query("bench_fired"), tenant_id)
+    return (0, 0) if row is None else (row[0], row[1])

@@ -80,3 +80,49 @@ def payments(
     log.configure("error", "console")
     plan = replace(QUICK if quick else Plan(), pgledger=pgledger)
     show(uvloop.run(run(plan, only or [])), as_json=json)
+
+
+@bench_app.command
+def schedules(*, quick: bool = False, only: list[str] | None = None, json: Json = False) -> None:
+    """Measure schedules: many due at one instant, and many that are not due.
+
+    Parameters
+    ----------
+    quick
+        Small numbers: shows that everything runs, not how fast.
+    only
+        Run only these arms; may be given several times.
+    json
+        Print JSON.
+
+    """
+    import uvloop
+
+    from postdate.cli import log
+    from postdate.cli.bench.schedules import QUICK, Plan, run
+
+    log.configure("error", "console")
+    show(uvloop.run(run(QUICK if quick else Plan(), only or [])), as_json=json)
+
+
+@bench_app.command
+def events(*, quick: bool = False, only: list[str] | None = None, json: Json = False) -> None:
+    """Measure events and queues: sealing, delivery to NATS, lag, idle subscriptions.
+
+    Parameters
+    ----------
+    quick
+        Small numbers: shows that everything runs, not how fast.
+    only
+        Run only these arms; may be given several times.
+    json
+        Print JSON.
+
+    """
+    import uvloop
+
+    from postdate.cli import log
+    from postdate.cli.bench.events import QUICK, Plan, run
+
+    log.configure("error", "console")
+    show(uvloop.run(run(QUICK if quick else Plan(), only or [])), as_json=json)

@@ -12,6 +12,7 @@ from typing import Final
 
 import asyncpg
 import msgspec
+import psutil
 
 from postdate.cli import memory
 from postdate.cli.node import Node
@@ -129,6 +130,12 @@ class Ground:
         ):
             await connection.fetchval("SELECT pg_current_snapshot()")
             yield
+
+    def cpu_seconds(self) -> float:
+        """Give the processor time of this process and of the database together."""
+        server = psutil.Process(self.server.pid)
+        used = [psutil.Process(), server, *server.children()]
+        return sum(sum(each.cpu_times()[:2]) for each in used)
 
     async def wal(self) -> int:
         """Give the position in the write-ahead log."""

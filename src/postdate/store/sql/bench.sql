@@ -20,3 +20,28 @@ SELECT count(*)::integer AS jobs,
 
 -- name: bench_wal
 SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::bigint
+
+-- name: bench_copy_schedule
+-- Copies of one schedule, each due at the top of this hour plus $5 hours.
+WITH place AS (
+    SELECT * FROM unnest($3::smallint[], $4::uuid[]) AS p (bucket, schedule_id)
+), versions AS (
+    INSERT INTO schedule_version (bucket, tenant_id, schedule_id, version, name, rule, policies,
+                                  template, actor)
+    SELECT p.bucket, v.tenant_id, p.schedule_id, v.version, v.name, v.rule, v.policies, v.template,
+           v.actor
+      FROM place p, schedule_version v WHERE v.tenant_id = $1 AND v.schedule_id = $2
+), timers AS (
+    INSERT INTO timer (bucket, tenant_id, lane_id, subject, due_at)
+    SELECT p.bucket, $1, $6, p.schedule_id,
+           date_trunc('hour', clock()) + $5::integer * interval '1 hour'
+      FROM place p
+)
+INSERT INTO schedule (bucket, tenant_id, schedule_id, handled)
+SELECT p.bucket, $1, p.schedule_id,
+       date_trunc('hour', clock()) + $5::integer * interval '1 hour' - interval '1 second'
+  FROM place p
+
+-- name: bench_fired
+SELECT (SELECT count(*) FROM job WHERE tenant_id = $1)::integer,
+       (SELECT count(*) FROM occurrence WHERE tenant_id = $1 AND subject IS NOT NULL)::integer
