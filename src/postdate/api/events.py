@@ -136,7 +136,7 @@ async def _stream(
         page = await views.wait(
             who.tenant_id, wanted, after=after, limit=PAGE_MOST, seconds=STREAM_BEAT_SECONDS
         )
-        if not await call.services.identities.alive(UUID(who.key_id)):
+        if not await call.services.identities.alive(who):
             return
         after = page.position
         messages = [_message(envelope(event, who.tenant)) for event in page.events]

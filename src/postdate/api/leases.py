@@ -111,7 +111,7 @@ async def claim(call: Call[Services, ClaimBody, None]) -> LeaseList:
     ask = ClaimAsk(
         tenant_id=call.identity.tenant_id,
         lane=call.text("lane"),
-        holder=UUID(call.identity.key_id),
+        holder=call.identity.holder,
         most=call.body.max,
         lease_seconds=call.body.lease_seconds,
         wait_seconds=call.body.wait_seconds,

@@ -10,7 +10,7 @@ import asyncpg
 import structlog
 
 from postdate.api.server import Server, ServerLimits, bind
-from postdate.cli import edge, first, memory, place, stages
+from postdate.cli import edge, first, memory, place, stages, tokens
 from postdate.cli.node import Group, Node
 from postdate.cli.settings import Settings
 from postdate.cli.trace import Tracing
@@ -74,7 +74,7 @@ async def _run(
 
 
 def _http(node: Node, group: Group, listener: socket.socket) -> Server:
-    identities = Identities(node.database)
+    identities = Identities(node.database, tokens=tokens.build(node))
     app = edge.build(node, identities) if "api" in node.roles else edge.signs(node, identities)
     server = Server(app, listener, ServerLimits(drain_seconds=node.settings.drain_seconds))
     node.loops += [

@@ -60,6 +60,13 @@ class Settings:
         "", "Key of the commands that call the server; the admin key if empty.", secret=True
     )
     url: str = _setting("", "Server that the commands call; the one on `host` and `port` if empty.")
+    jwt_issuer: str = _setting(
+        "", "Issuer (`iss`) of signed tokens that are taken beside keys; empty takes none."
+    )
+    jwt_audience: str = _setting("", "Audience (`aud`) that those tokens must name.")
+    jwt_jwks: str = _setting(
+        "", "Where the issuer's public keys (JWKS) are: an https URL, or the path of a file."
+    )
     internal_token: str = _setting(
         "", "Guards the internal route (`X-Internal-Auth`); empty closes it.", secret=True
     )
@@ -167,6 +174,8 @@ def _validate(settings: Settings) -> None:
     ):
         if not least <= getattr(settings, name) <= most:
             raise StartError(f"{PREFIX}{name.upper()} lies between {least} and {most}")
+    if settings.jwt_issuer and not (settings.jwt_audience and settings.jwt_jwks):
+        raise StartError("POSTDATE_JWT_ISSUER needs POSTDATE_JWT_AUDIENCE and POSTDATE_JWT_JWKS")
     for network in filter(None, settings.allow_private_targets.split(",")):
         try:
             ip_network(network.strip())

@@ -74,12 +74,17 @@ class Exchange:
         self._guard = guard
         self._wire: Wire | None = None
 
+    async def get(self, target: Target, *, timeout_seconds: float) -> Result:
+        """Ask for something on behalf of the operator."""
+        headers = {"accept": "application/json"}
+        return await self.post(0, target, headers, None, timeout_seconds=timeout_seconds)
+
     async def post(
         self,
         tenant_id: int,
         target: Target,
         headers: Mapping[str, str],
-        body: bytes,
+        body: bytes | None,
         *,
         timeout_seconds: float,
     ) -> Result:
@@ -107,7 +112,7 @@ class Exchange:
         passage: Passage,
         target: Target,
         headers: Mapping[str, str],
-        body: bytes,
+        body: bytes | None,
         arrived: Arrived,
     ) -> None:
         """Leave what has arrived where a deadline finds it."""

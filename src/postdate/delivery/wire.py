@@ -46,9 +46,16 @@ class Wire:
         return await self._connector.connect(place, traces=[], timeout=NO_TIMEOUT)
 
     def send(
-        self, connection: Connection, target: Target, headers: Mapping[str, str], body: bytes
+        self,
+        connection: Connection,
+        target: Target,
+        headers: Mapping[str, str],
+        body: bytes | None,
     ) -> None:
-        """Hand a whole request to the kernel; what it does not take now, it takes when it can."""
+        """Hand a whole request to the kernel; what it does not take now, it takes when it can.
+
+        Without a body it asks (GET), with one it tells (POST).
+        """
         protocol, transport = connection.protocol, connection.transport
         if protocol is None or transport is None:
             raise aiohttp.ClientConnectionError("the connection was lost before sending")
@@ -60,7 +67,10 @@ class Wire:
             max_field_size=HEAD_BYTES,
             max_headers=HEAD_LINES,
         )
-        transport.write(head(target, headers, len(body)) + body)
+        if body is None:
+            transport.write(head(target, headers, None))
+        else:
+            transport.write(head(target, headers, len(body)) + body)
 
     async def receive(self, connection: Connection) -> tuple[RawResponseMessage, StreamReader]:
         """Wait for the head of the answer; the content follows by itself."""
@@ -75,11 +85,14 @@ class Wire:
         await self._connector.close()
 
 
-def head(target: Target, headers: Mapping[str, str], length: int) -> bytes:
+def head(target: Target, headers: Mapping[str, str], length: int | None) -> bytes:
     """Write a request's first line and headers; a value that could end its line is a mistake."""
-    lines = [f"POST {target.path} HTTP/1.1", f"host: {target.authority}"]
+    method = "GET" if length is None else "POST"
+    lines = [f"{method} {target.path} HTTP/1.1", f"host: {target.authority}"]
     lines += [f"{name}: {value}" for name, value in headers.items()]
     text = "".join(lines)
     if not (text.isascii() and text.isprintable()):
         raise ValueError("a header has characters that no header may have")
-    return "\r\n".join([*lines, f"content-length: {length}", "", ""]).encode("ascii")
+    if length is not None:
+        lines.append(f"content-length: {length}")
+    return "\r\n".join([*lines, "", ""]).encode("ascii")

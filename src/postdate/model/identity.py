@@ -2,8 +2,12 @@
 
 from datetime import datetime
 from enum import StrEnum
+from typing import Final
+from uuid import UUID, uuid5
 
 import msgspec
+
+_SUBJECTS: Final = UUID("0f6e4c52-6f8b-4b3f-9f0e-6a2b5d1c7e90")
 
 
 class Scope(StrEnum):
@@ -56,6 +60,23 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
     scopes: frozenset[Scope]
     accounts: frozenset[str] | None = None
     max_amount: int | None = None
+    # Of a signed token, which is not stored: until when it holds.
+    expires_at: datetime | None = None
+
+    @property
+    def reach(self) -> Reach:
+        """Say how far it goes."""
+        return Reach(
+            scopes=self.scopes,
+            accounts=self.accounts,
+            max_amount=self.max_amount,
+            expires_at=self.expires_at,
+        )
+
+    @property
+    def holder(self) -> UUID:
+        """Name it where an id is needed: the key's own, or one made of the token's subject."""
+        return UUID(self.key_id) if self.expires_at is None else uuid5(_SUBJECTS, self.key_id)
 
     def allows(self, scope: Scope) -> bool:
         """Say whether the key carries this scope, itself or through `admin`."""

@@ -10,6 +10,7 @@ from postdate.model.identity import Identity, Scope
 from postdate.model.knock import Knocks
 from postdate.store import key as key_store
 from postdate.store.database import Database
+from postdate.views.token import Tokens, looks_signed
 
 REMEMBER_SECONDS: Final = 3.0
 """How long a key is believed before it is looked up again: the bound on seeing a revocation."""
@@ -22,8 +23,11 @@ USED_SECONDS: Final = 30.0
 class Identities:
     """Look keys up, remembering each for a moment."""
 
-    def __init__(self, database: Database, knocks: Knocks | None = None) -> None:
+    def __init__(
+        self, database: Database, knocks: Knocks | None = None, tokens: Tokens | None = None
+    ) -> None:
         self._database = database
+        self._tokens = tokens
         self._knocks = Knocks() if knocks is None else knocks
         self._known: dict[bytes, tuple[float, Identity | None]] = {}
         self._used: set[str] = set()
@@ -39,18 +43,29 @@ class Identities:
             # Keys that were good stay welcome: a neighbour's guesses must not shut them out.
             self._knocks.admit(source, now)
         if now >= until:
-            identity, until = await self._look_up(digest, now)
+            if self._tokens is not None and looks_signed(key):
+                identity, until = await self._tokens.look_up(key), now + REMEMBER_SECONDS
+            else:
+                identity, until = await self._look_up(digest, now)
             self._remember(digest, until, identity)
         if identity is None:
             self._knocks.failed(source, now)
-        else:
+        elif identity.expires_at is None:
             self._used.add(identity.key_id)
+        elif not self._holds(identity):
+            return None
         return identity
 
-    async def alive(self, key_id: UUID) -> bool:
+    async def alive(self, who: Identity) -> bool:
         """Say whether a key still holds, for what goes on longer than one request."""
+        if who.expires_at is not None:
+            return self._holds(who)
         async with self._database.writer.acquire() as connection:
-            return await key_store.alive(connection, key_id)
+            return await key_store.alive(connection, UUID(who.key_id))
+
+    def _holds(self, who: Identity) -> bool:
+        ends = who.expires_at
+        return ends is None or self._database.unix_ms() < ends.timestamp() * 1000
 
     async def _look_up(self, digest: bytes, now: float) -> tuple[Identity | None, float]:
         async with self._database.write() as connection:
