@@ -46,7 +46,7 @@ class Issuer(msgspec.Struct, frozen=True):
 
 def looks_signed(key: str) -> bool:
     """Say whether a bearer's secret is a token; our own keys have no dots."""
-    return key.count(".") == 2 and len(key) <= TOKEN_CHARS  # noqa: PLR2004 - header.claims.signature
+    return key.count(".") == 2 and len(key) <= TOKEN_CHARS  # noqa: PLR2004 - three parts
 
 
 class Tokens:
