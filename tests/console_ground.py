@@ -1,6 +1,7 @@
 """A browser without JavaScript: signs in, follows links, sends forms."""
 
 import re
+import shutil
 from dataclasses import dataclass
 from html import unescape
 from typing import Any, Self
@@ -8,6 +9,10 @@ from typing import Any, Self
 import aiohttp
 
 from conftest import Api
+
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+PROGRAM = next((found for name in NAMES if (found := shutil.which(name))), None)
+"""The browser for the tests that need a real one, where there is one."""
 
 _FIELD = re.compile(r'<input type="hidden" name="(\w+)" value="([^"]*)"')
 

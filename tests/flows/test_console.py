@@ -230,6 +230,32 @@ async def test_pasted_ids_lead_to_their_pages(browser: Browser) -> None:
         assert (await browser.get(f"/find?q={wanted}")).headers["location"] == place
 
 
+async def test_the_box_takes_keys_lanes_schedules_and_amounts(browser: Browser) -> None:
+    api = browser.api
+    await browser.sign_in()
+    await account(api, "alice")
+    await account(api, "bob")
+    order = {"from_account_id": "alice", "to_account_id": "bob", "amount": 70, "delay_seconds": 60}
+    headers = {"Idempotency-Key": "invoice-17"}
+    paid = (await api.call("POST", "/payments/schedule", order, headers=headers)).body["payment_id"]
+    await job(api, lane="mail")
+    rule = {"every_seconds": 60, "template": {"job": {"destination": {"type": "worker"}}}}
+    planned = (await api.call("POST", "/schedules", rule)).body["schedule_id"]
+    for wanted, place in (
+        ("invoice-17", f"/payments/{paid}"),
+        ("mail", "/jobs?lane=mail"),
+        (planned, f"/schedules/{planned}"),
+        ("1,070", "/payments?least=1070&most=1070"),
+    ):
+        assert (await browser.get(f"/find?q={wanted}")).headers["location"] == place
+    peek = await browser.get("/find/peek?q=invoice-17")
+    assert f'href="/payments/{paid}"' in peek.text
+    assert "<html" not in peek.text
+    assert "Nothing is called" in (await browser.get("/find/peek?q=nothing")).text
+    await browser.sign_in(await api.new_key("jobs:read"))
+    assert (await browser.get("/find?q=invoice-17")).status == 404
+
+
 async def test_another_tenant_sees_nothing(browser: Browser, edge_server: Api) -> None:
     mine = await job(browser.api)
     async with Browser(edge_server) as other:

@@ -1,6 +1,5 @@
 """The console in a real Chromium: nothing runs that we did not write, and the overview lives."""
 
-import shutil
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -12,9 +11,8 @@ from playwright.async_api import Browser as Chromium
 from playwright.async_api import BrowserContext, Dialog, Page, async_playwright, expect
 
 from conftest import Api
+from console_ground import PROGRAM
 
-NAMES = ("chromium", "chromium-browser", "google-chrome")
-PROGRAM = next((found for name in NAMES if (found := shutil.which(name))), None)
 pytestmark = pytest.mark.skipif(
     PROGRAM is None, reason="no chromium here (Debian: apt-get install chromium)"
 )
@@ -209,6 +207,50 @@ async def test_a_job_is_rescheduled_run_and_cancelled_by_hand(visitor: Visitor) 
     await page.get_by_role("button", name="Cancel job").click()
     await page.wait_for_selector("text=The job is cancelled; no attempt was running.")
     assert (await api.call("GET", f"/jobs/{job_id}")).body["status"] == "CANCELLED"
+
+
+async def test_rows_are_walked_selected_and_cancelled_by_keys(visitor: Visitor) -> None:
+    page, api = visitor.page, visitor.api
+    for number in range(3):
+        spec = {"destination": {"type": "worker"}, "delay_seconds": 3600 + number}
+        await accept(api, "/jobs", spec)
+    await page.keyboard.press("g")
+    await page.keyboard.press("j")
+    await page.wait_for_url("**/jobs")
+    for key in ("j", "x", "j", "x", "k"):
+        await page.keyboard.press(key)
+    await expect(page.locator(".selected")).to_have_text("2 selected")
+    await expect(page.locator("tr.at")).to_have_count(1)
+    await page.get_by_role("button", name="Cancel selected…").click()
+    await page.get_by_label("Why").fill("not needed")
+    await page.get_by_role("button", name="Cancel these (2)").click()
+    await expect(page.locator(".notice")).to_contain_text("2 of 2 jobs cancelled.")
+    await page.keyboard.press("?")
+    await expect(page.locator("#help")).to_be_visible()
+    await page.keyboard.press("Escape")
+    assert await page.evaluate("window.violations") == []
+
+
+async def test_the_box_shows_what_it_found_while_typing(visitor: Visitor) -> None:
+    page, api = visitor.page, visitor.api
+    await accept(api, "/accounts", {"account_id": "alice"})
+    await page.keyboard.press("/")
+    await page.keyboard.type("alice")
+    await expect(page.locator("#hits a")).to_have_attribute("href", "/accounts/alice")
+    assert await page.evaluate("window.violations") == []
+
+
+async def test_two_tabs_share_one_stream(visitor: Visitor) -> None:
+    first = visitor.page
+    second = await first.context.new_page()
+    asked: list[str] = []
+    second.on("request", lambda request: asked.append(request.url))
+    await second.goto(visitor.api.url + "/")
+    await expect(second.locator("#live")).to_have_text("● live 2 s")
+    tile = second.locator("#tile-backlog strong")
+    await accept(visitor.api, "/jobs", {"destination": {"type": "worker"}, "lane": "reports"})
+    await expect(tile).to_have_text("1", timeout=15_000)
+    assert not [url for url in asked if url.endswith("/stream")]
 
 
 async def test_times_are_shown_in_utc_or_in_the_zone_of_the_reader(

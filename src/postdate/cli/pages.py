@@ -4,6 +4,7 @@ from postdate.api.services import Services
 from postdate.cli.node import Node
 from postdate.cli.refusals import translate
 from postdate.console.services import ConsoleServices
+from postdate.views.find import FindViews
 from postdate.views.identity import Identities
 from postdate.views.node import NodeViews
 from postdate.views.overview import OverviewViews
@@ -24,11 +25,14 @@ def services(node: Node, identities: Identities, shared: Services) -> ConsoleSer
         destinations=shared.destinations,
         destination_views=shared.destination_views,
         event_views=shared.event_views,
+        find_views=FindViews(node.database),
+        job_bulk=shared.job_bulk,
         job_changes=shared.job_changes,
         job_views=shared.job_views,
         keys=shared.keys,
         key_views=shared.key_views,
         lanes=shared.lanes,
+        lane_names=lambda tenant_id: {lane.name for lane in node.lanes.of_tenant(tenant_id)},
         node_views=NodeViews(node.database),
         overview=OverviewViews(node.database, node.lanes),
         payment_changes=shared.payment_changes,

@@ -146,6 +146,7 @@ class Action:
             refusal=error.refusal if error else None,
             shown=shown,
             same=None if self.same is None else self.same.filled(params, values),
+            chosen=visit.request.query_params.getlist("jobs") if self.rehearse else [],
             once=once,
         )
 

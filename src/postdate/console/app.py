@@ -17,6 +17,7 @@ from postdate.console import (
     destinations,
     events,
     job_actions,
+    job_bulk,
     jobs,
     keys,
     lanes,
@@ -72,6 +73,7 @@ PAGES: Final[tuple[tuple[str, Handler], ...]] = (
     ("/subscriptions", subscriptions.subscriptions_page),
     ("/audit", audit.audit_page),
     ("/find", search.find_page),
+    ("/find/peek", search.find_peek),
 )
 ACTIONS: Final[tuple[Action, ...]] = (
     *lanes.ACTIONS,
@@ -79,6 +81,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
     *dead_letters.ACTIONS,
     *destinations.ACTIONS,
     *job_actions.ACTIONS,
+    *job_bulk.ACTIONS,
     *keys.ACTIONS,
     *payment_actions.ACTIONS,
     *schedule_actions.ACTIONS,

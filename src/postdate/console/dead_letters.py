@@ -1,14 +1,17 @@
 """Dead letters: what will not happen unless a person decides."""
 
-from typing import Final
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Final
 from uuid import UUID
 
 from starlette.responses import Response
 
-from postdate.console.action import Action, Field
+from postdate.console.action import REASON, Action, Field, Rehearsal, plan_of, reason_of
 from postdate.console.same import Same
-from postdate.console.visit import Visit
-from postdate.intake.dead_letter import Pace
+from postdate.console.visit import Visit, instant
+from postdate.intake.dead_letter import DeadLetterFilter, Pace, Redriven
 from postdate.model.errors import Code, refuse
 from postdate.model.identity import Scope
 from postdate.model.job_view import JobView
@@ -17,28 +20,52 @@ from postdate.views.job import JobFilter
 from postdate.views.payment import NEWEST, PaymentFilter, PaymentView
 
 REDRIVE_MOST: Final = 1000
-"""What one form may redrive: as many as one call of the API."""
+"""What one transaction redrives: as many as one call of the API."""
+
+BULK_MOST: Final = 10_000
+"""What one form redrives by a filter."""
 
 SHOWN: Final = 20
 """How many of each kind; the rest is one link away."""
 
+GROUPED: Final = 200
+"""How many of the newest failures are grouped by their codes."""
+
+OLDEST: Final = 5
+HOUR: Final = timedelta(hours=1)
+DAY: Final = timedelta(days=1)
+
 
 async def dead_letters_page(visit: Visit) -> Response:
     """Show jobs in doubt, payments that wait for a person, and jobs that failed for good."""
+    failed = await _jobs(visit, JobStatus.FAILED, GROUPED)
     return visit.page(
         "dead_letters.html",
-        doubtful=await _jobs(visit, JobStatus.UNKNOWN),
-        failed=await _jobs(visit, JobStatus.FAILED),
+        doubtful=await _jobs(visit, JobStatus.UNKNOWN, SHOWN),
+        failed=failed[:SHOWN],
+        groups=groups(failed, visit.now),
+        grouped=len(failed),
         parked=await _payments(visit),
         shown=SHOWN,
     )
 
 
-async def _jobs(visit: Visit, status: JobStatus) -> list[JobView]:
+def groups(failed: Sequence[JobView], now: datetime) -> list[tuple[str, str, int, int, int]]:
+    """Count failures by code and lane: of the last hour, of the last day, of all looked at."""
+    counts: dict[tuple[str, str], Counter[str]] = {}
+    for job in failed:
+        age = now - (job.finished_at or now)
+        counted = counts.setdefault((job.code or "", job.lane), Counter())
+        counted.update(["all"] + ["hour"] * (age <= HOUR) + ["day"] * (age <= DAY))
+    rows = [(*place, many["hour"], many["day"], many["all"]) for place, many in counts.items()]
+    return sorted(rows, key=lambda row: row[2:], reverse=True)
+
+
+async def _jobs(visit: Visit, status: JobStatus, limit: int) -> list[JobView]:
     if not visit.who.allows(Scope.JOBS_READ):
         return []
     wanted = JobFilter(status=status)
-    found, _ = await visit.services.job_views.page(visit.who.tenant_id, wanted, None, SHOWN)
+    found, _ = await visit.services.job_views.page(visit.who.tenant_id, wanted, None, limit)
     return found
 
 
@@ -51,14 +78,36 @@ async def _payments(visit: Visit) -> list[PaymentView]:
 
 
 async def _redrive(visit: Visit) -> str:
-    job_ids, pace = _chosen(visit), _pace(visit)
-    done = await visit.services.dead_letters.redrive(
-        visit.who.tenant_id, job_ids, pace, visit.who.key_id
-    )
-    made = sum(one.code is None for one in done)
-    skipped = sorted(one.code for one in done if one.code is not None)
-    told = f"{made} of {len(done)} redriven as new jobs."
-    return told + (f" Skipped: {', '.join(skipped)}." if skipped else "")
+    return _told(await _go(visit, _chosen(visit), _per_second(visit), None))
+
+
+async def _redrive_all(visit: Visit) -> str:
+    job_ids: list[UUID] = plan_of(visit)
+    return _told(await _go(visit, job_ids, _per_second(visit), reason_of(visit)))
+
+
+async def _go(
+    visit: Visit, job_ids: Sequence[UUID], per_second: float | None, reason: str | None
+) -> list[Redriven]:
+    """Redrive the oldest first, one transaction after the other, at one pace over all of them."""
+    done: list[Redriven] = []
+    ordered = sorted(job_ids)
+    for begin in range(0, len(ordered), REDRIVE_MOST):
+        done += await visit.services.dead_letters.redrive(
+            visit.who.tenant_id,
+            ordered[begin : begin + REDRIVE_MOST],
+            Pace(per_second, begin),
+            visit.who.key_id,
+            reason,
+        )
+    return done
+
+
+def _told(done: Sequence[Redriven]) -> str:
+    skipped = Counter(one.code for one in done if one.code is not None)
+    told = f"{sum(one.code is None for one in done):,} of {len(done):,} redriven as new jobs."
+    parts = [code if many == 1 else f"{code} ({many:,})" for code, many in sorted(skipped.items())]
+    return told + (f" Skipped: {', '.join(parts)}." if parts else "")
 
 
 def _chosen(visit: Visit) -> list[UUID]:
@@ -72,13 +121,79 @@ def _chosen(visit: Visit) -> list[UUID]:
     return job_ids
 
 
-def _pace(visit: Visit) -> Pace:
+def _per_second(visit: Visit) -> float | None:
     text = visit.form.get("per_second", "").strip()
     try:
-        return Pace(float(text) if text else None)
+        given = float(text) if text else None
     except ValueError:
-        raise refuse(Code.INVALID_FIELD, "The pace is a number.", "per_second") from None
+        given = -1.0
+    if given is not None and not given > 0:
+        raise refuse(Code.INVALID_FIELD, "The pace is a number above 0.", "per_second")
+    return given
 
+
+async def _rehearse(visit: Visit, given: Mapping[str, str]) -> Rehearsal:
+    wanted = _filter(given)
+    chosen: list[UUID] = []
+    before: UUID | None = None
+    while len(chosen) < BULK_MOST:
+        part = await visit.services.dead_letters.choose(
+            visit.who.tenant_id, wanted, before, REDRIVE_MOST
+        )
+        chosen += part.job_ids
+        before = part.following
+        if before is None:
+            break
+    oldest = await visit.services.job_views.some(visit.who.tenant_id, sorted(chosen)[:OLDEST])
+    facts = [
+        ("Failed for good", f"{len(chosen):,}"),
+        ("Skipped", "those that were redriven before"),
+    ]
+    if before is not None:
+        facts.append(("More", f"one go takes {BULK_MOST:,}, the newest; run it again for the rest"))
+    return Rehearsal(
+        count=len(chosen),
+        noun="job",
+        facts=facts,
+        head=("Job", "Failed", "Lane", "Why"),
+        rows=[_row(job) for job in oldest],
+        plan=chosen,
+    )
+
+
+def _row(job: JobView) -> tuple[Any, ...]:
+    why = f"{job.code or ''} {job.error or ''}".strip()
+    return (str(job.job_id), job.finished_at or job.effective_at, job.lane, why)
+
+
+def _filter(given: Mapping[str, str]) -> DeadLetterFilter:
+    try:
+        schedule_id = UUID(given["schedule"]) if given.get("schedule") else None
+    except ValueError:
+        raise refuse(Code.INVALID_FIELD, "The schedule is an id.", "schedule") from None
+    return DeadLetterFilter(
+        lane=given.get("lane") or None,
+        schedule_id=schedule_id,
+        due_after=instant(given.get("due_after"), "due_after"),
+        due_before=instant(given.get("due_before"), "due_before"),
+    )
+
+
+def _pace(*, late: bool) -> Field:
+    return Field(
+        name="per_second",
+        label="How many a second",
+        kind="number",
+        hint="empty: all at once",
+        required=False,
+        late=late,
+    )
+
+
+_MEANS: Final = (
+    "A new job is made of each, with the same payload; it names the failed one as its origin. "
+    "A job is redriven once: those that were are skipped."
+)
 
 ACTIONS: Final = (
     Action(
@@ -86,20 +201,32 @@ ACTIONS: Final = (
         scope=Scope.JOBS_WRITE,
         title="Redrive failed jobs",
         button="Redrive these",
-        means="A new job is made of each, with the same payload; it names the failed one as its "
-        "origin. A job is redriven once: those that were are skipped.",
+        means=_MEANS,
         back=lambda _: "/dead-letters",
         does=_redrive,
         same=Same("POST /dead-letters/redrive", '{"job_ids": ["<jobs>"]}'),
         fields=(
             Field(name="jobs", label="Jobs", hint="exactly those that were shown"),
-            Field(
-                name="per_second",
-                label="How many a second",
-                kind="number",
-                hint="empty: all at once",
-                required=False,
-            ),
+            _pace(late=False),
+        ),
+    ),
+    Action(
+        path="/dead-letters/redrive-all",
+        scope=Scope.JOBS_WRITE,
+        title="Redrive failed jobs by filter",
+        button="Redrive these",
+        means=_MEANS,
+        back=lambda _: "/dead-letters",
+        does=_redrive_all,
+        rehearse=_rehearse,
+        same=Same("POST /dead-letters/redrive", '{"filter": {"lane": "<lane>"}, "per_second": 10}'),
+        fields=(
+            Field(name="lane", label="Lane", hint="empty: any", required=False),
+            Field(name="schedule", label="Schedule", hint="empty: any", required=False),
+            Field(name="due_after", label="Due after", kind="datetime-local", required=False),
+            Field(name="due_before", label="Due before", kind="datetime-local", required=False),
+            _pace(late=True),
+            Field(name="reason", label=REASON.label, hint=REASON.hint, late=True),
         ),
     ),
 )

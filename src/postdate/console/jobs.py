@@ -7,7 +7,7 @@ import msgspec
 from starlette.responses import Response
 
 from postdate.console.events import subject_events
-from postdate.console.visit import Visit, further, stripped
+from postdate.console.visit import Visit, further, instant, stripped
 from postdate.model.errors import Code, refuse
 from postdate.model.identity import Scope
 from postdate.model.state import JobStatus
@@ -24,13 +24,21 @@ class JobQuery(msgspec.Struct, frozen=True, kw_only=True):
     status: JobStatus | None = None
     lane: str | None = None
     schedule: UUID | None = None
+    due_after: str | None = None
+    due_before: str | None = None
     after: UUID | None = None
     at: str | None = None
 
     @property
     def filter(self) -> JobFilter:
         """Give the filter alone."""
-        return JobFilter(status=self.status, lane=self.lane, schedule_id=self.schedule)
+        return JobFilter(
+            status=self.status,
+            lane=self.lane,
+            schedule_id=self.schedule,
+            due_after=instant(self.due_after, "due_after"),
+            due_before=instant(self.due_before, "due_before"),
+        )
 
     @property
     def cursor(self) -> JobCursor | None:
@@ -63,6 +71,7 @@ async def jobs_page(visit: Visit) -> Response:
         following=place,
         statuses=list(JobStatus),
         filtered=query.filter != JobFilter(),
+        matching=further(visit.request, dry=1, after=None, at=None).partition("?")[2],
     )
 
 

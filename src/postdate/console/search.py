@@ -1,12 +1,18 @@
-"""Paste any id: a payment, a job or an account."""
+"""Paste anything: an id, an account, an idempotency key, a lane, an amount."""
 
+from collections.abc import AsyncIterator
+from typing import Final, NamedTuple
 from uuid import UUID
 
 import msgspec
-from starlette.responses import Response
+from starlette.responses import HTMLResponse, Response
 
-from postdate.console.visit import Visit, redirect
+from postdate.console.visit import HEADERS, Visit, redirect
 from postdate.model.identity import Scope
+from postdate.model.money import AMOUNT_MOST
+
+TEXT_MOST: Final = 255
+"""No id, name or key is longer."""
 
 
 class FindQuery(msgspec.Struct, frozen=True, kw_only=True):
@@ -15,27 +21,83 @@ class FindQuery(msgspec.Struct, frozen=True, kw_only=True):
     q: str = ""
 
 
+class Hit(NamedTuple):
+    """Something that was found, and where it is shown."""
+
+    kind: str
+    name: str
+    link: str
+    certain: bool = True
+    """Whether it exists; an amount is only looked for when somebody follows the link."""
+
+
 async def find_page(visit: Visit) -> Response:
-    """Go where the id leads, or say that it leads nowhere."""
+    """Go where the text leads if it leads to one place, or show where it may lead."""
     wanted = visit.query(FindQuery).q.strip()
-    found = await _place(visit, wanted)
-    return (
-        visit.page("find.html", wanted=wanted, http_status=404)
-        if found is None
-        else redirect(found)
-    )
+    hits = await _hits(visit, wanted)
+    certain = [hit for hit in hits if hit.certain]
+    if len(certain) == 1 or (len(hits) == 1 and not certain):
+        return redirect((certain or hits)[0].link)
+    return visit.page("find.html", wanted=wanted, hits=hits, http_status=200 if hits else 404)
 
 
-async def _place(visit: Visit, wanted: str) -> str | None:
-    services = visit.services
-    payments, jobs = visit.who.allows(Scope.PAYMENTS_READ), visit.who.allows(Scope.JOBS_READ)
+async def find_peek(visit: Visit) -> Response:
+    """Give what the text leads to while it is typed."""
+    wanted = visit.query(FindQuery).q.strip()
+    hits = await _hits(visit, wanted)
+    return HTMLResponse(visit.fragment("_hits.html", wanted=wanted, hits=hits), headers=HEADERS)
+
+
+async def _hits(visit: Visit, wanted: str) -> list[Hit]:
+    if not wanted or len(wanted) > TEXT_MOST or not wanted.isprintable():
+        return []
     try:
-        identifier = UUID(wanted)
+        found = _by_id(visit, UUID(wanted))
     except ValueError:
-        known = payments and await services.account_views.get(visit.who, wanted)
-        return f"/accounts/{known.account_id}" if known else None
-    if payments and await services.payment_views.get(visit.who, identifier):
-        return f"/payments/{identifier}"
-    if jobs and await services.job_views.find(visit.who.tenant_id, identifier):
-        return f"/jobs/{identifier}"
-    return None
+        found = _by_name(visit, wanted)
+    return [hit async for hit in found]
+
+
+async def _by_id(visit: Visit, identifier: UUID) -> AsyncIterator[Hit]:
+    who, services, text = visit.who, visit.services, str(identifier)
+    if who.allows(Scope.PAYMENTS_READ) and await services.payment_views.get(who, identifier):
+        yield Hit("payment", text, f"/payments/{text}")
+    if who.allows(Scope.JOBS_READ) and await services.job_views.find(who.tenant_id, identifier):
+        yield Hit("job", text, f"/jobs/{text}")
+    if who.allows(Scope.SCHEDULES_READ) and await services.schedule_views.find(
+        who.tenant_id, identifier
+    ):
+        yield Hit("schedule", text, f"/schedules/{text}")
+    async for hit in _by_name(visit, text):
+        yield hit
+    if who.allows(Scope.ADMIN):
+        yield Hit("decisions by this key", text, f"/audit?actor={text}", certain=False)
+        yield Hit("events about it", text, f"/events?subject={text}", certain=False)
+
+
+async def _by_name(visit: Visit, wanted: str) -> AsyncIterator[Hit]:
+    who, services = visit.who, visit.services
+    if who.allows(Scope.PAYMENTS_READ) and await services.account_views.get(who, wanted):
+        yield Hit("account", wanted, f"/accounts/{wanted}")
+    for made in await services.find_views.under_key(who.tenant_id, wanted):
+        if await _visible(visit, made.kind, made.subject):
+            yield Hit(f"{made.kind} by its key", wanted, f"/{made.kind}s/{made.subject}")
+    if who.allows(Scope.JOBS_READ) and wanted in services.lane_names(who.tenant_id):
+        yield Hit("lane", wanted, f"/jobs?lane={wanted}")
+    amount = wanted.replace(",", "").replace("_", "")
+    if amount.isdecimal() and 0 < int(amount) <= AMOUNT_MOST and who.allows(Scope.PAYMENTS_READ):
+        link = f"/payments?least={int(amount)}&most={int(amount)}"
+        yield Hit("payments of this amount", f"{int(amount):,}", link, certain=False)
+
+
+async def _visible(visit: Visit, kind: str, subject: UUID) -> bool:
+    """Say whether the key may see it: an idempotency key says nothing about rights."""
+    who, services = visit.who, visit.services
+    match kind:
+        case "payment":
+            allowed = who.allows(Scope.PAYMENTS_READ)
+            return allowed and await services.payment_views.get(who, subject) is not None
+        case "job":
+            return who.allows(Scope.JOBS_READ)
+        case _:
+            return who.allows(Scope.SCHEDULES_READ)

@@ -1,12 +1,13 @@
 """What the pages call: intake to write, views to read."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 
 from postdate.intake.account import Accounts
 from postdate.intake.adjustment import Adjustments
 from postdate.intake.dead_letter import DeadLetters
 from postdate.intake.destination import Destinations
+from postdate.intake.job_bulk import JobBulk
 from postdate.intake.job_change import JobChanges
 from postdate.intake.key import Keys
 from postdate.intake.lane import Lanes
@@ -22,6 +23,7 @@ from postdate.views.account import AccountViews
 from postdate.views.audit import AuditViews
 from postdate.views.destination import DestinationViews
 from postdate.views.event import EventViews
+from postdate.views.find import FindViews
 from postdate.views.job import JobViews
 from postdate.views.key import KeyViews
 from postdate.views.node import NodeViews
@@ -48,11 +50,14 @@ class ConsoleServices:
     destinations: Destinations
     destination_views: DestinationViews
     event_views: EventViews
+    find_views: FindViews
+    job_bulk: JobBulk
     job_changes: JobChanges
     job_views: JobViews
     keys: Keys
     key_views: KeyViews
     lanes: Lanes
+    lane_names: Callable[[int], Collection[str]]
     node_views: NodeViews
     overview: OverviewViews
     payment_changes: PaymentChanges

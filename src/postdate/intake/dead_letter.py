@@ -1,6 +1,6 @@
 """Dead letters: send failed jobs on their way again, or remove them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 from uuid import UUID
 
@@ -55,15 +55,18 @@ class Chosen(msgspec.Struct, frozen=True):
 
 
 class Pace(msgspec.Struct, frozen=True):
-    """How many a second; None means all at once."""
+    """How many a second, and how many went before; None means all at once."""
 
     per_second: float | None = None
+    begun: int = 0
 
     def after(self, ask: Ask, number: int) -> Ask:
         """Give the n-th its own instant."""
         if self.per_second is None:
             return ask
-        spec = msgspec.structs.replace(ask.spec, delay_seconds=number / self.per_second)
+        spec = msgspec.structs.replace(
+            ask.spec, delay_seconds=(self.begun + number) / self.per_second
+        )
         return msgspec.structs.replace(ask, spec=spec)
 
 
@@ -95,7 +98,12 @@ class DeadLetters:
         return Chosen(found.job_ids, None if last is None else last.job_id)
 
     async def redrive(
-        self, tenant_id: int, job_ids: Sequence[UUID], pace: Pace, actor: str
+        self,
+        tenant_id: int,
+        job_ids: Sequence[UUID],
+        pace: Pace,
+        actor: str,
+        reason: str | None = None,
     ) -> list[Redriven]:
         """Make a new job of each, in the order of their age; one job is redriven once."""
         wanted = list(dict.fromkeys(job_ids))
@@ -103,6 +111,7 @@ class DeadLetters:
             try:
                 async with self._database.write() as connection:
                     results = await self._redrive(connection, tenant_id, wanted, pace, actor)
+                    await self._note(connection, tenant_id, results, actor, reason)
             except RaceError:
                 continue
             self._intake.tell([one for one in results.values() if not isinstance(one, Redriven)])
@@ -138,9 +147,23 @@ class DeadLetters:
         }
         if not await idempotency_store.insert(connection, [_kept(keys[i], done[i]) for i in done]):
             raise RaceError
-        data = {origin: {"job_id": job_id} for origin, job_id in done.items()}
-        await note(connection, self._database, tenant_id, data, "job.redriven", actor)
         return results
+
+    async def _note(
+        self,
+        connection: Connection,
+        tenant_id: int,
+        results: Mapping[UUID, Result | Redriven],
+        actor: str,
+        reason: str | None,
+    ) -> None:
+        why = {} if reason is None else {"reason": reason}
+        data = {
+            origin: {"job_id": result.job.job_id, **why}
+            for origin, result in results.items()
+            if isinstance(result, Accepted)
+        }
+        await note(connection, self._database, tenant_id, data, "job.redriven", actor)
 
     def _draft(self, tenant_id: int, row: JobRow) -> Draft:
         lane = self._lanes.by_id[row.lane_id]

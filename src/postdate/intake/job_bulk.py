@@ -1,7 +1,7 @@
 """Change many jobs by a filter: bounded batches, and a dry run that says how many."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
@@ -33,6 +33,7 @@ BATCH: Final = 500
 PAGES_MOST: Final = 200
 
 WAITING: Final = (JobStatus.PENDING, JobStatus.READY)
+CANCELLABLE: Final = (*WAITING, JobStatus.RUNNING)
 
 
 class BulkFilter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -62,6 +63,13 @@ class BulkOutcome(msgspec.Struct, frozen=True, kw_only=True):
     more: bool
 
 
+class Found(msgspec.Struct, frozen=True):
+    """Jobs that match, with their status, and whether there are more than one call takes."""
+
+    jobs: dict[UUID, JobStatus]
+    more: bool
+
+
 class JobBulk:
     """Cancel and reschedule by a filter."""
 
@@ -74,34 +82,63 @@ class JobBulk:
         self, tenant_id: int, wanted: BulkFilter, actor: str, *, dry_run: bool
     ) -> BulkOutcome:
         """Cancel what matches; a RUNNING job is stopped only when the filter says RUNNING."""
-        statuses = _statuses(wanted, (*WAITING, JobStatus.RUNNING))
-        found, more = await self._gather(tenant_id, wanted, statuses)
+        found = await self.find(tenant_id, wanted, CANCELLABLE)
+        changed = 0 if dry_run else await self.cancel_these(tenant_id, found.jobs, actor)
+        return _outcome(found, changed, dry_run=dry_run)
+
+    async def find(self, tenant_id: int, wanted: BulkFilter, allowed: Sequence[JobStatus]) -> Found:
+        """Find what matches, up to the limit of one call."""
+        jobs, more = await self._gather(tenant_id, wanted, _statuses(wanted, allowed))
+        return Found(jobs, more)
+
+    async def cancel_these(
+        self, tenant_id: int, found: Mapping[UUID, JobStatus], actor: str, reason: str | None = None
+    ) -> int:
+        """Cancel exactly these, as far as they are as they were found; say how many that were."""
+        statuses = _still(found)
         changed = 0
-        for batch in [] if dry_run else _batches(found):
+        for batch in _batches(found):
             async with self._database.write() as connection:
                 locked = await _lock(connection, tenant_id, batch)
                 jobs = [job for job in locked if job.status in statuses]
                 await job_change.end(connection, tenant_id, [cancellation(job) for job in jobs])
-                data = {job.job_id: {"result": result_of(job), "bulk": True} for job in jobs}
+                told = _told(reason)
+                data = {job.job_id: {"result": result_of(job), **told} for job in jobs}
                 await note(connection, self._database, tenant_id, data, "job.cancelled", actor)
             changed += len(jobs)
-        return _outcome(found, changed, more=more, dry_run=dry_run)
+        return changed
 
     async def reschedule(
         self, tenant_id: int, wanted: BulkFilter, to: Instant, actor: str, *, dry_run: bool
     ) -> BulkOutcome:
         """Give what matches another instant."""
-        statuses = _statuses(wanted, WAITING)
+        _statuses(wanted, WAITING)
         await self._check_target(tenant_id, wanted, to)
-        found, more = await self._gather(tenant_id, wanted, statuses)
-        changed = 0
-        for batch in [] if dry_run else _batches(found):
-            async with self._database.write() as connection:
-                changed += await self._reschedule(connection, tenant_id, batch, to, actor)
-        return _outcome(found, changed, more=more, dry_run=dry_run)
+        found = await self.find(tenant_id, wanted, WAITING)
+        changed = 0 if dry_run else await self.move_these(tenant_id, found.jobs, to, actor)
+        return _outcome(found, changed, dry_run=dry_run)
 
-    async def _check_target(self, tenant_id: int, wanted: BulkFilter, to: Instant) -> None:
-        """Refuse an instant inside the filter's own range: a repeated call would never end."""
+    async def move_these(
+        self,
+        tenant_id: int,
+        found: Mapping[UUID, JobStatus],
+        to: Instant,
+        actor: str,
+        reason: str | None = None,
+    ) -> int:
+        """Give exactly these another instant, as far as none has begun; say how many that were."""
+        changed = 0
+        for batch in _batches(found):
+            async with self._database.write() as connection:
+                moved = await self._reschedule(connection, tenant_id, batch, to)
+                told = _told(reason)
+                data = {one.job_id: {"due_at": one.due_at, **told} for one in moved}
+                await note(connection, self._database, tenant_id, data, "job.rescheduled", actor)
+            changed += len(moved)
+        return changed
+
+    async def check_instant(self, tenant_id: int, to: Instant) -> datetime:
+        """Refuse an instant that does not lie ahead; give the first that a job may get."""
         if (to.run_at is None) == (to.delay_seconds is None):
             raise refuse(Code.INVALID_FIELD, "Give either `run_at` or `delay_seconds`.", "run_at")
         async with self._database.read(tenant_id) as connection:
@@ -109,6 +146,11 @@ class JobBulk:
         first = _right(self._times(tenant_id, to, None, now))
         if first <= now:
             raise refuse(Code.DUE_IN_PAST, "The new instant must lie ahead.", "run_at")
+        return first
+
+    async def _check_target(self, tenant_id: int, wanted: BulkFilter, to: Instant) -> None:
+        """Refuse an instant inside the filter's own range: a repeated call would never end."""
+        first = await self.check_instant(tenant_id, to)
         last = first + timedelta(seconds=to.spread_seconds or 0)
         leaves = (
             wanted.status is JobStatus.READY
@@ -134,8 +176,7 @@ class JobBulk:
         tenant_id: int,
         batch: Sequence[UUID],
         to: Instant,
-        actor: str,
-    ) -> int:
+    ) -> list[Revision]:
         locked = await _lock(connection, tenant_id, batch)
         jobs = [job for job in locked if job.claimed_at is None and job.status in WAITING]
         rows = await job_view.find(connection, tenant_id, [job.job_id for job in jobs])
@@ -144,9 +185,7 @@ class JobBulk:
         moves = [Move(one.job_id, one.effective_at, one.revision) for one in kept]
         await job_change.revise(connection, tenant_id, kept)
         await job_change.move(connection, moves)
-        data = {one.job_id: {"due_at": one.due_at, "bulk": True} for one in kept}
-        await note(connection, self._database, tenant_id, data, "job.rescheduled", actor)
-        return len(kept)
+        return kept
 
     def _revision(self, tenant_id: int, job: OpenJob, row: JobRow, to: Instant) -> Revision | None:
         """Move one job, unless it would expire before its new instant."""
@@ -202,7 +241,17 @@ def _statuses(wanted: BulkFilter, allowed: Sequence[JobStatus]) -> tuple[JobStat
     return (wanted.status,)
 
 
-def _batches(found: dict[UUID, JobStatus]) -> Iterator[list[UUID]]:
+def _still(found: Mapping[UUID, JobStatus]) -> frozenset[JobStatus]:
+    """Give the statuses in which a job counts as unchanged: waiting is waiting, due or not."""
+    shown = frozenset(found.values())
+    return shown | frozenset(WAITING) if shown & frozenset(WAITING) else shown
+
+
+def _told(reason: str | None) -> dict[str, object]:
+    return {"bulk": True} if reason is None else {"bulk": True, "reason": reason}
+
+
+def _batches(found: Mapping[UUID, JobStatus]) -> Iterator[list[UUID]]:
     """Split into transactions, in the order in which timers are locked."""
     ordered = sorted(found, key=lambda job_id: (bucket_of(job_id), job_id))
     for start in range(0, len(ordered), BATCH):
@@ -219,11 +268,9 @@ async def _lock(connection: Connection, tenant_id: int, batch: Sequence[UUID]) -
     return locked
 
 
-def _outcome(
-    found: dict[UUID, JobStatus], changed: int, *, more: bool, dry_run: bool
-) -> BulkOutcome:
-    matched = {str(status): count for status, count in Counter(found.values()).items()}
-    return BulkOutcome(dry_run=dry_run, matched=matched, changed=changed, more=more)
+def _outcome(found: Found, changed: int, *, dry_run: bool) -> BulkOutcome:
+    matched = {str(status): count for status, count in Counter(found.jobs.values()).items()}
+    return BulkOutcome(dry_run=dry_run, matched=matched, changed=changed, more=found.more)
 
 
 def _right(value: datetime | Refusal) -> datetime:

@@ -1,6 +1,7 @@
 """Jobs: one, a page of them, and the attempts at one."""
 
 from base64 import b64encode
+from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
@@ -68,6 +69,12 @@ class JobViews:
         async with self._database.read(tenant_id) as connection:
             rows = await job_view.find(connection, tenant_id, [job_id], payload=True)
         return show(rows[job_id]) if job_id in rows else None
+
+    async def some(self, tenant_id: int, job_ids: Sequence[UUID]) -> list[JobView]:
+        """Show those of these jobs that exist, without their payloads, in the order given."""
+        async with self._database.read(tenant_id) as connection:
+            rows = await job_view.find(connection, tenant_id, job_ids)
+        return [show(rows[job_id]) for job_id in job_ids if job_id in rows]
 
     async def page(
         self, tenant_id: int, wanted: JobFilter, after: JobCursor | None, limit: int

@@ -39,7 +39,7 @@ const ACTS = {
 
 function keys(event) {
   const typing = /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName) && event.target.type !== "checkbox";
-  if (event.key === "Escape" && typing) { event.target.blur(); return; }
+  if (event.key === "Escape" && typing) { document.getElementById("hits").replaceChildren(); event.target.blur(); return; }
   if (off.is && event.key !== "?") return;
   if (event.ctrlKey || event.metaKey || event.altKey || typing || document.querySelector("dialog[open]")) return;
   if (going && PLACES[event.key]) location.assign(PLACES[event.key]);
@@ -50,7 +50,7 @@ function keys(event) {
 // What is selected in a list: how many, and a button that acts on exactly these.
 function selection() {
   const form = document.querySelector("form.bulk");
-  if (!form) return;
+  if (!form?.querySelector(".bulk-bar")) return;
   const boxes = [...form.querySelectorAll("tbody input[type=checkbox]")];
   const all = form.querySelector("thead input[type=checkbox]");
   const tell = () => {

@@ -1,0 +1,141 @@
+"""Many at once: a dry run first, exactly what it showed, once, with a reason."""
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+import pytest
+
+from conftest import Api
+from console_ground import Browser
+from event_ground import seal_all
+from postdate.console import action
+
+
+@pytest.fixture
+async def browser(api: Api) -> AsyncIterator[Browser]:
+    async with Browser(api) as opened:
+        await opened.sign_in()
+        yield opened
+
+
+async def jobs(api: Api, many: int, **fields: Any) -> list[str]:
+    spec = {"destination": {"type": "worker"}, "delay_seconds": 3600} | fields
+    answer = await api.call("POST", "/jobs/batch", {"jobs": [spec] * many})
+    return [outcome["job"]["job_id"] for outcome in answer.body["outcomes"]]
+
+
+async def statuses(api: Api, ids: Sequence[str]) -> list[str]:
+    return [(await api.call("GET", f"/jobs/{one}")).body["status"] for one in ids]
+
+
+async def failed(api: Api, many: int, lane: str) -> list[str]:
+    made = await jobs(api, many, lane=lane, delay_seconds=0, retry={"max_attempts": 1})
+    claimed = await api.call(
+        "POST", f"/lanes/{lane}/claim", {"max": many, "lease_seconds": 60, "wait_seconds": 5}
+    )
+    for lease in claimed.body["leases"]:
+        body = {"token": lease["token"], "code": "broken", "error": "it is broken"}
+        await api.call("POST", f"/leases/{lease['job_id']}/fail", body)
+    assert set(await statuses(api, made)) == {"FAILED"}
+    return made
+
+
+async def test_a_filter_is_shown_first_and_touches_only_what_was_shown(browser: Browser) -> None:
+    api = browser.api
+    shown = await jobs(api, 7, lane="mail", description="newsletter")
+    other = await jobs(api, 1, lane="reports")
+    assert "/jobs/bulk/cancel?lane=mail&amp;dry=1" in (await browser.get("/jobs?lane=mail")).text
+    page = await browser.get("/jobs/bulk/cancel?lane=mail&dry=1")
+    assert "Cancel these (7)" in page.text
+    assert page.text.count("newsletter") == 5
+    assert set(await statuses(api, shown)) == {"PENDING"}
+    later = await jobs(api, 1, lane="mail")
+    path = "/jobs/bulk/cancel"
+    refused = await browser.post(path, page.hidden | {"reason": " "})
+    assert refused.status == 422
+    done = await browser.post(path, refused.hidden | {"reason": "sent by mistake"})
+    assert done.headers["location"] == "/jobs?lane=mail"
+    assert "7 of 7 jobs cancelled." in (await browser.get("/jobs?lane=mail")).text
+    assert set(await statuses(api, shown)) == {"CANCELLED"}
+    assert await statuses(api, [*other, *later]) == ["PENDING", "PENDING"]
+    await seal_all(api.node.database)
+    assert "sent by mistake" in (await browser.get("/audit?type=job.cancelled")).text
+
+
+async def test_what_has_begun_meanwhile_is_left_alone(browser: Browser) -> None:
+    api = browser.api
+    one, two = await jobs(api, 2, lane="mail")
+    page = await browser.get(f"/jobs/bulk/cancel?dry=1&jobs={one}&jobs={two}")
+    assert (await api.call("POST", f"/jobs/{one}/cancel")).status == 200
+    await browser.post("/jobs/bulk/cancel", page.hidden | {"reason": "x"})
+    text = (await browser.get("/jobs")).text
+    assert "1 of 2 jobs cancelled. 1 had begun, ended or would expire, and were left." in text
+
+
+async def test_selected_jobs_get_another_instant(browser: Browser) -> None:
+    api = browser.api
+    one, two, three = await jobs(api, 3, lane="mail")
+    asked = await browser.get(f"/jobs/bulk/reschedule?dry=1&jobs={one}&jobs={two}")
+    assert "2 selected" in asked.text
+    query = f"dry=1&jobs={one}&jobs={two}&at=2035-01-01T00:00:00"
+    page = await browser.get(f"/jobs/bulk/reschedule?{query}")
+    assert "Reschedule these (2)" in page.text
+    done = await browser.post("/jobs/bulk/reschedule", page.hidden | {"reason": "later"})
+    assert done.status == 303, done.text
+    due = [(await api.call("GET", f"/jobs/{each}")).body["due_at"] for each in (one, two, three)]
+    assert [each.startswith("2035-01-01") for each in due] == [True, True, False]
+    past = await browser.get(f"/jobs/bulk/reschedule?{query.replace('2035', '2005')}")
+    assert past.status == 422
+
+
+async def test_a_filter_must_name_something(browser: Browser) -> None:
+    await jobs(browser.api, 1)
+    page = await browser.get("/jobs/bulk/cancel?dry=1")
+    assert page.status == 422
+    assert "The filter must name something" in page.text
+    assert (await browser.get("/jobs/bulk/cancel?dry=1&status=NONSENSE")).status == 422
+    assert (await browser.get("/jobs/bulk/cancel?dry=1&jobs=all")).status == 422
+
+
+async def test_many_are_typed(browser: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(action, "TYPED_ABOVE", 2)
+    made = await jobs(browser.api, 3, lane="mail")
+    page = await browser.get("/jobs/bulk/cancel?lane=mail&dry=1")
+    assert "Type 3 to confirm" in page.text
+    path = "/jobs/bulk/cancel"
+    refused = await browser.post(path, page.hidden | {"reason": "x", "typed": "4"})
+    assert refused.status == 422
+    assert set(await statuses(browser.api, made)) == {"PENDING"}
+    done = await browser.post(path, refused.hidden | {"reason": "x", "typed": "3"})
+    assert done.status == 303
+
+
+async def test_dead_letters_are_grouped_and_redriven_at_a_pace(browser: Browser) -> None:
+    api = browser.api
+    mine, other = await failed(api, 3, "mail"), await failed(api, 1, "reports")
+    text = (await browser.get("/dead-letters")).text
+    assert "<code>broken</code>" in text
+    assert "/dead-letters/redrive-all?dry=1&amp;lane=mail" in text
+    page = await browser.get("/dead-letters/redrive-all?lane=mail&dry=1")
+    assert "Redrive these (3)" in page.text
+    path = "/dead-letters/redrive-all"
+    wrong = await browser.post(path, page.hidden | {"reason": "fixed", "per_second": "0"})
+    assert wrong.status == 422
+    fields = {"reason": "fixed", "per_second": "0.1"}
+    assert (await browser.post(path, wrong.hidden | fields)).status == 303
+    assert "3 of 3 redriven as new jobs." in (await browser.get("/dead-letters")).text
+    found = (await api.call("GET", "/jobs?lane=mail&limit=100")).body["jobs"]
+    new = [one for one in found if one["job_id"] not in mine]
+    assert {one["origin_id"] for one in new} == set(mine)
+    assert len({one["due_at"] for one in new}) == 3
+    assert not {one["origin_id"] for one in new} & set(other)
+    again = await browser.get("/dead-letters/redrive-all?lane=mail&dry=1")
+    await browser.post(path, again.hidden | {"reason": "again"})
+    assert "Skipped: already_redriven (3)" in (await browser.get("/dead-letters")).text
+
+
+async def test_a_bulk_action_is_not_open_to_readers(browser: Browser) -> None:
+    await jobs(browser.api, 1, lane="mail")
+    await browser.sign_in(await browser.api.new_key("jobs:read"))
+    assert "Cancel selected" not in (await browser.get("/jobs")).text
+    assert (await browser.get("/jobs/bulk/cancel?lane=mail&dry=1")).status == 403
