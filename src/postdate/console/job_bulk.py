@@ -23,6 +23,7 @@ FILTER: Final = ("status", "lane", "schedule", "due_after", "due_before")
 FIELDS: Final = tuple(
     Field(name=name, label=name.replace("_", " ").capitalize(), required=False) for name in FILTER
 )
+ORDER: Final = (JobStatus.RUNNING, JobStatus.READY, JobStatus.PENDING)
 HEAD: Final = ("Job", "Status", "Due", "Lane", "Description")
 
 
@@ -73,7 +74,9 @@ async def _rehearse(
         facts.append(("Skipped", "jobs that are running or have ended"))
     if found.more:
         facts.append(("More", f"one go takes {BULK_MOST:,}; run it again for the rest"))
-    oldest = await visit.services.job_views.some(visit.who.tenant_id, list(found.jobs)[:SHOWN])
+    # What is running began first, then comes what is due, then what waits; each in its own order.
+    soonest = sorted(found.jobs, key=lambda job_id: ORDER.index(found.jobs[job_id]))
+    oldest = await visit.services.job_views.some(visit.who.tenant_id, soonest[:SHOWN])
     return Rehearsal(
         count=len(found.jobs),
         noun="job",

@@ -34,8 +34,8 @@ SKEW_MS: Final = 60_000
 RECENT_MS: Final = 14 * 24 * 3600 * 1000
 """A list looks into the partitions of the last two weeks first, and into all only if it must."""
 
-AMOUNT_DEPTH: Final = 250
-"""How many payments of each bucket a list by amount looks through: 16,000 in all."""
+AMOUNT_DEPTH: Final = 125
+"""How many payments of each bucket a list by amount looks through: 8,000 in all."""
 
 EVENTS_MOST: Final = 100
 """How many events of a payment are read to find where its entries stand."""

@@ -48,4 +48,5 @@ function zoneButton() {
 
 tellTimes();
 zoneButton();
+document.querySelector("nav [aria-current]")?.scrollIntoView({ inline: "center", block: "nearest" });
 setInterval(tellTimes, 1000);

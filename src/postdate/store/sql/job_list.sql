@@ -39,12 +39,14 @@ SELECT subject, due_at::text, false AS is_edge FROM shown
 SELECT subject, due_at::text, true FROM edge
 
 -- name: job_list_ended
--- FAILED and CANCELLED, the newest job first; payments that ended so are passed over.
+-- FAILED and CANCELLED, the newest job first; payments that ended so are passed over. The walk needs
+-- nothing but the index; jobs and outcomes are looked up in the order of the list, one by one, until
+-- the page is full.
 WITH scanned AS (
     SELECT wanted.bucket, found.*
       FROM unnest($2::smallint[]) AS wanted (bucket)
      CROSS JOIN LATERAL (
-           SELECT o.subject, o.due_at FROM outcome o
+           SELECT o.subject FROM outcome o
             WHERE o.bucket = wanted.bucket AND o.tenant_id = $1 AND o.status = $4
               AND o.status <> 'COMPLETED' AND o.subject < $7
             ORDER BY o.subject DESC LIMIT $8) AS found),
@@ -54,12 +56,20 @@ edge AS (
           FROM scanned ORDER BY bucket, subject) AS ends
      WHERE walked = $8 ORDER BY subject DESC LIMIT 1),
 shown AS (
-    SELECT s.subject FROM scanned s
-      JOIN job j ON j.bucket = s.bucket AND j.tenant_id = $1 AND j.job_id = s.subject
-     WHERE ($3::integer[] IS NULL OR j.lane_id = ANY($3))
-       AND s.due_at BETWEEN $5::text::timestamptz AND $6::text::timestamptz
-       AND NOT EXISTS (SELECT FROM edge e WHERE s.subject < e.subject)
-     ORDER BY s.subject DESC LIMIT $9)
+    SELECT near.subject
+      FROM (SELECT s.bucket, s.subject FROM scanned s
+             WHERE NOT EXISTS (SELECT FROM edge e WHERE s.subject < e.subject)
+             ORDER BY s.subject DESC OFFSET 0) AS near
+     CROSS JOIN LATERAL (
+           SELECT FROM job j
+            WHERE j.bucket = near.bucket AND j.tenant_id = $1 AND j.job_id = near.subject
+              AND ($3::integer[] IS NULL OR j.lane_id = ANY($3)) OFFSET 0) AS known
+     CROSS JOIN LATERAL (
+           SELECT FROM outcome o
+            WHERE o.bucket = near.bucket AND o.subject = near.subject
+              AND o.due_at BETWEEN $5::text::timestamptz AND $6::text::timestamptz
+           OFFSET 0) AS timely
+     ORDER BY near.subject DESC LIMIT $9)
 SELECT subject, false AS is_edge FROM shown UNION ALL SELECT subject, true FROM edge
 
 -- name: job_list_recent
