@@ -64,9 +64,7 @@ async def _by_id(visit: Visit, identifier: UUID) -> AsyncIterator[Hit]:
         yield Hit("payment", text, f"/payments/{text}")
     if who.allows(Scope.JOBS_READ) and await services.job_views.find(who.tenant_id, identifier):
         yield Hit("job", text, f"/jobs/{text}")
-    if who.allows(Scope.SCHEDULES_READ) and await services.schedule_views.find(
-        who.tenant_id, identifier
-    ):
+    if who.allows(Scope.SCHEDULES_READ) and await services.schedule_views.find(who, identifier):
         yield Hit("schedule", text, f"/schedules/{text}")
     async for hit in _by_name(visit, text):
         yield hit
@@ -100,4 +98,5 @@ async def _visible(visit: Visit, kind: str, subject: UUID) -> bool:
         case "job":
             return who.allows(Scope.JOBS_READ)
         case _:
-            return who.allows(Scope.SCHEDULES_READ)
+            allowed = who.allows(Scope.SCHEDULES_READ)
+            return allowed and await services.schedule_views.find(who, subject) is not None
