@@ -39,9 +39,9 @@ SELECT subject, due_at::text, false AS is_edge FROM shown
 SELECT subject, due_at::text, true FROM edge
 
 -- name: job_list_ended
--- FAILED and CANCELLED, the newest job first; payments that ended so are passed over. The walk needs
--- nothing but the index; jobs and outcomes are looked up in the order of the list, one by one, until
--- the page is full.
+-- FAILED and CANCELLED, the newest job first; payments that ended so are passed over. The walk
+-- needs nothing but the index; jobs and outcomes are looked up in the order of the list, one by
+-- one, until the page is full.
 WITH scanned AS (
     SELECT wanted.bucket, found.*
       FROM unnest($2::smallint[]) AS wanted (bucket)
