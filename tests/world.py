@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from conftest import Answered, Api
 
@@ -18,6 +18,7 @@ class World:
     """Names and ids of what one tenant has."""
 
     setting: str = "job.max_attempts"
+    tenant: str = ""
     destination: str = "hook-of-a"
     account: str = "alice-of-a"
     payee: str = "bob-of-a"
@@ -39,12 +40,12 @@ class World:
     def marks(self) -> list[str]:
         """What must never be read by anybody else."""
         everything = vars(self)
-        return [value for name, value in everything.items() if name != "setting"]
+        return [value for name, value in everything.items() if name not in {"setting", "tenant"}]
 
 
 async def build(api: Api) -> World:
     """Make one of everything."""
-    world = World()
+    world = World(tenant=api.tenant)
     hook = {"name": world.destination, "url": "https://example.com/"}
     await _done(api, "POST", "/destinations", hook)
     for account in (world.account, world.payee, world.empty):
@@ -169,6 +170,10 @@ ROWS: dict[str, Row] = {
     "DELETE /kill-switch": Row(),
     "PUT /freeze": Row(lambda _: {"until": _later(9), "note": "why"}),
     "DELETE /freeze": Row(),
+    "POST /internal/tenants": Row(lambda _: {"name": f"t-{uuid4().hex}"}),
+    "GET /internal/tenants": Row(),
+    "POST /internal/tenants/{name}/disable": Row(lambda _: {"note": "why"}, "tenant"),
+    "POST /internal/tenants/{name}/enable": Row(thing="tenant"),
     "GET /settings": Row(),
     # Settings are named by us, not by tenants: another tenant changes its own.
     "PUT /settings/{name}": Row(lambda _: {"value": 7}, "setting", foreign=200),

@@ -38,6 +38,7 @@ from postdate.views.payment import PaymentViews
 from postdate.views.schedule import ScheduleViews
 from postdate.views.setting import SettingViews
 from postdate.views.subscription import SubscriptionViews
+from postdate.views.tenant import TenantViews
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)
@@ -46,6 +47,7 @@ class Services:
 
     identities: Identities
     tenants: Tenants
+    tenant_views: TenantViews
     keys: Keys
     key_views: KeyViews
     audit_views: AuditViews

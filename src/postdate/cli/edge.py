@@ -22,6 +22,7 @@ from postdate.api import (
     schedules,
     settings,
     subscriptions,
+    tenants,
     whoami,
 )
 from postdate.api.app import create_app
@@ -65,12 +66,14 @@ from postdate.views.payment import PaymentViews
 from postdate.views.schedule import ScheduleViews
 from postdate.views.setting import SettingViews
 from postdate.views.subscription import SubscriptionViews
+from postdate.views.tenant import TenantViews
 
 ENDPOINTS: Final[list[AnyEndpoint]] = [
     *whoami.ENDPOINTS,
     *keys.ENDPOINTS,
     *audit.ENDPOINTS,
     *halts.ENDPOINTS,
+    *tenants.ENDPOINTS,
     *settings.ENDPOINTS,
     *destinations.ENDPOINTS,
     *accounts.ENDPOINTS,
@@ -97,6 +100,7 @@ def services(node: Node, identities: Identities) -> Services:
     return Services(
         identities=identities,
         tenants=Tenants(node.database),
+        tenant_views=TenantViews(node.database),
         keys=Keys(node.database, node.runtime),
         key_views=KeyViews(node.database),
         audit_views=AuditViews(node.database),

@@ -68,6 +68,20 @@ def tenant_release(name: str, *, json: Json = False) -> None:
     _halt(name, lambda halting, found: halting.lift(found, "kill", told.CLI), as_json=json)
 
 
+@tenant_app.command(name="disable")
+def tenant_disable(name: str, *, note: Note, json: Json = False) -> None:
+    """Stop a tenant and take none of its keys; what it has stays as it is."""
+    with_database(lambda db: Halting(db, Halts()).disable(name, note, told.CLI))
+    show({"tenant": name, "disabled": True}, as_json=json)
+
+
+@tenant_app.command(name="enable")
+def tenant_enable(name: str, *, json: Json = False) -> None:
+    """Take a tenant's keys again, and let it go on."""
+    with_database(lambda db: Halting(db, Halts()).enable(name, told.CLI))
+    show({"tenant": name, "disabled": False}, as_json=json)
+
+
 @tenant_app.command(name="freeze")
 def tenant_freeze(
     name: str,

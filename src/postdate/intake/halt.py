@@ -9,8 +9,12 @@ from postdate.intake import told
 from postdate.model.errors import Code, refuse
 from postdate.model.halt import Halt, Halts, Kind, Mode
 from postdate.store import halt as store
+from postdate.store import tenant as tenant_store
 from postdate.store.database import Connection, Database
 from postdate.store.halt import NewHalt
+
+OPERATORS: Final = frozenset({told.CLI, "internal"})
+"""Who may lift what an operator has set."""
 
 _SET: Final = {"kill": "tenant.killed", "freeze": "tenant.frozen"}
 _LIFTED: Final = {"kill": "tenant.released", "freeze": "tenant.thawed"}
@@ -48,17 +52,44 @@ class Halting:
         async with self._database.write() as connection:
             await store.wait_alone(connection)
             set_by = await store.find(connection, tenant_id, kind)
-            if set_by == told.CLI != actor:
+            if set_by in OPERATORS and actor not in OPERATORS:
                 raise refuse(Code.FORBIDDEN, "The operator has set it, and lifts it.")
             if set_by is not None:
                 await store.lift(connection, tenant_id, kind)
                 await self._tell(connection, tenant_id, kind, _LIFTED[kind], {}, actor)
         return await self._refresh(tenant_id)
 
+    async def disable(self, name: str, note: str, actor: str) -> None:
+        """Stop a tenant, and take none of its keys and tokens within five seconds."""
+        tenant_id = await self._number(name)
+        await self.kill(tenant_id, note, actor)
+        await self._disable(tenant_id, name, actor, disabled=True)
+
+    async def enable(self, name: str, actor: str) -> None:
+        """Take a tenant's keys again, and let it go on."""
+        tenant_id = await self._number(name)
+        await self._disable(tenant_id, name, actor, disabled=False)
+        await self.lift(tenant_id, "kill", actor)
+
+    async def _disable(self, tenant_id: int, name: str, actor: str, *, disabled: bool) -> None:
+        event = "tenant.disabled" if disabled else "tenant.enabled"
+        about, data = told.named(tenant_id, "tenant", name), {"tenant": name}
+        async with self._database.write() as connection:
+            await tenant_store.disable(connection, tenant_id, disabled=disabled)
+            await told.tell(connection, self._database, about, event, tenant_id, data, actor=actor)
+
+    async def _number(self, name: str) -> int:
+        async with self._database.writer.acquire() as connection:
+            found = await tenant_store.find(connection, name)
+        if found is None:
+            raise refuse(Code.NOT_FOUND, f"There is no tenant {name}.")
+        return found
+
     async def _set(self, new: NewHalt) -> list[Halt]:
         async with self._database.write() as connection:
             await store.wait_alone(connection)
-            if await store.find(connection, new.tenant_id, new.kind) == told.CLI != new.set_by:
+            set_by = await store.find(connection, new.tenant_id, new.kind)
+            if set_by in OPERATORS and new.set_by not in OPERATORS:
                 raise refuse(Code.FORBIDDEN, "The operator has set it, and changes it.")
             from_at = await store.put(connection, new)
             if from_at is None:

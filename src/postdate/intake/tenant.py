@@ -71,7 +71,7 @@ class Tenants:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def create(self, name: str) -> int:
+    async def create(self, name: str, actor: str = told.CLI) -> int:
         """Create a tenant; a name that exists is refused."""
         if not _NAME.fullmatch(name):
             raise refuse(
@@ -85,7 +85,9 @@ class Tenants:
                 raise refuse(Code.CONFLICT, f"There is a tenant {name} already.", "name")
             about = told.named(tenant_id, "tenant", name)
             data = {"tenant": name}
-            await told.tell(connection, self._database, about, "tenant.created", tenant_id, data)
+            await told.tell(
+                connection, self._database, about, "tenant.created", tenant_id, data, actor=actor
+            )
         return tenant_id
 
     async def issue(

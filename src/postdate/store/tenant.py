@@ -14,6 +14,7 @@ class TenantRow(msgspec.Struct, frozen=True):
     tenant_id: int
     name: str
     created_at: datetime
+    disabled_at: datetime | None
 
 
 async def create(connection: Connection, name: str) -> int | None:
@@ -26,6 +27,17 @@ async def find(connection: Connection, name: str) -> int | None:
     """Give the number of a tenant."""
     found: int | None = await connection.fetchval(query("tenant_find"), name)
     return found
+
+
+async def enabled(connection: Connection, name: str) -> int | None:
+    """Give the number of a tenant that is not disabled."""
+    found: int | None = await connection.fetchval(query("tenant_enabled"), name)
+    return found
+
+
+async def disable(connection: Connection, tenant_id: int, *, disabled: bool) -> None:
+    """Take the keys of a tenant no more, or again."""
+    await connection.execute(query("tenant_disable"), tenant_id, disabled)
 
 
 async def page(connection: Connection, after: str, limit: int) -> list[TenantRow]:

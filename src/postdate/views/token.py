@@ -123,7 +123,7 @@ class Tokens:
         if not isinstance(name, str) or not scopes:
             return None
         async with self._database.writer.acquire() as connection:
-            tenant_id = await tenant_store.find(connection, name)
+            tenant_id = await tenant_store.enabled(connection, name)
         if tenant_id is None:
             return None
         accounts = claims.get("accounts")

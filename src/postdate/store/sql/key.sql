@@ -7,13 +7,15 @@ ON CONFLICT (hash) DO NOTHING
 
 -- name: key_find
 SELECT k.key_id, k.tenant_id, t.name AS tenant, k.scopes, k.accounts, k.max_amount,
-       k.revoked_at IS NOT NULL OR coalesce(k.expires_at <= clock(), false) AS ended,
+       k.revoked_at IS NOT NULL OR t.disabled_at IS NOT NULL
+           OR coalesce(k.expires_at <= clock(), false) AS ended,
        extract(epoch FROM k.expires_at - clock())::float8 AS seconds_left
   FROM api_key k JOIN tenant t USING (tenant_id)
  WHERE k.hash = $1
 
 -- name: key_alive
-SELECT revoked_at IS NULL AND coalesce(expires_at > clock(), true) FROM api_key WHERE key_id = $1
+SELECT k.revoked_at IS NULL AND t.disabled_at IS NULL AND coalesce(k.expires_at > clock(), true)
+  FROM api_key k JOIN tenant t USING (tenant_id) WHERE k.key_id = $1
 
 -- name: key_list
 SELECT key_id, hint, note, scopes, accounts, max_amount, created_at, expires_at, revoked_at,
