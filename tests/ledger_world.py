@@ -15,6 +15,7 @@ from postdate.intake.account import AccountChange, Accounts
 from postdate.intake.adjustment import Adjustments
 from postdate.intake.payment import Payments, Wish
 from postdate.intake.payment_change import PaymentChanges
+from postdate.intake.payment_execution import PaymentExecutions
 from postdate.ledger.prove import prove
 from postdate.model.errors import RefusedError
 from postdate.model.identity import Identity, Scope
@@ -23,8 +24,8 @@ from postdate.settlement.settler import Settler
 from postdate.store import database as database_store
 from postdate.store.database import Connection, Database
 
-NAMES = ["a", "b", "c"]
-HISTORY_SECONDS = 30
+NAMES = ["a", "b", "c", "d"]
+HISTORY_SECONDS = 120
 
 FIXED_CLOCK = """
 CREATE TABLE IF NOT EXISTS postdate.test_instant (at timestamptz NOT NULL);
@@ -55,6 +56,7 @@ class World:
         self._settler = Settler(faulty, chosen, uuid4())
         self._payments = Payments(database, chosen)
         self._changes = PaymentChanges(database, chosen)
+        self._executions = PaymentExecutions(database, chosen)
         self._adjustments = Adjustments(database)
         self._accounts = Accounts(database)
         self._who = Identity(
@@ -89,28 +91,30 @@ class World:
             told = await self._adjustments.adjust(self._who, name, amount, "test", key)
             assert _code(told) == self.model.adjust(name, amount)
 
-    async def pay(
-        self, payer: str, payee: str, amount: int, delay: int, funding: int | str | None
-    ) -> None:
-        """`funding` is "hold", None, or how long to keep looking for the money."""
-        if payer == payee:
-            return
-        wait = funding if isinstance(funding, int) else None
-        until = None if wait is None else await self.bank.now() + timedelta(seconds=delay + wait)
-        order = PaymentOrder(
-            from_account_id=payer,
-            to_account_id=payee,
-            amount=amount,
-            delay_seconds=delay,
-            funding="hold" if funding == "hold" else "at_execution",
-            on_insufficient="fail" if until is None else RetryUntil(until),
-        )
-        told = await self._payments.schedule(self._who, Wish(order, f"k{next(self._numbers)}"))
-        hold = funding == "hold"
-        assert _code(told) == self.model.pay(payer, payee, amount, delay, wait, hold=hold)
-        if told.subject is not None:
-            self.ids.append(told.subject)
-            self.model.payments[-1].identifier = told.subject.hex
+    async def pay(self, *wishes: tuple[str, str, int, int, int | str | None]) -> None:
+        """Schedule (payer, payee, amount, delay, funding), one by one or many at once.
+
+        Funding is "hold", None, or how long to keep looking for the money.
+        """
+        now = await self.bank.now()
+        asked = [Wish(_order(now, *wish), f"k{next(self._numbers)}") for wish in wishes]
+        if len(asked) == 1:
+            answers = [await self._payments.schedule(self._who, asked[0])]
+        else:
+            answers = await self._payments.schedule_all(self._who, asked)
+        for (payer, payee, amount, delay, funding), told in zip(wishes, answers, strict=True):
+            wait = funding if isinstance(funding, int) else None
+            hold = funding == "hold"
+            assert _code(told) == self.model.pay(payer, payee, amount, delay, wait, hold=hold)
+            if told.subject is not None:
+                self.ids.append(told.subject)
+                self.model.payments[-1].identifier = told.subject.hex
+
+    async def execute(self, number: int) -> None:
+        if self.ids:
+            number %= len(self.ids)
+            told = await _asked(self._executions.execute(self.ids[number], f"e{number}"))
+            assert told == self.model.execute(number)
 
     async def cancel(self, number: int) -> None:
         if self.ids:
@@ -126,10 +130,17 @@ class World:
             assert told == self.model.reschedule(number, delay)
 
     async def freeze(self, name: str) -> None:
-        account = self.model.accounts[name]
-        change = self._accounts.unfreeze if account.frozen else self._accounts.freeze
-        await change(self._who, name)
-        account.frozen = not account.frozen
+        frozen = self.model.accounts[name].frozen
+        change = self._accounts.unfreeze if frozen else self._accounts.freeze
+        assert await _asked(change(self._who, name)) == self.model.freeze(name)
+
+    async def bound(self, name: str, floor: int, limit: int | None) -> None:
+        wanted = AccountChange(floor=floor, max_amount=limit)
+        told = await _asked(self._accounts.change(self._who, name, wanted))
+        assert told == self.model.bound(name, floor, limit)
+
+    async def close(self, name: str) -> None:
+        assert await _asked(self._accounts.close(self._who, name)) == self.model.close(name)
 
     async def advance(self, seconds: int) -> None:
         """Let time pass; a negative number steps the clock back."""
@@ -171,6 +182,20 @@ class World:
             found = next((row[1:] for row in rows if row[0].hex == payment.identifier), ())
             assert tuple(found) == (payment.status, payment.events), (found, payment)
         assert len(rows) == len(self.model.payments)
+
+
+def _order(
+    now: datetime, payer: str, payee: str, amount: int, delay: int, funding: int | str | None
+) -> PaymentOrder:
+    wait = timedelta(seconds=delay + funding) if isinstance(funding, int) else None
+    return PaymentOrder(
+        from_account_id=payer,
+        to_account_id=payee,
+        amount=amount,
+        delay_seconds=delay,
+        funding="hold" if funding == "hold" else "at_execution",
+        on_insufficient="fail" if wait is None else RetryUntil(now + wait),
+    )
 
 
 def _code(answer: Any) -> str:

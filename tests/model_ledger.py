@@ -14,10 +14,19 @@ class ModelAccount:
     held: int = 0
     entries: int = 0
     frozen: bool = False
+    closed: bool = False
+    floor: int = 0
+    limit: int | None = None
 
     @property
     def available(self) -> int:
         return self.balance - self.held
+
+    def unusable(self) -> str | None:
+        return "account_closed" if self.closed else "account_frozen" if self.frozen else None
+
+    def covers(self, amount: int) -> bool:
+        return self.available - amount >= self.floor
 
 
 @dataclass
@@ -48,7 +57,9 @@ class ModelLedger:
 
     def adjust(self, name: str, amount: int) -> str:
         account = self.accounts[name]
-        if amount < 0 and account.available + amount < 0:
+        if account.closed:
+            return "account_closed"
+        if amount < 0 and not account.covers(-amount):
             return "insufficient_funds"
         self._move(self.issuer, account, amount)
         return "ok"
@@ -58,10 +69,12 @@ class ModelLedger:
     ) -> str:
         """Schedule; `wait` is how long after the due second it keeps looking for its money."""
         account = self.accounts[payer]
-        if account.frozen or self.accounts[payee].frozen:
-            return "account_frozen"
+        if refused := account.unusable() or self.accounts[payee].unusable():
+            return refused
+        if account.limit is not None and amount > account.limit:
+            return "amount_above_limit"
         if hold:
-            if account.available < amount:
+            if not account.covers(amount):
                 return "insufficient_funds"
             account.held += amount
         due = self.now + delay
@@ -88,6 +101,39 @@ class ModelLedger:
         payment.events.append("payment.rescheduled")
         return "ok"
 
+    def execute(self, number: int) -> str:
+        """Settle one payment by name, whatever else is due."""
+        payment = self.payments[number]
+        if payment.status == "PENDING" and payment.due <= self.now:
+            self._execute(payment)
+        return "ok" if payment.status == "COMPLETED" else payment.status
+
+    def freeze(self, name: str) -> str:
+        """Freeze, or let thaw what is frozen."""
+        account = self.accounts[name]
+        if account.closed:
+            return "account_closed"
+        account.frozen = not account.frozen
+        return "ok"
+
+    def bound(self, name: str, floor: int, limit: int | None) -> str:
+        account = self.accounts[name]
+        if (floor, limit) == (account.floor, account.limit):
+            return "ok"
+        if account.closed:
+            return "account_closed"
+        if floor != account.floor and account.available < floor:
+            return "insufficient_funds"
+        account.floor, account.limit = floor, limit
+        return "ok"
+
+    def close(self, name: str) -> str:
+        account = self.accounts[name]
+        if account.balance or account.held:
+            return "account_not_empty"
+        account.closed = True
+        return "ok"
+
     def settle(self, limit: int) -> int:
         """Settle the first `limit` due payments in order, one after the other."""
         due = [p for p in self.payments if p.status == "PENDING" and p.due <= self.now]
@@ -98,14 +144,14 @@ class ModelLedger:
 
     def _execute(self, payment: ModelPayment) -> None:
         payer, payee = self.accounts[payment.payer], self.accounts[payment.payee]
-        if payer.frozen or payee.frozen:
+        if payer.unusable() or payee.unusable():
             self._release(payment)
             payment.end("FAILED")
         elif payment.hold:
             self._release(payment)
             self._move(payer, payee, payment.amount)
             payment.end("COMPLETED")
-        elif payer.available >= payment.amount:
+        elif payer.covers(payment.amount):
             self._move(payer, payee, payment.amount)
             payment.end("COMPLETED")
         elif payment.give_up is not None and self.now < payment.give_up:

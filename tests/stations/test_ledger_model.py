@@ -18,17 +18,26 @@ DELAYS = [1, 1, 2, 3, 5, 9]
 FUNDINGS = ["hold", None, None, 2, 9]
 
 
+def wish(dice: random.Random) -> Step:
+    return (
+        *dice.sample(NAMES, 2), dice.randint(1, 60), dice.choice(DELAYS), dice.choice(FUNDINGS)
+    )  # fmt: skip
+
+
 KINDS: dict[str, Callable[[random.Random], Step]] = {
-    "pay": lambda d: (*d.sample(NAMES, 2), d.randint(1, 60), d.choice(DELAYS), d.choice(FUNDINGS)),
+    "pay": lambda d: tuple(wish(d) for _ in range(d.choice([1, 1, 1, 2, 5]))),
     "advance": lambda d: (d.choice([1, 1, 2, 3, 10, -3]),),
     "settle": lambda d: (d.choice([1, 2, 1000]),),
     "kill": lambda d: (d.randrange(17),),
     "cancel": lambda d: (d.randrange(30),),
     "reschedule": lambda d: (d.randrange(30), d.choice(DELAYS)),
+    "execute": lambda d: (d.randrange(30),),
     "adjust": lambda d: (d.choice(NAMES), d.randint(-60, 60)),
     "freeze": lambda d: (d.choice(NAMES),),
-}  # fmt: skip
-WEIGHTS = [40, 18, 8, 6, 6, 6, 6, 5]
+    "bound": lambda d: (d.choice(NAMES), d.choice([-30, 0, 0, 20]), d.choice([None, None, 25])),
+    "close": lambda d: (d.choice(NAMES),),
+}
+WEIGHTS = [40, 18, 10, 6, 6, 6, 6, 8, 5, 4, 2]
 
 
 def step(dice: random.Random) -> Step:

@@ -100,9 +100,8 @@ async def add(
     connection: Connection, changes: Mapping[AccountKey, Change]
 ) -> dict[AccountKey, Account]:
     """Change accounts in the one order of locking, and give them as they were before."""
-    ordered = sorted(changes)
-    columns = zip(*(changes[key] for key in ordered), strict=True)
-    rows = await connection.fetch(query("account_add"), *_columns(ordered), *map(list, columns))
+    columns = zip(*((*key, *changes[key]) for key in sorted(changes)), strict=True)
+    rows = await connection.fetch(query("account_add"), *map(list, columns))
     return _by_key(rows)
 
 
