@@ -4,16 +4,18 @@
 -- The first due timers, unlocked: so many of each bucket, so many of them all, in order; and as the
 -- last row the time, even where nothing is due. A node waits `grace` before it reaches into a
 -- bucket that another one prefers. Below the low-water mark only dead rows remain.
-(SELECT found.due_at, found.subject, wanted.bucket, NULL::timestamptz AS at
-   FROM unnest($1::smallint[], $2::timestamptz[], $3::float8[]) AS wanted (bucket, low, grace)
-  CROSS JOIN LATERAL (
-        SELECT t.due_at, t.subject FROM timer t
-         WHERE t.bucket = wanted.bucket AND t.lane_id = $4 AND t.due_at >= wanted.low
-           AND t.due_at <= clock() - make_interval(secs => wanted.grace)
-         ORDER BY t.due_at, t.subject LIMIT $5) AS found
-  ORDER BY found.due_at, found.subject LIMIT $6)
- UNION ALL
-SELECT NULL, NULL, NULL, clock()
+SELECT due_at, subject, bucket, at FROM (
+    (SELECT found.due_at, found.subject, wanted.bucket, NULL::timestamptz AS at
+       FROM unnest($1::smallint[], $2::timestamptz[], $3::float8[]) AS wanted (bucket, low, grace)
+      CROSS JOIN LATERAL (
+            SELECT t.due_at, t.subject FROM timer t
+             WHERE t.bucket = wanted.bucket AND t.lane_id = $4 AND t.due_at >= wanted.low
+               AND t.due_at <= clock() - make_interval(secs => wanted.grace)
+             ORDER BY t.due_at, t.subject LIMIT $5) AS found
+      ORDER BY found.due_at, found.subject LIMIT $6)
+     UNION ALL
+    SELECT NULL, NULL, NULL, clock()) AS seen
+ ORDER BY at NULLS FIRST, due_at, subject
 
 -- name: settlement_lock
 SELECT bucket, tenant_id, subject, due_at, token, from_account, to_account, amount, hold,

@@ -1,0 +1,33 @@
+"""A settler's low-water marks never hide a payment, however much of a look was cut off."""
+
+from datetime import timedelta
+
+from postdate.model.ids import BUCKETS, new_id
+from postdate.settlement.places import LATE_INSERT, Places
+from postdate.store.settlement import Candidate
+from postdate.store.timer import LONG_AGO
+
+AT = LONG_AGO + timedelta(days=9999)
+
+
+def _candidate(bucket: int, ago: float) -> Candidate:
+    return Candidate(AT - timedelta(seconds=ago), new_id(bucket, 1), bucket)
+
+
+def test_a_whole_look_raises_every_mark() -> None:
+    places = Places()
+    places.looks()
+    assert places.saw(AT, [_candidate(3, 50.0)])
+    lows = dict(places.lows())
+    assert lows[3] == AT - timedelta(seconds=50)
+    assert {lows[b] for b in range(BUCKETS) if b != 3} == {AT - LATE_INSERT}
+
+
+def test_behind_a_look_that_was_cut_nothing_is_hidden() -> None:
+    places = Places()
+    places.looks()
+    assert places.saw(AT, [_candidate(3, 50.0), _candidate(5, 40.0)], cut=True)
+    lows = dict(places.lows())
+    assert lows[3] == AT - timedelta(seconds=50)
+    # The buckets that gave nothing may hold what is due right after the last that was seen.
+    assert {lows[b] for b in range(BUCKETS) if b != 3} == {AT - timedelta(seconds=40)}
