@@ -18,6 +18,7 @@ from postdate.cli import (
     output,
     prove,
     remote,
+    restore,
     schedule_remote,
     secret,
     settlement,
@@ -47,6 +48,7 @@ remote.register(app)
 schedule_remote.register(app)
 lane_remote.register(app)
 top.register(app)
+restore.register(app)
 audit.register(app)
 prove.register(app)
 history.register(app)

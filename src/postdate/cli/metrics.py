@@ -11,6 +11,8 @@ from postdate.api.meter import Meter as HttpMeter
 from postdate.delivery.breaker import Breakers
 from postdate.intake.meter import PaymentMeter
 from postdate.model.activity import Lateness
+from postdate.model.setting import LONG_AGO
+from postdate.model.setting import Settings as RuntimeSettings
 from postdate.model.tally import Tally
 from postdate.publisher.meter import PublisherMeter
 from postdate.scheduler.meter import Meter as ScheduleMeter
@@ -41,6 +43,8 @@ class _Node(Protocol):
     def name(self) -> str: ...
     @property
     def breakers(self) -> Sequence[Breakers]: ...
+    @property
+    def runtime(self) -> RuntimeSettings: ...
 
 
 class NodeMeter:
@@ -57,6 +61,7 @@ class NodeMeter:
         yield from self._loops()
         yield self._pools()
         yield self._breakers()
+        yield self._quarantine()
 
     def _info(self) -> Metric:
         family = InfoMetricFamily(
@@ -81,6 +86,15 @@ class NodeMeter:
             failures.add_metric([loop.name], loop.failures)
             blocked.add_metric([loop.name], int(loop.blocked is not None))
         yield from (silent, failures, blocked)
+
+    def _quarantine(self) -> Metric:
+        family = GaugeMetricFamily(
+            "postdate_restore_quarantine",
+            "1 while what was due before a restore waits to be confirmed.",
+        )
+        held = self._node is not None and self._node.runtime.floor > LONG_AGO
+        family.add_metric([], int(held))
+        return family
 
     def _pools(self) -> Metric:
         family = GaugeMetricFamily(

@@ -47,7 +47,7 @@ def services(node: Node, accepting: JobIntake) -> ScheduleServices:
 def loops(node: Node) -> list[Loop]:
     """Make the loops that expand schedules, look after the book and follow the tz data."""
     meter = Meter(node.registry)
-    expanding = expander.Expander(node.database, firings(node), meter)
+    expanding = expander.Expander(node.database, firings(node), meter, node.runtime)
     auditing = audit.Audit(node.database, node.runtime, meter)
     following = recompute.Recompute(node.database, meter)
     return [

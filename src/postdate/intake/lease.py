@@ -23,6 +23,7 @@ from postdate.store.execution import Execution, Recorded
 from postdate.store.lane import Lane, LaneDirectory
 from postdate.store.mark import Mark
 from postdate.store.permit import lane_limits
+from postdate.store.timer import LONG_AGO
 
 CLAIM_MOST: Final = 100
 """The most leases of one claim."""
@@ -80,6 +81,7 @@ class LeaseClaims:
         self._tally = tally
         self._policies = Policies(settings)
         self._doors: dict[int, _Door] = {}
+        self._floor = LONG_AGO
 
     def hint(self, lane_id: int | None) -> None:
         """Look again at a lane, or at all: something was put there."""
@@ -115,6 +117,7 @@ class LeaseClaims:
         door = self._doors.setdefault(lane.lane_id, _Door())
         async with door.lock:
             now = time.monotonic()
+            self._heed_floor()
             if door.empty_until > now and not first:
                 return [], door.empty_until - now
             door.hint.clear()
@@ -127,6 +130,14 @@ class LeaseClaims:
             if ask.gone.is_set():
                 return [], 0.0
         return [_leased(each, ask.lease_seconds) for each in ready], pause
+
+    def _heed_floor(self) -> None:
+        """Forget the marks when the instant below which nothing is touched has fallen."""
+        if self._settings.floor < self._floor:
+            for door in self._doors.values():
+                door.marks.clear()
+                door.empty_until = 0.0
+        self._floor = self._settings.floor
 
     async def _take(self, ask: ClaimAsk, lane: Lane, door: _Door) -> tuple[list[Execution], float]:
         limits = lane_limits(lane, self._settings)
@@ -142,7 +153,7 @@ class LeaseClaims:
                         lane,
                         bucket,
                         self._policies,
-                        low=mark.low(time.monotonic()),
+                        low=max(self._settings.floor, mark.low(time.monotonic())),
                         limit=most - len(taken),
                         lease_seconds=ask.lease_seconds,
                         claimed_by=ask.holder,
@@ -185,8 +196,9 @@ class LeaseClaims:
 
     async def _next_due(self, lane: Lane, door: _Door) -> float:
         now = time.monotonic()
+        floor = self._settings.floor
         places = [
-            (bucket, lane.lane_id, door.marks.setdefault(bucket, Mark()).low(now))
+            (bucket, lane.lane_id, max(floor, door.marks.setdefault(bucket, Mark()).low(now)))
             for bucket in lane.buckets
         ]
         async with self._database.writer.acquire() as connection:

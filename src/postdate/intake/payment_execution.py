@@ -76,6 +76,12 @@ class PaymentExecutions:
             raise refuse(
                 Code.UNAVAILABLE, f"Settlement has stopped: {reason}", retry_after_seconds=60
             )
+        if timer.due_at < self._settings.floor:
+            raise refuse(
+                Code.UNAVAILABLE,
+                f"The payment {timer.subject} was due before a restore that nobody has confirmed.",
+                retry_after_seconds=60,
+            )
         settling = batch.Settling(
             unix_ms=self._database.unix_ms(),
             retry_seconds=self._settings.number("payment.retry_seconds", timer.tenant_id),

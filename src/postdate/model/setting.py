@@ -1,6 +1,7 @@
 """Run-time settings: names, bounds and defaults, changed without a restart."""
 
 from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
 from typing import Any, Final
 
@@ -22,9 +23,13 @@ class Setting(msgspec.Struct, frozen=True):
     least: float | None = None
     most: float | None = None
     choices: tuple[str, ...] = ()
+    instant: bool = False
+    """Empty, or an instant with its offset."""
 
 
 SECONDS_A_YEAR: Final = 365 * 24 * 3600
+QUARANTINE: Final = "restore.quarantine"
+LONG_AGO: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 SETTINGS: Final[Mapping[str, Setting]] = {
     "payment.max_amount": Setting(
@@ -53,6 +58,12 @@ SETTINGS: Final[Mapping[str, Setting]] = {
     ),
     "settlement.stopped": Setting(
         "", "Why no payment is settled now, on any node; empty lets settlement go on."
+    ),
+    "restore.quarantine": Setting(
+        "",
+        "Nothing that was due up to this instant is claimed, settled or expanded: after a restore "
+        "it may have run already. `postdate restore` sets and clears it.",
+        instant=True,
     ),
     "settlement.clock_step_seconds": Setting(
         60.0,
@@ -173,6 +184,8 @@ def _within(name: str, setting: Setting, value: Value) -> Value:
         raise refuse(Code.INVALID_FIELD, f"{name} is of type {wanted.__name__}.", "value")
     if setting.choices and value not in setting.choices:
         raise refuse(Code.INVALID_FIELD, f"{name} is one of {', '.join(setting.choices)}.", "value")
+    if setting.instant and value and _instant(str(value)) is None:
+        raise refuse(Code.INVALID_FIELD, f"{name} is an instant with its offset.", "value")
     low, high = setting.least, setting.most
     if (
         low is not None
@@ -184,23 +197,38 @@ def _within(name: str, setting: Setting, value: Value) -> Value:
     return value
 
 
+def _instant(text: str) -> datetime | None:
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return None if found.tzinfo is None else found
+
+
 class Settings:
     """What holds now: a tenant's value, else everybody's, else the default."""
 
     def __init__(self, stored: Mapping[tuple[int, str], Stored] | None = None) -> None:
         self._stored = dict(stored or {})
         self.version = 0
+        self.floor = self._floor()
+        """Nothing due before it is touched: LONG_AGO, unless a restore waits to be confirmed."""
 
     def replace(self, stored: Mapping[tuple[int, str], Stored]) -> None:
         """Take over what another node has set; `version` rises when anything has changed."""
         if stored != self._stored:
             self._stored = dict(stored)
             self.version += 1
+            self.floor = self._floor()
 
     def get(self, name: str, tenant_id: int = 0) -> Value:
         """Give the value that holds for a tenant."""
         found = self._stored.get((tenant_id, name)) or self._stored.get((0, name))
         return found.value if found else SETTINGS[name].default
+
+    def _floor(self) -> datetime:
+        until = _instant(str(self.get(QUARANTINE)))
+        return LONG_AGO if until is None else until + timedelta(microseconds=1)
 
     def number(self, name: str, tenant_id: int = 0) -> float:
         """Give a numeric setting."""

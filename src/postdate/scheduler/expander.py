@@ -16,6 +16,7 @@ from postdate.model.errors import Refusal
 from postdate.model.firing import Fired
 from postdate.model.ids import BUCKETS, new_id
 from postdate.model.schedule import Overlap
+from postdate.model.setting import Settings
 from postdate.scheduler.batch import Batch, named_calendars, read
 from postdate.scheduler.firer import Firer
 from postdate.scheduler.meter import Meter
@@ -61,12 +62,20 @@ class _Budget:
 class Expander:
     """One expander; any number of them may run, in any number of processes."""
 
-    def __init__(self, database: Database, firer: Firer, meter: Meter | None = None) -> None:
+    def __init__(
+        self,
+        database: Database,
+        firer: Firer,
+        meter: Meter | None = None,
+        settings: Settings | None = None,
+    ) -> None:
         self._database = database
         self._firer = firer
         self._meter = meter or Meter()
+        self._settings = settings or Settings()
         self._lows = [LONG_AGO] * BUCKETS
         self._forget_at = 0.0
+        self._floor = LONG_AGO
 
     async def run_once(self, limit: int = LIMIT) -> int:
         """Expand up to `limit` due schedules and say how many."""
@@ -99,10 +108,12 @@ class Expander:
 
     def _places(self) -> list[tuple[int, int, datetime]]:
         now = time.monotonic()
-        if now >= self._forget_at:
+        floor = self._settings.floor
+        if now >= self._forget_at or floor < self._floor:
             self._lows = [LONG_AGO] * BUCKETS
             self._forget_at = now + FORGET_SECONDS
-        return [(bucket, LANE_SCHEDULE, low) for bucket, low in enumerate(self._lows)]
+        self._floor = floor
+        return [(bucket, LANE_SCHEDULE, max(floor, low)) for bucket, low in enumerate(self._lows)]
 
     async def _due_buckets(self) -> list[int]:
         async with self._database.writer.acquire() as connection:
@@ -123,7 +134,8 @@ class Expander:
 
     async def _once(self, bucket: int, limit: int, *, look: bool = False) -> int:
         async with self._database.write() as connection:
-            timers = await store.due(connection, bucket, self._lows[bucket], limit)
+            low = max(self._settings.floor, self._lows[bucket])
+            timers = await store.due(connection, bucket, low, limit)
             if not timers:
                 return 0
             batch = await self._decide(connection, bucket, timers)

@@ -45,7 +45,14 @@ class Places:
         self.own: frozenset[int] = frozenset(range(BUCKETS))
         self._lows = [LONG_AGO] * BUCKETS
         self._at = LONG_AGO
+        self._floor = LONG_AGO
         self._forget_at = 0.0
+
+    def heed(self, floor: datetime) -> None:
+        """Look at nothing due before an instant; where it fell, the marks hide too much."""
+        if floor < self._floor:
+            self._lows = [LONG_AGO] * BUCKETS
+        self._floor = floor
 
     def grace(self, bucket: int) -> float:
         """Give how long to wait before reaching into this bucket."""
@@ -59,7 +66,7 @@ class Places:
             self._forget_at = now + FORGET_SECONDS
         return [
             Place(bucket, low if beyond is None else max(low, beyond), self.grace(bucket))
-            for bucket, low in enumerate(self._lows)
+            for bucket, low in self.lows()
         ]
 
     def forget(self) -> None:
@@ -68,11 +75,11 @@ class Places:
 
     def lows(self) -> list[tuple[int, datetime]]:
         """Give every bucket's mark."""
-        return list(enumerate(self._lows))
+        return [(bucket, max(self._floor, low)) for bucket, low in enumerate(self._lows)]
 
     def heads(self) -> list[tuple[int, int, datetime]]:
         """Say where to look for the next instant."""
-        return [(bucket, LANE_PAYMENT, low) for bucket, low in enumerate(self._lows)]
+        return [(bucket, LANE_PAYMENT, low) for bucket, low in self.lows()]
 
     def saw(self, at: datetime, candidates: Sequence[Candidate], *, cut: bool = False) -> bool:
         """Raise the marks after a look: nothing older than what was seen can exist.

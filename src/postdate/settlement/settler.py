@@ -111,6 +111,7 @@ class Settler:
         return max(seconds, BUSY_SECONDS)
 
     async def _look(self, limit: int) -> Sequence[Candidate]:
+        self._places.heed(self._settings.floor)
         base = min(limit, limit // BUCKETS + _LOOK_LEAST)
         depth = min(limit, max(base, self._depth))
         async with self._database.writer.acquire() as connection:

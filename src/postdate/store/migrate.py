@@ -10,6 +10,7 @@ import msgspec
 import structlog
 
 from postdate.model.errors import StartError
+from postdate.model.setting import QUARANTINE
 from postdate.store.database import CONNECT_SECONDS, OWNER, READER, SCHEMA, WRITER
 
 log = structlog.get_logger()
@@ -103,7 +104,13 @@ async def _migrate(
         step(migration.name)
     await connection.execute("SELECT partition_ahead($1)", PARTITION_WEEKS)
     if await connection.fetchval("SELECT seal_epoch()"):
-        log.info("event.epoch", reason="the database was restored from a dump")
+        log.warning("restore.quarantine", reason="the database was restored from a dump")
+        # What was due since the dump was taken may have run: it waits for `postdate restore`.
+        await connection.execute(
+            "INSERT INTO setting (tenant_id, name, value, changed_by) "
+            "VALUES (0, $1, to_jsonb(clock()), 'system') ON CONFLICT DO NOTHING",
+            QUARANTINE,
+        )
     return [m.name for m in todo]
 
 

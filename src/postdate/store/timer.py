@@ -1,12 +1,13 @@
 """Timers: the rows that make things happen."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Final
 from uuid import UUID
 
 import msgspec
 
+from postdate.model import setting
 from postdate.store.database import Connection
 from postdate.store.query import query
 
@@ -25,7 +26,7 @@ LANES_OF_PAYMENTS: Final = (LANE_PAYMENT, LANE_APPROVAL, LANE_HELD)
 LANE_FIRST: Final = 16
 """Ids below this are the system's own lanes; tenants' lanes begin here."""
 
-LONG_AGO: Final = datetime(1970, 1, 1, tzinfo=UTC)
+LONG_AGO: Final = setting.LONG_AGO
 """A low-water mark that hides nothing."""
 
 

@@ -21,6 +21,7 @@ HOT_TABLES: Final = (
     "event_position",
     "subscription",
     "idempotency",
+    "activity",
 )
 """The tables whose rows are changed or removed, so that dead ones pile up when vacuum cannot."""
 
@@ -99,6 +100,15 @@ async def backlog(
         query("vital_backlog"), buckets, lanes, lows, most, timeout=READ_SECONDS
     )
     return [Backlog(*row) for row in rows]
+
+
+async def due_until(
+    connection: Connection, places: Sequence[tuple[int, int]], until: datetime, most: int
+) -> dict[int, int]:
+    """Count what was due up to an instant, for each lane."""
+    buckets, lanes = zip(*places, strict=True)
+    rows = await connection.fetch(query("vital_due_until"), buckets, lanes, until, most)
+    return dict(map(tuple, rows))
 
 
 async def event_seconds(connection: Connection) -> float:

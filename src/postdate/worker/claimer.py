@@ -19,7 +19,9 @@ from postdate.store import execution, halt, node, timer
 from postdate.store.database import CommitUnknownError, Connection, Database
 from postdate.store.execution import Execution
 from postdate.store.lane import Lane, LaneDirectory
+from postdate.store.mark import Mark
 from postdate.store.permit import lane_limits
+from postdate.store.timer import LONG_AGO
 from postdate.worker.bucket import EVERY_BUCKET, preferred
 from postdate.worker.permit import Permits
 from postdate.worker.place import ACTIVE_SECONDS, Place, Places
@@ -80,6 +82,7 @@ class Claimer:
     _looking: asyncio.Lock = field(default_factory=asyncio.Lock)
     _policies: Policies = field(init=False)
     _stale: bool = True
+    _floor: datetime = LONG_AGO
 
     def __post_init__(self) -> None:
         self._policies = Policies(self.settings)
@@ -133,15 +136,25 @@ class Claimer:
             return await self._claim_limited(place, limits, limit)
         return await self._claim_several(place, limit)
 
+    def _heed_floor(self) -> datetime:
+        """Give the instant below which nothing is touched; marks made above a higher one go."""
+        floor = self.settings.floor
+        if floor < self._floor:
+            for place in self.places:
+                place.mark = Mark()
+        self._floor = floor
+        return floor
+
     async def _look(self) -> None:
         """Ask for the heads of the places whose time has come."""
         async with self._looking:
+            floor = self._heed_floor()
             now = time.monotonic()
             looked = self.places.due(now, LOOK_MOST)
             if not looked:
                 return
             try:
-                wanted = [(p.bucket, p.lane.lane_id, p.mark.low(now)) for p in looked]
+                wanted = [(p.bucket, p.lane.lane_id, max(floor, p.mark.low(now))) for p in looked]
                 async with self.database.writer.acquire() as connection:
                     heads = await timer.heads(connection, wanted)
             except BaseException:
@@ -224,7 +237,7 @@ class Claimer:
             place.lane,
             place.bucket,
             self._policies,
-            low=place.mark.low(taken.claimed_at),
+            low=max(self.settings.floor, place.mark.low(taken.claimed_at)),
             limit=taken.wanted,
             lease_seconds=self.settings.number("worker.lease_seconds", place.lane.tenant_id),
             claimed_by=self.node_id,

@@ -20,6 +20,17 @@ SELECT wanted.bucket, wanted.lane_id, late.many::integer AS overdue,
             WHERE t.bucket = wanted.bucket AND t.lane_id = wanted.lane_id
               AND t.due_at = 'infinity' LIMIT $4) AS head) AS parked
 
+-- name: vital_due_until
+-- How much of each lane was due up to an instant, counted up to $4 a bucket.
+SELECT wanted.lane_id, sum(head.many)::integer
+  FROM unnest($1::smallint[], $2::integer[]) AS wanted (bucket, lane_id)
+ CROSS JOIN LATERAL (
+       SELECT count(*) AS many FROM (
+           SELECT FROM timer t
+            WHERE t.bucket = wanted.bucket AND t.lane_id = wanted.lane_id AND t.due_at <= $3
+            LIMIT $4) AS early) AS head
+ GROUP BY wanted.lane_id
+
 -- name: vital_now
 SELECT clock()
 
