@@ -1,0 +1,42 @@
+"""Hand work to a worker of your own: it asks for jobs, does them, and says what came of it.
+
+Needs a running server, POSTDATE_URL, and an admin key in POSTDATE_KEY.
+"""
+
+import asyncio
+import os
+
+from postdate.client import AsyncClient, Lease, Worker
+
+URL = os.environ.get("POSTDATE_URL", "http://127.0.0.1:8080")
+KEY = os.environ.get("POSTDATE_KEY", "")
+LANE = "thumbnails"
+COUNT = 3
+
+worker = Worker(URL, KEY, concurrency=2)
+done: list[str] = []
+
+
+@worker.handle(LANE)
+def make_thumbnail(lease: Lease) -> dict[str, str]:
+    """Do the work; pass the token on, so that a store can refuse a worker that was too slow."""
+    name = lease.payload["picture"]
+    print(f"{name}, attempt {lease.attempt}, token {lease.token}")
+    done.append(name)
+    if len(done) == COUNT:
+        worker.stop()
+    return {"thumbnail": f"{name}.small"}
+
+
+async def main() -> None:
+    """Register three jobs, and work until they are done."""
+    async with AsyncClient(URL, KEY) as client:
+        for number in range(COUNT):
+            picture = {"picture": f"cat-{number}"}
+            await client.accept_job({"type": "worker"}, lane=LANE, payload=picture)
+    await worker.run()
+    print("done:", sorted(done))
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
