@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 UV := .tools/bin/uv
 STAMP := $(VENV)/.synced
 
-.PHONY: setup run test check lint types imports tests docs bench soak audit clean
+.PHONY: setup run test check lint types imports tests browser docs bench soak audit clean
 
 setup: $(STAMP)
 
@@ -39,8 +39,16 @@ types: setup
 imports: setup
 	$(BIN)/lint-imports
 
-tests: setup
+tests: setup browser
 	$(BIN)/pytest -q -m "not soak" -n 2 --dist loadfile
+
+# The console is also tested in a real browser: brought where that needs no asking, else skipped.
+browser:
+	@command -v chromium >/dev/null || command -v google-chrome >/dev/null || \
+	  { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && echo "bringing chromium for the browser tests" && \
+	    (apt-get install -qq -y --no-install-recommends chromium || \
+	     { apt-get update -qq && apt-get install -qq -y --no-install-recommends chromium; }) >/dev/null 2>&1; } || \
+	  echo "no chromium here: the browser tests are skipped (Debian: apt-get install chromium)"
 
 docs: setup
 	PYTHONPATH=tests $(BIN)/python -m tidy.generated

@@ -375,3 +375,15 @@ async def test_the_overview_streams_its_cells_until_the_session_ends(browser: Br
 async def test_a_key_that_sees_only_a_part_gets_no_stream(browser: Browser) -> None:
     await browser.sign_in(await browser.api.new_key("jobs:read"))
     assert (await browser.get("/overview/stream")).status == 403
+
+
+async def test_where_much_comes_one_bucket_stands_for_the_others(browser: Browser) -> None:
+    spec = {"destination": {"type": "worker"}, "delay_seconds": 1800}
+    for _ in range(2):
+        answer = await browser.api.call("POST", "/jobs/batch", {"jobs": [spec] * 400})
+        assert answer.status == 200
+    await browser.sign_in()
+    page = (await browser.get("/")).text
+    assert "told from one bucket of each lane" in page
+    told = page.partition('id="tile-hour"><strong>≈ ')[2].partition("<")[0]
+    assert 400 < int(told.replace(",", "")) < 1600

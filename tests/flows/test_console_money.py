@@ -122,3 +122,22 @@ async def test_a_long_list_by_amount_goes_on_where_it_ended(browser: Browser) ->
         found |= {one for one in wanted if one in text}
         path = text.partition('rel="next" href="')[2].partition('"')[0].replace("&amp;", "&")
     assert found == wanted
+
+
+async def test_a_second_person_approves_or_refuses_a_large_payment(browser: Browser) -> None:
+    api = browser.api
+    await browser.confirm("/settings/payment.approval_above/set", value="100")
+    await api.node.refresh_settings()
+    one, two = await pay(api, amount=500), await pay(api, amount=400)
+    page = (await browser.get(f"/payments/{one}")).text
+    assert "it waits until a second person approves it" in page
+    assert "another key than the one that asked" in page
+    assert one in (await browser.get("/dead-letters")).text
+    assert (await browser.confirm(f"/payments/{one}/approve")).status == 403
+    await browser.sign_in(await api.new_key("admin"))
+    assert (await browser.confirm(f"/payments/{one}/approve", note="seen")).status == 303
+    assert "approved" in (await browser.get(f"/payments/{one}")).text
+    assert (await browser.confirm(f"/payments/{two}/refuse", note="")).status == 422
+    assert (await browser.confirm(f"/payments/{two}/refuse", note="not ours")).status == 303
+    assert "CANCELLED" in (await browser.get(f"/payments/{two}")).text
+    assert one not in (await browser.get("/dead-letters")).text

@@ -20,6 +20,7 @@ def services(node: Node, identities: Identities, shared: Services) -> ConsoleSer
         accounts=shared.accounts,
         account_views=shared.account_views,
         adjustments=shared.adjustments,
+        approvals=shared.approvals,
         audit_views=shared.audit_views,
         dead_letters=shared.dead_letters,
         destinations=shared.destinations,

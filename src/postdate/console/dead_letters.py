@@ -28,7 +28,7 @@ BULK_MOST: Final = 10_000
 SHOWN: Final = 20
 """How many of each kind; the rest is one link away."""
 
-GROUPED: Final = 200
+GROUPED: Final = 100
 """How many of the newest failures are grouped by their codes."""
 
 OLDEST: Final = 5
@@ -46,6 +46,7 @@ async def dead_letters_page(visit: Visit) -> Response:
         groups=groups(failed, visit.now),
         grouped=len(failed),
         parked=await _payments(visit),
+        unapproved=await _unapproved(visit),
         shown=SHOWN,
     )
 
@@ -74,6 +75,13 @@ async def _payments(visit: Visit) -> list[PaymentView]:
         return []
     wanted = PaymentFilter(None, PaymentStatus.EXECUTING)
     found, _ = await visit.services.payment_views.page(visit.who, wanted, NEWEST, SHOWN)
+    return found
+
+
+async def _unapproved(visit: Visit) -> list[PaymentView]:
+    if not visit.who.allows(Scope.PAYMENTS_READ) or visit.who.accounts is not None:
+        return []
+    found, _ = await visit.services.payment_views.waiting(visit.who, UUID(int=0), SHOWN)
     return found
 
 

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from postdate.console.action import Action, moment_of
+from postdate.console.action import REASON, Action, Field, moment_of, reason_of
 from postdate.console.job_actions import WHEN
 from postdate.console.same import Same
 from postdate.console.visit import Visit
@@ -27,7 +27,43 @@ async def _reschedule(visit: Visit) -> str:
     return f"The payment is due at {done.scheduled_time:%Y-%m-%d %H:%M:%S} UTC."
 
 
+async def _approve(visit: Visit) -> str:
+    note = visit.form.get("note", "").strip() or None
+    await visit.services.approvals.approve(visit.who, visit.uuid("payment_id"), note)
+    return "The payment is approved: it is settled at its instant, or at once if that has passed."
+
+
+async def _refuse(visit: Visit) -> str:
+    reason = reason_of(visit, "note")
+    await visit.services.approvals.refuse(visit.who, visit.uuid("payment_id"), reason)
+    return "The payment is refused: no money moves and what was held is available again."
+
+
 ACTIONS: Final = (
+    Action(
+        path="/payments/{payment_id:uuid}/approve",
+        scope=Scope.PAYMENTS_APPROVE,
+        title="Approve payment",
+        button="Approve",
+        means="You are the second person: it may be settled from now on. The key that asked for it "
+        "cannot approve it.",
+        back=_back,
+        does=_approve,
+        fields=(Field(name="note", label="Note", hint="stands in the audit", required=False),),
+        same=Same("POST /payments/{payment_id}/approve", '{"note": "<note>"}'),
+    ),
+    Action(
+        path="/payments/{payment_id:uuid}/refuse",
+        scope=Scope.PAYMENTS_APPROVE,
+        title="Refuse payment",
+        button="Refuse",
+        means="It ends as CANCELLED, no money moves, and what is held for it is released.",
+        back=_back,
+        does=_refuse,
+        fields=(Field(name="note", label="Why", hint=REASON.hint),),
+        danger=True,
+        same=Same("POST /payments/{payment_id}/refuse", '{"note": "<note>"}'),
+    ),
     Action(
         path="/payments/{payment_id:uuid}/reschedule",
         scope=Scope.PAYMENTS_WRITE,

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from postdate.intake.account import Accounts
 from postdate.intake.adjustment import Adjustments
+from postdate.intake.approval import Approvals
 from postdate.intake.dead_letter import DeadLetters
 from postdate.intake.destination import Destinations
 from postdate.intake.job_bulk import JobBulk
@@ -45,6 +46,7 @@ class ConsoleServices:
     accounts: Accounts
     account_views: AccountViews
     adjustments: Adjustments
+    approvals: Approvals
     audit_views: AuditViews
     dead_letters: DeadLetters
     destinations: Destinations

@@ -67,3 +67,11 @@ async def at(connection: Connection, key: AccountKey, instant: datetime) -> Inst
     """Find version and balance of an account at an instant; None when there is no account."""
     row = await connection.fetchrow(query("entry_at"), *key, instant)
     return None if row is None else Instant(*row)
+
+
+async def of_transfer(
+    connection: Connection, key: AccountKey, version: int, transfer_id: UUID
+) -> EntryRow | None:
+    """Find an account's entry of a transfer among the last up to a version."""
+    row = await connection.fetchrow(query("entry_of_transfer"), *key, version, transfer_id)
+    return None if row is None else EntryRow(*row)

@@ -50,14 +50,15 @@ async def due(
     connection: Connection,
     tenant_id: int,
     places: Places,
+    shares: Sequence[int],
     *,
     slot_seconds: int,
     ahead_seconds: int,
     most: int,
 ) -> list[Due]:
-    """Count what comes, by slots of time."""
+    """Count what comes, by slots of time; each place stands for so many buckets."""
     rows = await connection.fetch(
-        query("overview_due"), tenant_id, *places, slot_seconds, ahead_seconds, most
+        query("overview_due"), tenant_id, *places, slot_seconds, ahead_seconds, most, shares
     )
     return [Due(*row) for row in rows]
 

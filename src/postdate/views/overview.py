@@ -1,5 +1,6 @@
 """What a tenant's operator should see first: what is late, in doubt, failed, and coming."""
 
+import random
 import time
 from collections.abc import Sequence
 from datetime import datetime
@@ -16,12 +17,18 @@ from postdate.store.overview import Backlog, Due, Places
 from postdate.store.timer import LANE_PAYMENT
 from postdate.views.activity import HOUR_SECONDS, MINUTE_SECONDS, ActivityView, activity_view
 
-COUNT_MOST: Final = 500
-"""How far one bucket of a lane is counted: a lane of 8 buckets shows 4,000 exactly."""
+COUNT_MOST: Final = 100
+"""How far one bucket of a lane is counted: a lane of 8 buckets shows 800 exactly."""
 
-FAILED_MOST: Final = 100
-DUE_MOST: Final = 1000
+FAILED_MOST: Final = 25
+DUE_MOST: Final = 50
 """The same for what failed and for what is coming."""
+
+SAMPLE_MOST: Final = 4000
+"""Where more is coming, one bucket of each lane stands for the others, looked at so far."""
+
+SAMPLE_LANES: Final = 8
+"""Of so many lanes, those with most buckets; a tenant with more sees the sum of these."""
 
 FAILED_SECONDS: Final = 24 * 3600
 REMEMBER_SECONDS: Final = 2.0
@@ -79,6 +86,8 @@ class Slow(msgspec.Struct, frozen=True, kw_only=True):
     payments_failed: int
     hour: DueChart
     day: DueChart
+    estimated: bool = False
+    """Whether what is coming is told from one bucket of each lane."""
 
 
 class Overview(msgspec.Struct, frozen=True, kw_only=True):
@@ -152,20 +161,17 @@ class OverviewViews:
         unix_ms = self._database.unix_ms()
         since = floor_id(unix_ms - FAILED_SECONDS * 1000)
         failed = await store.failed(connection, tenant_id, since, FAILED_MOST)
-        rows = await store.due(
-            connection,
-            tenant_id,
-            places,
-            slot_seconds=SLOT_SECONDS,
-            ahead_seconds=AHEAD_SECONDS,
-            most=DUE_MOST,
-        )
+        rows = await _due(connection, tenant_id, places, [1] * len(places[0]), DUE_MOST)
+        if estimated := _cut(rows):
+            lanes = self._lanes.of_tenant(tenant_id)
+            rows = await _due(connection, tenant_id, *_sample(lanes), SAMPLE_MOST)
         fresh = Slow(
             unix_ms=unix_ms,
             jobs_failed=failed.jobs,
             payments_failed=failed.payments,
             hour=_chart(rows, 1, HOUR_SLOTS),
             day=_chart(rows, DAY_JOINED, AHEAD_SECONDS // SLOT_SECONDS // DAY_JOINED),
+            estimated=estimated,
         )
         if len(self._slow) >= REMEMBER_MOST:
             self._slow.clear()
@@ -177,6 +183,37 @@ def _places(lanes: Sequence[Lane]) -> Places:
     pairs = [(bucket, LANE_PAYMENT) for bucket in range(BUCKETS)]
     pairs += [(bucket, lane.lane_id) for lane in lanes for bucket in lane.buckets]
     return [bucket for bucket, _ in pairs], [lane_id for _, lane_id in pairs]
+
+
+def _sample(lanes: Sequence[Lane]) -> tuple[Places, list[int]]:
+    """Choose one bucket for the payments and one for each lane, each standing for the others."""
+    bucket = random.randrange(BUCKETS)
+    widest = sorted(lanes, key=lambda lane: -len(lane.buckets))[:SAMPLE_LANES]
+    chosen = [
+        (bucket, LANE_PAYMENT, BUCKETS),
+        *((random.choice(lane.buckets), lane.lane_id, len(lane.buckets)) for lane in widest),
+    ]
+    buckets, lane_ids, shares = map(list, zip(*chosen, strict=True))
+    return (buckets, lane_ids), shares
+
+
+async def _due(
+    connection: Connection, tenant_id: int, places: Places, shares: list[int], most: int
+) -> list[Due]:
+    return await store.due(
+        connection,
+        tenant_id,
+        places,
+        shares,
+        slot_seconds=SLOT_SECONDS,
+        ahead_seconds=AHEAD_SECONDS,
+        most=most,
+    )
+
+
+def _cut(rows: Sequence[Due]) -> bool:
+    """Say whether the walk ended before the day did."""
+    return min((row.known_seconds for row in rows), default=AHEAD_SECONDS) < AHEAD_SECONDS
 
 
 def _chart(rows: Sequence[Due], joined: int, slots: int) -> DueChart:

@@ -37,9 +37,6 @@ RECENT_MS: Final = 14 * 24 * 3600 * 1000
 AMOUNT_DEPTH: Final = 125
 """How many payments of each bucket a list by amount looks through: 8,000 in all."""
 
-EVENTS_MOST: Final = 100
-"""How many events of a payment are read to find where its entries stand."""
-
 _BY_INDEX: Final = frozenset({PaymentStatus.FAILED, PaymentStatus.CANCELLED})
 
 
@@ -176,20 +173,10 @@ class PaymentViews:
 
     async def legs(self, who: Identity, payment: PaymentView) -> list[Leg]:
         """Give the entries of a completed payment; a limited key sees those of its accounts."""
-        if payment.transfer_id is None:
-            return []
         async with self._database.read(who.tenant_id) as connection:
-            start = floor_id(unix_ms_of(payment.payment_id) - SKEW_MS)
-            rows = await event_store.of_subject(
-                connection, who.tenant_id, payment.payment_id, start, EVENTS_MOST
-            )
-            told = next((row.data or {} for row in rows if row.type == "payment.completed"), {})
             found = [
-                await _leg(connection, who, account_id, told.get(name))
-                for account_id, name in (
-                    (payment.from_account_id, "from_version"),
-                    (payment.to_account_id, "to_version"),
-                )
+                await _leg(connection, who, payment, account_id)
+                for account_id in (payment.from_account_id, payment.to_account_id)
             ]
         return [leg for leg in found if leg is not None]
 
@@ -245,20 +232,26 @@ async def _get(connection: Connection, who: Identity, payment_id: UUID) -> Payme
 
 
 async def _leg(
-    connection: Connection, who: Identity, account_id: str, version: int | None
+    connection: Connection, who: Identity, payment: PaymentView, account_id: str
 ) -> Leg | None:
-    if version is None or (who.accounts is not None and account_id not in who.accounts):
+    """Find an entry from where its account stood at that instant: a batch wrote the last of it."""
+    if payment.transfer_id is None or payment.executed_at is None:
         return None
-    rows = await entry_store.page(connection, key_of(who.tenant_id, account_id), version, 1)
-    if not rows or rows[0].version != version:
+    if who.accounts is not None and account_id not in who.accounts:
         return None
-    row = rows[0]
+    key = key_of(who.tenant_id, account_id)
+    stood = await entry_store.at(connection, key, payment.executed_at)
+    if stood is None:
+        return None
+    row = await entry_store.of_transfer(connection, key, stood.version, payment.transfer_id)
+    if row is None:
+        return None
     return Leg(
         account_id=account_id,
         amount=row.amount,
         before=row.balance - row.amount,
         after=row.balance,
-        version=version,
+        version=row.version,
         created_at=row.created_at,
     )
 

@@ -12,6 +12,14 @@ SELECT account_id, version, transfer_id, amount, balance, type, payment_id, reas
  WHERE bucket = $1 AND tenant_id = $2 AND account_id = $3 AND version <= $4
  ORDER BY version DESC LIMIT $5
 
+-- name: entry_of_transfer
+-- An account's entry of a transfer, up to a version: one settlement writes at most a thousand, so
+-- it lies among the last of them.
+SELECT account_id, version, transfer_id, amount, balance, type, payment_id, reason, created_at
+  FROM entry
+ WHERE bucket = $1 AND tenant_id = $2 AND account_id = $3
+   AND version BETWEEN $4 - 2000 AND $4 AND transfer_id = $5
+
 -- name: entry_at
 -- Versions have no gaps and rise with time: the last one at an instant is found by halving. Entries
 -- that have been pruned are older than any that are left. The balance comes from the entry that
