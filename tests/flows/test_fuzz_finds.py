@@ -18,7 +18,6 @@ EXECUTE = f"/internal/payments/{NOBODY}/execute"
     ("method", "path", "body", "field"),
     [
         ("POST", "/jobs", {"destination": WORKER, "content_type": "a/b\n"}, "content_type"),
-        ("POST", "/jobs/batch", {"jobs": [{"destination": WORKER, "idempotency_key": "a\n"}]}, ""),
         ("POST", LEASE, {"token": 1, "error": "e", "code": "late\n"}, "code"),
         ("POST", EXECUTE, {"execution_id": "x\n"}, "execution_id"),
         ("PATCH", "/lanes/any", {"rate_per_second": 1e-113}, "rate_per_second"),
@@ -35,6 +34,13 @@ async def test_it_is_refused_by_name(
     answer = await api.call(method, path, body, headers=headers)
     assert (answer.status, answer.body["code"]) == (422, "invalid_field")
     assert field in answer.body["field"]
+
+
+async def test_an_item_of_a_batch_is_refused_by_name(api: Api) -> None:
+    item = {"destination": WORKER, "idempotency_key": "a\n"}
+    [outcome] = (await api.call("POST", "/jobs/batch", {"jobs": [item]})).body["outcomes"]
+    assert (outcome["status"], outcome["problem"]["code"]) == (422, "invalid_field")
+    assert outcome["problem"]["field"] == "idempotency_key"
 
 
 @pytest.mark.parametrize("path", ["/jobs?lane=default&", "/dead-letters?"])

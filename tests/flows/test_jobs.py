@@ -215,6 +215,20 @@ async def test_a_batch_has_one_outcome_for_each_item(api: Api) -> None:
     assert len((await api.call("GET", "/jobs")).body["jobs"]) == 2
 
 
+async def test_a_malformed_item_does_not_spoil_its_batch(api: Api) -> None:
+    good = {"destination": WORKER}
+    bad = [{"destination": WORKER, "lane": 7}, {}, 5, {**good, "nonsense": 1}]
+    answer = await api.call("POST", "/jobs/batch", {"jobs": [good, *bad, good]})
+    assert (answer.status, answer.body["accepted"], answer.body["refused"]) == (200, 2, 4)
+    outcomes = answer.body["outcomes"]
+    assert [outcome["status"] for outcome in outcomes] == [201, 422, 422, 422, 422, 201]
+    codes = [outcome["problem"]["code"] for outcome in outcomes[1:5]]
+    assert codes == ["invalid_field"] * 3 + ["unknown_field"]
+    assert outcomes[1]["problem"]["field"] == "lane"
+    answer = await api.call("POST", "/jobs/batch", {"jobs": bad})
+    assert (answer.status, answer.body["accepted"]) == (200, 0)
+
+
 async def test_a_batch_of_too_many_is_refused(api: Api) -> None:
     answer = await api.call("POST", "/jobs/batch", {"jobs": [{"destination": WORKER}] * 1001})
     assert (answer.status, answer.body["code"]) == (422, "batch_too_large")

@@ -7,6 +7,7 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta
 
+from postdate.api.batch import decoded, item_schema, merged
 from postdate.api.paging import Page, decode_cursor, encode_cursor
 from postdate.api.route import AnyEndpoint, Body, Call, Endpoint, Reply, missing
 from postdate.api.services import Services
@@ -45,7 +46,13 @@ class BatchItem(JobSpec, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class BatchBody(Body, kw_only=True):
     """Up to a thousand jobs; each is accepted or refused for itself."""
 
-    jobs: Annotated[list[BatchItem], Meta(min_length=1)]
+    jobs: Annotated[
+        list[Annotated[msgspec.Raw, Meta(extra_json_schema=item_schema(BatchItem))]],
+        Meta(min_length=1, description=f"At most {BATCH_MOST}."),
+    ]
+
+
+_item: Final = msgspec.json.Decoder(BatchItem)
 
 
 class ItemProblem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -132,8 +139,12 @@ async def create_jobs(call: Call[Services, BatchBody, None]) -> BatchOutcome:
     items = call.body.jobs
     if len(items) > BATCH_MOST:
         raise refuse(Code.BATCH_TOO_LARGE, f"A batch has at most {BATCH_MOST} items.", "jobs")
-    asks = [_ask(call, item, item.idempotency_key) for item in items]
-    outcomes = [_outcome(result) for result in await call.services.jobs.accept(asks)]
+    specs = decoded(_item, items)
+    asks = [
+        _ask(call, spec, spec.idempotency_key) for spec in specs if not isinstance(spec, Refusal)
+    ]
+    results = await call.services.jobs.accept(asks)
+    outcomes = [_outcome(result) for result in merged(specs, results)]
     refused = sum(outcome.problem is not None for outcome in outcomes)
     return BatchOutcome(accepted=len(items) - refused, refused=refused, outcomes=outcomes)
 

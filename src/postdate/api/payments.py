@@ -1,12 +1,13 @@
 """Payments: schedule one or many, look at them."""
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 from uuid import UUID
 
 import msgspec
 from msgspec import Meta
 
 from postdate.api import problem
+from postdate.api.batch import decoded, item_schema, merged
 from postdate.api.keyed import reply
 from postdate.api.paging import Page, decode_cursor, encode_cursor
 from postdate.api.problem import Problem
@@ -42,20 +43,11 @@ _REFUSALS: Final = (
 _keyed_order: Final = msgspec.json.Decoder(KeyedOrder)
 
 
-def _item_schema() -> dict[str, Any]:
-    """Describe an item that is decoded on its own, so that a bad one does not spoil the batch."""
-    _, components = msgspec.json.schema_components(
-        [KeyedOrder], ref_template="#/components/schemas/{name}"
-    )
-    schema: dict[str, Any] = components["KeyedOrder"]
-    return schema
-
-
 class BatchBody(Body, kw_only=True):
     """Payments to schedule, as if one came after the other."""
 
     payments: Annotated[
-        list[Annotated[msgspec.Raw, Meta(extra_json_schema=_item_schema())]],
+        list[Annotated[msgspec.Raw, Meta(extra_json_schema=item_schema(KeyedOrder))]],
         Meta(min_length=1, description=f"At most {BATCH_MOST}, each with its own key."),
     ]
 
@@ -130,22 +122,18 @@ async def schedule_payments(call: Call[Services, BatchBody, None]) -> Reply:
     items = call.body.payments
     if len(items) > BATCH_MOST:
         raise refuse(Code.BATCH_TOO_LARGE, f"The limit is {BATCH_MOST} payments.", "payments")
-    wishes = [_wish(item, call.traceparent) for item in items]
-    good = [wish for wish in wishes if isinstance(wish, Wish)]
-    answers = iter(await call.services.payments.schedule_all(call.identity, good))
+    orders = decoded(_keyed_order, items)
+    wishes = [
+        Wish(order, order.idempotency_key, call.traceparent)
+        for order in orders
+        if not isinstance(order, Refusal)
+    ]
+    answers = await call.services.payments.schedule_all(call.identity, wishes)
     outcomes = [
-        _outcome(next(answers) if isinstance(wish, Wish) else refused(wish), call.request_id)
-        for wish in wishes
+        _outcome(refused(each) if isinstance(each, Refusal) else each, call.request_id)
+        for each in merged(orders, answers)
     ]
     return Reply(msgspec.json.encode({"payments": outcomes}))
-
-
-def _wish(item: msgspec.Raw, traceparent: str | None) -> Wish | Refusal:
-    try:
-        order = _keyed_order.decode(item)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        return problem.undecodable(error)
-    return Wish(order, order.idempotency_key, traceparent)
 
 
 def _outcome(answer: Answer, request_id: str) -> _RawOutcome:

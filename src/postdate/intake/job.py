@@ -62,6 +62,8 @@ class JobIntake:
 
     async def accept(self, asks: Sequence[Ask]) -> Sequence[Result]:
         """Accept a set of jobs in one commit."""
+        if not asks:
+            return []
         drafts = await self.prepare(asks)
         for _ in range(2):
             try:

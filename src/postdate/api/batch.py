@@ -1,0 +1,39 @@
+"""Batches: each item is decoded by itself, so that a bad one does not spoil the others."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+
+from postdate.api import problem
+from postdate.model.errors import Refusal
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+def item_schema(kind: type[msgspec.Struct]) -> dict[str, Any]:
+    """Describe an item that stands in the body as raw JSON."""
+    _, components = msgspec.json.schema_components(
+        [kind], ref_template="#/components/schemas/{name}"
+    )
+    schema: dict[str, Any] = components[kind.__name__]
+    return schema
+
+
+def decoded(decoder: msgspec.json.Decoder[T], items: Iterable[msgspec.Raw]) -> list[T | Refusal]:
+    """Decode each item, or say what is wrong with it."""
+    found: list[T | Refusal] = []
+    for item in items:
+        try:
+            found.append(decoder.decode(item))
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            found.append(problem.undecodable(error))
+    return found
+
+
+def merged(items: Sequence[T | Refusal], results: Iterable[R]) -> Iterator[R | Refusal]:
+    """Give the results of the good items and the refusals of the others, in the order asked."""
+    coming = iter(results)
+    for item in items:
+        yield item if isinstance(item, Refusal) else next(coming)
