@@ -136,6 +136,6 @@ async def test_an_unknown_field_is_refused_by_name(api: Api, name: str) -> None:
         seen = (answer.status, answer.body["code"], answer.body["field"])
         assert seen == (422, "unknown_field", "tenant_id")
     if endpoint.query is not None:
-        answer = await caller.call(api.key, path=f"{path}?tenant_id=1")
+        answer = await caller.call(api.key, path=f"{path}?tenant_id=1", headers=internal)
         seen = (answer.status, answer.body["code"], answer.body["field"])
         assert seen == (422, "unknown_field", "tenant_id")
