@@ -19,7 +19,7 @@ from postdate.cli.bench.bank import Bank, open_bank
 from postdate.cli.bench.ground import Ground, Measure, Watch, at_least, at_most, plain
 from postdate.cli.bench.load import Report
 from postdate.cli.bench.loader import Order, load
-from postdate.cli.bench.served import key_for, serving
+from postdate.cli.bench.served import Served, key_for, serving
 from postdate.cli.node import Node
 from postdate.intake.payment import BATCH_MOST as ASK_MOST
 from postdate.intake.payment import Payments, Wish
@@ -129,13 +129,14 @@ async def accept(at: Ground, plan: Plan) -> list[Measure]:
     found = []
     for what, arguments in (("one process", ()), ("role api alone", ("--role", "api"))):
         bank = await open_bank(at, plan.accounts)
-        async with serving(at, *arguments) as url:
+        async with serving(at, *arguments) as served:
             order = Order(
-                url=url, key=await key_for(bank), kind="schedule", count=plan.accepted,
+                url=served.url, key=await key_for(bank), kind="schedule", count=plan.accepted,
                 accounts=bank.names, connections=128,
             )  # fmt: skip
-            report = await load(order)
+            report, cpu = await _sent(served, order)
         await _all_accepted(bank, report, 201, plan.accepted)
+        found.append(plain("accept", f"{what}, processor", cpu, "us/payment"))
         if arguments:
             found.append(plain("accept", what, report.per_second, "payments/s"))
             found.append(plain("accept", f"{what}, p95", report.p95_ms, "ms"))
@@ -148,17 +149,18 @@ async def accept(at: Ground, plan: Plan) -> list[Measure]:
 async def bulk(at: Ground, plan: Plan) -> list[Measure]:
     """Schedule payments by the thousand: over HTTP, and straight through intake."""
     bank = await open_bank(at, plan.accounts)
-    async with serving(at) as url:
+    async with serving(at) as served:
         order = Order(
-            url=url, key=await key_for(bank), kind="batch", count=plan.bulk,
+            url=served.url, key=await key_for(bank), kind="batch", count=plan.bulk,
             accounts=bank.names, connections=4,
         )  # fmt: skip
-        report = await load(order)
+        report, cpu = await _sent(served, order)
     await _all_accepted(bank, report, 200, plan.bulk)
     direct = statistics.median([await _direct(at, plan) for _ in range(plan.rounds)])
     over_http = plan.bulk / report.seconds
     return [
         at_least("bulk", "POST /payments/batch", over_http, 10_000, "payments/s"),
+        plain("bulk", "POST /payments/batch, processor", cpu, "us/payment"),
         at_least("bulk", "intake alone", direct, 10_000, "payments/s"),
     ]
 
@@ -187,6 +189,13 @@ async def _direct(at: Ground, plan: Plan) -> float:
     return watch.rate(len(wishes))
 
 
+async def _sent(served: Served, order: Order) -> tuple[Report, float]:
+    """Send a load; give its report, and the microseconds of a processor that each item took."""
+    before = served.cpu_seconds()
+    report = await load(order)
+    return report, 1e6 * (served.cpu_seconds() - before) / order.count
+
+
 async def _all_accepted(bank: Bank, report: Report, status: int, count: int) -> None:
     async with bank.ground.superuser() as connection:
         stored = await bench_payment.count(connection, bank.tenant_id)
@@ -203,17 +212,18 @@ async def status(at: Ground, plan: Plan) -> list[Measure]:
     await bank.fill(plan.stored - plan.stored // 10, due=later)
     async with at.superuser() as connection:
         ids = await bench_payment.sample(connection, bank.tenant_id, plan.asked)
-    async with serving(at, "--role", "api") as url:
+    async with serving(at, "--role", "api") as served:
         order = Order(
-            url=url, key=await key_for(bank), kind="status", count=plan.asked,
+            url=served.url, key=await key_for(bank), kind="status", count=plan.asked,
             payment_ids=[str(one) for one in ids], per_second=plan.rate,
         )  # fmt: skip
-        report = await load(order)
+        report, cpu = await _sent(served, order)
     if report.statuses != {200: plan.asked}:
         raise RuntimeError(f"not every payment was shown: {report}")
     what = f"p95 at {plan.rate}/s, {plan.stored} stored"
     return [
         plain("status", "answered", report.per_second, "requests/s"),
+        plain("status", "processor", cpu, "us/request"),
         at_most("status", what, report.p95_ms, 50, "ms"),
     ]
 
@@ -222,9 +232,9 @@ async def steady(at: Ground, plan: Plan) -> list[Measure]:
     """Accept at a rate for a while, due 1 to 20 s later, while the same process settles."""
     bank = await open_bank(at, plan.accounts)
     count = plan.rate * plan.seconds
-    async with serving(at) as url:
+    async with serving(at) as served:
         order = Order(
-            url=url, key=await key_for(bank), kind="schedule", count=count,
+            url=served.url, key=await key_for(bank), kind="schedule", count=count,
             accounts=bank.names, delay_seconds=(1, 20), per_second=plan.rate,
         )  # fmt: skip
         report = await load(order)

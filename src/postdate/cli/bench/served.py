@@ -7,8 +7,11 @@ import socket
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+import psutil
 
 from postdate.cli.bench.bank import Bank
 from postdate.cli.bench.ground import Ground
@@ -20,9 +23,22 @@ READY_SECONDS: Final = 60
 _OK: Final = 200
 
 
+@dataclass(slots=True, frozen=True)
+class Served:
+    """A running server."""
+
+    url: str
+    pid: int
+
+    def cpu_seconds(self) -> float:
+        """Say how much of a processor it has used, without its database."""
+        times = psutil.Process(self.pid).cpu_times()
+        return float(times.user + times.system)
+
+
 @asynccontextmanager
-async def serving(ground: Ground, *arguments: str) -> AsyncIterator[str]:
-    """Run a server until the block ends; give its address."""
+async def serving(ground: Ground, *arguments: str) -> AsyncIterator[Served]:
+    """Run a server until the block ends."""
     login, port = ground.server.credentials.login, _free_port()
     own = {
         "POSTDATE_DATABASE_URL": login.app_dsn(),
@@ -43,7 +59,7 @@ async def serving(ground: Ground, *arguments: str) -> AsyncIterator[str]:
         url = f"http://127.0.0.1:{port}"
         async with asyncio.timeout(READY_SECONDS):
             await _until_ready(url, process)
-        yield url
+        yield Served(url, process.pid)
     finally:
         if process.returncode is None:
             process.send_signal(signal.SIGTERM)
