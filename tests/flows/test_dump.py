@@ -70,9 +70,19 @@ async def canaries(api: Api) -> list[str]:
         told = await api.call("GET", "/signing-secret", key=issued.key)
         return str(told.body["secret"])
 
+    async def payload() -> str:
+        canary = f"canary-{token_hex(16)}"
+        job = {"destination": {"type": "worker"}, "payload": {"secret": canary}}
+        made = await done(api, "POST", "/jobs", {**job, "delay_seconds": 600})
+        shown = await done(api, "GET", f"/jobs/{made['job_id']}")
+        assert shown["payload"] == {"secret": canary}
+        return canary
+
     await done(api, "PUT", "/settings/destination.most", {"value": 10_000})
+    await done(api, "PUT", "/settings/job.encryption", {"value": "on"})
     await api.node.refresh_settings()
-    found = await many(300, webhook) + await many(150, rotated) + await many(100, queue)
+    found = await many(200, webhook) + await many(100, rotated) + await many(50, queue)
+    found += await many(200, payload)
     return found + await many(300, key) + await many(150, signing)
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from uuid import uuid4
 
 import asyncpg
@@ -173,7 +174,8 @@ async def take_all(database: Database, lane: Lane) -> int:
     taken = 0
     async with database.write() as connection:
         for bucket in lane.buckets:
-            wanted = {"low": LONG_AGO, "limit": 10, "lease_seconds": 5.0, "claimed_by": uuid4()}
+            wanted: dict[str, Any] = {"low": LONG_AGO, "limit": 10, "lease_seconds": 5.0}
+            wanted["claimed_by"] = uuid4()
             policies = Policies(Settings())
             taken += len(await execution.take(connection, lane, bucket, policies, **wanted))
     return taken

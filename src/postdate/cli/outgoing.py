@@ -13,6 +13,7 @@ from postdate.model.setting import Settings as RuntimeSettings
 from postdate.model.target import Networks, networks
 from postdate.store.database import Database
 from postdate.store.directory import DestinationDirectory
+from postdate.store.vault import Vault
 
 
 @dataclass(slots=True, frozen=True)
@@ -20,6 +21,7 @@ class Outgoing:
     """The parts of delivery that roles share."""
 
     allowed: Networks
+    vault: Vault
     exchange: Exchange
     directory: DestinationDirectory
     destinations: Destinations
@@ -50,4 +52,4 @@ def build(settings: Settings, database: Database, runtime: RuntimeSettings) -> O
     )
     exchange = Exchange(guard)
     webhook = Webhook(exchange, directory.resolve, destinations.disable, runtime)
-    return Outgoing(allowed, exchange, directory, destinations, webhook, queue)
+    return Outgoing(allowed, Vault(keys), exchange, directory, destinations, webhook, queue)

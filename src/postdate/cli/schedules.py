@@ -12,6 +12,7 @@ from postdate.intake.job import JobIntake
 from postdate.intake.schedule import Schedules
 from postdate.intake.schedule_check import ScheduleCheck
 from postdate.intake.schedule_run import ScheduleRuns
+from postdate.intake.seal import Seals
 from postdate.scheduler import audit, expander, recompute
 from postdate.scheduler.meter import Meter
 from postdate.store.loop import Loop
@@ -30,7 +31,12 @@ def firings(node: Node) -> Firings:
     """Make what turns occurrences into jobs and payments."""
     return Firings(
         node.database,
-        JobFirings(node.database, jobs.lanes(node), node.outgoing.allowed),
+        JobFirings(
+            node.database,
+            jobs.lanes(node),
+            node.outgoing.allowed,
+            Seals(node.runtime, node.outgoing.vault),
+        ),
         PaymentFirings(node.database, node.runtime),
         node.on_accept,
     )

@@ -31,6 +31,7 @@ def loops(node: Node) -> list[Loop]:
         tally=node.tallies["push"],
         window_size=node.settings.worker_window,
         limits_of=node.outgoing.directory.limits_of,
+        vault=node.outgoing.vault,
     )
     care = care_loops(worker, node.settings.drain_seconds)
     care.append(Loop("queues", node.outgoing.queue.close_idle, limit=1, poll_seconds=IDLE_SECONDS))

@@ -137,7 +137,10 @@ class DeadLetters:
         new = sorted(job_id for job_id in job_ids if job_id not in results)
         asks = [_ask(tenant_id, rows[job_id], actor) for job_id in new]
         paced = [pace.after(ask, number) for number, ask in enumerate(asks)]
-        drafts = [self._draft(tenant_id, rows[job_id]) for job_id in new]
+        drafts = [
+            self._draft(tenant_id, await self._opened(connection, tenant_id, rows[job_id]))
+            for job_id in new
+        ]
         made = await self._intake.write(connection, paced, drafts)
         results |= dict(zip(new, made, strict=True))
         done = {
@@ -164,6 +167,11 @@ class DeadLetters:
             if isinstance(result, Accepted)
         }
         await note(connection, self._database, tenant_id, data, "job.redriven", actor)
+
+    async def _opened(self, connection: Connection, tenant_id: int, row: JobRow) -> JobRow:
+        seals = self._intake.seals
+        opened = await seals.open(connection, tenant_id, row.job_id, row.payload)
+        return msgspec.structs.replace(row, payload=opened)
 
     def _draft(self, tenant_id: int, row: JobRow) -> Draft:
         lane = self._lanes.by_id[row.lane_id]

@@ -9,6 +9,7 @@ from uuid import UUID
 from postdate.intake import job_rules
 from postdate.intake.job_rules import Draft
 from postdate.intake.lane import Lanes
+from postdate.intake.seal import Seals
 from postdate.model.errors import Refusal
 from postdate.model.firing import Fired, Firing
 from postdate.model.ids import BUCKETS, new_ids
@@ -24,8 +25,9 @@ from postdate.store.lane import Lane, Place
 class JobFirings:
     """Insert jobs that are due at their occurrence, however long ago that was."""
 
-    def __init__(self, database: Database, lanes: Lanes, allowed: Networks) -> None:
+    def __init__(self, database: Database, lanes: Lanes, allowed: Networks, seals: Seals) -> None:
         self._database = database
+        self._seals = seals
         self._lanes = lanes
         self._allowed = allowed
 
@@ -52,7 +54,9 @@ class JobFirings:
             results.append(Fired(job.job_id, lane_id, (job.effective_at - now).total_seconds()))
         if jobs:
             told = Told(made_events, ["system"], lane_names)
-            await job_store.insert(connection, jobs, now, told)
+            await self._seals.prepare(connection, {job.tenant_id for job in jobs})
+            sealed = [self._seals.job(job) for job in jobs]
+            await job_store.insert(connection, sealed, now, told)
         return results
 
     def _drafts(self, firings: Sequence[Firing]) -> tuple[list[JobSpec], list[Draft | Refusal]]:

@@ -11,6 +11,7 @@ from postdate.intake.idempotency import InFlight, RaceError, in_flight
 from postdate.intake.job_batch import SCOPE, Accepted, Ask, Batch, OnAccept, Result
 from postdate.intake.job_rules import Draft, Route
 from postdate.intake.lane import Lanes
+from postdate.intake.seal import Seals
 from postdate.model.errors import Refusal
 from postdate.model.job import Destination, Queue, Webhook
 from postdate.model.setting import Settings
@@ -20,6 +21,7 @@ from postdate.store import idempotency as idempotency_store
 from postdate.store import job as job_store
 from postdate.store.database import Connection, Database
 from postdate.store.idempotency import key_of
+from postdate.store.vault import Vault
 
 Named = tuple[int, str, str]
 """A destination known by its name: tenant, type, name."""
@@ -31,7 +33,7 @@ CheckNames = Callable[[Collection[Named]], Awaitable[Mapping[Named, Refusal]]]
 class JobIntake:
     """Take jobs in. `accept` is the batch; `submit` groups single requests into batches."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - every part of accepting is injected here, by name
         self,
         database: Database,
         lanes: Lanes,
@@ -41,7 +43,9 @@ class JobIntake:
         check_names: CheckNames,
         on_accept: Iterable[OnAccept] = (),
         tallies: Mapping[str, Tally] | None = None,
+        vault: Vault | None = None,
     ) -> None:
+        self.seals = Seals(settings, vault)
         self._database = database
         self._lanes = lanes
         self._settings = settings
@@ -136,11 +140,14 @@ class JobIntake:
         now = await job_store.now(connection)
         keys = [key_of(ask.tenant_id, SCOPE, ask.key) for ask in asks if ask.key is not None]
         known = await idempotency_store.find(connection, keys) if keys else {}
-        batch = Batch(self._lanes.directory.by_place, self._settings, now, known)
+        await self.seals.prepare(connection, {ask.tenant_id for ask in asks})
+        directory = self._lanes.directory.by_place
+        batch = Batch(directory, self._settings, now, known, self.seals)
         unix_ms = self._database.unix_ms()
         results = batch.decide(asks, drafts, unix_ms)
         if batch.jobs:
-            await job_store.insert(connection, batch.jobs, now, batch.told(unix_ms))
+            sealed = [self.seals.job(job) for job in batch.jobs]
+            await job_store.insert(connection, sealed, now, batch.told(unix_ms))
         if not await idempotency_store.insert(connection, batch.kept):
             raise RaceError
         return results

@@ -11,6 +11,7 @@ import msgspec
 from postdate.intake import job_rules
 from postdate.intake.idempotency import Replay, judge
 from postdate.intake.job_rules import Draft, Window
+from postdate.intake.seal import Seals
 from postdate.model.errors import Refusal
 from postdate.model.ids import BUCKETS, bucket_of
 from postdate.model.job import JobSpec
@@ -86,7 +87,9 @@ class Batch:
         settings: Settings,
         now: datetime,
         known: Mapping[Key, Kept],
+        seals: Seals,
     ) -> None:
+        self._seals = seals
         self.jobs: list[NewJob] = []
         self.asks: list[Ask] = []
         self.kept: list[Kept] = []
@@ -132,7 +135,7 @@ class Batch:
         if ask.key is not None:
             key = key_of(ask.tenant_id, SCOPE, ask.key)
             if key in self._known:
-                return judge(self._known[key], job_rules.canonical(ask.spec))
+                return judge(self._known[key], self._seals.canonical(ask.tenant_id, ask.spec))
         job = self._job(ask, draft, job_id)
         if isinstance(job, Refusal):
             return job
@@ -195,7 +198,7 @@ class Batch:
             *key,
             subject=accepted.job.job_id,
             status=CREATED,
-            request=job_rules.canonical(accepted.ask.spec),
+            request=self._seals.canonical(accepted.ask.tenant_id, accepted.ask.spec),
             response=msgspec.json.encode(accepted.view()),
         )
         self.kept.append(kept)

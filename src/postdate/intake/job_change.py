@@ -11,6 +11,7 @@ from msgspec import UNSET, Raw, UnsetType
 from postdate.intake import job_rules
 from postdate.intake.job_batch import OnAccept
 from postdate.intake.job_events import note
+from postdate.intake.seal import Seals
 from postdate.model.errors import Code, Refusal, RefusedError, refuse
 from postdate.model.ids import bucket_of
 from postdate.model.job import (
@@ -32,6 +33,7 @@ from postdate.store import job_change, job_view
 from postdate.store.database import Connection, Database
 from postdate.store.job_change import End, Move, OpenJob, Revision
 from postdate.store.job_view import JobRow
+from postdate.store.vault import Vault
 
 CancelResult = Literal["cancelled_before_claim", "stopped_in_flight"]
 Resolution = Literal["completed", "failed", "retry"]
@@ -77,9 +79,14 @@ class JobChanges:
     """Change single jobs, each in one transaction that holds the job's timer."""
 
     def __init__(
-        self, database: Database, settings: Settings, on_accept: Iterable[OnAccept] = ()
+        self,
+        database: Database,
+        settings: Settings,
+        on_accept: Iterable[OnAccept] = (),
+        vault: Vault | None = None,
     ) -> None:
         self._database = database
+        self._seals = Seals(settings, vault)
         self._settings = settings
         self._on_accept = on_accept
 
@@ -131,7 +138,9 @@ class JobChanges:
             row = await _found(connection, tenant_id, job_id)
             revision = self._revise(tenant_id, job, row, patch)
             due = revision.effective_at if patch.has_time else job.due_at or job.now
-            await job_change.revise(connection, tenant_id, [revision])
+            await self._seals.prepare(connection, [tenant_id])
+            sealed = self._seals.payload(tenant_id, job_id, revision.payload)
+            await job_change.revise(connection, tenant_id, [revision._replace(payload=sealed)])
             await job_change.move(connection, [Move(job_id, due, revision.revision)])
             data = {job_id: {"fields": changed, "due_at": revision.due_at}}
             kind = "job.rescheduled" if patch.has_time else "job.changed"

@@ -27,6 +27,7 @@ from postdate.model.lane import NAME, Kind
 from postdate.model.setting import Settings
 from postdate.model.target import Networks, check_url
 from postdate.store.lane import Place
+from postdate.store.vault import MARK
 
 _encode: Final = msgspec.json.Encoder().encode
 _encode_sorted: Final = msgspec.json.Encoder(order="sorted").encode
@@ -138,6 +139,8 @@ def _opaque(text: str, content_type: str | None) -> tuple[bytes | None, str | No
         return _wrong("payload_base64", "The payload is not valid base64.")
     if len(data) > PAYLOAD_BYTES:
         return _too_large()
+    if data.startswith(MARK):
+        return _wrong("payload_base64", "A payload cannot begin as those do that we have sealed.")
     return data, content_type or "application/octet-stream"
 
 

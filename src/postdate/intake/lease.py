@@ -24,6 +24,7 @@ from postdate.store.lane import Lane, LaneDirectory
 from postdate.store.mark import Mark
 from postdate.store.permit import lane_limits
 from postdate.store.timer import LONG_AGO
+from postdate.store.vault import Vault
 
 CLAIM_MOST: Final = 100
 """The most leases of one claim."""
@@ -73,9 +74,15 @@ class LeaseClaims:
     """Hand out due jobs of pull lanes."""
 
     def __init__(
-        self, database: Database, lanes: LaneDirectory, settings: Settings, tally: Tally
+        self,
+        database: Database,
+        lanes: LaneDirectory,
+        settings: Settings,
+        tally: Tally,
+        vault: Vault | None = None,
     ) -> None:
         self._database = database
+        self._vault = vault
         self._lanes = lanes
         self._settings = settings
         self._tally = tally
@@ -153,6 +160,7 @@ class LeaseClaims:
                         lane,
                         bucket,
                         self._policies,
+                        self._vault,
                         low=max(self._settings.floor, mark.low(time.monotonic())),
                         limit=most - len(taken),
                         lease_seconds=ask.lease_seconds,

@@ -117,6 +117,9 @@ SETTINGS: Final[Mapping[str, Setting]] = {
         "What an attempt of unknown outcome leads to: another one, or waiting for a person.",
         choices=("retry", "hold"),
     ),
+    "job.encryption": Setting(
+        "off", "Whether payloads are stored encrypted from now on.", choices=("off", "on")
+    ),
     "job.timeout_seconds": Setting(30.0, "How long one attempt may take.", 0.1, 3600),
     "job.past_tolerance_seconds": Setting(
         3600,

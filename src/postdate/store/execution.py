@@ -29,6 +29,8 @@ from postdate.store.event import NewEvent
 from postdate.store.job import JobKey, LoadedJob
 from postdate.store.lane import Lane
 from postdate.store.lease import Attempt, Endings, Moved, Moving, Taken
+from postdate.store.secret import SecretError
+from postdate.store.vault import MARK, Vault
 
 V = TypeVar("V")
 
@@ -82,6 +84,7 @@ async def take(
     lane: Lane,
     bucket: int,
     policies: Policies,
+    vault: Vault | None = None,
     **wanted: Any,
 ) -> list[Execution]:
     """Claim due jobs of one bucket's lane and load them, inside the caller's transaction.
@@ -97,7 +100,21 @@ async def take(
     revised = [each for each in taken if each.revision]
     if revised:
         taken = await _revise(connection, bucket, lane, taken, revised)
+    if any(each.payload is not None and each.payload.startswith(MARK) for each in taken):
+        taken = await _opened(connection, lane.tenant_id, taken, vault)
     return [_judged(each, tried, lane, policies) for each in taken]
+
+
+async def _opened(
+    connection: Connection, tenant_id: int, taken: list[Taken], vault: Vault | None
+) -> list[Taken]:
+    """Open sealed payloads; without the key nothing is claimed, and another node may."""
+    if vault is None:
+        raise SecretError("this node was given no key for sealed payloads")
+    return [
+        each._replace(payload=await vault.open(connection, tenant_id, each.subject, each.payload))
+        for each in taken
+    ]
 
 
 async def _revise(

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from postdate.store import secret
+from postdate.store import secret, vault
 from postdate.store.database import Connection, Database
 from postdate.store.destination import SIGNING, config_place, secret_place
 from postdate.store.query import query
@@ -46,6 +46,23 @@ async def _round(database: Database, keyring: Keyring) -> int:
             rows = await connection.fetch(query("secret_signings"), after, BATCH)
             for row in rows:
                 changed += await _signing(connection, keyring, *row)
+        if not rows:
+            break
+        after = rows[-1]["tenant_id"]
+    return changed + await _payload_keys(database, keyring)
+
+
+async def _payload_keys(database: Database, keyring: Keyring) -> int:
+    """Payloads themselves stay as they are: only the envelopes of their keys are written anew."""
+    changed, after = 0, 0
+    while True:
+        async with database.write() as connection:
+            rows = await connection.fetch(query("vault_all"), after, BATCH)
+            for tenant_id, old in rows:
+                [new] = _anew(keyring, tenant_id, [vault.PLACE], [old])
+                if new != old:
+                    await connection.execute(query("vault_replace"), tenant_id, new, old)
+                    changed += 1
         if not rows:
             return changed
         after = rows[-1]["tenant_id"]

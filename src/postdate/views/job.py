@@ -16,6 +16,7 @@ from postdate.store.database import Database
 from postdate.store.job_list import Filter, Position
 from postdate.store.job_view import AttemptRow, JobRow
 from postdate.store.lane import LaneDirectory
+from postdate.store.vault import Vault
 
 
 class AttemptView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -60,15 +61,24 @@ class JobFilter(msgspec.Struct, frozen=True, kw_only=True):
 class JobViews:
     """Read jobs on behalf of a tenant."""
 
-    def __init__(self, database: Database, lanes: LaneDirectory) -> None:
+    def __init__(
+        self, database: Database, lanes: LaneDirectory, vault: Vault | None = None
+    ) -> None:
         self._database = database
+        self._vault = vault
         self._lanes = lanes
 
     async def find(self, tenant_id: int, job_id: UUID) -> JobView | None:
         """Show one job with its payload."""
         async with self._database.read(tenant_id) as connection:
             rows = await job_view.find(connection, tenant_id, [job_id], payload=True)
-        return show(rows[job_id]) if job_id in rows else None
+            if job_id not in rows:
+                return None
+            row = rows[job_id]
+            if self._vault is not None:
+                opened = await self._vault.open(connection, tenant_id, job_id, row.payload)
+                row = msgspec.structs.replace(row, payload=opened)
+        return show(row)
 
     async def some(self, tenant_id: int, job_ids: Sequence[UUID]) -> list[JobView]:
         """Show those of these jobs that exist, without their payloads, in the order given."""

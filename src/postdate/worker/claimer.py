@@ -22,6 +22,7 @@ from postdate.store.lane import Lane, LaneDirectory
 from postdate.store.mark import Mark
 from postdate.store.permit import lane_limits
 from postdate.store.timer import LONG_AGO
+from postdate.store.vault import Vault
 from postdate.worker.bucket import EVERY_BUCKET, preferred
 from postdate.worker.permit import Permits
 from postdate.worker.place import ACTIVE_SECONDS, Place, Places
@@ -76,6 +77,7 @@ class Claimer:
     window: Window
     kinds: frozenset[Kind] = frozenset({"push"})
     quantum: int = QUANTUM
+    vault: Vault | None = None
     mine: frozenset[int] = EVERY_BUCKET
     places: Places = field(default_factory=Places)
     ready: Ready = field(init=False)
@@ -237,6 +239,7 @@ class Claimer:
             place.lane,
             place.bucket,
             self._policies,
+            self.vault,
             low=max(self.settings.floor, place.mark.low(taken.claimed_at)),
             limit=taken.wanted,
             lease_seconds=self.settings.number("worker.lease_seconds", place.lane.tenant_id),

@@ -11,6 +11,7 @@ from postdate.model.setting import Settings
 from postdate.model.tally import Tally
 from postdate.store.database import Database
 from postdate.store.lane import LaneDirectory
+from postdate.store.vault import Vault
 from postdate.worker.claimer import Claimer
 from postdate.worker.flight import Reach, pass_by
 from postdate.worker.permit import Permits
@@ -34,6 +35,7 @@ class Worker:
     window_size: int = WINDOW
     limits_of: LimitsOf = unlimited
     reach: Reach = pass_by
+    vault: Vault | None = None
     permits: Permits = field(init=False)
     claimer: Claimer = field(init=False)
     runner: Runner = field(init=False)
@@ -50,6 +52,7 @@ class Worker:
             permits=self.permits,
             window=window,
             kinds=kinds,
+            vault=self.vault,
         )
         self.runner = Runner(
             self.database,

@@ -1,0 +1,62 @@
+"""Seal the payloads of tenants that ask for it, before anything of them is written."""
+
+from collections.abc import Collection
+from uuid import UUID
+
+import msgspec
+from msgspec import UNSET
+
+from postdate.intake import job_rules
+from postdate.model.job import JobSpec
+from postdate.model.setting import Settings
+from postdate.store.database import Connection
+from postdate.store.job import NewJob
+from postdate.store.vault import MARK, Vault
+
+
+class Seals:
+    """Decides for each tenant; where none asks, nothing is done."""
+
+    def __init__(self, settings: Settings, vault: Vault | None) -> None:
+        self._settings = settings
+        self._vault = vault
+
+    def wanted(self, tenant_id: int) -> bool:
+        """Say whether a tenant's payloads are sealed from now on."""
+        return self._vault is not None and self._settings.get("job.encryption", tenant_id) == "on"
+
+    async def prepare(self, connection: Connection, tenant_ids: Collection[int]) -> None:
+        """Have the keys at hand that a set of jobs needs."""
+        wanted = [tenant_id for tenant_id in tenant_ids if self.wanted(tenant_id)]
+        if wanted and self._vault is not None:
+            await self._vault.prepare(connection, wanted)
+
+    def job(self, job: NewJob) -> NewJob:
+        """Seal what a new job carries."""
+        sealed = self.payload(job.tenant_id, job.job_id, job.payload)
+        return job if sealed is job.payload else msgspec.structs.replace(job, payload=sealed)
+
+    def payload(self, tenant_id: int, job_id: UUID, payload: bytes | None) -> bytes | None:
+        """Seal one payload, if its tenant asks for it."""
+        if payload is None or self._vault is None or not self.wanted(tenant_id):
+            return payload
+        return self._vault.seal(tenant_id, job_id, payload)
+
+    async def open(
+        self, connection: Connection, tenant_id: int, job_id: UUID, payload: bytes | None
+    ) -> bytes | None:
+        """Give a stored payload as it came."""
+        if payload is None or self._vault is None or not payload.startswith(MARK):
+            return payload
+        return await self._vault.open(connection, tenant_id, job_id, payload)
+
+    def canonical(self, tenant_id: int, spec: JobSpec) -> bytes:
+        """Write a request as it is remembered: a payload that is sealed is only named there."""
+        if self._vault is None or not self.wanted(tenant_id):
+            return job_rules.canonical(spec)
+        plain = msgspec.structs.replace(spec, payload=UNSET, payload_base64=None)
+        members = msgspec.json.decode(job_rules.canonical(plain))
+        given = job_rules.payload_of(spec)
+        if isinstance(given, tuple) and given[0] is not None:
+            members["payload"] = {"hmac": self._vault.digest(tenant_id, given[0])}
+        return msgspec.json.encode(members, order="sorted")

@@ -1,0 +1,114 @@
+"""Payloads of a tenant that wants them encrypted: sealed at rest, the same to all who may read."""
+
+from base64 import b64encode
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+
+from conftest import SECRET_KEY, Answered, Api
+from postdate.store import secret_rotation
+from postdate.store.secret import Keyring, SecretError, parse_key
+from postdate.store.vault import MARK, Vault
+
+WORKER = {"type": "worker"}
+PAYLOAD = {"name": "Ada", "iban": "DE00 1234"}
+
+
+@pytest.fixture
+async def sealing(api: Api) -> Api:
+    assert (await api.call("PUT", "/settings/job.encryption", {"value": "on"})).status == 200
+    await api.node.refresh_settings()
+    return api
+
+
+async def make(api: Api, key: str | None = None, **fields: Any) -> Answered:
+    body = {"destination": WORKER, "lane": "lane", "payload": PAYLOAD, **fields}
+    return await api.call("POST", "/jobs", body, headers={"Idempotency-Key": key or str(uuid4())})
+
+
+async def stored(api: Api, job_id: str, table: str = "job") -> list[bytes]:
+    rows = await api.node.database.writer.fetch(
+        f"SELECT payload FROM {table} WHERE job_id = $1",
+        UUID(job_id),
+    )
+    return [row[0] for row in rows]
+
+
+async def claim(api: Api) -> Any:
+    answer = await api.call("POST", "/lanes/lane/claim", {"max": 10})
+    return answer.body["leases"]
+
+
+async def test_it_is_sealed_at_rest_and_read_as_it_came(sealing: Api) -> None:
+    made = (await make(sealing)).body["job_id"]
+    (at_rest,) = await stored(sealing, made)
+    assert at_rest.startswith(MARK)
+    assert b"Ada" not in at_rest
+    assert (await sealing.call("GET", f"/jobs/{made}")).body["payload"] == PAYLOAD
+    (lease,) = await claim(sealing)
+    assert lease["payload"] == PAYLOAD
+
+
+async def test_the_key_names_the_same_request_without_telling_it(sealing: Api) -> None:
+    first, again = await make(sealing, "k"), await make(sealing, "k")
+    assert (again.status, again.body["job_id"]) == (201, first.body["job_id"])
+    other = await make(sealing, "k", payload={"name": "Eve"})
+    assert (other.status, other.body["differs"]) == (422, ["payload"])
+    kept = await sealing.node.database.writer.fetchval(
+        "SELECT request FROM idempotency WHERE subject = $1", UUID(first.body["job_id"])
+    )
+    assert b"hmac" in kept
+    assert b"Ada" not in kept
+
+
+async def test_a_change_and_a_redrive_are_sealed_too(sealing: Api) -> None:
+    made = (await make(sealing, delay_seconds=600)).body["job_id"]
+    changed = {"payload": {"name": "Bob"}, "delay_seconds": 0}
+    assert (await sealing.call("PATCH", f"/jobs/{made}", changed)).status == 200
+    assert all(one.startswith(MARK) for one in await stored(sealing, made, "job_revision"))
+    (lease,) = await claim(sealing)
+    assert lease["payload"] == {"name": "Bob"}
+    report = {"token": lease["token"], "error": "no", "retryable": False}
+    await sealing.call("POST", f"/leases/{made}/fail", report)
+    told = await sealing.call("POST", "/dead-letters/redrive", {"job_ids": [made]})
+    assert told.status == 200, told.body
+    (again,) = await claim(sealing)
+    assert (again["job_id"] != made, again["payload"]) == (True, {"name": "Bob"})
+    assert (await stored(sealing, again["job_id"]))[0].startswith(MARK)
+
+
+async def test_what_was_stored_before_and_after_stays_readable(sealing: Api) -> None:
+    sealed = (await make(sealing)).body["job_id"]
+    await sealing.call("PUT", "/settings/job.encryption", {"value": "off"})
+    await sealing.node.refresh_settings()
+    plain = (await make(sealing)).body["job_id"]
+    assert b"Ada" in (await stored(sealing, plain))[0]
+    for job_id in (sealed, plain):
+        assert (await sealing.call("GET", f"/jobs/{job_id}")).body["payload"] == PAYLOAD
+
+
+async def test_rotating_the_servers_key_covers_them(sealing: Api) -> None:
+    made = (await make(sealing)).body["job_id"]
+    database, old, new = sealing.node.database, parse_key(SECRET_KEY), bytes(range(32))
+    await secret_rotation.rotate(database, Keyring([new, old]))
+    (at_rest,) = await stored(sealing, made)
+    tenant_id = await database.writer.fetchval(
+        "SELECT tenant_id FROM tenant WHERE name = $1", sealing.tenant
+    )
+    async with database.writer.acquire() as connection:
+        opened = await Vault(Keyring([new])).open(connection, tenant_id, UUID(made), at_rest)
+        assert opened is not None
+        assert b"Ada" in opened
+        with pytest.raises(SecretError):
+            await Vault(Keyring([old])).open(connection, tenant_id, UUID(made), at_rest)
+        with pytest.raises(SecretError):  # bound to its row
+            await Vault(Keyring([new])).open(connection, tenant_id, uuid4(), at_rest)
+    await secret_rotation.rotate(database, Keyring([old, new]))
+
+
+async def test_a_payload_that_poses_as_sealed_is_refused(api: Api) -> None:
+    posing = b64encode(MARK + b"x" * 40).decode()
+    body = {"destination": WORKER, "payload_base64": posing}
+    answer = await api.call("POST", "/jobs", body)
+    assert (answer.status, answer.body["field"]) == (422, "payload_base64")
