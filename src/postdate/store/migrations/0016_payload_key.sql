@@ -1,7 +1,7 @@
 -- Payload keys: what encrypts the payloads of tenants that ask for it.
 --
--- Payloads are facts and never change, so they are sealed with a key of their tenant; that key is in
--- an envelope of the server's own, and rotation writes only the envelope anew.
+-- Payloads are facts and never change, so they are sealed with a key of their tenant; that key is
+-- in an envelope of the server's own, and rotation writes only the envelope anew.
 CREATE TABLE payload_key (
     tenant_id  integer PRIMARY KEY REFERENCES tenant,
     envelope   bytea NOT NULL,
