@@ -20,7 +20,7 @@ from postdate.views.vital_metrics import Parts, render
 
 log = structlog.get_logger()
 
-POLL_SECONDS: Final = 10.0
+POLL_SECONDS: Final = 15.0
 """How often the database is asked; a scrape only shows what is known."""
 
 PLACES_MOST: Final = 2000
