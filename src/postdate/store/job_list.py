@@ -120,7 +120,7 @@ async def _other(
         wanted.from_text,
         wanted.until_text,
         after.job_id if after else LAST_ID,
-        max(SCAN_ROWS, limit + 1) if _filtered(wanted) else limit + 1,
+        _scan(wanted, limit),
         limit,
         *more,
     )
@@ -129,9 +129,15 @@ async def _other(
     return _found(shown, edge, limit)
 
 
-def _filtered(wanted: Filter) -> bool:
+def _scan(wanted: Filter, limit: int) -> int:
+    """Say how far to walk in each bucket: further where the filter will leave many out."""
     plain = Filter(tenant_id=wanted.tenant_id, schedule_id=wanted.schedule_id)
-    return wanted != plain
+    if wanted == plain:
+        return limit + 1
+    ended = wanted.schedule_id is None and wanted.status in {"FAILED", "CANCELLED"}
+    if ended and wanted == msgspec.structs.replace(plain, status=wanted.status):
+        return 2 * (limit + 1)  # an index knows the status; only payments are passed over
+    return max(SCAN_ROWS, limit + 1)
 
 
 def _found(shown: list[Position], edge: Position | None, limit: int) -> Found:
