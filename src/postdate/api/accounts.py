@@ -188,7 +188,12 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
         status=201,
         summary="Create an account",
         tag="accounts",
-        errors=(Code.ACCOUNT_EXISTS, Code.ACCOUNT_RESERVED, Code.INSUFFICIENT_FUNDS),
+        errors=(
+            Code.ACCOUNT_EXISTS,
+            Code.ACCOUNT_RESERVED,
+            Code.INSUFFICIENT_FUNDS,
+            Code.QUOTA_EXCEEDED,
+        ),
     ),
     Endpoint(
         method="GET",

@@ -31,6 +31,7 @@ _REFUSALS: Final = (
     Code.TARGET_NOT_ALLOWED,
     Code.UNKNOWN_DESTINATION,
     Code.TOO_MANY_LANES,
+    Code.QUOTA_EXCEEDED,
     Code.UNAVAILABLE,
 )
 

@@ -39,6 +39,7 @@ _REFUSALS: Final = (
     Code.AMOUNT_ABOVE_LIMIT,
     Code.INSUFFICIENT_FUNDS,
     Code.TIME_OUT_OF_RANGE,
+    Code.QUOTA_EXCEEDED,
 )
 _keyed_order: Final = msgspec.json.Decoder(KeyedOrder)
 

@@ -33,6 +33,7 @@ def intake(node: Node) -> JobIntake:
         on_accept=node.on_accept,
         tallies=node.tallies,
         vault=node.outgoing.vault,
+        quotas=node.quotas,
     )
 
 

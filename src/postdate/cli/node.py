@@ -21,6 +21,7 @@ from postdate.intake.meter import PaymentMeter
 from postdate.model.activity import Lateness
 from postdate.model.halt import Halts
 from postdate.model.outcome import Handler
+from postdate.model.quota import Quotas
 from postdate.model.setting import Settings as RuntimeSettings
 from postdate.model.tally import Tally
 from postdate.store import activity, halt, migrate, node, partition, setting
@@ -64,12 +65,14 @@ class Node:
     tallies: Mapping[str, Tally] = field(init=False)
     payment_meter: PaymentMeter = field(init=False)
     vitals: Vitals = field(init=False)
+    quotas: Quotas = field(init=False)
     lanes: LaneDirectory = field(init=False)
     wakeup: Wakeup = field(init=False)
     _outgoing: Outgoing | None = None
 
     def __post_init__(self) -> None:
         """Make what needs the database."""
+        self.quotas = Quotas(self.runtime)
         self.lanes = LaneDirectory(self.database)
         self.wakeup = Wakeup(self.database)
         self.on_accept.append(self.wakeup.hint)

@@ -14,6 +14,7 @@ from postdate.cli import edge, first, memory, place, stages, tokens
 from postdate.cli.node import Group, Node
 from postdate.cli.settings import Settings
 from postdate.cli.trace import Tracing
+from postdate.intake.quota import COUNT_SECONDS, PendingCounts
 from postdate.intake.tenant import Tenants
 from postdate.store import migrate
 from postdate.store.database import LOST
@@ -79,6 +80,12 @@ def _http(node: Node, group: Group, listener: socket.socket) -> Server:
     server = Server(app, listener, ServerLimits(drain_seconds=node.settings.drain_seconds))
     node.loops += [
         Loop("keys", identities.run_once, limit=1, poll_seconds=USED_SECONDS),
+        Loop(
+            "quotas",
+            PendingCounts(node.database, node.quotas).run_once,
+            limit=1,
+            poll_seconds=COUNT_SECONDS,
+        ),
         Loop("vitals", node.vitals.run_once, limit=1, poll_seconds=VITAL_SECONDS),
     ]
     group.start("http", server.run())

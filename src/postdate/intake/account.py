@@ -6,11 +6,13 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from postdate.intake.quota import check_accounts
 from postdate.ledger import account as ledger
 from postdate.model.errors import Code, RefusedError, refuse
 from postdate.model.identity import Identity, Scope
 from postdate.model.ids import new_id, subject_id
 from postdate.model.money import ISSUER
+from postdate.model.setting import Settings
 from postdate.store import account as account_store
 from postdate.store import event as event_store
 from postdate.store.account import AccountKey, AccountRow, Terms, key_of
@@ -37,8 +39,9 @@ class AccountChange(msgspec.Struct, frozen=True, kw_only=True):
 class Accounts:
     """Change everything about accounts but their money."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, settings: Settings | None = None) -> None:
         self._database = database
+        self._settings = settings or Settings()
 
     async def create(
         self, who: Identity, account_id: str | None, limits: AccountChange
@@ -54,6 +57,7 @@ class Accounts:
             raise refuse(Code.INSUFFICIENT_FUNDS, "A new account has 0 available.", "floor")
         key = key_of(who.tenant_id, given)
         async with self._database.write() as connection:
+            await check_accounts(connection, self._settings, who.tenant_id)
             row = await account_store.create(connection, key, terms)
             if row is None:
                 raise refuse(

@@ -14,6 +14,7 @@ from postdate.intake.lane import Lanes
 from postdate.intake.seal import Seals
 from postdate.model.errors import Refusal
 from postdate.model.job import Destination, Queue, Webhook
+from postdate.model.quota import Quotas
 from postdate.model.setting import Settings
 from postdate.model.tally import Tally
 from postdate.model.target import Networks
@@ -44,7 +45,9 @@ class JobIntake:
         on_accept: Iterable[OnAccept] = (),
         tallies: Mapping[str, Tally] | None = None,
         vault: Vault | None = None,
+        quotas: Quotas | None = None,
     ) -> None:
+        self._quotas = quotas or Quotas(settings)
         self.seals = Seals(settings, vault)
         self._database = database
         self._lanes = lanes
@@ -142,7 +145,7 @@ class JobIntake:
         known = await idempotency_store.find(connection, keys) if keys else {}
         await self.seals.prepare(connection, {ask.tenant_id for ask in asks})
         directory = self._lanes.directory.by_place
-        batch = Batch(directory, self._settings, now, known, self.seals)
+        batch = Batch(directory, self._settings, now, known, self.seals, self._quotas)
         unix_ms = self._database.unix_ms()
         results = batch.decide(asks, drafts, unix_ms)
         if batch.jobs:

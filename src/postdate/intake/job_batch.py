@@ -16,6 +16,7 @@ from postdate.model.errors import Refusal
 from postdate.model.ids import BUCKETS, bucket_of
 from postdate.model.job import JobSpec
 from postdate.model.job_view import JobView
+from postdate.model.quota import Quotas
 from postdate.model.setting import Settings
 from postdate.model.state import JobStatus
 from postdate.store.idempotency import Kept, Key, key_of
@@ -88,7 +89,9 @@ class Batch:
         now: datetime,
         known: Mapping[Key, Kept],
         seals: Seals,
+        quotas: Quotas,
     ) -> None:
+        self._quotas = quotas
         self._seals = seals
         self.jobs: list[NewJob] = []
         self.asks: list[Ask] = []
@@ -139,6 +142,8 @@ class Batch:
         job = self._job(ask, draft, job_id)
         if isinstance(job, Refusal):
             return job
+        if refusal := self._quotas.take(ask.tenant_id, "jobs"):
+            return refusal
         self.jobs.append(job)
         self.asks.append(ask)
         accepted = Accepted(job, ask, self._now)

@@ -15,6 +15,7 @@ from postdate.intake.payment_draft import Draft, PaymentAsk
 from postdate.model.errors import Code, Refusal
 from postdate.model.identity import Identity
 from postdate.model.payment import PaymentOrder, approval_seconds, validate
+from postdate.model.quota import Quotas
 from postdate.model.setting import Settings
 from postdate.store.account import key_of
 from postdate.store.database import Connection, Database
@@ -39,9 +40,14 @@ class Payments:
     """Accept payments, one by one (grouped with others) or many at once."""
 
     def __init__(
-        self, database: Database, settings: Settings, meter: PaymentMeter | None = None
+        self,
+        database: Database,
+        settings: Settings,
+        meter: PaymentMeter | None = None,
+        quotas: Quotas | None = None,
     ) -> None:
         self._database = database
+        self._quotas = quotas or Quotas(settings)
         self._settings = settings
         self._meter = meter or PaymentMeter()
         self._in_flight = InFlight()
@@ -104,7 +110,7 @@ class Payments:
 
     async def _commit(self, asks: Sequence[PaymentAsk]) -> list[Answer]:
         unix_ms = self._database.unix_ms()
-        answers = await commit(self._database, lambda c: _accept(c, asks, unix_ms))
+        answers = await commit(self._database, lambda c: _accept(c, asks, unix_ms, self._quotas))
         self._count(asks, answers)
         return answers
 
@@ -118,18 +124,23 @@ class Payments:
                 self._meter.refused(refusal.code)
 
 
-async def _accept(connection: Connection, asks: Sequence[PaymentAsk], unix_ms: int) -> list[Answer]:
+async def _accept(
+    connection: Connection, asks: Sequence[PaymentAsk], unix_ms: int, quotas: Quotas
+) -> list[Answer]:
     """Answer a group: look the keys up, lock the payers, decide in order, write as sets."""
     answers = await Answers.find(connection, asks)
     fresh = [ask for ask in asks if answers.fresh(ask)]
     draft = await Draft.begin(connection, fresh)
     ids = new_ids([ask.payer.bucket for ask in asks], unix_ms)
-    told = [
-        answers.add(ask, draft.decide(ask, payment_id))
-        if answers.fresh(ask)
-        else answers.known(ask)
-        for ask, payment_id in zip(asks, ids, strict=True)
-    ]
+    told: list[Answer] = []
+    for ask, payment_id in zip(asks, ids, strict=True):
+        if not answers.fresh(ask):
+            told.append(answers.known(ask))
+        elif refusal := quotas.take(ask.payer.tenant_id, "payments"):
+            # Not remembered: there may be room the next time.
+            told.append(refused(refusal))
+        else:
+            told.append(answers.add(ask, draft.decide(ask, payment_id)))
     await draft.write(connection, unix_ms)
     await answers.keep(connection)
     return told

@@ -58,6 +58,7 @@ class Schedules:
         async with self._database.writer.acquire() as connection:
             now = await store.now(connection)
             definition = schedule_rules.completed(spec.definition(), now)
+            await self._check.room(connection, who)
             calendar = await self._check.run(connection, who, definition, now)
         plan = plan_of(definition, calendar)
 

@@ -6,6 +6,7 @@ from datetime import datetime
 from postdate.intake.firing import of_template
 from postdate.intake.job import JobIntake
 from postdate.intake.job_batch import Ask
+from postdate.intake.quota import check_schedules
 from postdate.ledger.hold import admit
 from postdate.model import schedule_rules
 from postdate.model.calendar import Calendar
@@ -25,6 +26,10 @@ class ScheduleCheck:
     def __init__(self, settings: Settings, jobs: JobIntake) -> None:
         self._settings = settings
         self._jobs = jobs
+
+    async def room(self, connection: Connection, who: Identity) -> None:
+        """Refuse one more than the tenant may have."""
+        await check_schedules(connection, self._settings, who.tenant_id)
 
     async def run(
         self, connection: Connection, who: Identity, definition: Definition, now: datetime

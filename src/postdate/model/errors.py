@@ -32,6 +32,7 @@ class Code(StrEnum):
     UNKNOWN_TENANT = "unknown_tenant"
     UNKNOWN_SCOPE = "unknown_scope"
     TENANT_HALTED = "tenant_halted"
+    QUOTA_EXCEEDED = "quota_exceeded"
     # Money
     UNKNOWN_ACCOUNT = "unknown_account"
     ACCOUNT_EXISTS = "account_exists"
@@ -144,6 +145,9 @@ EXPLANATIONS: Final[dict[Code, Explanation]] = {
         "The tenant stands still",
         "Its kill switch is on, or a freeze window accepts nothing new: `GET /halts` says why, by "
         "whom and until when.",
+    ),
+    Code.QUOTA_EXCEEDED: Explanation(
+        409, "The tenant has as much as it may", "Wait, remove some, or have the quota raised."
     ),
     Code.UNKNOWN_ACCOUNT: Explanation(
         422, "There is no such account", "Create it first; accounts of other tenants look missing."

@@ -136,6 +136,14 @@ SETTINGS: Final[Mapping[str, Setting]] = {
     ),
     "job.max_lanes": Setting(1000, "The most lanes of a tenant.", 1, 100_000),
     "destination.most": Setting(1000, "The most destinations of a tenant.", 0, 100_000),
+    "quota.pending_jobs": Setting(
+        0, "The most jobs of a tenant that wait or run; 0 is no limit.", 0, 2**53
+    ),
+    "quota.pending_payments": Setting(
+        0, "The most open payments of a tenant; 0 is no limit.", 0, 2**53
+    ),
+    "quota.accounts": Setting(0, "The most open accounts of a tenant; 0 is no limit.", 0, 2**53),
+    "quota.schedules": Setting(0, "The most schedules of a tenant; 0 is no limit.", 0, 2**53),
     "key.most": Setting(1000, "The most keys of a tenant that have not ended.", 1, 100_000),
     "rate.key_per_second": Setting(
         0.0, "The most requests of one key in a second, over all nodes; 0 is no limit.", 0, 1e6

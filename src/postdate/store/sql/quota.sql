@@ -1,0 +1,22 @@
+-- Quotas: how much of some tenants there is. Never asked on behalf of a request for work.
+
+-- name: quota_pending
+-- One bucket's timers of these tenants: payments lie in lanes 0, 3 and 4, jobs from 16 on.
+SELECT tenant_id, CASE WHEN lane_id >= 16 THEN 'jobs' ELSE 'payments' END AS kind, count(*) AS many
+  FROM timer
+ WHERE bucket = $1 AND tenant_id = ANY ($2::integer[]) AND (lane_id IN (0, 3, 4) OR lane_id >= 16)
+ GROUP BY 1, 2
+
+-- name: quota_tenants
+SELECT tenant_id FROM tenant
+
+-- name: quota_accounts
+SELECT count(*) FROM (
+    SELECT FROM generate_series(0, 63) AS place (bucket)
+      JOIN account a ON a.bucket = place.bucket AND a.tenant_id = $1 AND a.closed_at IS NULL
+     LIMIT $2) AS found
+
+-- name: quota_schedules
+SELECT count(*) FROM (
+    SELECT FROM schedule WHERE tenant_id = $1 AND deleted_at IS NULL AND ended_at IS NULL
+     LIMIT $2) AS found
