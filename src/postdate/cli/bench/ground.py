@@ -158,6 +158,9 @@ class Watch:
 async def ground() -> AsyncIterator[Ground]:
     """Start a server with the settings of production; leave nothing behind."""
     with TemporaryDirectory(prefix="pdb") as home:
+        # Root's server has a user of its own, who must get through, or the cluster would lie
+        # where nobody removes it.
+        Path(home).chmod(0o711)
         server = Embedded(Path(home) / "data")
         await server.start()
         try:
