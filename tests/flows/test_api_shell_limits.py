@@ -22,7 +22,7 @@ LARGEST = 256 * 1024
 
 @pytest.fixture(scope="module")
 async def running() -> AsyncIterator[Running]:
-    app = sample_app(receive_seconds=0.2)
+    app = sample_app(receive_seconds=1.0)
     async with serving(app, ServerLimits(header_seconds=0.3)) as served:
         served.headers = {"authorization": f"Bearer {KEY}"}
         yield served

@@ -12,6 +12,7 @@ from postdate.store.database import Database
 from postdate.store.embedded import Embedded
 
 SHARED = {
+    "audit_run",
     "history",
     "event_chain",
     "migration",

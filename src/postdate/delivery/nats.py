@@ -105,7 +105,13 @@ class Nats:
 
     async def close(self) -> None:
         """Close the connection."""
-        await self._client.close()
+        try:
+            await self._client.close()
+        except asyncio.CancelledError:
+            # The library cancels its own tasks when the server has gone: nobody cancelled us then.
+            current = asyncio.current_task()
+            if current is None or current.cancelling():
+                raise
 
 
 async def _open(config: Mapping[str, Any], judge: Judge) -> Broker:
