@@ -4,7 +4,7 @@ import itertools
 import math
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -154,25 +154,34 @@ class Watch:
         return count / (time.monotonic() - self._began)
 
 
+@contextmanager
+def _home() -> Iterator[Path]:
+    """Make a directory, gone afterwards.
+
+    Root's server has a user of its own, who must get through, or the cluster would lie elsewhere.
+    """
+    with TemporaryDirectory(prefix="pdb") as name:
+        home = Path(name)
+        home.chmod(0o711)
+        yield home
+
+
 @asynccontextmanager
 async def ground() -> AsyncIterator[Ground]:
     """Start a server with the settings of production; leave nothing behind."""
-    with TemporaryDirectory(prefix="pdb") as home:
-        # Root's server has a user of its own, who must get through, or the cluster would lie
-        # where nobody removes it.
-        Path(home).chmod(0o711)
-        server = Embedded(Path(home) / "data")
+    with _home() as home:
+        server = Embedded(home / "data")
         await server.start()
         try:
             await migrate.migrate(server.credentials.login.owner_dsn())
             database = await database_store.connect(
                 server.credentials.login.app_dsn(), writers=WRITERS, readers=2
             )
-            settings = Settings(data_dir=Path(home), allow_private_targets="127.0.0.0/8")
+            settings = Settings(data_dir=home, allow_private_targets="127.0.0.0/8")
             node = Node(settings=settings, database=database, roles=["worker"])
             memory.settle()
             try:
-                yield Ground(server, node, Path(home))
+                yield Ground(server, node, home)
             finally:
                 await node.outgoing.close()
                 await database.close()
