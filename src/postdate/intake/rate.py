@@ -10,6 +10,7 @@ import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final
 from uuid import UUID
 
@@ -60,16 +61,16 @@ class Rates:
         by_tenant = self._settings.number("rate.tenant_per_second", who.tenant_id)
         if not by_key and not by_tenant:
             return _NOTHING
-        told: list[tuple[str, float, int]] = []
+        told: list[tuple[str, int]] = []
         if by_key:
-            told.append(("key", by_key, await self._take("key", who.key_id, by_key)))
+            told.append(("key", await self._take("key", who.key_id, by_key)))
         if by_tenant:
             # A request of the key that its tenant refuses keeps the key's token: it did come.
             left = await self._take("tenant", str(who.tenant_id), by_tenant)
-            told.append(("tenant", by_tenant, left))
+            told.append(("tenant", left))
         return {
-            "ratelimit-policy": ", ".join(f'"{name}";q={rate:g};w=1' for name, rate, _ in told),
-            "ratelimit": ", ".join(f'"{name}";r={left};t=1' for name, _, left in told),
+            "ratelimit-policy": _policy(by_key, by_tenant),
+            "ratelimit": ", ".join([f'"{name}";r={left};t=1' for name, left in told]),
         }
 
     async def _take(self, noun: str, name: str, rate: float) -> int:
@@ -100,6 +101,12 @@ class Rates:
                 self._purses.clear()
             found = self._purses[scope] = _Purse()
         return found
+
+
+@lru_cache(maxsize=1024)
+def _policy(by_key: float, by_tenant: float) -> str:
+    named = (("key", by_key), ("tenant", by_tenant))
+    return ", ".join(f'"{name}";q={rate:g};w=1' for name, rate in named if rate)
 
 
 def _refused(noun: str, rate: float, wait_seconds: float) -> RefusedError:
