@@ -71,7 +71,7 @@ async def fuzz(api: Api, directory: Path, *more: str) -> tuple[int, str]:
         *("--header", f"Authorization: Bearer {api.key}"),
         *("--header", f"X-Internal-Auth: {INTERNAL_TOKEN}"),
         *("--generation-database", "none", "--warnings", "off", "--continue-on-failure"),
-        *("--suppress-health-check", "all", "--request-timeout", "20", "--workers", "2", *more),
+        *("--suppress-health-check", "all", "--request-timeout", "60", "--workers", "2", *more),
         cwd=directory,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
