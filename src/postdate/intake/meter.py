@@ -1,5 +1,6 @@
 """What is counted when payments are taken in and taken back."""
 
+from collections import Counter as Tally
 from collections.abc import Iterable
 
 from prometheus_client import CollectorRegistry, Counter
@@ -37,10 +38,14 @@ class PaymentMeter:
 
     def accepted(self, amounts: Iterable[tuple[str, int]]) -> None:
         """Count payments that were taken in: funding and amount of each."""
+        tally: Tally[str] = Tally()
+        held = 0
         for funding, amount in amounts:
-            self._accepted.labels(funding).inc()
-            if funding == "hold":
-                self._held.inc(amount)
+            tally[funding] += 1
+            held += amount if funding == "hold" else 0
+        for funding, count in tally.items():
+            self._accepted.labels(funding).inc(count)
+        self._held.inc(held)
 
     def refused(self, code: str) -> None:
         """Count a payment that was refused for what it asks."""
