@@ -36,7 +36,8 @@ LATE_SECONDS: Final = (
     300.0,
     3600.0,
 )
-"""Upper bounds of the histograms; what is later than the last has a place of its own."""
+"""Upper bounds of the histograms, of metrics too (the alerts ask at 0.5 and 1); what is later than
+the last has a place of its own."""
 
 Histogram = list[int]
 Late = tuple[Histogram, Histogram]

@@ -4,25 +4,8 @@ from bisect import bisect_left
 from collections import Counter
 from typing import Final
 
-from postdate.model.activity import Lateness
+from postdate.model.activity import LATE_SECONDS, Lateness
 from postdate.model.verdict import DONE, TOO_OLD, WORKER_LOST, End, Keep, Move, Verdict, event_type
-
-LATENESS_SECONDS: Final = (
-    0.01,
-    0.025,
-    0.05,
-    0.1,
-    0.25,
-    0.5,
-    1.0,
-    2.5,
-    5.0,
-    10.0,
-    30.0,
-    60.0,
-    300.0,
-)
-"""The bounds of the histogram; the alerts ask at 0.5 and 1."""
 
 _CLASSES: Final = {
     WORKER_LOST: "lost",
@@ -82,7 +65,7 @@ class Tally:
         self.counts: Counter[str] = Counter()
         self.classes: Counter[tuple[str, str]] = Counter()
         """How often (verb, class of failure) happened."""
-        self.late = [0] * (len(LATENESS_SECONDS) + 1)
+        self.late = [0] * (len(LATE_SECONDS) + 1)
         self.late_sum = 0.0
         self.running = 0
 
@@ -93,7 +76,7 @@ class Tally:
     def claimed(self, tenant_id: int, late_seconds: float) -> None:
         """Count a claim, so long after the job was due."""
         self._lateness.job(tenant_id, late_seconds)
-        self.late[bisect_left(LATENESS_SECONDS, late_seconds)] += 1
+        self.late[bisect_left(LATE_SECONDS, late_seconds)] += 1
         self.late_sum += late_seconds
 
     def lost(self) -> None:

@@ -7,7 +7,8 @@ from typing import Final
 from prometheus_client import CollectorRegistry, Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 
-from postdate.model.tally import CLASSES, FAILING, LATENESS_SECONDS, Tally
+from postdate.model.activity import LATE_SECONDS
+from postdate.model.tally import CLASSES, FAILING, Tally
 
 VERBS: Final[Mapping[str, str]] = {
     "accepted": "Jobs taken in.",
@@ -68,7 +69,7 @@ class Meter:
             "From the instant a job was due to its claim.",
             labels=["kind"],
         )
-        bounds = [*map(str, LATENESS_SECONDS), "+Inf"]
+        bounds = [*map(str, LATE_SECONDS), "+Inf"]
         for kind, tally in self._tallies.items():
             counts = list(zip(bounds, accumulate(tally.late), strict=True))
             family.add_metric([kind], counts, tally.late_sum)

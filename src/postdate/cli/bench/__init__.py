@@ -1,11 +1,17 @@
 """Measure postdate against its promises."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import cyclopts
 
 from postdate.cli.operator import Json
 from postdate.cli.output import show
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+    from postdate.cli.bench.ground import Measure
 
 bench_app = cyclopts.App(
     name="bench", help="Measure postdate against its promises, on a PostgreSQL of its own."
@@ -15,6 +21,15 @@ bench_app = cyclopts.App(
 def register(app: cyclopts.App) -> None:
     """Add the commands to the main one."""
     app.command(bench_app)
+
+
+def _measure(measuring: "Coroutine[Any, Any, list[Measure]]", *, as_json: bool) -> None:
+    import uvloop
+
+    from postdate.cli import log
+
+    log.configure("error", "console")
+    show(uvloop.run(measuring), as_json=as_json)
 
 
 @bench_app.command
@@ -39,13 +54,9 @@ def jobs(
         Print JSON.
 
     """
-    import uvloop
-
-    from postdate.cli import log
     from postdate.cli.bench.jobs import run
 
-    log.configure("error", "console")
-    show(uvloop.run(run(count, pending, only or [])), as_json=json)
+    _measure(run(count, pending, only or []), as_json=json)
 
 
 @bench_app.command
@@ -72,14 +83,10 @@ def payments(
     """
     from dataclasses import replace
 
-    import uvloop
-
-    from postdate.cli import log
     from postdate.cli.bench.payments import QUICK, Plan, run
 
-    log.configure("error", "console")
     plan = replace(QUICK if quick else Plan(), pgledger=pgledger)
-    show(uvloop.run(run(plan, only or [])), as_json=json)
+    _measure(run(plan, only or []), as_json=json)
 
 
 @bench_app.command
@@ -96,13 +103,9 @@ def schedules(*, quick: bool = False, only: list[str] | None = None, json: Json 
         Print JSON.
 
     """
-    import uvloop
-
-    from postdate.cli import log
     from postdate.cli.bench.schedules import QUICK, Plan, run
 
-    log.configure("error", "console")
-    show(uvloop.run(run(QUICK if quick else Plan(), only or [])), as_json=json)
+    _measure(run(QUICK if quick else Plan(), only or []), as_json=json)
 
 
 @bench_app.command
@@ -119,10 +122,6 @@ def events(*, quick: bool = False, only: list[str] | None = None, json: Json = F
         Print JSON.
 
     """
-    import uvloop
-
-    from postdate.cli import log
     from postdate.cli.bench.events import QUICK, Plan, run
 
-    log.configure("error", "console")
-    show(uvloop.run(run(QUICK if quick else Plan(), only or [])), as_json=json)
+    _measure(run(QUICK if quick else Plan(), only or []), as_json=json)
