@@ -22,12 +22,18 @@ from postdate.store.embedded import Embedded
 pytestmark = pytest.mark.soak
 
 MANY = int(os.environ.get("POSTDATE_TEST_MANY", "1000000"))
-BLOCKS_MOST = 40_000
+BLOCKS_MOST = 30_000
 """Blocks of 8 KiB that the queries of one page may touch together."""
 
+SERVER_MS_MOST = 50.0
+SCRAPE_MS_MOST = 50.0
+PAINT_SECONDS_MOST = 1.0
 FEW = 1000
 """A partition with no more rows than this may be read whole."""
 
+# The clock that tests can set reads a table each time it is asked; servers have this one.
+SERVER_CLOCK = """CREATE OR REPLACE FUNCTION clock() RETURNS timestamptz
+    LANGUAGE sql STABLE PARALLEL SAFE AS 'SELECT statement_timestamp()'"""
 BIG = re.compile(r"(job|payment|outcome|timer|event|event_seal|occurrence|entry|attempt)(_\d+)?$")
 PAGES = (
     "/",
@@ -42,6 +48,7 @@ PAGES = (
     "/payments",
     "/payments?status=PENDING",
     "/payments?status=FAILED",
+    "/payments?status=CANCELLED",
     "/payments?status=EXECUTING",
     "/payments?account=account-0007",
     "/payments?least=777&most=777",
@@ -119,6 +126,7 @@ async def tenant(api: Api, server: Embedded, database_name: str) -> int:
     lane = next(iter(api.node.lanes.of_tenant(tenant_id)))
     owner = await asyncpg.connect(owner_dsn(server, database_name))
     await owner.execute("SET search_path = postdate")
+    await owner.execute(SERVER_CLOCK)
     await fill(owner, tenant_id, lane, MANY)
     await owner.close()
     return tenant_id
@@ -201,13 +209,17 @@ async def scraped(browser: Browser) -> float:
     return time.perf_counter() - begun
 
 
-async def test_no_page_reads_a_big_table(browser: Browser, tenant: int) -> None:
+async def test_every_page_is_cheap_and_reads_no_big_table(browser: Browser, tenant: int) -> None:
     pages = [await measured(browser, tenant, path) for path in PAGES]
     paint = await painted(browser)
+    scrape_ms = min([await scraped(browser) for _ in range(3)]) * 1e3
     report = [
-        f"first paint of the overview: {paint} s; scrape: {await scraped(browser) * 1e3:.1f} ms",
+        f"first paint of the overview: {paint} s; scrape: {scrape_ms:.1f} ms",
         f"{'page':45} {'client':>10} {'server':>10} {'blocks':>7}",
         *map(str, pages),
     ]
     print("\n".join(report))
     assert not [page for page in pages if page.scans or page.blocks > BLOCKS_MOST], report
+    assert not [page for page in pages if page.server_ms > SERVER_MS_MOST], report
+    assert scrape_ms <= SCRAPE_MS_MOST
+    assert paint is None or paint <= PAINT_SECONDS_MOST

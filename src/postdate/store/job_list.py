@@ -15,6 +15,9 @@ from postdate.store.query import query
 SCAN_ROWS: Final = 200
 """How many rows of a bucket one page looks at when a filter may pass most of them over."""
 
+SHORT_ROWS: Final = 8
+"""A first walk is this long and a quarter of the page: enough where buckets are alike."""
+
 OPEN: Final = frozenset({"PENDING", "READY", "RUNNING", "UNKNOWN"})
 """Those that still have a timer; a list of them is in the order of their instants."""
 
@@ -70,67 +73,84 @@ class Found(msgspec.Struct, frozen=True):
 async def page(
     connection: Connection, wanted: Filter, own: Sequence[Lane], after: Position | None, limit: int
 ) -> Found:
-    """Find the jobs of a page; `own` are all lanes of the tenant."""
+    """Find the jobs of a page; `own` are all lanes of the tenant.
+
+    A short walk through each bucket mostly fills it; only where it does not, a long one follows.
+    """
+    ask = _Walk(connection, wanted, own, after, limit)
+    walk = ask.other
     if wanted.status in OPEN and wanted.schedule_id is None:
-        return await _open(connection, wanted, own, after, limit)
-    return await _other(connection, wanted, after, limit)
+        walk = ask.open
+    scan = _scan(wanted, limit)
+    short = min(scan, SHORT_ROWS + limit // 4)
+    found = await walk(short)
+    if len(found.job_ids) == limit or found.following is None or short == scan:
+        return found
+    return await walk(scan)
 
 
-async def _open(
-    connection: Connection, wanted: Filter, own: Sequence[Lane], after: Position | None, limit: int
-) -> Found:
-    """Find jobs that are not final, the soonest first."""
-    lanes = own if wanted.lanes is None else wanted.lanes
-    places = [(bucket, lane.lane_id) for lane in lanes for bucket in lane.buckets]
-    if not places:
-        return Found([], None)
-    scan = SCAN_ROWS if wanted.status == "RUNNING" else limit + 1
-    rows = await connection.fetch(
-        query("job_list_open"),
-        wanted.tenant_id,
-        *map(list, zip(*places, strict=True)),
-        wanted.status,
-        wanted.from_text,
-        wanted.until_text,
-        (after and after.due_at) or NEVER,
-        after.job_id if after else FIRST_ID,
-        scan,
-        limit,
-    )
-    shown = [Position(row["subject"], row["due_at"]) for row in rows if not row["is_edge"]]
-    edge = next((Position(row["subject"], row["due_at"]) for row in rows if row["is_edge"]), None)
-    return _found(shown, edge, limit)
+class _Walk(msgspec.Struct, frozen=True):
+    """What a page asks for, whatever the length of the walk."""
 
+    connection: Connection
+    wanted: Filter
+    own: Sequence[Lane]
+    after: Position | None
+    limit: int
 
-async def _other(
-    connection: Connection, wanted: Filter, after: Position | None, limit: int
-) -> Found:
-    """Find jobs by their age, the newest first: final ones, all, or those of a schedule."""
-    name, more = "job_list_recent", []
-    if wanted.schedule_id is not None:
-        name, more = "job_list_schedule", [wanted.schedule_id]
-    elif wanted.status in {"FAILED", "CANCELLED"}:
-        name = "job_list_ended"
-    rows = await connection.fetch(
-        query(name),
-        wanted.tenant_id,
-        wanted.buckets,
-        None if wanted.lanes is None else [lane.lane_id for lane in wanted.lanes],
-        wanted.status,
-        wanted.from_text,
-        wanted.until_text,
-        after.job_id if after else LAST_ID,
-        _scan(wanted, limit),
-        limit,
-        *more,
-    )
-    shown = [Position(row["subject"]) for row in rows if not row["is_edge"]]
-    edge = next((Position(row["subject"]) for row in rows if row["is_edge"]), None)
-    return _found(shown, edge, limit)
+    async def open(self, scan: int) -> Found:
+        """Find jobs that are not final, the soonest first."""
+        wanted, after = self.wanted, self.after
+        lanes = self.own if wanted.lanes is None else wanted.lanes
+        places = [(bucket, lane.lane_id) for lane in lanes for bucket in lane.buckets]
+        if not places:
+            return Found([], None)
+        rows = await self.connection.fetch(
+            query("job_list_open"),
+            wanted.tenant_id,
+            *map(list, zip(*places, strict=True)),
+            wanted.status,
+            wanted.from_text,
+            wanted.until_text,
+            (after and after.due_at) or NEVER,
+            after.job_id if after else FIRST_ID,
+            scan,
+            self.limit,
+        )
+        shown = [Position(row["subject"], row["due_at"]) for row in rows if not row["is_edge"]]
+        ends = (Position(row["subject"], row["due_at"]) for row in rows if row["is_edge"])
+        return _found(shown, next(ends, None), self.limit)
+
+    async def other(self, scan: int) -> Found:
+        """Find jobs by their age, the newest first: final ones, all, or those of a schedule."""
+        wanted, more = self.wanted, []
+        name = "job_list_recent"
+        if wanted.schedule_id is not None:
+            name, more = "job_list_schedule", [wanted.schedule_id]
+        elif wanted.status in {"FAILED", "CANCELLED"}:
+            name = "job_list_ended"
+        rows = await self.connection.fetch(
+            query(name),
+            wanted.tenant_id,
+            wanted.buckets,
+            None if wanted.lanes is None else [lane.lane_id for lane in wanted.lanes],
+            wanted.status,
+            wanted.from_text,
+            wanted.until_text,
+            self.after.job_id if self.after else LAST_ID,
+            scan,
+            self.limit,
+            *more,
+        )
+        shown = [Position(row["subject"]) for row in rows if not row["is_edge"]]
+        edge = next((Position(row["subject"]) for row in rows if row["is_edge"]), None)
+        return _found(shown, edge, self.limit)
 
 
 def _scan(wanted: Filter, limit: int) -> int:
-    """Say how far to walk in each bucket: further where the filter will leave many out."""
+    """Say how far to walk in each bucket at most: further where the filter leaves many out."""
+    if wanted.status in OPEN and wanted.schedule_id is None:
+        return max(SCAN_ROWS, limit + 1) if wanted.status == "RUNNING" else limit + 1
     plain = Filter(tenant_id=wanted.tenant_id, schedule_id=wanted.schedule_id)
     if wanted == plain:
         return limit + 1

@@ -72,6 +72,12 @@ class ExecutionRow(msgspec.Struct, frozen=True):
     error: str | None
 
 
+SHORT_ROWS: Final = 8
+"""A first walk is this long and a quarter of the page: enough where buckets are alike."""
+
+LONG_ROWS: Final = 200
+"""The same where most of what ended so are jobs."""
+
 FIRST: Final = UUID(int=0)
 """Below every id."""
 
@@ -146,16 +152,19 @@ async def of_amount(
     more: tuple[object, ...] = ()
     if account is not None:
         name, more = "payment_of_account_amount", (account.bucket, account.account_id)
-    rows = await connection.fetch(
-        query(name), *msgspec.structs.astuple(span), *msgspec.structs.astuple(amounts), *more
-    )
-    edge = next((row[0] for row in rows if row[1]), None)
-    return Seen([row[0] for row in rows if not row[1]], edge)
+    return await _seen(connection, name, span, *msgspec.structs.astuple(amounts), *more)
 
 
-async def ended(connection: Connection, span: Span, status: str) -> list[UUID]:
-    """List what ended FAILED or CANCELLED, the newest first; some ids may be jobs."""
-    return await _ids(connection, "payment_ended", span, status)
+async def ended(connection: Connection, span: Span, status: str) -> Seen:
+    """List what ended FAILED or CANCELLED, the newest first.
+
+    A short walk through each bucket mostly finds enough; only where not, a long one follows.
+    """
+    short = SHORT_ROWS + span.limit // 4
+    seen = await _seen(connection, "payment_ended", span, status, short)
+    if len(seen.ids) == span.limit or seen.edge is None:
+        return seen
+    return await _seen(connection, "payment_ended", span, status, max(LONG_ROWS, span.limit))
 
 
 async def parked(connection: Connection, span: Span) -> list[UUID]:
@@ -171,6 +180,14 @@ async def executions(
         query("payment_executions"), tenant_id, bucket_of(payment_id), payment_id
     )
     return [ExecutionRow(*row) for row in rows]
+
+
+async def _seen(connection: Connection, name: str, span: Span, *more: object) -> Seen:
+    """Ask a query that looks at a part of each bucket, and says where it ended."""
+    rows = await connection.fetch(query(name), *msgspec.structs.astuple(span), *more)
+    ids = [row[0] for row in rows if not row[1]]
+    edge = next((row[0] for row in rows if row[1]), None)
+    return Seen(ids, ids[-1] if len(ids) == span.limit else edge)
 
 
 async def _ids(connection: Connection, name: str, span: Span, *more: object) -> list[UUID]:

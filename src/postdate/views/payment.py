@@ -128,6 +128,13 @@ class PaymentFilter(msgspec.Struct, frozen=True):
             return None
         return Amounts(self.least or 0, self.most or AMOUNT_MOST, AMOUNT_DEPTH)
 
+    @property
+    def indexed(self) -> bool:
+        """Say whether an index knows the status, so that none is passed over when loaded."""
+        if self.status is None:
+            return True
+        return self.status in _BY_INDEX and self.account_id is None and self.amounts is None
+
 
 class PaymentViews:
     """Read payments of one tenant; a limited key sees those of its accounts."""
@@ -149,7 +156,7 @@ class PaymentViews:
         `limit` and still have a next one.
         """
         _allow(who, wanted.account_id)
-        scan = limit + 1 if wanted.status is None else max(limit + 1, STATUS_SCAN)
+        scan = limit + 1 if wanted.indexed else max(limit + 1, STATUS_SCAN)
         async with self._database.read(who.tenant_id) as connection:
             for span in self._spans(who, wanted, before, scan):
                 seen = await _candidates(connection, span, wanted)
@@ -264,13 +271,11 @@ async def _candidates(connection: Connection, span: Span, wanted: PaymentFilter)
     amounts = wanted.amounts
     account = None if wanted.account_id is None else key_of(span.tenant_id, wanted.account_id)
     if amounts is not None:
-        seen = await payment_store.of_amount(connection, span, amounts, account)
-        full = len(seen.ids) == span.limit
-        return Seen(seen.ids, seen.ids[-1]) if full else seen
+        return await payment_store.of_amount(connection, span, amounts, account)
+    if wanted.indexed and wanted.status is not None:
+        return await payment_store.ended(connection, span, wanted.status)
     if account is not None:
         ids = await payment_store.of_account(connection, span, account)
-    elif wanted.status in _BY_INDEX:
-        ids = await payment_store.ended(connection, span, wanted.status)
     elif wanted.status is PaymentStatus.EXECUTING:
         ids = await payment_store.parked(connection, span)
     else:

@@ -6,19 +6,24 @@
 -- and the next one goes on from the edge.
 
 -- name: job_list_open
--- PENDING, READY, RUNNING, UNKNOWN: by their timers, the soonest first. 'infinity' is UNKNOWN.
-WITH scanned AS (
+-- PENDING, READY, RUNNING, UNKNOWN: by their timers, the soonest first. 'infinity' is UNKNOWN. The
+-- lower bounds are one comparison of rows: beside a second one, the walk might begin at the wrong
+-- one of them, and pass over all that lies before the other.
+WITH bound AS (
+    SELECT greatest($5::text::timestamptz, $7::text::timestamptz, soonest) AS due_at,
+           CASE WHEN $7::text::timestamptz >= greatest($5::text::timestamptz, soonest) THEN $8
+                ELSE '00000000-0000-0000-0000-000000000000'::uuid END AS subject
+      FROM (SELECT CASE $4 WHEN 'READY' THEN '-infinity' WHEN 'UNKNOWN' THEN 'infinity'
+                           ELSE clock() END::timestamptz AS soonest) AS status),
+scanned AS (
     SELECT wanted.bucket, wanted.lane_id, found.*
       FROM unnest($2::smallint[], $3::integer[]) AS wanted (bucket, lane_id)
      CROSS JOIN LATERAL (
            SELECT t.subject, t.due_at, t.claimed_at FROM timer t
             WHERE t.bucket = wanted.bucket AND t.lane_id = wanted.lane_id
-              AND t.due_at >= greatest($5::text::timestamptz, $7::text::timestamptz,
-                  CASE $4 WHEN 'READY' THEN '-infinity' WHEN 'UNKNOWN' THEN 'infinity'
-                          ELSE clock() END)
+              AND (t.due_at, t.subject) > ((SELECT due_at FROM bound), (SELECT subject FROM bound))
               AND t.due_at <= least($6::text::timestamptz,
                   CASE $4 WHEN 'READY' THEN clock() ELSE 'infinity' END)
-              AND (t.due_at, t.subject) > ($7::text::timestamptz, $8::uuid)
               AND t.tenant_id = $1
             ORDER BY t.due_at, t.subject LIMIT $9) AS found),
 edge AS (

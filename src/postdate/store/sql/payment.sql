@@ -102,14 +102,31 @@ edge AS (
  UNION ALL SELECT payment_id, true FROM edge
 
 -- name: payment_ended
--- Those that failed or were cancelled; jobs that ended so fall out when payments are loaded.
-SELECT found.subject FROM generate_series(0, 63) AS place (bucket)
- CROSS JOIN LATERAL (
-       SELECT o.subject FROM outcome o
-        WHERE o.bucket = place.bucket AND o.tenant_id = $1 AND o.status = $5
-          AND o.status <> 'COMPLETED' AND o.subject >= $4 AND o.subject < $2
-        ORDER BY o.subject DESC LIMIT $3) AS found
- ORDER BY found.subject DESC LIMIT $3
+-- Those that failed or were cancelled; jobs that ended so are passed over, looked up in the order of
+-- the list until it is full. Looks at the newest $6 of each bucket: `edge` is where the next look
+-- begins.
+WITH scanned AS (
+    SELECT place.bucket, found.subject FROM generate_series(0, 63) AS place (bucket)
+     CROSS JOIN LATERAL (
+           SELECT o.subject FROM outcome o
+            WHERE o.bucket = place.bucket AND o.tenant_id = $1 AND o.status = $5
+              AND o.status <> 'COMPLETED' AND o.subject >= $4 AND o.subject < $2
+            ORDER BY o.subject DESC LIMIT $6) AS found),
+edge AS (
+    SELECT subject FROM (
+        SELECT DISTINCT ON (bucket) subject, count(*) OVER (PARTITION BY bucket) AS walked
+          FROM scanned ORDER BY bucket, subject) AS ends
+     WHERE walked = $6 ORDER BY subject DESC LIMIT 1)
+(SELECT near.subject, false AS is_edge
+   FROM (SELECT s.bucket, s.subject FROM scanned s
+          WHERE NOT EXISTS (SELECT FROM edge e WHERE s.subject < e.subject)
+          ORDER BY s.subject DESC OFFSET 0) AS near
+  CROSS JOIN LATERAL (
+        SELECT FROM payment p
+         WHERE p.bucket = near.bucket AND p.tenant_id = $1 AND p.payment_id = near.subject
+        OFFSET 0) AS known
+  ORDER BY near.subject DESC LIMIT $3)
+ UNION ALL SELECT subject, true FROM edge
 
 -- name: payment_parked
 -- Dead letters: payments whose timer waits for a person.
