@@ -102,9 +102,9 @@ edge AS (
  UNION ALL SELECT payment_id, true FROM edge
 
 -- name: payment_ended
--- Those that failed or were cancelled; jobs that ended so are passed over, looked up in the order of
--- the list until it is full. Looks at the newest $6 of each bucket: `edge` is where the next look
--- begins.
+-- Those that failed or were cancelled; jobs that ended so are passed over, looked up in the order
+-- of the list until it is full. Looks at the newest $6 of each bucket: `edge` is where the next
+-- look begins.
 WITH scanned AS (
     SELECT place.bucket, found.subject FROM generate_series(0, 63) AS place (bucket)
      CROSS JOIN LATERAL (
