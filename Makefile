@@ -19,7 +19,7 @@ $(UV):
 	@.tools/bin/python -m pip install --quiet --disable-pip-version-check 'uv>=0.9'
 
 $(STAMP): pyproject.toml uv.lock hatch_build.py package-lock.json | $(UV)
-	@UV_PROJECT_ENVIRONMENT=$(VENV) $(UV) sync --quiet --locked --all-extras --python $(PYTHON)
+	@UV_PROJECT_ENVIRONMENT=$(VENV) $(UV) sync --quiet --locked --all-extras --compile-bytecode --python $(PYTHON)
 	@touch $@
 
 run: setup

@@ -248,7 +248,7 @@ async def test_kafka_reports_each_message_from_librdkafka_s_own_brokers(
         ("kafka", {"brokers": ["x:1"], "plugin.library.paths": "x"}, "plugin.library.paths"),
     ],
 )
-def test_settings_of_a_wrong_shape_are_refused(kind: str, config: Any, says: str) -> None:
-    refusal = queue_to(kind, config).kinds[kind].check(config)
+async def test_settings_of_a_wrong_shape_are_refused(kind: str, config: Any, says: str) -> None:
+    refusal = await queue_to(kind, config).check(kind, config)
     assert refusal is not None
     assert says in refusal.detail

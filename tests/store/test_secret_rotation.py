@@ -20,9 +20,12 @@ def who(tenant_id: int) -> Identity:
     return Identity(tenant_id=tenant_id, tenant="t", key_id="key", scopes=scopes)
 
 
+async def right(_: object) -> None:
+    return None
+
+
 def intake(database: Database, *keys: bytes) -> Destinations:
-    queues = {"test": lambda _: None}
-    return Destinations(database, Keyring(keys), Settings(), (), queues=queues)
+    return Destinations(database, Keyring(keys), Settings(), (), queues={"test": right})
 
 
 async def seen(database: Database, tenant_id: int, name: str | None, *keys: bytes) -> object:

@@ -3,19 +3,12 @@
 from typing import Final
 from uuid import UUID
 
-import cyclopts
-
 from postdate.cli.operator import Json, tenant_number, with_database
 from postdate.cli.output import show
 from postdate.store.database import Database
 from postdate.views.audit import AuditEntry, AuditViews
 
 PAGE: Final = 1000
-
-
-def register(app: cyclopts.App) -> None:
-    """Add the command to the main one."""
-    app.command(audit)
 
 
 def audit(

@@ -25,11 +25,6 @@ TAMPERED: Final = 7
 events_app = cyclopts.App(name="events", help="Verify the chains of events.")
 
 
-def register(app: cyclopts.App) -> None:
-    """Add the commands to the main one."""
-    app.command(events_app)
-
-
 def anchor_path(settings: Settings) -> Path:
     """Say where the anchor is kept."""
     return Path(settings.anchor) if settings.anchor else settings.data_dir / "anchor.jsonl"

@@ -29,11 +29,6 @@ PRUNE_SECONDS: Final = 3600.0
 history_app = cyclopts.App(name="history", help="List, detach and drop weeks of the past.")
 
 
-def register(app: cyclopts.App) -> None:
-    """Add the commands to the main one."""
-    app.command(history_app)
-
-
 @history_app.command(name="list")
 def history_list(*, json: Json = False) -> None:
     """List every week of every table of facts, with its size."""

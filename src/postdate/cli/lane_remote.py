@@ -24,11 +24,6 @@ Seconds = Annotated[float, Parameter(help="How long to wait at most.")]
 lane_app = cyclopts.App(name="lane", help="List, show, pause and resume lanes.")
 
 
-def register(app: cyclopts.App) -> None:
-    """Add the commands to the main one."""
-    app.command(lane_app)
-
-
 @lane_app.command(name="list")
 def lane_list(*, limit: Limit = 20, json: Json = False) -> None:
     """List the lanes and what waits in them."""

@@ -7,51 +7,44 @@ from typing import Final, Literal, NoReturn
 import cyclopts
 import uvloop
 
-from postdate.cli import (
-    audit,
-    bench,
-    events,
-    history,
-    lane_remote,
-    log,
-    operator,
-    output,
-    prove,
-    remote,
-    restore,
-    schedule_remote,
-    secret,
-    settlement,
-    tenant,
-    top,
-    trace,
-    watch,
-)
+from postdate.cli import output, watch
 from postdate.cli.settings import load
 from postdate.model.errors import RefusedError, StartError
 
 FAILED: Final = 1
 USAGE: Final = 2
 
+COMMANDS: Final = {
+    "migrate": "operator:migrate",
+    "key": "operator:key_app",
+    "setting": "operator:setting_app",
+    "tenant": "tenant:tenant_app",
+    "settlement": "settlement:settlement_app",
+    "secret": "secret:secret_app",
+    "events": "events:events_app",
+    "bench": "bench:bench_app",
+    "job": "lane_remote:job_app",
+    "payment": "lane_remote:payment_app",
+    "account": "remote:account_app",
+    "dead-letter": "remote:dead_letter_app",
+    "schedule": "schedule_remote:schedule_app",
+    "lane": "lane_remote:lane_app",
+    "top": "top:top",
+    "restore": "restore:restore_app",
+    "audit": "audit:audit",
+    "prove": "prove:prove",
+    "reconcile": "prove:reconcile",
+    "history": "history:history_app",
+}
+"""Every command, and the module that completes it: only that of the one that runs is loaded."""
+
 app = cyclopts.App(
     name="postdate",
     help="Anything, later, exactly once: a durable scheduler that can also move money.",
     version_flags=["--version"],
 )
-operator.register(app)
-tenant.register(app)
-settlement.register(app)
-secret.register(app)
-events.register(app)
-bench.register(app)
-remote.register(app)
-schedule_remote.register(app)
-lane_remote.register(app)
-top.register(app)
-restore.register(app)
-audit.register(app)
-prove.register(app)
-history.register(app)
+for _name, _place in COMMANDS.items():
+    app.command(f"postdate.cli.{_place}", name=_name)
 
 
 @app.command
@@ -82,7 +75,7 @@ def serve(
         console, json or auto (POSTDATE_LOG_FORMAT).
 
     """
-    from postdate.cli.serve import serve as run_server
+    from postdate.cli import log, serve, trace
 
     settings = load(
         {
@@ -96,7 +89,7 @@ def serve(
     tracing = trace.configure()
     more = [trace.add_trace] if tracing else []
     log.configure(settings.log_level, settings.log_format, *more)
-    uvloop.run(run_server(settings, role, tracing))
+    uvloop.run(serve.serve(settings, role, tracing))
 
 
 def main() -> None:
@@ -105,15 +98,25 @@ def main() -> None:
         words = watch.take(output.take_format(sys.argv[1:]))
     except ValueError as error:
         _fail(str(error), USAGE)
+    if not words or words[0] in app.help_flags:
+        _load_all()
     try:
         watch.run(app, words)
     except StartError as error:
         _fail(str(error))
     except RefusedError as error:
+        from postdate.cli.remote import EXITS
+
         refusal = error.refusal
-        _fail(f"{refusal.detail} [{refusal.code}]", remote.EXITS.get(refusal.status, FAILED))
+        _fail(f"{refusal.detail} [{refusal.code}]", EXITS.get(refusal.status, FAILED))
     except KeyboardInterrupt:
         sys.exit(130)
+
+
+def _load_all() -> None:
+    """Load every command: the list of them shows what each is for."""
+    for name in COMMANDS:
+        app[name]
 
 
 def _fail(sentence: str, code: int = FAILED) -> NoReturn:

@@ -31,13 +31,6 @@ key_app = cyclopts.App(name="key", help="Issue, list, rotate and revoke API keys
 setting_app = cyclopts.App(name="setting", help="Change run-time settings without a restart.")
 
 
-def register(app: cyclopts.App) -> None:
-    """Add the commands to the main one."""
-    app.command(migrate)
-    for sub in (key_app, setting_app):
-        app.command(sub)
-
-
 def with_database(act: Callable[[Database], Awaitable[T]]) -> T:
     """Open the database that is running, act, close it."""
 

@@ -1,6 +1,7 @@
 """What leaves the building from this process: one guard, one pool, one directory for all roles."""
 
 from dataclasses import dataclass
+from functools import partial
 
 from postdate.cli import keyring
 from postdate.cli.settings import Settings
@@ -47,7 +48,7 @@ def build(settings: Settings, database: Database, runtime: RuntimeSettings) -> O
         runtime,
         allowed,
         changed=directory.forget,
-        queues={name: kind.check for name, kind in queue.kinds.items()},
+        queues={name: partial(queue.check, name) for name in queue.kinds},
         reach=queue.try_out,
     )
     exchange = Exchange(guard)

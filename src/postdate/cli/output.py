@@ -7,13 +7,12 @@ import csv
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-from rich.console import Console, RenderableType
-from rich.live import Live
-from rich.progress_bar import ProgressBar
-from rich.table import Table
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 FORMATS: Final = ("table", "json", "jsonl", "csv")
 FLAGS: Final = ("-o", "--output")
@@ -64,6 +63,9 @@ def _cell(cell: Any) -> Any:
 
 
 def _table(rows: Sequence[dict[str, Any]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
     if not rows:
         Console(stderr=True).print("none")
         return
@@ -96,6 +98,9 @@ def take_format(arguments: Sequence[str]) -> list[str]:
 @contextmanager
 def progress(label: str, total: int | None) -> Iterator[Step]:
     """Show how far long work has come; on a terminal only, and on standard error."""
+    from rich.console import Console
+    from rich.live import Live
+
     console = Console(stderr=True)
     if not console.is_terminal:
         yield lambda _: None
@@ -111,8 +116,11 @@ def progress(label: str, total: int | None) -> Iterator[Step]:
         yield step
 
 
-def _bar(label: str, done: int, total: int | None) -> RenderableType:
+def _bar(label: str, done: int, total: int | None) -> "RenderableType":
     """Draw how far it is; without a total only that it goes on."""
+    from rich.progress_bar import ProgressBar
+    from rich.table import Table
+
     line = Table.grid(padding=(0, 1))
     count = str(done) if total is None else f"{done}/{total}"
     bar = ProgressBar(total=total, completed=done, width=BAR_WIDTH, pulse=total is None)

@@ -4,8 +4,6 @@ import sys
 import time
 from typing import Final
 
-import cyclopts
-
 from postdate.cli.operator import Json, tenant_number, with_database
 from postdate.cli.output import progress, show
 from postdate.ledger import prove as ledger
@@ -16,12 +14,6 @@ from postdate.store.prove import CHECKS, Finding
 
 CONTRADICTED: Final = 7
 """The exit code when something was found."""
-
-
-def register(app: cyclopts.App) -> None:
-    """Add the commands to the main one."""
-    app.command(prove)
-    app.command(reconcile)
 
 
 def prove(*, tenant: str | None = None, json: Json = False) -> None:

@@ -29,12 +29,6 @@ account_app = cyclopts.App(name="account", help="Create, show, adjust and freeze
 dead_letter_app = cyclopts.App(name="dead-letter", help="List and redrive what failed for good.")
 
 
-def register(app: cyclopts.App) -> None:
-    """Add the commands to the main one."""
-    for sub in (job_app, payment_app, account_app, dead_letter_app):
-        app.command(sub)
-
-
 def server() -> tuple[str, str]:
     """Give the address of the server that the settings name, and the key to call it with."""
     settings = load()

@@ -41,11 +41,6 @@ class Held(msgspec.Struct, frozen=True, kw_only=True):
     schedules: int = 0
 
 
-def register(app: cyclopts.App) -> None:
-    """Add the commands to the main one."""
-    app.command(restore_app)
-
-
 @restore_app.command(name="quarantine")
 def quarantine(*, until: datetime | None = None, json: Json = False) -> None:
     """Hold back everything that was due up to now; run it before the first server starts.

@@ -14,11 +14,6 @@ schedule_app = cyclopts.App(name="schedule", help="Create, preview, pause and ru
 ScheduleId = Annotated[str, Parameter(help="The id of the schedule.")]
 
 
-def register(app: cyclopts.App) -> None:
-    """Add the commands to the main one."""
-    app.command(schedule_app)
-
-
 @schedule_app.command(name="create")
 def create(body: str, *, idempotency_key: str | None = None, json: Json = False) -> None:
     """Create a schedule from the JSON that `POST /schedules` takes.

@@ -16,11 +16,6 @@ from postdate.store.secret import KEY_BYTES, SecretError
 secret_app = cyclopts.App(name="secret", help="Make and change the key that encrypts secrets.")
 
 
-def register(app: cyclopts.App) -> None:
-    """Add the commands to the main one."""
-    app.command(secret_app)
-
-
 @secret_app.command
 def generate(*, json: Json = False) -> None:
     """Print a new key for POSTDATE_SECRET_KEY; nothing is changed."""

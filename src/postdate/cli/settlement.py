@@ -25,11 +25,6 @@ settlement_app = cyclopts.App(
 )
 
 
-def register(app: cyclopts.App) -> None:
-    """Add the commands to the main one."""
-    app.command(settlement_app)
-
-
 def loops(node: Node) -> list[Loop]:
     """Make the loops of the settlement role."""
     meter = Meter(node.registry, node.lateness)

@@ -22,11 +22,6 @@ tenant_app = cyclopts.App(name="tenant", help="Create, list and stop tenants.")
 Note = Annotated[str, Parameter(help="Why; shown to the tenant and the auditor.")]
 
 
-def register(app: cyclopts.App) -> None:
-    """Add the commands to the main one."""
-    app.command(tenant_app)
-
-
 @tenant_app.command(name="create")
 def tenant_create(name: str, *, json: Json = False) -> None:
     """Create a tenant."""

@@ -2,29 +2,33 @@
 
 import asyncio
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from postdate.cli.node import Node
 from postdate.delivery.exchange import Answer
 from postdate.model.errors import StartError
 from postdate.model.target import Target, parse
-from postdate.views.token import Fetch, Issuer, Tokens
+
+if TYPE_CHECKING:
+    from postdate.views.token import Fetch, Tokens
 
 FETCH_SECONDS: Final = 5.0
 OK: Final = 200
 
 
-def build(node: Node) -> Tokens | None:
-    """Make the verifier, if an issuer is set."""
+def build(node: Node) -> "Tokens | None":
+    """Make the verifier, if an issuer is set; only then is its library loaded."""
     settings = node.settings
     if not settings.jwt_issuer:
         return None
+    from postdate.views.token import Issuer, Tokens
+
     place = settings.jwt_jwks
     fetch = _from_url(node, place) if "://" in place else _from_file(Path(place))
     return Tokens(node.database, Issuer(settings.jwt_issuer, settings.jwt_audience), fetch)
 
 
-def _from_file(path: Path) -> Fetch:
+def _from_file(path: Path) -> "Fetch":
     async def fetch() -> bytes | None:
         try:
             return await asyncio.to_thread(path.read_bytes)
@@ -34,7 +38,7 @@ def _from_file(path: Path) -> Fetch:
     return fetch
 
 
-def _from_url(node: Node, url: str) -> Fetch:
+def _from_url(node: Node, url: str) -> "Fetch":
     """Read over the guarded connector: private addresses only where the operator lists them."""
     target = parse(url)
     if not isinstance(target, Target):

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Annotated, Any, Final
 
 import aiohttp
-import cyclopts
 import uvloop
 from cyclopts import Parameter
 from rich.live import Live
@@ -26,11 +25,6 @@ LANES_MOST: Final = 100
 READ_ONLY: Final = "started with --read-only: nothing can be changed here"
 
 Interval = Annotated[float, Parameter(help="Seconds between two looks.")]
-
-
-def register(app: cyclopts.App) -> None:
-    """Add the command to the main one."""
-    app.command(top)
 
 
 def top(

@@ -1,11 +1,11 @@
 """The queue handler: find the destination, keep one connection to its broker, publish, judge."""
 
 import asyncio
-import contextlib
 import importlib
+import importlib.util
 import random
 import time
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from typing import Any, Final
 
 import structlog
@@ -29,6 +29,7 @@ from postdate.model.destination import (
     Resolve,
     Unavailable,
 )
+from postdate.model.errors import Refusal
 from postdate.model.outcome import Completed, Delivery, Failed, Outcome, Throttled, Unknown
 
 log = structlog.get_logger()
@@ -37,7 +38,12 @@ LOOK_AGAIN_SECONDS: Final = 2.0
 IDLE_SECONDS: Final = 300.0
 """How long a connection that nobody uses is kept."""
 
-_MODULES: Final = {"nats": "NATS", "rabbitmq": "RABBITMQ", "redis": "REDIS", "kafka": "KAFKA"}
+_LIBRARIES: Final = {
+    "nats": "nats",
+    "rabbitmq": "aio_pika",
+    "redis": "redis",
+    "kafka": "confluent_kafka",
+}
 
 _FORESEEN: Final = (
     RejectedError,
@@ -48,14 +54,29 @@ _FORESEEN: Final = (
 )
 
 
-def installed() -> dict[str, Kind]:
-    """Load the adapters whose libraries are installed: each is an extra of its own."""
-    found = {}
-    for name, constant in _MODULES.items():
-        with contextlib.suppress(ImportError):
-            module = importlib.import_module(f"postdate.delivery.{name}")
-            found[name] = getattr(module, constant)
-    return found
+class Installed(Mapping[str, Kind]):
+    """The adapters whose libraries are installed: each is an extra, loaded when it is first used.
+
+    The libraries take most of a second to load, and most servers need none of them.
+    """
+
+    def __init__(self) -> None:
+        self._names = [
+            name for name, library in _LIBRARIES.items() if importlib.util.find_spec(library)
+        ]
+
+    def __getitem__(self, name: str) -> Kind:
+        if name not in self._names:
+            raise KeyError(name)
+        module = importlib.import_module(f"postdate.delivery.{name}")
+        kind: Kind = getattr(module, name.upper())
+        return kind
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
 
 
 class _Held:
@@ -84,7 +105,7 @@ class Queue:
     ) -> None:
         self._resolve = resolve
         self._judge = judge
-        self.kinds = installed() if kinds is None else kinds
+        self.kinds = Installed() if kinds is None else kinds
         self.breakers = breakers or Breakers()
         self._held: dict[tuple[int, str], _Held] = {}
 
@@ -105,10 +126,16 @@ class Queue:
             self.breakers.record(key, now, time.monotonic(), health)
         return outcome
 
+    async def check(self, kind: str, config: Mapping[str, Any]) -> Refusal | None:
+        """Judge a destination's settings by their shape."""
+        found = await self._kind(kind)
+        return found.check(config)
+
     async def try_out(self, kind: str, config: Mapping[str, Any]) -> str | None:
         """Connect once with new settings; give the reason when that fails."""
+        found = await self._kind(kind)
         try:
-            broker = await self.kinds[kind].open(config, self._judge)
+            broker = await found.open(config, self._judge)
         except (NotSentError, RejectedError, TargetRefusedError) as error:
             return str(error)
         await broker.close()
@@ -128,6 +155,10 @@ class Queue:
                 del self._held[key]
                 await _close(one)
         return 0
+
+    async def _kind(self, name: str) -> Kind:
+        """Give the adapter; loading it must not hold up what else is due."""
+        return await asyncio.to_thread(self.kinds.__getitem__, name)
 
     async def _find(self, delivery: Delivery) -> Destination | Outcome:
         name = delivery.destination.get("name")
@@ -169,9 +200,9 @@ class Queue:
             if (broker := held.fitting(found)) is not None:
                 return broker
             await _close(held)
-            kind = self.kinds.get(found.kind or "")
-            if kind is None:
+            if found.kind is None or found.kind not in self.kinds:
                 raise RejectedError("kind_missing", f"this node cannot speak {found.kind}")
+            kind = await self._kind(found.kind)
             broker = await kind.open(found.config or {}, self._judge)
             held.broker, held.config = broker, found.config
             return broker

@@ -31,7 +31,7 @@ from postdate.store.secret import Keyring, SecretError
 SYSTEM: Final = "system"
 CONFIG_BYTES: Final = 16 * 1024
 
-CheckConfig = Callable[[Mapping[str, Any]], Refusal | None]
+CheckConfig = Callable[[Mapping[str, Any]], Awaitable[Refusal | None]]
 """Judge the settings of one kind of queue; each adapter brings its own."""
 
 Reach = Callable[[str, Mapping[str, Any]], Awaitable[str | None]]
@@ -96,7 +96,7 @@ class Destinations:
         self, who: Identity, spec: DestinationSpec
     ) -> tuple[DestinationRow, str | None]:
         """Create a destination; a webhook's secret is given only now."""
-        self._check(spec)
+        await self._check(spec)
         await self._try_out(spec)
         secret = (spec.secret or new_secret()) if spec.type is DestinationType.WEBHOOK else None
         most = self._settings.whole("destination.most", who.tenant_id)
@@ -195,7 +195,7 @@ class Destinations:
         self._changed(who.tenant_id, None)
         return Rotated(secret, until)
 
-    def _check(self, spec: DestinationSpec) -> None:
+    async def _check(self, spec: DestinationSpec) -> None:
         if not NAME.fullmatch(spec.name):
             raise refuse(
                 Code.INVALID_FIELD,
@@ -211,7 +211,7 @@ class Destinations:
             if spec.kind is not None or spec.config is not None:
                 raise refuse(Code.INVALID_FIELD, "A webhook needs no config.", "config")
         else:
-            self._check_queue(spec)
+            await self._check_queue(spec)
 
     def _check_url(self, kind: DestinationType, url: str | None) -> None:
         if kind is not DestinationType.WEBHOOK or url is None:
@@ -219,14 +219,14 @@ class Destinations:
         if refusal := check_url(url, self._allowed):
             raise RefusedError(refusal)
 
-    def _check_queue(self, spec: DestinationSpec) -> None:
+    async def _check_queue(self, spec: DestinationSpec) -> None:
         if spec.url is not None or spec.secret is not None:
             raise refuse(Code.INVALID_FIELD, "A queue is reached by its config.", "config")
         check = self._queues.get(spec.kind or "")
         if check is None:
             known = ", ".join(sorted(self._queues)) or "none on this server"
             raise refuse(Code.INVALID_FIELD, f"Kinds of queues: {known}.", "kind")
-        if refusal := check(spec.config or {}):
+        if refusal := await check(spec.config or {}):
             raise RefusedError(refusal)
         if len(msgspec.json.encode(spec.config)) > CONFIG_BYTES:
             raise refuse(Code.INVALID_FIELD, f"At most {CONFIG_BYTES} bytes.", "config")

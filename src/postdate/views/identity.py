@@ -2,7 +2,7 @@
 
 import time
 from hashlib import sha256
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from postdate.model import origin
@@ -10,12 +10,15 @@ from postdate.model.identity import Identity, Scope
 from postdate.model.knock import Knocks
 from postdate.store import key as key_store
 from postdate.store.database import Database
-from postdate.views.token import Tokens, looks_signed
+
+if TYPE_CHECKING:
+    from postdate.views.token import Tokens
 
 REMEMBER_SECONDS: Final = 3.0
 """How long a key is believed before it is looked up again: the bound on seeing a revocation."""
 
 REMEMBER_MOST: Final = 10_000
+TOKEN_CHARS: Final = 8192
 USED_SECONDS: Final = 30.0
 """How often the last use of keys is written down."""
 
@@ -24,7 +27,7 @@ class Identities:
     """Look keys up, remembering each for a moment."""
 
     def __init__(
-        self, database: Database, knocks: Knocks | None = None, tokens: Tokens | None = None
+        self, database: Database, knocks: Knocks | None = None, tokens: "Tokens | None" = None
     ) -> None:
         self._database = database
         self._tokens = tokens
@@ -43,7 +46,7 @@ class Identities:
             # Keys that were good stay welcome: a neighbour's guesses must not shut them out.
             self._knocks.admit(source, now)
         if now >= until:
-            if self._tokens is not None and looks_signed(key):
+            if self._tokens is not None and _looks_signed(key):
                 identity, until = await self._tokens.look_up(key), now + REMEMBER_SECONDS
             else:
                 identity, until = await self._look_up(digest, now)
@@ -95,3 +98,8 @@ class Identities:
             async with self._database.write() as connection:
                 await key_store.used(connection, [UUID(key_id) for key_id in sorted(used)])
         return 0
+
+
+def _looks_signed(key: str) -> bool:
+    """Say whether a bearer's secret is a token; our own keys have no dots."""
+    return key.count(".") == 2 and len(key) <= TOKEN_CHARS  # noqa: PLR2004 - three parts

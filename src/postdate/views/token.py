@@ -25,7 +25,6 @@ LEEWAY_SECONDS: Final = 10.0
 """By how much the issuer's clock may be ahead of the database's."""
 
 RSA_LEAST_BITS: Final = 2048
-TOKEN_CHARS: Final = 8192
 _KINDS: Final[Mapping[str, tuple[str, str | None]]] = {
     "RS256": ("RSA", None),
     "ES256": ("EC", "P-256"),
@@ -42,11 +41,6 @@ class Issuer(msgspec.Struct, frozen=True):
 
     issuer: str
     audience: str
-
-
-def looks_signed(key: str) -> bool:
-    """Say whether a bearer's secret is a token; our own keys have no dots."""
-    return key.count(".") == 2 and len(key) <= TOKEN_CHARS  # noqa: PLR2004 - three parts
 
 
 class Tokens:

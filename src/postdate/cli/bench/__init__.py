@@ -18,11 +18,6 @@ bench_app = cyclopts.App(
 )
 
 
-def register(app: cyclopts.App) -> None:
-    """Add the commands to the main one."""
-    app.command(bench_app)
-
-
 def _measure(measuring: "Coroutine[Any, Any, list[Measure]]", *, as_json: bool) -> None:
     import uvloop
 

@@ -1,0 +1,105 @@
+"""A process with its database open: wire its roles, run their loops, stop in good order."""
+
+import asyncio
+import socket
+import sys
+from typing import Final
+
+import asyncpg
+import structlog
+
+from postdate.api.server import Server, ServerLimits
+from postdate.cli import edge, first, memory, stages, tokens
+from postdate.cli.node import Group, Node
+from postdate.cli.settings import Settings
+from postdate.intake.quota import COUNT_SECONDS, PendingCounts
+from postdate.intake.tenant import Tenants
+from postdate.store.database import LOST
+from postdate.store.embedded import Embedded
+from postdate.store.loop import Loop
+from postdate.views.identity import USED_SECONDS, Identities
+from postdate.views.vitals import POLL_SECONDS as VITAL_SECONDS
+
+log = structlog.get_logger()
+
+STOP_SECONDS: Final = 5.0
+
+
+async def run(
+    node: Node, server: Embedded | None, listener: socket.socket | None, stop: asyncio.Event
+) -> None:
+    """Run the node's roles until `stop` is set or a part of the process fails."""
+    group = Group()
+    if server:
+        group.start("watchdog", server.watch(), endless=True)
+    try:
+        await _run(node, group, listener, stop)
+    finally:
+        await group.stop(0)
+        await node.close()
+
+
+async def _run(
+    node: Node, group: Group, listener: socket.socket | None, stop: asyncio.Event
+) -> None:
+    new_key = await first.ensure_key(Tenants(node.database), node.settings)
+    await node.refresh_settings()
+    await node.lanes.refresh()
+    node.loops += [*node.housekeeping(), *stages.loops(node)]
+    server = _http(node, group, listener) if listener else None
+    for loop in node.loops:
+        group.start(loop.name, loop.run())
+    memory.settle()
+    group.start("wakeup", node.wakeup.run(), endless=True)
+    if server:
+        _announce(server.url, new_key, node.settings)
+    await _until(stop, group)
+    log.info("server.stopping", roles=node.roles)
+    await _stop(node, group, server)
+
+
+def _http(node: Node, group: Group, listener: socket.socket) -> Server:
+    identities = Identities(node.database, tokens=tokens.build(node))
+    app = edge.build(node, identities) if "api" in node.roles else edge.signs(node, identities)
+    server = Server(app, listener, ServerLimits(drain_seconds=node.settings.drain_seconds))
+    node.loops += [
+        Loop("keys", identities.run_once, limit=1, poll_seconds=USED_SECONDS),
+        Loop(
+            "quotas",
+            PendingCounts(node.database, node.quotas).run_once,
+            limit=1,
+            poll_seconds=COUNT_SECONDS,
+        ),
+        Loop("vitals", node.vitals.run_once, limit=1, poll_seconds=VITAL_SECONDS),
+    ]
+    group.start("http", server.run())
+    return server
+
+
+def _announce(url: str, new_key: str | None, settings: Settings) -> None:
+    log.info("server.ready", url=url)
+    if new_key:
+        print(first.welcome(url, new_key, settings), flush=True)
+    elif sys.stdout.isatty():
+        print(f"Postdate is ready: {url}/", flush=True)
+
+
+async def _until(stop: asyncio.Event, group: Group) -> None:
+    """Wait for the signal; a failed part of the process ends it too."""
+    stopped = asyncio.create_task(stop.wait())
+    group.failed.add_done_callback(lambda _: stop.set())
+    await stopped
+    if group.failed.done():
+        group.failed.result()
+
+
+async def _stop(node: Node, group: Group, server: Server | None) -> None:
+    if server:
+        server.stop()
+    for loop in node.loops:
+        loop.stop()
+    await group.stop(node.settings.drain_seconds + STOP_SECONDS)
+    try:
+        await node.leave()
+    except (asyncpg.PostgresError, *LOST) as error:
+        log.debug("node.left_silently", error=str(error))
