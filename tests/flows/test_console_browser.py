@@ -12,6 +12,7 @@ from playwright.async_api import BrowserContext, Dialog, Page, async_playwright,
 
 from conftest import Api
 from console_ground import PROGRAM
+from postdate.console import work
 
 pytestmark = pytest.mark.skipif(
     PROGRAM is None, reason="no chromium here (Debian: apt-get install chromium)"
@@ -229,6 +230,27 @@ async def test_rows_are_walked_selected_and_cancelled_by_keys(visitor: Visitor) 
     await expect(page.locator("#help")).to_be_visible()
     await page.keyboard.press("Escape")
     assert await page.evaluate("window.violations") == []
+
+
+async def test_work_on_many_goes_on_by_itself_and_can_be_left(
+    visitor: Visitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(work, "PIECE", 2)
+    page, api = visitor.page, visitor.api
+    spec = {"destination": {"type": "worker"}, "delay_seconds": 3600, "lane": "many"}
+    await accept(api, "/jobs/batch", {"jobs": [spec] * 41})
+    await visitor.open("/jobs/bulk/cancel?lane=many&dry=1")
+    await page.get_by_label("Why").fill("too many")
+    await page.get_by_role("button", name="Cancel these (41)").click()
+    await page.wait_for_url("**/bulk/*")
+    await visitor.open("/payments")
+    await expect(page.locator(".unfinished")).to_contain_text("of 41, the rest waits.")
+    await page.get_by_role("link", name="Go on or stop").click()
+    await expect(page.locator("#work dd").first).to_have_text("41", timeout=15_000)
+    await expect(page.get_by_role("link", name="Back to the list")).to_be_visible()
+    assert (await api.call("GET", "/jobs?lane=many&status=PENDING")).body["jobs"] == []
+    assert await page.evaluate("window.violations") == []
+    assert visitor.heard == []
 
 
 async def test_the_box_shows_what_it_found_while_typing(visitor: Visitor) -> None:

@@ -8,7 +8,7 @@ import pytest
 from conftest import Api
 from console_ground import Browser
 from event_ground import seal_all
-from postdate.console import action
+from postdate.console import action, work
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ async def test_what_has_begun_meanwhile_is_left_alone(browser: Browser) -> None:
     assert (await api.call("POST", f"/jobs/{one}/cancel")).status == 200
     await browser.post("/jobs/bulk/cancel", page.hidden | {"reason": "x"})
     text = (await browser.get("/jobs")).text
-    assert "1 of 2 jobs cancelled. 1 had begun, ended or would expire, and were left." in text
+    assert "1 of 2 jobs cancelled. Left alone: 1 CANCELLED by now." in text
 
 
 async def test_selected_jobs_get_another_instant(browser: Browser) -> None:
@@ -123,7 +123,7 @@ async def test_dead_letters_are_grouped_and_redriven_at_a_pace(browser: Browser)
     assert wrong.status == 422
     fields = {"reason": "fixed", "per_second": "0.1"}
     assert (await browser.post(path, wrong.hidden | fields)).status == 303
-    assert "3 of 3 redriven as new jobs." in (await browser.get("/dead-letters")).text
+    assert "3 of 3 jobs redriven as new jobs." in (await browser.get("/dead-letters")).text
     found = (await api.call("GET", "/jobs?lane=mail&limit=100")).body["jobs"]
     new = [one for one in found if one["job_id"] not in mine]
     assert {one["origin_id"] for one in new} == set(mine)
@@ -131,7 +131,7 @@ async def test_dead_letters_are_grouped_and_redriven_at_a_pace(browser: Browser)
     assert not {one["origin_id"] for one in new} & set(other)
     again = await browser.get("/dead-letters/redrive-all?lane=mail&dry=1")
     await browser.post(path, again.hidden | {"reason": "again"})
-    assert "Skipped: already_redriven (3)" in (await browser.get("/dead-letters")).text
+    assert "Left alone: 3 already_redriven." in (await browser.get("/dead-letters")).text
 
 
 async def test_a_bulk_action_is_not_open_to_readers(browser: Browser) -> None:
@@ -139,3 +139,87 @@ async def test_a_bulk_action_is_not_open_to_readers(browser: Browser) -> None:
     await browser.sign_in(await browser.api.new_key("jobs:read"))
     assert "Cancel selected" not in (await browser.get("/jobs")).text
     assert (await browser.get("/jobs/bulk/cancel?lane=mail&dry=1")).status == 403
+
+
+async def begun(browser: Browser, many: int, monkeypatch: pytest.MonkeyPatch) -> tuple[str, Any]:
+    """Set a cancellation going whose pieces hold two jobs; give its address, and the jobs."""
+    monkeypatch.setattr(work, "PIECE", 2)
+    made = await jobs(browser.api, many, lane="mail")
+    page = await browser.get("/jobs/bulk/cancel?lane=mail&dry=1")
+    answer = await browser.post("/jobs/bulk/cancel", page.hidden | {"reason": "too many"})
+    assert answer.status == 303
+    return answer.headers["location"], made
+
+
+async def cancelled(api: Api, ids: Sequence[str]) -> int:
+    return (await statuses(api, ids)).count("CANCELLED")
+
+
+async def test_many_are_done_piece_by_piece_and_the_page_says_how_far(
+    browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, made = await begun(browser, 5, monkeypatch)
+    page = await browser.get(path)
+    assert "2 of 5" in page.text
+    assert await cancelled(browser.api, made) == 2
+    part = await browser.post(f"{path}/step", {"csrf": page.token}, **{"hx-request": "true"})
+    assert "4 of 5" in part.text
+    assert "<html" not in part.text
+    elsewhere = await browser.get("/payments")
+    assert "Cancelling jobs: 4 of 5, the rest waits." in elsewhere.text
+    assert (await browser.post(f"{path}/step", {"csrf": page.token})).headers["location"] == path
+    ended = await browser.get(path)
+    assert "hx-post" not in ended.text
+    assert "<dt>Cancelled</dt><dd>5</dd>" in ended.text
+    assert await cancelled(browser.api, made) == 5
+    assert "the rest waits" not in (await browser.get("/payments")).text
+
+
+async def test_it_stops_where_it_is_told_and_counts_what_was_left(
+    browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, made = await begun(browser, 7, monkeypatch)
+    page = await browser.get(path)
+    waiting = [
+        one
+        for one, status in zip(made, await statuses(browser.api, made), strict=True)
+        if status == "PENDING"
+    ]
+    for one in waiting:
+        await browser.api.call("POST", f"/jobs/{one}/cancel")
+    await browser.post(f"{path}/step", {"csrf": page.token})
+    assert "2 CANCELLED by now" in (await browser.get(path)).text
+    await browser.post(f"{path}/stop", {"csrf": page.token})
+    ended = await browser.get(path)
+    assert "then stopped" in ended.text
+    assert "<dt>Not touched</dt><dd>3</dd>" in ended.text
+    await browser.post(f"{path}/step", {"csrf": page.token})
+    assert "4 of 7" in (await browser.get(path)).text
+
+
+async def test_a_piece_that_is_refused_can_be_tried_again(
+    browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, made = await begun(browser, 4, monkeypatch)
+    page = await browser.get(path)
+    killed = await browser.api.call("PUT", "/kill-switch", {"note": "stop it"})
+    assert killed.status == 200, killed.body
+    await browser.api.node.refresh_settings()
+    part = await browser.post(f"{path}/step", {"csrf": page.token}, **{"hx-request": "true"})
+    assert 'role="alert"' in part.text
+    assert "hx-post" not in part.text
+    assert await cancelled(browser.api, made) == 2
+    await browser.api.call("DELETE", "/kill-switch")
+    await browser.api.node.refresh_settings()
+    await browser.post(f"{path}/step", {"csrf": page.token})
+    assert await cancelled(browser.api, made) == 4
+
+
+async def test_work_belongs_to_the_session_that_began_it(
+    browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, _ = await begun(browser, 3, monkeypatch)
+    assert (await browser.post(f"{path}/step", {"csrf": "guessed"})).status == 403
+    async with Browser(browser.api) as other:
+        await other.sign_in()
+        assert (await other.get(path)).status == 404

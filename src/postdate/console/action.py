@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from postdate.console.same import Same
 from postdate.console.visit import Visit, instant
+from postdate.console.work import Work, begin
 from postdate.model.errors import Code, RefusedError, refuse
 from postdate.model.identity import Scope
 
@@ -77,8 +78,9 @@ def reason_of(visit: Visit, name: str = "reason") -> str:
 class Action:
     """One button: what it says, who may press it, what it does.
 
-    `does` gives the sentence that tells what was done. Its refusals are shown on the same form,
-    which keeps what was typed. With `rehearse` a dry run comes first, and its plan is what is done.
+    `does` gives the sentence that tells what was done, or work that goes on piece by piece. Its
+    refusals are shown on the same form, which keeps what was typed. With `rehearse` a dry run comes
+    first, and its plan is what is done.
     """
 
     path: str
@@ -87,7 +89,7 @@ class Action:
     button: str
     means: str
     back: Callable[[Visit], str]
-    does: Callable[[Visit], Awaitable[str]]
+    does: Callable[[Visit], Awaitable[str | Work]]
     fields: tuple[Field, ...] = ()
     danger: bool = False
     same: Same | None = None
@@ -114,10 +116,15 @@ class Action:
                 kept = _kept(visit)
                 _check_typed(kept, visit.form.get("typed", ""))
             told = await self.does(visit)
+            answer = (
+                await begin(visit, told)
+                if isinstance(told, Work)
+                else visit.done(told, self.back(visit))
+            )
         except RefusedError as error:
             return self._form(visit, visit.form, error, kept)
         visit.session.drop_plan(visit.form.get("once", ""))
-        return visit.done(told, self.back(visit))
+        return answer
 
     def _complete(self, given: Mapping[str, str]) -> bool:
         early = [one.name for one in self.fields if not one.late]

@@ -30,6 +30,7 @@ from postdate.console import (
     search,
     settings,
     subscriptions,
+    work,
 )
 from postdate.console.action import Action
 from postdate.console.login import Login
@@ -74,6 +75,7 @@ PAGES: Final[tuple[tuple[str, Handler], ...]] = (
     ("/audit", audit.audit_page),
     ("/find", search.find_page),
     ("/find/peek", search.find_peek),
+    *work.PAGES,
 )
 ACTIONS: Final[tuple[Action, ...]] = (
     *lanes.ACTIONS,
@@ -107,12 +109,14 @@ class Console:
             for action in ACTIONS
             for method, handler in (("GET", action.ask), ("POST", action.act))
         ]
+        steps = [Route(path, self._guard(step), methods=["POST"]) for path, step in work.STEPS]
         return [
             *assets.routes(),
             Route("/login", self._login.show, methods=["GET"]),
             Route("/login", self._login.enter, methods=["POST"]),
             Route("/logout", self._guard(self._leave), methods=["POST"]),
             *confirmed,
+            *steps,
             *guarded,
         ]
 

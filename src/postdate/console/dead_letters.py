@@ -11,7 +11,8 @@ from starlette.responses import Response
 from postdate.console.action import REASON, Action, Field, Rehearsal, plan_of, reason_of
 from postdate.console.same import Same
 from postdate.console.visit import Visit, instant
-from postdate.intake.dead_letter import DeadLetterFilter, Pace, Redriven
+from postdate.console.work import Piece, Work
+from postdate.intake.dead_letter import DeadLetterFilter, Pace
 from postdate.model.errors import Code, refuse
 from postdate.model.identity import Scope
 from postdate.model.job_view import JobView
@@ -85,37 +86,33 @@ async def _unapproved(visit: Visit) -> list[PaymentView]:
     return found
 
 
-async def _redrive(visit: Visit) -> str:
-    return _told(await _go(visit, _chosen(visit), _per_second(visit), None))
+async def _redrive(visit: Visit) -> Work:
+    return _work(_chosen(visit), _per_second(visit), None)
 
 
-async def _redrive_all(visit: Visit) -> str:
-    job_ids: list[UUID] = plan_of(visit)
-    return _told(await _go(visit, job_ids, _per_second(visit), reason_of(visit)))
+async def _redrive_all(visit: Visit) -> Work:
+    return _work(plan_of(visit), _per_second(visit), reason_of(visit))
 
 
-async def _go(
-    visit: Visit, job_ids: Sequence[UUID], per_second: float | None, reason: str | None
-) -> list[Redriven]:
-    """Redrive the oldest first, one transaction after the other, at one pace over all of them."""
-    done: list[Redriven] = []
-    ordered = sorted(job_ids)
-    for begin in range(0, len(ordered), REDRIVE_MOST):
-        done += await visit.services.dead_letters.redrive(
-            visit.who.tenant_id,
-            ordered[begin : begin + REDRIVE_MOST],
-            Pace(per_second, begin),
-            visit.who.key_id,
-            reason,
+def _work(job_ids: Sequence[UUID], per_second: float | None, reason: str | None) -> Work:
+    """Redrive the oldest first, at one pace over all of them."""
+
+    async def do(now: Visit, piece: Sequence[UUID], begun: int) -> Piece:
+        done = await now.services.dead_letters.redrive(
+            now.who.tenant_id, piece, Pace(per_second, begun), now.who.key_id, reason
         )
-    return done
+        left = Counter(str(one.code) for one in done if one.code is not None)
+        return Piece(len(done) - left.total(), left)
 
-
-def _told(done: Sequence[Redriven]) -> str:
-    skipped = Counter(one.code for one in done if one.code is not None)
-    told = f"{sum(one.code is None for one in done):,} of {len(done):,} redriven as new jobs."
-    parts = [code if many == 1 else f"{code} ({many:,})" for code, many in sorted(skipped.items())]
-    return told + (f" Skipped: {', '.join(parts)}." if parts else "")
+    return Work(
+        title="Redriving failed jobs",
+        verb="redriven as new jobs",
+        noun="job",
+        scope=Scope.JOBS_WRITE,
+        back="/dead-letters",
+        items=sorted(job_ids),
+        do=do,
+    )
 
 
 def _chosen(visit: Visit) -> list[UUID]:

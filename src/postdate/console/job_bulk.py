@@ -1,7 +1,7 @@
 """Many jobs at once: those that a filter finds or that were selected, after a dry run."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 from urllib.parse import urlencode
 from uuid import UUID
@@ -11,9 +11,11 @@ import msgspec
 from postdate.console.action import REASON, Action, Field, Rehearsal, moment_of, plan_of, reason_of
 from postdate.console.same import Same
 from postdate.console.visit import Visit, instant
+from postdate.console.work import Do, Piece, Work
 from postdate.intake.job_bulk import BULK_MOST, CANCELLABLE, WAITING, BulkFilter, Found, Instant
 from postdate.model.errors import Code, refuse
 from postdate.model.identity import Scope
+from postdate.model.ids import bucket_of
 from postdate.model.state import JobStatus
 
 SHOWN: Final = 5
@@ -118,26 +120,57 @@ def _instant(given: Mapping[str, str]) -> Instant:
     return Instant(run_at=moment_of(given, "at"), spread_seconds=spread)
 
 
-async def _cancel(visit: Visit) -> str:
+async def _cancel(visit: Visit) -> Work:
     found: Mapping[UUID, JobStatus] = plan_of(visit)
-    done = await visit.services.job_bulk.cancel_these(
-        visit.who.tenant_id, found, visit.who.key_id, reason_of(visit)
-    )
-    return _told(done, len(found), "cancelled")
+    reason = reason_of(visit)
+
+    async def do(now: Visit, piece: Sequence[UUID], _: int) -> Piece:
+        these = {job_id: found[job_id] for job_id in piece}
+        done = await now.services.job_bulk.cancel_these(
+            now.who.tenant_id, these, now.who.key_id, reason
+        )
+        return await _outcome(now, piece, done, [JobStatus.CANCELLED], "CANCELLED by now")
+
+    return _work(visit, found, "Cancelling jobs", "cancelled", do)
 
 
-async def _move(visit: Visit) -> str:
+async def _move(visit: Visit) -> Work:
     found: Mapping[UUID, JobStatus] = plan_of(visit)
-    done = await visit.services.job_bulk.move_these(
-        visit.who.tenant_id, found, _instant(visit.form), visit.who.key_id, reason_of(visit)
+    to, reason = _instant(visit.form), reason_of(visit)
+
+    async def do(now: Visit, piece: Sequence[UUID], _: int) -> Piece:
+        these = {job_id: found[job_id] for job_id in piece}
+        done = await now.services.job_bulk.move_these(
+            now.who.tenant_id, these, to, now.who.key_id, reason
+        )
+        return await _outcome(now, piece, done, WAITING, "that would expire before")
+
+    return _work(visit, found, "Rescheduling jobs", "rescheduled", do)
+
+
+def _work(visit: Visit, found: Mapping[UUID, JobStatus], title: str, verb: str, do: Do) -> Work:
+    return Work(
+        title=title,
+        verb=verb,
+        noun="job",
+        scope=Scope.JOBS_WRITE,
+        back=_back(visit),
+        # The order in which timers are locked: each piece is then one transaction.
+        items=sorted(found, key=lambda job_id: (bucket_of(job_id), job_id)),
+        do=do,
     )
-    return _told(done, len(found), "rescheduled")
 
 
-def _told(done: int, planned: int, verb: str) -> str:
-    left = planned - done
-    told = f"{done:,} of {planned:,} jobs {verb}."
-    return told + (f" {left:,} had begun, ended or would expire, and were left." if left else "")
+async def _outcome(
+    visit: Visit, piece: Sequence[UUID], done: int, usual: Collection[JobStatus], rest: str
+) -> Piece:
+    """Say why some were left alone: by how they stand now, or else for the reason that is left."""
+    if done == len(piece):
+        return Piece(done)
+    now = await visit.services.job_views.some(visit.who.tenant_id, piece)
+    left = Counter(f"{job.status} by now" for job in now if job.status not in usual)
+    left[rest] += len(piece) - done - left.total()
+    return Piece(done, +left)
 
 
 _LATE_REASON: Final = Field(name="reason", label=REASON.label, hint=REASON.hint, late=True)

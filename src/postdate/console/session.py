@@ -14,6 +14,9 @@ SESSION_SECONDS: Final = 12 * 3600
 PLANS_MOST: Final = 3
 """How many dry runs a session remembers: what is confirmed is what was shown, not what is now."""
 
+WORKS_MOST: Final = 5
+"""How much work on many things a session remembers: what goes on, and what it came to."""
+
 SESSIONS_MOST: Final = 10_000
 """Beyond this, the one unused for longest is ended."""
 
@@ -27,6 +30,7 @@ class Session:
     csrf: str = field(default_factory=lambda: secrets.token_urlsafe(24))
     notice: str | None = None
     plans: dict[str, object] = field(default_factory=dict)
+    works: dict[str, object] = field(default_factory=dict)
     ended: bool = False
 
     def admits(self, token: str) -> bool:
@@ -46,6 +50,16 @@ class Session:
     def drop_plan(self, name: str) -> None:
         """Forget a dry run that was carried out: it counts once."""
         self.plans.pop(name, None)
+
+    def keep_work(self, name: str, work: object) -> None:
+        """Remember work that goes on over several pages."""
+        while len(self.works) >= WORKS_MOST:
+            del self.works[next(iter(self.works))]
+        self.works[name] = work
+
+    def work(self, name: str) -> object:
+        """Give work that goes on, or has ended."""
+        return self.works.get(name)
 
     def take_notice(self) -> str | None:
         """Give what the last action did, once."""

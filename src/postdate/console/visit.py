@@ -87,6 +87,7 @@ class Visit:
             who=self.who,
             csrf=self.session.csrf,
             notice=self.session.take_notice() if not template.startswith("_") else None,
+            works=list(self.session.works.values()),
             path=self.request.url.path,
             address=address(self.request),
             now_ms=round(now.timestamp() * 1000),
