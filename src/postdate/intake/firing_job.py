@@ -55,8 +55,7 @@ class JobFirings:
         if jobs:
             told = Told(made_events, ["system"], lane_names)
             await self._seals.prepare(connection, {job.tenant_id for job in jobs})
-            sealed = [self._seals.job(job) for job in jobs]
-            await job_store.insert(connection, sealed, now, told)
+            await job_store.insert(connection, self._seals.jobs(jobs), now, told)
         return results
 
     def _drafts(self, firings: Sequence[Firing]) -> tuple[list[JobSpec], list[Draft | Refusal]]:

@@ -27,6 +27,9 @@ from postdate.store.vault import Vault
 Named = tuple[int, str, str]
 """A destination known by its name: tenant, type, name."""
 
+Where = tuple[int, str, Destination]
+"""What most jobs of a batch share: tenant, lane, destination."""
+
 CheckNames = Callable[[Collection[Named]], Awaitable[Mapping[Named, Refusal]]]
 """Says which of these destinations may not be used, and why."""
 
@@ -84,32 +87,31 @@ class JobIntake:
 
     async def prepare(self, asks: Sequence[Ask]) -> list[Draft | Refusal]:
         """Check what needs no transaction, and make the lanes that are missing."""
-        wanted = {(ask.tenant_id, ask.spec.lane, ask.spec.destination) for ask in asks}
-        routes = await self._routes(wanted)
-        drafts: list[Draft | Refusal] = []
-        missing = False
+        numbers: dict[Where, int] = {}
+        which = [
+            numbers.setdefault((ask.tenant_id, ask.spec.lane, ask.spec.destination), len(numbers))
+            for ask in asks
+        ]
+        routes = await self._routes(numbers)
+        drafts: list[Draft | Refusal] = [
+            to if isinstance(to := routes[number], Refusal) else job_rules.draft(ask.spec, to)
+            for ask, number in zip(asks, which, strict=True)
+        ]
         known = self._lanes.directory.by_place
-        for ask in asks:
-            spec = ask.spec
-            to = routes[ask.tenant_id, spec.lane, spec.destination]
-            drafts.append(to if isinstance(to, Refusal) else job_rules.draft(spec, to))
-            missing = missing or (not isinstance(to, Refusal) and to.place not in known)
+        missing = any(to.place not in known for to in routes if isinstance(to, Route))
         return await self._with_lanes(asks, drafts) if missing else drafts
 
-    async def _routes(
-        self, wanted: Collection[tuple[int, str, Destination]]
-    ) -> dict[tuple[int, str, Destination], Route | Refusal]:
+    async def _routes(self, wanted: Collection[Where]) -> list[Route | Refusal]:
         """Decide about destinations: a batch has few of them, each is asked about once."""
-        routes = {
-            (tenant_id, lane, to): job_rules.route(tenant_id, lane, to, self._allowed)
-            for tenant_id, lane, to in wanted
-        }
-        names = {named for tenant_id, _, to in routes if (named := _named(tenant_id, to))}
+        names = {named for tenant_id, _, to in wanted if (named := _named(tenant_id, to))}
         unknown = await self._check_names(names) if names else {}
-        for where, found in routes.items():
-            named = _named(where[0], where[2])
-            if named is not None and named in unknown and isinstance(found, Route):
-                routes[where] = unknown[named]
+        routes: list[Route | Refusal] = []
+        for tenant_id, lane, to in wanted:
+            route = job_rules.route(tenant_id, lane, to, self._allowed)
+            named = _named(tenant_id, to)
+            if named is not None and named in unknown and isinstance(route, Route):
+                route = unknown[named]
+            routes.append(route)
         return routes
 
     async def _with_lanes(
@@ -149,25 +151,25 @@ class JobIntake:
         unix_ms = self._database.unix_ms()
         results = batch.decide(asks, drafts, unix_ms)
         if batch.jobs:
-            sealed = [self.seals.job(job) for job in batch.jobs]
-            await job_store.insert(connection, sealed, now, batch.told(unix_ms))
+            jobs = self.seals.jobs(batch.jobs)
+            await job_store.insert(connection, jobs, now, batch.told(unix_ms))
         if not await idempotency_store.insert(connection, batch.kept):
             raise RaceError
         return results
 
     def tell(self, results: Sequence[Result]) -> None:
         """Hint after the commit which lanes have work, and how soon."""
-        first: dict[int, Accepted] = {}
-        counts: Counter[int] = Counter()
-        for result in results:
-            if isinstance(result, Accepted):
-                counts[result.job.lane_id] += 1
-                known = first.setdefault(result.job.lane_id, result)
-                if result.job.effective_at < known.job.effective_at:
-                    first[result.job.lane_id] = result
-        for lane_id, accepted in first.items():
-            self._count(lane_id, counts[lane_id])
-            seconds = (accepted.job.effective_at - accepted.created_at).total_seconds()
+        accepted = [result for result in results if isinstance(result, Accepted)]
+        first: dict[int, datetime] = {}
+        for each in accepted:
+            lane_id, at = each.job.lane_id, each.job.effective_at
+            known = first.get(lane_id)
+            # Most jobs of a batch share one instant, the very object.
+            if known is not at and (known is None or at < known):
+                first[lane_id] = at
+        for lane_id, count in Counter(each.job.lane_id for each in accepted).items():
+            self._count(lane_id, count)
+            seconds = (first[lane_id] - accepted[0].created_at).total_seconds()
             for hook in self._on_accept:
                 hook(lane_id, seconds)
 

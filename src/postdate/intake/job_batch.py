@@ -3,7 +3,7 @@
 import random
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Final
+from typing import Final, NamedTuple
 from uuid import UUID
 
 import msgspec
@@ -13,7 +13,7 @@ from postdate.intake.idempotency import Replay, judge
 from postdate.intake.job_rules import Draft, Window
 from postdate.intake.seal import Seals
 from postdate.model.errors import Refusal
-from postdate.model.ids import BUCKETS, bucket_of
+from postdate.model.ids import BUCKETS
 from postdate.model.job import JobSpec
 from postdate.model.job_view import JobView
 from postdate.model.quota import Quotas
@@ -79,6 +79,16 @@ class Accepted(msgspec.Struct, frozen=True, gc=False):
 Result = Accepted | Replay | Refusal
 
 
+_Placed = tuple[Draft, Lane]
+
+
+class _Rules(NamedTuple):
+    """What a tenant's settings say of its jobs."""
+
+    window: Window
+    quota: bool
+
+
 class Batch:
     """Gathers, item by item, what is to be written."""
 
@@ -94,87 +104,96 @@ class Batch:
         self._quotas = quotas
         self._seals = seals
         self.jobs: list[NewJob] = []
-        self.asks: list[Ask] = []
         self.kept: list[Kept] = []
+        self._asks: list[Ask] = []
+        self._buckets: list[int] = []
         self._now = now
         self._known = dict(known)
         self._lanes = lanes
         self._settings = settings
-        self._windows: dict[int, Window] = {}
+        self._rules: dict[int, _Rules] = {}
         self._delays: dict[tuple[int, float | None], tuple[datetime, datetime] | Refusal] = {}
 
     def decide(
         self, asks: Sequence[Ask], drafts: Sequence[Draft | Refusal], unix_ms: int
     ) -> list[Result]:
         """Decide about all of them, in order: a key may come twice."""
-        ids = new_ids(self._buckets(drafts), unix_ms)
-        return [
-            draft if isinstance(draft, Refusal) else self._add(ask, draft, job_id)
-            for ask, draft, job_id in zip(asks, drafts, ids, strict=True)
-        ]
+        placed = self._placed(drafts)
+        buckets = _buckets(placed)
+        ids = new_ids(buckets, unix_ms)
+        results: list[Result] = []
+        for ask, to, bucket, job_id in zip(asks, placed, buckets, ids, strict=True):
+            result = to if isinstance(to, Refusal) else self._add(ask, to, job_id)
+            results.append(result)
+            if isinstance(result, Accepted):
+                self.jobs.append(result.job)
+                self._asks.append(ask)
+                self._buckets.append(bucket)
+        return results
 
-    def _buckets(self, drafts: Sequence[Draft | Refusal]) -> list[int]:
-        """Share a batch out among its lanes' buckets, from a random one on.
+    def told(self, unix_ms: int) -> Told:
+        """Give what the events of the new jobs say beside the jobs themselves."""
+        return Told(
+            new_ids(self._buckets, unix_ms),
+            [ask.actor for ask in self._asks],
+            [ask.spec.lane for ask in self._asks],
+        )
 
-        Neighbours share a bucket, so that inserting them walks each index in one direction.
-        """
-        places = {draft.place for draft in drafts if not isinstance(draft, Refusal)}
-        turn = random.randrange(BUCKETS)
-        own = {}
-        for place in places:
-            buckets = self._lanes[place].buckets
-            start = turn % len(buckets)
-            own[place] = buckets[start:] + buckets[:start]
-        count = len(drafts)
-        return [
-            0
-            if isinstance(draft, Refusal)
-            else own[draft.place][number * len(own[draft.place]) // count]
-            for number, draft in enumerate(drafts)
-        ]
+    def _placed(self, drafts: Sequence[Draft | Refusal]) -> list[_Placed | Refusal]:
+        """Find the lane of each; most jobs of a batch share a place, the very object."""
+        found: list[_Placed | Refusal] = []
+        last: Place | None = None
+        for draft in drafts:
+            if isinstance(draft, Refusal):
+                found.append(draft)
+                continue
+            if draft.place is not last:
+                last = draft.place
+                lane = self._lanes[last]
+            found.append((draft, lane))
+        return found
 
-    def _add(self, ask: Ask, draft: Draft, job_id: UUID) -> Result:
+    def _add(self, ask: Ask, to: _Placed, job_id: UUID) -> Result:
         key = None
         if ask.key is not None:
             key = key_of(ask.tenant_id, SCOPE, ask.key)
             if key in self._known:
                 return judge(self._known[key], self._seals.canonical(ask.tenant_id, ask.spec))
-        job = self._job(ask, draft, job_id)
+        rules = self._rules.get(ask.tenant_id) or self._learn(ask.tenant_id)
+        job = self._job(ask, to, job_id, rules)
         if isinstance(job, Refusal):
             return job
-        if refusal := self._quotas.take(ask.tenant_id, "jobs"):
+        if rules.quota and (refusal := self._quotas.take(ask.tenant_id, "jobs")):
             return refusal
-        self.jobs.append(job)
-        self.asks.append(ask)
         accepted = Accepted(job, ask, self._now)
         if key is not None:
             self._keep(key, accepted)
         return accepted
 
-    def told(self, unix_ms: int) -> Told:
-        """Give what the events of the new jobs say beside the jobs themselves."""
-        return Told(
-            new_ids([bucket_of(job.job_id) for job in self.jobs], unix_ms),
-            [ask.actor for ask in self.asks],
-            [ask.spec.lane for ask in self.asks],
-        )
+    def _learn(self, tenant_id: int) -> _Rules:
+        """Read what a tenant's settings say, once for all of its jobs."""
+        window = job_rules.window(self._settings, tenant_id)
+        rules = self._rules[tenant_id] = _Rules(window, self._quotas.limits(tenant_id, "jobs"))
+        return rules
 
-    def _job(self, ask: Ask, draft: Draft, job_id: UUID) -> NewJob | Refusal:
-        spec, tenant_id = ask.spec, ask.tenant_id
+    def _job(self, ask: Ask, to: _Placed, job_id: UUID, rules: _Rules) -> NewJob | Refusal:
+        spec, tenant_id, (draft, lane) = ask.spec, ask.tenant_id, to
+        seed = ask.schedule_id or job_id
         if spec.run_at is None and spec.spread_seconds is None and spec.expires_at is None:
             # Most jobs of a batch say how far off they are, and often the same: decided once.
-            where = (tenant_id, spec.delay_seconds)
-            instants = self._delays.get(where)
+            delay = (tenant_id, spec.delay_seconds)
+            instants = self._delays.get(delay)
             if instants is None:
-                instants = self._delays[where] = self._times(ask, job_id)
+                instants = job_rules.times(spec, self._now, rules.window, seed)
+                self._delays[delay] = instants
         else:
-            instants = self._times(ask, job_id)
+            instants = job_rules.times(spec, self._now, rules.window, seed)
         if isinstance(instants, Refusal):
             return instants
         return NewJob(
             job_id,
             tenant_id,
-            self._lanes[draft.place].lane_id,
+            lane.lane_id,
             instants[0],
             instants[1],
             spec.expires_at,
@@ -191,13 +210,6 @@ class Batch:
             ask.traceparent,
         )
 
-    def _times(self, ask: Ask, job_id: UUID) -> tuple[datetime, datetime] | Refusal:
-        window = self._windows.get(ask.tenant_id)
-        if window is None:
-            window = job_rules.window(self._settings, ask.tenant_id)
-            self._windows[ask.tenant_id] = window
-        return job_rules.times(ask.spec, self._now, window, ask.schedule_id or job_id)
-
     def _keep(self, key: Key, accepted: Accepted) -> None:
         kept = Kept(
             *key,
@@ -208,3 +220,21 @@ class Batch:
         )
         self.kept.append(kept)
         self._known[key] = kept
+
+
+def _buckets(placed: Sequence[_Placed | Refusal]) -> list[int]:
+    """Share a batch out among its lanes' buckets, from a random one on.
+
+    Neighbours share a bucket, so that inserting them walks each index in one direction.
+    """
+    turn = random.randrange(BUCKETS)
+    count = len(placed)
+    own: dict[int, tuple[int, ...]] = {}
+    found = []
+    for number, to in enumerate(placed):
+        if isinstance(to, Refusal):
+            found.append(0)
+            continue
+        buckets = own.get(to[1].lane_id) or own.setdefault(to[1].lane_id, to[1].buckets)
+        found.append(buckets[(turn + number * len(buckets) // count) % len(buckets)])
+    return found

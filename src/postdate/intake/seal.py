@@ -1,6 +1,6 @@
 """Seal the payloads of tenants that ask for it, before anything of them is written."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from uuid import UUID
 
 import msgspec
@@ -31,8 +31,14 @@ class Seals:
         if wanted and self._vault is not None:
             await self._vault.prepare(connection, wanted)
 
-    def job(self, job: NewJob) -> NewJob:
-        """Seal what a new job carries."""
+    def jobs(self, jobs: Sequence[NewJob]) -> Sequence[NewJob]:
+        """Seal what new jobs carry, where their tenants ask for it."""
+        wanted = {each for each in {job.tenant_id for job in jobs} if self.wanted(each)}
+        if not wanted:
+            return jobs
+        return [self._job(job) if job.tenant_id in wanted else job for job in jobs]
+
+    def _job(self, job: NewJob) -> NewJob:
         sealed = self.payload(job.tenant_id, job.job_id, job.payload)
         return job if sealed is job.payload else msgspec.structs.replace(job, payload=sealed)
 
