@@ -1,13 +1,16 @@
-"""An intake of jobs without HTTP, for tests."""
+"""Jobs for tests: an intake without HTTP, and jobs that have failed."""
 
 from typing import Any
+from uuid import UUID
 
 import msgspec
 
+from conftest import Api
 from postdate.intake.job import JobIntake, Named
 from postdate.intake.job_batch import Ask
 from postdate.intake.lane import Lanes
 from postdate.model.errors import Refusal
+from postdate.model.ids import bucket_of
 from postdate.model.job import JobSpec
 from postdate.model.setting import Settings
 from postdate.store.database import Database
@@ -30,3 +33,26 @@ def ask(tenant_id: int, key: str | None = None, **members: Any) -> Ask:
     body = msgspec.json.encode({"destination": {"type": "worker"}, **members})
     spec = msgspec.json.decode(body, type=JobSpec)
     return Ask(tenant_id=tenant_id, spec=spec, actor="test", key=key)
+
+
+async def failed(api: Api, count: int = 1, **members: Any) -> list[str]:
+    """Make jobs that have failed, as a worker would leave them."""
+    jobs = [{"destination": {"type": "worker"}, **members}] * count
+    outcomes = (await api.call("POST", "/jobs/batch", {"jobs": jobs})).body["outcomes"]
+    ids = [outcome["job"]["job_id"] for outcome in outcomes]
+    for job_id in ids:
+        place = (bucket_of(UUID(job_id)), UUID(job_id))
+        await api.node.database.writer.execute(
+            """WITH gone AS (DELETE FROM timer WHERE bucket = $1 AND subject = $2 RETURNING *),
+                    first AS (
+                    INSERT INTO attempt (bucket, tenant_id, subject, token, status, due_at,
+                                         started_at, finished_at, retry_at, code, error)
+                    SELECT bucket, tenant_id, subject, 1, 'FAILED', due_at, clock(), clock(),
+                           clock(), 'http_500', 'no' FROM gone)
+               INSERT INTO outcome (bucket, tenant_id, subject, token, status, due_at, started_at,
+                                    finished_at, code, error, http_status)
+               SELECT bucket, tenant_id, subject, 2, 'FAILED', due_at, clock(), clock(), 'http_500',
+                      'still no', 500 FROM gone""",
+            *place,
+        )
+    return ids

@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from conftest import Api
+from job_ground import failed
 from postdate.client import AsyncClient, ProblemError
 
 COMMAND = Path(sys.executable).with_name("postdate")
@@ -71,7 +72,11 @@ async def test_jobs_from_the_command_line(api: Api) -> None:
     [
         (["account", "get", "nobody"], 3, "not_found"),
         (["payment", "schedule", "a", "a", "5", "--delay-seconds", "5"], 1, "["),
-        (["job", "create", "--payload", "{"], 1, "not JSON"),
+        (["job", "create", "--payload", "{"], 2, "not JSON"),
+        (["job", "cancel-many"], 2, "say which jobs"),
+        (["job", "reschedule", "x"], 2, "--run-at or --delay-seconds"),
+        (["job", "list", "--time", "soon"], 2, "--time takes one of"),
+        (["job", "create", "--watch"], 2, "--watch repeats"),
         (["job", "explode"], 2, "explode"),
     ],
 )
@@ -106,7 +111,7 @@ async def test_schedules_from_the_command_line(api: Api) -> None:
     assert made.code == 0, made.err
     schedule_id = made.out["schedule_id"]
     assert len((await run(api, "schedule", "preview", schedule_id, "--count", "3")).out) == 3
-    assert (await run(api, "schedule", "pause", schedule_id, "--note", "n")).out[
+    assert (await run(api, "schedule", "pause", schedule_id, "--reason", "n")).out[
         "status"
     ] == "paused"
     assert (await run(api, "schedule", "trigger", schedule_id)).out["job_id"]
@@ -128,7 +133,7 @@ async def test_one_page_of_top_is_json(api: Api) -> None:
 
 async def test_lanes_are_paused_and_jobs_waited_for(api: Api) -> None:
     made = await run(api, "job", "create", "--lane", "held", "--payload", "{}")
-    assert (await run(api, "lane", "pause", "held", "--note", "n")).out["paused"] is True
+    assert (await run(api, "lane", "pause", "held", "--reason", "n")).out["paused"] is True
     assert (await run(api, "lane", "resume", "held")).out["paused"] is False
     assert (await run(api, "lane", "get", "nowhere")).code == 3
     job_id = made.out["job_id"]
@@ -144,4 +149,109 @@ async def test_a_redrive_that_is_done_partly_says_so(api: Api) -> None:
     ran = await run(api, "dead-letter", "redrive", absent)
     assert (ran.code, ran.out["redriven"]) == (6, 0)
     assert (await run(api, "dead-letter", "redrive", "--lane", "empty")).code == 0
-    assert (await run(api, "dead-letter", "redrive")).code == 1
+    assert (await run(api, "dead-letter", "redrive")).code == 2
+
+
+async def test_many_jobs_are_counted_first_and_changed_only_with_yes(api: Api) -> None:
+    for _ in range(3):
+        await run(api, "job", "create", "--lane", "many", "--delay-seconds", "3600")
+    which = ("--lane", "many", "--reason", "by mistake")
+    dry = await run(api, "job", "cancel-many", *which, "--dry-run")
+    assert (dry.code, dry.out["matched"], dry.out["changed"]) == (0, {"PENDING": 3}, 0)
+    unasked = await run(api, "job", "cancel-many", *which)
+    assert (unasked.code, "cancel 3 jobs: give --yes" in unasked.err) == (2, True)
+    to = ("--run-at", "2035-01-01T00:00:00Z", "--due-before", "2034-01-01T00:00:00Z", "--yes")
+    moved = await run(api, "job", "reschedule-many", *which, *to)
+    assert (moved.code, moved.out) == (0, {"matched": 3, "changed": 3})
+    done = await run(api, "job", "cancel-many", *which, "--yes")
+    assert (done.code, done.out) == (0, {"matched": 3, "changed": 3})
+    reasons = await api.node.database.writer.fetch(
+        "SELECT DISTINCT type, data->>'reason' FROM event e JOIN tenant t USING (tenant_id)"
+        " WHERE t.name = $1 AND type IN ('job.cancelled', 'job.rescheduled')",
+        api.tenant,
+    )
+    assert {tuple(row) for row in reasons} == {
+        ("job.cancelled", "by mistake"),
+        ("job.rescheduled", "by mistake"),
+    }
+    none = await run(api, "job", "cancel-many", *which)
+    assert (none.code, none.out["matched"]) == (0, {})
+
+
+async def test_dead_letters_are_redriven_and_purged_by_a_filter(api: Api) -> None:
+    letters = await failed(api, 2, lane="mail")
+    which = ("--lane", "mail")
+    dry = await run(api, "dead-letter", "redrive", *which, "--dry-run")
+    assert (dry.code, dry.out["redriven"]) == (0, 2)
+    assert (await run(api, "dead-letter", "redrive", *which)).code == 2
+    done = await run(api, "dead-letter", "redrive", *which, "--yes", "--per-second", "5")
+    assert (done.code, done.out["redriven"]) == (0, 2)
+    listed = await run(api, "dead-letter", "list", *which)
+    assert {one["job_id"] for one in listed.out} == set(letters)
+    assert (await run(api, "dead-letter", "get", letters[0])).out["job"]["lane"] == "mail"
+    assert (await run(api, "dead-letter", "purge", letters[0])).code == 2
+    assert (await run(api, "dead-letter", "purge", *letters, "--yes")).out == {"purged": 2}
+    assert (await run(api, "dead-letter", "list", *which)).out == []
+
+
+async def test_a_backfill_says_first_what_it_would_run(api: Api) -> None:
+    body = '{"cron": "@daily", "template": {"job": {"destination": {"type": "worker"}}}}'
+    schedule_id = (await run(api, "schedule", "create", body)).out["schedule_id"]
+    span = (schedule_id, "2026-01-01T00:00:00Z", "2026-01-03T00:00:00Z")
+    dry = await run(api, "schedule", "backfill", *span, "--dry-run")
+    assert (dry.code, dry.out["runs"], dry.out["dry_run"]) == (0, 2, True)
+    assert (await run(api, "schedule", "backfill", *span)).code == 2
+    done = await run(api, "schedule", "backfill", *span, "--yes")
+    assert (done.code, done.out["runs"], done.out["dry_run"]) == (0, 2, False)
+
+
+async def test_destinations_subscriptions_and_accounts_from_the_command_line(api: Api) -> None:
+    made = await run(
+        api, "destination", "create", '{"name": "hook", "url": "https://example.com/hook"}'
+    )
+    assert made.out["secret"].startswith("whsec_")
+    off = await run(api, "destination", "disable", "hook", "--reason", "broken")
+    assert off.out["disabled_reason"] == "broken"
+    assert (await run(api, "destination", "enable", "hook")).out["disabled_at"] is None
+    assert [one["name"] for one in (await run(api, "destination", "list")).out] == ["hook"]
+    body = '{"destination": {"type": "webhook", "name": "hook"}, "types": ["job.*"]}'
+    subscription = (await run(api, "subscription", "create", body)).out["subscription_id"]
+    paused = await run(api, "subscription", "pause", subscription, "--reason", "later")
+    assert paused.code == 0, paused.err
+    assert (await run(api, "subscription", "resume", subscription)).code == 0
+    assert (await run(api, "subscription", "replay", subscription, "beginning")).code == 0
+    assert (await run(api, "subscription", "delete", subscription)).out["deleted"] is True
+    await run(api, "account", "create", "eve")
+    assert (await run(api, "account", "freeze", "eve")).out["frozen_at"]
+    assert (await run(api, "account", "unfreeze", "eve")).code == 0
+    assert (await run(api, "account", "close", "eve")).out == {"account_id": "eve", "closed": True}
+
+
+async def test_a_thing_has_an_address_in_the_console(api: Api) -> None:
+    ran = await run(api, "open", "order 7/8")
+    assert ran.out == {"url": f"{api.url}/find?q=order+7%2F8"}
+
+
+async def test_a_shell_completes_commands_lanes_and_schedules(api: Api) -> None:
+    await run(api, "job", "create", "--lane", "mailing")
+    script = (await run(api, "completion", "bash")).out["script"]
+    assert "cancel-many" in script
+    assert "__complete" in script
+    environ = {**os.environ, "POSTDATE_URL": api.url, "POSTDATE_API_KEY": api.key}
+    for words in (["lane", "pause", ""], ["job", "list", "--lane", ""]):
+        process = await asyncio.create_subprocess_exec(
+            COMMAND, "__complete", *words, env=environ, stdout=asyncio.subprocess.PIPE
+        )
+        out, _ = await process.communicate()
+        assert "mailing" in out.decode().split()
+
+
+async def test_times_in_tables_may_be_relative(api: Api) -> None:
+    await run(api, "job", "create", "--lane", "soon", "--delay-seconds", "7200")
+    environ = {**os.environ, "POSTDATE_URL": api.url, "POSTDATE_API_KEY": api.key, "COLUMNS": "400"}
+    words = ("job", "list", "--lane", "soon", "--time", "relative")
+    process = await asyncio.create_subprocess_exec(
+        COMMAND, *words, env=environ, stdout=asyncio.subprocess.PIPE
+    )
+    out, _ = await process.communicate()
+    assert "in 2 h" in out.decode()

@@ -1,37 +1,17 @@
 """Dead letters over HTTP: list, inspect, redrive, purge."""
 
+from datetime import datetime
+from itertools import pairwise
 from typing import Any
 from uuid import UUID
 
 import pytest
 
 from conftest import Api
-from postdate.model.ids import bucket_of
+from job_ground import failed
+from postdate.api import dead_letter
 
 WORKER = {"type": "worker"}
-
-
-async def failed(api: Api, count: int = 1, **members: Any) -> list[str]:
-    """Make jobs that have failed, as a worker would leave them."""
-    jobs = [{"destination": WORKER, **members}] * count
-    outcomes = (await api.call("POST", "/jobs/batch", {"jobs": jobs})).body["outcomes"]
-    ids = [outcome["job"]["job_id"] for outcome in outcomes]
-    for job_id in ids:
-        place = (bucket_of(UUID(job_id)), UUID(job_id))
-        await api.node.database.writer.execute(
-            """WITH gone AS (DELETE FROM timer WHERE bucket = $1 AND subject = $2 RETURNING *),
-                    first AS (
-                    INSERT INTO attempt (bucket, tenant_id, subject, token, status, due_at,
-                                         started_at, finished_at, retry_at, code, error)
-                    SELECT bucket, tenant_id, subject, 1, 'FAILED', due_at, clock(), clock(),
-                           clock(), 'http_500', 'no' FROM gone)
-               INSERT INTO outcome (bucket, tenant_id, subject, token, status, due_at, started_at,
-                                    finished_at, code, error, http_status)
-               SELECT bucket, tenant_id, subject, 2, 'FAILED', due_at, clock(), clock(), 'http_500',
-                      'still no', 500 FROM gone""",
-            *place,
-        )
-    return ids
 
 
 async def test_a_dead_letter_is_listed_and_shown_with_its_attempts(api: Api) -> None:
@@ -84,6 +64,48 @@ async def test_a_redrive_by_filter_keeps_its_pace(api: Api) -> None:
     ends = [job["due_at"] for job in waiting]
     assert ends == sorted(ends)
     assert len(set(ends)) == 4
+
+
+async def test_the_pace_is_one_over_all_calls_of_a_filter(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dead_letter, "REDRIVE_MOST", 2)
+    await failed(api, 5, lane="a")
+    body: dict[str, Any] = {"filter": {"lane": "a"}, "per_second": 0.01}
+    done, cursor = 0, None
+    while True:
+        answer = await api.call("POST", "/dead-letters/redrive", {**body, "cursor": cursor})
+        done += answer.body["redriven"]
+        cursor = answer.body["next_cursor"]
+        if cursor is None:
+            break
+    assert done == 5
+    found = (await api.call("GET", "/jobs?lane=a&limit=100")).body["jobs"]
+    new = sorted(datetime.fromisoformat(one["due_at"]) for one in found if one.get("origin_id"))
+    steps = [(later - sooner).total_seconds() for sooner, later in pairwise(new)]
+    assert all(90 < step < 110 for step in steps), steps
+
+
+async def test_a_dry_run_tells_what_would_be_done_and_a_reason_is_kept(api: Api) -> None:
+    one, two = await failed(api, 2)
+    await api.call("POST", "/dead-letters/redrive", {"job_ids": [one]})
+    wish = {"job_ids": [one, two]}
+    told = (await api.call("POST", "/dead-letters/redrive", {**wish, "dry_run": True})).body
+    assert told["redriven"] == 1
+    assert [each.get("code") for each in told["outcomes"]] == ["already_redriven", None]
+    purge = (await api.call("POST", "/dead-letters/purge", {**wish, "dry_run": True})).body
+    assert purge["purged"] == 2
+    assert (await api.call("GET", f"/dead-letters/{two}")).status == 200
+    told = (await api.call("POST", "/dead-letters/redrive", {**wish, "reason": "mended"})).body
+    assert told["redriven"] == 1
+    await api.call("POST", "/dead-letters/purge", {**wish, "reason": "too old"})
+    said = await api.node.database.writer.fetch(
+        "SELECT type, data->>'reason' FROM event WHERE subject = $1 ORDER BY event_id", UUID(two)
+    )
+    assert [tuple(row) for row in said][-2:] == [
+        ("job.redriven", "mended"),
+        ("job.purged", "too old"),
+    ]
 
 
 async def test_only_what_failed_can_be_redriven_or_purged(api: Api) -> None:

@@ -135,11 +135,11 @@ def test_a_quantile_beyond_the_last_bound_is_the_last_bound() -> None:
 
 def test_the_form_is_taken_out_wherever_it_stands(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(output.Choice, "form", "table")
-    assert output.take_format(["job", "-o", "csv", "list"]) == ["job", "list"]
+    assert output.take(["job", "-o", "csv", "list"]) == ["job", "list"]
     assert output.Choice.form == "csv"
-    assert output.take_format(["job", "list", "--output=json"]) == ["job", "list", "--json"]
-    with pytest.raises(ValueError, match="takes one of"):
-        output.take_format(["job", "list", "-o", "xml"])
+    assert output.take(["job", "list", "--output=json"]) == ["job", "list", "--json"]
+    with pytest.raises(output.UsageError, match="takes one of"):
+        output.take(["job", "list", "-o", "xml"])
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ def test_only_what_reads_can_be_watched(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(watch.Wish, "watching", False)
     assert watch.take(["job", "list", "--watch"]) == ["job", "list"]
     assert watch.Wish.watching
-    with pytest.raises(ValueError, match="only read"):
+    with pytest.raises(output.UsageError, match="only read"):
         watch.take(["job", "cancel", "--watch"])
 
 

@@ -7,9 +7,16 @@ import msgspec
 from msgspec import Meta
 
 from postdate.api.paging import Page, decode_cursor, encode_cursor
-from postdate.api.route import AnyEndpoint, Body, Call, Endpoint, Reply, missing
+from postdate.api.route import AnyEndpoint, Body, Call, Endpoint, Reason, Reply, missing
 from postdate.api.services import Services
-from postdate.intake.dead_letter import REDRIVE_MOST, DeadLetterFilter, Pace, Redriven
+from postdate.intake.dead_letter import (
+    ALREADY,
+    REDRIVE_MOST,
+    Chosen,
+    DeadLetterFilter,
+    Pace,
+    Redriven,
+)
 from postdate.model.errors import Code, refuse
 from postdate.model.identity import Scope
 from postdate.model.job import When
@@ -49,16 +56,28 @@ class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RedriveBody(Body, kw_only=True):
-    """Which failed jobs, by id or by filter, and how many of them a second."""
+    """Which failed jobs, by id or by filter, how many of them a second, and why."""
 
     job_ids: Ids | None = None
     filter: DeadLetterFilter | None = None
     per_second: Annotated[float, Meta(ge=0.001, le=100_000)] | None = None
+    reason: Reason | None = None
+    dry_run: bool = False
     cursor: str | None = None
 
 
+class RedriveCursor(msgspec.Struct, frozen=True):
+    """Where a filter goes on, and how many went before: the pace is one over all calls."""
+
+    before: UUID
+    begun: int
+
+
 class RedriveOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """One entry for each dead letter; with a filter, `next_cursor` goes on."""
+    """One entry for each dead letter; with a filter, `next_cursor` goes on.
+
+    `redriven` counts those that were, or in a dry run would be.
+    """
 
     redriven: int
     outcomes: list[Redriven]
@@ -70,11 +89,13 @@ class PurgeBody(Body, kw_only=True):
 
     job_ids: Ids | None = None
     filter: DeadLetterFilter | None = None
+    reason: Reason | None = None
+    dry_run: bool = False
     cursor: str | None = None
 
 
 class PurgeOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """How many were removed; with a filter, `next_cursor` goes on."""
+    """How many were removed, or in a dry run would be; with a filter, `next_cursor` goes on."""
 
     purged: int
     next_cursor: str | None
@@ -126,21 +147,41 @@ async def show_dead_letter(call: Call[Services, None, None]) -> DeadLetter:
 
 async def redrive_dead_letters(call: Call[Services, RedriveBody, None]) -> RedriveOutcome:
     """Make new jobs of failed ones."""
-    who, body = call.identity, call.body
-    job_ids, following = await _chosen(call, body.job_ids, body.filter, body.cursor)
-    outcomes = await call.services.dead_letters.redrive(
-        who.tenant_id, job_ids, Pace(body.per_second), who.key_id
-    )
+    who, body, letters = call.identity, call.body, call.services.dead_letters
+    cursor = decode_cursor(body.cursor, RedriveCursor) if body.cursor else None
+    before = None if cursor is None else cursor.before
+    chosen = await _chosen(call, body.job_ids, body.filter, before)
+    begun = cursor.begun if cursor else 0
+    if body.dry_run:
+        outcomes = await letters.rehearse(who.tenant_id, chosen.job_ids)
+    else:
+        pace = Pace(body.per_second, begun)
+        outcomes = await letters.redrive(
+            who.tenant_id, chosen.job_ids, pace, who.key_id, body.reason
+        )
     redriven = sum(one.code is None for one in outcomes)
-    return RedriveOutcome(redriven=redriven, outcomes=outcomes, next_cursor=following)
+    following = chosen.following and RedriveCursor(chosen.following, begun + redriven)
+    return RedriveOutcome(
+        redriven=redriven,
+        outcomes=outcomes,
+        next_cursor=None if following is None else encode_cursor(following),
+    )
 
 
 async def purge_dead_letters(call: Call[Services, PurgeBody, None]) -> PurgeOutcome:
     """Remove failed jobs for good."""
     who, body = call.identity, call.body
-    job_ids, following = await _chosen(call, body.job_ids, body.filter, body.cursor)
-    removed = await call.services.dead_letters.purge(who.tenant_id, job_ids, who.key_id)
-    return PurgeOutcome(purged=len(removed), next_cursor=following)
+    before = decode_cursor(body.cursor, UUID) if body.cursor else None
+    chosen = await _chosen(call, body.job_ids, body.filter, before)
+    letters = call.services.dead_letters
+    if body.dry_run:
+        told = await letters.rehearse(who.tenant_id, chosen.job_ids)
+        purged = sum(one.code in {None, ALREADY} for one in told)
+    else:
+        removed = await letters.purge(who.tenant_id, chosen.job_ids, who.key_id, body.reason)
+        purged = len(removed)
+    following = None if chosen.following is None else encode_cursor(chosen.following)
+    return PurgeOutcome(purged=purged, next_cursor=following)
 
 
 async def purge_dead_letter(call: Call[Services, None, None]) -> Reply:
@@ -155,17 +196,15 @@ async def _chosen(
     call: Call[Services, Any, None],
     job_ids: list[UUID] | None,
     wanted: DeadLetterFilter | None,
-    cursor: str | None,
-) -> tuple[list[UUID], str | None]:
+    before: UUID | None,
+) -> Chosen:
     if (job_ids is None) == (wanted is None):
         raise refuse(Code.INVALID_FIELD, "Give either `job_ids` or a `filter`.", "job_ids")
     if wanted is None:
-        return job_ids or [], None
-    before = decode_cursor(cursor, UUID) if cursor else None
-    chosen = await call.services.dead_letters.choose(
+        return Chosen(job_ids or [], None)
+    return await call.services.dead_letters.choose(
         call.identity.tenant_id, wanted, before, REDRIVE_MOST
     )
-    return chosen.job_ids, None if chosen.following is None else encode_cursor(chosen.following)
 
 
 ENDPOINTS: Final[list[AnyEndpoint]] = [

@@ -6,7 +6,7 @@ import msgspec
 from msgspec import Meta
 
 from postdate.api.job import JOB_BYTES, show_job
-from postdate.api.route import AnyEndpoint, Body, Call, Endpoint
+from postdate.api.route import AnyEndpoint, Body, Call, Endpoint, Reason
 from postdate.api.services import Services
 from postdate.intake.job_bulk import BulkFilter, BulkOutcome, Instant
 from postdate.intake.job_change import CancelResult, JobPatch, Resolution
@@ -35,6 +35,7 @@ class BulkCancelBody(Body, kw_only=True):
     """Which jobs to cancel; a dry run only counts them."""
 
     filter: BulkFilter
+    reason: Reason | None = None
     dry_run: bool = False
 
 
@@ -43,6 +44,7 @@ class BulkRescheduleBody(Body, kw_only=True):
 
     filter: BulkFilter
     to: Annotated[Instant, Meta(description="The new instant; it lies outside the filter.")]
+    reason: Reason | None = None
     dry_run: bool = False
 
 
@@ -79,7 +81,7 @@ async def cancel_jobs(call: Call[Services, BulkCancelBody, None]) -> BulkOutcome
     """Cancel by a filter."""
     who, body = call.identity, call.body
     return await call.services.job_bulk.cancel(
-        who.tenant_id, body.filter, who.key_id, dry_run=body.dry_run
+        who.tenant_id, body.filter, who.key_id, body.reason, dry_run=body.dry_run
     )
 
 
@@ -87,7 +89,7 @@ async def reschedule_jobs(call: Call[Services, BulkRescheduleBody, None]) -> Bul
     """Reschedule by a filter."""
     who, body = call.identity, call.body
     return await call.services.job_bulk.reschedule(
-        who.tenant_id, body.filter, body.to, who.key_id, dry_run=body.dry_run
+        who.tenant_id, body.filter, body.to, who.key_id, body.reason, dry_run=body.dry_run
     )
 
 

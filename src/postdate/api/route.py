@@ -3,10 +3,11 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Generic, Literal, TypeVar
+from typing import Annotated, Any, Final, Generic, Literal, TypeVar
 from uuid import UUID
 
 import msgspec
+from msgspec import Meta
 from starlette.types import Receive
 
 from postdate.api.incoming import until_gone
@@ -20,6 +21,10 @@ Q = TypeVar("Q")
 BASE: Final = "/api/v1"
 Access = Scope | Literal["any", "internal"] | None
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
+Reason = Annotated[
+    str,
+    Meta(min_length=1, max_length=500, description="Why: it stands in the event and the audit."),
+]
 
 
 class Body(msgspec.Struct, forbid_unknown_fields=True):

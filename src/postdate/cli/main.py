@@ -13,6 +13,8 @@ from postdate.model.errors import RefusedError, StartError
 
 FAILED: Final = 1
 USAGE: Final = 2
+COMPLETE: Final = "__complete"
+"""How a shell asks what could follow; its words are no options of ours."""
 
 COMMANDS: Final = {
     "migrate": "operator:migrate",
@@ -23,10 +25,12 @@ COMMANDS: Final = {
     "secret": "secret:secret_app",
     "events": "events:events_app",
     "bench": "bench:bench_app",
-    "job": "lane_remote:job_app",
-    "payment": "lane_remote:payment_app",
-    "account": "remote:account_app",
-    "dead-letter": "remote:dead_letter_app",
+    "job": "job_remote:job_app",
+    "payment": "payment_remote:payment_app",
+    "account": "account_remote:account_app",
+    "dead-letter": "dead_letter_remote:dead_letter_app",
+    "destination": "destination_remote:destination_app",
+    "subscription": "destination_remote:subscription_app",
     "schedule": "schedule_remote:schedule_app",
     "lane": "lane_remote:lane_app",
     "top": "top:top",
@@ -35,6 +39,8 @@ COMMANDS: Final = {
     "prove": "prove:prove",
     "reconcile": "prove:reconcile",
     "history": "history:history_app",
+    "open": "shell:open_page",
+    "completion": "shell:completion",
 }
 """Every command, and the module that completes it: only that of the one that runs is loaded."""
 
@@ -94,14 +100,15 @@ def serve(
 
 def main() -> None:
     """Run a command; a refusal is one sentence on standard error and an exit code."""
+    words = sys.argv[1:]
     try:
-        words = watch.take(output.take_format(sys.argv[1:]))
-    except ValueError as error:
-        _fail(str(error), USAGE)
-    if not words or words[0] in app.help_flags:
-        _load_all()
-    try:
+        if words[:1] != [COMPLETE]:
+            words = watch.take(output.take(words))
+        if not words or words[0] in app.help_flags:
+            load_all()
         watch.run(app, words)
+    except output.UsageError as error:
+        _fail(str(error), USAGE)
     except StartError as error:
         _fail(str(error))
     except RefusedError as error:
@@ -113,7 +120,7 @@ def main() -> None:
         sys.exit(130)
 
 
-def _load_all() -> None:
+def load_all() -> None:
     """Load every command: the list of them shows what each is for."""
     for name in COMMANDS:
         app[name]

@@ -1,31 +1,45 @@
 """How commands print: tables for people; JSON, JSON lines or CSV for programs; bars while it lasts.
 
-Data goes to standard output, everything else to standard error; nothing is ever asked.
+Data goes to standard output, everything else to standard error. Only what touches many things asks,
+and only a person at a terminal.
 """
 
 import csv
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
+
+from postdate.model.errors import StartError
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
 FORMATS: Final = ("table", "json", "jsonl", "csv")
-FLAGS: Final = ("-o", "--output")
+TIMES: Final = ("iso", "relative")
+NO_INPUT: Final = "--no-input"
 BAR_WIDTH: Final = 40
+UNITS: Final = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
+INSTANT: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
 
 Step = Callable[[str], None]
 """Told the name of each part of long work that is done."""
 
 
+class UsageError(Exception):
+    """The command line is wrong: one sentence, and its own exit code."""
+
+
 class Choice:
-    """The form that the whole command line asked for."""
+    """What the whole command line asked for: the form, how times look, and not to be asked."""
 
     form: str = "table"
+    time: str = "iso"
+    no_input: bool = False
 
 
 def show(value: Any, *, as_json: bool) -> None:
@@ -62,6 +76,24 @@ def _cell(cell: Any) -> Any:
     return msgspec.json.encode(cell).decode() if isinstance(cell, dict | list) else cell
 
 
+def _shown(cell: Any) -> str:
+    if cell is None:
+        return ""
+    if Choice.time == "relative" and isinstance(cell, str) and INSTANT.fullmatch(cell):
+        return relative((datetime.fromisoformat(cell) - datetime.now(UTC)).total_seconds())
+    return str(cell)
+
+
+def relative(seconds: float) -> str:
+    """Say how far away an instant is."""
+    size = abs(seconds)
+    for unit, name in UNITS:
+        if size >= unit:
+            text = f"{size / unit:.1f}".removesuffix(".0") + f" {name}"
+            return f"in {text}" if seconds > 0 else f"{text} ago"
+    return "now"
+
+
 def _table(rows: Sequence[dict[str, Any]]) -> None:
     from rich.console import Console
     from rich.table import Table
@@ -73,26 +105,54 @@ def _table(rows: Sequence[dict[str, Any]]) -> None:
     table = Table(*names)
     for row in rows:
         cells = (row.get(name) for name in names)
-        table.add_row(*("" if cell is None else str(cell) for cell in cells))
+        table.add_row(*map(_shown, cells))
     Console().print(table)
 
 
-def take_format(arguments: Sequence[str]) -> list[str]:
-    """Take `-o FORMAT` out of a command line, wherever it stands, and remember it."""
+OPTIONS: Final = {
+    "-o": ("form", FORMATS),
+    "--output": ("form", FORMATS),
+    "--time": ("time", TIMES),
+}
+
+
+def take(arguments: Sequence[str]) -> list[str]:
+    """Take `-o`, `--time` and `--no-input` out of a command line, wherever they stand."""
     left: list[str] = []
     given = iter(arguments)
     for word in given:
         name, equals, value = word.partition("=")
-        if name not in FLAGS:
+        if name == NO_INPUT:
+            Choice.no_input = True
+        elif name in OPTIONS:
+            _choose(name, value if equals else next(given, ""))
+        else:
             left.append(word)
-            continue
-        wanted = value if equals else next(given, "")
-        if wanted not in FORMATS:
-            raise ValueError(f"{name} takes one of {', '.join(FORMATS)}")
-        Choice.form = wanted
-        if wanted == "json":
-            left.append("--json")
-    return left
+    return [*left, "--json"] if Choice.form == "json" else left
+
+
+def _choose(name: str, wanted: str) -> None:
+    option, values = OPTIONS[name]
+    if wanted not in values:
+        raise UsageError(f"{name} takes one of {', '.join(values)}")
+    setattr(Choice, option, wanted)
+
+
+def asks(*, as_json: bool) -> bool:
+    """Say whether a person sits there to be asked."""
+    plain = Choice.form == "table" and not as_json and not Choice.no_input
+    return plain and sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def confirm(what: str, *, yes: bool, as_json: bool) -> None:
+    """Ask before something that touches many things; a program must have said --yes."""
+    if yes:
+        return
+    if not asks(as_json=as_json):
+        raise UsageError(f"this would {what}: give --yes to do it, --dry-run to see it")
+    print(f"{what}? [y/N] ", end="", file=sys.stderr, flush=True)
+    if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
+        raise StartError("nothing was done")
 
 
 @contextmanager

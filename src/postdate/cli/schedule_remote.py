@@ -1,17 +1,25 @@
 """`postdate schedule`: everyday commands for schedules, through the HTTP API."""
 
-from typing import Annotated
+import sys
 
 import cyclopts
-from cyclopts import Parameter
 
 from postdate.cli.operator import Json
-from postdate.cli.output import show
-from postdate.cli.remote import Limit, call, given, listed, parse
+from postdate.cli.output import confirm, progress, show
+from postdate.cli.remote import (
+    PARTLY,
+    DryRun,
+    Limit,
+    Reason,
+    ScheduleId,
+    Yes,
+    call,
+    given,
+    listed,
+    parse,
+)
 
 schedule_app = cyclopts.App(name="schedule", help="Create, preview, pause and run schedules.")
-
-ScheduleId = Annotated[str, Parameter(help="The id of the schedule.")]
 
 
 @schedule_app.command(name="create")
@@ -56,9 +64,9 @@ def occurrences(schedule_id: ScheduleId, *, limit: Limit = 20, json: Json = Fals
 
 
 @schedule_app.command(name="pause")
-def pause(schedule_id: ScheduleId, *, note: str | None = None, json: Json = False) -> None:
+def pause(schedule_id: ScheduleId, *, reason: Reason = None, json: Json = False) -> None:
     """Skip what comes until it is resumed."""
-    show(call("POST", f"/schedules/{schedule_id}/pause", given(note=note)), as_json=json)
+    show(call("POST", f"/schedules/{schedule_id}/pause", given(note=reason)), as_json=json)
 
 
 @schedule_app.command(name="resume")
@@ -75,9 +83,15 @@ def trigger(schedule_id: ScheduleId, *, json: Json = False) -> None:
 
 @schedule_app.command(name="backfill")
 def backfill(
-    schedule_id: ScheduleId, begin: str, until: str, *, run: bool = False, json: Json = False
+    schedule_id: ScheduleId,
+    begin: str,
+    until: str,
+    *,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    json: Json = False,
 ) -> None:
-    """Say what a range of the past would still run; with --run do it.
+    """Run what a range of the past has not run; it says first how much that is.
 
     Parameters
     ----------
@@ -87,14 +101,27 @@ def backfill(
         The first instant, such as 2030-01-01T00:00:00Z.
     until
         The instant before which the range ends.
-    run
-        Do it.
+    dry_run
+        Only say what would be done.
+    yes
+        Do it without being asked.
     json
         Print JSON.
 
     """
-    body = {"from": begin, "until": until, "dry_run": not run}
-    show(call("POST", f"/schedules/{schedule_id}/backfill", body), as_json=json)
+    path = f"/schedules/{schedule_id}/backfill"
+    body = {"from": begin, "until": until}
+    found = call("POST", path, {**body, "dry_run": True})
+    if dry_run or not found["runs"]:
+        show(found, as_json=json)
+        return
+    confirm(f"run {found['runs']:,} occurrences", yes=yes, as_json=json)
+    with progress("backfilling", None) as step:
+        told = call("POST", path, {**body, "dry_run": False})
+        step(f"{told['runs']:,} occurrences")
+    show(told, as_json=json)
+    if told["runs"] < found["runs"]:
+        sys.exit(PARTLY)
 
 
 @schedule_app.command(name="delete")

@@ -19,7 +19,7 @@ from postdate.store import tenant as tenant_store
 from postdate.store.database import Database
 
 tenant_app = cyclopts.App(name="tenant", help="Create, list and stop tenants.")
-Note = Annotated[str, Parameter(help="Why; shown to the tenant and the auditor.")]
+Why = Annotated[str, Parameter(help="Why; shown to the tenant and the auditor.")]
 
 
 @tenant_app.command(name="create")
@@ -50,11 +50,11 @@ def _halt(
 
 
 @tenant_app.command(name="kill")
-def tenant_kill(name: str, *, note: Note, json: Json = False) -> None:
+def tenant_kill(name: str, *, reason: Why, json: Json = False) -> None:
     """Stop everything of a tenant at once; only `release` lets it go on."""
-    if not note.strip():
-        raise refuse(Code.INVALID_FIELD, "Say why the tenant is stopped.", "note")
-    _halt(name, lambda halting, found: halting.kill(found, note, told.CLI), as_json=json)
+    if not reason.strip():
+        raise refuse(Code.INVALID_FIELD, "Say why the tenant is stopped.", "reason")
+    _halt(name, lambda halting, found: halting.kill(found, reason, told.CLI), as_json=json)
 
 
 @tenant_app.command(name="release")
@@ -64,9 +64,9 @@ def tenant_release(name: str, *, json: Json = False) -> None:
 
 
 @tenant_app.command(name="disable")
-def tenant_disable(name: str, *, note: Note, json: Json = False) -> None:
+def tenant_disable(name: str, *, reason: Why, json: Json = False) -> None:
     """Stop a tenant and take none of its keys; what it has stays as it is."""
-    with_database(lambda db: Halting(db, Halts()).disable(name, note, told.CLI))
+    with_database(lambda db: Halting(db, Halts()).disable(name, reason, told.CLI))
     show({"tenant": name, "disabled": True}, as_json=json)
 
 
@@ -84,12 +84,14 @@ def tenant_freeze(
     until: datetime,
     from_: Annotated[datetime | None, Parameter(name="--from")] = None,
     mode: Mode = "hold",
-    note: Note,
+    reason: Why,
     json: Json = False,
 ) -> None:
     """Hold what is due, or (drain) accept nothing new, between two instants; UTC without a zone."""
     window = Window(from_at=_utc(from_) if from_ else None, until_at=_utc(until), mode=mode)
-    _halt(name, lambda halting, found: halting.freeze(found, window, note, told.CLI), as_json=json)
+    _halt(
+        name, lambda halting, found: halting.freeze(found, window, reason, told.CLI), as_json=json
+    )
 
 
 @tenant_app.command(name="thaw")

@@ -7,12 +7,13 @@ from typing import Final
 
 import cyclopts
 
-from postdate.cli.output import Choice
+from postdate.cli.output import Choice, UsageError
 
 FLAG: Final = "--watch"
 SECONDS: Final = 2.0
 READING: Final = frozenset({
-    "list", "get", "status", "attempts", "entries", "occurrences", "preview", "audit",
+    "list", "get", "status", "attempts", "entries", "occurrences", "preview", "audit", "events",
+    "executions", "approvals", "halts",
 })  # fmt: skip
 """The commands that may be repeated: they change nothing."""
 
@@ -30,7 +31,7 @@ def take(words: Sequence[str]) -> list[str]:
     left = [word for word in words if word != FLAG]
     Wish.watching = len(left) < len(words)
     if Wish.watching and not READING.intersection(left[:3]):
-        raise ValueError(f"{FLAG} repeats commands that only read, such as `job list`")
+        raise UsageError(f"{FLAG} repeats commands that only read, such as `job list`")
     return left
 
 

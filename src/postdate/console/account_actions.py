@@ -57,7 +57,7 @@ ACTIONS: Final = (
         means="Every new payment from and to it will be refused. What is scheduled stays.",
         back=_back,
         does=_changing(Accounts.freeze, "frozen"),
-        same=Same("POST /accounts/{account_id}/freeze"),
+        same=Same("POST /accounts/{account_id}/freeze", "", "account freeze {account_id}"),
         danger=True,
     ),
     Action(
@@ -68,7 +68,7 @@ ACTIONS: Final = (
         means="Payments from and to it will be accepted again.",
         back=_back,
         does=_changing(Accounts.unfreeze, "open again"),
-        same=Same("POST /accounts/{account_id}/unfreeze"),
+        same=Same("POST /accounts/{account_id}/unfreeze", "", "account unfreeze {account_id}"),
     ),
     Action(
         path="/accounts/{account_id}/close",
@@ -78,7 +78,7 @@ ACTIONS: Final = (
         means="It must be empty and without holds. It can never be opened again; history stays.",
         back=_back,
         does=_changing(Accounts.close, "closed"),
-        same=Same("DELETE /accounts/{account_id}"),
+        same=Same("DELETE /accounts/{account_id}", "", "account close {account_id}"),
         danger=True,
     ),
     Action(

@@ -209,7 +209,11 @@ ACTIONS: Final = (
         means=_MEANS,
         back=lambda _: "/dead-letters",
         does=_redrive,
-        same=Same("POST /dead-letters/redrive", '{"job_ids": ["<jobs>"]}'),
+        same=Same(
+            "POST /dead-letters/redrive",
+            '{"job_ids": ["<jobs>"]}',
+            "dead-letter redrive {jobs}",
+        ),
         fields=(
             Field(name="jobs", label="Jobs", hint="exactly those that were shown"),
             _pace(late=False),
@@ -224,7 +228,11 @@ ACTIONS: Final = (
         back=lambda _: "/dead-letters",
         does=_redrive_all,
         rehearse=_rehearse,
-        same=Same("POST /dead-letters/redrive", '{"filter": {"lane": "<lane>"}, "per_second": 10}'),
+        same=Same(
+            "POST /dead-letters/redrive",
+            '{"filter": {"lane": "<lane>"}, "per_second": 10, "reason": "<reason>"}',
+            "dead-letter redrive --lane {lane} --per-second 10 --reason {reason} --yes",
+        ),
         fields=(
             Field(name="lane", label="Lane", hint="empty: any", required=False),
             Field(name="schedule", label="Schedule", hint="empty: any", required=False),

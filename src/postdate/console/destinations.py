@@ -68,7 +68,11 @@ ACTIONS: Final = (
         means="Jobs for it fail until it is enabled again.",
         back=lambda _: "/destinations",
         does=_disable,
-        same=Same("POST /destinations/{name}/disable", '{"reason": "<reason>"}'),
+        same=Same(
+            "POST /destinations/{name}/disable",
+            '{"reason": "<reason>"}',
+            "destination disable {name} --reason {reason}",
+        ),
         fields=(REASON,),
         danger=True,
     ),
@@ -80,7 +84,7 @@ ACTIONS: Final = (
         means="Deliveries to it go on.",
         back=lambda _: "/destinations",
         does=_enable,
-        same=Same("POST /destinations/{name}/enable"),
+        same=Same("POST /destinations/{name}/enable", "", "destination enable {name}"),
     ),
     Action(
         path="/destinations/{name}/test",
@@ -90,6 +94,6 @@ ACTIONS: Final = (
         means="Sends one small event of the type destination.test; it belongs to no job.",
         back=lambda _: "/destinations",
         does=_test,
-        same=Same("POST /destinations/{name}/test"),
+        same=Same("POST /destinations/{name}/test", "", "destination test {name}"),
     ),
 )

@@ -88,7 +88,11 @@ def _action(
 
 
 def _resolve(outcome: Resolution) -> Same:
-    return Same("POST /jobs/{job_id}/resolve", f'{{"outcome": "{outcome}"}}')
+    return Same(
+        "POST /jobs/{job_id}/resolve",
+        f'{{"outcome": "{outcome}"}}',
+        f"job resolve {{job_id}} {outcome}",
+    )
 
 
 ACTIONS: Final = (
@@ -104,7 +108,11 @@ ACTIONS: Final = (
         "Reschedule",
         "It waits for another instant.",
         _reschedule,
-        Same("PATCH /jobs/{job_id}", '{"run_at": "<at>Z"}'),
+        Same(
+            "PATCH /jobs/{job_id}",
+            '{"run_at": "<at>Z"}',
+            "job reschedule {job_id} --run-at {at}Z",
+        ),
         WHEN,
     ),
     _action(

@@ -174,7 +174,8 @@ async def _outcome(
 
 
 _LATE_REASON: Final = Field(name="reason", label=REASON.label, hint=REASON.hint, late=True)
-_BODY: Final = '{"filter": {"status": "<status>", "lane": "<lane>"}'
+_BODY: Final = '{"filter": {"status": "<status>", "lane": "<lane>"}, "reason": "<reason>"'
+_WHICH: Final = "--lane {lane} --status {status} --reason {reason} --yes"
 
 ACTIONS: Final = (
     Action(
@@ -189,7 +190,9 @@ ACTIONS: Final = (
         fields=(*FIELDS, _LATE_REASON),
         danger=True,
         rehearse=_rehearse_cancel,
-        same=Same("POST /jobs/bulk/cancel", _BODY + ', "dry_run": false}'),
+        same=Same(
+            "POST /jobs/bulk/cancel", _BODY + ', "dry_run": false}', f"job cancel-many {_WHICH}"
+        ),
     ),
     Action(
         path="/jobs/bulk/reschedule",
@@ -214,7 +217,9 @@ ACTIONS: Final = (
         ),
         rehearse=_rehearse_move,
         same=Same(
-            "POST /jobs/bulk/reschedule", _BODY + ', "to": {"run_at": "<at>Z"}, "dry_run": false}'
+            "POST /jobs/bulk/reschedule",
+            _BODY + ', "to": {"run_at": "<at>Z"}, "dry_run": false}',
+            f"job reschedule-many --run-at {{at}}Z {_WHICH}",
         ),
     ),
 )

@@ -43,7 +43,9 @@ ACTIONS: Final = (
         "jobs are still accepted.",
         back=lambda _: "/lanes",
         does=_pause,
-        same=Same("POST /lanes/{lane}/pause", '{"note": "<note>"}'),
+        same=Same(
+            "POST /lanes/{lane}/pause", '{"note": "<note>"}', "lane pause {lane} --reason {note}"
+        ),
         fields=(Field(name="note", label="Why", hint="the next person on call reads this"),),
         danger=True,
     ),
@@ -55,6 +57,6 @@ ACTIONS: Final = (
         means="Everything that became due meanwhile starts as fast as the lane allows.",
         back=lambda _: "/lanes",
         does=_resume,
-        same=Same("POST /lanes/{lane}/resume"),
+        same=Same("POST /lanes/{lane}/resume", "", "lane resume {lane}"),
     ),
 )

@@ -50,7 +50,11 @@ ACTIONS: Final = (
         back=_back,
         does=_approve,
         fields=(Field(name="note", label="Note", hint="stands in the audit", required=False),),
-        same=Same("POST /payments/{payment_id}/approve", '{"note": "<note>"}'),
+        same=Same(
+            "POST /payments/{payment_id}/approve",
+            '{"note": "<note>"}',
+            "payment approve {payment_id} --reason {note}",
+        ),
     ),
     Action(
         path="/payments/{payment_id:uuid}/refuse",
@@ -62,7 +66,11 @@ ACTIONS: Final = (
         does=_refuse,
         fields=(Field(name="note", label="Why", hint=REASON.hint),),
         danger=True,
-        same=Same("POST /payments/{payment_id}/refuse", '{"note": "<note>"}'),
+        same=Same(
+            "POST /payments/{payment_id}/refuse",
+            '{"note": "<note>"}',
+            "payment refuse {payment_id} --reason {note}",
+        ),
     ),
     Action(
         path="/payments/{payment_id:uuid}/reschedule",
@@ -74,7 +82,11 @@ ACTIONS: Final = (
         back=_back,
         does=_reschedule,
         fields=(WHEN,),
-        same=Same("PATCH /payments/{payment_id}", '{"scheduled_time": "<at>Z"}'),
+        same=Same(
+            "PATCH /payments/{payment_id}",
+            '{"scheduled_time": "<at>Z"}',
+            "payment reschedule {payment_id} --scheduled-time {at}Z",
+        ),
     ),
     Action(
         path="/payments/{payment_id:uuid}/cancel",

@@ -133,7 +133,7 @@ ACTIONS: Final = (
         Same(
             f"POST {_ID}/pause",
             '{"note": "<reason>"}',
-            "schedule pause {schedule_id} --note {reason}",
+            "schedule pause {schedule_id} --reason {reason}",
         ),
         REASON,
     ),
@@ -160,7 +160,7 @@ ACTIONS: Final = (
         Same(
             f"POST {_ID}/backfill",
             '{"from": "<from>Z", "until": "<until>Z", "dry_run": false}',
-            "schedule backfill {schedule_id} {from}Z {until}Z --run",
+            "schedule backfill {schedule_id} {from}Z {until}Z --yes",
         ),
         _FROM,
         _UNTIL,

@@ -124,7 +124,11 @@ ACTIONS: Final = (
         does=_pause,
         fields=(REASON,),
         danger=True,
-        same=Same(f"PATCH {_CALL}", '{"paused": true, "note": "<reason>"}'),
+        same=Same(
+            f"PATCH {_CALL}",
+            '{"paused": true, "note": "<reason>"}',
+            "subscription pause {subscription_id} --reason {reason}",
+        ),
     ),
     Action(
         path=f"{_PATH}/resume",
@@ -134,7 +138,7 @@ ACTIONS: Final = (
         means="What has gathered meanwhile is delivered, in order.",
         back=_back,
         does=_resume,
-        same=Same(f"PATCH {_CALL}", '{"paused": false}'),
+        same=Same(f"PATCH {_CALL}", '{"paused": false}', "subscription resume {subscription_id}"),
     ),
     Action(
         path=f"{_PATH}/replay",
@@ -146,7 +150,11 @@ ACTIONS: Final = (
         back=_back,
         does=_replay,
         fields=(Field(name="from", label="After event", hint="beginning, now, or a number"),),
-        same=Same(f"POST {_CALL}/replay", '{"from": "<from>"}'),
+        same=Same(
+            f"POST {_CALL}/replay",
+            '{"from": "<from>"}',
+            "subscription replay {subscription_id} {from}",
+        ),
         rehearse=_rehearse_replay,
     ),
     Action(
@@ -158,6 +166,6 @@ ACTIONS: Final = (
         back=_back,
         does=_delete,
         danger=True,
-        same=Same(f"DELETE {_CALL}"),
+        same=Same(f"DELETE {_CALL}", "", "subscription delete {subscription_id}"),
     ),
 )

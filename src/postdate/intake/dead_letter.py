@@ -27,6 +27,7 @@ REDRIVE_MOST: Final = 1000
 """The most jobs of one call; `next_cursor` says where the next one goes on."""
 
 SCOPE: Final = "redrive"
+ALREADY: Final = "already_redriven"
 CREATED: Final = 201
 
 
@@ -96,6 +97,19 @@ class DeadLetters:
             found = await job_list.page(connection, narrowed, [], after, limit)
         last = found.following
         return Chosen(found.job_ids, None if last is None else last.job_id)
+
+    async def rehearse(self, tenant_id: int, job_ids: Sequence[UUID]) -> list[Redriven]:
+        """Say what redriving these would come to; one without a code would be redriven."""
+        wanted = list(dict.fromkeys(job_ids))
+        async with self._database.read(tenant_id) as connection:
+            rows = await job_view.find(connection, tenant_id, wanted)
+            keys = {job_id: key_of(tenant_id, SCOPE, str(job_id)) for job_id in wanted}
+            known = await idempotency_store.find(connection, list(keys.values()))
+        return [
+            _refused(job_id, rows.get(job_id), known.get(keys[job_id]))
+            or Redriven(origin_id=job_id)
+            for job_id in wanted
+        ]
 
     async def redrive(
         self,
@@ -185,7 +199,9 @@ class DeadLetters:
             metadata,
         )
 
-    async def purge(self, tenant_id: int, job_ids: Sequence[UUID], actor: str) -> list[UUID]:
+    async def purge(
+        self, tenant_id: int, job_ids: Sequence[UUID], actor: str, reason: str | None = None
+    ) -> list[UUID]:
         """Remove dead letters with all that belongs to them; give those that were removed."""
         buckets: dict[int, list[UUID]] = {}
         for job_id in sorted(job_ids):
@@ -194,7 +210,8 @@ class DeadLetters:
         async with self._database.write() as connection:
             for bucket in sorted(buckets):
                 removed += await prune.failed(connection, bucket, tenant_id, buckets[bucket])
-            data: dict[UUID, dict[str, object]] = {job_id: {} for job_id in removed}
+            why: dict[str, object] = {} if reason is None else {"reason": reason}
+            data = dict.fromkeys(removed, why)
             await note(connection, self._database, tenant_id, data, "job.purged", actor)
         return removed
 
@@ -203,7 +220,7 @@ def _refused(job_id: UUID, row: JobRow | None, known: Kept | None) -> Redriven |
     if row is None:
         return Redriven(origin_id=job_id, code=Code.NOT_FOUND)
     if known is not None:
-        return Redriven(origin_id=job_id, job_id=known.subject, code="already_redriven")
+        return Redriven(origin_id=job_id, job_id=known.subject, code=ALREADY)
     if row.status != JobStatus.FAILED:
         return Redriven(origin_id=job_id, code=Code.CONFLICT)
     return None

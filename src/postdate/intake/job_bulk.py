@@ -79,11 +79,17 @@ class JobBulk:
         self._settings = settings
 
     async def cancel(
-        self, tenant_id: int, wanted: BulkFilter, actor: str, *, dry_run: bool
+        self,
+        tenant_id: int,
+        wanted: BulkFilter,
+        actor: str,
+        reason: str | None = None,
+        *,
+        dry_run: bool,
     ) -> BulkOutcome:
         """Cancel what matches; a RUNNING job is stopped only when the filter says RUNNING."""
         found = await self.find(tenant_id, wanted, CANCELLABLE)
-        changed = 0 if dry_run else await self.cancel_these(tenant_id, found.jobs, actor)
+        changed = 0 if dry_run else await self.cancel_these(tenant_id, found.jobs, actor, reason)
         return _outcome(found, changed, dry_run=dry_run)
 
     async def find(self, tenant_id: int, wanted: BulkFilter, allowed: Sequence[JobStatus]) -> Found:
@@ -109,13 +115,23 @@ class JobBulk:
         return changed
 
     async def reschedule(
-        self, tenant_id: int, wanted: BulkFilter, to: Instant, actor: str, *, dry_run: bool
+        self,
+        tenant_id: int,
+        wanted: BulkFilter,
+        to: Instant,
+        actor: str,
+        reason: str | None = None,
+        *,
+        dry_run: bool,
     ) -> BulkOutcome:
         """Give what matches another instant."""
         _statuses(wanted, WAITING)
         await self._check_target(tenant_id, wanted, to)
         found = await self.find(tenant_id, wanted, WAITING)
-        changed = 0 if dry_run else await self.move_these(tenant_id, found.jobs, to, actor)
+        if not dry_run:
+            changed = await self.move_these(tenant_id, found.jobs, to, actor, reason)
+        else:
+            changed = 0
         return _outcome(found, changed, dry_run=dry_run)
 
     async def move_these(

@@ -1,0 +1,145 @@
+"""`postdate dead-letter`: what failed for good: list, show, redrive, purge."""
+
+import sys
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any
+
+import cyclopts
+from cyclopts import Parameter
+
+from postdate.cli.operator import Json
+from postdate.cli.output import UsageError, confirm, progress, show
+from postdate.cli.remote import (
+    PARTLY,
+    DryRun,
+    Lane,
+    Limit,
+    Reason,
+    ScheduleId,
+    Yes,
+    call,
+    given,
+    listed,
+    one,
+)
+
+dead_letter_app = cyclopts.App(
+    name="dead-letter", help="List, redrive and purge what failed for good."
+)
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Failed:
+    """Which failed jobs; the instants are those of their last attempt."""
+
+    lane: Lane | None = None
+    schedule_id: ScheduleId | None = None
+    due_after: Annotated[str | None, Parameter(help="Due after this instant.")] = None
+    due_before: Annotated[str | None, Parameter(help="Due before this instant.")] = None
+
+
+@dead_letter_app.command(name="list")
+def dead_letter_list(
+    *, which: Failed | None = None, payments: bool = False, limit: Limit = 20, json: Json = False
+) -> None:
+    """List jobs that failed for good, or (--payments) payments that wait for a person."""
+    kind = "payment" if payments else "job"
+    wanted = {**_wanted(which), "type": kind, "limit": limit}
+    listed("/dead-letters", f"{kind}s", json=json, **wanted)
+
+
+@dead_letter_app.command(name="get")
+def dead_letter_get(job_id: str, *, json: Json = False) -> None:
+    """Show a failed job with every attempt at it."""
+    show(call("GET", one("/dead-letters", job_id)), as_json=json)
+
+
+@dead_letter_app.command(name="redrive")
+def dead_letter_redrive(
+    *job_ids: str,
+    which: Failed | None = None,
+    per_second: float | None = None,
+    reason: Reason = None,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    json: Json = False,
+) -> None:
+    """Try failed jobs again, as new jobs that remember where they came from.
+
+    Parameters
+    ----------
+    job_ids
+        Which ones; without ids, all that the filter finds.
+    which
+        Redrive everything of a lane, of a schedule or of a time, a thousand at a time.
+    per_second
+        Spread them, so that a destination that has just recovered is not overrun.
+    reason
+        Why.
+    dry_run
+        Only say what would be done.
+    yes
+        Do it without being asked.
+    json
+        Print JSON.
+
+    """
+    body = _chosen(job_ids, which) | given(per_second=per_second, reason=reason)
+    path = "/dead-letters/redrive"
+    if dry_run or not job_ids:
+        told = _pages(path, {**body, "dry_run": True}, "counting", "redriven")
+        if dry_run or not told["redriven"]:
+            show(told, as_json=json)
+            return
+        confirm(f"redrive {told['redriven']:,} jobs", yes=yes, as_json=json)
+    told = _pages(path, body, "redriving", "redriven")
+    show(told, as_json=json)
+    if told["redriven"] < len(told["outcomes"]):
+        sys.exit(PARTLY)
+
+
+@dead_letter_app.command(name="purge")
+def dead_letter_purge(
+    *job_ids: str,
+    which: Failed | None = None,
+    reason: Reason = None,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    json: Json = False,
+) -> None:
+    """Remove failed jobs with all that belongs to them, for ever; it asks first."""
+    body = _chosen(job_ids, which) | given(reason=reason)
+    path = "/dead-letters/purge"
+    told = _pages(path, {**body, "dry_run": True}, "counting", "purged")
+    if dry_run or not told["purged"]:
+        show({"purged": told["purged"]}, as_json=json)
+        return
+    confirm(f"purge {told['purged']:,} jobs for ever", yes=yes, as_json=json)
+    told = _pages(path, body, "purging", "purged")
+    show({"purged": told["purged"]}, as_json=json)
+
+
+def _wanted(which: Failed | None) -> dict[str, Any]:
+    return given(**asdict(which)) if which else {}
+
+
+def _chosen(job_ids: tuple[str, ...], which: Failed | None) -> dict[str, Any]:
+    wanted = _wanted(which)
+    if bool(job_ids) == bool(wanted):
+        raise UsageError("name the jobs, or say which: --lane, --schedule-id, --due-after, …")
+    return {"job_ids": list(job_ids)} if job_ids else {"filter": wanted}
+
+
+def _pages(path: str, body: dict[str, Any], label: str, counted: str) -> dict[str, Any]:
+    """Call again and again until a filter has come to its end."""
+    count, outcomes, cursor = 0, [], None
+    with progress(label, None) as step:
+        while True:
+            page = call("POST", path, body | given(cursor=cursor))
+            count += page[counted]
+            outcomes += page.get("outcomes", [])
+            step(f"{count:,} jobs")
+            cursor = page["next_cursor"]
+            if cursor is None:
+                return {counted: count, "outcomes": outcomes}

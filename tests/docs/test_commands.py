@@ -1,0 +1,71 @@
+"""Commands that the pages and the console name exist, and take what they are given there."""
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import cyclopts
+import pytest
+
+from postdate.cli.main import app, load_all
+from postdate.console.app import ACTIONS
+
+ROOT = Path(__file__).parents[2]
+FENCE = re.compile(r"^```\w*\n(.*?)^```", re.MULTILINE | re.DOTALL)
+SILENT = {"serve"}
+"""Commands that print nothing that a program could read."""
+
+
+def in_pages() -> Iterator[str]:
+    for page in sorted([ROOT / "README.md", *ROOT.glob("docs/**/*.md")]):
+        for block in FENCE.findall(page.read_text()):
+            for line in block.replace("\\\n", " ").splitlines():
+                words = line.strip().removeprefix("$ ")
+                if words.startswith("postdate ") and not re.search(r"[|>&…]", words):
+                    yield words
+
+
+def in_console() -> Iterator[str]:
+    for action in ACTIONS:
+        if action.same is not None and action.same.command:
+            names = re.findall(r"\{(\w+)\}", action.same.command)
+            values = {name: _sample(name) for name in names}
+            yield "postdate " + action.same.command.format_map(values)
+
+
+def _sample(name: str) -> str:
+    if name.endswith("_id") and name != "account_id":
+        return "01a1e1c8-dd23-7001-bd68-723753d52271"
+    return {"amount": "5", "at": "2030-01-01T00:00:00", "value": "5"}.get(name, "x")
+
+
+@pytest.mark.parametrize("line", sorted({*in_pages(), *in_console()}))
+def test_a_command_that_is_named_exists(line: str) -> None:
+    words = shlex.split(line, comments=True)[1:]
+    command, bound, *_ = app.parse_args(words, exit_on_error=False, print_error=False)
+    assert command is not None
+    assert bound is not None
+
+
+def commands(group: cyclopts.App, path: str = "") -> Iterator[tuple[str, cyclopts.App]]:
+    for name in group:
+        if name.startswith("-"):
+            continue
+        below, where = group[name], f"{path} {name}".strip()
+        if below.default_command is None:
+            yield from commands(below, where)
+        else:
+            yield where, below
+
+
+def test_every_command_prints_json_where_it_prints() -> None:
+    load_all()
+    found = dict(commands(app))
+    assert len(found) > 60
+    lacking = {
+        where
+        for where, command in found.items()
+        if "--json" not in {n for a in command.assemble_argument_collection() for n in a.names}
+    }
+    assert lacking == SILENT
