@@ -6,7 +6,9 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
+from uuid import uuid4
 
 import aiohttp
 import pytest
@@ -18,13 +20,18 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from bank_ground import settings as tolerant
 from conftest import SECRET_KEY, Api, eventually
 from postdate.api.server import Server, bind
-from postdate.cli import edge, settlement, trace, worker
+from postdate.cli import edge, publisher, schedules, settlement, trace, worker
 from postdate.cli.node import Node
 from postdate.cli.settings import Settings
 from postdate.cli.trace import Tracing
+from postdate.cli.trace_expansion import context_of
 from postdate.intake.tenant import Tenants
 from postdate.model.errors import StartError
+from postdate.model.firing import Firing
+from postdate.model.job import Worker
 from postdate.model.knock import Knocks
+from postdate.model.schedule import JobTemplate, Policies, Template
+from postdate.scheduler.firer import unfollowed
 from postdate.store.database import Database
 from postdate.views.identity import Identities
 from receiver import Receiver
@@ -66,7 +73,8 @@ async def serving(database: Database) -> AsyncIterator[Followed]:
     running = Server(
         edge.build(node, Identities(database, Knocks(free=10**9))), bind("127.0.0.1", 0)
     )
-    loops = [*worker.loops(node), *settlement.loops(node)]
+    publishing = [loop for loop in publisher.loops(node) if loop.name in {"seal", "deliver"}]
+    loops = [*worker.loops(node), *settlement.loops(node), *schedules.loops(node), *publishing]
     going = [asyncio.create_task(loop.run()) for loop in loops]
     server = asyncio.create_task(running.run())
     await Tenants(database).create("followed")
@@ -145,6 +153,93 @@ async def test_a_failed_delivery_is_an_error_in_its_trace(
     assert (span.attributes or {})["error.type"] == "http_500"
 
 
+def linked(span: ReadableSpan) -> set[str]:
+    return {f"{link.context.trace_id:032x}" for link in span.links}
+
+
+async def test_an_occurrence_begins_a_trace_that_its_job_carries_on(
+    serving: Followed, receiver: Receiver
+) -> None:
+    serving.spans.clear()
+    to = {"type": "webhook", "url": receiver.url("/tick")}
+    body = {"every_seconds": 1, "max_runs": 1, "template": {"job": {"destination": to}}}
+    made = await serving.api.call("POST", "/schedules", body, headers=GIVEN)
+    assert made.status == 201, made.body
+    (arrived,) = await receiver.wait_for(1)
+    expanded = await serving.span("expand schedule")
+    batch = await serving.span("expand schedules")
+    delivered = await serving.span("deliver webhook")
+    trace_id, parent, span_id = ids(expanded)
+    assert parent is None
+    assert linked(expanded) == {TRACE, ids(batch)[0]}
+    assert ids(delivered)[:2] == (trace_id, span_id)
+    assert arrived.headers["traceparent"].split("-")[1] == trace_id
+    told = expanded.attributes or {}
+    assert told["postdate.schedule_id"] == made.body["schedule_id"]
+    assert told["postdate.job_id"] == (delivered.attributes or {})["postdate.job_id"]
+    assert told["postdate.outcome"] == "fired"
+
+
+async def test_a_schedule_run_by_hand_stays_in_the_trace_of_the_request(
+    serving: Followed, receiver: Receiver
+) -> None:
+    to = {"type": "webhook", "url": receiver.url("/by-hand")}
+    body = {"cron": "@yearly", "template": {"job": {"destination": to}}}
+    made = (await serving.api.call("POST", "/schedules", body)).body
+    serving.spans.clear()
+    path = f"/schedules/{made['schedule_id']}/trigger"
+    assert (await serving.api.call("POST", path, headers=GIVEN)).status == 201
+    await receiver.wait_for(1)
+    request = ids(await serving.span("POST /api/v1/schedules/{schedule_id}/trigger"))
+    assert ids(await serving.span("deliver webhook"))[:2] == (TRACE, request[2])
+
+
+async def test_an_event_reaches_its_subscriber_in_the_trace_of_its_job(
+    serving: Followed, receiver: Receiver
+) -> None:
+    serving.spans.clear()
+    to = {"type": "webhook", "url": receiver.url("/events")}
+    made = await serving.api.call(
+        "POST", "/subscriptions", {"destination": to, "types": ["job.cancelled"]}
+    )
+    assert made.status == 201, made.body
+    spec = {"destination": {"type": "worker"}, "delay_seconds": 3600}
+    job = await serving.api.call("POST", "/jobs", spec, headers=GIVEN)
+    assert (await serving.api.call("POST", f"/jobs/{job.body['job_id']}/cancel")).status == 200
+    (arrived,) = await receiver.wait_for(1)
+    request = ids(await serving.span("POST /api/v1/jobs"))
+    published = await serving.span("publish webhook")
+    assert ids(published)[:2] == (TRACE, request[2])
+    assert arrived.headers["traceparent"] == f"00-{TRACE}-{ids(published)[2]}-01"
+    told = published.attributes or {}
+    assert told["postdate.subject"] == job.body["job_id"]
+    assert told["postdate.event_id"] == arrived.headers["webhook-id"]
+    path = f"/subscriptions/{made.body['subscription_id']}"
+    assert (await serving.api.call("DELETE", path)).status == 204
+
+
+def test_what_is_rolled_back_is_an_error_in_its_trace() -> None:
+    exporter = InMemorySpanExporter()
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    now = datetime.now(UTC)
+    template = Template(job=JobTemplate(destination=Worker()))
+    firing = Firing(1, uuid4(), now, now, template, Policies())
+
+    def break_off() -> None:
+        with Tracing(provider).expanding(0) as spans:
+            assert spans.begin([firing])[0].traceparent is not None
+            raise OSError("gone")
+
+    with pytest.raises(OSError, match="gone"):
+        break_off()
+    ended = exporter.get_finished_spans()
+    assert [(span.name, span.status.is_ok) for span in ended] == [
+        ("expand schedule", False),
+        ("expand schedules", False),
+    ]
+
+
 def test_log_lines_carry_the_ids_of_the_span() -> None:
     tracing = Tracing(TracerProvider())
     with tracing.request("/jobs", "POST", GIVEN["traceparent"]) as span:
@@ -182,7 +277,7 @@ def test_what_is_not_offered_is_refused_in_words(environ: dict[str, str]) -> Non
 
 @pytest.mark.parametrize("traceparent", [None, "", "nonsense", "00-xx-yy-01", "00-1-2"])
 def test_a_bad_traceparent_begins_a_new_trace(traceparent: str | None) -> None:
-    assert trace.context_of(traceparent) == {}
+    assert context_of(traceparent) == {}
 
 
 def _modules(environ: dict[str, str], make: str) -> Any:
@@ -206,4 +301,8 @@ async def test_without_tracing_the_handlers_are_what_they_were(database: Databas
     node = Node(settings=Settings(secret_key=SECRET_KEY), database=database, roles=["worker"])
     deliver: Callable[..., Any] = node.outgoing.webhook.deliver
     assert node.handler("webhook", deliver) is deliver
+    assert node.publishing("webhook", deliver) is deliver
+    with unfollowed(0) as spans:
+        made: list[Any] = []
+        assert spans.begin(made) is made
     await node.close()

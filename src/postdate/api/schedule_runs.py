@@ -78,14 +78,20 @@ async def resume_schedule(call: Call[Services, None, None]) -> ScheduleView:
 
 async def trigger_schedule(call: Call[Services, None, None]) -> Triggered:
     """Run it once, now."""
-    return await call.services.schedule_runs.trigger(call.identity, call.uuid("schedule_id"))
+    return await call.services.schedule_runs.trigger(
+        call.identity, call.uuid("schedule_id"), call.traceparent
+    )
 
 
 async def backfill_schedule(call: Call[Services, BackfillBody, None]) -> Backfill:
     """Run what has not run in a range of the past, or say what that would be."""
     body = call.body
     return await call.services.schedule_runs.backfill(
-        call.identity, call.uuid("schedule_id"), (body.begin, body.until), dry_run=body.dry_run
+        call.identity,
+        call.uuid("schedule_id"),
+        (body.begin, body.until),
+        call.traceparent,
+        dry_run=body.dry_run,
     )
 
 

@@ -42,7 +42,9 @@ class ScheduleList(msgspec.Struct, frozen=True, kw_only=True):
 
 async def create_schedule(call: Call[Services, ScheduleSpec, None]) -> Reply:
     """Accept a schedule."""
-    answer = await call.services.schedules.create(call.identity, call.body, call.idempotency_key)
+    answer = await call.services.schedules.create(
+        call.identity, call.body, call.idempotency_key, call.traceparent
+    )
     return reply(answer, call.request_id)
 
 
@@ -66,7 +68,9 @@ async def show_schedule(call: Call[Services, Any, Any]) -> ScheduleView:
 
 async def change_schedule(call: Call[Services, SchedulePatch, None]) -> ScheduleView:
     """Make a new version that holds from the next occurrence on."""
-    await call.services.schedules.change(call.identity, call.uuid("schedule_id"), call.body)
+    await call.services.schedules.change(
+        call.identity, call.uuid("schedule_id"), call.body, call.traceparent
+    )
     return await show_schedule(call)
 
 

@@ -106,6 +106,10 @@ class Node:
         """Give a handler as it is, or followed where somebody wants traces."""
         return self.tracing.handler(kind, deliver) if self.tracing else deliver
 
+    def publishing(self, kind: str, deliver: Handler) -> Handler:
+        """Give a handler of events for subscriptions, as it is or followed."""
+        return self.tracing.publishing(kind, deliver) if self.tracing else deliver
+
     async def close(self) -> None:
         """Close what was opened on behalf of this node; the database is its owner's."""
         if self._outgoing is not None:

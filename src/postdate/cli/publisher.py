@@ -39,11 +39,15 @@ def loops(node: Node) -> list[Loop]:
     sealer = Sealer(node.database, meter, sealed=partial(_wake, node))
     deliverer = Deliverer(
         node.database,
-        {"webhook": node.outgoing.webhook.deliver, "queue": node.outgoing.queue.deliver},
+        {
+            "webhook": node.publishing("webhook", node.outgoing.webhook.deliver),
+            "queue": node.publishing("queue", node.outgoing.queue.deliver),
+        },
         node.runtime,
         node.node_id,
         meter,
         freed=partial(_wake, node),
+        followed=node.tracing is not None,
     )
     lag = LagWatch(node.database, meter)
     anchorer = Anchorer(node.database, AnchorFile(anchor_path(node.settings)))

@@ -14,6 +14,7 @@ from postdate.intake.schedule_check import ScheduleCheck
 from postdate.intake.schedule_run import ScheduleRuns
 from postdate.intake.seal import Seals
 from postdate.scheduler import audit, expander, recompute
+from postdate.scheduler.firer import unfollowed
 from postdate.scheduler.meter import Meter
 from postdate.store.loop import Loop
 
@@ -53,7 +54,8 @@ def services(node: Node, accepting: JobIntake) -> ScheduleServices:
 def loops(node: Node) -> list[Loop]:
     """Make the loops that expand schedules, look after the book and follow the tz data."""
     meter = Meter(node.registry)
-    expanding = expander.Expander(node.database, firings(node), meter, node.runtime)
+    follow = node.tracing.expanding if node.tracing else unfollowed
+    expanding = expander.Expander(node.database, firings(node), meter, node.runtime, follow)
     auditing = audit.Audit(node.database, node.runtime, meter)
     following = recompute.Recompute(node.database, meter)
     return [

@@ -11,8 +11,9 @@ from typing import Any, Final, assert_never
 import msgspec
 from opentelemetry import trace
 from opentelemetry.context import Context
-from opentelemetry.trace import Span, SpanContext, SpanKind, Status, StatusCode, TraceFlags
+from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 
+from postdate.cli.trace_expansion import Expansion, context_of, traceparent_of
 from postdate.ledger.settle import Completed as Settled
 from postdate.ledger.settle import Decision, Due, Failed, RetryLater, Waits
 from postdate.model.errors import StartError
@@ -67,13 +68,25 @@ class Tracing:
 
     def handler(self, kind: str, deliver: Handler) -> Handler:
         """Follow each delivery; the destination is sent the span of its own attempt."""
+        return self._sending(f"deliver {kind}", _producing(kind), deliver, _attributes)
 
+    def publishing(self, kind: str, deliver: Handler) -> Handler:
+        """Follow each event to a subscription, in the trace of what the event tells of."""
+        return self._sending(f"publish {kind}", _producing(kind), deliver, _event_attributes)
+
+    def _sending(
+        self,
+        name: str,
+        kind: SpanKind,
+        deliver: Handler,
+        attributes: Callable[[Delivery], dict[str, str | int]],
+    ) -> Handler:
         async def traced(delivery: Delivery) -> Outcome:
             with self._tracer.start_as_current_span(
-                f"deliver {kind}",
+                name,
                 context=context_of(delivery.traceparent),
-                kind=SpanKind.PRODUCER if kind == "queue" else SpanKind.CLIENT,
-                attributes=_attributes(delivery),
+                kind=kind,
+                attributes=attributes(delivery),
             ) as span:
                 told = traceparent_of(span.get_span_context())
                 outcome = await deliver(msgspec.structs.replace(delivery, traceparent=told))
@@ -81,6 +94,19 @@ class Tracing:
                 return outcome
 
         return traced
+
+    @contextmanager
+    def expanding(self, bucket: int) -> Iterator[Expansion]:
+        """Follow a batch of schedules: each occurrence begins a trace, linked to the batch."""
+        with self._tracer.start_as_current_span(
+            "expand schedules", context=Context(), attributes={"postdate.bucket": bucket}
+        ) as span:
+            spans = Expansion(self._tracer, span.get_span_context())
+            try:
+                yield spans
+            except BaseException as error:
+                spans.broke(error)
+                raise
 
     def settled(self, dues: Sequence[Due], decisions: Sequence[Decision], seconds: float) -> None:
         """Tell of a committed batch, for each payment that somebody follows."""
@@ -104,6 +130,19 @@ class Tracing:
         closing = threading.Thread(target=self._close, daemon=True, name="trace-close")
         closing.start()
         closing.join(FLUSH_SECONDS)
+
+
+def _producing(kind: str) -> SpanKind:
+    return SpanKind.PRODUCER if kind == "queue" else SpanKind.CLIENT
+
+
+def _event_attributes(delivery: Delivery) -> dict[str, str | int]:
+    return {
+        "postdate.event_id": str(delivery.job_id),
+        "postdate.subject": delivery.order_key or "",
+        "postdate.attempt": delivery.attempt,
+        "postdate.token": delivery.token,
+    }
 
 
 def _attributes(delivery: Delivery) -> dict[str, str | int]:
@@ -139,24 +178,6 @@ def _judge(span: Span, decision: Decision) -> None:
             pass
         case other:
             assert_never(other)
-
-
-def traceparent_of(span: SpanContext) -> str:
-    """Write a span's context as W3C does."""
-    return f"00-{span.trace_id:032x}-{span.span_id:016x}-{int(span.trace_flags):02x}"
-
-
-def context_of(traceparent: str | None) -> Context:
-    """Read the context that a request brought or a job kept; without one a new trace begins."""
-    parts = (traceparent or "").split("-")
-    if len(parts) != 4:  # noqa: PLR2004 - version, trace, span, flags
-        return Context()
-    try:
-        numbers = [int(part, 16) for part in parts]
-    except ValueError:
-        return Context()
-    parent = SpanContext(numbers[1], numbers[2], is_remote=True, trace_flags=TraceFlags(numbers[3]))
-    return trace.set_span_in_context(trace.NonRecordingSpan(parent), Context())
 
 
 def add_trace(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:

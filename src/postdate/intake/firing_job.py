@@ -122,6 +122,7 @@ def _job(
         metadata=draft.metadata,
         description=spec.description,
         schedule_id=firing.schedule_id,
+        traceparent=firing.traceparent,
     )
 
 

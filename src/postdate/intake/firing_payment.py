@@ -84,6 +84,7 @@ class PaymentFirings:
             retry_until=due_at + retry if funds.policy is FundsPolicy.RETRY else None,
             description=template.description,
             schedule_id=firing.schedule_id,
+            traceparent=firing.traceparent,
             actor="system",
         )
 

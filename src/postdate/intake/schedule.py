@@ -45,7 +45,9 @@ class Schedules:
         self._database = database
         self._check = check
 
-    async def create(self, who: Identity, spec: ScheduleSpec, key: str | None) -> Answer:
+    async def create(
+        self, who: Identity, spec: ScheduleSpec, key: str | None, traceparent: str | None = None
+    ) -> Answer:
         """Accept a schedule; its first occurrence is the first after now."""
         ask = CreateAsk(
             key=idempotency_store.key_of(who.tenant_id, SCOPE, key or ""), request=canonical(spec)
@@ -64,18 +66,24 @@ class Schedules:
 
         async def write(connection: Connection) -> Answer:
             if key is None:
-                return await self._insert(connection, who, definition, plan)
+                return await self._insert(connection, who, definition, plan, traceparent)
             answers = await Answers.find(connection, [ask])
             if not answers.fresh(ask):
                 return answers.known(ask)
-            answer = answers.add(ask, await self._insert(connection, who, definition, plan))
+            made = await self._insert(connection, who, definition, plan, traceparent)
+            answer = answers.add(ask, made)
             await answers.keep(connection)
             return answer
 
         return await commit(self._database, write)
 
     async def _insert(
-        self, connection: Connection, who: Identity, definition: Definition, plan: Plan
+        self,
+        connection: Connection,
+        who: Identity,
+        definition: Definition,
+        plan: Plan,
+        traceparent: str | None,
     ) -> Answer:
         unix_ms = self._database.unix_ms()
         schedule = key_of(who.tenant_id, new_id(random.randrange(BUCKETS), unix_ms))
@@ -85,7 +93,7 @@ class Schedules:
         if due_at is None:
             raise refuse(Code.INVALID_FIELD, "The last occurrence has just passed.", "end_at")
         await store.insert(connection, schedule, now)
-        await store.insert_version(connection, schedule, 1, definition, who.key_id)
+        await store.insert_version(connection, schedule, 1, definition, who.key_id, traceparent)
         await store.put_timer(connection, schedule, due_at)
         await self.note(connection, schedule, "schedule.created", who.key_id, {"version": 1})
         standing = Standing(
@@ -98,7 +106,13 @@ class Schedules:
         )
         return created(view(definition, standing), schedule.schedule_id)
 
-    async def change(self, who: Identity, schedule_id: UUID, patch: SchedulePatch) -> None:
+    async def change(
+        self,
+        who: Identity,
+        schedule_id: UUID,
+        patch: SchedulePatch,
+        traceparent: str | None = None,
+    ) -> None:
         """Let a new version hold from the next occurrence on."""
         fields = sorted(patch.given())
         if not fields:
@@ -114,7 +128,7 @@ class Schedules:
             handled = max(row.handled, now - shift)
             progress = Progress(schedule_id=schedule_id, handled=handled, runs=row.runs)
             due_at = next_due(plan_of(after, calendar), after.policies, progress)
-            await store.insert_version(connection, row.key, version, after, who.key_id)
+            await store.insert_version(connection, row.key, version, after, who.key_id, traceparent)
             ended_at = now if due_at is None else None
             await store.change(connection, row.key, version, handled, ended_at)
             await store.put_timer(connection, row.key, due_at)

@@ -69,14 +69,17 @@ class ScheduleRuns:
         self._schedules = schedules
         self._firings = firings
 
-    async def trigger(self, who: Identity, schedule_id: UUID) -> Triggered:
+    async def trigger(
+        self, who: Identity, schedule_id: UUID, traceparent: str | None = None
+    ) -> Triggered:
         """Run a schedule once, now, whatever its rule and its pause say."""
         async with self._database.write() as connection:
             row = await own(connection, who, schedule_id)
             may(who, row.definition)
             now = await store.now(connection)
             at = now.replace(microsecond=now.microsecond // 1000 * 1000)
-            [result] = await self._firings.fire(connection, [_firing(row, at, now)], now)
+            firing = _firing(row, at, now, traceparent)
+            [result] = await self._firings.fire(connection, [firing], now)
             if isinstance(result, Refusal):
                 raise RefusedError(result)
             place = zone.find(row.definition.rule.timezone)
@@ -107,7 +110,13 @@ class ScheduleRuns:
         )
 
     async def backfill(
-        self, who: Identity, schedule_id: UUID, span: tuple[datetime, datetime], *, dry_run: bool
+        self,
+        who: Identity,
+        schedule_id: UUID,
+        span: tuple[datetime, datetime],
+        traceparent: str | None = None,
+        *,
+        dry_run: bool,
     ) -> Backfill:
         """Run what the rule says for a range of the past and what has not run, at its pace."""
         async with self._database.write() as connection:
@@ -122,11 +131,11 @@ class ScheduleRuns:
             if dry_run:
                 return _answer(items, dry_run=True)
             wanted = [n for n, item in enumerate(items) if item.action == "run"]
-            fired = await self._firings.fire(
-                connection,
-                [_firing(row, items[n].scheduled_for, items[n].due_at or now) for n in wanted],
-                now,
-            )
+            firings = [
+                _firing(row, items[n].scheduled_for, items[n].due_at or now, traceparent)
+                for n in wanted
+            ]
+            fired = await self._firings.fire(connection, firings, now)
             for number, result in zip(wanted, fired, strict=True):
                 items[number] = _told(items[number], result)
             await _write(connection, row, [(items[n], keys[n], labels[n]) for n in wanted])
@@ -136,7 +145,9 @@ class ScheduleRuns:
         return _answer(items, dry_run=False)
 
 
-def _firing(row: ScheduleRow, scheduled_for: datetime, due_at: datetime) -> Firing:
+def _firing(
+    row: ScheduleRow, scheduled_for: datetime, due_at: datetime, traceparent: str | None
+) -> Firing:
     definition = row.definition
     return Firing(
         row.tenant_id,
@@ -145,6 +156,7 @@ def _firing(row: ScheduleRow, scheduled_for: datetime, due_at: datetime) -> Firi
         due_at,
         definition.template,
         definition.policies,
+        traceparent,
     )
 
 

@@ -17,6 +17,11 @@ class Firing(msgspec.Struct, frozen=True, gc=False):
     due_at: datetime
     template: Template
     policies: Policies
+    traceparent: str | None = None
+    """What follows it: the request of a trigger, or the span of an expansion."""
+
+    asked_by: str | None = None
+    """The request that asked for the schedule, where that was followed."""
 
 
 class Fired(msgspec.Struct, frozen=True, gc=False):

@@ -1,7 +1,7 @@
 """Deliver events to subscriptions: each by itself, so that none holds up another."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 from uuid import UUID
 
@@ -59,7 +59,9 @@ class Deliverer:
         meter: PublisherMeter,
         *,
         freed: Callable[[], None] = lambda: None,
+        followed: bool = False,
     ) -> None:
+        self._followed = followed
         self._database = database
         self._handlers = handlers
         self._settings = settings
@@ -118,7 +120,7 @@ class Deliverer:
     async def _serve(self, subscription_id: UUID, token: int) -> None:
         try:
             service = _Service(self._database, self._settings, self._meter, subscription_id, token)
-            await service.run(self._handlers)
+            await service.run(self._handlers, followed=self._followed)
         except (CommitUnknownError, *LOST) as error:
             # The lease runs out and somebody goes on from what is stored.
             log.warning("subscription.broken_off", id=str(subscription_id), error=str(error))
@@ -158,7 +160,7 @@ class _Service:
         self._id = subscription_id
         self._token = token
 
-    async def run(self, handlers: Mapping[str, Handler]) -> None:
+    async def run(self, handlers: Mapping[str, Handler], *, followed: bool) -> None:
         """Serve until there is nothing left, something fails, or the lease is lost."""
         while True:
             async with self._database.writer.acquire() as connection:
@@ -166,19 +168,20 @@ class _Service:
                 if held is None or held.paused:
                     return
                 events, end = await _read(connection, held)
+                parents = await _parents(connection, held, events) if followed else {}
             kind = str(held.destination.get("type"))
             handler = handlers.get(kind)
             if handler is None:
                 stop = Stop(error=f"this node has no way to reach a {kind}", seconds=60.0)
                 await self._record(held, Progress(position=held.position, delivered=False), stop)
                 return
-            if not await self._deliver(held, handler, events, end):
+            timeout = self._settings.number("event.timeout_seconds", held.tenant_id)
+            batch = Batch(held, self._token, handler, timeout, parents)
+            if not await self._deliver(held, batch, events, end):
                 return
 
-    async def _deliver(self, held: Held, handler: Handler, events: list[Sealed], end: int) -> bool:
+    async def _deliver(self, held: Held, batch: Batch, events: list[Sealed], end: int) -> bool:
         """Deliver one page; say whether to go on."""
-        timeout = self._settings.number("event.timeout_seconds", held.tenant_id)
-        batch = Batch(held, self._token, handler, timeout)
         # After a failure one event goes first alone: what follows it is not sent in vain each time.
         width = 1 if held.failures else self._settings.whole("event.concurrency", held.tenant_id)
         page = events[:1] if held.failures else events
@@ -232,6 +235,13 @@ class _Service:
     def _backoff(self, held: Held, failures: int) -> float:
         most = self._settings.number("event.max_seconds", held.tenant_id)
         return min(most, FIRST_RETRY_SECONDS * 2.0 ** min(failures - 1, _DOUBLINGS_MOST))
+
+
+async def _parents(
+    connection: Connection, held: Held, events: Sequence[Sealed]
+) -> Mapping[UUID, str]:
+    """Find the traces of what these events tell of."""
+    return await seal.traceparents(connection, held.tenant_id, {event.subject for event in events})
 
 
 async def _read(connection: Connection, held: Held) -> tuple[list[Sealed], int]:

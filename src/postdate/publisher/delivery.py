@@ -43,8 +43,16 @@ class Stop(msgspec.Struct, frozen=True, kw_only=True):
 class Batch:
     """The events of one page, on their way to one destination."""
 
-    def __init__(self, held: Held, token: int, handler: Handler, timeout: float) -> None:
+    def __init__(
+        self,
+        held: Held,
+        token: int,
+        handler: Handler,
+        timeout: float,
+        parents: Mapping[UUID, str],
+    ) -> None:
         self._held = held
+        self._parents = parents
         self._token = token
         self._handler = handler
         self._timeout = timeout
@@ -99,6 +107,7 @@ class Batch:
             payload=msgspec.json.encode(envelope(event, self._held.tenant)),
             content_type=MEDIA_TYPE,
             order_key=str(event.subject),
+            traceparent=self._parents.get(event.subject),
         )
         try:
             return await self._handler(delivery)

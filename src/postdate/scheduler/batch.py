@@ -97,6 +97,7 @@ class Batch:
             due_at,
             definition.template,
             definition.policies,
+            asked_by=row.traceparent,
         )
 
     def rows(self, results: Sequence[Fired | Refusal]) -> tuple[list[NewOccurrence], list[Relabel]]:

@@ -18,7 +18,7 @@ from postdate.model.ids import BUCKETS, new_id
 from postdate.model.schedule import Overlap
 from postdate.model.setting import Settings
 from postdate.scheduler.batch import Batch, named_calendars, read
-from postdate.scheduler.firer import Firer
+from postdate.scheduler.firer import Firer, Follow, Spans, unfollowed
 from postdate.scheduler.meter import Meter
 from postdate.store import calendar as calendar_store
 from postdate.store import event as event_store
@@ -68,8 +68,10 @@ class Expander:
         firer: Firer,
         meter: Meter | None = None,
         settings: Settings | None = None,
+        follow: Follow = unfollowed,
     ) -> None:
         self._database = database
+        self._follow = follow
         self._firer = firer
         self._meter = meter or Meter()
         self._settings = settings or Settings()
@@ -125,14 +127,16 @@ class Expander:
 
     async def _expand(self, bucket: int, limit: int) -> int:
         try:
-            return await self._once(bucket, limit)
+            with self._follow(bucket) as spans:
+                return await self._once(bucket, limit, spans)
         except asyncpg.UniqueViolationError as error:
             # The book has one of them already, after a clock was set back for example. The
             # quick way does not look; this one does.
             log.warning("schedule.known", bucket=bucket, error=str(error))
-            return await self._once(bucket, limit, look=True)
+            with self._follow(bucket) as spans:
+                return await self._once(bucket, limit, spans, look=True)
 
-    async def _once(self, bucket: int, limit: int, *, look: bool = False) -> int:
+    async def _once(self, bucket: int, limit: int, spans: Spans, *, look: bool = False) -> int:
         async with self._database.write() as connection:
             low = max(self._settings.floor, self._lows[bucket])
             timers = await store.due(connection, bucket, low, limit)
@@ -142,10 +146,12 @@ class Expander:
             if look:
                 batch.drop(await occurrence_store.find(connection, batch.keys()))
             await self._firer.cancel(connection, batch.cancelled())
-            fired = await self._firer.fire(connection, batch.firings(), batch.now)
+            firings = spans.begin(batch.firings())
+            fired = await self._firer.fire(connection, firings, batch.now)
             statuses = await self._write(connection, batch, fired)
         if len(timers) < limit:
             self._lows[bucket] = max(self._lows[bucket], batch.now - BEHIND)
+        spans.end(fired)
         self._firer.tell(fired)
         self._meter.expanded(statuses, [(t.at - t.due_at).total_seconds() for t in timers])
         for _ in batch.aside:

@@ -1,8 +1,9 @@
-"""What the scheduler is handed to make jobs and payments with."""
+"""What the scheduler is handed: to make jobs and payments with, and to let itself be followed."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from datetime import datetime
-from typing import Protocol
+from typing import Final, Protocol
 from uuid import UUID
 
 from postdate.model.errors import Refusal
@@ -26,3 +27,43 @@ class Firer(Protocol):
     def tell(self, fired: Iterable[Fired | Refusal]) -> None:
         """Hint after the commit that there is work."""
         ...
+
+
+class Spans(Protocol):
+    """Follows what one batch makes."""
+
+    def begin(self, firings: Sequence[Firing]) -> Sequence[Firing]:
+        """Give each a span, which what it becomes carries on."""
+        ...
+
+    def end(self, fired: Sequence[Fired | Refusal]) -> None:
+        """Note after the commit what became of each, in order."""
+        ...
+
+
+Follow = Callable[[int], AbstractContextManager[Spans]]
+"""Follows a batch of one bucket; whatever leaves the context with an error has failed."""
+
+
+class _NoSpans:
+    """Nobody follows."""
+
+    def __enter__(self) -> Spans:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def begin(self, firings: Sequence[Firing]) -> Sequence[Firing]:
+        return firings
+
+    def end(self, fired: Sequence[Fired | Refusal]) -> None:
+        pass
+
+
+_NOBODY: Final = _NoSpans()
+
+
+def unfollowed(_: int) -> AbstractContextManager[Spans]:
+    """Follow nothing, at no cost."""
+    return _NOBODY

@@ -54,6 +54,7 @@ class ScheduleRow(msgspec.Struct, frozen=True, gc=False):
     rule_json: str
     policies_json: str
     template_json: str
+    traceparent: str | None
 
     @property
     def key(self) -> ScheduleKey:
@@ -128,13 +129,24 @@ async def insert(connection: Connection, key: ScheduleKey, handled: datetime) ->
 
 
 async def insert_version(
-    connection: Connection, key: ScheduleKey, version: int, definition: Definition, actor: str
+    connection: Connection,
+    key: ScheduleKey,
+    version: int,
+    definition: Definition,
+    actor: str,
+    traceparent: str | None,
 ) -> None:
-    """Insert a version."""
+    """Insert a version, with the request that asked for it where somebody follows that."""
     parts = (definition.rule, definition.policies, definition.template)
     texts = [msgspec.json.encode(part).decode() for part in parts]
     await connection.execute(
-        query("schedule_insert_version"), *key, version, definition.name, *texts, actor
+        query("schedule_insert_version"),
+        *key,
+        version,
+        definition.name,
+        *texts,
+        actor,
+        traceparent,
     )
 
 

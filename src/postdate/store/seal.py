@@ -1,6 +1,6 @@
 """Seals: read what was committed, link it, and read it back in order."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from datetime import datetime
 from uuid import UUID
 
@@ -166,6 +166,15 @@ async def page(connection: Connection, window: Window) -> list[Sealed]:
     """Read a tenant's events in order."""
     rows = await connection.fetch(query("seal_page"), *_page_arguments(window))
     return [Sealed(*row) for row in rows]
+
+
+async def traceparents(
+    connection: Connection, tenant_id: int, subjects: Collection[UUID]
+) -> dict[UUID, str]:
+    """Give what follows these jobs and payments, where somebody does."""
+    buckets = [bucket_of(subject) for subject in subjects]
+    rows = await connection.fetch(query("seal_traceparents"), tenant_id, buckets, list(subjects))
+    return {row["subject"]: row["traceparent"] for row in rows}
 
 
 async def page_back(connection: Connection, window: Window) -> list[Sealed]:

@@ -9,8 +9,8 @@ VALUES ($1, $2, $3, $4, $4, $4)
 
 -- name: schedule_insert_version
 INSERT INTO schedule_version (bucket, tenant_id, schedule_id, version, name, rule, policies,
-                              template, actor)
-VALUES ($1, $2, $3, $4, $5, $6::text::jsonb, $7::text::jsonb, $8::text::json, $9)
+                              template, actor, traceparent)
+VALUES ($1, $2, $3, $4, $5, $6::text::jsonb, $7::text::jsonb, $8::text::json, $9, $10)
 
 -- name: schedule_due
 -- The first due timers of one bucket, those that no other node is at.
@@ -33,7 +33,7 @@ SELECT s.version FROM schedule s
 SELECT s.bucket, s.tenant_id, s.schedule_id, s.version, s.runs, s.handled, s.buffered_for,
        s.last_id, s.paused_at, s.resumed_at, s.paused_note, s.missed_at, s.ended_at, s.created_at,
        s.changed_at, v.created_at AS version_at, v.name, v.rule::text, v.policies::text,
-       v.template::text
+       v.template::text, v.traceparent
   FROM unnest($1::smallint[], $2::integer[], $3::uuid[]) AS wanted (bucket, tenant_id, schedule_id)
   JOIN schedule s ON s.bucket = coalesce(wanted.bucket, ($1::smallint[])[1])
        AND s.tenant_id = coalesce(wanted.tenant_id, ($2::integer[])[1])
@@ -95,7 +95,7 @@ UPDATE schedule SET missed_at = $4 WHERE bucket = $1 AND tenant_id = $2 AND sche
 SELECT s.bucket, s.tenant_id, s.schedule_id, s.version, s.runs, s.handled, s.buffered_for,
        s.last_id, s.paused_at, s.resumed_at, s.paused_note, s.missed_at, s.ended_at, s.created_at,
        s.changed_at, v.created_at AS version_at, v.name, v.rule::text, v.policies::text,
-       v.template::text
+       v.template::text, v.traceparent
   FROM schedule s JOIN schedule_version v USING (bucket, tenant_id, schedule_id, version)
  WHERE s.tenant_id = $1 AND s.schedule_id > $2 AND s.deleted_at IS NULL
    AND ($4::boolean IS NOT TRUE OR s.missed_at IS NOT NULL)
@@ -110,7 +110,7 @@ SELECT t.subject, t.due_at FROM unnest($1::smallint[], $2::uuid[]) AS wanted (bu
 SELECT s.bucket, s.tenant_id, s.schedule_id, s.version, s.runs, s.handled, s.buffered_for,
        s.last_id, s.paused_at, s.resumed_at, s.paused_note, s.missed_at, s.ended_at, s.created_at,
        s.changed_at, v.created_at AS version_at, v.name, v.rule::text, v.policies::text,
-       v.template::text
+       v.template::text, v.traceparent
   FROM schedule s JOIN schedule_version v USING (bucket, tenant_id, schedule_id, version)
  WHERE s.bucket = $1 AND (s.tenant_id, s.schedule_id) > ($2, $3) AND s.deleted_at IS NULL
    AND s.ended_at IS NULL

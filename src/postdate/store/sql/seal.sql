@@ -101,6 +101,15 @@ SELECT s.position, s.event_id, s.subject, s.type, e.time, e.actor, e.data::text 
           AND (p.from_account = ANY ($5) OR p.to_account = ANY ($5)))
  ORDER BY s.position LIMIT $6
 
+-- name: seal_traceparents
+-- What follows the jobs and payments that events tell of.
+SELECT wanted.subject, coalesce(j.traceparent, p.traceparent) AS traceparent
+  FROM unnest($2::smallint[], $3::uuid[]) AS wanted (bucket, subject)
+  LEFT JOIN job j ON j.bucket = wanted.bucket AND j.tenant_id = $1 AND j.job_id = wanted.subject
+  LEFT JOIN payment p ON p.bucket = wanted.bucket AND p.tenant_id = $1
+       AND p.payment_id = wanted.subject
+ WHERE j.traceparent IS NOT NULL OR p.traceparent IS NOT NULL
+
 -- name: seal_page_back
 -- The newest first, between two positions.
 WITH s AS MATERIALIZED (
