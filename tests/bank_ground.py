@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 
 from postdate.model.ids import bucket_of, new_id
 from postdate.model.setting import Settings, Stored
-from postdate.settlement.settler import Settler
+from postdate.settlement.settler import BATCH_MOST, Settler
 from postdate.store import account as account_store
 from postdate.store import entry as entry_store
 from postdate.store import payment as payment_store
@@ -27,8 +27,8 @@ def settings(**values: Any) -> Settings:
     return Settings({(0, name): Stored(0, name, value) for name, value in named.items()})
 
 
-def settler(database: Database, **values: Any) -> Settler:
-    return Settler(database, settings(**values), uuid4())
+def settler(database: Database, batch_most: int = BATCH_MOST, /, **values: Any) -> Settler:
+    return Settler(database, settings(**values), uuid4(), batch_most=batch_most)
 
 
 async def drain(one: Settler, limit: int = 1000) -> int:

@@ -42,7 +42,9 @@ CREATE OR REPLACE FUNCTION postdate.clock() RETURNS timestamptz LANGUAGE sql STA
 class World:
     """One history."""
 
-    def __init__(self, database: Database, tenant_id: int, superuser: asyncpg.Connection) -> None:
+    def __init__(
+        self, database: Database, tenant_id: int, superuser: asyncpg.Connection, batch_most: int
+    ) -> None:
         self.bank = Bank(database, tenant_id)
         self.model = ModelLedger(NAMES)
         self.ids: list[UUID] = []
@@ -53,7 +55,7 @@ class World:
         faulty = FaultyDatabase(database, self._fault)
         self._faulty = faulty
         chosen = settings()
-        self._settler = Settler(faulty, chosen, uuid4())
+        self._settler = Settler(faulty, chosen, uuid4(), batch_most=batch_most)
         self._payments = Payments(database, chosen)
         self._changes = PaymentChanges(database, chosen)
         self._executions = PaymentExecutions(database, chosen)
@@ -64,11 +66,13 @@ class World:
         )
 
     @classmethod
-    async def begin(cls, database: Database, superuser: asyncpg.Connection) -> Self:
+    async def begin(
+        cls, database: Database, superuser: asyncpg.Connection, batch_most: int
+    ) -> Self:
         tenant_id: int = await database.writer.fetchval(
             "INSERT INTO tenant (name) VALUES ($1) RETURNING tenant_id", f"t-{uuid4().hex}"
         )
-        world = cls(database, tenant_id, superuser)
+        world = cls(database, tenant_id, superuser, batch_most)
         world._start = await world.bank.now()
         for name in NAMES:
             await world._accounts.create(world._who, name, AccountChange())
@@ -211,12 +215,14 @@ async def _asked(work: Any) -> str:
     return "ok"
 
 
-async def play(app_dsn: str, superuser_dsn: str, steps: list[tuple[Any, ...]]) -> None:
-    """Run one history on connections of its own."""
+async def play(
+    app_dsn: str, superuser_dsn: str, steps: list[tuple[Any, ...]], batch_most: int = 1000
+) -> None:
+    """Run one history on connections of its own; small batches overlap."""
     database = await database_store.connect(app_dsn, writers=4, readers=1)
     superuser = await asyncpg.connect(superuser_dsn)
     try:
-        world = await World.begin(database, superuser)
+        world = await World.begin(database, superuser, batch_most)
         try:
             async with asyncio.timeout(HISTORY_SECONDS):
                 for name, *arguments in steps:

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid4
@@ -9,7 +10,7 @@ from uuid import UUID, uuid4
 import asyncpg
 import pytest
 
-from bank_ground import Bank, Wish, drain, settings
+from bank_ground import Bank, Wish, drain, settings, settler
 from faulty import ERRORS, FaultyDatabase, Killer, LossyDatabase, nothing
 from postdate.ledger.prove import prove
 from postdate.settlement.settler import Settler, transient
@@ -99,6 +100,37 @@ async def test_a_kill_between_any_two_statements_leaves_nothing(
         assert await drain(faulty_settler(database)) == 4
         assert (await state(bank, payments))[1] == ["COMPLETED", "COMPLETED", "FAILED", None]
         assert (await prove(database, tenant)).findings == []
+
+
+async def test_a_kill_among_batches_under_way_leaves_each_whole_or_undone(
+    database: Database, killer: Killer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Payments with holds leave the queue before their accounts change, three batches in turn."""
+    monkeypatch.setattr("postdate.settlement.settler.TRIES", 1)
+    for victim in range(24):
+        bank = Bank(database, await new_tenant(database))
+        await bank.open({"a": 100, "b": 0, "c": 0})
+        at = await bank.now()
+        pairs = [("a", "b"), ("a", "c")] * 3
+        payments = await bank.pay(
+            [Wish(*pair, 1, at - timedelta(seconds=9 - n)) for n, pair in enumerate(pairs)]
+        )
+
+        async def fault(connection: Connection, number: int, victim: int = victim) -> None:
+            if number == victim:
+                await killer.kill(connection)
+
+        faulty = FaultyDatabase(database, fault)
+        with suppress(CommitUnknownError, *LOST):
+            assert await settler(faulty, 2).run_once() == 6
+        done = [await bank.outcome(payment) is not None for payment in payments]
+        assert done[0::2] == done[1::2], "half of a batch was settled"
+        balances = await bank.balances()
+        assert balances["a"][:2] == (100 - sum(done), 6 - sum(done))
+        assert (await prove(database, bank.tenant_id)).findings == []
+        assert await drain(settler(database, 2)) == 6 - sum(done)
+        assert (await prove(database, bank.tenant_id)).findings == []
+    assert faulty.count < victim, "more statements than were killed"
 
 
 async def test_a_kill_is_survived_within_the_same_run(

@@ -162,6 +162,20 @@ async def test_a_settled_payment_names_the_execution_that_settled_it(
     assert [e["execution_id"] for e in listed.body["executions"]] == [f"{payment}.1"]
 
 
+async def test_the_event_of_a_completed_payment_names_its_transfer(
+    ledger: Ledger, clock: Clock
+) -> None:
+    payment = (await ledger.order()).body["payment_id"]
+    await clock.advance(61)
+    await drain(settler(ledger.api.node.database))
+    shown = (await ledger.api.call("GET", f"/payments/{payment}")).body
+    listed = (await ledger.api.call("GET", f"/payments/{payment}/events")).body["events"]
+    assert listed[-1]["type"] == "payment.completed"
+    assert listed[-1]["data"] == {"transfer_id": shown["transfer_id"]}
+    entries = (await ledger.api.call("GET", "/accounts/bob/entries")).body["entries"]
+    assert shown["transfer_id"] in [entry["transfer_id"] for entry in entries]
+
+
 async def test_an_execution_of_what_cannot_succeed_is_refused(ledger: Ledger, clock: Clock) -> None:
     cancelled = (await ledger.order()).body["payment_id"]
     await cancel(ledger, cancelled)

@@ -16,6 +16,7 @@ from postdate.store.embedded import Embedded
 Step = tuple[Any, ...]
 DELAYS = [1, 1, 2, 3, 5, 9]
 FUNDINGS = ["hold", None, None, 2, 9]
+BATCHES = [1, 2, 3, 1000]
 
 
 def wish(dice: random.Random) -> Step:
@@ -58,14 +59,17 @@ async def dsns(server: Embedded, database_name: str) -> tuple[str, str]:
 @pytest.mark.parametrize("seed", range(14))
 async def test_every_history_ends_as_the_model_says(dsns: tuple[str, str], seed: int) -> None:
     dice = random.Random(seed)
-    await play(*dsns, [step(dice) for _ in range(80)])
+    await play(*dsns, [step(dice) for _ in range(80)], dice.choice(BATCHES))
 
 
 @pytest.mark.soak
 @settings(max_examples=500, suppress_health_check=list(HealthCheck))
-@given(st.lists(st.randoms(use_true_random=False).map(step), min_size=20, max_size=80))
+@given(
+    st.lists(st.randoms(use_true_random=False).map(step), min_size=20, max_size=80),
+    st.sampled_from(BATCHES),
+)
 async def test_hundreds_of_histories_end_as_the_model_says(
-    dsns: tuple[str, str], history: list[Step]
+    dsns: tuple[str, str], history: list[Step], batch_most: int
 ) -> None:
     """Finds and makes small what the seeds above miss."""
-    await play(*dsns, history)
+    await play(*dsns, history, batch_most)

@@ -14,7 +14,7 @@ from postdate.model.errors import Code, RefusedError, refuse
 from postdate.settlement import halt
 from postdate.settlement.meter import Meter
 from postdate.settlement.reconciler import BUCKET_SECONDS, Reconciler
-from postdate.settlement.settler import BATCH_MOST, Settler
+from postdate.settlement.settler import LOOK_MOST, Settler
 from postdate.settlement.stop import STOPPED
 from postdate.store import setting as setting_store
 from postdate.store.database import Database
@@ -37,7 +37,7 @@ def loops(node: Node) -> list[Loop]:
         Loop(
             "settlement",
             settler.run_once,
-            limit=BATCH_MOST,
+            limit=LOOK_MOST,
             next_due=settler.next_due,
             blocked=settler.blocked,
         ),

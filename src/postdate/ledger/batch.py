@@ -8,7 +8,6 @@ from uuid import UUID
 import msgspec
 
 from postdate.ledger.settle import (
-    Accounts,
     Completed,
     Decision,
     Due,
@@ -18,6 +17,7 @@ from postdate.ledger.settle import (
     changes,
     decide,
 )
+from postdate.ledger.turn import Turn
 from postdate.model.ids import new_id
 from postdate.store import account as account_store
 from postdate.store import event as event_store
@@ -26,7 +26,14 @@ from postdate.store.account import AccountKey, key_of
 from postdate.store.database import Connection
 from postdate.store.event import NewEvent
 from postdate.store.ids import new_ids
-from postdate.store.settlement import Ending, Execution, LockedPayment, LockedTimer, TransferRow
+from postdate.store.settlement import (
+    Departure,
+    Ending,
+    Execution,
+    LockedPayment,
+    LockedTimer,
+    TransferRow,
+)
 
 SYSTEM: Final = "system"
 RETRY_MOST_SECONDS: Final = 3600.0
@@ -41,9 +48,10 @@ class Settling(msgspec.Struct, frozen=True, kw_only=True):
     `earlier` finds the first open payment up to an instant that is not among the given; without
     it the batch does not care for the order of others (an execution asked for by name).
 
-    `eager` changes the accounts of payments that hold their amount before it decides, for they
-    complete unless something was frozen, closed or too full. Then, and only then, the batch ends
-    in UnevenError or a violated check: roll back, and settle it with care.
+    `eager` lets payments that hold their amount leave the queue, and changes their accounts,
+    before it decides, for they complete unless something was frozen, closed or too full. Then, and
+    only then, the batch ends in UnevenError or a violated check: roll back, and settle it with
+    care.
     """
 
     unix_ms: int
@@ -53,6 +61,7 @@ class Settling(msgspec.Struct, frozen=True, kw_only=True):
     actor: str = SYSTEM
     # Filled with what is settled, in the order of the decisions, for whoever wants to know.
     dues: list[Due] | None = None
+    turn: Turn = msgspec.field(default_factory=Turn)
     eager: bool = False
 
 
@@ -76,28 +85,54 @@ async def settle(
     dues = [due_of(payment) for payment in payments]
     if settling.dues is not None:
         settling.dues.extend(dues)
-    eager = settling.eager and all(due.hold for due in dues)
-    accounts = await _accounts(connection, dues, eager=eager)
-    # Read after the accounts are locked: whoever settled earlier payments of these accounts has
-    # either committed before, and we see the balance, or not, and we see the open timer.
-    earlier = await _earlier(dues, settling)
-    at = payments[0].at
-    decisions = decide(accounts, dues, at, lambda n: pause(settling.retry_seconds, n), earlier)
-    items = _sort(zip(payments, dues, decisions, strict=True))
-    if not eager:
-        await account_store.write(connection, [accounts[key] for key in sorted(items.changed)])
-    elif len(items.done) < len(dues):
+    execution = Execution(payments[0].at, settling.execution_id, settling.actor)
+    if settling.eager and all(due.hold for due in dues):
+        return await _eagerly(connection, dues, settling, execution)
+    return await _carefully(connection, payments, dues, settling, execution)
+
+
+async def _eagerly(
+    connection: Connection, dues: Sequence[Due], settling: Settling, execution: Execution
+) -> list[Decision]:
+    """Do what asks for no account first: the less is done while accounts are held, the better."""
+    made = ids(dues, settling.unix_ms)
+    await store.leave(connection, departures(dues, made), execution)
+    await settling.turn.come()
+    accounts = await account_store.add(connection, changes(dues))
+    decisions = decide(accounts, dues, execution.started_at, _never)
+    done = [decision for decision in decisions if isinstance(decision, Completed)]
+    if len(done) < len(dues):
         raise UnevenError
-    execution = Execution(at, settling.execution_id, settling.actor)
-    await _write(connection, items, settling.unix_ms, execution)
+    settling.turn.decided.set()
+    await store.write_transfers(connection, transfers(dues, done, made), execution)
     return decisions
 
 
-async def _accounts(connection: Connection, dues: Sequence[Due], *, eager: bool) -> Accounts:
-    """Lock the accounts, or change them at once; either way they are given as they were."""
-    if eager:
-        return await account_store.add(connection, changes(dues))
-    return await account_store.lock(connection, [k for d in dues for k in (d.payer, d.payee)])
+def _never(_: int) -> timedelta:
+    raise AssertionError("what holds its amount is never short of it")
+
+
+async def _carefully(
+    connection: Connection,
+    payments: Sequence[LockedPayment],
+    dues: Sequence[Due],
+    settling: Settling,
+    execution: Execution,
+) -> list[Decision]:
+    # What looks for its money only now may spend what the batch before has paid.
+    await settling.turn.come_last()
+    accounts = await account_store.lock(connection, [k for d in dues for k in (d.payer, d.payee)])
+    # Read after the accounts are locked: whoever settled earlier payments of these accounts has
+    # either committed before, and we see the balance, or not, and we see the open timer.
+    earlier = await _earlier(dues, settling)
+    decisions = decide(
+        accounts, dues, execution.started_at, lambda n: pause(settling.retry_seconds, n), earlier
+    )
+    settling.turn.decided.set()
+    items = _sort(zip(payments, dues, decisions, strict=True))
+    await account_store.write(connection, [accounts[key] for key in sorted(items.changed)])
+    await _write(connection, items, settling.unix_ms, execution)
+    return decisions
 
 
 def due_of(payment: LockedPayment) -> Due:
@@ -156,8 +191,11 @@ def _sort(decided: Iterable[tuple[LockedTimer, Due, Decision]]) -> Items:
 
 
 async def _write(connection: Connection, items: Items, unix_ms: int, execution: Execution) -> None:
+    dues, done = [due for due, _ in items.done], [completed for _, completed in items.done]
+    made = ids(dues, unix_ms)
     failed, later = items.failed, items.later
-    await store.write_transfers(connection, transfers(items.done, unix_ms), execution)
+    await store.leave(connection, departures(dues, made), execution)
+    await store.write_transfers(connection, transfers(dues, done, made), execution)
     await store.write_failed(connection, failed, execution)
     await store.write_attempts(connection, later, execution)
     await store.retry(connection, later)
@@ -165,17 +203,30 @@ async def _write(connection: Connection, items: Items, unix_ms: int, execution: 
     await store.delete(connection, [ending.timer for ending in failed])
 
 
-def transfers(done: Sequence[tuple[Due, Completed]], unix_ms: int) -> list[TransferRow]:
+def ids(dues: Sequence[Due], unix_ms: int) -> list[UUID]:
+    """Make the ids of the transfers that are about to be; their events have the same."""
+    return new_ids([due.payer.bucket for due in dues], unix_ms)
+
+
+def departures(dues: Sequence[Due], made: Sequence[UUID]) -> list[Departure]:
+    """Make what payments leave behind in the queue: their events."""
+    return [
+        Departure(due.payer.bucket, due.payer.tenant_id, due.payment_id, one)
+        for due, one in zip(dues, made, strict=True)
+    ]
+
+
+def transfers(
+    dues: Sequence[Due], done: Sequence[Completed], made: Sequence[UUID]
+) -> list[TransferRow]:
     """Make the rows of completed payments."""
-    buckets = [due.payer.bucket for due, _ in done]
-    ids = zip(new_ids(buckets, unix_ms), new_ids(buckets, unix_ms), strict=True)
     return [
         TransferRow(
             due.payer.tenant_id,
             due.payment_id,
             due.token,
             due.due_at,
-            transfer_id,
+            one,
             due.amount,
             due.payer.bucket,
             due.payer.account_id,
@@ -185,9 +236,8 @@ def transfers(done: Sequence[tuple[Due, Completed]], unix_ms: int) -> list[Trans
             due.payee.account_id,
             completed.to_balance,
             completed.to_version,
-            event_id,
         )
-        for (due, completed), (transfer_id, event_id) in zip(done, ids, strict=True)
+        for due, completed, one in zip(dues, done, made, strict=True)
     ]
 
 

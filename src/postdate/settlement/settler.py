@@ -1,5 +1,6 @@
 """Settle due payments in batches: look, lock, decide, write, commit; a crash is a rollback."""
 
+import asyncio
 import time
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -11,6 +12,7 @@ import structlog
 
 from postdate.ledger import batch
 from postdate.ledger.settle import Decision, Due, Waits
+from postdate.ledger.turn import Turn
 from postdate.model.ids import BUCKETS
 from postdate.model.setting import Settings
 from postdate.settlement import culprit
@@ -29,6 +31,12 @@ log = structlog.get_logger()
 ROLE: Final = "settlement"
 BATCH_MOST: Final = 1000
 """Payments of one commit: few enough that the accounts are locked for well under 100 ms."""
+
+LOOK_MOST: Final = 4 * BATCH_MOST
+"""Payments of one look, settled in several commits."""
+
+AT_ONCE: Final = 2
+"""Commits under way: while one writes, the next one is found, locked and prepared."""
 
 TRIES: Final = 4
 """How often a batch is tried at once when the database only faltered."""
@@ -68,12 +76,15 @@ class Settler:
         node_id: UUID,
         meter: Meter | None = None,
         followed: Followed | None = None,
+        *,
+        batch_most: int = BATCH_MOST,
     ) -> None:
         self._database = database
         self._settings = settings
         self._node_id = node_id
         self._meter = meter or Meter()
         self._followed = followed
+        self._batch_most = batch_most
         self._places = Places()
         self._stop = Stop(database, settings)
         self._depth = 0
@@ -88,13 +99,13 @@ class Settler:
         """Forget what was seen: payments that are long due have come back."""
         self._places.forget()
 
-    async def run_once(self, limit: int = BATCH_MOST) -> int:
+    async def run_once(self, limit: int = LOOK_MOST) -> int:
         """Settle up to `limit` due payments and say how many left the queue."""
         candidates = await self._look(limit)
         if not candidates:
             self._beyond = None
             return 0
-        count = await self._settle([(c.bucket, c.subject) for c in candidates])
+        count = await self._settle_all([(c.bucket, c.subject) for c in candidates])
         # Others are at the head of the queue: look behind them next time.
         self._beyond = candidates[-1].due_at if count == 0 else None
         return count
@@ -137,10 +148,28 @@ class Settler:
         live = [n.node_id for n in await node_store.live(connection) if ROLE in n.roles]
         self._places.own = share(self._node_id, live)
 
-    async def _settle(self, keys: Sequence[Key]) -> int:
+    async def _settle_all(self, keys: Sequence[Key]) -> int:
+        """Settle these in batches that overlap; the first error is raised when all have ended."""
+        room, turn, going = asyncio.Semaphore(AT_ONCE), None, []
+        for first in range(0, len(keys), self._batch_most):
+            turn = Turn(turn)
+            await room.acquire()
+            some = keys[first : first + self._batch_most]
+            going.append(asyncio.create_task(self._in_turn(some, turn, room)))
+        await asyncio.wait(going)
+        return sum(each.result() for each in going)
+
+    async def _in_turn(self, keys: Sequence[Key], turn: Turn, room: asyncio.Semaphore) -> int:
+        try:
+            return await self._settle(keys, turn)
+        finally:
+            turn.end()
+            room.release()
+
+    async def _settle(self, keys: Sequence[Key], turn: Turn) -> int:
         """Settle these; if one of them breaks the batch, find it by halving."""
         try:
-            return await self._patiently(keys)
+            return await self._patiently(keys, turn)
         except Exception as error:
             if transient(error):
                 raise
@@ -150,12 +179,13 @@ class Settler:
                 return await culprit.record(self._database, self._settings, keys[0], error)
             log.warning("settlement.halved", payments=len(keys), error=repr(error))
             middle = len(keys) // 2
-            return await self._settle(keys[:middle]) + await self._settle(keys[middle:])
+            first = await self._settle(keys[:middle], turn)
+            return first + await self._settle(keys[middle:], turn)
 
-    async def _patiently(self, keys: Sequence[Key]) -> int:
+    async def _patiently(self, keys: Sequence[Key], turn: Turn) -> int:
         for left in reversed(range(TRIES)):
             try:
-                return await self._once(keys)
+                return await self._once(keys, turn)
             except _TRANSIENT as error:
                 # An unknown commit needs no care: where it happened, the timers are gone.
                 if not left or not transient(error):
@@ -163,20 +193,20 @@ class Settler:
                 log.info("settlement.again", error=repr(error))
         raise AssertionError("unreachable")
 
-    async def _once(self, keys: Sequence[Key]) -> int:
+    async def _once(self, keys: Sequence[Key], turn: Turn) -> int:
         try:
-            return await self._commit(keys, eager=True)
+            return await self._commit(keys, turn, eager=True)
         except (batch.UnevenError, asyncpg.CheckViolationError):
-            return await self._commit(keys, eager=False)
+            return await self._commit(keys, turn, eager=False)
 
-    async def _commit(self, keys: Sequence[Key], *, eager: bool) -> int:
+    async def _commit(self, keys: Sequence[Key], turn: Turn, *, eager: bool) -> int:
         """Settle what may be; what belongs to a tenant that stands still leaves the queue."""
         started = time.monotonic()
         dues: list[Due] = []
         async with self._database.write() as connection:
             payments, held = await store.lock(connection, keys)
             await halt_store.set_aside(connection, held)
-            settling = self._settling(connection, dues, eager=eager)
+            settling = self._settling(connection, dues, turn, eager=eager)
             decisions = await batch.settle(connection, payments, settling)
         seconds = time.monotonic() - started
         self._meter.settled(payments, dues, decisions, seconds)
@@ -184,7 +214,9 @@ class Settler:
             self._followed(dues, decisions, seconds)
         return len(held) + sum(not isinstance(decision, Waits) for decision in decisions)
 
-    def _settling(self, connection: Connection, dues: list[Due], *, eager: bool) -> batch.Settling:
+    def _settling(
+        self, connection: Connection, dues: list[Due], turn: Turn, *, eager: bool
+    ) -> batch.Settling:
         async def earlier(until: datetime, ours: Sequence[UUID]) -> tuple[datetime, UUID] | None:
             return await store.earlier(connection, self._places.lows(), until, ours)
 
@@ -193,6 +225,7 @@ class Settler:
             retry_seconds=self._settings.number("payment.retry_seconds"),
             earlier=earlier,
             dues=dues,
+            turn=turn,
             eager=eager,
         )
 

@@ -6,7 +6,6 @@ from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 import asyncpg
-import msgspec
 
 from postdate.model.money import ISSUER
 from postdate.store.account import AccountKey, key_of
@@ -93,12 +92,17 @@ async def count(connection: asyncpg.Connection, tenant_id: int) -> int:
 
 
 async def write(
-    connection: Connection, accounts: Columns, transfers: Columns, execution: Execution
+    connection: Connection,
+    accounts: Columns,
+    departures: Columns,
+    transfers: Columns,
+    execution: Execution,
 ) -> None:
     """Write what a settlement writes, with nothing to find, lock or decide."""
     await connection.execute(query("account_write"), *accounts)
+    await connection.execute(query("settlement_leave"), *departures, execution.actor)
     await connection.execute(
-        query("settlement_complete"), *transfers, *msgspec.structs.astuple(execution)
+        query("settlement_complete"), *transfers, execution.started_at, execution.execution_id
     )
 
 

@@ -63,8 +63,17 @@ class LockedPayment(LockedTimer, frozen=True, gc=False):
     traceparent: str | None
 
 
+class Departure(NamedTuple):
+    """A payment that leaves the queue because it completes: its timer goes, an event tells."""
+
+    bucket: int
+    tenant_id: int
+    payment_id: UUID
+    transfer_id: UUID
+
+
 class TransferRow(NamedTuple):
-    """A completed payment about to be written: its transfer, both legs, and its event's id."""
+    """A completed payment about to be written: its transfer and both legs."""
 
     tenant_id: int
     payment_id: UUID
@@ -80,7 +89,6 @@ class TransferRow(NamedTuple):
     to_account: str
     to_balance: int
     to_version: int
-    event_id: UUID
 
 
 class Execution(msgspec.Struct, frozen=True):
@@ -154,18 +162,25 @@ async def earlier(
     return None if row is None else (row[0], row[1])
 
 
-async def write_transfers(
-    connection: Connection, rows: Sequence[TransferRow], execution: Execution
-) -> None:
-    """Write entries, outcomes and events of completed payments, and delete their timers."""
+async def leave(connection: Connection, rows: Sequence[Departure], execution: Execution) -> None:
+    """Tell that payments complete, and delete their timers; one that is missing is a surprise."""
     if not rows:
         return
     columns = map(list, zip(*rows, strict=True))
-    deleted = await connection.fetchval(
-        query("settlement_complete"), *columns, *msgspec.structs.astuple(execution)
-    )
+    deleted = await connection.fetchval(query("settlement_leave"), *columns, execution.actor)
     if deleted != len(rows):
         raise RuntimeError(f"{len(rows)} locked timers, but {deleted} deleted")
+
+
+async def write_transfers(
+    connection: Connection, rows: Sequence[TransferRow], execution: Execution
+) -> None:
+    """Write entries and outcomes of completed payments."""
+    if rows:
+        columns = map(list, zip(*rows, strict=True))
+        await connection.execute(
+            query("settlement_complete"), *columns, execution.started_at, execution.execution_id
+        )
 
 
 async def write_failed(

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import structs
 
 from postdate.model.errors import Code, refuse
+from postdate.model.event import implied
 from postdate.model.identity import Identity
 from postdate.model.ids import floor_id, unix_ms_of
 from postdate.model.money import AMOUNT_MOST
@@ -215,7 +216,13 @@ class PaymentViews:
                 return None
             rows = await event_store.of_subject(connection, who.tenant_id, payment_id, start, limit)
         return [
-            EventView(id=r.event_id, type=r.type, time=r.time, actor=r.actor, data=r.data)
+            EventView(
+                id=r.event_id,
+                type=r.type,
+                time=r.time,
+                actor=r.actor,
+                data=r.data or implied(r.type, r.event_id) or None,
+            )
             for r in rows
         ]
 

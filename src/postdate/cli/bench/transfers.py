@@ -11,7 +11,7 @@ import asyncpg
 
 from postdate.cli.bench.bank import BALANCE, Bank
 from postdate.cli.bench.ground import Ground, Watch
-from postdate.ledger.batch import SYSTEM, due_of, transfers
+from postdate.ledger.batch import SYSTEM, departures, due_of, ids, transfers
 from postdate.ledger.settle import Completed, decide
 from postdate.model.errors import StartError
 from postdate.settlement.settler import BATCH_MOST, Settler
@@ -41,7 +41,7 @@ async def ours(bank: Bank) -> float:
     node = bank.ground.node
     settler = Settler(node.database, node.runtime, node.node_id)
     watch, total = Watch(), 0
-    while count := await settler.run_once(BATCH_MOST):
+    while count := await settler.run_once():
         total += count
     return watch.rate(total)
 
@@ -51,32 +51,35 @@ async def limit(bank: Bank) -> float:
     ready = await _rows(bank)
     database = bank.ground.node.database
     watch = Watch()
-    for accounts, moved, execution in ready:
+    for columns in ready:
         async with database.write() as connection:
-            await store.write(connection, accounts, moved, execution)
-    return watch.rate(sum(len(moved[0]) for _, moved, _ in ready))
+            await store.write(connection, *columns)
+    return watch.rate(sum(len(moved[0]) for _, _, moved, _ in ready))
 
 
-async def _rows(bank: Bank) -> list[tuple[store.Columns, store.Columns, Execution]]:
+Bare = tuple[store.Columns, store.Columns, store.Columns, Execution]
+
+
+async def _rows(bank: Bank) -> list[Bare]:
     """Decide everything in memory and keep the columns of each batch."""
     database = bank.ground.node.database
     async with bank.ground.superuser() as connection:
         payments = await store.due(connection, bank.tenant_id)
     async with database.writer.acquire() as connection:
         _, accounts = await account_store.gather(connection, [], bank.keys)
-        ready: list[tuple[store.Columns, store.Columns, Execution]] = []
+        ready: list[Bare] = []
         for first in range(0, len(payments), BATCH_MOST):
             some = payments[first : first + BATCH_MOST]
             dues = [due_of(payment) for payment in some]
             decisions = decide(accounts, dues, some[0].at, lambda _: timedelta(0))
-            done = [
-                (d, c) for d, c in zip(dues, decisions, strict=True) if isinstance(c, Completed)
-            ]
+            done = [c for c in decisions if isinstance(c, Completed)]
+            made = ids(dues, database.unix_ms())
             changed = sorted({key for due in dues for key in (due.payer, due.payee)})
             ready.append(
                 (
                     _columns(_stored(accounts[key]) for key in changed),
-                    _columns(transfers(done, database.unix_ms())),
+                    _columns(departures(dues, made)),
+                    _columns(transfers(dues, done, made)),
                     Execution(some[0].at, None, SYSTEM),
                 )
             )

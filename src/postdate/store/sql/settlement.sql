@@ -38,8 +38,10 @@ SELECT found.due_at, found.subject
  ORDER BY found.due_at, found.subject LIMIT 1
 
 -- name: settlement_complete
-SELECT payment_settle($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17,
-                      $18)
+SELECT payment_settle($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
+
+-- name: settlement_leave
+SELECT payment_leave($1, $2, $3, $4, $5)
 
 -- name: settlement_failed
 INSERT INTO outcome (bucket, tenant_id, subject, token, status, due_at, started_at, finished_at,
