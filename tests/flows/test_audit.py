@@ -1,11 +1,13 @@
 """The audit over HTTP: who, what, to which, from where, by which key."""
 
+import asyncio
 from typing import Any
 
 import pytest
 
 from conftest import Api
 from event_ground import seal_all
+from job_ground import failed
 from postdate.intake.setting import SettingChanges
 from postdate.views.audit import AuditViews
 
@@ -52,6 +54,35 @@ async def test_decisions_are_listed_with_key_address_and_request(api: Api) -> No
     about = await entries(api, subject=made.body["key_id"])
     assert [entry["type"] for entry in about] == ["key.created", "key.revoked"]
     assert made.body["key"] not in str(seen)
+
+
+async def test_what_is_written_in_groups_says_where_each_came_from(api: Api) -> None:
+    await api.call("POST", "/accounts", {"account_id": "alice"})
+
+    async def adjust(number: int) -> None:
+        headers = {"X-Request-Id": f"req-{number}", "Idempotency-Key": f"key-{number}"}
+        body = {"amount": number, "reason": "some"}
+        answer = await api.call("POST", "/accounts/alice/adjustments", body, headers=headers)
+        assert answer.status == 201
+
+    await asyncio.gather(*map(adjust, range(1, 9)))
+    found = [one for one in await entries(api) if one["type"] == "account.adjusted"]
+    assert len(found) == 8
+    for entry in found:
+        assert entry["address"] == "127.0.0.1"
+        assert entry["request_id"] == f"req-{entry['data']['amount']}"
+
+
+async def test_redrives_and_purges_are_for_the_auditor(api: Api) -> None:
+    (one,) = await failed(api)
+    headers = {"X-Request-Id": "req-7"}
+    for verb in ("redrive", "purge"):
+        body = {"job_ids": [one], "reason": "mended"}
+        await api.call("POST", f"/dead-letters/{verb}", body, headers=headers)
+    found = await entries(api, subject=one)
+    assert [entry["type"] for entry in found] == ["job.redriven", "job.purged"]
+    assert {entry["request_id"] for entry in found} == {"req-7"}
+    assert {entry["data"]["reason"] for entry in found} == {"mended"}
 
 
 async def test_addresses_are_for_the_auditor_only(api: Api) -> None:

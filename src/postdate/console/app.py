@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 import structlog
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
@@ -47,10 +48,11 @@ from postdate.console.visit import (
     redirect,
 )
 from postdate.model import origin
-from postdate.model.errors import EXPLANATIONS, Code, Refusal, RefusedError
+from postdate.model.errors import EXPLANATIONS, Code, Refusal, RefusedError, refuse
 from postdate.model.identity import Identity
 
 Handler = Callable[[Visit], Awaitable[Response]]
+METHODS: Final = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 log = structlog.get_logger(__name__)
 
 PAGES: Final[tuple[tuple[str, Handler], ...]] = (
@@ -92,6 +94,11 @@ ACTIONS: Final[tuple[Action, ...]] = (
 )
 
 
+async def nowhere(_: Visit) -> Response:
+    """Stand for every page that there is not."""
+    raise refuse(Code.NOT_FOUND, "There is no such page.")
+
+
 class Console:
     """Opens a page only to somebody who is signed in, and says in words what went wrong."""
 
@@ -118,14 +125,20 @@ class Console:
             *confirmed,
             *steps,
             *guarded,
+            # The last of all routes: an address that no page has.
+            Route("/{path:path}", self._nowhere, methods=METHODS),
         ]
+
+    async def _nowhere(self, request: Request) -> Response:
+        """Tell a person in words that there is no such page; programs are told as ever."""
+        if request.method != "GET" or "text/html" not in request.headers.get("accept", ""):
+            raise HTTPException(404)
+        return await self._guard(nowhere)(request)
 
     def _guard(self, handler: Handler) -> Callable[[Request], Awaitable[Response]]:
         async def guarded(request: Request) -> Response:
             try:
                 return await self._visit(request, handler)
-            except RefusedError as error:
-                return self._problem(request, error.refusal)
             except Exception as error:  # noqa: BLE001 - the edge: it is logged, and told in words
                 return self._problem(request, self._explain(error))
 
@@ -140,7 +153,19 @@ class Console:
             return self._login.required(request)
         origin.identified(who.tenant)
         form = await self._form(request, session) if request.method == "POST" else {}
-        return await handler(self._make(request, session, who, form))
+        visit = self._make(request, session, who, form)
+        try:
+            return await handler(visit)
+        except Exception as error:  # noqa: BLE001 - as above; whoever is signed in keeps the pages
+            refusal = self._explain(error)
+            part = request.headers.get("hx-request")
+            return visit.page(
+                "_problem.html" if part else "problem.html",
+                http_status=refusal.status,
+                refusal=refusal,
+                explanation=EXPLANATIONS[refusal.code],
+                request_id=request.scope["request_id"],
+            )
 
     async def _form(self, request: Request, session: Session) -> dict[str, str]:
         check_origin(request)
@@ -168,6 +193,8 @@ class Console:
         return response
 
     def _explain(self, error: Exception) -> Refusal:
+        if isinstance(error, RefusedError):
+            return error.refusal
         refusal = self._services.translate(error)
         if refusal is None:
             log.error("page failed", exc_info=error)

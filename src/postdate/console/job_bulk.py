@@ -22,8 +22,16 @@ SHOWN: Final = 5
 """How many of them a dry run shows: the oldest."""
 
 FILTER: Final = ("status", "lane", "schedule", "due_after", "due_before")
+HINTS: Final = {
+    "status": "PENDING, READY or RUNNING; empty: PENDING and READY",
+    "lane": "its name; empty: any",
+    "schedule": "its id; empty: any",
+    "due_after": "such as 2026-05-01T12:00, in UTC",
+    "due_before": "the same",
+}
 FIELDS: Final = tuple(
-    Field(name=name, label=name.replace("_", " ").capitalize(), required=False) for name in FILTER
+    Field(name=name, label=name.replace("_", " ").capitalize(), hint=HINTS[name], required=False)
+    for name in FILTER
 )
 ORDER: Final = (JobStatus.RUNNING, JobStatus.READY, JobStatus.PENDING)
 HEAD: Final = ("Job", "Status", "Due", "Lane", "Description")

@@ -53,7 +53,10 @@ class Visit:
         try:
             return msgspec.convert(dict(self.request.query_params), shape, strict=False)
         except msgspec.ValidationError as error:
-            raise refuse(Code.INVALID_FIELD, f"The address is not usable: {error}.") from None
+            wrong, _, name = str(error).partition(" - at `$.")
+            field = name.rstrip("`")
+            detail = f"The filter {field} of this address cannot be used: {wrong}."
+            raise refuse(Code.INVALID_FIELD, detail, field) from None
 
     def param(self, name: str) -> Any:
         """Give a part of the path."""

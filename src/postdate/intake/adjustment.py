@@ -11,6 +11,8 @@ from postdate.intake.answers import Answer, Answers, Ask, commit, created, refus
 from postdate.intake.group import Grouper
 from postdate.intake.idempotency import InFlight, canonical
 from postdate.ledger.account import adjust, adjustment
+from postdate.model import origin
+from postdate.model.audit import STAMP
 from postdate.model.errors import Code, Refusal, refuse
 from postdate.model.identity import Identity
 from postdate.model.ids import new_id
@@ -48,6 +50,7 @@ class AdjustmentAsk(Ask, frozen=True, kw_only=True):
     amount: int
     reason: str
     actor: str
+    came: dict[str, str] | None
 
 
 class Adjustments:
@@ -75,6 +78,7 @@ class Adjustments:
             amount=amount,
             reason=reason,
             actor=who.key_id,
+            came=origin.stamp(),
         )
         with self._in_flight.hold(ask.key):
             return await self._grouper.submit(ask)
@@ -136,6 +140,8 @@ class Draft:
             transfer_id, account.account_id, ask.amount, account.balance, account.version
         )
         data: dict[str, Any] = msgspec.to_builtins(body) | {"reason": ask.reason}
+        if ask.came is not None:
+            data[STAMP] = ask.came
         self._events.append(
             account_event(ask.account, "account.adjusted", ask.actor, data, self._unix_ms)
         )

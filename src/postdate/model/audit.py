@@ -18,6 +18,7 @@ AUDITED: Final = (
     "job.changed",
     "job.resolved",
     "job.redriven",
+    "job.purged",
     "schedule.created",
     "schedule.changed",
     "schedule.paused",
@@ -34,8 +35,10 @@ _NOUNS: Final = frozenset(
     pattern.removesuffix(".*") for pattern in AUDITED if pattern.endswith(".*")
 )
 _TYPES: Final = frozenset(AUDITED)
-_GROUPED: Final = frozenset({"account.adjusted", "job.redriven"})
-"""Written for several requests at once, so that the origin at hand may be a neighbour's."""
+_GROUPED: Final = frozenset({"account.adjusted"})
+"""Written for several requests at once: the origin at hand may be a neighbour's, so each brings its
+own along.
+"""
 
 
 def audited(kind: str) -> bool:

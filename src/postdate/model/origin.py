@@ -29,6 +29,12 @@ def current() -> Origin | None:
     return _current.get()
 
 
+def stamp() -> dict[str, str] | None:
+    """Give what an event says of where it was caused."""
+    came = _current.get()
+    return None if came is None else {"request_id": came.request_id, "address": came.address}
+
+
 def identified(tenant: str) -> None:
     """Remember whose request it is."""
     if (origin := _current.get()) is not None:

@@ -47,10 +47,9 @@ async def insert(connection: Connection, events: Sequence[NewEvent]) -> None:
 
 def _stamp(event: NewEvent) -> NewEvent:
     """Add from where a decision came; events of mere work stay as they are."""
-    came = origin.current() if stamped(event.type) else None
-    if came is None:
+    stamp = origin.stamp() if stamped(event.type) else None
+    if stamp is None:
         return event
-    stamp = {"request_id": came.request_id, "address": came.address}
     return msgspec.structs.replace(event, data={**(event.data or {}), STAMP: stamp})
 
 
