@@ -121,8 +121,8 @@ class Bank:
             for payment, key in zip((p for p in made if p.hold), keys, strict=True):
                 accounts[key].held += payment.amount
             event_ids = [new_id(p.bucket, self.database.unix_ms()) for p in made]
-            holders = list(accounts.values())
-            await payment_store.accept(connection, made, event_ids, holders)
+            await payment_store.accept(connection, made, event_ids)
+            await account_store.write(connection, list(accounts.values()))
         return [p.payment_id for p in made]
 
     async def due(self, payer: str, payee: str, amount: int, **more: Any) -> UUID:

@@ -5,6 +5,7 @@ from random import Random
 
 import pytest
 
+from faulty import FaultyDatabase
 from postdate.intake.account import AccountChange, Accounts
 from postdate.intake.adjustment import Adjustments
 from postdate.intake.answers import Answer
@@ -152,3 +153,32 @@ async def test_an_unknown_commit_is_resolved_by_the_key(database: Database, tena
     answer = await payments.schedule(who, wish("k", "a", "b", 10))
     assert (outcome(answer), answer.replayed) == ("accepted", True)
     assert await held(database, tenant_id) == [10, 0, 0, 0]
+
+
+@pytest.mark.parametrize("before", range(4))
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        ("UPDATE account SET frozen_at = clock()", "account_frozen"),
+        ("UPDATE account SET max_amount = 5", "amount_above_limit"),
+        ("UPDATE account SET floor = 995", "insufficient_funds"),
+        ("UPDATE account SET held = 995", "insufficient_funds"),
+    ],
+)
+async def test_a_payer_that_changes_meanwhile_is_decided_on_as_it_is(
+    database: Database, tenant_id: int, before: int, change: str, code: str
+) -> None:
+    """The payer is only looked at first; whatever comes before its hold still counts."""
+    who = await fund(database, tenant_id)
+
+    async def fault(_: Connection, number: int) -> None:
+        if number == before:
+            where = " WHERE tenant_id = $1 AND account_id = 'a'"
+            await database.writer.execute(change + where, tenant_id)
+
+    faulty = FaultyDatabase(database, fault)
+    asked = [wish("poor", "a", "b", 10), wish("rich", "c", "d", 10)]
+    answers = await Payments(faulty, Settings()).schedule_all(who, asked)
+    assert [outcome(answer) for answer in answers] == [code, "accepted"]
+    assert (await held(database, tenant_id))[2] == 10
+    assert await count(database, tenant_id) == 1

@@ -55,7 +55,7 @@ class PaymentFirings:
             made.append(self._payment(each, template, payer.bucket, now))
             results.append(Fired(made[-1].payment_id, LANE_PAYMENT))
         event_ids = new_ids((payment.bucket for payment in made), self._database.unix_ms())
-        await payment_store.accept(connection, made, event_ids, ())
+        await payment_store.accept(connection, made, event_ids)
         await approval_store.request(connection, list(self._requests(made)))
         return results
 

@@ -1,5 +1,6 @@
 """What a group of new payments writes: decided in memory, written as sets."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Self
@@ -15,7 +16,7 @@ from postdate.model.state import PaymentStatus
 from postdate.store import account as account_store
 from postdate.store import approval as approval_store
 from postdate.store import payment as payment_store
-from postdate.store.account import Account, AccountKey
+from postdate.store.account import Account, AccountKey, Change
 from postdate.store.approval import Request
 from postdate.store.database import Connection
 from postdate.store.ids import new_ids
@@ -57,26 +58,32 @@ class PaymentAsk(Ask, frozen=True, kw_only=True):
         return self.order.funding == "hold"
 
 
+class StaleError(Exception):
+    """A payer has changed since it was looked at: decide again, with the payers locked."""
+
+
 class Draft:
     """The rows of a group, filled item by item so that its size changes no result."""
 
     def __init__(self, accounts: Mapping[AccountKey, Account], now: datetime) -> None:
         self._accounts = accounts
         self._now = now
-        self._holders: set[AccountKey] = set()
+        self._holds: Counter[AccountKey] = Counter()
         self._payments: list[NewPayment] = []
         self._requests: list[Request] = []
 
     @classmethod
-    async def begin(cls, connection: Connection, asks: Sequence[PaymentAsk]) -> Self:
-        """Lock the payers that hold, look at everybody else, and take the database's time.
+    async def begin(
+        cls, connection: Connection, asks: Sequence[PaymentAsk], *, locked: bool
+    ) -> Self:
+        """Look at the accounts, and take the database's time; lock the payers that hold if asked.
 
         Payees are not locked: a busy one would make every payer wait. What becomes of a payee
         later is settlement's business.
         """
         if not asks:
             return cls({}, LONG_AGO)
-        holders = {ask.payer for ask in asks if ask.holds}
+        holders = {ask.payer for ask in asks if ask.holds} if locked else set()
         others = {key for ask in asks for key in (ask.payee, ask.payer)} - holders
         now, accounts = await account_store.gather(connection, holders, others)
         return cls(accounts, now)
@@ -95,7 +102,7 @@ class Draft:
     def _accept(self, ask: PaymentAsk, due_at: datetime, payment_id: UUID) -> Answer:
         order, (bucket, tenant_id, _) = ask.order, ask.payer
         if ask.holds:
-            self._holders.add(ask.payer)
+            self._holds[ask.payer] += order.amount
         self._payments.append(
             NewPayment(
                 bucket,
@@ -120,8 +127,25 @@ class Draft:
         return created(Scheduled(payment_id, due_at, approval=NeedsApproval()), payment_id)
 
     async def write(self, connection: Connection, unix_ms: int) -> None:
-        """Write the holds, payments, timers and events of everything that was accepted."""
+        """Write the payments, timers and events of everything that was accepted, then the holds.
+
+        The holds come last: until then nobody waits for a payer. Its own CHECK tells whether the
+        money is there; that nothing else about it has changed is looked at here.
+        """
         event_ids = new_ids([payment.bucket for payment in self._payments], unix_ms)
-        holders = [self._accounts[key] for key in self._holders]
-        await payment_store.accept(connection, self._payments, event_ids, holders)
+        await payment_store.accept(connection, self._payments, event_ids)
         await approval_store.request(connection, self._requests)
+        if not self._holds:
+            return
+        holds = {key: Change(0, amount, 0) for key, amount in self._holds.items()}
+        found = await account_store.add(connection, holds)
+        if any(
+            key not in found or _terms(found[key]) != _terms(self._accounts[key]) for key in holds
+        ):
+            raise StaleError
+
+
+def _terms(account: Account | None) -> tuple[object, ...] | None:
+    if account is None:
+        return None
+    return account.floor, account.max_amount, account.frozen_at, account.closed_at

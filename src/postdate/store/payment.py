@@ -8,7 +8,7 @@ from uuid import UUID
 import msgspec
 
 from postdate.model.ids import bucket_of
-from postdate.store.account import Account, AccountKey
+from postdate.store.account import AccountKey
 from postdate.store.database import Connection
 from postdate.store.query import query
 from postdate.store.timer import LANE_PAYMENT
@@ -107,23 +107,13 @@ class Seen(msgspec.Struct, frozen=True):
 
 
 async def accept(
-    connection: Connection,
-    payments: Sequence[NewPayment],
-    event_ids: Sequence[UUID],
-    holders: Sequence[Account],
+    connection: Connection, payments: Sequence[NewPayment], event_ids: Sequence[UUID]
 ) -> None:
-    """Write the holds of locked accounts, and payments with their timers and first events."""
+    """Write payments with their timers and first events; their holds are the caller's affair."""
     if payments:
         columns = zip(*map(msgspec.structs.astuple, payments), strict=True)
         await connection.execute(
-            query("payment_accept"),
-            *map(list, columns),
-            event_ids,
-            LANE_PAYMENT,
-            [account.bucket for account in holders],
-            [account.tenant_id for account in holders],
-            [account.account_id for account in holders],
-            [account.held for account in holders],
+            query("payment_accept"), *map(list, columns), event_ids, LANE_PAYMENT
         )
 
 
