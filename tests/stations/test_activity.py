@@ -1,11 +1,21 @@
 """Activity: counted while events are sealed, added up over nodes, read as rates and lateness."""
 
+from bisect import bisect_left
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from event_ground import emit, new_event, seal_all, subjects
-from postdate.model.activity import LATE_SECONDS, Lateness, empty, percentile, together
+from postdate.model.activity import (
+    LATE_SECONDS,
+    Lateness,
+    empty,
+    histogram,
+    percentile,
+    together,
+)
 from postdate.store import activity
 from postdate.store.activity import Slot
 from postdate.store.database import Database
@@ -39,7 +49,7 @@ async def test_what_is_sealed_is_counted_once(database: Database, tenant_id: int
 async def test_lateness_of_several_nodes_adds_up(database: Database, tenant_id: int) -> None:
     for _ in range(2):
         node = Lateness()
-        node.job(tenant_id, 0.003)
+        node.jobs(tenant_id, histogram([0.003]))
         node.payment(tenant_id, 7200.0)
         async with database.write() as connection:
             await activity.add_lateness(connection, node.take())
@@ -51,7 +61,7 @@ async def test_lateness_of_several_nodes_adds_up(database: Database, tenant_id: 
 
 async def test_another_tenant_sees_none_of_it(database: Database, tenant_id: int) -> None:
     late = Lateness()
-    late.job(tenant_id, 1.0)
+    late.jobs(tenant_id, histogram([1.0]))
     async with database.write() as connection:
         await activity.add_lateness(connection, late.take())
     async with database.read(tenant_id + 1) as connection:
@@ -65,6 +75,14 @@ async def test_old_slots_are_forgotten(database: Database, tenant_id: int) -> No
         await activity.add_lateness(connection, {})
         rows = await connection.fetch("SELECT FROM activity WHERE tenant_id = $1", tenant_id)
     assert rows == []
+
+
+@given(st.lists(st.one_of(st.floats(-1, 8000), st.sampled_from(LATE_SECONDS))))
+def test_a_set_is_counted_as_one_by_one(seconds: list[float]) -> None:
+    alone = empty()
+    for each in seconds:
+        alone[bisect_left(LATE_SECONDS, each)] += 1
+    assert histogram(seconds) == alone
 
 
 async def test_percentiles_lie_between_the_bounds() -> None:

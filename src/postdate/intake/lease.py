@@ -172,8 +172,7 @@ class LeaseClaims:
                 await permit.spend(connection, limit, len(taken))
                 ids = [each.held.job_id for each in taken]
                 await permit.hold(connection, limit, ids, ask.lease_seconds)
-        for each in taken:
-            self._tally.claimed(ask.tenant_id, each.late_seconds)
+        self._tally.claimed(ask.tenant_id, [each.late_seconds for each in taken])
         for mark, found in passed:
             if found:
                 at = found[0].claimed_at
@@ -198,9 +197,7 @@ class LeaseClaims:
             ]
         if verdicts:
             done = await execution.record(self._database, verdicts)
-            for held, verdict in verdicts:
-                if held.job_id in done:
-                    self._tally.recorded(verdict)
+            self._tally.recorded([v for held, v in verdicts if held.job_id in done])
 
     async def _next_due(self, lane: Lane, door: _Door) -> float:
         now = time.monotonic()

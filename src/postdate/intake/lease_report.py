@@ -96,9 +96,7 @@ class LeaseReports:
             group = [Recorded(_held(r, known), v) for r, v in verdicts.items() if r.actor == actor]
             done |= await execution.record(self._database, group, actor)
         await self._release([known.leases[job_id] for job_id in done])
-        for report, verdict in verdicts.items():
-            if report.job_id in done:
-                self._tally.recorded(verdict)
+        self._tally.recorded([v for report, v in verdicts.items() if report.job_id in done])
         return [
             _answer(verdicts[report])
             if report in verdicts and report.job_id in done

@@ -1,8 +1,8 @@
 """Activity: what is counted in slots of ten seconds, and how lateness is told from counts."""
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Final
 
 SLOT_SECONDS: Final = 10
@@ -49,15 +49,22 @@ def empty() -> Histogram:
     return [0] * (len(LATE_SECONDS) + 1)
 
 
+def histogram(seconds: Iterable[float]) -> Histogram:
+    """Count how many of these lie in each part: a set at once costs little more than one."""
+    ordered = sorted(seconds)
+    upto = [bisect_right(ordered, bound) for bound in LATE_SECONDS]
+    return [after - before for before, after in pairwise((0, *upto, len(ordered)))]
+
+
 class Lateness:
     """Counts of one process since they were last taken, for each tenant."""
 
     def __init__(self) -> None:
         self._late: dict[int, Late] = {}
 
-    def job(self, tenant_id: int, seconds: float) -> None:
-        """Count a job that began so many seconds after it was due."""
-        self._of(tenant_id)[0][bisect_left(LATE_SECONDS, seconds)] += 1
+    def jobs(self, tenant_id: int, late: Sequence[int]) -> None:
+        """Count jobs that began so late."""
+        _add(self._of(tenant_id)[0], late)
 
     def payment(self, tenant_id: int, seconds: float) -> None:
         """Count a payment that was settled so many seconds after it was due."""
@@ -78,10 +85,14 @@ class Lateness:
 def together(histograms: Iterable[Sequence[int]]) -> Histogram:
     """Add histograms up."""
     total = empty()
-    for histogram in histograms:
-        for place, many in enumerate(histogram[: len(total)]):
-            total[place] += many
+    for each in histograms:
+        _add(total, each[: len(total)])
     return total
+
+
+def _add(total: Histogram, counts: Sequence[int]) -> None:
+    for place, many in enumerate(counts):
+        total[place] += many
 
 
 def percentile(histogram: Sequence[int], share: float) -> float | None:

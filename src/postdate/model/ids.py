@@ -48,7 +48,7 @@ def new_ids(
 
 def bucket_of(identifier: UUID) -> int:
     """Read the bucket back out of an id; ids made elsewhere fall into some bucket too."""
-    return (identifier.int >> 64 & 0xFFF) % BUCKETS
+    return identifier.bytes[7] % BUCKETS
 
 
 def unix_ms_of(identifier: UUID) -> int:

@@ -1,10 +1,10 @@
 """What becomes of jobs, as plain numbers: cheap to count, made into metrics when somebody asks."""
 
-from bisect import bisect_left
 from collections import Counter
+from collections.abc import Sequence
 from typing import Final
 
-from postdate.model.activity import LATE_SECONDS, Lateness
+from postdate.model.activity import Lateness, empty, histogram, together
 from postdate.model.verdict import DONE, TOO_OLD, WORKER_LOST, End, Keep, Move, Verdict, event_type
 
 _CLASSES: Final = {
@@ -65,7 +65,7 @@ class Tally:
         self.counts: Counter[str] = Counter()
         self.classes: Counter[tuple[str, str]] = Counter()
         """How often (verb, class of failure) happened."""
-        self.late = [0] * (len(LATE_SECONDS) + 1)
+        self.late = empty()
         self.late_sum = 0.0
         self.running = 0
 
@@ -73,26 +73,29 @@ class Tally:
         """Count jobs that were taken in."""
         self.counts["accepted"] += count
 
-    def claimed(self, tenant_id: int, late_seconds: float) -> None:
-        """Count a claim, so long after the job was due."""
-        self._lateness.job(tenant_id, late_seconds)
-        self.late[bisect_left(LATE_SECONDS, late_seconds)] += 1
-        self.late_sum += late_seconds
+    def claimed(self, tenant_id: int, late_seconds: Sequence[float]) -> None:
+        """Count claims of a tenant's jobs, each so long after it was due."""
+        if not late_seconds:
+            return
+        late = histogram(late_seconds)
+        self._lateness.jobs(tenant_id, late)
+        self.late = together((self.late, late))
+        self.late_sum += sum(late_seconds)
 
     def lost(self) -> None:
         """Count a lease that was no longer its holder's."""
         self.counts["lease_lost"] += 1
 
-    def recorded(self, verdict: Verdict) -> None:
-        """Count a verdict that was written."""
-        if verdict is DONE:
-            self.counts["completed"] += 1
-            return
-        verb = _verb(verdict)
-        if verb in FAILING and not isinstance(verdict, Keep):
-            self.classes[verb, failure_class(verdict.code)] += 1
-        else:
-            self.counts[verb] += 1
+    def recorded(self, verdicts: Sequence[Verdict]) -> None:
+        """Count verdicts that were written."""
+        others = [verdict for verdict in verdicts if verdict is not DONE]
+        self.counts["completed"] += len(verdicts) - len(others)
+        for verdict in others:
+            verb = _verb(verdict)
+            if verb in FAILING and not isinstance(verdict, Keep):
+                self.classes[verb, failure_class(verdict.code)] += 1
+            else:
+                self.counts[verb] += 1
 
 
 FAILING: Final = ("failed", "retried", "unknown")

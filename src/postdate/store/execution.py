@@ -9,10 +9,11 @@ from uuid import UUID
 
 import msgspec
 
-from postdate.model.ids import bucket_of, new_id, new_ids
+from postdate.model.ids import bucket_of, new_id
 from postdate.model.outcome import Delivery
 from postdate.model.retry import Policies, Policy
 from postdate.model.verdict import (
+    DONE,
     JOB_MISSING,
     End,
     Facts,
@@ -26,6 +27,7 @@ from postdate.model.verdict import (
 from postdate.store import event, job, lease
 from postdate.store.database import Connection, Database
 from postdate.store.event import NewEvent
+from postdate.store.ids import new_ids
 from postdate.store.job import JobKey, LoadedJob
 from postdate.store.lane import Lane
 from postdate.store.lease import Attempt, Endings, Moved, Moving, Taken
@@ -144,7 +146,7 @@ def _revised(taken: Taken, loaded: LoadedJob | None) -> Taken:
 
 
 def _judged(taken: Taken, tried: dict[UUID, int], lane: Lane, policies: Policies) -> Execution:
-    attempt = tried.get(taken.subject, 0) + 1
+    attempt = tried.get(taken.subject, 0) + 1 if tried else 1
     policy = policies.of(taken.policy, lane.tenant_id)
     verdict = _verdict(taken, attempt, policy)
     return Execution(
@@ -205,7 +207,7 @@ def _decoded(text: str) -> dict[str, Any]:
 
 
 async def record(
-    database: Database, verdicts: Iterable[Recorded], actor: str = "system"
+    database: Database, verdicts: Iterable[tuple[Held, End | Move]], actor: str = "system"
 ) -> set[UUID]:
     """Write verdicts down; give the jobs whose lease still held. Others change nothing.
 
@@ -251,10 +253,13 @@ async def end(
 
 def _endings(bucket: int, group: list[tuple[Held, End]], unix_ms: int) -> Endings:
     group.sort(key=_job_bytes)
+    subjects, tokens, attempts = zip(*(held for held, _ in group), strict=True)
     verdicts = [verdict for _, verdict in group]
+    if attempts.count(1) == len(attempts) and all(verdict is DONE for verdict in verdicts):
+        verdicts = verdicts[:1]  # the usual case: one verdict speaks for all
     return Endings(
-        subjects=[held.job_id for held, _ in group],
-        tokens=[held.token for held, _ in group],
+        subjects=subjects,
+        tokens=tokens,
         statuses=[verdict.status for verdict in verdicts],
         http_statuses=[verdict.http_status for verdict in verdicts],
         codes=[verdict.code for verdict in verdicts],
@@ -262,7 +267,7 @@ def _endings(bucket: int, group: list[tuple[Held, End]], unix_ms: int) -> Ending
         responses=[verdict.response for verdict in verdicts],
         event_ids=new_ids([bucket] * len(group), unix_ms),
         types=[end_event_type(verdict) for verdict in verdicts],
-        data=[event_data(verdict, held.attempt) for held, verdict in group],
+        data=[event_data(*each) for each in zip(verdicts, attempts, strict=False)],
     )
 
 

@@ -156,7 +156,7 @@ async def take(
         claimed_by,
         lane.tenant_id,
     )
-    return [Taken(*row) for row in rows]
+    return list(map(Taken._make, rows))
 
 
 async def lose(
@@ -204,10 +204,10 @@ async def renew(
     return {row[0]: row[1] for row in rows}
 
 
-async def end(connection: Connection, bucket: int, endings: Endings, actor: str) -> list[UUID]:
+async def end(connection: Connection, bucket: int, endings: Endings, actor: str) -> Sequence[UUID]:
     """End leases with their outcomes and events; give those whose token still held."""
     subjects, tokens, statuses, *kept, event_ids, types, data = endings
-    rows = await connection.fetch(
+    row = await connection.fetchrow(
         query("lease_end"),
         bucket,
         subjects,
@@ -219,7 +219,7 @@ async def end(connection: Connection, bucket: int, endings: Endings, actor: str)
         filled(data),
         actor,
     )
-    return [row[0] for row in rows]
+    return subjects if row is None or row[0] is None else row[0]
 
 
 async def move(connection: Connection, bucket: int, moves: Sequence[Moving]) -> list[Moved]:

@@ -3,13 +3,13 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
 from postdate.model.outcome import Delivery
 from postdate.store.execution import Execution
-from postdate.store.lane import Lane
+from postdate.worker.claimer import Batch
 
 Reach = Callable[[str], Awaitable[None]]
 """Called at named points around each side effect; the fault tests stop or kill there."""
@@ -24,21 +24,20 @@ class Flight:
     """One lease in this process. Times are of the monotonic clock unless they carry a date."""
 
     execution: Execution
-    lane: Lane
-    lease_seconds: float
-    claimed_at: float
+    batch: Batch
     renew_at: float
-    scopes: tuple[str, ...] = ()
+    # The limits of which it holds a permit: its lane's, then its destination's.
+    scopes: tuple[str, ...]
     running: asyncio.Task[None] | None = None
     started_at: float = 0.0
     # Why it was stopped from outside, before its handler came back.
     stopped: str | None = None
     recording: bool = False
-    # What tells this lease from others of the same job.
-    key: tuple[UUID, int] = field(init=False)
 
-    def __post_init__(self) -> None:
-        self.key = self.execution.held[:2]
+    @property
+    def key(self) -> tuple[UUID, int]:
+        """Give what tells this lease from others of the same job."""
+        return self.execution.held[:2]
 
     @property
     def delivery(self) -> Delivery:
@@ -49,7 +48,7 @@ class Flight:
 
     def now(self) -> datetime:
         """Give the time of the database: that of the claim, carried on by the monotonic clock."""
-        passed = time.monotonic() - self.claimed_at
+        passed = time.monotonic() - self.batch.claimed_at
         return self.execution.claimed_at + timedelta(seconds=passed)
 
     def stop(self, why: str) -> None:

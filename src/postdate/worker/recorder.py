@@ -12,7 +12,6 @@ from postdate.model.tally import Tally
 from postdate.model.verdict import End, Keep, Move, Verdict
 from postdate.store import execution
 from postdate.store.database import LOST, CommitUnknownError, Database
-from postdate.store.execution import Recorded
 from postdate.worker.flight import Flight, Reach, pass_by
 
 log = structlog.get_logger()
@@ -27,6 +26,8 @@ PAUSE_SECONDS: Final = 0.1
 PAUSE_MOST_SECONDS: Final = 2.0
 
 Group = Sequence[tuple[Flight, Verdict]]
+Landing = Callable[[Sequence[Flight]], None]
+"""Told of flights whose record has begun, or is written."""
 
 
 class Recorder:
@@ -40,21 +41,25 @@ class Recorder:
         self,
         database: Database,
         tally: Tally,
-        landed: Callable[[Sequence[Flight]], None],
+        begun: Landing,
+        landed: Landing,
         reach: Reach = pass_by,
     ) -> None:
         self._database = database
         self._tally = tally
+        self._begun = begun
         self._landed = landed
         self._reach = reach
         self._waiting: deque[tuple[Flight, Verdict]] = deque()
+        self._active = 0
         self._running: set[asyncio.Task[None]] = set()
 
     def submit(self, flight: Flight, verdict: Verdict) -> None:
         """Have a verdict written soon; the flight lands when it is, or when its lease is lost."""
         flight.recording = True
         self._waiting.append((flight, verdict))
-        if len(self._running) < GROUPS_MOST:
+        if self._active < GROUPS_MOST:
+            self._active += 1
             running = asyncio.create_task(self._drain())
             self._running.add(running)
             running.add_done_callback(self._running.discard)
@@ -62,9 +67,16 @@ class Recorder:
     async def _drain(self) -> None:
         # One turn of the loop lets outcomes that came together gather into one group.
         await asyncio.sleep(0)
-        while self._waiting:
-            count = min(len(self._waiting), GROUP_MOST)
-            await self._record([self._waiting.popleft() for _ in range(count)])
+        try:
+            while self._waiting:
+                count = min(len(self._waiting), GROUP_MOST)
+                group = [self._waiting.popleft() for _ in range(count)]
+                self._begun([flight for flight, _ in group])
+                await self._record(group)
+        finally:
+            # In the same step as the look at an empty queue: a verdict that comes before this
+            # coroutine counts as done must find that nobody drains, or it would wait for ever.
+            self._active -= 1
 
     async def _record(self, group: Group) -> None:
         pause = PAUSE_SECONDS
@@ -84,11 +96,14 @@ class Recorder:
 
     async def _write(self, group: Group) -> set[UUID]:
         await self._reach("record.before")
-        done = await execution.record(
-            self._database,
-            [Recorded(f.execution.held, v) for f, v in group if isinstance(v, End | Move)],
-        )
-        keeps = [(f.execution.held, v) for f, v in group if isinstance(v, Keep)]
+        verdicts: list[tuple[execution.Held, End | Move]] = []
+        keeps: list[tuple[execution.Held, Keep]] = []
+        for flight, verdict in group:
+            if isinstance(verdict, Keep):
+                keeps.append((flight.execution.held, verdict))
+            else:
+                verdicts.append((flight.execution.held, verdict))
+        done = await execution.record(self._database, verdicts)
         if keeps:
             done |= (await execution.renew(self._database, keeps)).keys()
         await self._reach("record.after")
@@ -105,10 +120,12 @@ class Recorder:
         await self._record(group[middle:])
 
     def _land(self, group: Group, done: set[UUID]) -> None:
+        written: list[Verdict] = []
         for flight, verdict in group:
             if flight.execution.held.job_id in done:
-                self._tally.recorded(verdict)
+                written.append(verdict)
             else:
                 self._tally.lost()
                 log.info("lease.lost", job_id=str(flight.key[0]), token=flight.key[1])
+        self._tally.recorded(written)
         self._landed([flight for flight, _ in group])

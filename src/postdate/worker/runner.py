@@ -4,7 +4,7 @@ import asyncio
 import random
 import time
 from collections import Counter, defaultdict, deque
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -68,8 +68,8 @@ class Runner:
         self._tally = tally
         self._limits_of = limits_of
         self._reach = reach
-        self._recorder = Recorder(database, tally, self._land, reach)
-        self._flights: dict[tuple[object, int], Flight] = {}
+        self._recorder = Recorder(database, tally, self._make_room, self._land, reach)
+        self._flights: set[Flight] = set()
         self._waiting: deque[Flight] = deque()
         self._spare = False
         self._closing = False
@@ -82,18 +82,12 @@ class Runner:
 
     async def start(self, batch: Batch) -> None:
         """Take over what was claimed, and run what may run."""
-        flights = [
-            Flight(
-                each,
-                batch.lane,
-                batch.lease_seconds,
-                batch.claimed_at,
-                batch.claimed_at + batch.lease_seconds / 3,
-                batch.scopes,
-            )
-            for each in batch.executions
-        ]
-        self._count(flights)
+        renew_at = batch.claimed_at + batch.lease_seconds / 3
+        flights = [Flight(each, batch, renew_at, batch.scopes) for each in batch.executions]
+        self._flights.update(flights)
+        self._tally.running = len(self._flights)
+        late = [each.late_seconds for each in batch.executions]
+        self._tally.claimed(batch.lane.tenant_id, late)
         for flight in flights:
             if flight.execution.verdict is not None:
                 self._recorder.submit(flight, flight.execution.verdict)
@@ -106,17 +100,16 @@ class Runner:
         while self._waiting:
             self._recorder.submit(self._waiting.popleft(), Move(seconds=0.0))
 
-    def _count(self, flights: Iterable[Flight]) -> None:
-        for flight in flights:
-            self._flights[flight.key] = flight
-            self._tally.claimed(flight.lane.tenant_id, flight.execution.late_seconds)
-        self._tally.running = len(self._flights)
-
     async def _admit(self, flights: Sequence[Flight]) -> None:
         """Let flights wait for their turn as far as their destinations' limits permit."""
         groups: dict[tuple[Limit, ...], list[Flight]] = defaultdict(list)
+        # Equal destinations of a batch are one object: each is asked about once.
+        known: dict[int, Sequence[Limit]] = {}
         for flight in flights:
-            limits = await self._limits_of(flight.delivery)
+            where = id(flight.delivery.destination)
+            limits = known.get(where)
+            if limits is None:
+                limits = known[where] = await self._limits_of(flight.delivery)
             if limits:
                 groups[tuple(limit for limit in limits if limit.limited)].append(flight)
             else:
@@ -155,7 +148,8 @@ class Runner:
         own = asyncio.current_task()
         while self._waiting:
             flight = self._waiting.popleft()
-            self._spawn()
+            if not self._spare:
+                self._spawn()
             flight.running = own
             flight.started_at = time.monotonic()
             outcome = await self._handle(flight)
@@ -169,13 +163,15 @@ class Runner:
                 return
 
     async def _handle(self, flight: Flight) -> Outcome:
-        kind = flight.delivery.destination["type"]
+        delivery = flight.delivery
+        kind = delivery.destination["type"]
         handler = self._handlers.get(kind)
         if handler is None:
             return Failed(code="no_handler", error=f"No worker here serves the type {kind}.")
         try:
-            outcome = await handler(flight.delivery)
-            await self._reach("handler.after")
+            outcome = await handler(delivery)
+            if self._reach is not pass_by:
+                await self._reach("handler.after")
         except asyncio.CancelledError:
             if flight.stopped is None:
                 raise
@@ -194,38 +190,46 @@ class Runner:
     def _lose(self, flight: Flight) -> None:
         self._tally.lost()
         log.info("lease.lost", job_id=str(flight.key[0]), token=flight.key[1])
+        self._make_room([flight])
         self._land([flight])
 
-    def _land(self, flights: Sequence[Flight]) -> None:
-        """Let go of flights, and say so where somebody waited for room."""
-        tenants = Counter(flight.lane.tenant_id for flight in flights)
+    def _make_room(self, flights: Sequence[Flight]) -> None:
+        """Let others run: the next are claimed while these are being recorded.
+
+        The recorder bounds how many those can be, and calls this when their commit begins.
+        """
+        tenants = Counter(flight.batch.lane.tenant_id for flight in flights)
         waited = any(self._window.room(tenant_id) == 0 for tenant_id in tenants)
-        for flight in flights:
-            del self._flights[flight.key]
-            if flight.scopes:
-                self._permits.release(flight.scopes)
-                waited = True
-        self._tally.running = len(self._flights)
         for tenant_id, count in tenants.items():
             self._window.add(tenant_id, -count)
-        self._changed.set()
         if waited:
+            self.on_room()
+
+    def _land(self, flights: Sequence[Flight]) -> None:
+        """Let go of flights, and say so where somebody may have waited for a permit."""
+        self._flights.difference_update(flights)
+        self._tally.running = len(self._flights)
+        limited = [flight for flight in flights if flight.scopes]
+        for flight in limited:
+            self._permits.release(flight.scopes)
+        self._changed.set()
+        if limited:
             self.on_room()
 
     async def renew(self, _: int = 1) -> int:
         """Renew the leases that need it; stop what has lost its lease or outlived its time."""
         now = time.monotonic()
-        wanted = [f for f in self._flights.values() if f.renew_at <= now and not f.recording]
+        wanted = [f for f in self._flights if f.renew_at <= now and not f.recording]
         for flight in wanted:
             overtime = flight.started_at + flight.delivery.timeout_seconds + OVERTIME_SECONDS
             if flight.running is not None and now > overtime:
                 flight.stop("handler_timeout")
         await self._reach("renew.before")
-        keeps = [(f.execution.held, Keep(f.lease_seconds)) for f in wanted]
+        keeps = [(f.execution.held, Keep(f.batch.lease_seconds)) for f in wanted]
         held = await execution.renew(self._database, keeps) if keeps else {}
         for flight in wanted:
             if flight.execution.held.job_id in held:
-                flight.renew_at = now + flight.lease_seconds / 3
+                flight.renew_at = now + flight.batch.lease_seconds / 3
             elif not flight.recording:
                 self._drop(flight)
         return 0
@@ -253,7 +257,7 @@ class Runner:
             await self._joined(min(1.0, until - time.monotonic()))
             with suppress(CommitUnknownError, asyncpg.PostgresError, *LOST):
                 await self.renew()
-        for flight in list(self._flights.values()):
+        for flight in list(self._flights):
             flight.stop("worker_stopped")
         await self._joined(STOP_SECONDS)
         with suppress(CommitUnknownError, asyncpg.PostgresError, *LOST):

@@ -5,15 +5,19 @@
 -- Take the first due timers of a bucket's lane. What the row said before comes back with it: a
 -- timer that was claimed already is a lease that ran out. Below the low-water mark ($3) only dead
 -- rows remain, and walking them under a pinned snapshot would cost more than the claim itself.
+-- What was just locked is found again by its place in the table, not by another look into an
+-- index. A row changed by somebody else since this statement began has another place that it
+-- cannot see: it is left, and taken the next time.
 WITH due AS MATERIALIZED (
-    SELECT t.subject, t.due_at, t.claimed_at, t.claimed_by, t.ready_at FROM timer t
+    SELECT t.ctid AS place, t.subject, t.due_at, t.claimed_at, t.claimed_by, t.ready_at
+      FROM timer t
      WHERE t.bucket = $1 AND t.lane_id = $2 AND t.due_at >= $3 AND t.due_at <= clock()
        AND t.tenant_id <> ALL ((SELECT tenants_held())::integer[])
      ORDER BY t.due_at LIMIT $4 FOR NO KEY UPDATE SKIP LOCKED)
 UPDATE timer t
    SET due_at = clock() + make_interval(secs => $5), token = t.token + 1, claimed_at = clock(),
        claimed_by = $6, ready_at = due.due_at
-  FROM due WHERE t.bucket = $1 AND t.subject = due.subject
+  FROM due WHERE t.bucket = $1 AND t.ctid = due.place
 RETURNING t.subject, t.token, t.revision, t.ready_at, t.claimed_at, due.claimed_at AS lost_at,
           due.claimed_by AS lost_by, due.ready_at AS lost_ready_at
 
@@ -23,7 +27,7 @@ RETURNING t.subject, t.token, t.revision, t.ready_at, t.claimed_at, due.claimed_
 -- cost the driver most, so one goes for each row: lateness comes in seconds, and the first due
 -- instant only where it is another.
 WITH due AS MATERIALIZED (
-    SELECT t.subject, t.due_at, t.claimed_at, t.claimed_by, t.ready_at FROM timer t
+    SELECT t.ctid AS place, t.due_at, t.claimed_at, t.claimed_by, t.ready_at FROM timer t
      WHERE t.bucket = $1 AND t.lane_id = $2 AND t.due_at >= $3 AND t.due_at <= clock()
        AND $7 <> ALL ((SELECT tenants_held())::integer[])
      ORDER BY t.due_at LIMIT $4 FOR NO KEY UPDATE SKIP LOCKED),
@@ -31,11 +35,11 @@ claimed AS (
     UPDATE timer t
        SET due_at = clock() + make_interval(secs => $5), token = t.token + 1,
            claimed_at = clock(), claimed_by = $6, ready_at = due.due_at
-      FROM due WHERE t.bucket = $1 AND t.subject = due.subject
+      FROM due WHERE t.bucket = $1 AND t.ctid = due.place
     RETURNING t.subject, t.token, t.revision, t.ready_at, due.claimed_at AS lost_at,
               due.claimed_by AS lost_by, due.ready_at AS lost_ready_at)
 SELECT c.subject, c.token, c.revision, c.ready_at,
-       extract(epoch FROM clock() - c.ready_at)::float8 AS late_seconds,
+       date_part('epoch', clock() - c.ready_at) AS late_seconds,
        c.lost_at, c.lost_by, c.lost_ready_at, nullif(j.effective_at, c.ready_at) AS first_due_at,
        j.expires_at, j.destination::text, j.policy::text, j.payload, j.content_type,
        j.payload_ref, j.metadata::text, j.schedule_id,
@@ -74,11 +78,14 @@ RETURNING t.subject, t.due_at
 -- name: lease_end
 -- Delete the timers, write the outcomes and tell of them, in one statement: three would cost
 -- half as much again, most of it in carrying the same values to and fro. Columns may come short,
--- as store/column.py says.
+-- as store/column.py says; in the select list they are walked, in FROM each would be laid down
+-- first. The answer is NULL when every token still held: the rule, and nothing to carry back.
 WITH ending AS (
-    SELECT * FROM unnest($2::uuid[], $3::integer[], $4::text[], $5::smallint[], $6::text[],
-                         $7::text[], $8::bytea[], $9::uuid[], $10::text[], $11::jsonb[])
-           AS e (subject, token, status, http_status, code, error, response, event_id, type, data)),
+    SELECT unnest($2::uuid[]) AS subject, unnest($3::integer[]) AS token,
+           unnest($4::text[]) AS status, unnest($5::smallint[]) AS http_status,
+           unnest($6::text[]) AS code, unnest($7::text[]) AS error, unnest($8::bytea[]) AS response,
+           unnest($9::uuid[]) AS event_id, unnest($10::text[]) AS type,
+           unnest($11::jsonb[]) AS data),
 done AS (
     DELETE FROM timer t USING ending e
      WHERE t.bucket = $1 AND t.subject = e.subject AND t.claimed_at IS NOT NULL
@@ -90,10 +97,13 @@ ended AS (
     INSERT INTO outcome (bucket, tenant_id, subject, token, status, due_at, started_at,
                          finished_at, http_status, code, error, response, node_id)
     SELECT bucket, tenant_id, subject, token, status, ready_at, claimed_at, clock(), http_status,
-           code, error, response, claimed_by FROM done)
-INSERT INTO event (bucket, tenant_id, subject, event_id, type, actor, data)
-SELECT bucket, tenant_id, subject, event_id, type, $12, data FROM done
-RETURNING subject
+           code, error, response, claimed_by FROM done),
+told AS (
+    INSERT INTO event (bucket, tenant_id, subject, event_id, type, actor, data)
+    SELECT bucket, tenant_id, subject, event_id, type, $12, data FROM done
+    RETURNING subject)
+SELECT CASE WHEN count(*) < cardinality($2::uuid[])
+            THEN coalesce(array_agg(subject), '{}') END AS held FROM told
 
 -- name: lease_move
 -- End leases without ending the matter: due again after so many seconds, or (NULL) parked for a

@@ -1,0 +1,92 @@
+"""Records of what ran: none is forgotten, and the next run while they are written."""
+
+import asyncio
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from uuid import UUID, uuid4
+
+import pytest
+
+from conftest import eventually
+from postdate.model.outcome import Completed
+from postdate.model.retry import Policies
+from postdate.model.setting import Settings
+from postdate.model.tally import Tally
+from postdate.model.verdict import DONE
+from postdate.store.database import Database
+from postdate.store.execution import Execution, Held
+from postdate.store.lane import Lane
+from postdate.worker import recorder
+from postdate.worker.claimer import Batch
+from postdate.worker.flight import Flight
+from postdate.worker.recorder import Group, Recorder
+from worker_ground import Handled, add_jobs, make_lane, make_worker, one
+
+NOW = datetime(2030, 1, 1, tzinfo=UTC)
+LANE = Lane(16, 1, "default", "push", 1, 8, None, None, None, None, NOW, NOW)
+BATCH = Batch(LANE, [], (), 30.0, 0.0)
+
+
+def flight() -> Flight:
+    policy = Policies(Settings()).of(None, 1)
+    held = Held(uuid4(), 1, 1)
+    return Flight(Execution(held, NOW, 0.0, policy, None, None, None, None), BATCH, 10.0, ())
+
+
+class Written(Recorder):
+    """Writes nowhere, and says that it did."""
+
+    async def _write(self, group: Group) -> set[UUID]:
+        return {flight.execution.held.job_id for flight, _ in group}
+
+
+async def test_a_verdict_that_comes_as_the_last_group_ends_is_written_too(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recorder, "GROUPS_MOST", 1)
+    late = flight()
+    landed: list[Flight] = []
+
+    def land(flights: Sequence[Flight]) -> None:
+        landed.extend(flights)
+        if late not in landed:
+            asyncio.get_running_loop().call_soon(written.submit, late, DONE)
+
+    written = Written(database, Tally(), lambda _: None, land)
+    written.submit(flight(), DONE)
+
+    async def both() -> bool:
+        return late in landed
+
+    await eventually(both)
+
+
+async def test_the_next_is_claimed_and_run_while_the_last_is_being_recorded(
+    database: Database, tenant_id: int
+) -> None:
+    lane = await make_lane(database, tenant_id, width=1)
+    jobs = await add_jobs(database, lane, 2)
+    held = asyncio.Event()
+
+    async def reach(point: str) -> None:
+        if point == "record.before":
+            await held.wait()
+
+    handler = Handled(Completed(), Completed())
+    worker = await make_worker(database, handler, tenant_id, window_size=1, reach=reach)
+
+    async def again() -> bool:
+        return await worker.run_once(10) == 1
+
+    await eventually(again)
+    await eventually(again)
+
+    async def ran() -> bool:
+        return len(handler.deliveries) == 2
+
+    await eventually(ran)
+    assert [await one(database, "outcome", job) for job in jobs] == [None, None]
+    held.set()
+    await worker.runner.join()
+    for job in jobs:
+        assert (await one(database, "outcome", job))["status"] == "COMPLETED"
