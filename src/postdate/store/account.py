@@ -9,6 +9,7 @@ import asyncpg
 import msgspec
 
 from postdate.model.ids import hash_bucket
+from postdate.store.column import same
 from postdate.store.database import Connection
 from postdate.store.query import query
 
@@ -100,8 +101,12 @@ async def add(
     connection: Connection, changes: Mapping[AccountKey, Change]
 ) -> dict[AccountKey, Account]:
     """Change accounts in the one order of locking, and give them as they were before."""
-    columns = zip(*((*key, *changes[key]) for key in sorted(changes)), strict=True)
-    rows = await connection.fetch(query("account_add"), *map(list, columns))
+    ordered = sorted(changes)
+    buckets, tenants, ids = zip(*ordered, strict=True)
+    added = zip(*(changes[key] for key in ordered), strict=True)
+    rows = await connection.fetch(
+        query("account_add"), buckets, same(tenants), ids, *map(same, added)
+    )
     return _by_key(rows)
 
 
@@ -127,8 +132,9 @@ async def gather(
     connection: Connection, lock_keys: Iterable[AccountKey], look_keys: Iterable[AccountKey]
 ) -> tuple[datetime, dict[AccountKey, Account]]:
     """Lock some accounts in the one order, look at others, and take the database's time."""
+    buckets, tenants, ids = _columns(look_keys)
     *rows, last = await connection.fetch(
-        query("account_gather"), *_columns(lock_keys), *_columns(look_keys)
+        query("account_gather"), *_columns(lock_keys), buckets, same(tenants), ids
     )
     accounts = (Account(*row[1:]) for row in rows)
     return last["at"], {account.key: account for account in accounts}

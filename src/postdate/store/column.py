@@ -11,7 +11,7 @@ from typing import Any
 
 def same(column: Sequence[Any]) -> Sequence[Any]:
     """Shorten a column of one value to that value; the statement must repeat it."""
-    return column[:1] if column.count(column[0]) == len(column) else column
+    return column[:1] if column and column.count(column[0]) == len(column) else column
 
 
 def filled(column: Sequence[Any]) -> Sequence[Any]:

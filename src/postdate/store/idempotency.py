@@ -7,6 +7,7 @@ from uuid import UUID
 import msgspec
 
 from postdate.model.ids import hash_bucket
+from postdate.store.column import same
 from postdate.store.database import Connection
 from postdate.store.query import query
 
@@ -40,8 +41,12 @@ def key_of(tenant_id: int, scope: str, key: str) -> Key:
 
 async def find(connection: Connection, keys: Sequence[Key]) -> dict[Key, Kept]:
     """Look up what was answered under these keys."""
-    columns = list(map(list, zip(*keys, strict=True))) if keys else [[], [], [], []]
-    rows = await connection.fetch(query("idempotency_find"), *columns)
+    if not keys:
+        return {}
+    buckets, tenants, scopes, texts = zip(*keys, strict=True)
+    rows = await connection.fetch(
+        query("idempotency_find"), buckets, same(tenants), same(scopes), texts
+    )
     return {Key(*row[:4]): Kept(*row) for row in rows}
 
 
@@ -51,5 +56,15 @@ async def insert(connection: Connection, kept: Sequence[Kept]) -> bool:
         return True
     ordered = sorted(kept, key=lambda k: (k.bucket, k.tenant_id, k.scope, k.key))
     columns = zip(*(msgspec.structs.astuple(one) for one in ordered), strict=True)
-    done: str = await connection.execute(query("idempotency_insert"), *map(list, columns))
+    buckets, tenants, scopes, texts, subjects, statuses, *told = columns
+    done: str = await connection.execute(
+        query("idempotency_insert"),
+        buckets,
+        same(tenants),
+        same(scopes),
+        texts,
+        subjects,
+        same(statuses),
+        *told,
+    )
     return done == f"INSERT 0 {len(kept)}"

@@ -9,6 +9,7 @@ import msgspec
 
 from postdate.model.ids import bucket_of
 from postdate.store.account import AccountKey
+from postdate.store.column import filled, same
 from postdate.store.database import Connection
 from postdate.store.query import query
 from postdate.store.timer import LANE_PAYMENT
@@ -106,15 +107,22 @@ class Seen(msgspec.Struct, frozen=True):
     edge: UUID | None
 
 
+_REPEATED: Final = frozenset({"tenant_id", "hold", "actor"})
+"""Columns that mostly hold one value for all rows, and then are sent once."""
+
+
 async def accept(
     connection: Connection, payments: Sequence[NewPayment], event_ids: Sequence[UUID]
 ) -> None:
     """Write payments with their timers and first events; their holds are the caller's affair."""
     if payments:
+        names = NewPayment.__struct_fields__
         columns = zip(*map(msgspec.structs.astuple, payments), strict=True)
-        await connection.execute(
-            query("payment_accept"), *map(list, columns), event_ids, LANE_PAYMENT
+        sent = (
+            same(column) if name in _REPEATED else filled(column)
+            for name, column in zip(names, columns, strict=True)
         )
+        await connection.execute(query("payment_accept"), *sent, event_ids, LANE_PAYMENT)
 
 
 async def load(connection: Connection, tenant_id: int, ids: Sequence[UUID]) -> list[PaymentRow]:

@@ -9,6 +9,7 @@ import asyncpg
 import msgspec
 
 from postdate.model.ids import bucket_of
+from postdate.store.column import same
 from postdate.store.database import Connection
 from postdate.store.query import query
 from postdate.store.timer import LANE_PAYMENT
@@ -166,8 +167,10 @@ async def leave(connection: Connection, rows: Sequence[Departure], execution: Ex
     """Tell that payments complete, and delete their timers; one that is missing is a surprise."""
     if not rows:
         return
-    columns = map(list, zip(*rows, strict=True))
-    deleted = await connection.fetchval(query("settlement_leave"), *columns, execution.actor)
+    buckets, tenants, ids, transfers = zip(*rows, strict=True)
+    deleted = await connection.fetchval(
+        query("settlement_leave"), buckets, same(tenants), ids, transfers, execution.actor
+    )
     if deleted != len(rows):
         raise RuntimeError(f"{len(rows)} locked timers, but {deleted} deleted")
 
@@ -177,9 +180,15 @@ async def write_transfers(
 ) -> None:
     """Write entries and outcomes of completed payments."""
     if rows:
-        columns = map(list, zip(*rows, strict=True))
+        tenants, ids, tokens, *columns = zip(*rows, strict=True)
         await connection.execute(
-            query("settlement_complete"), *columns, execution.started_at, execution.execution_id
+            query("settlement_complete"),
+            same(tenants),
+            ids,
+            same(tokens),
+            *columns,
+            execution.started_at,
+            execution.execution_id,
         )
 
 

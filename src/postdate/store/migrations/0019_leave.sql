@@ -7,13 +7,15 @@ CREATE FUNCTION payment_leave(
     buckets smallint[], tenants integer[], ids uuid[], transfers uuid[], actor text
 ) RETURNS integer LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE
+    first_tenant integer := tenants[1];
     deleted integer;
 BEGIN
     INSERT INTO event (bucket, tenant_id, subject, event_id, type, actor)
-    SELECT bucket, tenant_id, subject, event_id, 'payment.completed', actor
-      FROM unnest(buckets, tenants, ids, transfers)
-           AS done (bucket, tenant_id, subject, event_id);
-    DELETE FROM timer t USING unnest(buckets, ids) AS done (bucket, subject)
+    SELECT bucket, coalesce(tenant, first_tenant), id, transfer, 'payment.completed', actor
+      FROM (SELECT unnest(buckets) AS bucket, unnest(tenants) AS tenant, unnest(ids) AS id,
+                   unnest(transfers) AS transfer) AS done;
+    DELETE FROM timer t
+     USING (SELECT unnest(buckets) AS bucket, unnest(ids) AS subject) AS done
      WHERE t.bucket = done.bucket AND t.subject = done.subject;
     GET DIAGNOSTICS deleted = ROW_COUNT;
     RETURN deleted;
@@ -22,7 +24,8 @@ REVOKE EXECUTE ON FUNCTION payment_leave FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION payment_leave TO postdate_writer;
 
 -- Write completed payments: both legs of each transfer, and outcomes. Plain statements of one
--- table each, for a sharded PostgreSQL.
+-- table each, for a sharded PostgreSQL. Arrays in the select list are walked, in FROM they would be
+-- laid down first; a column of one value for all rows comes as that value.
 DROP FUNCTION payment_settle;
 CREATE FUNCTION payment_settle(
     tenants integer[], ids uuid[], tokens integer[], dues timestamptz[], transfers uuid[],
@@ -30,26 +33,32 @@ CREATE FUNCTION payment_settle(
     from_versions bigint[], to_buckets smallint[], payees text[], to_balances bigint[],
     to_versions bigint[], started timestamptz, execution text
 ) RETURNS void LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+DECLARE
+    first_tenant integer := tenants[1];
+    first_token integer := tokens[1];
 BEGIN
     INSERT INTO entry (bucket, tenant_id, account_id, version, transfer_id, amount, balance, type,
                        payment_id)
-    SELECT bucket, tenant_id, account_id, version, transfer_id, -amount, balance, 'PAYMENT',
-           payment_id
-      FROM unnest(from_buckets, tenants, payers, from_versions, transfers, amounts, from_balances,
-                  ids) AS leg (bucket, tenant_id, account_id, version, transfer_id, amount,
-                               balance, payment_id)
+    SELECT bucket, coalesce(tenant, first_tenant), account_id, version, transfer, -amount, balance,
+           'PAYMENT', id
+      FROM (SELECT unnest(from_buckets) AS bucket, unnest(tenants) AS tenant,
+                   unnest(payers) AS account_id, unnest(from_versions) AS version,
+                   unnest(transfers) AS transfer, unnest(amounts) AS amount,
+                   unnest(from_balances) AS balance, unnest(ids) AS id) AS leg
      UNION ALL
-    SELECT bucket, tenant_id, account_id, version, transfer_id, amount, balance, 'PAYMENT',
-           payment_id
-      FROM unnest(to_buckets, tenants, payees, to_versions, transfers, amounts, to_balances,
-                  ids) AS leg (bucket, tenant_id, account_id, version, transfer_id, amount,
-                               balance, payment_id);
+    SELECT bucket, coalesce(tenant, first_tenant), account_id, version, transfer, amount, balance,
+           'PAYMENT', id
+      FROM (SELECT unnest(to_buckets) AS bucket, unnest(tenants) AS tenant,
+                   unnest(payees) AS account_id, unnest(to_versions) AS version,
+                   unnest(transfers) AS transfer, unnest(amounts) AS amount,
+                   unnest(to_balances) AS balance, unnest(ids) AS id) AS leg;
     INSERT INTO outcome (bucket, tenant_id, subject, token, status, due_at, started_at,
                          finished_at, transfer_id, execution_id)
-    SELECT bucket, tenant_id, subject, token + 1, 'COMPLETED', due_at, started, clock(),
-           transfer_id, execution
-      FROM unnest(from_buckets, tenants, ids, tokens, dues, transfers)
-           AS done (bucket, tenant_id, subject, token, due_at, transfer_id);
+    SELECT bucket, coalesce(tenant, first_tenant), id, coalesce(token, first_token) + 1,
+           'COMPLETED', due, started, clock(), transfer, execution
+      FROM (SELECT unnest(from_buckets) AS bucket, unnest(tenants) AS tenant, unnest(ids) AS id,
+                   unnest(tokens) AS token, unnest(dues) AS due,
+                   unnest(transfers) AS transfer) AS done;
 END $$;
 REVOKE EXECUTE ON FUNCTION payment_settle FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION payment_settle TO postdate_writer;
