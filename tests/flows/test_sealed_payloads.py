@@ -6,10 +6,20 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from conftest import SECRET_KEY, Answered, Api
+from conftest import SECRET_KEY, Answered, Api, Clock
+from postdate.cli import jobs
+from postdate.cli.schedules import firings
+from postdate.intake.firing import Firings
+from postdate.intake.firing_job import JobFirings
+from postdate.intake.firing_payment import PaymentFirings
+from postdate.intake.seal import Seals
+from postdate.model.identity import Identity, Scope
+from postdate.scheduler.expander import Expander
 from postdate.store import secret_rotation
 from postdate.store.secret import Keyring, SecretError, parse_key
 from postdate.store.vault import MARK, Vault
+from postdate.views.schedule import ScheduleViews
+from schedule_ground import drain
 
 WORKER = {"type": "worker"}
 PAYLOAD = {"name": "Ada", "iban": "DE00 1234"}
@@ -112,3 +122,121 @@ async def test_a_payload_that_poses_as_sealed_is_refused(api: Api) -> None:
     body = {"destination": WORKER, "payload_base64": posing}
     answer = await api.call("POST", "/jobs", body)
     assert (answer.status, answer.body["field"]) == (422, "payload_base64")
+
+
+DAILY = {"cron": "@daily"}
+
+
+async def schedule(api: Api, job: dict[str, Any], key: str | None = None) -> Answered:
+    body = {**DAILY, "template": {"job": {"destination": WORKER, "lane": "lane", **job}}}
+    headers = {"Idempotency-Key": key} if key else {}
+    return await api.call("POST", "/schedules", body, headers=headers)
+
+
+async def at_rest(api: Api, schedule_id: str) -> list[str]:
+    """Everything that is stored about a schedule, as text."""
+    rows = await api.node.database.writer.fetch(
+        """SELECT template::text FROM schedule_version WHERE schedule_id = $1
+            UNION ALL SELECT convert_from(request, 'UTF8') FROM idempotency WHERE subject = $1
+            UNION ALL SELECT convert_from(response, 'UTF8') FROM idempotency WHERE subject = $1
+            UNION ALL SELECT data::text FROM event WHERE subject = $1""",
+        UUID(schedule_id),
+    )
+    return [row[0] for row in rows]
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        {"payload": PAYLOAD},
+        {"payload_base64": b64encode(b"Ada, opaque").decode(), "content_type": "text/plain"},
+    ],
+)
+async def test_the_template_of_a_schedule_is_sealed_too(sealing: Api, job: dict[str, Any]) -> None:
+    made = await schedule(sealing, job, "k")
+    assert made.status == 201, made.body
+    assert "payload" not in made.body["template"]["job"]
+    schedule_id = made.body["schedule_id"]
+    stored_text = "".join(await at_rest(sealing, schedule_id))
+    assert "Ada" not in stored_text
+    assert b64encode(b"Ada, opaque").decode() not in stored_text
+    shown = (await sealing.call("GET", f"/schedules/{schedule_id}")).body["template"]["job"]
+    assert {name: shown.get(name) for name in job} == job
+    listed = (await sealing.call("GET", "/schedules")).body["schedules"]
+    assert [each["template"]["job"] for each in listed] == [shown]
+    ran = (await sealing.call("POST", f"/schedules/{schedule_id}/trigger")).body["job_id"]
+    (payload,) = await stored(sealing, ran)
+    assert payload.startswith(MARK)
+    (lease,) = await claim(sealing)
+    assert {name: lease.get(name) for name in job} == job
+
+
+async def test_a_sealed_schedule_is_changed_and_repeated(sealing: Api) -> None:
+    first = await schedule(sealing, {"payload": PAYLOAD}, "again")
+    again = await schedule(sealing, {"payload": PAYLOAD}, "again")
+    assert (again.status, again.body) == (201, first.body)
+    other = await schedule(sealing, {"payload": {"name": "Eve"}}, "again")
+    assert (other.status, other.body["differs"]) == (422, ["template"])
+    path = f"/schedules/{first.body['schedule_id']}"
+    changed = await sealing.call("PATCH", path, {"cron": "@hourly"})
+    assert (changed.status, changed.body["template"]["job"]["payload"]) == (200, PAYLOAD)
+    assert "Ada" not in "".join(await at_rest(sealing, first.body["schedule_id"]))
+    await sealing.call("PUT", "/settings/job.encryption", {"value": "off"})
+    await sealing.node.refresh_settings()
+    assert (await sealing.call("GET", path)).body["template"]["job"]["payload"] == PAYLOAD
+    await sealing.call("PATCH", path, {"name": "in the clear"})
+    assert "Ada" in "".join(await at_rest(sealing, first.body["schedule_id"]))
+
+
+async def test_a_rule_expands_a_sealed_template(sealing: Api, clock: Clock) -> None:
+    made = await schedule(sealing, {"payload": PAYLOAD})
+    await clock.advance(86_400)
+    expanding = Expander(sealing.node.database, firings(sealing.node))
+    await drain(expanding)
+    (lease,) = await claim(sealing)
+    assert lease["payload"] == PAYLOAD
+    (payload,) = await stored(sealing, lease["job_id"])
+    assert payload.startswith(MARK)
+    book = await sealing.call("GET", f"/schedules/{made.body['schedule_id']}/occurrences")
+    assert len(book.body["occurrences"]) == 1
+
+
+async def test_a_template_that_poses_as_sealed_is_refused(api: Api) -> None:
+    posing = b64encode(MARK + b"x" * 40).decode()
+    answer = await schedule(api, {"payload_base64": posing})
+    assert (answer.status, answer.body["field"]) == (422, "template.job.payload_base64")
+
+
+async def test_a_template_that_cannot_be_opened_holds_up_no_other(
+    sealing: Api, clock: Clock
+) -> None:
+    made = await schedule(sealing, {"payload": PAYLOAD})
+    other = await schedule(sealing, {})
+    node, vault = sealing.node, Vault(Keyring([bytes(range(32))]))
+    seals = Seals(node.runtime, vault)
+    blind = Firings(
+        node.database,
+        JobFirings(node.database, jobs.lanes(node), (), seals),
+        PaymentFirings(node.database, node.runtime),
+    )
+    await clock.advance(86_400)
+    await drain(Expander(node.database, blind))
+    became = []
+    for one in (made, other):
+        path = f"/schedules/{one.body['schedule_id']}/occurrences"
+        became += (await sealing.call("GET", path)).body["occurrences"]
+    assert [(row["status"] == "refused", bool(row.get("job_id"))) for row in became] == [
+        (True, False),
+        (False, True),
+    ]
+    who = Identity(
+        tenant_id=await node.database.writer.fetchval(
+            "SELECT tenant_id FROM tenant WHERE name = $1", sealing.tenant
+        ),
+        tenant=sealing.tenant,
+        key_id="k",
+        scopes=frozenset({Scope.ADMIN}),
+    )
+    shown, _ = await ScheduleViews(node.database, vault).page(who, None, 10, missed=False)
+    assert len(shown) == 2
+    assert PAYLOAD["name"] not in str(shown)

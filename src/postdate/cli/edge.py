@@ -139,7 +139,7 @@ def services(node: Node, identities: Identities) -> Services:
         lane_views=LaneViews(node.database),
         schedules=scheduling.schedules,
         schedule_runs=scheduling.runs,
-        schedule_views=ScheduleViews(node.database),
+        schedule_views=ScheduleViews(node.database, node.outgoing.vault),
         calendars=scheduling.calendars,
     )
 

@@ -46,7 +46,7 @@ def firings(node: Node) -> Firings:
 def services(node: Node, accepting: JobIntake) -> ScheduleServices:
     """Make what the endpoints call."""
     check = ScheduleCheck(node.runtime, accepting)
-    schedules = Schedules(node.database, check)
+    schedules = Schedules(node.database, check, Seals(node.runtime, node.outgoing.vault))
     runs = ScheduleRuns(node.database, schedules, firings(node))
     return ScheduleServices(schedules, runs, Calendars(node.database))
 

@@ -6,11 +6,14 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from uuid import UUID
 
+import msgspec
+import structlog
+
 from postdate.intake import job_rules
 from postdate.intake.job_rules import Draft
 from postdate.intake.lane import Lanes
 from postdate.intake.seal import Seals
-from postdate.model.errors import Refusal
+from postdate.model.errors import Code, Refusal
 from postdate.model.firing import Fired, Firing
 from postdate.model.ids import BUCKETS, new_ids
 from postdate.model.job import JobSpec
@@ -20,6 +23,10 @@ from postdate.store import job as job_store
 from postdate.store.database import Connection, Database
 from postdate.store.job import NewJob, Told
 from postdate.store.lane import Lane, Place
+from postdate.store.sealed_template import is_sealed
+from postdate.store.secret import SecretError
+
+log = structlog.get_logger()
 
 
 class JobFirings:
@@ -35,6 +42,7 @@ class JobFirings:
         self, connection: Connection, firings: Sequence[Firing], now: datetime
     ) -> list[Fired | Refusal]:
         """Insert one job for each of these, where its template is still allowed."""
+        firings = [await self._opened(connection, each) for each in firings]
         specs, drafts = self._drafts(firings)
         lanes, drafts = await self._with_lanes(connection, drafts)
         ids, event_ids = self._ids(drafts, lanes)
@@ -54,9 +62,24 @@ class JobFirings:
             results.append(Fired(job.job_id, lane_id, (job.effective_at - now).total_seconds()))
         if jobs:
             told = Told(made_events, ["system"], lane_names)
-            await self._seals.prepare(connection, {job.tenant_id for job in jobs})
+            carrying = {job.tenant_id for job in jobs if job.payload is not None}
+            await self._seals.prepare(connection, carrying)
             await job_store.insert(connection, self._seals.jobs(jobs), now, told)
         return results
+
+    async def _opened(self, connection: Connection, firing: Firing) -> Firing:
+        """Give an occurrence its payload as it came, where its template is sealed."""
+        if not is_sealed(firing.template):
+            return firing
+        try:
+            template = await self._seals.open_template(
+                connection, firing.tenant_id, firing.schedule_id, firing.template
+            )
+        except SecretError as error:
+            # One template that cannot be opened must not hold up the others of its batch.
+            log.warning("schedule.sealed", schedule_id=str(firing.schedule_id), error=str(error))
+            return firing
+        return msgspec.structs.replace(firing, template=template)
 
     def _drafts(self, firings: Sequence[Firing]) -> tuple[list[JobSpec], list[Draft | Refusal]]:
         """Check each template once: the store gives equal ones as one object."""
@@ -70,6 +93,8 @@ class JobFirings:
         return [spec for spec, _ in found], [draft for _, draft in found]
 
     def _draft(self, firing: Firing, spec: JobSpec) -> Draft | Refusal:
+        if is_sealed(firing.template):
+            return Refusal(Code.UNAVAILABLE, "The payload of the template cannot be opened.")
         to = job_rules.route(firing.tenant_id, spec.lane, spec.destination, self._allowed)
         return to if isinstance(to, Refusal) else job_rules.draft(spec, to)
 

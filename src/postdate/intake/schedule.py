@@ -6,9 +6,11 @@ from itertools import islice, takewhile
 from typing import Any, Final
 from uuid import UUID
 
+import msgspec
+
 from postdate.intake.answers import Answer, Answers, Ask, commit, created
-from postdate.intake.idempotency import canonical
 from postdate.intake.schedule_check import ScheduleCheck
+from postdate.intake.seal import Seals
 from postdate.model import schedule_rules
 from postdate.model.calendar import Calendar
 from postdate.model.errors import Code, RefusedError, refuse
@@ -41,16 +43,19 @@ class CreateAsk(Ask, frozen=True, kw_only=True):
 class Schedules:
     """What a client may do with schedules, apart from running them."""
 
-    def __init__(self, database: Database, check: ScheduleCheck) -> None:
+    def __init__(self, database: Database, check: ScheduleCheck, seals: Seals) -> None:
         self._database = database
         self._check = check
+        self._seals = seals
 
     async def create(
         self, who: Identity, spec: ScheduleSpec, key: str | None, traceparent: str | None = None
     ) -> Answer:
         """Accept a schedule; its first occurrence is the first after now."""
+        await self._prepare(who.tenant_id)
         ask = CreateAsk(
-            key=idempotency_store.key_of(who.tenant_id, SCOPE, key or ""), request=canonical(spec)
+            key=idempotency_store.key_of(who.tenant_id, SCOPE, key or ""),
+            request=self._seals.canonical_schedule(who.tenant_id, spec),
         )
         if key is not None:
             async with self._database.writer.acquire() as connection:
@@ -77,6 +82,17 @@ class Schedules:
 
         return await commit(self._database, write)
 
+    async def _prepare(self, tenant_id: int) -> None:
+        """Have the key at hand with which a tenant's payloads are sealed, if they are."""
+        if self._seals.wanted(tenant_id):
+            async with self._database.write() as connection:
+                await self._seals.prepare(connection, [tenant_id])
+
+    def _sealed(self, key: ScheduleKey, definition: Definition) -> Definition:
+        """Give a definition as it is stored."""
+        template = self._seals.template(key.tenant_id, key.schedule_id, definition.template)
+        return msgspec.structs.replace(definition, template=template)
+
     async def _insert(
         self,
         connection: Connection,
@@ -93,7 +109,8 @@ class Schedules:
         if due_at is None:
             raise refuse(Code.INVALID_FIELD, "The last occurrence has just passed.", "end_at")
         await store.insert(connection, schedule, now)
-        await store.insert_version(connection, schedule, 1, definition, who.key_id, traceparent)
+        sealed = self._sealed(schedule, definition)
+        await store.insert_version(connection, schedule, 1, sealed, who.key_id, traceparent)
         await store.put_timer(connection, schedule, due_at)
         await self.note(connection, schedule, "schedule.created", who.key_id, {"version": 1})
         standing = Standing(
@@ -104,7 +121,9 @@ class Schedules:
             changed_at=now,
             next_due_at=due_at,
         )
-        return created(view(definition, standing), schedule.schedule_id)
+        told = self._seals.answered(who.tenant_id, definition.template)
+        shown = msgspec.structs.replace(definition, template=told)
+        return created(view(shown, standing), schedule.schedule_id)
 
     async def change(
         self,
@@ -117,10 +136,11 @@ class Schedules:
         fields = sorted(patch.given())
         if not fields:
             raise refuse(Code.INVALID_FIELD, "Nothing is to be changed.")
+        await self._prepare(who.tenant_id)
         async with self._database.write() as connection:
             row = await own(connection, who, schedule_id)
             now = await store.now(connection)
-            before = row.definition
+            before = await self._opened(connection, row)
             after = schedule_rules.completed(patch.applied(before), now)
             calendar = await self._check.run(connection, who, after, now)
             await _settle_past(connection, row, before, now)
@@ -128,12 +148,22 @@ class Schedules:
             handled = max(row.handled, now - shift)
             progress = Progress(schedule_id=schedule_id, handled=handled, runs=row.runs)
             due_at = next_due(plan_of(after, calendar), after.policies, progress)
-            await store.insert_version(connection, row.key, version, after, who.key_id, traceparent)
+            sealed = self._sealed(row.key, after)
+            await store.insert_version(
+                connection, row.key, version, sealed, who.key_id, traceparent
+            )
             ended_at = now if due_at is None else None
             await store.change(connection, row.key, version, handled, ended_at)
             await store.put_timer(connection, row.key, due_at)
             data = {"version": version, "fields": fields}
             await self.note(connection, row.key, "schedule.changed", who.key_id, data)
+
+    async def _opened(self, connection: Connection, row: ScheduleRow) -> Definition:
+        definition = row.definition
+        template = await self._seals.open_template(
+            connection, row.tenant_id, row.schedule_id, definition.template
+        )
+        return msgspec.structs.replace(definition, template=template)
 
     async def pause(self, who: Identity, schedule_id: UUID, note: str | None) -> None:
         """Skip every occurrence from now on, until it is resumed; each is noted in the book."""

@@ -7,8 +7,12 @@ import msgspec
 from msgspec import UNSET
 
 from postdate.intake import job_rules
+from postdate.intake.idempotency import canonical
 from postdate.model.job import JobSpec
+from postdate.model.schedule import Template
+from postdate.model.schedule_spec import ScheduleSpec
 from postdate.model.setting import Settings
+from postdate.store import sealed_template
 from postdate.store.database import Connection
 from postdate.store.job import NewJob
 from postdate.store.vault import MARK, Vault
@@ -55,6 +59,35 @@ class Seals:
         if payload is None or self._vault is None or not payload.startswith(MARK):
             return payload
         return await self._vault.open(connection, tenant_id, job_id, payload)
+
+    def template(self, tenant_id: int, schedule_id: UUID, template: Template) -> Template:
+        """Seal the payload of a schedule's template, if its tenant asks for it."""
+        if self._vault is None or not self.wanted(tenant_id):
+            return template
+        return sealed_template.seal(self._vault, tenant_id, schedule_id, template)
+
+    async def open_template(
+        self, connection: Connection, tenant_id: int, schedule_id: UUID, template: Template
+    ) -> Template:
+        """Give a stored template as it came."""
+        return await sealed_template.opened(
+            self._vault, connection, tenant_id, schedule_id, template
+        )
+
+    def answered(self, tenant_id: int, template: Template) -> Template:
+        """Give a template as an answer that is kept may show it: none of a sealed payload."""
+        return sealed_template.without_payload(template) if self.wanted(tenant_id) else template
+
+    def canonical_schedule(self, tenant_id: int, spec: ScheduleSpec) -> bytes:
+        """Write a schedule as it is remembered: a payload that is sealed is only named there."""
+        if self._vault is None or not self.wanted(tenant_id):
+            return canonical(spec)
+        bare = sealed_template.without_payload(spec.template)
+        members = msgspec.json.decode(canonical(msgspec.structs.replace(spec, template=bare)))
+        payload = sealed_template.payload_of(spec.template)
+        if payload is not None:
+            members["template"]["job"]["payload"] = {"hmac": self._vault.digest(tenant_id, payload)}
+        return msgspec.json.encode(members, order="sorted")
 
     def canonical(self, tenant_id: int, spec: JobSpec) -> bytes:
         """Write a request as it is remembered: a payload that is sealed is only named there."""

@@ -77,18 +77,6 @@ class ScheduleRow(msgspec.Struct, frozen=True, gc=False):
         )
 
 
-class VersionRow(msgspec.Struct, frozen=True):
-    """One version of a schedule."""
-
-    version: int
-    name: str
-    rule_json: str
-    policies_json: str
-    template_json: str
-    created_at: datetime
-    actor: str
-
-
 class DueTimer(NamedTuple):
     """A due timer that this transaction has locked, and the time at which it was found due."""
 
@@ -277,12 +265,6 @@ async def walk(
     """Go through every schedule of a bucket that has not ended."""
     rows = await connection.fetch(query("schedule_walk"), bucket, *after, limit)
     return [ScheduleRow(*row) for row in rows]
-
-
-async def versions(connection: Connection, key: ScheduleKey, limit: int) -> list[VersionRow]:
-    """List a schedule's versions, the newest first."""
-    rows = await connection.fetch(query("schedule_versions"), *key, limit)
-    return [VersionRow(*row) for row in rows]
 
 
 async def tzdata(connection: Connection) -> str | None:

@@ -7,21 +7,27 @@ from typing import Final
 from uuid import UUID
 
 import msgspec
+import structlog
 
 from postdate.model import zone
 from postdate.model.identity import Identity
 from postdate.model.recurrence import occurrences
-from postdate.model.schedule import Status, jitter
+from postdate.model.schedule import Definition, Status, jitter
 from postdate.model.schedule_rules import plan_of
 from postdate.model.schedule_spec import ScheduleView, Standing, view
 from postdate.store import calendar as calendar_store
 from postdate.store import event as event_store
 from postdate.store import occurrence as occurrence_store
 from postdate.store import schedule as store
+from postdate.store import sealed_template
 from postdate.store.calendar import CalendarRow
 from postdate.store.database import Connection, Database
 from postdate.store.occurrence import OccurrenceRow
 from postdate.store.schedule import ScheduleRow, key_of
+from postdate.store.secret import SecretError
+from postdate.store.vault import Vault
+
+log = structlog.get_logger()
 
 LAST: Final = UUID(int=2**128 - 1)
 FIRST: Final = UUID(int=0)
@@ -62,14 +68,15 @@ class OccurrenceView(msgspec.Struct, frozen=True, kw_only=True):
 class ScheduleViews:
     """Read schedules on behalf of a tenant."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, vault: Vault | None) -> None:
         self._database = database
+        self._vault = vault
 
     async def find(self, who: Identity, schedule_id: UUID) -> ScheduleView | None:
         """Show one schedule."""
         async with self._database.read(who.tenant_id) as connection:
             row = await _row(connection, who, schedule_id)
-            return None if row is None else (await _show(connection, [row]))[0]
+            return None if row is None else (await self._show(connection, [row]))[0]
 
     async def page(
         self, who: Identity, after: UUID | None, limit: int, *, missed: bool
@@ -82,8 +89,27 @@ class ScheduleViews:
         async with self._database.read(tenant_id) as connection:
             rows = await store.page(connection, tenant_id, after or FIRST, limit + 1, missed=missed)
             own = [r for r in rows[:limit] if r.definition.template.visible(who.accounts)]
-            shown = await _show(connection, own)
+            shown = await self._show(connection, own)
         return shown, rows[limit - 1].schedule_id if len(rows) > limit else None
+
+    async def _show(self, connection: Connection, rows: list[ScheduleRow]) -> list[ScheduleView]:
+        timers = await store.timers(connection, [row.key for row in rows])
+        return [
+            view(await self._opened(connection, row), _standing(row, timers.get(row.schedule_id)))
+            for row in rows
+        ]
+
+    async def _opened(self, connection: Connection, row: ScheduleRow) -> Definition:
+        definition = row.definition
+        try:
+            template = await sealed_template.opened(
+                self._vault, connection, row.tenant_id, row.schedule_id, definition.template
+            )
+        except SecretError as error:
+            # The rest of it can be shown all the same.
+            log.warning("schedule.sealed", schedule_id=str(row.schedule_id), error=str(error))
+            template = sealed_template.without_payload(definition.template)
+        return msgspec.structs.replace(definition, template=template)
 
     async def preview(self, who: Identity, schedule_id: UUID, count: int) -> list[Coming] | None:
         """Compute the next occurrences."""
@@ -170,11 +196,6 @@ async def _row(connection: Connection, who: Identity, schedule_id: UUID) -> Sche
     if not rows or not rows[0].definition.template.visible(who.accounts):
         return None
     return rows[0]
-
-
-async def _show(connection: Connection, rows: list[ScheduleRow]) -> list[ScheduleView]:
-    timers = await store.timers(connection, [row.key for row in rows])
-    return [view(row.definition, _standing(row, timers.get(row.schedule_id))) for row in rows]
 
 
 def _standing(row: ScheduleRow, due_at: datetime | None) -> Standing:

@@ -116,11 +116,6 @@ SELECT s.bucket, s.tenant_id, s.schedule_id, s.version, s.runs, s.handled, s.buf
    AND s.ended_at IS NULL
  ORDER BY s.tenant_id, s.schedule_id LIMIT $4
 
--- name: schedule_versions
-SELECT version, name, rule::text, policies::text, template::text, created_at, actor
-  FROM schedule_version
- WHERE bucket = $1 AND tenant_id = $2 AND schedule_id = $3 ORDER BY version DESC LIMIT $4
-
 -- name: schedule_tzdata
 SELECT version FROM schedule_tzdata
 
