@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from conftest import Api
+from event_ground import seal_all
 from job_ground import failed
 from postdate.client import AsyncClient, ProblemError
 
@@ -255,3 +256,13 @@ async def test_times_in_tables_may_be_relative(api: Api) -> None:
     )
     out, _ = await process.communicate()
     assert "in 2 h" in out.decode()
+
+
+async def test_events_are_listed_and_followed(api: Api) -> None:
+    made = await run(api, "job", "create", "--lane", "told", "--delay-seconds", "60")
+    await run(api, "job", "cancel", made.out["job_id"])
+    await seal_all(api.node.database)
+    found = await run(api, "events", "list", "--types", "job.*")
+    assert [one["type"] for one in found.out] == ["job.accepted", "job.cancelled"]
+    tail = ("events", "tail", "--types", "job.cancelled", "--after", "beginning", "--count", "1")
+    assert (await run(api, *tail)).out["subject"] == made.out["job_id"]

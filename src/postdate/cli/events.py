@@ -22,7 +22,7 @@ from postdate.store.database import Database
 TAMPERED: Final = 7
 """The exit code when a chain does not hold."""
 
-events_app = cyclopts.App(name="events", help="Verify the chains of events.")
+events_app = cyclopts.App(name="events", help="List, follow and verify events.")
 
 
 def anchor_path(settings: Settings) -> Path:

@@ -23,7 +23,7 @@ COMMANDS: Final = {
     "tenant": "tenant:tenant_app",
     "settlement": "settlement:settlement_app",
     "secret": "secret:secret_app",
-    "events": "events:events_app",
+    "events": "event_remote:events_app",
     "bench": "bench:bench_app",
     "job": "job_remote:job_app",
     "payment": "payment_remote:payment_app",

@@ -60,6 +60,15 @@ def show(value: Any, *, as_json: bool) -> None:
     sys.stdout.flush()
 
 
+def show_line(row: dict[str, Any], names: Sequence[str], *, as_json: bool) -> None:
+    """Print one of many that come one by one: a few words for a person, JSON for a program."""
+    if as_json or Choice.form != "table" or not sys.stdout.isatty():
+        sys.stdout.write(msgspec.json.encode(row).decode() + "\n")
+    else:
+        print("  ".join(_shown(row.get(name)) for name in names))
+    sys.stdout.flush()
+
+
 def _names(rows: Sequence[dict[str, Any]]) -> list[str]:
     return list(dict.fromkeys(name for row in rows for name in row))
 
