@@ -55,18 +55,15 @@ SELECT found.payment_id FROM (
 -- Looks at the newest $7 of each bucket, and from there on at none: `edge` is where the next look
 -- begins. An index would find any amount, and every payment would pay for it.
 WITH scanned AS (
-    SELECT place.bucket, found.payment_id, found.amount
-      FROM generate_series(0, 63) AS place (bucket)
+    SELECT found.* FROM generate_series(0, 63) AS place (bucket)
      CROSS JOIN LATERAL (
-           SELECT p.payment_id, p.amount FROM payment p
+           SELECT p.payment_id, p.amount,
+                  row_number() OVER (ORDER BY p.payment_id DESC) AS walked
+             FROM payment p
             WHERE p.bucket = place.bucket AND p.tenant_id = $1 AND p.payment_id >= $4
               AND p.payment_id < $2
             ORDER BY p.payment_id DESC LIMIT $7) AS found),
-edge AS (
-    SELECT payment_id FROM (
-        SELECT DISTINCT ON (bucket) payment_id, count(*) OVER (PARTITION BY bucket) AS walked
-          FROM scanned ORDER BY bucket, payment_id) AS ends
-     WHERE walked = $7 ORDER BY payment_id DESC LIMIT 1)
+edge AS (SELECT payment_id FROM scanned WHERE walked = $7 ORDER BY payment_id DESC LIMIT 1)
 (SELECT s.payment_id, false AS is_edge FROM scanned s
   WHERE s.amount BETWEEN $5 AND $6
     AND NOT EXISTS (SELECT FROM edge e WHERE s.payment_id < e.payment_id)
@@ -76,24 +73,22 @@ edge AS (
 -- name: payment_of_account_amount
 -- The same among what an account pays and is paid.
 WITH scanned AS (
-    SELECT -1 AS bucket, own.* FROM (
-        SELECT p.payment_id, p.amount FROM payment p
+    SELECT own.* FROM (
+        SELECT p.payment_id, p.amount, row_number() OVER (ORDER BY p.payment_id DESC) AS walked
+          FROM payment p
          WHERE p.bucket = $8 AND p.tenant_id = $1 AND p.from_account = $9
            AND p.payment_id >= $4 AND p.payment_id < $2
          ORDER BY p.payment_id DESC LIMIT $7) AS own
     UNION ALL
-    SELECT place.bucket, incoming.payment_id, incoming.amount
-      FROM generate_series(0, 63) AS place (bucket)
+    SELECT incoming.* FROM generate_series(0, 63) AS place (bucket)
      CROSS JOIN LATERAL (
-           SELECT p.payment_id, p.amount FROM payment p
+           SELECT p.payment_id, p.amount,
+                  row_number() OVER (ORDER BY p.payment_id DESC) AS walked
+             FROM payment p
             WHERE p.bucket = place.bucket AND p.tenant_id = $1 AND p.to_account = $9
               AND p.payment_id >= $4 AND p.payment_id < $2
             ORDER BY p.payment_id DESC LIMIT $7) AS incoming),
-edge AS (
-    SELECT payment_id FROM (
-        SELECT DISTINCT ON (bucket) payment_id, count(*) OVER (PARTITION BY bucket) AS walked
-          FROM scanned ORDER BY bucket, payment_id) AS ends
-     WHERE walked = $7 ORDER BY payment_id DESC LIMIT 1)
+edge AS (SELECT payment_id FROM scanned WHERE walked = $7 ORDER BY payment_id DESC LIMIT 1)
 (SELECT s.payment_id, false AS is_edge FROM scanned s
   WHERE s.amount BETWEEN $5 AND $6
     AND NOT EXISTS (SELECT FROM edge e WHERE s.payment_id < e.payment_id)
