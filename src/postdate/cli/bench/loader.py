@@ -19,7 +19,8 @@ BASE: Final = "/api/v1/payments"
 class Order(msgspec.Struct, frozen=True, kw_only=True):
     """What to send where. Of the accounts the first is the hot one: every second payment's payee.
 
-    `count` is of payments or of questions, `per_second` of requests.
+    `count` is of payments or of questions, `per_second` of requests; idempotency keys begin with
+    `prefix`.
     """
 
     url: str
@@ -31,6 +32,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     delay_seconds: tuple[int, int] = (3600, 7200)
     per_second: float | None = None
     connections: int = CONNECTIONS
+    prefix: str = "k"
 
 
 def requests(order: Order) -> Iterator[Request]:
@@ -38,10 +40,13 @@ def requests(order: Order) -> Iterator[Request]:
     match order.kind:
         case "schedule":
             for number, body in enumerate(_payments(order)):
-                headers = {"idempotency-key": f"k-{number}"}
+                headers = {"idempotency-key": f"{order.prefix}-{number}"}
                 yield Request("POST", f"{BASE}/schedule", msgspec.json.encode(body), headers)
         case "batch":
-            keyed = ({**p, "idempotency_key": f"b-{n}"} for n, p in enumerate(_payments(order)))
+            keyed = (
+                {**p, "idempotency_key": f"{order.prefix}-{n}"}
+                for n, p in enumerate(_payments(order))
+            )
             while many := list(itertools.islice(keyed, BATCH)):
                 yield Request("POST", f"{BASE}/batch", msgspec.json.encode({"payments": many}))
         case "status":
