@@ -1,9 +1,10 @@
+import asyncio
 from datetime import timedelta
 
 import pytest
 
 from bank_ground import Bank, Wish, drain, settler
-from conftest import Clock
+from conftest import Clock, eventually
 from postdate.store.database import Database
 
 
@@ -121,3 +122,31 @@ async def test_the_last_try_is_at_the_end_of_the_wait(bank: Bank) -> None:
     payment = await bank.due("a", "b", 6, hold=False, retry_until=until)
     await settler(bank.database, **{"payment.retry_seconds": 60.0}).run_once()
     assert (await bank.timer(payment))["due_at"] == until
+
+
+async def test_a_settler_that_is_stopped_leaves_nothing_half_done(bank: Bank) -> None:
+    await bank.open({"a": 10, "b": 0})
+    at = await bank.now() - timedelta(seconds=9)
+    payments = await bank.pay([Wish("a", "b", 1, at)] * 6)
+    async with bank.database.write() as connection:
+        await connection.execute(
+            "SELECT 1 FROM account WHERE tenant_id = $1 AND account_id = 'b' FOR UPDATE",
+            bank.tenant_id,
+        )
+        running = asyncio.create_task(settler(bank.database, 2).run_once())
+        await eventually(lambda: _waits(bank))
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+    assert [await bank.outcome(payment) for payment in payments] == [None] * 6
+    assert (await bank.balances())["a"] == (10, 6, 1)
+    assert await drain(settler(bank.database)) == 6
+
+
+async def _waits(bank: Bank) -> bool:
+    """Say whether a settler waits for an account."""
+    count: int = await bank.database.writer.fetchval(
+        "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' "
+        "AND query LIKE '%account_add%' AND datname = current_database()"
+    )
+    return count > 0

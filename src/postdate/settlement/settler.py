@@ -150,18 +150,31 @@ class Settler:
 
     async def _settle_all(self, keys: Sequence[Key]) -> int:
         """Settle these in batches that overlap; the first error is raised when all have ended."""
-        room, turn, going = asyncio.Semaphore(AT_ONCE), None, []
-        for first in range(0, len(keys), self._batch_most):
-            turn = Turn(turn)
-            await room.acquire()
-            some = keys[first : first + self._batch_most]
-            going.append(asyncio.create_task(self._in_turn(some, turn, room)))
-        await asyncio.wait(going)
-        return sum(each.result() for each in going)
+        room, turn = asyncio.Semaphore(AT_ONCE), None
+        going: list[asyncio.Task[int | Exception]] = []
+        async with asyncio.TaskGroup() as group:
+            for first in range(0, len(keys), self._batch_most):
+                turn = Turn(turn)
+                await room.acquire()
+                some = keys[first : first + self._batch_most]
+                going.append(group.create_task(self._in_turn(some, turn, room)))
+        count = 0
+        for each in going:
+            match each.result():
+                case int(settled):
+                    count += settled
+                case error:
+                    raise error
+        return count
 
-    async def _in_turn(self, keys: Sequence[Key], turn: Turn, room: asyncio.Semaphore) -> int:
+    async def _in_turn(
+        self, keys: Sequence[Key], turn: Turn, room: asyncio.Semaphore
+    ) -> int | Exception:
+        """Settle a batch; an error must not stop the others in the middle of theirs."""
         try:
             return await self._settle(keys, turn)
+        except Exception as error:  # noqa: BLE001 - raised when the others have ended
+            return error
         finally:
             turn.end()
             room.release()
