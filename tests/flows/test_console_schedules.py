@@ -8,6 +8,7 @@ import pytest
 from conftest import Api, Clock
 from console_ground import Browser
 from postdate.cli.schedules import firings
+from postdate.console import schedule_bulk
 from postdate.scheduler.expander import LIMIT, Expander
 from postdate.scheduler.meter import Meter
 
@@ -126,3 +127,39 @@ async def test_a_key_that_may_only_read_sees_why_a_button_is_off(browser: Browse
     text = (await browser.get(f"/schedules/{one}")).text
     assert "needs schedules:write" in text
     assert (await browser.get(f"/schedules/{one}/pause")).status == 403
+
+
+async def test_selected_schedules_are_paused_and_resumed_together(
+    browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    api = browser.api
+    made = [await schedule(api, cron="@daily", name=f"s{n}") for n in range(4)]
+    await api.call("POST", f"/schedules/{made[3]}/pause", {"note": "before"})
+    query = "&".join(f"schedules={one}" for one in made[1:])
+    assert 'formaction="/schedules/bulk/pause"' in (await browser.get("/schedules")).text
+    page = await browser.get(f"/schedules/bulk/pause?{query}")
+    assert "Pause these (2)" in page.text
+    assert "1 paused" in page.text
+    refused = await browser.post("/schedules/bulk/pause", page.hidden | {"reason": ""})
+    assert refused.status == 422
+    monkeypatch.setattr(schedule_bulk, "PIECE", 1)
+    begun = await browser.post("/schedules/bulk/pause", refused.hidden | {"reason": "audit"})
+    path = begun.headers["location"]
+    assert "1 of 2" in (await browser.get(path)).text
+    await browser.post(f"{path}/step", {"csrf": page.token})
+    notes = [(await api.call("GET", f"/schedules/{one}")).body for one in made]
+    assert [one.get("paused_note") for one in notes] == [None, "audit", "audit", "before"]
+    monkeypatch.setattr(schedule_bulk, "PIECE", 50)
+    page = await browser.get(f"/schedules/bulk/resume?{query}")
+    assert (await browser.post("/schedules/bulk/resume", page.hidden)).status == 303
+    assert "3 of 3 schedules resumed." in (await browser.get("/schedules")).text
+    assert (await browser.get("/schedules/bulk/pause")).status == 422
+    assert (await browser.get("/schedules/bulk/pause?schedules=all")).status == 422
+
+
+async def test_pausing_many_needs_the_scope(browser: Browser) -> None:
+    made = await schedule(browser.api, cron="@daily")
+    await browser.sign_in(await browser.api.new_key("schedules:read"))
+    assert "Pause selected" not in (await browser.get("/schedules")).text
+    path = f"/schedules/bulk/pause?schedules={made}"
+    assert (await browser.get(path)).status == 403

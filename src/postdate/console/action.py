@@ -94,6 +94,8 @@ class Action:
     danger: bool = False
     same: Same | None = None
     rehearse: Rehearse | None = None
+    selects: str = "jobs"
+    """The name under which a list gives what was selected in it."""
 
     async def ask(self, visit: Visit) -> Response:
         """Show what will happen, and ask."""
@@ -153,7 +155,7 @@ class Action:
             refusal=error.refusal if error else None,
             shown=shown,
             same=None if self.same is None else self.same.filled(params, values),
-            chosen=visit.request.query_params.getlist("jobs") if self.rehearse else [],
+            chosen=visit.request.query_params.getlist(self.selects) if self.rehearse else [],
             once=once,
         )
 

@@ -47,6 +47,9 @@ class Work:
     back: str
     items: Sequence[UUID]
     do: Do
+    size: int | None = None
+    """How many things are one piece, where that is not `PIECE`."""
+
     name: str = field(default_factory=lambda: secrets.token_urlsafe(12))
     position: int = 0
     done: int = 0
@@ -82,7 +85,7 @@ class Work:
             if self.ended:
                 return
             visit.need(self.scope)
-            piece = self.items[self.position : self.position + PIECE]
+            piece = self.items[self.position : self.position + (self.size or PIECE)]
             try:
                 visit.check_halt()
                 outcome = await self.do(visit, piece, self.position)
