@@ -29,6 +29,12 @@ async def counts(api: Api) -> int:
     )
 
 
+async def test_bytes_that_say_they_are_json_are_shown_as_json(api: Api) -> None:
+    job = await made(api, payload_base64="eyJhIjogMX0=", content_type="application/json")
+    shown = (await api.call("GET", f"/jobs/{job['job_id']}")).body
+    assert (shown["payload"], shown["content_type"]) == ({"a": 1}, "application/json")
+
+
 async def test_a_job_is_shown_as_it_was_asked_for(api: Api) -> None:
     asked = {
         "destination": HOOK,
@@ -125,6 +131,18 @@ BAD: list[tuple[dict[str, Any], int, str, str | None]] = [
     ({"payload": "x" * (256 * 1024)}, 413, "payload_too_large", "payload"),
     ({"payload": 1, "payload_ref": "x"}, 422, "invalid_field", "payload"),
     ({"payload": 1, "payload_base64": "eA=="}, 422, "invalid_field", "payload"),
+    (
+        {"payload_base64": "", "content_type": "application/json"},
+        422,
+        "invalid_field",
+        "payload_base64",
+    ),
+    (
+        {"payload_base64": "eyI=", "content_type": "application/json"},
+        422,
+        "invalid_field",
+        "payload_base64",
+    ),
     ({"payload_base64": "eA"}, 422, "invalid_field", "payload_base64"),
     ({"content_type": "text/plain"}, 422, "invalid_field", "content_type"),
     ({"payload": 1, "content_type": "a\r\nb: c"}, 422, "invalid_field", "content_type"),

@@ -141,7 +141,18 @@ def _opaque(text: str, content_type: str | None) -> tuple[bytes | None, str | No
         return _too_large()
     if data.startswith(MARK):
         return _wrong("payload_base64", "A payload cannot begin as those do that we have sealed.")
+    if content_type == JSON and not _is_json(data):
+        return _wrong("payload_base64", f"The payload is not what `content_type` says: {JSON}.")
     return data, content_type or "application/octet-stream"
+
+
+def _is_json(data: bytes) -> bool:
+    """Say whether bytes can be shown as JSON, as everything of this type is."""
+    try:
+        msgspec.json.decode(data)
+    except (msgspec.DecodeError, RecursionError):
+        return False
+    return True
 
 
 def _two_payloads() -> Refusal:
