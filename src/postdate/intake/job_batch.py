@@ -79,7 +79,7 @@ class Accepted(msgspec.Struct, frozen=True, gc=False):
 Result = Accepted | Replay | Refusal
 
 
-_Placed = tuple[Draft, Lane]
+_NOWHERE: Final = (0, 0)
 
 
 class _Rules(NamedTuple):
@@ -119,11 +119,13 @@ class Batch:
     ) -> list[Result]:
         """Decide about all of them, in order: a key may come twice."""
         placed = self._placed(drafts)
-        buckets = _buckets(placed)
-        ids = new_ids(buckets, unix_ms)
+        ids = new_ids([to[1] for to in placed], unix_ms)
         results: list[Result] = []
-        for ask, to, bucket, job_id in zip(asks, placed, buckets, ids, strict=True):
-            result = to if isinstance(to, Refusal) else self._add(ask, to, job_id)
+        for ask, draft, (lane_id, bucket), job_id in zip(asks, drafts, placed, ids, strict=True):
+            if isinstance(draft, Refusal):
+                results.append(draft)
+                continue
+            result = self._add(ask, draft, lane_id, job_id)
             results.append(result)
             if isinstance(result, Accepted):
                 self.jobs.append(result.job)
@@ -139,28 +141,33 @@ class Batch:
             [ask.spec.lane for ask in self._asks],
         )
 
-    def _placed(self, drafts: Sequence[Draft | Refusal]) -> list[_Placed | Refusal]:
-        """Find the lane of each; most jobs of a batch share a place, the very object."""
-        found: list[_Placed | Refusal] = []
+    def _placed(self, drafts: Sequence[Draft | Refusal]) -> list[tuple[int, int]]:
+        """Find lane and bucket of each: a batch is shared out from a random bucket on.
+
+        Neighbours share a bucket, so that inserting them walks each index in one direction.
+        """
+        turn, count = random.randrange(BUCKETS), len(drafts)
+        found: list[tuple[int, int]] = []
         last: Place | None = None
-        for draft in drafts:
+        for number, draft in enumerate(drafts):
             if isinstance(draft, Refusal):
-                found.append(draft)
+                found.append(_NOWHERE)
                 continue
-            if draft.place is not last:
+            if draft.place is not last:  # most jobs of a batch share a place, the very object
                 last = draft.place
                 lane = self._lanes[last]
-            found.append((draft, lane))
+                lane_id, own, width = lane.lane_id, lane.buckets, len(lane.buckets)
+            found.append((lane_id, own[(turn + number * width // count) % width]))
         return found
 
-    def _add(self, ask: Ask, to: _Placed, job_id: UUID) -> Result:
+    def _add(self, ask: Ask, draft: Draft, lane_id: int, job_id: UUID) -> Result:
         key = None
         if ask.key is not None:
             key = key_of(ask.tenant_id, SCOPE, ask.key)
             if key in self._known:
                 return judge(self._known[key], self._seals.canonical(ask.tenant_id, ask.spec))
         rules = self._rules.get(ask.tenant_id) or self._learn(ask.tenant_id)
-        job = self._job(ask, to, job_id, rules)
+        job = self._job(ask, draft, (job_id, lane_id), rules)
         if isinstance(job, Refusal):
             return job
         if rules.quota and (refusal := self._quotas.take(ask.tenant_id, "jobs")):
@@ -176,8 +183,10 @@ class Batch:
         rules = self._rules[tenant_id] = _Rules(window, self._quotas.limits(tenant_id, "jobs"))
         return rules
 
-    def _job(self, ask: Ask, to: _Placed, job_id: UUID, rules: _Rules) -> NewJob | Refusal:
-        spec, tenant_id, (draft, lane) = ask.spec, ask.tenant_id, to
+    def _job(
+        self, ask: Ask, draft: Draft, where: tuple[UUID, int], rules: _Rules
+    ) -> NewJob | Refusal:
+        spec, tenant_id, (job_id, lane_id) = ask.spec, ask.tenant_id, where
         seed = ask.schedule_id or job_id
         if spec.run_at is None and spec.spread_seconds is None and spec.expires_at is None:
             # Most jobs of a batch say how far off they are, and often the same: decided once.
@@ -193,7 +202,7 @@ class Batch:
         return NewJob(
             job_id,
             tenant_id,
-            lane.lane_id,
+            lane_id,
             instants[0],
             instants[1],
             spec.expires_at,
@@ -220,21 +229,3 @@ class Batch:
         )
         self.kept.append(kept)
         self._known[key] = kept
-
-
-def _buckets(placed: Sequence[_Placed | Refusal]) -> list[int]:
-    """Share a batch out among its lanes' buckets, from a random one on.
-
-    Neighbours share a bucket, so that inserting them walks each index in one direction.
-    """
-    turn = random.randrange(BUCKETS)
-    count = len(placed)
-    own: dict[int, tuple[int, ...]] = {}
-    found = []
-    for number, to in enumerate(placed):
-        if isinstance(to, Refusal):
-            found.append(0)
-            continue
-        buckets = own.get(to[1].lane_id) or own.setdefault(to[1].lane_id, to[1].buckets)
-        found.append(buckets[(turn + number * len(buckets) // count) % len(buckets)])
-    return found
