@@ -90,3 +90,31 @@ async def test_the_next_is_claimed_and_run_while_the_last_is_being_recorded(
     await worker.runner.join()
     for job in jobs:
         assert (await one(database, "outcome", job))["status"] == "COMPLETED"
+
+
+async def test_what_holds_a_permit_keeps_its_room_until_it_is_recorded(
+    database: Database, tenant_id: int
+) -> None:
+    lane = await make_lane(database, tenant_id, width=1, max_running=5)
+    await add_jobs(database, lane, 2)
+    held, begun = asyncio.Event(), asyncio.Event()
+
+    async def reach(point: str) -> None:
+        if point == "record.before":
+            begun.set()
+            await held.wait()
+
+    handler = Handled()
+    worker = await make_worker(database, handler, tenant_id, window_size=1, reach=reach)
+
+    async def again() -> bool:
+        return await worker.run_once(10) == 1
+
+    await eventually(again)
+    await begun.wait()
+    assert await worker.run_once(10) == 0
+    held.set()
+    await worker.runner.join()
+    await eventually(again)
+    await worker.runner.join()
+    assert len(handler.deliveries) == 2

@@ -9,10 +9,10 @@ from postdate.store.loop import Loop
 from postdate.worker.place import POLL_SECONDS
 from postdate.worker.worker import Worker
 
-CLAIMERS: Final = 2
-"""Claims under way at once: while one waits for the disk, the other is prepared."""
-
 CLAIM_MOST: Final = 500
+"""The most jobs of one claim. One is under way at a time, beside handlers and records: a second
+made each take twice as long, and no more of them a second."""
+
 REFRESH_SECONDS: Final = 1.0
 KEEP_SECONDS: Final = 0.5
 
@@ -35,19 +35,16 @@ def loops(node: Node) -> list[Loop]:
     )
     care = care_loops(worker, node.settings.drain_seconds)
     care.append(Loop("queues", node.outgoing.queue.close_idle, limit=1, poll_seconds=IDLE_SECONDS))
-    return [*claim_loops(node, worker, care[0]), *care, jobs.retention(node)]
+    return [claim_loop(node, worker, care[0]), *care, jobs.retention(node)]
 
 
-def claim_loops(node: Node, worker: Worker, lanes: Loop) -> list[Loop]:
-    """Make the loops that claim, woken by hints and by room in the window."""
-    claims = [
-        Loop(f"worker-{number}", worker.run_once, limit=CLAIM_MOST, next_due=worker.next_due)
-        for number in range(1, CLAIMERS + 1)
-    ]
+def claim_loop(node: Node, worker: Worker, lanes: Loop) -> Loop:
+    """Make the loop that claims, woken by hints and by room in the window."""
+    claims = Loop("worker", worker.run_once, limit=CLAIM_MOST, next_due=worker.next_due)
 
     def wake(lane_id: int | None) -> None:
         if worker.claimer.hint(lane_id):
-            claims[0].wake()
+            claims.wake()
         else:
             lanes.wake()
 
@@ -55,13 +52,9 @@ def claim_loops(node: Node, worker: Worker, lanes: Loop) -> list[Loop]:
         if seconds <= POLL_SECONDS:
             wake(lane_id)
 
-    def room() -> None:
-        for loop in claims:
-            loop.wake()
-
     node.wakeup.listeners.append(wake)
     node.on_accept.append(accepted)
-    worker.runner.on_room = room
+    worker.runner.on_room = claims.wake
     return claims
 
 

@@ -196,14 +196,10 @@ class Runner:
     def _make_room(self, flights: Sequence[Flight]) -> None:
         """Let others run: the next are claimed while these are being recorded.
 
-        The recorder bounds how many those can be, and calls this when their commit begins.
+        The recorder bounds how many those can be, and calls this when their commit begins. What
+        holds a permit keeps its room as long: the permit may be wanted by another process.
         """
-        tenants = Counter(flight.batch.lane.tenant_id for flight in flights)
-        waited = any(self._window.room(tenant_id) == 0 for tenant_id in tenants)
-        for tenant_id, count in tenants.items():
-            self._window.add(tenant_id, -count)
-        if waited:
-            self.on_room()
+        self._leave([flight for flight in flights if not flight.scopes])
 
     def _land(self, flights: Sequence[Flight]) -> None:
         """Let go of flights, and say so where somebody may have waited for a permit."""
@@ -212,8 +208,18 @@ class Runner:
         limited = [flight for flight in flights if flight.scopes]
         for flight in limited:
             self._permits.release(flight.scopes)
+        self._leave(limited)
         self._changed.set()
         if limited:
+            self.on_room()
+
+    def _leave(self, flights: Sequence[Flight]) -> None:
+        """Give room back, and say so where somebody waited for it."""
+        tenants = Counter(flight.batch.lane.tenant_id for flight in flights)
+        waited = any(self._window.room(tenant_id) == 0 for tenant_id in tenants)
+        for tenant_id, count in tenants.items():
+            self._window.add(tenant_id, -count)
+        if waited:
             self.on_room()
 
     async def renew(self, _: int = 1) -> int:

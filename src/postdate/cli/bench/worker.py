@@ -11,7 +11,7 @@ import msgspec
 
 from postdate.cli import jobs as job_parts
 from postdate.cli.bench.ground import Ground, Watch
-from postdate.cli.worker import CLAIM_MOST, CLAIMERS, care_loops
+from postdate.cli.worker import CLAIM_MOST, care_loops
 from postdate.intake.job_batch import Accepted, Ask
 from postdate.model.job import Destination, JobSpec
 from postdate.model.job import Worker as ToWorker
@@ -103,17 +103,9 @@ class Bench:
         """Run the loops of the worker role until the block ends."""
         await self.worker.claimer.refresh()
         worker = self.worker
-        claims = [
-            Loop(f"bench-{n}", self._step, limit=CLAIM_MOST, next_due=worker.next_due)
-            for n in range(CLAIMERS)
-        ]
-
-        def wake() -> None:
-            for loop in claims:
-                loop.wake()
-
-        worker.runner.on_room = wake
-        loops = [*claims, *care_loops(worker, drain_seconds=5)]
+        claims = Loop("bench", self._step, limit=CLAIM_MOST, next_due=worker.next_due)
+        worker.runner.on_room = claims.wake
+        loops = [claims, *care_loops(worker, drain_seconds=5)]
         going = [asyncio.create_task(loop.run()) for loop in loops]
         try:
             yield
