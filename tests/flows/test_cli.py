@@ -266,3 +266,15 @@ async def test_events_are_listed_and_followed(api: Api) -> None:
     assert [one["type"] for one in found.out] == ["job.accepted", "job.cancelled"]
     tail = ("events", "tail", "--types", "job.cancelled", "--after", "beginning", "--count", "1")
     assert (await run(api, *tail)).out["subject"] == made.out["job_id"]
+
+
+async def test_a_command_without_a_key_says_where_to_get_one(tmp_path: Path) -> None:
+    environ = {k: v for k, v in os.environ.items() if not k.startswith("POSTDATE_")}
+    process = await asyncio.create_subprocess_exec(
+        *(COMMAND, "job", "list"),
+        env=environ | {"POSTDATE_DATA_DIR": str(tmp_path)},
+        stderr=asyncio.subprocess.PIPE,
+    )
+    _, said = await process.communicate()
+    assert process.returncode == 1
+    assert f"there is no key in {tmp_path}/admin.key: set POSTDATE_API_KEY" in said.decode()

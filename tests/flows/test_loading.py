@@ -12,6 +12,7 @@ BROKERS = {"nats", "aio_pika", "redis", "confluent_kafka"}
     ("module", "never"),
     [
         ("postdate.cli.main", {"aiohttp", "asyncpg", "jinja2", "structlog", "rich"}),
+        ("postdate.cli.job_remote", {"asyncpg", "jinja2", "structlog", "rich"}),
         ("postdate.cli.serve", {"aiohttp", "jinja2"}),
         ("postdate.cli.running", {"jwt", "opentelemetry.sdk", *BROKERS}),
     ],
@@ -37,5 +38,5 @@ def test_a_broker_is_loaded_when_it_is_used() -> None:
 def test_help_says_what_each_command_is_for() -> None:
     command = [sys.executable, "-c", "from postdate.cli.main import main; main()", "--help"]
     said = subprocess.run(command, capture_output=True, check=True, text=True).stdout
-    assert "Create, show, adjust and freeze accounts." in said
+    assert "freeze and close accounts." in said
     assert "Prove every balance" in said

@@ -6,8 +6,7 @@ from typing import Annotated
 import cyclopts
 from cyclopts import Parameter
 
-from postdate.cli.operator import Json
-from postdate.cli.output import show
+from postdate.cli.output import Json, show
 from postdate.cli.remote import Limit, call, given, listed, one
 
 account_app = cyclopts.App(name="account", help="Create, show, adjust, freeze and close accounts.")

@@ -3,8 +3,8 @@
 from typing import Final
 from uuid import UUID
 
-from postdate.cli.operator import Json, tenant_number, with_database
-from postdate.cli.output import show
+from postdate.cli.operator import tenant_number, with_database
+from postdate.cli.output import Json, show
 from postdate.store.database import Database
 from postdate.views.audit import AuditEntry, AuditViews
 

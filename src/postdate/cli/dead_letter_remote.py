@@ -7,8 +7,7 @@ from typing import Annotated, Any
 import cyclopts
 from cyclopts import Parameter
 
-from postdate.cli.operator import Json
-from postdate.cli.output import UsageError, confirm, progress, show
+from postdate.cli.output import Json, UsageError, confirm, progress, show
 from postdate.cli.remote import (
     PARTLY,
     DryRun,

@@ -5,8 +5,7 @@ from typing import Annotated
 import cyclopts
 from cyclopts import Parameter
 
-from postdate.cli.operator import Json
-from postdate.cli.output import show
+from postdate.cli.output import Json, show
 from postdate.cli.remote import DestinationName, Limit, Reason, call, given, listed, one, parse
 
 destination_app = cyclopts.App(

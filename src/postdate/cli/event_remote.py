@@ -5,8 +5,7 @@ from typing import Annotated, Any, Final
 from cyclopts import Parameter
 
 from postdate.cli.events import events_app
-from postdate.cli.operator import Json
-from postdate.cli.output import show_line
+from postdate.cli.output import Json, show_line
 from postdate.cli.remote import Limit, call, listed
 
 __all__ = ["events_app"]

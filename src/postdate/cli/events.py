@@ -10,8 +10,8 @@ from typing import Final
 import cyclopts
 from rich.console import Console
 
-from postdate.cli.operator import Json, with_database
-from postdate.cli.output import show
+from postdate.cli.operator import with_database
+from postdate.cli.output import Json, show
 from postdate.cli.prove import note
 from postdate.cli.settings import Settings, load
 from postdate.model.errors import StartError

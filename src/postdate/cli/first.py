@@ -1,12 +1,10 @@
 """The first start: a tenant, an admin key, and a message that tells what to do next."""
 
-import os
-from contextlib import suppress
-from pathlib import Path
 from typing import Final
 
 import structlog
 
+from postdate.cli.admin_key import KEY_FILE, read_key, write_key
 from postdate.cli.settings import Settings
 from postdate.intake.tenant import Tenants
 from postdate.model.errors import Code, RefusedError, StartError
@@ -15,7 +13,6 @@ from postdate.model.identity import Scope
 log = structlog.get_logger()
 
 TENANT: Final = "default"
-KEY_FILE: Final = "admin.key"
 
 WELCOME: Final = """\
 Postdate is ready.
@@ -56,7 +53,7 @@ async def ensure_key(tenants: Tenants, settings: Settings) -> str | None:
         await _bring(tenants, read_key(file))
         return None
     issued = await tenants.issue(TENANT, [Scope.ADMIN], note="first start")
-    _write_key(file, issued.key)
+    write_key(file, issued.key)
     return issued.key
 
 
@@ -65,30 +62,6 @@ async def _bring(tenants: Tenants, key: str) -> None:
         await tenants.issue(TENANT, [Scope.ADMIN], note="given at start", given=key)
     except RefusedError as error:
         raise StartError(f"POSTDATE_ADMIN_KEY cannot be used: {error.refusal.detail}") from error
-
-
-def read_key(file: Path) -> str:
-    """Read the admin key that the first start left."""
-    try:
-        return file.read_text().strip()
-    except OSError as error:
-        raise StartError(f"{file} cannot be read ({error.strerror}): run as its owner") from error
-
-
-def _write_key(file: Path, key: str) -> None:
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except OSError as error:
-        raise StartError(
-            f"the admin key cannot be kept in {file} ({error.strerror}): make the directory "
-            "writable, or set POSTDATE_ADMIN_KEY"
-        ) from error
-    with os.fdopen(descriptor, "w") as handle:
-        handle.write(key + "\n")
-        handle.flush()
-        with suppress(OSError):
-            os.fsync(handle.fileno())
 
 
 def welcome(url: str, key: str, settings: Settings) -> str:

@@ -8,8 +8,8 @@ import cyclopts
 import structlog
 
 from postdate.cli.node import Node
-from postdate.cli.operator import Json, with_database
-from postdate.cli.output import show
+from postdate.cli.operator import with_database
+from postdate.cli.output import Json, show
 from postdate.model.errors import Code, refuse
 from postdate.store import history as store
 from postdate.store.database import Database

@@ -2,8 +2,7 @@
 
 import cyclopts
 
-from postdate.cli.operator import Json
-from postdate.cli.output import show
+from postdate.cli.output import Json, show
 from postdate.cli.remote import Lane, Limit, Reason, call, given, listed, one
 
 lane_app = cyclopts.App(name="lane", help="List, show, pause and resume lanes.")

@@ -2,16 +2,15 @@
 
 from collections.abc import Awaitable, Callable
 from datetime import datetime
-from typing import Annotated, Any, TypeVar
+from typing import Any, TypeVar
 from uuid import UUID
 
 import cyclopts
 import msgspec
 import uvloop
-from cyclopts import Parameter
 
 from postdate.cli import log, place
-from postdate.cli.output import progress, show
+from postdate.cli.output import Json, progress, show
 from postdate.cli.settings import Settings, load
 from postdate.intake.setting import SettingChanges
 from postdate.intake.tenant import KeyLimits, Tenants
@@ -24,7 +23,6 @@ from postdate.store import tenant as tenant_store
 from postdate.store.database import Database
 
 T = TypeVar("T")
-Json = Annotated[bool, Parameter(name="--json", negative=(), help="Print JSON.")]
 PAGE = 1000
 
 key_app = cyclopts.App(name="key", help="Issue, list, rotate and revoke API keys.")

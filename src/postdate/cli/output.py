@@ -10,9 +10,10 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
+from cyclopts import Parameter
 
 from postdate.model.errors import StartError
 
@@ -25,6 +26,9 @@ NO_INPUT: Final = "--no-input"
 BAR_WIDTH: Final = 40
 UNITS: Final = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 INSTANT: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
+
+Json = Annotated[bool, Parameter(name="--json", negative=(), help="Print JSON.")]
+"""What every command takes."""
 
 Step = Callable[[str], None]
 """Told the name of each part of long work that is done."""

@@ -4,8 +4,7 @@ import secrets
 
 import cyclopts
 
-from postdate.cli.operator import Json
-from postdate.cli.output import UsageError, show
+from postdate.cli.output import Json, UsageError, show
 from postdate.cli.remote import Limit, Reason, Seconds, Until, call, given, listed, one, wait
 
 payment_app = cyclopts.App(name="payment", help="Schedule, show, change and approve payments.")

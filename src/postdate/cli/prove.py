@@ -4,8 +4,8 @@ import sys
 import time
 from typing import Final
 
-from postdate.cli.operator import Json, tenant_number, with_database
-from postdate.cli.output import progress, show
+from postdate.cli.operator import tenant_number, with_database
+from postdate.cli.output import Json, progress, show
 from postdate.ledger import prove as ledger
 from postdate.model.ids import BUCKETS
 from postdate.store import vital

@@ -9,7 +9,7 @@ from urllib.parse import quote
 import msgspec
 from cyclopts import Parameter
 
-from postdate.cli.first import KEY_FILE, read_key
+from postdate.cli.admin_key import KEY_FILE, read_key
 from postdate.cli.output import UsageError, show
 from postdate.cli.settings import load
 from postdate.client import Client, ProblemError, UnreachableError

@@ -9,8 +9,7 @@ import msgspec
 import uvloop
 
 from postdate.cli import log, place
-from postdate.cli.operator import Json
-from postdate.cli.output import show
+from postdate.cli.output import Json, show
 from postdate.cli.settings import load
 from postdate.intake.setting import SettingChanges
 from postdate.model.errors import Code, RefusedError

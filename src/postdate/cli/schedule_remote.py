@@ -4,8 +4,7 @@ import sys
 
 import cyclopts
 
-from postdate.cli.operator import Json
-from postdate.cli.output import confirm, progress, show
+from postdate.cli.output import Json, confirm, progress, show
 from postdate.cli.remote import (
     PARTLY,
     DryRun,

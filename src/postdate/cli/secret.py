@@ -5,8 +5,8 @@ import secrets
 import cyclopts
 
 from postdate.cli import keyring
-from postdate.cli.operator import Json, with_database
-from postdate.cli.output import show
+from postdate.cli.operator import with_database
+from postdate.cli.output import Json, show
 from postdate.cli.settings import load
 from postdate.model.errors import StartError
 from postdate.store import secret_rotation

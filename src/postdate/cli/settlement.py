@@ -6,8 +6,8 @@ import cyclopts
 
 from postdate.cli import history
 from postdate.cli.node import Node
-from postdate.cli.operator import Json, with_database
-from postdate.cli.output import show
+from postdate.cli.operator import with_database
+from postdate.cli.output import Json, show
 from postdate.intake.approval import EXPIRE_MOST, LOOK_SECONDS, Approvals
 from postdate.intake.setting import SettingChanges
 from postdate.model.errors import Code, RefusedError, refuse

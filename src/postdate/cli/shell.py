@@ -7,8 +7,7 @@ from urllib.parse import urlencode
 
 from cyclopts import Parameter
 
-from postdate.cli.operator import Json
-from postdate.cli.output import asks, show
+from postdate.cli.output import Json, asks, show
 from postdate.cli.remote import server
 
 Shell = Literal["bash", "zsh", "fish"]

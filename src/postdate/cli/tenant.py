@@ -7,8 +7,8 @@ from typing import Annotated
 import cyclopts
 from cyclopts import Parameter
 
-from postdate.cli.operator import PAGE, Json, tenant_number, with_database
-from postdate.cli.output import show
+from postdate.cli.operator import PAGE, tenant_number, with_database
+from postdate.cli.output import Json, show
 from postdate.intake import told
 from postdate.intake.halt import Halting, Window
 from postdate.intake.tenant import Tenants

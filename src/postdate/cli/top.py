@@ -12,8 +12,7 @@ from cyclopts import Parameter
 from rich.live import Live
 
 from postdate.cli import vitals_page
-from postdate.cli.operator import Json
-from postdate.cli.output import Choice, show
+from postdate.cli.output import Choice, Json, show
 from postdate.cli.remote import server
 from postdate.cli.top_screen import Screen, Wish, keys
 from postdate.cli.vitals_page import Page, Samples

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import cyclopts
 
-from postdate.cli.operator import Json
-from postdate.cli.output import show
+from postdate.cli.output import Json, show
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine

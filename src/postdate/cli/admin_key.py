@@ -1,0 +1,40 @@
+"""The file in which the first start keeps the admin key."""
+
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from postdate.model.errors import StartError
+
+KEY_FILE: Final = "admin.key"
+
+
+def read_key(file: Path) -> str:
+    """Read the admin key that the first start left."""
+    try:
+        return file.read_text().strip()
+    except FileNotFoundError:
+        raise StartError(
+            f"there is no key in {file}: set POSTDATE_API_KEY, or POSTDATE_DATA_DIR to where the "
+            "server keeps its key"
+        ) from None
+    except OSError as error:
+        raise StartError(f"{file} cannot be read ({error.strerror}): run as its owner") from error
+
+
+def write_key(file: Path, key: str) -> None:
+    """Keep a new admin key, for its owner alone."""
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except OSError as error:
+        raise StartError(
+            f"the admin key cannot be kept in {file} ({error.strerror}): make the directory "
+            "writable, or set POSTDATE_ADMIN_KEY"
+        ) from error
+    with os.fdopen(descriptor, "w") as handle:
+        handle.write(key + "\n")
+        handle.flush()
+        with suppress(OSError):
+            os.fsync(handle.fileno())
