@@ -27,6 +27,9 @@ ROUNDS: Final = 3
 PROCRASTINATE_MOST: Final = 1000
 FEW: Final = 10_000
 PINNED_MOST: Final = 400_000
+FILL_MOST: Final = 50_000
+"""The most timers of one statement and bucket: no statement of a node may take half a minute."""
+
 LOADED_SECONDS: Final = 10
 
 
@@ -108,7 +111,9 @@ async def pending(at: Ground, plan: Plan) -> list[Measure]:
     for size in (FEW, plan.pending):
         async with at.node.database.writer.acquire() as connection:
             each = (size - filled) // lane.width
-            await bench.fill(connection, lane.tenant_id, lane.lane_id, lane.buckets, each)
+            for first in range(0, each, FILL_MOST):
+                many = min(FILL_MOST, each - first)
+                await bench.fill(connection, lane.tenant_id, lane.lane_id, lane.buckets, many)
         filled = size
         rounds = []
         for _ in range(ROUNDS):
