@@ -9,9 +9,9 @@ from postdate.store.loop import Loop
 from postdate.worker.place import POLL_SECONDS
 from postdate.worker.worker import Worker
 
-CLAIM_MOST: Final = 500
-"""The most jobs of one claim. One is under way at a time, beside handlers and records: a second
-made each take twice as long, and no more of them a second."""
+CLAIM_MOST: Final = 250
+"""The most jobs of one claim: twice as many took twice as long, and no more ran in a second. One
+is under way at a time, beside handlers and records: a second gained nothing either."""
 
 REFRESH_SECONDS: Final = 1.0
 KEEP_SECONDS: Final = 0.5

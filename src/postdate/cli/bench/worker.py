@@ -25,6 +25,9 @@ from postdate.store.timer import LONG_AGO
 from postdate.worker.worker import Worker
 
 BATCH: Final = 1000
+BARE_MOST: Final = 500
+"""The most timers of one claim by bare SQL, which nobody waits for."""
+
 PAYLOAD: Final = msgspec.Raw(b'{"order":4711,"to":"someone@example.com"}')
 DONE: Final = Completed()
 
@@ -134,7 +137,7 @@ async def bare(ground: Ground, lane: Lane, count: int, connections: int) -> floa
                 bucket = open_buckets[0]
                 place = (bucket, lane.lane_id)
                 claims = await lease.claim(
-                    connection, place, marks[bucket], CLAIM_MOST, 30.0, ground.node.node_id
+                    connection, place, marks[bucket], BARE_MOST, 30.0, ground.node.node_id
                 )
                 if not claims:
                     open_buckets.pop(0)
