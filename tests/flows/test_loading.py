@@ -24,6 +24,16 @@ def test_a_module_loads_only_what_it_needs(module: str, never: set[str]) -> None
     assert not never.intersection(said.stdout.split())
 
 
+def test_a_server_starts_without_rich_and_can_load_it_later() -> None:
+    code = (
+        "import sys; from postdate.cli.main import _load_structlog; _load_structlog();"
+        "import postdate.cli.serve, postdate.cli.running;"
+        "assert 'rich' not in sys.modules; import rich; print(rich.__name__)"
+    )
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
+    assert said.stdout == "rich\n"
+
+
 def test_a_broker_is_loaded_when_it_is_used() -> None:
     code = (
         "import sys; from postdate.delivery.queue import Installed; found = Installed();"

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Final
 
 import cyclopts
-from rich.console import Console
 
 from postdate.cli.operator import with_database
 from postdate.cli.output import Json, show
@@ -58,6 +57,8 @@ def verify_events(*, anchor: Path | None = None, json: Json = False) -> None:
 
 
 async def _verify(anchors: Mapping[int, Anchors], database: Database) -> Report:
+    from rich.console import Console
+
     began = time.monotonic()
     with Console(stderr=True).status("verifying") as status:
         report = await verify(

@@ -1,5 +1,6 @@
 """The command `postdate`."""
 
+import importlib
 import sys
 from pathlib import Path
 from typing import Final, Literal, NoReturn
@@ -81,6 +82,7 @@ def serve(
         console, json or auto (POSTDATE_LOG_FORMAT).
 
     """
+    _load_structlog()
     from postdate.cli import log, serve, trace
 
     settings = load(
@@ -96,6 +98,17 @@ def serve(
     more = [trace.add_trace] if tracing else []
     log.configure(settings.log_level, settings.log_format, *more)
     uvloop.run(serve.serve(settings, role, tracing))
+
+
+def _load_structlog() -> None:
+    """Load it without rich, which it wants for tracebacks: ours are text, and a start quicker."""
+    if "rich" in sys.modules:
+        return
+    sys.modules["rich"] = None  # type: ignore[assignment] # so Python says "do not load"
+    try:
+        importlib.import_module("structlog")
+    finally:
+        del sys.modules["rich"]
 
 
 def main() -> None:
