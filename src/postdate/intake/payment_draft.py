@@ -65,9 +65,12 @@ class StaleError(Exception):
 class Draft:
     """The rows of a group, filled item by item so that its size changes no result."""
 
-    def __init__(self, accounts: Mapping[AccountKey, Account], now: datetime) -> None:
+    def __init__(
+        self, accounts: Mapping[AccountKey, Account], now: datetime, *, locked: bool
+    ) -> None:
         self._accounts = accounts
         self._now = now
+        self._locked = locked
         self._holds: Counter[AccountKey] = Counter()
         self._payments: list[NewPayment] = []
         self._requests: list[Request] = []
@@ -82,11 +85,11 @@ class Draft:
         later is settlement's business.
         """
         if not asks:
-            return cls({}, LONG_AGO)
+            return cls({}, LONG_AGO, locked=locked)
         holders = {ask.payer for ask in asks if ask.holds} if locked else set()
         others = {key for ask in asks for key in (ask.payee, ask.payer)} - holders
         now, accounts = await account_store.gather(connection, holders, others)
-        return cls(accounts, now)
+        return cls(accounts, now, locked=locked)
 
     def decide(self, ask: PaymentAsk, payment_id: UUID) -> Answer:
         """Accept or refuse one payment, seeing what those before it have reserved."""
@@ -127,21 +130,24 @@ class Draft:
         return created(Scheduled(payment_id, due_at, approval=NeedsApproval()), payment_id)
 
     async def write(self, connection: Connection, unix_ms: int) -> None:
-        """Write the payments, timers and events of everything that was accepted, then the holds.
-
-        The holds come last: until then nobody waits for a payer. Its own CHECK tells whether the
-        money is there; that nothing else about it has changed is looked at here.
-        """
+        """Write payments, timers and events of everything that was accepted, then the holds."""
         event_ids = new_ids([payment.bucket for payment in self._payments], unix_ms)
         await payment_store.accept(connection, self._payments, event_ids)
         await approval_store.request(connection, self._requests)
-        if not self._holds:
-            return
+        if self._locked:
+            await account_store.write(connection, [self._accounts[key] for key in self._holds])
+        elif self._holds:
+            await self._hold(connection)
+
+    async def _hold(self, connection: Connection) -> None:
+        """Add the holds to payers that were only looked at: until now nobody waited for them.
+
+        Their own CHECK tells whether the money is there; that nothing else about them has changed
+        is looked at here.
+        """
         holds = {key: Change(0, amount, 0) for key, amount in self._holds.items()}
         found = await account_store.add(connection, holds)
-        if any(
-            key not in found or _terms(found[key]) != _terms(self._accounts[key]) for key in holds
-        ):
+        if any(_terms(found.get(key)) != _terms(self._accounts[key]) for key in holds):
             raise StaleError
 
 

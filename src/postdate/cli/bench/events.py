@@ -66,7 +66,7 @@ async def deliver(at: Ground, plan: Plan) -> list[Measure]:
     async with nats_server(at.home) as broker:
         source = await Source.begin(at)
         await source.tell(plan.delivered)
-        await _sealed(at)
+        await at.seal()
         await source.subscribe(broker, position=0)
         watch = Watch()
         async with publishing(at):
@@ -187,13 +187,6 @@ async def _register(at: Ground, tenant_id: int, broker: Nats) -> None:
             name=NAME, type=DestinationType.QUEUE, kind="nats", config={"servers": [broker.url]}
         ),
     )
-
-
-async def _sealed(at: Ground) -> None:
-    sealer = Sealer(at.node.database, PublisherMeter(CollectorRegistry()))
-    while await sealer.run_once(CHUNK):
-        pass
-    await at.settle()
 
 
 @asynccontextmanager

@@ -13,11 +13,14 @@ from typing import Final
 import asyncpg
 import msgspec
 import psutil
+from prometheus_client import CollectorRegistry
 
 from postdate.cli import memory
 from postdate.cli.node import Node
 from postdate.cli.settings import Settings
 from postdate.model.lane import Kind
+from postdate.publisher.meter import PublisherMeter
+from postdate.publisher.sealer import CHUNK, Sealer
 from postdate.store import bench, migrate
 from postdate.store import database as database_store
 from postdate.store import lane as lane_store
@@ -120,6 +123,13 @@ class Ground:
         async with self.superuser(database) as connection:
             await connection.execute("VACUUM (ANALYZE)", timeout=3600)
             await connection.execute("CHECKPOINT", timeout=3600)
+
+    async def seal(self) -> None:
+        """Seal what the arms before have left, so that no server does it while it is measured."""
+        sealer = Sealer(self.node.database, PublisherMeter(CollectorRegistry()))
+        while await sealer.run_once(CHUNK):
+            pass
+        await self.settle()
 
     @asynccontextmanager
     async def pinned(self) -> AsyncIterator[None]:

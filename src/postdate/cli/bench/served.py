@@ -39,6 +39,7 @@ class Served:
 @asynccontextmanager
 async def serving(ground: Ground, *arguments: str) -> AsyncIterator[Served]:
     """Run a server until the block ends."""
+    await ground.seal()
     login, port = ground.server.credentials.login, _free_port()
     own = {
         "POSTDATE_DATABASE_URL": login.app_dsn(),
