@@ -168,13 +168,11 @@ async def test_an_unknown_commit_is_resolved_by_the_key(database: Database, tena
 async def test_a_payer_that_changes_meanwhile_is_decided_on_as_it_is(
     database: Database,
     tenant_id: int,
-    monkeypatch: pytest.MonkeyPatch,
     before: int,
     change: str,
     code: str,
 ) -> None:
     """The payer is only looked at first; whatever comes before its hold still counts."""
-    monkeypatch.setattr("postdate.intake.payment.MANY", 0)
     who = await fund(database, tenant_id)
 
     async def fault(_: Connection, number: int) -> None:

@@ -29,11 +29,6 @@ BATCH_MOST: Final = 1000
 """The most payments of one request."""
 
 
-MANY: Final = 250
-"""From here on payers are held last: a smaller group is done before anybody would mind, and locking
-its payers first costs less than adding to them bucket by bucket."""
-
-
 class Wish(msgspec.Struct, frozen=True):
     """An order with the client's key for it, and where it comes from."""
 
@@ -117,7 +112,7 @@ class Payments:
 
     async def _commit(self, asks: Sequence[PaymentAsk]) -> list[Answer]:
         try:
-            answers = await self._answer(asks, locked=len(asks) < MANY)
+            answers = await self._answer(asks, locked=False)
         except (StaleError, asyncpg.CheckViolationError):
             answers = await self._answer(asks, locked=True)
         self._count(asks, answers)

@@ -97,13 +97,13 @@ async def _eagerly(
     """Do what asks for no account first: the less is done while accounts are held, the better."""
     made = ids(dues, settling.unix_ms)
     await store.leave(connection, departures(dues, made), execution)
+    added = changes(dues)
     await settling.turn.come()
-    accounts = await account_store.add(connection, changes(dues))
+    accounts = await account_store.add(connection, added)
     decisions = decide(accounts, dues, execution.started_at, _never)
     done = [decision for decision in decisions if isinstance(decision, Completed)]
     if len(done) < len(dues):
         raise UnevenError
-    settling.turn.decided.set()
     await store.write_transfers(connection, transfers(dues, done, made), execution)
     return decisions
 
@@ -120,7 +120,7 @@ async def _carefully(
     execution: Execution,
 ) -> list[Decision]:
     # What looks for its money only now may spend what the batch before has paid.
-    await settling.turn.come_last()
+    await settling.turn.come()
     accounts = await account_store.lock(connection, [k for d in dues for k in (d.payer, d.payee)])
     # Read after the accounts are locked: whoever settled earlier payments of these accounts has
     # either committed before, and we see the balance, or not, and we see the open timer.
@@ -128,7 +128,6 @@ async def _carefully(
     decisions = decide(
         accounts, dues, execution.started_at, lambda n: pause(settling.retry_seconds, n), earlier
     )
-    settling.turn.decided.set()
     items = _sort(zip(payments, dues, decisions, strict=True))
     await account_store.write(connection, [accounts[key] for key in sorted(items.changed)])
     await _write(connection, items, settling.unix_ms, execution)

@@ -7,26 +7,21 @@ class Turn:
     """The place of a batch behind another.
 
     A batch may find, lock and prepare what it likes meanwhile, but touches an account only after
-    the one before has decided, and thus holds its accounts: what they share is changed in order.
+    the one before has ended: what both share is changed in order, and what the one before paid can
+    be spent. The database would let it wait for the accounts that they share, and look at each of
+    them twice.
     """
 
     def __init__(self, before: "Turn | None" = None) -> None:
         self._before = before
-        self.decided = asyncio.Event()
         self.ended = asyncio.Event()
 
     async def come(self) -> None:
-        """Wait until the batch before has decided."""
-        if self._before is not None:
-            await self._before.decided.wait()
-
-    async def come_last(self) -> None:
-        """Wait until the batch before has ended: what it paid can be spent now."""
+        """Wait until the batch before has ended."""
         if self._before is not None:
             await self._before.ended.wait()
 
     def end(self) -> None:
         """Let the next batch go on, however this one ended."""
         self._before = None
-        self.decided.set()
         self.ended.set()

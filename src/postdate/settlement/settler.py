@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Final
+from typing import Final, NamedTuple
 from uuid import UUID
 
 import asyncpg
@@ -24,7 +24,7 @@ from postdate.store import node as node_store
 from postdate.store import settlement as store
 from postdate.store import timer as timer_store
 from postdate.store.database import LOST, CommitUnknownError, Connection, Database
-from postdate.store.settlement import Candidate
+from postdate.store.settlement import Candidate, LockedPayment
 
 log = structlog.get_logger()
 
@@ -32,11 +32,11 @@ ROLE: Final = "settlement"
 BATCH_MOST: Final = 1000
 """Payments of one commit: few enough that the accounts are locked for well under 100 ms."""
 
-LOOK_MOST: Final = 4 * BATCH_MOST
+LOOK_MOST: Final = 16 * BATCH_MOST
 """Payments of one look, settled in several commits."""
 
 AT_ONCE: Final = 2
-"""Commits under way: while one writes, the next one is found, locked and prepared."""
+"""Batches under way: while one changes accounts, the next one is locked and prepared."""
 
 TRIES: Final = 4
 """How often a batch is tried at once when the database only faltered."""
@@ -64,6 +64,16 @@ def transient(error: Exception) -> bool:
     """Say whether the database faltered, so that the same batch may well succeed next time."""
     # A value that the driver cannot send is the payment's own fault, though it calls it its own.
     return isinstance(error, _TRANSIENT) and not isinstance(error, ValueError)
+
+
+class Commit(NamedTuple):
+    """What one commit did: how many left the queue, and what was settled, in order."""
+
+    left: int
+    payments: Sequence[LockedPayment] = ()
+    dues: Sequence[Due] = ()
+    decisions: Sequence[Decision] = ()
+    seconds: float = 0.0
 
 
 class Settler:
@@ -172,30 +182,35 @@ class Settler:
     ) -> int | Exception:
         """Settle a batch; an error must not stop the others in the middle of theirs."""
         try:
-            return await self._settle(keys, turn)
+            commits = await self._settle(keys, turn)
         except Exception as error:  # noqa: BLE001 - raised when the others have ended
             return error
         finally:
+            # Before anything is counted: the next batch waits for this.
             turn.end()
             room.release()
+        for commit in commits:
+            self._tell(commit)
+        return sum(commit.left for commit in commits)
 
-    async def _settle(self, keys: Sequence[Key], turn: Turn) -> int:
+    async def _settle(self, keys: Sequence[Key], turn: Turn) -> list[Commit]:
         """Settle these; if one of them breaks the batch, find it by halving."""
         try:
-            return await self._patiently(keys, turn)
+            return [await self._patiently(keys, turn)]
         except Exception as error:
             if transient(error):
                 raise
             if len(keys) == 1:
                 log.exception("payment.broke", payment_id=str(keys[0][1]))
                 self._meter.broke()
-                return await culprit.record(self._database, self._settings, keys[0], error)
+                left = await culprit.record(self._database, self._settings, keys[0], error)
+                return [Commit(left=left)]
             log.warning("settlement.halved", payments=len(keys), error=repr(error))
             middle = len(keys) // 2
             first = await self._settle(keys[:middle], turn)
             return first + await self._settle(keys[middle:], turn)
 
-    async def _patiently(self, keys: Sequence[Key], turn: Turn) -> int:
+    async def _patiently(self, keys: Sequence[Key], turn: Turn) -> Commit:
         for left in reversed(range(TRIES)):
             try:
                 return await self._once(keys, turn)
@@ -206,13 +221,13 @@ class Settler:
                 log.info("settlement.again", error=repr(error))
         raise AssertionError("unreachable")
 
-    async def _once(self, keys: Sequence[Key], turn: Turn) -> int:
+    async def _once(self, keys: Sequence[Key], turn: Turn) -> Commit:
         try:
             return await self._commit(keys, turn, eager=True)
         except (batch.UnevenError, asyncpg.CheckViolationError):
             return await self._commit(keys, turn, eager=False)
 
-    async def _commit(self, keys: Sequence[Key], turn: Turn, *, eager: bool) -> int:
+    async def _commit(self, keys: Sequence[Key], turn: Turn, *, eager: bool) -> Commit:
         """Settle what may be; what belongs to a tenant that stands still leaves the queue."""
         started = time.monotonic()
         dues: list[Due] = []
@@ -221,11 +236,13 @@ class Settler:
             await halt_store.set_aside(connection, held)
             settling = self._settling(connection, dues, turn, eager=eager)
             decisions = await batch.settle(connection, payments, settling)
-        seconds = time.monotonic() - started
-        self._meter.settled(payments, dues, decisions, seconds)
+        left = len(held) + sum(not isinstance(decision, Waits) for decision in decisions)
+        return Commit(left, payments, dues, decisions, time.monotonic() - started)
+
+    def _tell(self, commit: Commit) -> None:
+        self._meter.settled(commit.payments, commit.dues, commit.decisions, commit.seconds)
         if self._followed is not None:
-            self._followed(dues, decisions, seconds)
-        return len(held) + sum(not isinstance(decision, Waits) for decision in decisions)
+            self._followed(commit.dues, commit.decisions, commit.seconds)
 
     def _settling(
         self, connection: Connection, dues: list[Due], turn: Turn, *, eager: bool

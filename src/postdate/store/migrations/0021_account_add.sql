@@ -1,0 +1,36 @@
+-- Add to balances, holds and versions, and return the accounts as they were before. The update is
+-- the lock: one record in the log and one visit instead of two. One statement for all buckets, as a
+-- sharded PostgreSQL admits: begun anew for each bucket it read the table's checks 64 times. Rows
+-- are visited in the one order of locking: without hash and merge joins either side of the loop
+-- comes in that order, the arguments as given or the accounts by their index. A column of one value
+-- for all rows comes as that value.
+CREATE OR REPLACE FUNCTION account_add(
+    buckets smallint[], tenants integer[], accounts text[], balances bigint[], helds bigint[],
+    versions bigint[]
+) RETURNS TABLE (
+    bucket smallint, tenant_id integer, account_id text, balance bigint, held bigint,
+    version bigint, floor bigint, max_amount bigint, frozen_at timestamptz, closed_at timestamptz
+) LANGUAGE plpgsql SET search_path FROM CURRENT SET enable_hashjoin = off SET enable_mergejoin = off
+AS $$
+#variable_conflict use_column
+DECLARE
+    first_tenant integer := tenants[1];
+    first_balance bigint := balances[1];
+    first_held bigint := helds[1];
+    first_version bigint := versions[1];
+BEGIN
+    RETURN QUERY UPDATE account a SET balance = a.balance + more.balance,
+            held = a.held + more.held, version = a.version + more.version
+        FROM (SELECT bucket, coalesce(tenant_id, first_tenant) AS tenant_id, account_id,
+                     coalesce(balance, first_balance) AS balance,
+                     coalesce(held, first_held) AS held,
+                     coalesce(version, first_version) AS version
+                FROM (SELECT unnest(buckets) AS bucket, unnest(tenants) AS tenant_id,
+                             unnest(accounts) AS account_id, unnest(balances) AS balance,
+                             unnest(helds) AS held, unnest(versions) AS version) AS given) AS more
+        WHERE a.bucket = more.bucket AND a.tenant_id = more.tenant_id
+          AND a.account_id = more.account_id
+        RETURNING a.bucket, a.tenant_id, a.account_id, a.balance - more.balance,
+            a.held - more.held, a.version - more.version, a.floor, a.max_amount, a.frozen_at,
+            a.closed_at;
+END $$;
