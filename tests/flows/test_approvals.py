@@ -61,6 +61,8 @@ async def test_it_settles_only_after_another_key_has_approved(
     await drain(settler(database))
     seen = await look(asks, payment_id)
     assert (seen["status"], seen["approval"]["required"]) == ("PENDING", True)
+    listed = (await asks.call("GET", "/payments")).body["payments"]
+    assert next(p for p in listed if p["payment_id"] == seen["payment_id"]) == seen
     waiting = (await second.call("GET", "/approvals")).body["payments"]
     assert [one["payment_id"] for one in waiting] == [payment_id]
     own = await asks.call("POST", f"/payments/{payment_id}/approve", {})

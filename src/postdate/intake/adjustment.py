@@ -8,7 +8,6 @@ import msgspec
 
 from postdate.intake.account import account_event, allow
 from postdate.intake.answers import Answer, Answers, Ask, commit, created, refused
-from postdate.intake.group import Grouper
 from postdate.intake.idempotency import InFlight, canonical
 from postdate.ledger.account import adjust, adjustment
 from postdate.model import origin
@@ -23,6 +22,7 @@ from postdate.store import event as event_store
 from postdate.store import halt as halt_store
 from postdate.store.account import Account, AccountKey, Terms, key_of
 from postdate.store.database import Connection, Database
+from postdate.store.group import Grouper
 from postdate.store.idempotency import key_of as idempotency_key_of
 
 if TYPE_CHECKING:

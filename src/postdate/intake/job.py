@@ -6,7 +6,6 @@ from datetime import datetime
 from uuid import UUID
 
 from postdate.intake import job_rules
-from postdate.intake.group import Grouper
 from postdate.intake.idempotency import InFlight, RaceError, in_flight
 from postdate.intake.job_batch import SCOPE, Accepted, Ask, Batch, OnAccept, Result
 from postdate.intake.job_rules import Draft, Route
@@ -21,6 +20,7 @@ from postdate.model.target import Networks
 from postdate.store import idempotency as idempotency_store
 from postdate.store import job as job_store
 from postdate.store.database import Connection, Database
+from postdate.store.group import Grouper
 from postdate.store.idempotency import key_of
 from postdate.store.vault import Vault
 

@@ -6,7 +6,6 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
-from postdate.intake.group import Grouper
 from postdate.model.errors import Code, Refusal, RefusedError
 from postdate.model.ids import bucket_of
 from postdate.model.outcome import Completed, Failed, Unknown
@@ -17,6 +16,7 @@ from postdate.model.verdict import End, Facts, Keep, Move, decide
 from postdate.store import execution, job, lease, permit
 from postdate.store.database import Database
 from postdate.store.execution import Held, Recorded
+from postdate.store.group import Grouper
 from postdate.store.job import JobKey, LoadedJob
 from postdate.store.lane import LaneDirectory
 from postdate.store.lease import Found

@@ -10,7 +10,6 @@ import asyncpg
 import msgspec
 
 from postdate.intake.answers import Answer, Answers, commit, refused
-from postdate.intake.group import GROUPS_MOST, Grouper
 from postdate.intake.idempotency import InFlight, canonical, in_flight
 from postdate.intake.meter import PaymentMeter
 from postdate.intake.payment_draft import Draft, PaymentAsk, StaleError
@@ -21,6 +20,7 @@ from postdate.model.quota import Quotas
 from postdate.model.setting import Settings
 from postdate.store.account import key_of
 from postdate.store.database import Connection, Database
+from postdate.store.group import GROUPS_MOST, Grouper
 from postdate.store.idempotency import key_of as idempotency_key_of
 from postdate.store.ids import new_ids
 

@@ -57,6 +57,9 @@ _READER: Final = _COMMON | {
     # A partition that was empty when a plan was made fills within minutes; until it is analysed, a
     # sequential scan of it would be repeated for each of the 64 buckets of a list.
     "enable_seqscan": "off",
+    # A plan for all values is begun only for the weeks that the values admit; a plan for these
+    # values is made over every week, each time.
+    "plan_cache_mode": "force_generic_plan",
 }
 
 Connection = asyncpg.pool.PoolConnectionProxy

@@ -116,7 +116,9 @@ async def load(connection: Connection, keys: Sequence[JobKey]) -> dict[UUID, Loa
     rows = []
     if plain:
         buckets, tenants, ids = zip(*plain, strict=True)
-        rows += await connection.fetch(query("job_load"), same(buckets), same(tenants), ids)
+        rows += await connection.fetch(
+            query("job_load"), same(buckets), same(tenants), ids, min(ids), max(ids)
+        )
     if revised:
         rows += await connection.fetch(query("job_load_revised"), *zip(*revised, strict=True))
     return {row[2]: LoadedJob(*row) for row in rows}

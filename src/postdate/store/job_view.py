@@ -64,9 +64,11 @@ async def find(
     connection: Connection, tenant_id: int, job_ids: Sequence[UUID], *, payload: bool = False
 ) -> dict[UUID, JobRow]:
     """Read a tenant's jobs, with or without their payloads."""
-    buckets = [bucket_of(job_id) for job_id in job_ids]
+    if not job_ids:
+        return {}
+    buckets, span = [bucket_of(job_id) for job_id in job_ids], (min(job_ids), max(job_ids))
     rows = await connection.fetch(
-        query("job_view_find"), tenant_id, list(job_ids), payload, buckets
+        query("job_view_find"), tenant_id, job_ids, payload, buckets, *span
     )
     return {row["job_id"]: JobRow(*row) for row in rows}
 

@@ -179,7 +179,9 @@ async def attempts(
     """Count how often each was tried; what was never tried is absent."""
     if not subjects:
         return {}
-    rows = await connection.fetch(query("lease_attempts"), bucket, subjects)
+    rows = await connection.fetch(
+        query("lease_attempts"), bucket, subjects, min(subjects), max(subjects)
+    )
     return {row[0]: row[1] for row in rows}
 
 

@@ -5,10 +5,12 @@ from datetime import datetime
 from typing import Final
 from uuid import UUID
 
+import asyncpg
 import msgspec
 
 from postdate.model.ids import bucket_of
 from postdate.store.account import AccountKey
+from postdate.store.approval import Approval
 from postdate.store.column import filled, same
 from postdate.store.database import Connection
 from postdate.store.query import query
@@ -34,7 +36,7 @@ class NewPayment(msgspec.Struct, frozen=True):
 
 
 class PaymentRow(msgspec.Struct, frozen=True):
-    """A payment as stored, beside its timer, its last attempt and its outcome where they exist."""
+    """A payment as stored; its timer, last attempt, outcome and approval where they exist."""
 
     bucket: int
     tenant_id: int
@@ -57,6 +59,7 @@ class PaymentRow(msgspec.Struct, frozen=True):
     code: str | None
     error: str | None
     attempt_due_at: datetime | None
+    approval: Approval | None
 
 
 class ExecutionRow(msgspec.Struct, frozen=True):
@@ -127,9 +130,20 @@ async def accept(
 
 async def load(connection: Connection, tenant_id: int, ids: Sequence[UUID]) -> list[PaymentRow]:
     """Load payments, the newest first; ids of other things and other tenants are left out."""
+    if not ids:
+        return []
     buckets = [bucket_of(identifier) for identifier in ids]
-    rows = await connection.fetch(query("payment_load"), tenant_id, buckets, ids)
-    return [PaymentRow(*row) for row in rows]
+    rows = await connection.fetch(
+        query("payment_load"), tenant_id, buckets, ids, min(ids), max(ids)
+    )
+    return [_payment(row) for row in rows]
+
+
+def _payment(row: asyncpg.Record) -> PaymentRow:
+    *own, by, at, expires_at, decision, decided_by, decided_at, note = row
+    # Where there is an approval, somebody asked for it.
+    own.append(by and Approval(by, at, expires_at, decision, decided_by, decided_at, note))
+    return PaymentRow(*own)
 
 
 async def newest(connection: Connection, span: Span) -> list[UUID]:

@@ -1,5 +1,6 @@
 """Payments as their tenant sees them: what was asked for, and where it stands."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
@@ -21,6 +22,7 @@ from postdate.store import payment as payment_store
 from postdate.store.account import key_of
 from postdate.store.approval import Approval, Decision
 from postdate.store.database import Connection, Database
+from postdate.store.group import Grouper
 from postdate.store.payment import Amounts, ExecutionRow, PaymentRow, Seen, Span
 
 NEWEST: Final = UUID(int=2**128 - 1)
@@ -37,6 +39,9 @@ RECENT_MS: Final = 14 * 24 * 3600 * 1000
 
 AMOUNT_DEPTH: Final = 125
 """How many payments of each bucket a list by amount looks through: 8,000 in all."""
+
+PaymentKey = tuple[int, UUID]
+"""A tenant and one of its payments."""
 
 _BY_INDEX: Final = frozenset({PaymentStatus.FAILED, PaymentStatus.CANCELLED})
 
@@ -142,11 +147,22 @@ class PaymentViews:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._loads: Grouper[PaymentKey, PaymentRow | None] = Grouper(self._load)
 
     async def get(self, who: Identity, payment_id: UUID) -> PaymentView | None:
-        """Read one payment."""
-        async with self._database.read(who.tenant_id) as connection:
-            return await _get(connection, who, payment_id)
+        """Read one payment, together with whatever else is asked for now."""
+        row = await self._loads.submit((who.tenant_id, payment_id))
+        return _shown(who, row)
+
+    async def _load(self, keys: Sequence[PaymentKey]) -> list[PaymentRow | None]:
+        """Read payments, those of each tenant as this tenant: nobody sees another's by chance."""
+        found: dict[PaymentKey, PaymentRow] = {}
+        for tenant_id in {tenant_id for tenant_id, _ in keys}:
+            ids = [payment_id for tenant, payment_id in keys if tenant == tenant_id]
+            async with self._database.read(tenant_id) as connection:
+                rows = await payment_store.load(connection, tenant_id, ids)
+            found.update({(tenant_id, row.payment_id): row for row in rows})
+        return [found.get(key) for key in keys]
 
     async def page(
         self, who: Identity, wanted: PaymentFilter, before: UUID, limit: int
@@ -235,14 +251,15 @@ def _allow(who: Identity, account_id: str | None) -> None:
 
 async def _get(connection: Connection, who: Identity, payment_id: UUID) -> PaymentView | None:
     rows = await payment_store.load(connection, who.tenant_id, [payment_id])
-    if not rows:
+    return _shown(who, rows[0] if rows else None)
+
+
+def _shown(who: Identity, row: PaymentRow | None) -> PaymentView | None:
+    if row is None:
         return None
-    row = rows[0]
     if who.accounts is not None and who.accounts.isdisjoint((row.from_account, row.to_account)):
         return None
-    approval = await approval_store.find(connection, who.tenant_id, payment_id)
-    shown = view(row)
-    return shown if approval is None else structs.replace(shown, approval=approval_view(approval))
+    return view(row)
 
 
 async def _leg(
@@ -318,6 +335,7 @@ def view(row: PaymentRow) -> PaymentView:
         error_message=row.error,
         transfer_id=row.transfer_id,
         schedule_id=row.schedule_id,
+        approval=None if row.approval is None else approval_view(row.approval),
     )
 
 

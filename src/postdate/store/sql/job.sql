@@ -10,13 +10,14 @@ SELECT halt_refuse_new($2, $15),
                   $19, $20, $21)
 
 -- name: job_load
+-- Weeks outside of the ids' range ($4 to $5) are not even begun.
 SELECT j.bucket, j.tenant_id, j.job_id, j.lane_id, j.due_at, j.effective_at, j.expires_at,
        j.destination::text, j.policy::text, j.payload, j.content_type, j.payload_ref,
        j.metadata::text, j.schedule_id, j.origin_id, j.traceparent
   FROM unnest($1::smallint[], $2::integer[], $3::uuid[]) AS wanted (bucket, tenant_id, job_id)
   JOIN job j ON j.bucket = coalesce(wanted.bucket, ($1::smallint[])[1])
             AND j.tenant_id = coalesce(wanted.tenant_id, ($2::integer[])[1])
-            AND j.job_id = wanted.job_id
+            AND j.job_id = wanted.job_id AND j.job_id BETWEEN $4 AND $5
 
 -- name: job_load_revised
 -- Jobs changed before execution: few, so the ordinary load need not look for revisions.

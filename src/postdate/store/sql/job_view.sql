@@ -2,6 +2,7 @@
 
 -- name: job_view_find
 -- One snapshot: a job has either a timer or an outcome. The last revision is the one that counts.
+-- Weeks outside of the ids' range ($5 to $6) are not even begun.
 SELECT j.job_id, j.lane_id, l.name,
        CASE WHEN o.subject IS NOT NULL THEN o.status
             WHEN t.due_at = 'infinity' THEN 'UNKNOWN'
@@ -25,14 +26,17 @@ SELECT j.job_id, j.lane_id, l.name,
        o.started_at, o.finished_at, o.code, o.error, o.http_status
   FROM unnest($2::uuid[], $4::smallint[]) AS wanted (job_id, bucket)
   JOIN job j ON j.bucket = wanted.bucket AND j.tenant_id = $1 AND j.job_id = wanted.job_id
+            AND j.job_id BETWEEN $5 AND $6
   JOIN lane l ON l.lane_id = j.lane_id
   LEFT JOIN timer t ON t.bucket = j.bucket AND t.subject = j.job_id
   LEFT JOIN outcome o ON o.bucket = j.bucket AND o.subject = j.job_id
+            AND o.subject BETWEEN $5 AND $6
   LEFT JOIN LATERAL (
        SELECT v.* FROM job_revision v WHERE v.bucket = j.bucket AND v.job_id = j.job_id
+          AND v.job_id BETWEEN $5 AND $6
         ORDER BY v.revision DESC LIMIT 1) r ON true
   LEFT JOIN job_revision p ON p.bucket = j.bucket AND p.job_id = j.job_id
-                          AND p.revision = r.payload_revision
+                          AND p.job_id BETWEEN $5 AND $6 AND p.revision = r.payload_revision
 
 -- name: job_view_attempts
 -- Executions that did not end the job, then the one that did; a cancelled job may have none.

@@ -60,10 +60,11 @@ SELECT $1, $2, subject, token, 'LOST', due_at, started_at, finished_at, 'worker_
               $8::uuid[]) AS lost (subject, token, due_at, started_at, finished_at, node_id)
 
 -- name: lease_attempts
--- How often each of these was tried before, whatever became of it.
+-- How often each of these was tried before, whatever became of it. Weeks outside of their range
+-- ($3 to $4) are not even begun.
 SELECT a.subject, count(*)::integer AS attempts
   FROM unnest($2::uuid[]) AS wanted (subject)
-  JOIN attempt a ON a.bucket = $1 AND a.subject = wanted.subject
+  JOIN attempt a ON a.bucket = $1 AND a.subject = wanted.subject AND a.subject BETWEEN $3 AND $4
  GROUP BY a.subject
 
 -- name: lease_renew

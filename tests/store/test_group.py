@@ -3,8 +3,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from postdate.intake.group import Grouper
 from postdate.store.database import CommitUnknownError
+from postdate.store.group import Grouper
 
 
 class Commits:

@@ -1,4 +1,4 @@
-"""Group commit: concurrent requests share one transaction, and none sees another's errors."""
+"""Groups: concurrent requests share one transaction, and none sees another's errors."""
 
 import asyncio
 from collections import deque
@@ -22,7 +22,7 @@ WAITING_MOST: Final = 20_000
 
 
 class Grouper(Generic[Item, Result]):
-    """Collect items while commits are under way; each commit takes what has gathered."""
+    """Collect items while transactions are under way; each takes what has gathered."""
 
     def __init__(
         self,

@@ -1,0 +1,73 @@
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from uuid import UUID
+
+from postdate.model.identity import Identity, Scope
+from postdate.model.ids import new_id
+from postdate.store import payment as payment_store
+from postdate.store import tenant as tenant_store
+from postdate.store.account import key_of
+from postdate.store.database import Connection, Database
+from postdate.store.payment import NewPayment
+from postdate.views.payment import PaymentViews
+
+DUE = datetime(2030, 1, 1, tzinfo=UTC)
+
+
+class CountedReads(Database):
+    """Counts the transactions of readers."""
+
+    def __init__(self, database: Database) -> None:
+        super().__init__(database.writer, database.reader)
+        self.reads = 0
+
+    @asynccontextmanager
+    async def read(self, tenant_id: int) -> AsyncIterator[Connection]:
+        self.reads += 1
+        async with super().read(tenant_id) as connection:
+            yield connection
+
+
+async def _pay(database: Database, tenant_id: int) -> UUID:
+    bucket = key_of(tenant_id, "a").bucket
+    payment_id = new_id(bucket, database.unix_ms())
+    row = NewPayment(bucket, tenant_id, payment_id, "a", "b", 5, DUE, hold=False)
+    async with database.write() as connection:
+        await payment_store.accept(connection, [row], [new_id(bucket, database.unix_ms())])
+    return payment_id
+
+
+def _who(tenant_id: int, *accounts: str) -> Identity:
+    limited = frozenset(accounts) if accounts else None
+    return Identity(
+        tenant_id=tenant_id, tenant="t", key_id="k", scopes=frozenset({Scope.ADMIN}),
+        accounts=limited,
+    )  # fmt: skip
+
+
+async def test_payments_asked_for_at_once_share_a_transaction_and_nothing_else(
+    database: Database, tenant_id: int
+) -> None:
+    async with database.write() as connection:
+        other_id = await tenant_store.create(connection, f"beside-{tenant_id}")
+    assert other_id is not None
+    mine, theirs = await _pay(database, tenant_id), await _pay(database, other_id)
+    counted = CountedReads(database)
+    views = PaymentViews(counted)
+    unknown = new_id(0, database.unix_ms())
+    asked = [
+        (_who(tenant_id), mine, True),
+        (_who(other_id), mine, False),
+        (_who(other_id), theirs, True),
+        (_who(tenant_id), theirs, False),
+        (_who(tenant_id, "b"), mine, True),
+        (_who(tenant_id, "c"), mine, False),
+        (_who(tenant_id), unknown, False),
+        (_who(tenant_id), mine, True),
+    ]
+    seen = await asyncio.gather(*(views.get(who, payment_id) for who, payment_id, _ in asked))
+    for (_, payment_id, visible), view in zip(asked, seen, strict=True):
+        assert (None if view is None else view.payment_id) == (payment_id if visible else None)
+    assert counted.reads == 2  # one for each tenant
