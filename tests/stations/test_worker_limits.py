@@ -210,7 +210,6 @@ async def test_lanes_share_a_tenants_turn_by_weight(database: Database, tenant_i
         await add_jobs(database, lane, 400)
     handler = Handled()
     worker = await make_worker(database, handler, tenant_id)
-    worker.claimer.quantum = 10
     await step(worker, limit=10)
     first = Counter(d.lane for d in handler.deliveries[:400])
     assert 270 <= first["heavy"] <= 330

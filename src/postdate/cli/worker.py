@@ -6,12 +6,9 @@ from postdate.cli import jobs
 from postdate.cli.node import Node
 from postdate.delivery.queue import IDLE_SECONDS
 from postdate.store.loop import Loop
+from postdate.worker.pace import MOST
 from postdate.worker.place import POLL_SECONDS
 from postdate.worker.worker import Worker
-
-CLAIM_MOST: Final = 250
-"""The most jobs of one claim: twice as many took twice as long, and no more ran in a second. One
-is under way at a time, beside handlers and records: a second gained nothing either."""
 
 REFRESH_SECONDS: Final = 1.0
 KEEP_SECONDS: Final = 0.5
@@ -40,7 +37,7 @@ def loops(node: Node) -> list[Loop]:
 
 def claim_loop(node: Node, worker: Worker, lanes: Loop) -> Loop:
     """Make the loop that claims, woken by hints and by room in the window."""
-    claims = Loop("worker", worker.run_once, limit=CLAIM_MOST, next_due=worker.next_due)
+    claims = Loop("worker", worker.run_once, limit=MOST, next_due=worker.next_due)
 
     def wake(lane_id: int | None) -> None:
         if worker.claimer.hint(lane_id):

@@ -24,13 +24,11 @@ from postdate.store.permit import lane_limits
 from postdate.store.timer import LONG_AGO
 from postdate.store.vault import Vault
 from postdate.worker.bucket import EVERY_BUCKET, preferred
+from postdate.worker.pace import Pace
 from postdate.worker.permit import Permits
 from postdate.worker.place import ACTIVE_SECONDS, Place, Places
 from postdate.worker.ready import Ready
 from postdate.worker.share import Window
-
-QUANTUM: Final = 250
-"""The most jobs of one claim at one place: a busy lane's turn is short."""
 
 PLACES_MOST: Final = 16
 """The most places of one transaction: lanes with a job each share the cost of a commit."""
@@ -76,7 +74,7 @@ class Claimer:
     permits: Permits
     window: Window
     kinds: frozenset[Kind] = frozenset({"push"})
-    quantum: int = QUANTUM
+    pace: Pace = field(default_factory=Pace)
     vault: Vault | None = None
     mine: frozenset[int] = EVERY_BUCKET
     places: Places = field(default_factory=Places)
@@ -130,6 +128,7 @@ class Claimer:
 
     async def claim(self, limit: int) -> list[Batch]:
         """Claim up to `limit` due jobs, in turn, as far as their tenants have room."""
+        limit = min(limit, self.pace.size)
         await self._look()
         place = self.ready.next(time.monotonic())
         if place is None:
@@ -171,6 +170,7 @@ class Claimer:
         """Claim at one place after another in one transaction, until the limit is reached."""
         taken: list[_Taken] = []
         place: Place | None = first
+        began = time.monotonic()
         try:
             async with self.database.write() as connection:
                 while place is not None:
@@ -185,6 +185,8 @@ class Claimer:
             for each in taken:
                 self._undo(each)
             raise
+        count = sum(len(each.executions) for each in taken)
+        self.pace.took(count, time.monotonic() - began)
         return [self._batch(each) for each in taken]
 
     async def _claim_limited(self, place: Place, limits: list[Limit], limit: int) -> list[Batch]:
@@ -214,7 +216,7 @@ class Claimer:
 
     def _reserve(self, place: Place, limit: int) -> _Taken:
         """Take room in the window first: another claim may be under way."""
-        wanted = min(self.quantum, limit, self.window.room(place.lane.tenant_id))
+        wanted = min(limit, self.window.room(place.lane.tenant_id))
         self.window.add(place.lane.tenant_id, wanted)
         return _Taken(place, wanted, wanted)
 

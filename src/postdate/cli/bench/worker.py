@@ -11,7 +11,7 @@ import msgspec
 
 from postdate.cli import jobs as job_parts
 from postdate.cli.bench.ground import Ground, Watch
-from postdate.cli.worker import CLAIM_MOST, care_loops
+from postdate.cli.worker import care_loops
 from postdate.intake.job_batch import Accepted, Ask
 from postdate.model.job import Destination, JobSpec
 from postdate.model.job import Worker as ToWorker
@@ -22,6 +22,7 @@ from postdate.store import job as job_store
 from postdate.store.lane import Lane
 from postdate.store.loop import Loop
 from postdate.store.timer import LONG_AGO
+from postdate.worker.pace import MOST
 from postdate.worker.worker import Worker
 
 BATCH: Final = 1000
@@ -106,7 +107,7 @@ class Bench:
         """Run the loops of the worker role until the block ends."""
         await self.worker.claimer.refresh()
         worker = self.worker
-        claims = Loop("bench", self._step, limit=CLAIM_MOST, next_due=worker.next_due)
+        claims = Loop("bench", self._step, limit=MOST, next_due=worker.next_due)
         worker.runner.on_room = claims.wake
         loops = [claims, *care_loops(worker, drain_seconds=5)]
         going = [asyncio.create_task(loop.run()) for loop in loops]

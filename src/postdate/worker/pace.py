@@ -1,0 +1,35 @@
+"""How many jobs to claim at once: as many as a claim can take in a few milliseconds, here and now.
+
+A number that suits one machine is twice too large for another, and for the same one at night. What
+a claim may take is said as time instead: others wait for their turn, and for the rows, as long.
+"""
+
+from typing import Final
+
+MOST: Final = 500
+LEAST: Final = 50
+FIRST: Final = 250
+TARGET_SECONDS: Final = 0.012
+SHARE: Final = 0.2
+"""How much of the way to what would have fitted one claim goes: one slow claim proves little."""
+
+
+class Pace:
+    """The size of the next claim, learned from the last ones."""
+
+    def __init__(self, most: int = MOST) -> None:
+        self._most = most
+        self._size = float(min(FIRST, most))
+
+    @property
+    def size(self) -> int:
+        """Give how many to claim."""
+        return round(self._size)
+
+    def took(self, count: int, seconds: float) -> None:
+        """Learn from a claim; one that found less than it may says nothing about its size."""
+        if count < self.size or seconds <= 0:
+            return
+        fits = count * TARGET_SECONDS / seconds
+        least = min(LEAST, self._most)
+        self._size += SHARE * (min(max(fits, least), self._most) - self._size)
