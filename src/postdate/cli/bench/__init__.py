@@ -30,7 +30,7 @@ def _measure(measuring: "Coroutine[Any, Any, list[Measure]]", *, as_json: bool) 
 def jobs(
     *,
     count: int = 40_000,
-    pending: int = 1_000_000,
+    pending: int = 10_000_000,
     only: list[str] | None = None,
     json: Json = False,
 ) -> None:
