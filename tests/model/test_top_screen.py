@@ -84,12 +84,14 @@ def test_it_can_be_drawn_and_left() -> None:
     screen = Screen()
     console = Console(file=io.StringIO(), width=120)
     console.print(screen.draw())
-    screen.learn(page(lane("mail", 5, paused=True, paused_note="rest")))
+    screen.learn(page(lane("mail", 5, paused=True, paused_note="rest [/soon]")))
     screen.stale("nobody answers")
     console.print(screen.draw())
     assert isinstance(console.file, io.StringIO)
     drawn = console.file.getvalue()
-    assert all(text in drawn for text in ("mail", "rest", "payment", "stale: nobody answers"))
+    assert all(
+        text in drawn for text in ("mail", "rest [/soon]", "payment", "stale: nobody answers")
+    )
     typed(screen, "q")
     assert screen.left
 

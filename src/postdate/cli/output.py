@@ -18,12 +18,13 @@ from cyclopts import Parameter
 from postdate.model.errors import StartError
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
+    from rich.console import Console, RenderableType
 
 FORMATS: Final = ("table", "json", "jsonl", "csv")
 TIMES: Final = ("iso", "relative")
 NO_INPUT: Final = "--no-input"
 BAR_WIDTH: Final = 40
+WIDEST: Final = 10_000
 UNITS: Final = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 INSTANT: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
 
@@ -109,17 +110,43 @@ def relative(seconds: float) -> str:
 
 def _table(rows: Sequence[dict[str, Any]]) -> None:
     from rich.console import Console
-    from rich.table import Table
 
     if not rows:
         Console(stderr=True).print("none")
         return
-    names = _names(rows)
+    console, names = Console(), _names(rows)
+    shown = [[_shown(row.get(name)) for name in names] for row in rows]
+    print_table(console, names, shown)
+
+
+def print_table(console: "Console", names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print a table; where it is too wide for the terminal, one thing below the other instead.
+
+    What is read by another program has no width.
+    """
+    from rich.measure import Measurement
+    from rich.table import Column, Table
+    from rich.text import Text
+
+    # As text: what a tenant wrote in brackets is no instruction to us.
+    texts = [[Text(cell) for cell in row] for row in rows]
     table = Table(*names)
-    for row in rows:
-        cells = (row.get(name) for name in names)
-        table.add_row(*map(_shown, cells))
-    Console().print(table)
+    for row in texts:
+        table.add_row(*row)
+    wide = Measurement.get(console, console.options.update(max_width=WIDEST), table).maximum
+    if not console.is_terminal:
+        console.width = max(console.width, wide)
+    if wide <= console.width:
+        console.print(table)
+        return
+    for number, row in enumerate(texts):
+        one = Table.grid("", Column(overflow="fold"), padding=(0, 2))
+        for name, cell in zip(names, row, strict=True):
+            if cell:
+                one.add_row(name, cell)
+        if number:
+            console.print()
+        console.print(one)
 
 
 OPTIONS: Final = {

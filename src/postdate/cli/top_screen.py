@@ -150,13 +150,14 @@ class Screen:
         title = f"lanes by {self.sort}"
         if self.filter or self.typing:
             title += f", filter: {self.filter}{'_' if self.typing else ''}"
-        table = Table("lane", "ready", "running", "pending", "unknown", "paused", title=title)
+        names = ("lane", "ready", "running", "pending", "unknown")
+        # As text: what somebody wrote in brackets is no instruction to us.
+        table = Table(*names, "paused", title=Text(title))
         for row in self.rows()[:ROWS_MOST]:
-            cells = [str(row[name]) for name in ("lane", "ready", "running", "pending", "unknown")]
+            cells = [str(row[name]) for name in names]
+            cells.append(row["paused_note"] or ("yes" if row["paused"] else ""))
             style = "reverse" if row["lane"] == self.cursor else None
-            table.add_row(
-                *cells, row["paused_note"] or ("yes" if row["paused"] else ""), style=style
-            )
+            table.add_row(*map(Text, cells), style=style)
         return table
 
 
