@@ -76,7 +76,7 @@ async def run(options: argparse.Namespace) -> None:
     )
     await node.refresh_settings()
     care = worker_role.care_loops(worker, 5)
-    loops = [*node.housekeeping(), worker_role.claim_loop(node, worker, care[0]), *care]
+    loops = [*node.housekeeping(), *worker_role.hinted_claims(node, worker, care[0]), *care]
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     going = [asyncio.create_task(loop.run()) for loop in loops]

@@ -1,5 +1,6 @@
 """The worker role: the loops that claim jobs, keep their leases, and end in good order."""
 
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 from postdate.cli import jobs
@@ -9,6 +10,9 @@ from postdate.store.loop import Loop
 from postdate.worker.pace import MOST
 from postdate.worker.place import POLL_SECONDS
 from postdate.worker.worker import Worker
+
+CLAIMS: Final = 2
+"""Claims under way at once: while the database takes one, another is read and started."""
 
 REFRESH_SECONDS: Final = 1.0
 KEEP_SECONDS: Final = 0.5
@@ -32,16 +36,16 @@ def loops(node: Node) -> list[Loop]:
     )
     care = care_loops(worker, node.settings.drain_seconds)
     care.append(Loop("queues", node.outgoing.queue.close_idle, limit=1, poll_seconds=IDLE_SECONDS))
-    return [claim_loop(node, worker, care[0]), *care, jobs.retention(node)]
+    return [*hinted_claims(node, worker, care[0]), *care, jobs.retention(node)]
 
 
-def claim_loop(node: Node, worker: Worker, lanes: Loop) -> Loop:
-    """Make the loop that claims, woken by hints and by room in the window."""
-    claims = Loop("worker", worker.run_once, limit=MOST, next_due=worker.next_due)
+def hinted_claims(node: Node, worker: Worker, lanes: Loop) -> list[Loop]:
+    """Make the loops that claim, woken by hints and by room in the window."""
+    claims = claim_loops(worker, worker.run_once)
 
     def wake(lane_id: int | None) -> None:
         if worker.claimer.hint(lane_id):
-            claims.wake()
+            worker.runner.on_room()
         else:
             lanes.wake()
 
@@ -51,7 +55,21 @@ def claim_loop(node: Node, worker: Worker, lanes: Loop) -> Loop:
 
     node.wakeup.listeners.append(wake)
     node.on_accept.append(accepted)
-    worker.runner.on_room = claims.wake
+    return claims
+
+
+def claim_loops(worker: Worker, step: Callable[[int], Awaitable[int]]) -> list[Loop]:
+    """Make the loops that claim, woken when there is room: all of them, whoever comes first."""
+    claims = [
+        Loop(f"worker-claim-{number}", step, limit=MOST, next_due=worker.next_due)
+        for number in range(1, CLAIMS + 1)
+    ]
+
+    def wake() -> None:
+        for loop in claims:
+            loop.wake()
+
+    worker.runner.on_room = wake
     return claims
 
 

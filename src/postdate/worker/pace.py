@@ -9,7 +9,7 @@ from typing import Final
 MOST: Final = 500
 LEAST: Final = 50
 FIRST: Final = 250
-TARGET_SECONDS: Final = 0.012
+TARGET_SECONDS: Final = 0.01
 SHARE: Final = 0.2
 """How much of the way to what would have fitted one claim goes: one slow claim proves little."""
 

@@ -11,7 +11,7 @@ import msgspec
 
 from postdate.cli import jobs as job_parts
 from postdate.cli.bench.ground import Ground, Watch
-from postdate.cli.worker import care_loops
+from postdate.cli.worker import care_loops, claim_loops
 from postdate.intake.job_batch import Accepted, Ask
 from postdate.model.job import Destination, JobSpec
 from postdate.model.job import Worker as ToWorker
@@ -20,9 +20,7 @@ from postdate.model.tally import Tally
 from postdate.store import bench, lease
 from postdate.store import job as job_store
 from postdate.store.lane import Lane
-from postdate.store.loop import Loop
 from postdate.store.timer import LONG_AGO
-from postdate.worker.pace import MOST
 from postdate.worker.worker import Worker
 
 BATCH: Final = 1000
@@ -107,9 +105,7 @@ class Bench:
         """Run the loops of the worker role until the block ends."""
         await self.worker.claimer.refresh()
         worker = self.worker
-        claims = Loop("bench", self._step, limit=MOST, next_due=worker.next_due)
-        worker.runner.on_room = claims.wake
-        loops = [claims, *care_loops(worker, drain_seconds=5)]
+        loops = [*claim_loops(worker, self._step), *care_loops(worker, drain_seconds=5)]
         going = [asyncio.create_task(loop.run()) for loop in loops]
         try:
             yield
