@@ -1,9 +1,8 @@
 """What the tests of schedules share."""
 
-import asyncio
 from typing import Any
 
-from conftest import Api
+from conftest import Api, eventually
 from postdate.scheduler.expander import Expander
 
 MINUTE_SECONDS = 4.0
@@ -18,16 +17,19 @@ async def drain(expander: Expander) -> int:
     return total
 
 
+async def _clear_of_the_minute(api: Api) -> bool:
+    left: float = await api.node.database.writer.fetchval(
+        "SELECT (60 - mod(extract(epoch FROM clock()), 60))::float8"
+    )
+    return left > MINUTE_SECONDS
+
+
 async def create(api: Api, **fields: Any) -> dict[str, Any]:
     """Create a schedule of jobs for a worker, never just before a full minute.
 
     Intervals are counted from full minutes: whoever then moves the clock by one would pass two.
     """
-    left = await api.node.database.writer.fetchval(
-        "SELECT (60 - mod(extract(epoch FROM clock()), 60))::float8"
-    )
-    if left < MINUTE_SECONDS:
-        await asyncio.sleep(left + 0.01)
+    await eventually(lambda: _clear_of_the_minute(api))
     answer = await api.call("POST", "/schedules", {"template": PULL, **fields})
     assert answer.status == 201, answer.body
     return dict(answer.body)

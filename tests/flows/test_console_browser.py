@@ -226,6 +226,7 @@ async def test_rows_are_walked_selected_and_cancelled_by_keys(visitor: Visitor) 
     await page.get_by_label("Why").fill("not needed")
     await page.get_by_role("button", name="Cancel these (2)").click()
     await expect(page.locator(".notice")).to_contain_text("2 of 2 jobs cancelled.")
+    await page.wait_for_load_state()  # the text may be there before the scripts that hear keys
     await page.keyboard.press("?")
     await expect(page.locator("#help")).to_be_visible()
     await page.keyboard.press("Escape")
