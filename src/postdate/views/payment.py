@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, Final
 from uuid import UUID
 
@@ -40,8 +41,8 @@ RECENT_MS: Final = 14 * 24 * 3600 * 1000
 AMOUNT_DEPTH: Final = 125
 """How many payments of each bucket a list by amount looks through: 8,000 in all."""
 
-PaymentKey = tuple[int, UUID]
-"""A tenant and one of its payments."""
+TENANTS_MOST: Final = 1000
+"""How many tenants' groups of readers are remembered."""
 
 _BY_INDEX: Final = frozenset({PaymentStatus.FAILED, PaymentStatus.CANCELLED})
 
@@ -147,22 +148,22 @@ class PaymentViews:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._loads: Grouper[PaymentKey, PaymentRow | None] = Grouper(self._load)
+        self._loads = lru_cache(maxsize=TENANTS_MOST)(self._loader)
 
     async def get(self, who: Identity, payment_id: UUID) -> PaymentView | None:
-        """Read one payment, together with whatever else is asked for now."""
-        row = await self._loads.submit((who.tenant_id, payment_id))
-        return _shown(who, row)
+        """Read one payment, together with whatever else its tenant asks for now."""
+        return _shown(who, await self._loads(who.tenant_id).submit(payment_id))
 
-    async def _load(self, keys: Sequence[PaymentKey]) -> list[PaymentRow | None]:
-        """Read payments, those of each tenant as this tenant: nobody sees another's by chance."""
-        found: dict[PaymentKey, PaymentRow] = {}
-        for tenant_id in {tenant_id for tenant_id, _ in keys}:
-            ids = [payment_id for tenant, payment_id in keys if tenant == tenant_id]
+    def _loader(self, tenant_id: int) -> Grouper[UUID, PaymentRow | None]:
+        """Make what reads one tenant's payments together: no other's are ever among them."""
+
+        async def load(ids: Sequence[UUID]) -> list[PaymentRow | None]:
             async with self._database.read(tenant_id) as connection:
                 rows = await payment_store.load(connection, tenant_id, ids)
-            found.update({(tenant_id, row.payment_id): row for row in rows})
-        return [found.get(key) for key in keys]
+            found = {row.payment_id: row for row in rows}
+            return [found.get(payment_id) for payment_id in ids]
+
+        return Grouper(load)
 
     async def page(
         self, who: Identity, wanted: PaymentFilter, before: UUID, limit: int
