@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from starlette.responses import Response, StreamingResponse
 
-from postdate.console.problem import problems
+from postdate.console.problem import checks, problems
 from postdate.console.visit import HEADERS, Visit
 from postdate.model.errors import Code, refuse
 from postdate.model.identity import Scope
@@ -76,10 +76,13 @@ async def _values(visit: Visit) -> dict[str, Any]:
     admin = visit.who.allows(Scope.ADMIN)
     minutes = found.activity.minutes
     nodes = await visit.services.node_views.page(visit.who.tenant_id) if admin else []
+    # The books are the cluster's, not the tenant's.
+    checked = checks(found) if admin else []
     return {
         "overview": found,
         "activity": found.activity,
-        "problems": problems(found, nodes, visit.now),
+        "problems": problems(found, nodes, checked, visit.now),
+        "checks": checked,
         "charts": {
             "throughput": _columns(minutes, ("accepted", "executed", "failed")),
             "lateness": _columns(minutes, ("p50", "p99")),

@@ -21,14 +21,58 @@ class Problem(msgspec.Struct, frozen=True):
     link: str
 
 
-def problems(overview: Overview, nodes: Sequence[NodeView], now: datetime) -> list[Problem]:
+_CHECKED: Final = {
+    "prove": ("postdate prove", "/accounts"),
+    "reconcile": ("postdate reconcile", "/payments"),
+    "verify": ("postdate events verify", "/events"),
+}
+"""The checks of the whole books: how each is run, and where to look when it found something."""
+
+
+class Check(msgspec.Struct, frozen=True):
+    """The last check of one kind, if there ever was one."""
+
+    command: str
+    link: str
+    ago: str | None
+    findings: int
+
+
+def checks(overview: Overview) -> list[Check]:
+    """Tell when the books were last checked as a whole, and what that found."""
+    ran = {run.name: run for run in overview.slow.checks}
+    return [
+        Check(
+            command,
+            link,
+            _told(ran[name].seconds) if name in ran else None,
+            ran[name].findings if name in ran else 0,
+        )
+        for name, (command, link) in _CHECKED.items()
+    ]
+
+
+def problems(
+    overview: Overview, nodes: Sequence[NodeView], found: Sequence[Check], now: datetime
+) -> list[Problem]:
     """Name everything that needs somebody, the worst first."""
     return [
+        *_broken(found),
         *_money(overview, now),
         *_silent(nodes),
         *(problem for lane in overview.lanes for problem in _lane(lane, now)),
         *_failed(overview),
     ]
+
+
+def _broken(found: Sequence[Check]) -> Iterator[Problem]:
+    for check in found:
+        if check.findings:
+            yield Problem(
+                f"{check.command} found {count(check.findings, 'thing')} that must not be, "
+                f"{check.ago} ago: run it again, it names them.",
+                check.link,
+            )
 
 
 def _money(overview: Overview, now: datetime) -> Iterator[Problem]:

@@ -11,10 +11,12 @@ import msgspec
 from postdate.model.ids import BUCKETS, floor_id
 from postdate.store import activity as activity_store
 from postdate.store import overview as store
+from postdate.store import vital as vital_store
 from postdate.store.database import Connection, Database
 from postdate.store.lane import Lane, LaneDirectory
 from postdate.store.overview import Backlog, Due, Places
 from postdate.store.timer import LANE_PAYMENT
+from postdate.store.vital import AuditRun
 from postdate.views.activity import HOUR_SECONDS, MINUTE_SECONDS, ActivityView, activity_view
 
 COUNT_MOST: Final = 100
@@ -86,6 +88,9 @@ class Slow(msgspec.Struct, frozen=True, kw_only=True):
     payments_failed: int
     hour: DueChart
     day: DueChart
+    checks: list[AuditRun]
+    """When the books of the whole cluster were last checked: for its operators only."""
+
     estimated: bool = False
     """Whether what is coming is told from one bucket of each lane."""
 
@@ -171,6 +176,7 @@ class OverviewViews:
             payments_failed=failed.payments,
             hour=_chart(rows, 1, HOUR_SLOTS),
             day=_chart(rows, DAY_JOINED, AHEAD_SECONDS // SLOT_SECONDS // DAY_JOINED),
+            checks=await vital_store.audits(connection),
             estimated=estimated,
         )
         if len(self._slow) >= REMEMBER_MOST:

@@ -1,0 +1,35 @@
+"""The overview tells operators, and nobody else, what the checks of the whole books found."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from conftest import Api
+from console_ground import Browser
+from postdate.store import vital as vital_store
+
+
+@pytest.fixture
+async def browser(api: Api) -> AsyncIterator[Browser]:
+    async with Browser(api) as opened:
+        yield opened
+
+
+async def test_the_overview_tells_operators_when_the_books_were_checked(browser: Browser) -> None:
+    async def ran(name: str, findings: int) -> None:
+        async with browser.api.node.database.write() as connection:
+            await vital_store.audited(connection, name, 1.0, findings)
+
+    await ran("prove", 0)
+    await ran("verify", 2)
+    try:
+        await browser.sign_in()
+        told = (await browser.get("/")).text
+        line = told.partition('id="checks"')[2].partition("</p>")[0]
+        assert "ago, nothing found; <code>postdate reconcile</code> " in line
+        assert "postdate events verify found 2 things that must not be" in told
+        # They are the cluster's books: a tenant's own people need not see them.
+        await browser.sign_in(await browser.api.new_key("jobs:read", "payments:read"))
+        assert "postdate events verify" not in (await browser.get("/")).text
+    finally:
+        await ran("verify", 0)
