@@ -29,7 +29,6 @@ async def test_only_the_weeks_of_the_ids_are_begun(
         await connection.fetchval("SELECT partition_ahead($1)", WEEKS)
     one = f"'{new_id(3, database.unix_ms())}'::uuid"
     async with getattr(database, role).acquire() as connection:
-        await connection.execute("SET LOCAL postdate.tenant_id = 1")
         await connection.execute(f"PREPARE by_id AS {query(name)}")
         plan = await connection.fetch(
             f"EXPLAIN (COSTS OFF) EXECUTE by_id ({values.replace('{id}', one)})"
