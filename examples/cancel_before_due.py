@@ -6,7 +6,7 @@ Needs a running server, POSTDATE_URL, and an admin key in POSTDATE_KEY.
 import os
 import time
 
-from postdate.client import Client, ProblemError
+from postdate.client import Client
 
 URL = os.environ.get("POSTDATE_URL", "http://127.0.0.1:8080")
 KEY = os.environ.get("POSTDATE_KEY", "")
@@ -24,10 +24,8 @@ def main() -> None:
         print("held:", client.call("GET", f"/accounts/{payer}")["held"])
         client.cancel_payment(payment["payment_id"])
         print("held after cancelling:", client.call("GET", f"/accounts/{payer}")["held"])
-        try:
-            client.cancel_payment(payment["payment_id"])
-        except ProblemError as error:
-            print("a second time:", error.code)
+        again = client.cancel_payment(payment["payment_id"])
+        print("a second time:", again["status"])
 
 
 if __name__ == "__main__":

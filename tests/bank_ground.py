@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from postdate.model.ids import bucket_of, new_id
+from postdate.model.payment import OnBroken
 from postdate.model.setting import Settings, Stored
 from postdate.settlement.settler import BATCH_MOST, Settler
 from postdate.store import account as account_store
@@ -50,6 +51,7 @@ class Wish:
     hold: bool = True
     retry_until: datetime | None = None
     payment_id: UUID | None = None
+    on_broken: OnBroken | None = None
 
 
 @dataclass
@@ -113,6 +115,7 @@ class Bank:
                     wish.due,
                     wish.hold,
                     wish.retry_until,
+                    on_broken=wish.on_broken,
                 )
             )
         async with self.database.write() as connection:
@@ -154,7 +157,7 @@ class Bank:
 
     async def events(self, payment_id: UUID) -> list[str]:
         rows = await self.database.writer.fetch(
-            "SELECT type FROM event WHERE bucket = $1 AND subject = $2 ORDER BY xid, event_id",
+            "SELECT type FROM event WHERE bucket = $1 AND subject = $2 ORDER BY time, event_id",
             bucket_of(payment_id),
             payment_id,
         )

@@ -48,6 +48,8 @@ _numbers = itertools.count(1)
 FAST = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
 
 TEST_CLOCK = """
+INSERT INTO setting (tenant_id, name, value, operator, changed_by)
+    VALUES (0, 'payment.unsafe_commits', '"accept"', true, 'tests');
 CREATE TABLE test_clock (shift interval NOT NULL);
 INSERT INTO test_clock VALUES ('0');
 GRANT SELECT, UPDATE ON test_clock TO postdate_writer;

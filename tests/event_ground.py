@@ -2,18 +2,21 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
 from prometheus_client import CollectorRegistry
 
-from postdate.model.chain import GENESIS, Link, link_hash
+from postdate.model.chain import GENESIS, seal_hash
 from postdate.model.ids import bucket_of, new_id
 from postdate.publisher.meter import PublisherMeter
 from postdate.publisher.sealer import Sealer
 from postdate.store import event as event_store
+from postdate.store import seal
 from postdate.store.database import Connection, Database
 from postdate.store.event import NewEvent
+from postdate.store.seal import StoredSeal
 
 
 def sealer(database: Database, **options: Any) -> Sealer:
@@ -49,33 +52,58 @@ async def seal_all(database: Database, chunk: int = 64, **options: Any) -> int:
     return await sealer(database, **options).run_once(chunk)
 
 
-async def links(database: Database) -> list[tuple[Link, bytes]]:
-    """Read every link with what its event says now."""
-    rows = await database.writer.fetch(
-        "SELECT s.bucket, s.seq, s.tenant_id, s.position, s.subject, s.event_id, e.time, s.type, "
-        "e.actor, e.data::text, s.hash FROM event_seal s "
-        "JOIN event e USING (bucket, subject, event_id) ORDER BY s.bucket, s.seq"
-    )
-    return [(Link(*tuple(row)[:-1]), row["hash"]) for row in rows]
+@dataclass(frozen=True)
+class Link:
+    """An event in its place in its tenant's chain."""
+
+    tenant_id: int
+    position: int
+    subject: UUID
+    event_id: UUID
+    type: str
+
+
+async def seals(database: Database) -> list[StoredSeal]:
+    """Read every seal, by tenant and position."""
+    async with database.writer.acquire() as connection:
+        chains = await seal.chains(connection)
+        found = [await seal.stored(connection, chain.tenant_id, 0, 10_000) for chain in chains]
+    return [each for stored in found for each in stored]
+
+
+def links_of(stored: StoredSeal) -> list[Link]:
+    content = stored.content
+    return [
+        Link(
+            content.tenant_id,
+            content.position + number,
+            content.subjects[number],
+            content.events[number] or content.subjects[number],
+            content.types[kind - 1],
+        )
+        for number, kind in enumerate(content.kinds)
+    ]
 
 
 async def check_chains(database: Database) -> list[Link]:
-    """Check that every event is linked once, without gaps, and that the hashes hold."""
-    found = await links(database)
-    assert len(found) == await database.writer.fetchval("SELECT count(*) FROM event")
-    heads: dict[int, tuple[int, bytes]] = defaultdict(lambda: (0, GENESIS))
-    positions: dict[int, list[int]] = defaultdict(list)
-    for link, digest in found:
-        seq, before = heads[link.bucket]
-        assert link.seq == seq + 1
-        assert digest == link_hash(before, link)
-        heads[link.bucket] = link.seq, digest
-        positions[link.tenant_id].append(link.position)
-    for taken in positions.values():
-        assert sorted(taken) == list(range(1, len(taken) + 1))
-    stored = await database.writer.fetch("SELECT bucket, seq, hash FROM event_chain WHERE seq > 0")
-    assert {row["bucket"]: (row["seq"], row["hash"]) for row in stored} == heads
-    return [link for link, _ in found]
+    """Check that every event is sealed once, without gaps, and that the hashes hold."""
+    found: list[Link] = []
+    ends: dict[int, tuple[int, bytes]] = defaultdict(lambda: (0, GENESIS))
+    for stored in await seals(database):
+        content = stored.content
+        position, before = ends[content.tenant_id]
+        assert content.position == position + 1
+        assert stored.previous == before
+        assert stored.hash == seal_hash(before, content)
+        assert b"".join(each or b"" for each in stored.now) == content.digests
+        ends[content.tenant_id] = position + len(content.kinds), stored.hash
+        found += links_of(stored)
+    rows = await database.writer.fetch("SELECT event_id FROM event")
+    assert sorted(row["event_id"] for row in rows) == sorted(link.event_id for link in found)
+    async with database.writer.acquire() as connection:
+        chains = await seal.chains(connection)
+    assert {chain.tenant_id: (chain.position, chain.hash) for chain in chains} == ends
+    return found
 
 
 def of_subject(found: Sequence[Link], subject: UUID) -> list[str]:

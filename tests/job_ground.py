@@ -45,11 +45,11 @@ async def failed(api: Api, count: int = 1, **members: Any) -> list[str]:
         await api.node.database.writer.execute(
             """WITH gone AS (DELETE FROM timer WHERE bucket = $1 AND subject = $2 RETURNING *),
                     first AS (
-                    INSERT INTO attempt (bucket, tenant_id, subject, token, status, due_at,
+                    INSERT INTO attempt (bucket, tenant_id, subject, attempt, status, due_at,
                                          started_at, finished_at, retry_at, code, error)
                     SELECT bucket, tenant_id, subject, 1, 'FAILED', due_at, clock(), clock(),
                            clock(), 'http_500', 'no' FROM gone)
-               INSERT INTO outcome (bucket, tenant_id, subject, token, status, due_at, started_at,
+               INSERT INTO outcome (bucket, tenant_id, subject, attempt, status, due_at, started_at,
                                     finished_at, code, error, http_status)
                SELECT bucket, tenant_id, subject, 2, 'FAILED', due_at, clock(), clock(), 'http_500',
                       'still no', 500 FROM gone""",

@@ -33,7 +33,7 @@ SELECT bucket, tenant_id, {lane}, {id}, {due}
 ON CONFLICT DO NOTHING
 """
 OUTCOMES = """
-INSERT INTO outcome (bucket, tenant_id, subject, token, status, due_at, started_at, finished_at,
+INSERT INTO outcome (bucket, tenant_id, subject, attempt, status, due_at, started_at, finished_at,
                      code)
 SELECT bucket, tenant_id, {id}, 1, CASE WHEN failed THEN 'FAILED' ELSE 'COMPLETED' END, due_at,
        due_at, due_at + interval '20 ms', CASE WHEN failed THEN 'http_500' END
@@ -62,10 +62,16 @@ SELECT bucket_of(id), $1, id, id, CASE WHEN n % 5000 = 0 THEN 'lane.paused' ELSE
   FROM (SELECT n, {id} AS id FROM generate_series(1, {many}::bigint) AS n) AS made
 """
 SEALS = """
-INSERT INTO event_seal (bucket, tenant_id, seq, position, subject, event_id, type, hash)
-SELECT bucket, tenant_id, row_number() OVER (PARTITION BY bucket ORDER BY event_id),
-       row_number() OVER (ORDER BY event_id), subject, event_id, type, sha256('made')
-  FROM event WHERE tenant_id = $1
+INSERT INTO seal (bucket, tenant_id, seal_id, position, sealed_at, decision, types, kinds, subjects,
+                  events, digests, previous, hash)
+SELECT tenant_bucket(tenant_id), tenant_id, max(event_id::text)::uuid, min(place), clock(),
+       bool_or(type <> 'job.accepted'), ARRAY['job.accepted', 'lane.paused'],
+       array_agg(CASE type WHEN 'job.accepted' THEN 1 ELSE 2 END::smallint ORDER BY place),
+       array_agg(subject ORDER BY place), array_agg(NULL::uuid ORDER BY place),
+       decode(repeat('00', 32 * count(*)::integer), 'hex'), sha256('made'), sha256('made')
+  FROM (SELECT *, row_number() OVER (ORDER BY event_id) AS place FROM event
+         WHERE tenant_id = $1) AS numbered
+ GROUP BY tenant_id, (place - 1) / 1000
 """
 SCHEDULED = """
 WITH made AS (
@@ -75,9 +81,10 @@ WITH made AS (
     RETURNING bucket, tenant_id, schedule_id),
 versions AS (
     INSERT INTO schedule_version (bucket, tenant_id, schedule_id, version, name, rule, policies,
-                                  template, actor)
+                                  template, actor, template_by, persons)
     SELECT bucket, tenant_id, schedule_id, 1, 'made', '{{"every_seconds": 3600}}', '{{}}',
-           '{{"job": {{"destination": {{"type": "worker"}}}}}}', 'system' FROM made)
+           '{{"job": {{"destination": {{"type": "worker"}}}}}}', 'system', 'system',
+           '{{system}}' FROM made)
 INSERT INTO occurrence (bucket, tenant_id, schedule_id, occurrence_id, scheduled_for,
                         nominal_local, due_at, status, cause, version, kind, subject)
 SELECT bucket, tenant_id, schedule_id, {run}, clock() - n * interval '1 hour',
@@ -122,7 +129,7 @@ async def fill(connection: Any, tenant_id: int, lane: Lane, many: int) -> None:
         (OUTCOMES.format(table="payment", id="payment_id"), (tenant_id,)),
         (EVENTS.format(id=_id("n % 64", "event", many), many=many), (tenant_id,)),
         (SEALS, (tenant_id,)),
-        ("INSERT INTO event_position VALUES ($1, $2)", (tenant_id, many)),
+        ("INSERT INTO chain VALUES (tenant_bucket($1), $1, $2)", (tenant_id, many)),
         (
             SCHEDULED.format(
                 id=_id("n % 64", "schedule", SCHEDULES),

@@ -84,6 +84,8 @@ class ModelLedger:
 
     def cancel(self, number: int) -> str:
         payment = self.payments[number]
+        if payment.status == "CANCELLED":
+            return "ok"  # once more changes nothing
         if payment.status != "PENDING":
             return payment.status
         self._release(payment)

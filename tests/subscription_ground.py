@@ -68,7 +68,7 @@ class Ground:
         spec = SubscriptionSpec(destination=Webhook(url=url), types=list(types), **parts)
         made = await self.subscriptions.create(self.who, spec)
         await self.seal()
-        return made
+        return made.subscription_id
 
     async def tell(self, *kinds: str, subject: UUID | None = None, **data: Any) -> list[UUID]:
         [own] = subjects(self.database, 1)

@@ -15,6 +15,7 @@ from postdate.model.setting import Settings, Stored
 from postdate.model.tally import Tally
 from postdate.store import job as job_store
 from postdate.store import lane as lane_store
+from postdate.store import tenant as tenant_store
 from postdate.store.database import Database
 from postdate.store.job import NewJob, Told
 from postdate.store.lane import Lane, LaneDirectory
@@ -22,6 +23,14 @@ from postdate.worker.worker import Worker
 
 WEBHOOK = {"type": "webhook", "url": "https://example.com/hook"}
 WORKER = {"type": "worker"}
+
+
+async def make_tenant(database: Database, name: str) -> int:
+    """Create a tenant."""
+    async with database.write() as connection:
+        created = await tenant_store.create(connection, name)
+    assert created is not None
+    return created
 
 
 async def make_lane(
@@ -45,12 +54,14 @@ async def add_jobs(
     in_seconds: Sequence[float] = (0,),
     retry: Mapping[str, Any] | None = None,
     expires_in: float | None = None,
+    to: Mapping[str, Any] | None = None,
+    payload: bytes = b'{"n":1}',
     **fields: Any,
 ) -> list[UUID]:
     """Insert jobs with their timers, spread over the lane's buckets and the given instants."""
     buckets = lane.buckets
     ids = [new_id(buckets[n % len(buckets)], database.unix_ms()) for n in range(count)]
-    destination = WORKER if lane.kind == "pull" else WEBHOOK
+    destination = to or (WORKER if lane.kind == "pull" else WEBHOOK)
     policy = msgspec.json.encode({"retry": retry}).decode() if retry else None
     async with database.write() as connection:
         now = await job_store.now(connection)
@@ -65,7 +76,7 @@ async def add_jobs(
                 expires_at=None if expires_in is None else now + timedelta(seconds=expires_in),
                 destination=msgspec.json.encode(destination).decode(),
                 policy=policy,
-                payload=b'{"n":1}',
+                payload=payload,
                 content_type="application/json",
                 payload_ref=None,
                 **fields,

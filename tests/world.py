@@ -29,6 +29,7 @@ class World:
     unapproved: str = ""
     job: str = ""
     leased: str = ""
+    token: int = 1
     dead: str = ""
     doubtful: str = ""
     subscription: str = ""
@@ -40,7 +41,8 @@ class World:
     def marks(self) -> list[str]:
         """What must never be read by anybody else."""
         everything = vars(self)
-        return [value for name, value in everything.items() if name not in {"setting", "tenant"}]
+        public = {"setting", "tenant", "token"}
+        return [value for name, value in everything.items() if name not in public]
 
 
 async def build(api: Api) -> World:
@@ -59,7 +61,8 @@ async def build(api: Api) -> World:
     )
     world.unapproved = await _large(api, world)
     await _done(api, "PUT", f"/settings/{world.setting}", {"value": 5})
-    world.leased = (await _claimed(api, world))["job_id"]
+    lease = await _claimed(api, world)
+    world.leased, world.token = lease["job_id"], lease["token"]
     world.dead = await _failed(api, world, retryable=False)
     world.doubtful = await _failed(api, world, unknown=True)
     told = await _done(api, "POST", "/subscriptions", {"destination": _HOOK})
@@ -154,8 +157,12 @@ def _empty(_: World) -> dict[str, Any]:
     return {}
 
 
-def _token(_: World) -> dict[str, Any]:
-    return {"token": 1}
+def _token(world: World) -> dict[str, Any]:
+    return {"token": world.token}
+
+
+def _failure(world: World) -> dict[str, Any]:
+    return {"token": world.token, "error": "e"}
 
 
 ROWS: dict[str, Row] = {
@@ -233,7 +240,7 @@ ROWS: dict[str, Row] = {
     # A lane that nobody has used yet is an empty one: workers may wait before the first job.
     "POST /lanes/{lane}/claim": Row(_empty, "lane", foreign=200),
     "POST /leases/{job_id:uuid}/complete": Row(_token, "leased"),
-    "POST /leases/{job_id:uuid}/fail": Row(lambda _: {"token": 1, "error": "e"}, "leased"),
+    "POST /leases/{job_id:uuid}/fail": Row(_failure, "leased"),
     "POST /leases/{job_id:uuid}/renew": Row(_token, "leased"),
     "GET /events": Row(),
     "POST /subscriptions": Row(lambda _: {"destination": _HOOK}),
@@ -245,6 +252,7 @@ ROWS: dict[str, Row] = {
     ),
     "DELETE /subscriptions/{subscription_id:uuid}": Row(thing="subscription"),
     "POST /schedules": Row(_rule),
+    "POST /schedules/preview": Row(lambda _: {"cron": "@daily", "count": 3}),
     "GET /schedules": Row(),
     "GET /schedules/{schedule_id:uuid}": Row(thing="schedule"),
     "PATCH /schedules/{schedule_id:uuid}": Row(lambda _: {"every_seconds": 7200}, "schedule"),

@@ -26,9 +26,9 @@ SAYS = {
     "cancel_before_due.py": [
         "held: 200",
         "held after cancelling: 0",
-        "a second time: payment_not_pending",
+        "a second time: CANCELLED",
     ],
-    "work_from_a_lane.py": ["attempt 1, token 1", "done: ['cat-0', 'cat-1', 'cat-2']"],
+    "work_from_a_lane.py": ["attempt 1, token ", "done: ['cat-0', 'cat-1', 'cat-2']"],
     "retry_until_it_works.py": ["FAILED the bank is closed", "job: COMPLETED"],
     "register_many_at_once.py": ["accepted: 99", "refused: ['"],
     "flatten_a_spike.py": ["jobs: 50 and nearly as many instants: True"],

@@ -57,8 +57,11 @@ async def test_the_readme_s_payment_is_held_and_then_paid(served: Served) -> Non
     assert isinstance(payment["lateness_ms"], int)
 
 
-async def test_the_first_message_s_commands_work(served: Served) -> None:
-    message = welcome(f"http://127.0.0.1:{served.port}", served.key, Settings())
-    script = message.partition("ten seconds:")[2].replace("rent-1", "rent-2")
+@pytest.mark.parametrize("shown", [True, False])
+async def test_the_first_message_s_commands_work(served: Served, *, shown: bool) -> None:
+    settings = Settings(data_dir=served.directory)
+    key = served.key if shown else None
+    message = welcome(f"http://127.0.0.1:{served.port}", key, settings)
+    script = message.partition("ten seconds:")[2].replace("rent-1", f"rent-{shown}")
     *_, scheduled = await run(script, served.directory.parent)
     assert scheduled["status"] == "PENDING"

@@ -4,6 +4,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Mapping
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -16,16 +17,26 @@ from confluent_kafka import Consumer, Producer
 from redis.asyncio import Redis
 
 from brokers import answers, nats_cluster, valkey
-from conftest import scratch
+from conftest import eventually, scratch
+from postdate.delivery.broker import Permitted
+from postdate.delivery.connections import Connections
 from postdate.delivery.guard import Guard
 from postdate.delivery.queue import Queue
+from postdate.model.broker_url import kafka_brokers
 from postdate.model.destination import Destination, DestinationType, Missing, Resolved
 from postdate.model.limit import Limit
 from postdate.model.outcome import Completed, Delivery, Failed, Throttled, Unknown
 from postdate.model.target import networks
 
 
-def queue_to(kind: str, config: Mapping[str, Any], allowed: str = "127.0.0.0/8") -> Queue:
+def connections(allowed: str = "127.0.0.0/8", kafka: str = "") -> Connections:
+    permitted = Permitted(networks(allowed), kafka_brokers(kafka))
+    return Connections(Guard(networks(allowed)), permitted)
+
+
+def queue_to(
+    kind: str, config: Mapping[str, Any], allowed: str = "127.0.0.0/8", kafka: str = ""
+) -> Queue:
     async def resolve(tenant_id: int, name: str | None) -> Resolved:
         if name != "q":
             return Missing()
@@ -38,7 +49,7 @@ def queue_to(kind: str, config: Mapping[str, Any], allowed: str = "127.0.0.0/8")
             config=dict(config),
         )
 
-    return Queue(resolve, Guard(networks(allowed)).judge_host)
+    return Queue(resolve, connections(allowed, kafka))
 
 
 def delivery(number: int = 1, **changes: Any) -> Delivery:
@@ -69,7 +80,7 @@ async def queue_closer() -> AsyncIterator[list[Queue]]:
     queues: list[Queue] = []
     yield queues
     for one in queues:
-        await one.close()
+        await one._connections.close()
 
 
 async def test_nats_stores_each_message_once_under_the_job_s_id(
@@ -99,6 +110,28 @@ async def test_nats_stores_each_message_once_under_the_job_s_id(
         assert isinstance(nobody, Failed)
         assert nobody.retryable
         await client.close()
+
+
+async def test_nats_down_for_longer_than_the_client_waits_is_found_again(
+    directory: Path, queue_closer: list[Queue]
+) -> None:
+    async with nats_cluster(directory) as (server,):
+        url = f"nats://127.0.0.1:{server.port}"
+        client = await nats.connect(url)
+        await client.jetstream().add_stream(name="orders", subjects=["orders"])
+        await client.close()
+        queue = queue_to("nats", {"servers": [url]})
+        queue_closer.append(queue)
+        assert await queue.deliver(delivery(1)) == Completed()
+        await server.kill()
+        [held] = queue._connections._held.values()
+        await eventually(partial(_is_closed, held.broker))
+        await server.start()
+        assert await queue.deliver(delivery(2)) == Completed()
+
+
+async def _is_closed(broker: Any) -> bool:
+    return bool(broker.closed)
 
 
 async def test_nats_cluster_loses_a_node_and_no_message(
@@ -171,16 +204,14 @@ async def test_wrong_credentials_and_private_addresses_are_said_so(directory: Pa
     async with valkey(directory, "--requirepass", "right") as server:
         url = f"redis://:wrong@127.0.0.1:{server.port}/0"
         config = {"url": url}
-        assert "invalid username-password" in str(
-            await queue_to("redis", config).try_out("redis", config)
-        )
+        assert "invalid username-password" in str(await connections().try_out(1, "redis", config))
         refused = await queue_to("redis", config, allowed="").deliver(delivery())
         assert isinstance(refused, Failed)
         assert (refused.code, refused.retryable) == ("target_refused", False)
 
 
 async def test_a_dead_broker_opens_the_breaker_and_is_spared() -> None:
-    queue = queue_to("nats", {"servers": ["nats://127.0.0.1:1"]})
+    queue = queue_to("nats", {"servers": ["nats://127.0.0.1:2"]})
     outcomes = [await queue.deliver(delivery(number)) for number in range(12)]
     assert isinstance(outcomes[0], Failed)
     assert outcomes[0].retryable
@@ -222,7 +253,7 @@ async def test_kafka_reports_each_message_from_librdkafka_s_own_brokers(
     mock = Producer({"test.mock.num.brokers": 3, "bootstrap.servers": "ignored"})
     known = await asyncio.to_thread(mock.list_topics, timeout=5)
     brokers = [f"{broker.host}:{broker.port}" for broker in known.brokers.values()]
-    queue = queue_to("kafka", {"brokers": brokers})
+    queue = queue_to("kafka", {"brokers": brokers}, kafka=",".join(brokers))
     queue_closer.append(queue)
     assert await queue.deliver(delivery()) == Completed()
     large = await queue.deliver(delivery(2, payload=b"x" * 3_000_000))
@@ -249,6 +280,6 @@ async def test_kafka_reports_each_message_from_librdkafka_s_own_brokers(
     ],
 )
 async def test_settings_of_a_wrong_shape_are_refused(kind: str, config: Any, says: str) -> None:
-    refusal = await queue_to(kind, config).check(kind, config)
+    refusal = await connections().check(kind, config)
     assert refusal is not None
     assert says in refusal.detail

@@ -8,7 +8,7 @@ from itertools import repeat
 
 import pytest
 
-from hostile import Act, Hostile, Peer, answering, hostile, status
+from hostile_receiver import Act, Hostile, Peer, answering, hostile, status
 from postdate.delivery.exchange import ANSWER_BYTES
 from postdate.model.outcome import Completed, Failed, Running, Unknown
 from receiver import Receiver

@@ -1,7 +1,6 @@
 """Three expanders and a killer: every tick of a schedule fires exactly once."""
 
 import asyncio
-import random
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from functools import partial
@@ -16,42 +15,14 @@ from postdate.intake.firing import Firings
 from postdate.model.errors import Refusal
 from postdate.model.firing import Fired, Firing
 from postdate.scheduler.expander import Expander
-from postdate.store.database import LOST, CommitUnknownError, Connection
+from postdate.store.database import Connection
 from postdate.store.embedded import Embedded
 from schedule_ground import create
+from schedule_kills import BROKEN, patiently, until_done_expand, until_done_kill
 
 TICKS = 1000
 STRIDE = 25
 KILLS_LEAST = 6
-BROKEN = (asyncpg.PostgresError, CommitUnknownError, *LOST)
-
-
-async def _until_done_expand(expander: Expander, done: asyncio.Event) -> None:
-    """Loop as a node does, without its log and its pauses."""
-    while not done.is_set():
-        try:
-            count = await expander.run_once()
-        except BROKEN:
-            count = 0
-        await asyncio.sleep(0 if count else 0.002)
-
-
-async def _until_done_kill(
-    admin: asyncpg.Connection, name: str, done: asyncio.Event, kills: list[int]
-) -> None:
-    """End a random connection of the node every now and then, in the middle of whatever it does."""
-    draw = random.Random(11)
-    while not done.is_set():
-        pids = await admin.fetch(
-            "SELECT pid FROM pg_stat_activity WHERE datname = $1 AND pid <> pg_backend_pid() "
-            "AND state <> 'idle'",
-            name,
-        )
-        if pids:
-            pid = draw.choice(pids)["pid"]
-            await admin.execute("SELECT pg_terminate_backend($1)", pid)
-            kills.append(pid)
-        await asyncio.sleep(0.12)
 
 
 async def _handled(api: Api, schedule_id: str) -> datetime:
@@ -69,16 +40,6 @@ async def _passed(api: Api, schedule_id: str, until: datetime) -> bool:
     return await _handled(api, schedule_id) >= until
 
 
-async def _advance(clock: Clock, seconds: float) -> None:
-    while True:
-        try:
-            await clock.advance(seconds)
-        except BROKEN:
-            clock.seconds -= seconds
-            continue
-        return
-
-
 async def test_a_thousand_ticks_of_three_nodes_with_kills(
     api: Api, clock: Clock, server: Embedded, database_name: str
 ) -> None:
@@ -88,16 +49,16 @@ async def test_a_thousand_ticks_of_three_nodes_with_kills(
     admin = await asyncpg.connect(server.credentials.superuser_dsn(database_name))
     done = asyncio.Event()
     nodes = [Expander(api.node.database, wiring.firings(api.node)) for _ in range(3)]
-    running = [asyncio.create_task(_until_done_expand(node, done)) for node in nodes]
+    running = [asyncio.create_task(until_done_expand(node, done)) for node in nodes]
     kills: list[int] = []
-    killing = asyncio.create_task(_until_done_kill(admin, database_name, done, kills))
+    killing = asyncio.create_task(until_done_kill(admin, database_name, done, kills))
     turn = 0
     try:
         async with asyncio.timeout(100):
             # A quick machine is through with the ticks before there were kills to speak of.
             while turn * STRIDE < TICKS or len(kills) < KILLS_LEAST:
                 turn += 1
-                await _advance(clock, STRIDE)
+                await patiently(partial(clock.set, turn * STRIDE))
                 until = first + timedelta(seconds=turn * STRIDE)
                 await eventually(partial(_passed, api, schedule_id, until), 50)
     finally:

@@ -13,9 +13,9 @@ import pytest
 from bank_ground import Bank, Wish, drain, settings, settler
 from faulty import ERRORS, FaultyDatabase, Killer, LossyDatabase, nothing
 from postdate.ledger.prove import prove
-from postdate.settlement.settler import Settler, transient
+from postdate.settlement.settler import Settler
 from postdate.store import tenant as tenant_store
-from postdate.store.database import LOST, CommitUnknownError, Connection, Database
+from postdate.store.database import LOST, CommitUnknownError, Connection, Database, transient
 from postdate.store.embedded import Embedded
 
 

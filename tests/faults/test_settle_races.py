@@ -222,3 +222,16 @@ async def test_the_result_does_not_depend_on_the_batch(
         results.append((await own.balances(), statuses, [tuple(e) for e in entries]))
     assert all(result == results[0] for result in results)
     assert set(results[0][1]) == ends
+
+
+async def test_what_another_settler_left_behind_is_looked_at_again(bank: Bank) -> None:
+    """The second waits for the first, which somebody is at; when he is gone, both are settled."""
+    await bank.open({"a": 10, "b": 0, "c": 0})
+    first = await bank.due("a", "b", 10, ago=2.0)
+    second = await bank.due("b", "c", 10, ago=1.0, hold=False)
+    one = settler(bank.database)
+    async with bank.database.write() as connection:
+        await connection.execute("SELECT 1 FROM timer WHERE subject = $1 FOR UPDATE", first)
+        assert (await one.run_once(), await one.run_once()) == (0, 0)
+    assert await drain(one) == 2
+    assert (await bank.outcome(second))["status"] == "COMPLETED"

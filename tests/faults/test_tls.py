@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from hostile import Hostile, hostile, status
+from hostile_receiver import Hostile, hostile, status
 from postdate.model.outcome import Completed, Failed
 from webhook_ground import delivery, ground
 

@@ -77,9 +77,9 @@ def read(log: Path) -> list[Line]:
 
 async def outcomes(database: Database, tenant_id: int) -> dict[UUID, tuple[str, int]]:
     rows = await database.writer.fetch(
-        "SELECT subject, status, token FROM outcome WHERE tenant_id = $1", tenant_id
+        "SELECT subject, status, attempt FROM outcome WHERE tenant_id = $1", tenant_id
     )
-    return {row["subject"]: (row["status"], row["token"]) for row in rows}
+    return {row["subject"]: (row["status"], row["attempt"]) for row in rows}
 
 
 async def all_end(database: Database, tenant_id: int, count: int, seconds: float = 30) -> None:
@@ -112,7 +112,7 @@ async def test_a_killed_worker_loses_nothing(
         "SELECT subject, status FROM attempt WHERE tenant_id = $1", tenant_id
     )
     assert {row["status"] for row in attempts} <= {"LOST"}
-    again = {job_id for job_id, (_, token) in ended.items() if token == 2}
+    again = {job_id for job_id, (_, attempt) in ended.items() if attempt == 2}
     assert {row["subject"] for row in attempts} == again
     assert {job_id for job_id, count in starts.items() if count == 2} <= again
 

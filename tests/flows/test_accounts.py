@@ -1,8 +1,10 @@
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import pytest
 
+from bank_ground import drain, settler
 from conftest import Answered, Api, Clock
 from ledger_ground import Ledger, key, open_ledger
 
@@ -35,6 +37,7 @@ async def test_an_account_begins_empty(api: Api) -> None:
     answer = await api.call("POST", "/accounts", {"account_id": "x.y:z@w-1", "note": "hi"})
     assert answer.status == 201
     created_at = answer.body.pop("created_at")
+    assert answer.body.pop("updated_at") == created_at
     assert datetime.fromisoformat(created_at).tzinfo is not None
     assert answer.body == {
         "account_id": "x.y:z@w-1",
@@ -215,3 +218,26 @@ async def test_accounts_are_listed_by_id(api: Api) -> None:
     second = (await api.call("GET", f"/accounts?cursor={first['next_cursor']}")).body
     found = [a["account_id"] for page in (first, second) for a in page["accounts"]]
     assert (found, len(first["accounts"]), second["next_cursor"]) == (names, 20, None)
+
+
+async def test_an_account_tells_when_it_last_changed(ledger: Ledger, clock: Clock) -> None:
+    async def updated(account_id: str = "alice") -> str:
+        answer = await ledger.api.call("GET", f"/accounts/{account_id}")
+        return str(answer.body["updated_at"])
+
+    call, seen = ledger.api.call, [await updated()]
+    for change in (
+        partial(call, "PATCH", "/accounts/alice", {"note": "vip"}),
+        partial(call, "POST", "/accounts/alice/freeze"),
+        partial(call, "POST", "/accounts/alice/unfreeze"),
+        partial(adjust, ledger, "alice", 5),
+        partial(ledger.order, amount=5, delay_seconds=10),
+    ):
+        await clock.advance(1)
+        assert (await change()).status in {200, 201}
+        seen.append(await updated())
+    await clock.advance(11)
+    await drain(settler(ledger.api.node.database))
+    seen.append(await updated())
+    assert seen == sorted(set(seen))
+    assert await updated("bob") == seen[-1]

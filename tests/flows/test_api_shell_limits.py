@@ -5,7 +5,6 @@ import socket
 import struct
 from collections.abc import AsyncIterator
 from contextlib import nullcontext
-from typing import Any
 
 import pytest
 import structlog
@@ -13,7 +12,6 @@ import structlog
 from http_ground import Running, read_answer, serving, until
 from http_sample import KEY, Services, post, sample_app
 from postdate.api import reading
-from postdate.api.incoming import next_message, until_gone
 from postdate.api.server import ServerLimits
 from postdate.model.errors import RefusedError
 
@@ -115,22 +113,6 @@ async def test_broken_chunks_are_refused(running: Running, path: str) -> None:
     sent = head("transfer-encoding: chunked").replace(b"/api/v1/things", path.encode())
     answer = await running.raw(sent + b"{}\r\n")
     assert (answer.status, answer.json["code"]) == (400, "body_incomplete")
-
-
-async def test_a_receive_cancelled_by_the_server_is_a_disconnect() -> None:
-    async def broken() -> Any:
-        raise asyncio.CancelledError
-
-    assert (await next_message(broken))["type"] == "http.disconnect"
-    await until_gone(broken)
-
-
-async def test_a_receive_cancelled_by_us_stays_cancelled() -> None:
-    waiting = asyncio.create_task(next_message(asyncio.Event().wait))  # type: ignore[arg-type]
-    await asyncio.sleep(0)
-    waiting.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await waiting
 
 
 @pytest.mark.parametrize(

@@ -152,6 +152,26 @@ async def test_a_standing_order_is_not_approved_by_its_author(
     assert (await look(asks, row["payment_id"]))["status"] == "COMPLETED"
 
 
+async def test_what_was_due_before_a_change_is_not_approved_by_the_author_of_that_version(
+    api: Api, asks: Api, clock: Clock
+) -> None:
+    scopes = ("schedules:write", "payments:write", "payments:approve")
+    author, other = [replace(api, key=await api.new_key(*scopes)) for _ in range(2)]
+    payment = {"from_account_id": "alice", "to_account_id": "bob", "amount": 500}
+    rule = {"every_seconds": 60, "template": {"payment": payment}}
+    made = (await author.call("POST", "/schedules", rule)).body["schedule_id"]
+    await clock.advance(61)
+    # Somebody else writes another template while the author's payment is due.
+    later = {"every_seconds": 86_400, "template": {"payment": {**payment, "amount": 300}}}
+    assert (await other.call("PATCH", f"/schedules/{made}", later)).status == 200
+    await expand_all(Expander(api.node.database, wiring.firings(api.node)))
+    payment_id = (await book(api, made))[0]["payment_id"]
+    assert (await look(asks, payment_id))["amount"] == 500
+    own = await author.call("POST", f"/payments/{payment_id}/approve", {})
+    assert own.body["code"] == "approval_by_requester"
+    assert (await other.call("POST", f"/payments/{payment_id}/approve", {})).status == 200
+
+
 async def test_the_table_itself_refuses_one_person_as_two(asks: Api) -> None:
     payment_id = (await pay(asks)).body["payment_id"]
     with pytest.raises(asyncpg.CheckViolationError):

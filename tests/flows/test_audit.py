@@ -120,5 +120,5 @@ async def test_what_is_set_for_all_tenants_is_in_the_operator_s_audit(api: Api) 
     await SettingChanges(database).put(0, "job.max_lanes", 77, changed_by="cli")
     await seal_all(database)
     page = await AuditViews(database).page(0, after=0, limit=100)
-    assert page.entries[-1].data == {"name": "job.max_lanes", "value": 77, "percent": None}
+    assert page.entries[-1].data == {"name": "job.max_lanes", "value": 77}
     assert (page.entries[-1].actor, page.entries[-1].address) == ("cli", None)

@@ -44,7 +44,6 @@ LISTS = (
     "/destinations",
     "/subscriptions",
     "/audit",
-    "/nodes",
     "/settings",
 )
 WATCH = """

@@ -163,3 +163,26 @@ async def test_pausing_many_needs_the_scope(browser: Browser) -> None:
     assert "Pause selected" not in (await browser.get("/schedules")).text
     path = f"/schedules/bulk/pause?schedules={made}"
     assert (await browser.get(path)).status == 403
+
+
+async def test_what_was_set_aside_is_named_with_its_error_and_can_be_resumed(
+    browser: Browser, book: Expander, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = await schedule(browser.api, name="odd", every_seconds=60)
+
+    def decide(*_: Any) -> Any:
+        raise OverflowError("beyond <the> budget")
+
+    with monkeypatch.context() as broken:
+        broken.setattr("postdate.scheduler.batch.decide", decide)
+        await runs(book, clock, 60, 1)
+    overview = (await browser.get("/")).text
+    assert "1 schedule could not be expanded" in overview
+    listed = (await browser.get("/schedules?set_aside=true")).text
+    assert "OverflowError: beyond &lt;the&gt; budget" in listed
+    text = (await browser.get(f"/schedules/{one}")).text
+    assert "It was set aside" in text
+    assert f"/schedules/{one}/resume" in text
+    resumed = await browser.api.call("POST", f"/schedules/{one}/resume")
+    assert resumed.body["status"] == "active"
+    assert "Every schedule can be expanded" in (await browser.get("/schedules?set_aside=true")).text

@@ -12,6 +12,7 @@ import asyncpg
 import pytest
 
 from conftest import Api, admin
+from postdate.intake.setting import SettingChanges
 from postdate.intake.tenant import Tenants
 from postdate.store.embedded import Embedded, binaries, runas
 
@@ -54,7 +55,7 @@ async def canaries(api: Api) -> list[str]:
 
     async def queue() -> str:
         canary = f"canary-{token_hex(16)}"
-        config = {"servers": [f"nats://user:{canary}@127.0.0.1:1"]}
+        config = {"servers": ["nats://127.0.0.1:2"], "password": canary}
         body = {"type": "queue", "kind": "nats", "config": config, "force": True}
         await done(api, "POST", "/destinations", {"name": token_hex(8), **body})
         return canary
@@ -78,7 +79,7 @@ async def canaries(api: Api) -> list[str]:
         assert shown["payload"] == {"secret": canary}
         return canary
 
-    await done(api, "PUT", "/settings/destination.most", {"value": 10_000})
+    await SettingChanges(api.node.database).put(0, "destination.most", 10_000)
     await done(api, "PUT", "/settings/job.encryption", {"value": "on"})
     await api.node.refresh_settings()
     found = await many(200, webhook) + await many(100, rotated) + await many(50, queue)

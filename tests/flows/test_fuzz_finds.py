@@ -22,7 +22,7 @@ EXECUTE = f"/internal/payments/{NOBODY}/execute"
         ("POST", EXECUTE, {"execution_id": "x\n"}, "execution_id"),
         ("PATCH", "/lanes/any", {"rate_per_second": 1e-113}, "rate_per_second"),
         ("PATCH", "/destinations/any", {"rate_per_second": 1e-113}, "rate_per_second"),
-        ("POST", LEASE, {"token": 2**31, "error": "e"}, "token"),
+        ("POST", LEASE, {"token": 2**53, "error": "e"}, "token"),
         ("GET", "/jobs?due_after=0", None, "due_after"),
         ("GET", "/jobs?due_before=1e9", None, "due_before"),
     ],

@@ -89,7 +89,7 @@ async def test_payments_stay_within_its_accounts_and_amount(
     assert one.status == status
     item = {**asked, "idempotency_key": str(uuid4())}
     many = await send(ground.limited, "POST", "/payments/batch", {"payments": [item]})
-    assert many.body["payments"][0]["status"] == status
+    assert many.body["outcomes"][0]["status"] == status
     rule = {"every_seconds": 60, "template": {"payment": order(payer, "yours2", amount)}}
     made = await send(ground.limited, "POST", "/schedules", rule)
     assert made.status == (422 if status == 201 else 403)  # there is no such payee

@@ -14,7 +14,7 @@ from postdate.cli.settings import Settings
 from postdate.model.tally import CLASSES, failure_class
 from postdate.store.database import Database
 from postdate.store.embedded import Embedded
-from postdate.views import vital_metrics, vitals
+from postdate.views import place_turn, vital_metrics, vitals
 from postdate.views.identity import Identities
 
 REFERENCE = Path(__file__).parents[2] / "docs/reference/metrics.md"
@@ -85,7 +85,7 @@ async def test_a_paused_lane_owes_nothing(api: Api) -> None:
 
 
 async def test_many_lanes_are_looked_at_in_turn(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vitals, "PLACES_MOST", 70)
+    monkeypatch.setattr(place_turn, "PLACES_MOST", 70)
     for number in range(4):
         body = {"destination": {"type": "worker"}, "lane": f"turn-{number}", "delay_seconds": 0}
         await api.call("POST", "/jobs", body)

@@ -45,8 +45,7 @@ async def test_a_cancel_releases_the_hold_once(ledger: Ledger) -> None:
     view = await shown(ledger, payment)
     assert (view["status"], "cancelled_at" in view) == ("CANCELLED", True)
     again = await cancel(ledger, payment)
-    assert (again.status, again.body["code"]) == (409, "payment_not_pending")
-    assert again.body["payment_status"] == "CANCELLED"
+    assert (again.status, again.body) == (200, answer.body), "its answer may have been lost"
     assert await types(ledger, payment) == ["payment.scheduled", "payment.cancelled"]
 
 
@@ -171,7 +170,12 @@ async def test_the_event_of_a_completed_payment_names_its_transfer(
     shown = (await ledger.api.call("GET", f"/payments/{payment}")).body
     listed = (await ledger.api.call("GET", f"/payments/{payment}/events")).body["events"]
     assert listed[-1]["type"] == "payment.completed"
-    assert listed[-1]["data"] == {"transfer_id": shown["transfer_id"]}
+    assert listed[-1]["data"] == {
+        "transfer_id": shown["transfer_id"],
+        "from_account_id": "alice",
+        "to_account_id": "bob",
+        "amount": shown["amount"],
+    }
     entries = (await ledger.api.call("GET", "/accounts/bob/entries")).body["entries"]
     assert shown["transfer_id"] in [entry["transfer_id"] for entry in entries]
 
@@ -198,10 +202,13 @@ async def test_nothing_is_executed_while_settlement_has_stopped(
     payment = (await ledger.order()).body["payment_id"]
     await clock.advance(61)
     database = ledger.api.node.database
-    put = "INSERT INTO setting VALUES (0, 'settlement.stopped', $1, NULL, clock(), 'test')"
+    put = (
+        "INSERT INTO setting (tenant_id, name, operator, value, changed_by) "
+        "VALUES (0, 'settlement.stopped', true, $1, 'test')"
+    )
     await database.writer.execute(put, "audit")
     answer = await execute(ledger, payment, "x")
     await database.writer.execute("DELETE FROM setting WHERE name = 'settlement.stopped'")
-    assert (answer.status, answer.body["code"]) == (503, "unavailable")
+    assert (answer.status, answer.body["code"]) == (503, "settlement_stopped")
     assert "audit" in answer.body["detail"]
     assert (await execute(ledger, payment, "x")).status == 200

@@ -95,3 +95,13 @@ async def test_what_is_not_there_is_not_found(ledger: Ledger, path: str) -> None
     for payment_id in ("nonsense", "00000000-0000-7000-8000-000000000000"):
         answer = await ledger.api.call("GET", f"/payments/{payment_id}{path}")
         assert (answer.status, answer.body["code"]) == (404, "not_found")
+
+
+async def test_a_payment_keeps_what_it_wishes_when_it_breaks(ledger: Ledger) -> None:
+    wished = (await ledger.order(amount=5, on_broken="release")).body["payment_id"]
+    silent = (await ledger.order(amount=5)).body["payment_id"]
+    found = {each["payment_id"]: each for each in await listed(ledger, "&broken=false")}
+    assert found[wished]["on_broken"] == "release"
+    assert "on_broken" not in found[silent]
+    assert await listed(ledger, "&broken=true") == []
+    assert (await ledger.order(amount=5, on_broken="forget")).status == 422

@@ -45,7 +45,8 @@ async def test_each_item_of_a_batch_has_its_own_outcome(ledger: Ledger) -> None:
     ]
     answer = await batch(ledger, items)
     assert answer.status == 200
-    outcomes = answer.body["payments"]
+    outcomes = answer.body["outcomes"]
+    assert (answer.body["accepted"], answer.body["refused"]) == (3, 7)
     found = [(one["status"], one.get("problem", {}).get("code")) for one in outcomes]
     assert found == [
         (201, None),
@@ -62,13 +63,13 @@ async def test_each_item_of_a_batch_has_its_own_outcome(ledger: Ledger) -> None:
     assert outcomes[6] == outcomes[0] | {"replayed": True}
     assert outcomes[7]["problem"]["differs"] == ["amount"]
     assert await ledger.held() == 20
-    again = (await batch(ledger, items)).body["payments"]
+    again = (await batch(ledger, items)).body["outcomes"]
     assert [one.get("payment") for one in again] == [one.get("payment") for one in outcomes]
     assert await ledger.held() == 20
 
 
 async def test_one_key_serves_both_routes(ledger: Ledger) -> None:
-    outcome = (await batch(ledger, [item(1)])).body["payments"][0]
+    outcome = (await batch(ledger, [item(1)])).body["outcomes"][0]
     single = await ledger.order("item-1", amount=10)
     assert (single.body, single.status) == (outcome["payment"], 201)
     assert single.headers["idempotency-replayed"] == "true"
@@ -76,7 +77,7 @@ async def test_one_key_serves_both_routes(ledger: Ledger) -> None:
 
 async def test_a_batch_spends_in_order_over_its_groups(ledger: Ledger) -> None:
     answer = await batch(ledger, [item(n, amount=2) for n in range(1000)])
-    statuses = [one["status"] for one in answer.body["payments"]]
+    statuses = [one["status"] for one in answer.body["outcomes"]]
     assert statuses == [201] * 500 + [422] * 500
     assert await ledger.held() == 1000
 

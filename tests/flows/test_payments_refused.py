@@ -178,6 +178,21 @@ async def test_the_limit_of_a_tenant_can_be_changed_at_run_time(ledger: Ledger) 
         ledger.api.node.runtime.replace({})
 
 
+async def test_an_account_pays_more_than_its_tenant_where_the_operator_allows_it(
+    ledger: Ledger,
+) -> None:
+    await ledger.api.call("PATCH", "/accounts/alice", {"max_amount": 300})
+    names = {"payment.max_amount": 99, "payment.account_max_amount": 200}
+    stored = {(0, name): Stored(0, name, value) for name, value in names.items()}
+    ledger.api.node.runtime.replace(stored)
+    try:
+        answer = await ledger.order(amount=201)
+        assert (answer.body["code"], answer.body["limit"]) == ("amount_above_limit", 200)
+        assert (await ledger.order(amount=200)).status == 201
+    finally:
+        ledger.api.node.runtime.replace({})
+
+
 async def _limited(ledger: Ledger, *scopes: str, **limits: Any) -> str:
     tenants = Tenants(ledger.api.node.database)
     return (

@@ -6,7 +6,7 @@ from conftest import Api
 
 
 def body(**changes: Any) -> dict[str, Any]:
-    config = {"servers": ["nats://127.0.0.1:1"]}
+    config = {"servers": ["nats://127.0.0.1:2"]}
     return {"name": "q", "type": "queue", "kind": "nats", "config": config, **changes}
 
 
@@ -16,7 +16,7 @@ async def test_a_broker_that_cannot_be_reached_is_refused_unless_forced(api: Api
     assert (await api.call("GET", "/destinations/q")).status == 404
     assert (await api.call("POST", "/destinations", body(force=True))).status == 201
     shown = (await api.call("GET", "/destinations/q")).body
-    assert "127.0.0.1:1" not in repr(shown)
+    assert "127.0.0.1:2" not in repr(shown)
     trial = (await api.call("POST", "/destinations/q/test", {})).body
     assert (trial["outcome"], trial["code"]) == ("failed", "subject_missing")
 

@@ -15,7 +15,8 @@ from bank_ground import Bank, drain, settings
 from conftest import INTERNAL_TOKEN, Api, app_dsn, owner_dsn
 from postdate.cli import restore
 from postdate.model.errors import RefusedError
-from postdate.model.setting import LONG_AGO, QUARANTINE, Settings, Stored, validate
+from postdate.model.setting import LONG_AGO, Settings, Stored, validate
+from postdate.model.setting_table import QUARANTINE
 from postdate.settlement.settler import Settler
 from postdate.store import migrate
 from postdate.store import setting as setting_store
@@ -101,7 +102,7 @@ async def test_a_restored_dump_is_held_back_by_itself(
     owner = await asyncpg.connect(owner_dsn(server, database_name))
     try:
         # A dump brings transaction ids along that this server has not reached.
-        await owner.execute("UPDATE postdate.event_chain SET upto = '900000000000'")
+        await owner.execute("UPDATE postdate.birthplace SET place = 'another server'")
     finally:
         await owner.close()
     await migrate.migrate(owner_dsn(server, database_name))

@@ -224,7 +224,7 @@ def test_what_is_rolled_back_is_an_error_in_its_trace() -> None:
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     now = datetime.now(UTC)
     template = Template(job=JobTemplate(destination=Worker()))
-    firing = Firing(1, uuid4(), now, now, template, Policies())
+    firing = Firing(1, uuid4(), now, now, 1, template, Policies())
 
     def break_off() -> None:
         with Tracing(provider).expanding(0) as spans:

@@ -95,10 +95,10 @@ def test_a_probe_given_up_makes_room_for_the_next() -> None:
 def test_only_trouble_is_remembered_and_only_so_much() -> None:
     breakers = Breakers()
     for number in range(REMEMBERED + 10):
-        breakers.record(number, 0, 0, Health.DOWN)
-        breakers.record(-1, 0, 0, Health.UP)
+        breakers.record((1, str(number)), 0, 0, Health.DOWN)
+        breakers.record((1, ""), 0, 0, Health.UP)
     assert len(breakers._breakers) == REMEMBERED
-    breakers.record(REMEMBERED, 0, 0, Health.UP)
+    breakers.record((1, str(REMEMBERED)), 0, 0, Health.UP)
     assert len(breakers._breakers) == REMEMBERED - 1
 
 
@@ -160,3 +160,18 @@ class Life(RuleBasedStateMachine):
 
 TestLife = Life.TestCase
 TestLife.settings = settings(max_examples=60, stateful_step_count=40)
+
+
+def test_a_report_tells_of_an_open_breaker_only() -> None:
+    breakers = Breakers()
+    place = (1, "crm")
+    for number in range(FAILURES):
+        assert breakers.reports(0.0) == {}
+        breakers.record(place, 0.0, 0.1 * number, Health.DOWN, 0.0, f"answer {number}")
+    report = breakers.reports(0.8)[place]
+    assert (report.calls, report.successes, report.recorded) == (FAILURES, 0, FAILURES)
+    assert report.held_seconds == pytest.approx(0.9)
+    assert report.p99_ms == 700
+    assert report.answers[-1] == f"answer {FAILURES - 1}"
+    breakers.forget(place)
+    assert breakers.reports(0.8) == {}

@@ -1,5 +1,6 @@
 from datetime import UTC, datetime
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -7,7 +8,7 @@ from postdate.ledger.account import adjust, change
 from postdate.ledger.hold import admit, reserve
 from postdate.model.errors import Code, Refusal
 from postdate.model.money import BALANCE_MOST, ISSUER
-from postdate.model.payment import PaymentOrder
+from postdate.model.payment import AmountLimits, PaymentOrder
 from postdate.store.account import Account, Terms
 
 
@@ -59,7 +60,7 @@ def test_a_refused_payment_holds_nothing() -> None:
     order = PaymentOrder(from_account_id="alice", to_account_id="bob", amount=10, delay_seconds=5)
     payer, payee = account(balance=100), account("bob")
     payee.frozen_at = datetime(2026, 1, 1, tzinfo=UTC)
-    refusal = admit(order, payer, payee, 1000)
+    refusal = admit(order, payer, payee, AmountLimits(1000, 0))
     assert refusal is not None
     assert (refusal.code, payer.held) == (Code.ACCOUNT_FROZEN, 0)
 
@@ -70,3 +71,22 @@ def test_a_closed_account_stays_as_it_is() -> None:
     refusal = change(account(), closed, Terms(closed=True, frozen=True))
     assert refusal is not None
     assert refusal.code is Code.ACCOUNT_CLOSED
+
+
+@pytest.mark.parametrize(
+    ("allowed", "own", "limit"),
+    [
+        (0, None, 1000),
+        (0, 500, 500),
+        (0, 5000, 1000),
+        (3000, None, 1000),
+        (3000, 500, 500),
+        (3000, 2000, 2000),
+        (3000, 5000, 3000),
+        (500, 5000, 1000),
+    ],
+)
+def test_an_account_goes_above_the_limit_of_its_tenant_as_far_as_the_operator_allows(
+    allowed: int, own: int | None, limit: int
+) -> None:
+    assert AmountLimits(1000, allowed).of(own) == limit

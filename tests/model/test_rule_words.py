@@ -2,7 +2,7 @@
 
 import pytest
 
-from postdate.model.rule_words import in_words
+from postdate.model.recurrence.words import in_words
 
 
 @pytest.mark.parametrize(

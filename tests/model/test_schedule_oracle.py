@@ -9,8 +9,8 @@ from zlib import crc32
 
 import pytest
 
-from postdate.model.calendar import Calendar, Roll
-from postdate.model.recurrence import Plan, occurrences
+from postdate.model.recurrence.calendar import Calendar, Roll
+from postdate.model.recurrence.plan import Plan, occurrences
 from postdate.model.schedule import Dst, Gap, Occurrence, Repeated, Rule
 from schedule_oracle import DAY, Closed, Walk, changes, expected, load, nominal
 

@@ -1,12 +1,8 @@
 import pytest
 
 from postdate.model.errors import Code, RefusedError
-from postdate.model.setting import SETTINGS, Settings, Stored, percentile, validate
-
-
-def stored(tenant_id: int, name: str, value: object, percent: int | None = None) -> Settings:
-    one = Stored(tenant_id, name, value, percent)  # type: ignore[arg-type]
-    return Settings({(tenant_id, name): one})
+from postdate.model.setting import Settings, Stored, known, resolve, validate
+from postdate.model.setting_table import SETTINGS, TenantMay
 
 
 def test_a_tenant_s_value_beats_everybody_s_which_beats_the_default() -> None:
@@ -27,8 +23,10 @@ def test_a_tenant_s_value_beats_everybody_s_which_beats_the_default() -> None:
         ("payment.max_amount", 0, Code.INVALID_FIELD),
         ("payment.max_amount", "many", Code.INVALID_FIELD),
         ("payment.max_amount", True, Code.INVALID_FIELD),
+        ("job.jitter", float("nan"), Code.INVALID_FIELD),
+        ("settlement.stopped", "x" * 501, Code.INVALID_FIELD),
         ("payment.max_amout", 5, Code.UNKNOWN_SETTING),
-        ("feature.x", 1, Code.INVALID_FIELD),
+        ("feature.x", True, Code.UNKNOWN_SETTING),
     ],
 )
 def test_a_value_that_is_not_allowed_is_refused(name: str, value: object, code: Code) -> None:
@@ -37,17 +35,57 @@ def test_a_value_that_is_not_allowed_is_refused(name: str, value: object, code: 
     assert raised.value.refusal.code is code
 
 
-def test_only_features_take_a_percentage() -> None:
+def test_an_unknown_name_is_refused_with_the_one_like_it() -> None:
+    with pytest.raises(RefusedError) as raised:
+        known("rate.tenant_per_secnd")
+    assert "rate.tenant_per_second?" in raised.value.refusal.detail
+    with pytest.raises(RefusedError) as raised:
+        known("x" * 100_000)
+    assert len(raised.value.refusal.detail) < 100
+
+
+def test_what_holds_for_all_is_not_set_for_one() -> None:
     with pytest.raises(RefusedError):
-        validate("payment.max_amount", 5, percent=10)
-    assert validate("feature.x", value=True, percent=10) is True
+        validate("settlement.stopped", "why", tenant_id=7)
+    assert validate("settlement.stopped", "why") == "why"
 
 
-def test_a_feature_is_on_for_its_share_of_ids_and_the_same_ones_each_time() -> None:
-    ids = [str(n) for n in range(5000)]
-    settings = stored(0, "feature.fast", value=True, percent=20)
-    on = [i for i in ids if settings.enabled("fast", 3, i)]
-    assert 0.17 < len(on) / len(ids) < 0.23
-    assert on == [i for i in ids if percentile("fast", i) < 20]
-    assert not any(stored(0, "feature.fast", value=False).enabled("fast", 3, i) for i in ids)
-    assert not Settings().enabled("fast", 3, "1")
+@pytest.mark.parametrize(
+    ("name", "allowed", "tight", "loose"),
+    [
+        ("payment.max_amount", 100, 99, 101),
+        ("rate.key_per_second", 5.0, 4.0, 0.0),
+        ("rate.key_per_second", 0.0, 1e6, None),
+        ("payment.approval_above", 100, 50, 0),
+        ("schedule.min_interval_seconds", 60, 61, 59),
+        ("job.encryption", "on", "on", "off"),
+    ],
+)
+def test_a_tenant_s_value_holds_while_it_is_within_what_the_operator_allows(
+    name: str, allowed: object, tight: object, loose: object
+) -> None:
+    operator = Stored(0, name, allowed)  # type: ignore[arg-type]
+    for own, expected in ((tight, "tenant"), (loose, "operator")):
+        if own is not None:
+            mine = Stored(7, name, own, operator=False)  # type: ignore[arg-type]
+            settings = Settings(resolve([mine, operator]))
+            held = own if expected == "tenant" else allowed
+            assert (settings.get(name, 7), settings.set_by(name, 7)) == (held, expected)
+            assert settings.get(name, 8) == allowed
+
+
+def test_the_operator_s_value_for_a_tenant_bounds_it_rather_than_the_one_for_all() -> None:
+    name = "payment.max_amount"
+    rows = [Stored(0, name, 10), Stored(7, name, 1000), Stored(7, name, 500, operator=False)]
+    assert Settings(resolve(rows)).get(name, 7) == 500
+
+
+def test_names_that_are_no_longer_known_are_passed_over() -> None:
+    assert resolve([Stored(7, "feature.x", value=True, operator=False)]) == {}
+
+
+def test_what_is_not_declared_is_the_operator_s_and_what_is_for_all_no_tenant_s() -> None:
+    undeclared = [name for name, one in SETTINGS.items() if not one.per_tenant]
+    assert "settlement.stopped" in undeclared
+    for name in undeclared:
+        assert SETTINGS[name].tenant_may is TenantMay.NOTHING

@@ -22,6 +22,7 @@ def test_a_flag_beats_the_environment_which_beats_the_file(tmp_path: Path) -> No
         ({"POSTDATE_PORT": "70000"}, "POSTDATE_PORT lies between"),
         ({"POSTDATE_LOG_LEVEL": "loud"}, "POSTDATE_LOG_LEVEL is one of"),
         ({"POSTDATE_ALLOW_PRIVATE_TARGETS": "10.0.0.300/8"}, "POSTDATE_ALLOW_PRIVATE_TARGETS"),
+        ({"POSTDATE_KAFKA_BROKERS": "kafka:9092,k:99999"}, "POSTDATE_KAFKA_BROKERS"),
         ({"POSTDATE_CONFIG": "/nonexistent.toml"}, "cannot be read"),
     ],
 )

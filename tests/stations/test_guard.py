@@ -1,22 +1,25 @@
 """The guarded connector: what the URL does not tell is judged when it is known."""
 
+import asyncio
 import socket
+import threading
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
-from hostile import hostile, status
+from conftest import eventually
+from hostile_receiver import hostile, status
 from postdate.delivery.exchange import Exchange, NotSent
 from postdate.delivery.guard import (
     LOOKUPS_TENANT,
-    PASSAGE,
     Guard,
     LookupBusyError,
-    Passage,
     TargetRefusedError,
-    _Resolver,
+    system_lookup,
 )
+from postdate.delivery.threads import TenantThreads
 from postdate.model.outcome import Completed, Failed, Throttled
 from postdate.model.target import Target, networks
 from target_corpus import ADDRESSES
@@ -34,7 +37,8 @@ class Names:
         self.answers = list(answers)
         self.asked: list[str] = []
 
-    async def __call__(self, host: str, port: int) -> list[str]:
+    async def __call__(self, tenant_id: int, host: str, port: int) -> list[str]:
+        del tenant_id
         self.asked.append(f"{host}:{port}")
         return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
 
@@ -133,7 +137,7 @@ async def test_proxies_of_the_environment_are_ignored(monkeypatch: pytest.Monkey
 
 
 async def test_a_name_that_does_not_exist_is_not_delivered() -> None:
-    async def nowhere(host: str, port: int) -> list[str]:
+    async def nowhere(_: int, host: str, port: int) -> list[str]:
         raise socket.gaierror(-2, f"no such name {host}:{port}")
 
     async with ground(ALLOWED, nowhere) as calls:
@@ -142,18 +146,38 @@ async def test_a_name_that_does_not_exist_is_not_delivered() -> None:
     assert (outcome.code, outcome.retryable) == ("dns_failed", True)
 
 
-async def test_slow_names_of_one_tenant_leave_room_for_others() -> None:
-    resolver = _Resolver(Guard(networks(ALLOWED)).judge, Names([PUBLIC]))
-    resolver._busy[1] = LOOKUPS_TENANT
-    PASSAGE.set(Passage(1))
+async def _free(threads: TenantThreads) -> bool:
+    return not threads._busy
+
+
+async def test_slow_names_of_one_tenant_leave_room_for_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Also when nobody waits for them any more: the thread is held until the system answers."""
+    answered = threading.Event()
+
+    def ask(host: str, port: int, **_: Any) -> list[Any]:
+        if host == "slow.example":
+            answered.wait(10)
+        return [(None, None, None, "", (PUBLIC, port))]
+
+    monkeypatch.setattr(socket, "getaddrinfo", ask)
+    threads = TenantThreads("test", LOOKUPS_TENANT + 1, LOOKUPS_TENANT)
+    lookup = system_lookup(threads)
+    for _ in range(LOOKUPS_TENANT):
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(lookup(1, "slow.example", 80), 0.01)
     with pytest.raises(LookupBusyError):
-        await resolver.resolve("slow.example", 80)
-    PASSAGE.set(Passage(2))
-    assert [found["host"] for found in await resolver.resolve("quick.example", 80)] == [PUBLIC]
+        await lookup(1, "quick.example", 80)
+    assert await lookup(2, "quick.example", 80) == [PUBLIC]
+    answered.set()
+    await eventually(partial(_free, threads))
+    assert await lookup(1, "quick.example", 80) == [PUBLIC]
+    threads.close()
 
 
 async def test_too_many_names_at_once_are_not_an_attempt() -> None:
-    async def busy(host: str, port: int) -> list[str]:
+    async def busy(_: int, host: str, port: int) -> list[str]:
         raise LookupBusyError(f"{host}:{port}")
 
     async with ground(ALLOWED, busy) as calls:

@@ -138,7 +138,8 @@ async def test_a_window_holds_until_its_end_and_ends_by_itself(
 
 async def told(database: Database, tenant_id: int) -> list[str]:
     rows = await database.writer.fetch(
-        "SELECT type FROM event WHERE tenant_id = $1 AND type LIKE 'tenant.%' ORDER BY xid",
+        "SELECT type FROM event WHERE tenant_id = $1 AND type LIKE 'tenant.%' "
+        "ORDER BY time, event_id",
         tenant_id,
     )
     return [row[0] for row in rows]

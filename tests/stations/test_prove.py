@@ -83,11 +83,6 @@ TAMPERINGS = {
             WHERE tenant_id = $1 AND type = 'payment.completed'""",
         {"events_are_legal"},
     ),
-    "an end before the end": (
-        """UPDATE event SET time = time - interval '1 h', xid = '3'
-            WHERE tenant_id = $1 AND type = 'payment.completed'""",
-        {"events_are_legal"},
-    ),
 }
 
 

@@ -6,9 +6,9 @@ from typing import Any
 import asyncpg
 import pytest
 
-from conftest import admin, owner_dsn
+from conftest import admin
 from event_ground import check_chains, emit, new_event, of_subject, seal_all, sealer, subjects, tell
-from postdate.publisher.sealer import BEHIND
+from postdate.publisher import sealer as module
 from postdate.store import seal
 from postdate.store.database import LOST, CommitUnknownError, Database
 from postdate.store.embedded import Embedded
@@ -23,14 +23,15 @@ async def test_events_are_sealed_once_and_without_gaps(database: Database, tenan
     assert {link.subject for link in found if link.tenant_id == tenant_id} == set(things)
 
 
-@pytest.mark.parametrize("behind", [BEHIND, 0])
-async def test_a_window_of_any_size_is_sealed_in_order(
-    database: Database, tenant_id: int, behind: int
+@pytest.mark.parametrize("most", [7, 1000])
+async def test_any_number_of_events_is_sealed_in_order(
+    database: Database, tenant_id: int, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(module, "SEAL_LIMIT", most)
     things = subjects(database, 40)
     for kind in ("job.accepted", "job.retried", "job.completed"):
         await emit(database, *(new_event(database, tenant_id, thing, kind) for thing in things))
-    assert await seal_all(database, chunk=7, behind=behind) == 120
+    assert await seal_all(database, chunk=1) == 120
     found = await check_chains(database)
     for thing in things:
         assert of_subject(found, thing) == ["job.accepted", "job.retried", "job.completed"]
@@ -72,7 +73,7 @@ async def test_a_rolled_back_event_leaves_no_gap(database: Database, tenant_id: 
 async def test_a_transaction_may_follow_one_that_began_after_it(
     database: Database, tenant_id: int
 ) -> None:
-    """The older number of the two tells the later event, while a third between them is open."""
+    """The older of the two transactions tells the later event, while a third is open."""
     [thing, other] = subjects(database, 2)
     async with database.write() as between, database.write() as older:
         await older.fetchval("SELECT pg_current_xact_id()::text")
@@ -86,7 +87,7 @@ async def test_a_transaction_may_follow_one_that_began_after_it(
 
 
 async def test_sealers_share_the_buckets(database: Database, tenant_id: int) -> None:
-    sealers = [sealer(database, behind=behind) for behind in (BEHIND, 0, BEHIND, 0)]
+    sealers = [sealer(database) for _ in range(4)]
     waves = 12
 
     async def tell_all() -> None:
@@ -138,63 +139,26 @@ async def test_a_death_half_way_leaves_nothing(
 async def test_a_quiet_database_is_asked_one_small_question(
     database: Database, tenant_id: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked = []
-    news = seal.news
-
-    async def counted(connection: Any) -> list[int]:
-        asked.append(1)
-        return await news(connection)
-
-    monkeypatch.setattr(seal, "news", counted)
-    # Other databases of this server count their transactions with ours.
-    monkeypatch.setattr(seal, "snapshot", lambda _: _constant("1:1:"))
     runner = sealer(database)
-    for _ in range(5):
-        await runner.run_once(64)
-    assert len(asked) <= 2
-    monkeypatch.setattr(seal, "snapshot", lambda _: _constant("1:2:"))
+    await runner.run_once(64)
+    monkeypatch.setattr(seal, "take", None)
+    assert await runner.run_once(64) == 0
+    monkeypatch.undo()
     await emit(database, *(new_event(database, tenant_id, t) for t in subjects(database, 1)))
     assert await runner.run_once(64) == 1
 
 
-async def _constant(value: str) -> str:
-    return value
-
-
-async def test_an_event_cannot_be_sealed_twice(database: Database, tenant_id: int) -> None:
-    await emit(database, *(new_event(database, tenant_id, t) for t in subjects(database, 1)))
-    await seal_all(database)
-    async with database.writer.acquire() as connection:
-        with pytest.raises(asyncpg.UniqueViolationError):
-            await connection.execute(
-                "INSERT INTO event_seal SELECT bucket, tenant_id, seq + 1, position + 1, subject, "
-                "event_id, type, hash FROM event_seal WHERE tenant_id = $1",
-                tenant_id,
-            )
-
-
-async def test_a_restored_dump_goes_on_where_it_ended(
-    server: Embedded, database: Database, database_name: str, tenant_id: int
+async def test_dead_rows_of_the_outbox_are_not_walked_again(
+    database: Database, tenant_id: int
 ) -> None:
-    """Sealed and unsealed events bring numbers that this server has not reached."""
-    owner = await asyncpg.connect(owner_dsn(server, database_name))
-    await owner.execute("SET search_path = postdate; ALTER TABLE event DISABLE TRIGGER USER")
-    things = subjects(database, 130)
-    await emit(database, *(new_event(database, tenant_id, thing) for thing in things[:64]))
-    await seal_all(database)
-    await emit(database, *(new_event(database, tenant_id, thing) for thing in things[64:128]))
-    # What the other server would have written: every number a million higher.
-    await owner.execute(
-        "UPDATE event SET xid = xid_shift(xid, 1000000);"
-        "UPDATE event_chain SET upto = xid_shift(upto, 1000000);"
-        "ALTER TABLE event ENABLE TRIGGER USER"
-    )
-    assert await owner.fetchval("SELECT seal_epoch()") is True
-    assert await owner.fetchval("SELECT seal_epoch()") is False
-    async with database.write() as connection:
-        await tell(connection, new_event(database, tenant_id, things[128]))
-        await emit(database, new_event(database, tenant_id, things[129]))
-        assert await seal_all(database) == 65
-    assert await seal_all(database) == 1
-    assert {link.subject for link in await check_chains(database)} >= set(things)
-    await owner.close()
+    """A commit that comes later than any should is found by the look at the whole outbox."""
+    runner = sealer(database)
+    for _ in range(2):
+        await runner.run_once(64)
+    [thing] = subjects(database, 1)
+    await emit(database, new_event(database, tenant_id, thing))
+    await database.writer.execute("UPDATE outbox SET time = time - interval '1 hour'")
+    assert await runner.run_once(64) == 0
+    runner._whole_at = module.ALWAYS
+    assert await runner.run_once(64) == 0
+    assert await runner.run_once(64) == 1

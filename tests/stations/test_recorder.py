@@ -3,7 +3,8 @@
 import asyncio
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from uuid import UUID, uuid4
+from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -13,31 +14,34 @@ from postdate.model.retry import Policies
 from postdate.model.setting import Settings
 from postdate.model.tally import Tally
 from postdate.model.verdict import DONE
+from postdate.store import execution
 from postdate.store.database import Database
 from postdate.store.execution import Execution, Held
 from postdate.store.lane import Lane
 from postdate.worker import recorder
-from postdate.worker.claimer import Batch
+from postdate.worker.claim import Claim
 from postdate.worker.flight import Flight
+from postdate.worker.place import Place
 from postdate.worker.recorder import Group, Recorder
+from postdate.worker.share import Window
 from worker_ground import Handled, add_jobs, make_lane, make_worker, one
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 LANE = Lane(16, 1, "default", "push", 1, 8, None, None, None, None, NOW, NOW)
-BATCH = Batch(LANE, [], (), 30.0, 0.0)
+CLAIM = Claim(Place(LANE, 0), LANE, [], Window(1).enter(1, 1), 30.0)
 
 
 def flight() -> Flight:
     policy = Policies(Settings()).of(None, 1)
     held = Held(uuid4(), 1, 1)
-    return Flight(Execution(held, NOW, 0.0, policy, None, None, None, None), BATCH, 10.0, ())
+    return Flight(Execution(held, NOW, 0.0, policy, None, None, None, None), CLAIM, 10.0, ())
 
 
 class Written(Recorder):
     """Writes nowhere, and says that it did."""
 
-    async def _write(self, group: Group) -> set[UUID]:
-        return {flight.execution.held.job_id for flight, _ in group}
+    async def _write(self, group: Group, **_: Any) -> execution.Written:
+        return execution.Written({flight.execution.held.job_id for flight, _ in group}, set())
 
 
 async def test_a_verdict_that_comes_as_the_last_group_ends_is_written_too(

@@ -26,7 +26,7 @@ async def accept(
 async def complete(database: Database, job_id: UUID) -> None:
     await database.writer.execute(
         """WITH gone AS (DELETE FROM timer WHERE bucket = $1 AND subject = $2 RETURNING *)
-           INSERT INTO outcome (bucket, tenant_id, subject, token, status, due_at, finished_at)
+           INSERT INTO outcome (bucket, tenant_id, subject, attempt, status, due_at, finished_at)
            SELECT bucket, tenant_id, subject, 1, 'COMPLETED', due_at, clock() FROM gone""",
         bucket_of(job_id),
         job_id,
@@ -91,7 +91,7 @@ async def test_a_walk_goes_on_where_it_stopped(
     )
     last = max(open_ids)
     await database.writer.execute(
-        """INSERT INTO outcome (bucket, tenant_id, subject, token, status, due_at, finished_at)
+        """INSERT INTO outcome (bucket, tenant_id, subject, attempt, status, due_at, finished_at)
            VALUES ($1, $2, $3, 1, 'COMPLETED', clock(), clock())""",
         bucket,
         tenant_id,
@@ -102,22 +102,45 @@ async def test_a_walk_goes_on_where_it_stopped(
     assert await jobs(database, tenant_id) == {first, *open_ids} - {last}
 
 
-async def test_keys_are_forgotten_after_a_week_and_not_before(
+async def keys(database: Database, tenant_id: int) -> set[str]:
+    rows = await database.writer.fetch(
+        "SELECT key FROM idempotency WHERE tenant_id = $1", tenant_id
+    )
+    return {row["key"] for row in rows}
+
+
+async def test_a_key_is_forgotten_a_week_after_its_job_has_ended_and_not_before(
     database: Database, tenant_id: int, clock: Clock
 ) -> None:
     lanes = LaneDirectory(database)
-    await accept(database, lanes, tenant_id, key="k")
-
-    async def known() -> int:
-        return int(
-            await database.writer.fetchval(
-                "SELECT count(*) FROM idempotency WHERE tenant_id = $1", tenant_id
-            )
-        )
-
+    job_id = await accept(database, lanes, tenant_id, key="k")
+    await clock.advance(9 * 365 * DAY)
+    await walk(database, lanes, Settings())
+    assert await keys(database, tenant_id) == {"k"}
+    await complete(database, job_id)
     await clock.advance(timedelta(days=6, hours=23).total_seconds())
     await walk(database, lanes, Settings())
-    assert await known() == 1
+    assert await keys(database, tenant_id) == {"k"}
     await clock.advance(2 * 3600)
     await walk(database, lanes, Settings())
-    assert await known() == 0
+    assert await keys(database, tenant_id) == set()
+
+
+async def test_a_walk_over_keys_goes_past_those_that_are_kept(
+    database: Database, tenant_id: int, clock: Clock
+) -> None:
+    """More keys of open jobs than one step takes stand in front of an old one."""
+    lanes = LaneDirectory(database)
+    job_id = await accept(database, lanes, tenant_id, key="an open job")
+    insert = """INSERT INTO idempotency (bucket, tenant_id, scope, key, subject, status, request,
+                                         response)
+                SELECT $1, $2, $3, $4 || n, $5, 201, '', '' FROM generate_series(1, $6) AS n"""
+    write = database.writer.execute
+    await write(insert, 7, tenant_id, "job", "a", job_id, 1200)
+    await write(insert, 7, tenant_id, "job", "z", None, 1)
+    await write(insert, 7, tenant_id, "payment", "p", None, 1)
+    await clock.advance(8 * DAY)
+    await walk(database, lanes, Settings())
+    left = await keys(database, tenant_id)
+    assert "z1" not in left
+    assert {"p1", "an open job", "a1", "a1200"} <= left

@@ -1,10 +1,14 @@
 import asyncio
 from datetime import timedelta
+from uuid import uuid4
 
 import pytest
+from prometheus_client import CollectorRegistry
 
-from bank_ground import Bank, Wish, drain, settler
+from bank_ground import Bank, Wish, drain, settings, settler
 from conftest import Clock, eventually
+from postdate.settlement.meter import Meter
+from postdate.settlement.settler import Settler
 from postdate.store.database import Database
 
 
@@ -22,7 +26,7 @@ async def test_a_held_payment_moves_once(bank: Bank) -> None:
     assert await one.run_once() == 0
     assert await bank.balances() == {"a": (70, 0, 2), "b": (30, 0, 1), "issuer": (-100, 0, 1)}
     outcome = await bank.outcome(payment)
-    assert (outcome["status"], outcome["token"]) == ("COMPLETED", 1)
+    assert (outcome["status"], outcome["attempt"]) == ("COMPLETED", 1)
     assert await bank.timer(payment) is None
     assert await bank.events(payment) == ["payment.scheduled", "payment.completed"]
     entries = await bank.database.writer.fetch(
@@ -87,14 +91,14 @@ async def test_it_waits_for_money_until_the_instant_it_was_given(bank: Bank, clo
     await clock.advance(2.5)
     await drain(one)
     assert (await bank.outcome(lucky))["status"] == "COMPLETED"
-    assert (await bank.outcome(lucky))["token"] == 3
+    assert (await bank.outcome(lucky))["attempt"] == 3
     assert await bank.outcome(unlucky) is None
     await clock.advance(100)
     await drain(one)
     assert (await bank.outcome(unlucky))["code"] == "insufficient_funds"
     assert await bank.events(unlucky) == [
         "payment.scheduled",
-        *["payment.retried"] * ((await bank.outcome(unlucky))["token"] - 1),
+        *["payment.retried"] * ((await bank.outcome(unlucky))["attempt"] - 1),
         "payment.failed",
     ]
 
@@ -150,3 +154,13 @@ async def _waits(bank: Bank) -> bool:
         "AND query LIKE '%account_add%' AND datname = current_database()"
     )
     return count > 0
+
+
+async def test_every_balance_that_changes_is_counted(bank: Bank) -> None:
+    registry = CollectorRegistry()
+    await bank.open({"a": 10, "b": 0})
+    for amount in (1, 2, 3):
+        await bank.due("a", "b", amount)
+    await bank.due("a", "b", 1000, hold=False)
+    await drain(Settler(bank.database, settings(), uuid4(), Meter(registry)))
+    assert registry.get_sample_value("postdate_balance_updates_total") == 6

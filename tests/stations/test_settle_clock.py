@@ -1,7 +1,7 @@
 """A leap of the database's clock stops settlement; a step back does no harm."""
 
 from datetime import UTC, datetime, timedelta
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 
@@ -10,9 +10,12 @@ from conftest import Clock
 from postdate.intake.setting import SettingChanges
 from postdate.settlement.guard import ClockGuard
 from postdate.settlement.settler import Settler
-from postdate.settlement.stop import STOPPED
+from postdate.settlement.stop import STOPPED, Stop
+from postdate.store import node as node_store
+from postdate.store import settlement_clock as clock_store
 from postdate.store.database import Database
 
+FIND_STOPPED = "SELECT value FROM setting WHERE name = 'settlement.stopped'"
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -79,3 +82,72 @@ async def test_after_a_step_back_what_is_due_then_is_settled(bank: Bank, clock: 
     payment = await bank.due("a", "b", 1)
     assert await drain(one) == 1
     assert (await bank.outcome(payment))["status"] == "COMPLETED"
+
+
+@pytest.fixture
+async def tomorrow(bank: Bank, clock: Clock) -> UUID:
+    """A payment due in 20 hours, at a time that settlement recorded; then the clock leaps a day."""
+    async with bank.database.writer.acquire() as connection:
+        await clock_store.record(connection)
+    due = await bank.now() + timedelta(hours=20)
+    payment = (await bank.pay([Wish("a", "b", 1, due)]))[0]
+    await clock.advance(86400)
+    return payment
+
+
+async def test_a_node_that_starts_under_a_wrong_clock_pays_nothing_early(
+    bank: Bank, clock: Clock, tomorrow: UUID
+) -> None:
+    one = careful(bank.database)
+    assert (await one.run_once(), await one.run_once()) == (0, 0)
+    assert "ahead of this node's clock" in (one.blocked() or "")
+    assert await bank.outcome(tomorrow) is None, "paid early"
+    # When the clocks agree again, it goes on by itself.
+    await clock.advance(-86400)
+    await one.run_once()
+    assert one.blocked() is None
+    payment = await bank.due("a", "b", 1)
+    await drain(one)
+    assert (await bank.outcome(payment))["status"] == "COMPLETED"
+
+
+async def test_a_person_confirms_the_clock_at_the_start(bank: Bank, tomorrow: UUID) -> None:
+    one = careful(bank.database)
+    await one.run_once()
+    await SettingChanges(bank.database).clear(0, STOPPED)
+    await drain(one)
+    assert (await bank.outcome(tomorrow))["status"] == "COMPLETED"
+    # What was confirmed is recorded: the next node that starts need not ask.
+    later = careful(bank.database)
+    await later.run_once()
+    assert later.blocked() is None
+
+
+async def test_a_node_whose_own_clock_is_wrong_believes_what_was_recorded(bank: Bank) -> None:
+    async with bank.database.writer.acquire() as connection:
+        await clock_store.record(connection)
+        at = await bank.now()
+        chosen = settings(**{"settlement.clock_step_seconds": 60.0})
+        slow = Stop(chosen, uuid4(), node_clock=lambda: at - timedelta(days=1))
+        assert not await slow.holds(connection, at)
+        fast = Stop(chosen, uuid4(), node_clock=lambda: at + timedelta(days=1))
+        assert not await fast.holds(connection, at)
+
+
+@pytest.mark.parametrize("alive", [True, False])
+async def test_what_a_node_that_is_gone_has_stopped_ends_when_another_agrees(
+    bank: Bank, clock: Clock, tomorrow: UUID, *, alive: bool
+) -> None:
+    author = uuid4()
+    chosen = settings(**{"settlement.clock_step_seconds": 60.0})
+    await Settler(bank.database, chosen, author).run_once()
+    stored = await bank.database.writer.fetchval(FIND_STOPPED)
+    await clock.advance(-86400)
+    async with bank.database.writer.acquire() as connection:
+        if alive:
+            await node_store.beat(connection, author, "n", ["settlement"], "1")
+    obeying = settings(**{"settlement.clock_step_seconds": 60.0, STOPPED: stored})
+    await Settler(bank.database, obeying, uuid4()).run_once()
+    assert bool(await bank.database.writer.fetchval(FIND_STOPPED)) is alive
+    await bank.database.writer.execute("DELETE FROM setting WHERE name = $1", STOPPED)
+    assert await bank.outcome(tomorrow) is None

@@ -39,13 +39,13 @@ async def test_a_due_job_runs_once_and_leaves_outcome_and_event(
         200,
         b"ok",
     )
-    assert outcome["token"] == 1
+    assert outcome["attempt"] == 1
     assert outcome["node_id"] == worker.node_id
     assert outcome["due_at"] <= outcome["started_at"] <= outcome["finished_at"]
     assert await one(database, "timer", job_id) is None
     assert await told(database, job_id) == ["job.completed"]
     [delivery] = handler.deliveries
-    assert (delivery.job_id, delivery.token, delivery.attempt) == (job_id, 1, 1)
+    assert (delivery.job_id, delivery.attempt) == (job_id, 1)
     assert delivery.payload == b'{"n":1}'
     assert delivery.destination["url"] == "https://example.com/hook"
     assert await step(worker) == 0
@@ -60,7 +60,7 @@ async def test_a_failure_is_retried_with_backoff_until_the_attempts_are_used_up(
     handler = Handled(failed, failed)
     worker = await make_worker(database, handler, tenant_id)
     await step(worker)
-    [attempt] = await rows(database, "attempt", job_id, "token")
+    [attempt] = await rows(database, "attempt", job_id, "attempt")
     assert (attempt["status"], attempt["code"], attempt["http_status"]) == (
         "FAILED",
         "http_500",
@@ -73,7 +73,7 @@ async def test_a_failure_is_retried_with_backoff_until_the_attempts_are_used_up(
     await clock.advance(1.1)
     assert await step(worker) == 1
     outcome = await one(database, "outcome", job_id)
-    assert (outcome["status"], outcome["code"], outcome["token"]) == ("FAILED", "http_500", 2)
+    assert (outcome["status"], outcome["code"], outcome["attempt"]) == ("FAILED", "http_500", 2)
     assert [d.attempt for d in handler.deliveries] == [1, 2]
     assert await told(database, job_id) == [
         "job.retried",
@@ -93,7 +93,7 @@ async def test_a_failure_that_no_retry_can_mend_ends_at_once(
     outcome = await one(database, "outcome", job_id)
     assert (outcome["status"], outcome["code"]) == ("FAILED", "gone")
     assert "for good" in outcome["error"]
-    assert await rows(database, "attempt", job_id, "token") == []
+    assert await rows(database, "attempt", job_id, "attempt") == []
 
 
 async def test_a_retry_comes_no_sooner_than_the_destination_asked(
@@ -107,7 +107,7 @@ async def test_a_retry_comes_no_sooner_than_the_destination_asked(
         tenant_id,
     )
     await step(worker)
-    [attempt] = await rows(database, "attempt", job_id, "token")
+    [attempt] = await rows(database, "attempt", job_id, "attempt")
     assert attempt["retry_at"] - attempt["finished_at"] > timedelta(seconds=119)
 
 
@@ -125,7 +125,7 @@ async def test_doubt_is_held_for_a_person_when_the_policy_says_so(
     timer = await one(database, "timer", job_id)
     assert timer["claimed_at"] is None
     assert timer["due_at"].year > 9000
-    [attempt] = await rows(database, "attempt", job_id, "token")
+    [attempt] = await rows(database, "attempt", job_id, "attempt")
     assert (attempt["status"], attempt["retry_at"]) == ("UNKNOWN", None)
     assert await told(database, job_id) == ["job.unknown"]
     await clock.advance(10 * 86400)
@@ -142,7 +142,7 @@ async def test_doubt_is_retried_by_default(
         database, Handled(Unknown(code="timeout", error="no answer")), tenant_id
     )
     await step(worker)
-    [attempt] = await rows(database, "attempt", job_id, "token")
+    [attempt] = await rows(database, "attempt", job_id, "attempt")
     assert attempt["status"] == "UNKNOWN"
     assert attempt["retry_at"] is not None
     await clock.advance(11)
@@ -160,7 +160,9 @@ async def test_what_was_not_tried_counts_no_attempt_and_tells_nothing(
     for _ in range(3):
         assert await step(worker) == 1
         await clock.advance(5.1)
-    assert [(d.token, d.attempt) for d in handler.deliveries] == [(1, 1), (2, 1), (3, 1)]
+    assert [d.attempt for d in handler.deliveries] == [1, 1, 1]
+    tokens = [d.token for d in handler.deliveries]
+    assert tokens == sorted(set(tokens))
     assert (await one(database, "outcome", job_id))["status"] == "COMPLETED"
     assert await told(database, job_id) == ["job.completed"]
 
@@ -177,7 +179,8 @@ async def test_work_that_goes_on_elsewhere_keeps_its_lease(
     assert timer["due_at"] - timer["claimed_at"] > timedelta(seconds=590)
     await clock.advance(500)
     assert await step(worker) == 0
-    done = await execution.record(database, [Recorded(Held(job_id, 1, 1), End(status="COMPLETED"))])
+    held = Held(job_id, timer["token"], 1)
+    done, _ = await execution.record(database, [Recorded(held, End(status="COMPLETED"))])
     assert done == {job_id}
 
 
@@ -206,8 +209,8 @@ async def test_no_retry_is_planned_beyond_the_expiry(database: Database, tenant_
     assert (await one(database, "outcome", job_id))["code"] == "http_500"
 
 
-async def claim_and_die(database: Database, lane: Lane, job_id: UUID) -> None:
-    """Claim as a worker that is never heard of again."""
+async def claim_and_die(database: Database, lane: Lane, job_id: UUID) -> int:
+    """Claim as a worker that is never heard of again; give its token."""
     async with database.write() as connection:
         taken = await execution.take(
             connection,
@@ -220,6 +223,7 @@ async def claim_and_die(database: Database, lane: Lane, job_id: UUID) -> None:
             claimed_by=job_id,
         )
     assert [each.held.job_id for each in taken] == [job_id]
+    return taken[0].held.token
 
 
 async def test_a_lost_lease_is_written_down_and_the_job_runs_again(
@@ -234,10 +238,10 @@ async def test_a_lost_lease_is_written_down_and_the_job_runs_again(
     assert await step(worker) == 0
     await clock.advance(1.5)
     assert await step(worker) == 1
-    [attempt] = await rows(database, "attempt", job_id, "token")
-    assert (attempt["status"], attempt["token"], attempt["node_id"]) == ("LOST", 1, job_id)
+    [attempt] = await rows(database, "attempt", job_id, "attempt")
+    assert (attempt["status"], attempt["attempt"], attempt["node_id"]) == ("LOST", 1, job_id)
     assert attempt["due_at"] <= attempt["started_at"] < attempt["finished_at"]
-    assert [(d.token, d.attempt) for d in handler.deliveries] == [(2, 2)]
+    assert [d.attempt for d in handler.deliveries] == [2]
 
 
 async def test_a_job_that_kills_its_workers_ends_in_the_dead_letters(
@@ -253,7 +257,7 @@ async def test_a_job_that_kills_its_workers_ends_in_the_dead_letters(
     assert survivor.deliveries == []
     outcome = await one(database, "outcome", job_id)
     assert (outcome["status"], outcome["code"]) == ("FAILED", "worker_lost")
-    assert [a["status"] for a in await rows(database, "attempt", job_id, "token")] == ["LOST"] * 2
+    assert [a["status"] for a in await rows(database, "attempt", job_id, "attempt")] == ["LOST"] * 2
 
 
 async def test_a_lost_lease_is_doubt_when_the_policy_holds(
@@ -278,18 +282,20 @@ async def test_a_stale_token_changes_nothing(
 ) -> None:
     lane = await make_lane(database, tenant_id)
     [job_id] = await add_jobs(database, lane)
-    await claim_and_die(database, lane, job_id)
+    old = await claim_and_die(database, lane, job_id)
     await clock.advance(31)
-    await claim_and_die(database, lane, job_id)
+    new = await claim_and_die(database, lane, job_id)
+    assert new > old
     before = await one(database, "timer", job_id)
-    stale = Recorded(Held(job_id, 1, 1), verdict)
-    assert await execution.record(database, [stale]) == set()
+    stale = Recorded(Held(job_id, old, 1), verdict)
+    assert await execution.record(database, [stale]) == (set(), set())
     assert await one(database, "timer", job_id) == before
     assert await one(database, "outcome", job_id) is None
-    fresh = Recorded(Held(job_id, 2, 1), Move(seconds=0.0))
-    assert await execution.record(database, [fresh, fresh]) == {job_id}
+    fresh = Recorded(Held(job_id, new, 2), Move(seconds=0.0))
+    assert await execution.record(database, [fresh, fresh]) == ({job_id}, set())
     # Released: the same token owns nothing any more, although no other claim has raised it.
-    assert await execution.record(database, [Recorded(Held(job_id, 2, 1), verdict)]) == set()
+    again = Recorded(Held(job_id, new, 2), verdict)
+    assert await execution.record(database, [again]) == (set(), set())
 
 
 async def test_a_handler_is_stopped_when_its_job_is_taken_away(
@@ -336,7 +342,7 @@ async def test_leases_are_renewed_while_a_handler_runs(database: Database, tenan
     await eventually(renewed_twice)
     handler.gate.set()
     await worker.runner.join()
-    assert (await one(database, "outcome", job_id))["token"] == 1
+    assert (await one(database, "outcome", job_id))["attempt"] == 1
 
 
 async def test_a_drain_gives_back_what_has_not_begun_and_stops_what_hangs(

@@ -9,12 +9,11 @@ from uuid import UUID
 from conftest import Clock, eventually
 from postdate.model.limit import Limit
 from postdate.model.outcome import Completed, Delivery, Outcome
-from postdate.store import tenant as tenant_store
 from postdate.store.database import Database
 from postdate.worker.bucket import EVERY_BUCKET, preferred
 from postdate.worker.share import Turns, Window
 from postdate.worker.worker import Worker
-from worker_ground import Handled, add_jobs, look, make_lane, make_worker, one, step
+from worker_ground import Handled, add_jobs, look, make_lane, make_tenant, make_worker, one, step
 
 
 async def start_all(*workers: Worker) -> None:
@@ -41,7 +40,7 @@ async def test_a_lanes_limit_holds_across_workers(database: Database, tenant_id:
 
     await eventually(all_done)
     assert handler.most_running == 3
-    assert {d.token for d in handler.deliveries} == {1}
+    assert {d.attempt for d in handler.deliveries} == {1}
 
 
 async def test_a_tenants_limit_spans_its_lanes(database: Database, tenant_id: int) -> None:
@@ -167,13 +166,6 @@ async def test_a_tenants_backlog_does_not_hold_up_another(
     assert max(places) < 600
 
 
-async def make_tenant(database: Database, name: str) -> int:
-    async with database.write() as connection:
-        created = await tenant_store.create(connection, name)
-    assert created is not None
-    return created
-
-
 async def test_hanging_handlers_of_one_tenant_leave_room_for_others(
     database: Database, tenant_id: int
 ) -> None:
@@ -230,9 +222,9 @@ def test_whoever_comes_back_starts_level_with_the_others() -> None:
 def test_a_window_never_fills_beyond_its_size() -> None:
     window = Window(8)
     for tenant_id in range(20):
-        window.add(tenant_id, window.room(tenant_id))
+        window.enter(tenant_id, window.free(tenant_id))
     assert window.running == 8
-    assert [window.room(tenant_id) for tenant_id in range(20)] == [0] * 20
+    assert [window.free(tenant_id) for tenant_id in range(20)] == [0] * 20
 
 
 def test_buckets_are_shared_out_whole_and_move_little() -> None:

@@ -13,8 +13,10 @@ from postdate.store.embedded import Embedded
 
 SHARED = {
     "audit_run",
+    "settlement_clock",
     "history",
-    "event_chain",
+    "outbox_lock",
+    "birthplace",
     "migration",
     "node",
     "permit",

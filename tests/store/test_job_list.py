@@ -37,7 +37,7 @@ timers AS (
     INSERT INTO timer (bucket, tenant_id, lane_id, subject, due_at)
     SELECT bucket, $2, $3, encode(id, 'hex')::uuid, clock() + n * interval '1 second' FROM ids
      WHERE n % 2 = 0)
-INSERT INTO outcome (bucket, tenant_id, subject, token, status, due_at, finished_at, code)
+INSERT INTO outcome (bucket, tenant_id, subject, attempt, status, due_at, finished_at, code)
 SELECT bucket, $2, encode(id, 'hex')::uuid, 1,
        CASE WHEN n % 1000 = 1 THEN 'FAILED' ELSE 'COMPLETED' END, clock(), clock(), 'x' FROM ids
  WHERE n % 2 = 1

@@ -18,7 +18,6 @@ _WEEK = re.compile(r"\b(?:payment|outcome|attempt|job|job_revision)_(\d{8}|defau
         ("payment_load", "1, '{3}', array[{id}], {id}, {id}"),
         ("job_view_find", "1, array[{id}], true, '{3}', {id}, {id}"),
         ("job_load", "'{3}', '{1}', array[{id}], {id}, {id}"),
-        ("lease_attempts", "3, array[{id}], {id}, {id}"),
     ],
 )
 @pytest.mark.parametrize("role", ["writer", "reader"])

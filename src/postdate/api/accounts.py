@@ -5,7 +5,7 @@ from typing import Annotated, Final
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from postdate.api.keyed import reply
+from postdate.api.keyed import once, reply
 from postdate.api.paging import Page, decode_cursor, encode_cursor
 from postdate.api.route import AnyEndpoint, Body, Call, Endpoint, Reply, missing
 from postdate.api.services import Services
@@ -30,7 +30,10 @@ Floor = Annotated[
 ]
 MaxAmount = Annotated[
     Annotated[int, Meta(ge=1, le=AMOUNT_MOST)] | None,
-    Meta(description="The most for one payment from this account; null: the tenant's limit."),
+    Meta(
+        description="The most for one payment from this account; null: the tenant's limit. "
+        "It counts above that only as far as the setting `payment.account_max_amount` allows."
+    ),
 ]
 Note = Annotated[Annotated[str, Meta(max_length=NOTE_CHARS)] | None, Meta(description="Yours.")]
 
@@ -93,11 +96,13 @@ class StatementView(msgspec.Struct, frozen=True, kw_only=True):
     next_cursor: str | None
 
 
-async def create_account(call: Call[Services, AccountBody, None]) -> AccountView:
+async def create_account(call: Call[Services, AccountBody, None]) -> Reply | msgspec.Struct:
     """Create an account."""
-    body = call.body
+    who, body, accounts = call.identity, call.body, call.services.accounts
     limits = AccountChange(floor=body.floor, max_amount=body.max_amount, note=body.note)
-    return view(await call.services.accounts.create(call.identity, body.account_id, limits))
+    return await once(
+        call, "account", lambda keep: accounts.create(who, body.account_id, limits, keep), view
+    )
 
 
 async def list_accounts(call: Call[Services, None, Page]) -> AccountList:
@@ -181,6 +186,7 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
     Endpoint(
         method="POST",
         path="/accounts",
+        idempotency="optional",
         handler=create_account,
         scope=Scope.PAYMENTS_WRITE,
         body=AccountBody,

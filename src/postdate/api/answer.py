@@ -66,7 +66,7 @@ async def send_answer(send: Send, receive: Receive, answer: Answer, request_id: 
 
 
 async def _stream(send: Send, receive: Receive, chunks: AsyncIterator[bytes]) -> None:
-    # Granian takes chunks for a client that has gone without a word: only `receive` tells.
+    # Parts for a client that has gone are thrown away without a word: only `receive` tells.
     pump = asyncio.create_task(_pump(send, chunks))
     gone = asyncio.create_task(until_gone(receive))
     try:

@@ -14,13 +14,15 @@ from starlette.routing import BaseRoute
 
 from postdate.api import openapi
 from postdate.api.answer import from_refusal
-from postdate.api.health import Readiness, health_routes
+from postdate.api.health import OverdueNow, Readiness, health_routes
 from postdate.api.limits import Limits
 from postdate.api.meter import Meter
 from postdate.api.pages import document_routes
+from postdate.api.proxies import TrustedProxies
 from postdate.api.route import AnyEndpoint, Endpoint
 from postdate.api.shell import Authenticate, Doors, Halted, Pace, Shell, Trace, Translate
 from postdate.model.errors import EXPLANATIONS, Code, Refusal, RefusedError
+from postdate.model.knock import Knocks
 
 S = TypeVar("S")
 
@@ -46,6 +48,9 @@ def create_app(  # noqa: PLR0913 - every part of the edge is injected here, by n
     pace: Pace | None = None,
     trace: Trace | None = None,
     halted: Halted | None = None,
+    overdue: OverdueNow = list,
+    proxies: TrustedProxies | None = None,
+    knocks: Knocks | None = None,
 ) -> Shell:
     """Make the ASGI app. Setting its `draining` event turns `/readyz` false and ends long polls.
 
@@ -55,7 +60,7 @@ def create_app(  # noqa: PLR0913 - every part of the edge is injected here, by n
     draining = asyncio.Event()
     document = openapi.document(endpoints, version("postdate"))
     routes = [
-        *health_routes(readiness, registry, draining),
+        *health_routes(readiness, registry, draining, overdue),
         *document_routes(document),
         *extra_routes,
     ]
@@ -69,6 +74,9 @@ def create_app(  # noqa: PLR0913 - every part of the edge is injected here, by n
             pace=pace,
             trace=trace,
             halted=halted,
+            proxies=proxies or TrustedProxies(),
+            # Not `or`: one that remembers nobody yet counts as empty.
+            knocks=Knocks() if knocks is None else knocks,
         ),
         meter=Meter(registry),
         limits=limits or Limits(),

@@ -11,7 +11,7 @@ from postdate.api.route import AnyEndpoint, Body, Call, Endpoint
 from postdate.api.services import Services
 from postdate.model.errors import Code
 from postdate.model.identity import Scope
-from postdate.views.payment import ApprovalView, PaymentView, approval_view
+from postdate.views.payment_shape import ApprovalView, PaymentView, approval_view
 
 FIRST: Final = UUID(int=0)
 

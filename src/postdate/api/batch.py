@@ -1,12 +1,22 @@
 """Batches: each item is decoded by itself, so that a bad one does not spoil the others."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
 from postdate.api import problem
+from postdate.api.route import Reply
 from postdate.model.errors import Refusal
+
+
+class Outcome(Protocol):
+    """What became of one item."""
+
+    @property
+    def problem(self) -> msgspec.Raw | None:
+        """Give the problem with it, where there is one."""
+
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -37,3 +47,10 @@ def merged(items: Sequence[T | Refusal], results: Iterable[R]) -> Iterator[R | R
     coming = iter(results)
     for item in items:
         yield item if isinstance(item, Refusal) else next(coming)
+
+
+def batch_reply(outcomes: Sequence[Outcome]) -> Reply:
+    """Answer with one outcome for each item, and how many of each kind there are."""
+    refused = sum(outcome.problem is not None for outcome in outcomes)
+    counts = {"accepted": len(outcomes) - refused, "refused": refused}
+    return Reply(msgspec.json.encode({**counts, "outcomes": outcomes}))

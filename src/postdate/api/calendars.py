@@ -1,18 +1,19 @@
 """Business calendars: the days on which schedules that follow them do not run."""
 
 from datetime import date, datetime
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 from msgspec import Meta
 
+from postdate.api.keyed import once
 from postdate.api.paging import Page, decode_cursor, encode_cursor
 from postdate.api.route import AnyEndpoint, Body, Call, Endpoint, Reply, missing
 from postdate.api.services import Services
-from postdate.intake.calendar import HOLIDAYS_MOST
-from postdate.model.calendar import Calendar, Weekday
 from postdate.model.errors import Code
 from postdate.model.identity import Scope
+from postdate.model.recurrence.calendar import Calendar, Weekday
+from postdate.model.schedule_spec import HOLIDAYS_MOST
 
 
 class CalendarBody(Body, kw_only=True):
@@ -41,11 +42,15 @@ class CalendarList(msgspec.Struct, frozen=True, kw_only=True):
     next_cursor: str | None
 
 
-async def put_calendar(call: Call[Services, CalendarBody, None]) -> CalendarView:
+async def put_calendar(call: Call[Services, CalendarBody, None]) -> Reply | msgspec.Struct:
     """Upload a calendar."""
     body = call.body
     calendar = Calendar(body.name, frozenset(body.holidays), frozenset(body.weekend))
-    row = await call.services.calendars.put(call.identity, calendar)
+    who, calendars = call.identity, call.services.calendars
+    return await once(call, "calendar", lambda keep: calendars.put(who, calendar, keep), _view)
+
+
+def _view(row: Any) -> CalendarView:
     return msgspec.convert(row, CalendarView, from_attributes=True)
 
 
@@ -55,7 +60,7 @@ async def show_calendar(call: Call[Services, None, None]) -> CalendarView:
     row = await call.services.schedule_views.calendar(call.identity.tenant_id, name)
     if row is None:
         raise missing("calendar", name)
-    return msgspec.convert(row, CalendarView, from_attributes=True)
+    return _view(row)
 
 
 async def list_calendars(call: Call[Services, None, Page]) -> CalendarList:
@@ -64,7 +69,7 @@ async def list_calendars(call: Call[Services, None, Page]) -> CalendarList:
     rows, more = await call.services.schedule_views.calendars(
         call.identity.tenant_id, after, call.query.limit
     )
-    shown = [msgspec.convert(row, CalendarView, from_attributes=True) for row in rows]
+    shown = [_view(row) for row in rows]
     return CalendarList(calendars=shown, next_cursor=None if more is None else encode_cursor(more))
 
 
@@ -78,6 +83,7 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
     Endpoint(
         method="POST",
         path="/calendars",
+        idempotency="optional",
         handler=put_calendar,
         scope=Scope.SCHEDULES_WRITE,
         body=CalendarBody,

@@ -23,7 +23,8 @@ from postdate.model.job import When
 from postdate.model.job_view import JobView
 from postdate.model.state import JobStatus, PaymentStatus
 from postdate.views.job import AttemptView, JobCursor, JobFilter
-from postdate.views.payment import PaymentFilter, PaymentView
+from postdate.views.payment import PaymentFilter
+from postdate.views.payment_shape import PaymentView
 
 NEWEST: Final = UUID(int=2**128 - 1)
 ATTEMPTS_MOST: Final = 100
@@ -40,7 +41,7 @@ class DeadLetterQuery(Page, kw_only=True):
     due_before: When | None = None
 
 
-class DeadLetterList(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class DeadLetterList(msgspec.Struct, frozen=True, kw_only=True):
     """A page of dead letters, the newest first; payments only when asked for."""
 
     jobs: list[JobView] = []

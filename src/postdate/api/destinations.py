@@ -6,6 +6,7 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from postdate.api.keyed import once
 from postdate.api.paging import Page, decode_cursor, encode_cursor
 from postdate.api.route import AnyEndpoint, Body, Call, Endpoint, Reply, missing
 from postdate.api.services import Services
@@ -14,6 +15,7 @@ from postdate.intake.destination import (
     DestinationSpec,
     MaxRunning,
     RatePerSecond,
+    Rotated,
 )
 from postdate.intake.trial import Trial
 from postdate.model.destination import DestinationType
@@ -76,15 +78,18 @@ class DisableBody(Body, kw_only=True):
 
 
 class CreatedDestination(DestinationView, frozen=True, kw_only=True):
-    """A new destination; a webhook's secret is shown only now."""
+    """A new destination; a webhook's secret is shown only now: a repeated answer has null."""
 
     secret: str | None
 
 
 class SigningSecret(msgspec.Struct, frozen=True, kw_only=True):
-    """A secret for verifying signatures; until an instant the one before it signs too."""
+    """A secret for verifying signatures; until an instant the one before it signs too.
 
-    secret: str
+    The repeated answer of a rotation has null for the secret.
+    """
+
+    secret: str | None
     previous_secret_until: datetime | None
 
 
@@ -95,11 +100,22 @@ class DestinationList(msgspec.Struct, frozen=True):
     next_cursor: str | None
 
 
-async def create_destination(call: Call[Services, DestinationBody, None]) -> CreatedDestination:
+async def create_destination(call: Call[Services, DestinationBody, None]) -> Reply | msgspec.Struct:
     """Create a destination."""
+    who, destinations = call.identity, call.services.destinations
     spec = DestinationSpec(**msgspec.structs.asdict(call.body))
-    row, secret = await call.services.destinations.create(call.identity, spec)
-    return CreatedDestination(**msgspec.structs.asdict(view(row)), secret=secret)
+    return await once(
+        call,
+        "destination",
+        lambda keep: destinations.create(who, spec, keep),
+        lambda made: CreatedDestination(**msgspec.structs.asdict(view(made[0])), secret=made[1]),
+        hide=_without_secret,
+        secret=("secret", "config"),
+    )
+
+
+def _without_secret(shown: msgspec.Struct) -> msgspec.Struct:
+    return msgspec.structs.replace(shown, secret=None)
 
 
 async def list_destinations(call: Call[Services, None, Page]) -> DestinationList:
@@ -123,7 +139,8 @@ async def get_destination(call: Call[Services, Any, Any]) -> DestinationView:
 async def change_destination(call: Call[Services, DestinationPatch, None]) -> DestinationView:
     """Change address and limits."""
     wanted = DestinationChange(**msgspec.structs.asdict(call.body))
-    return view(await call.services.destinations.change(call.identity, call.text("name"), wanted))
+    row = await call.services.destinations.change(call.identity, call.text("name"), wanted)
+    return call.services.destination_views.show(row)
 
 
 async def delete_destination(call: Call[Services, None, None]) -> Reply:
@@ -132,11 +149,21 @@ async def delete_destination(call: Call[Services, None, None]) -> Reply:
     return Reply()
 
 
-async def rotate_secret(call: Call[Services, RotateBody, None]) -> SigningSecret:
+async def rotate_secret(call: Call[Services, RotateBody, None]) -> Reply | msgspec.Struct:
     """Give a webhook a new secret."""
-    rotated = await call.services.destinations.rotate(
-        call.identity, call.text("name"), call.body.overlap_seconds
+    who, name, destinations = call.identity, call.text("name"), call.services.destinations
+    overlap_seconds = call.body.overlap_seconds
+    return await once(
+        call,
+        "destination.rotate",
+        lambda keep: destinations.rotate(who, name, overlap_seconds, keep),
+        _signing,
+        status=200,
+        hide=_without_secret,
     )
+
+
+def _signing(rotated: Rotated) -> SigningSecret:
     return SigningSecret(secret=rotated.secret, previous_secret_until=rotated.previous_until)
 
 
@@ -160,16 +187,21 @@ async def test_destination(call: Call[Services, None, None]) -> Trial:
 
 async def get_signing_secret(call: Call[Services, None, None]) -> SigningSecret:
     """Answer with the tenant's own secret."""
-    found = await call.services.destinations.signing_secret(call.identity)
-    return SigningSecret(secret=found.secret, previous_secret_until=found.previous_until)
+    return _signing(await call.services.destinations.signing_secret(call.identity))
 
 
-async def rotate_signing_secret(call: Call[Services, RotateBody, None]) -> SigningSecret:
+async def rotate_signing_secret(call: Call[Services, RotateBody, None]) -> Reply | msgspec.Struct:
     """Make a new secret of the tenant."""
-    rotated = await call.services.destinations.rotate_signing_secret(
-        call.identity, call.body.overlap_seconds
+    who, destinations = call.identity, call.services.destinations
+    overlap_seconds = call.body.overlap_seconds
+    return await once(
+        call,
+        "signing-secret.rotate",
+        lambda keep: destinations.rotate_signing_secret(who, overlap_seconds, keep),
+        _signing,
+        status=200,
+        hide=_without_secret,
     )
-    return SigningSecret(secret=rotated.secret, previous_secret_until=rotated.previous_until)
 
 
 def _endpoint(**parts: Any) -> AnyEndpoint:
@@ -181,6 +213,7 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
     _endpoint(
         method="POST",
         path="/destinations",
+        idempotency="optional",
         handler=create_destination,
         body=DestinationBody,
         returns=CreatedDestination,
@@ -232,6 +265,7 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
     _endpoint(
         method="POST",
         path="/destinations/{name}/rotate-secret",
+        idempotency="optional",
         handler=rotate_secret,
         body=RotateBody,
         returns=SigningSecret,
@@ -275,6 +309,7 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
     _endpoint(
         method="POST",
         path="/signing-secret/rotate",
+        idempotency="optional",
         handler=rotate_signing_secret,
         body=RotateBody,
         returns=SigningSecret,

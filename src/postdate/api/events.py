@@ -57,6 +57,8 @@ async def list_events(call: Call[Services, Any, EventQuery]) -> Reply | EventLis
     """Answer with the next events, or with a stream of them."""
     wanted = _filter(call)
     stream = EVENT_STREAM in (call.header("accept") or "")
+    if stream or call.query.wait_seconds:
+        call.hold_open()
     after = await _after(call, (call.header("last-event-id") or None) if stream else None)
     if stream:
         headers = {"content-type": EVENT_STREAM, "x-accel-buffering": "no"}
@@ -111,15 +113,20 @@ async def _page(
     waiting = asyncio.create_task(
         views.wait(tenant_id, wanted, after=after, limit=limit, seconds=seconds)
     )
+    return await _first(call, waiting) or EventPage([], after, more=False)
+
+
+async def _first(
+    call: Call[Services, Any, EventQuery], waiting: "asyncio.Task[EventPage]"
+) -> EventPage | None:
+    """Wait for a page, unless the client goes or the server stops before."""
     over = {
         asyncio.create_task(call.draining.wait()),
         asyncio.create_task(call.disconnected()),
     }
     try:
         await asyncio.wait({waiting, *over}, return_when=asyncio.FIRST_COMPLETED)
-        if waiting.done():
-            return waiting.result()
-        return EventPage([], after, more=False)
+        return waiting.result() if waiting.done() else None
     finally:
         for left in (waiting, *over):
             left.cancel()

@@ -7,6 +7,7 @@ from msgspec import Meta
 
 from postdate.api.route import AnyEndpoint, Body, Call, Endpoint
 from postdate.api.services import Services
+from postdate.intake.account import refuse_limited
 from postdate.intake.halt import Window
 from postdate.model.halt import Halt, Mode
 from postdate.model.identity import Scope
@@ -61,12 +62,14 @@ async def kill(call: Call[Services, KillBody, None]) -> HaltList:
 async def release(call: Call[Services, None, None]) -> HaltList:
     """Turn the kill switch off."""
     who = call.identity
+    refuse_limited(who)
     return _list(await call.services.halting.lift(who.tenant_id, "kill", who.key_id))
 
 
 async def freeze(call: Call[Services, FreezeBody, None]) -> HaltList:
     """Open a freeze window."""
     who, body = call.identity, call.body
+    refuse_limited(who)
     window = Window(from_at=body.from_at, until_at=body.until, mode=body.mode)
     done = await call.services.halting.freeze(who.tenant_id, window, body.note, who.key_id)
     return _list(done)
@@ -75,6 +78,7 @@ async def freeze(call: Call[Services, FreezeBody, None]) -> HaltList:
 async def thaw(call: Call[Services, None, None]) -> HaltList:
     """Close the freeze window."""
     who = call.identity
+    refuse_limited(who)
     return _list(await call.services.halting.lift(who.tenant_id, "freeze", who.key_id))
 
 

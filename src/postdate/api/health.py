@@ -1,54 +1,101 @@
 """Say whether the process lives, whether it can serve, and how it fares."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import time
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 import msgspec
-from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Gauge, generate_latest
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 
 class NotReady(msgspec.Struct, frozen=True):
-    """One part that cannot serve yet, and why."""
+    """One part for which nobody should be sent here, and why."""
 
     name: str
     reason: str
 
 
-class Ready(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The answer of `/readyz`."""
+class Degraded(NotReady, frozen=True):
+    """One part that does not do all it should, and why; for all the rest, requests are welcome."""
+
+
+class Ready(msgspec.Struct, frozen=True):
+    """The answer of `/readyz`: what is degraded or overdue is told, and keeps nobody away."""
 
     ready: bool
-    reasons: list[NotReady] = []
+    reasons: list[NotReady]
+    degraded: list[NotReady]
+    overdue: list[str]
+
+
+class ReadinessMeter:
+    """What `/readyz` last answered, for a scrape."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._ready = Gauge(
+            "postdate_ready",
+            "1 if the last answer of /readyz was that requests are welcome.",
+            registry=registry,
+        )
+        self._degraded = Gauge(
+            "postdate_degraded",
+            "1 for each part that did not do all it should at the last answer of /readyz.",
+            ["part"],
+            registry=registry,
+        )
+
+    def answered(self, answer: Ready) -> None:
+        """Take over an answer."""
+        self._ready.set(int(answer.ready))
+        self._degraded.clear()
+        for each in answer.degraded:
+            self._degraded.labels(each.name).set(1)
 
 
 READINESS_SECONDS: Final = 5.0
 """How long the parts may take to say how they are before that itself is a reason."""
 
+METRICS_SHARE: Final = 0.1
+"""Most of the event loop's time that writing the metrics may take, however often they are asked."""
+
 Readiness = Callable[[], Awaitable[list[NotReady]]]
+OverdueNow = Callable[[], Sequence[str]]
 
 
 def health_routes(
-    readiness: Readiness, registry: CollectorRegistry, draining: asyncio.Event
+    readiness: Readiness,
+    registry: CollectorRegistry,
+    draining: asyncio.Event,
+    overdue: OverdueNow = list,
 ) -> list[Route]:
     """Make `/healthz`, `/readyz` and `/metrics`."""
+    page, meter = MetricsPage(registry), ReadinessMeter(registry)
 
     async def healthz(_: Request) -> Response:
         return Response(b'{"alive":true}', media_type="application/json")
 
     async def readyz(_: Request) -> Response:
-        reasons = [NotReady("server", "draining")] if draining.is_set() else []
-        reasons += await _ask(readiness)
-        body = msgspec.json.encode(Ready(ready=not reasons, reasons=reasons))
-        return Response(body, 503 if reasons else 200, media_type="application/json")
+        found = [NotReady("server", "draining")] if draining.is_set() else []
+        answer = judge([*found, *await _ask(readiness)], list(overdue()))
+        meter.answered(answer)
+        status = 200 if answer.ready else 503
+        return Response(msgspec.json.encode(answer), status, media_type="application/json")
 
     async def metrics(_: Request) -> Response:
-        return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
+        return Response(await page.written(), media_type=CONTENT_TYPE_LATEST)
 
     return [Route("/healthz", healthz), Route("/readyz", readyz), Route("/metrics", metrics)]
+
+
+def judge(found: Sequence[NotReady], overdue: list[str]) -> Ready:
+    """Say whether requests are welcome: whatever is only degraded keeps nobody away."""
+    degraded = [each for each in found if isinstance(each, Degraded)]
+    reasons = [each for each in found if not isinstance(each, Degraded)]
+    return Ready(ready=not reasons, reasons=reasons, degraded=[*degraded], overdue=overdue)
 
 
 async def _ask(readiness: Readiness) -> list[NotReady]:
@@ -57,3 +104,28 @@ async def _ask(readiness: Readiness) -> list[NotReady]:
             return await readiness()
     except TimeoutError:
         return [NotReady("readiness", f"no answer within {READINESS_SECONDS:g} s")]
+
+
+class MetricsPage:
+    """Writes the metrics once for all who wait for them: that needs no key, and takes a while."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._registry = registry
+        self._coming: asyncio.Task[bytes] | None = None
+        self._not_before = 0.0
+
+    async def written(self) -> bytes:
+        """Give a page that was written after it was asked for."""
+        if self._coming is None:
+            self._coming = asyncio.create_task(self._write())
+        return await asyncio.shield(self._coming)
+
+    async def _write(self) -> bytes:
+        await asyncio.sleep(self._not_before - time.monotonic())
+        # Whoever asks from now on waits for the next one.
+        self._coming = None
+        began = time.monotonic()
+        page = generate_latest(self._registry)
+        ended = time.monotonic()
+        self._not_before = ended + (ended - began) / METRICS_SHARE
+        return page

@@ -7,8 +7,10 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta
 
-from postdate.api.batch import decoded, item_schema, merged
+from postdate.api import problem
+from postdate.api.batch import batch_reply, decoded, item_schema, merged
 from postdate.api.paging import Page, decode_cursor, encode_cursor
+from postdate.api.problem import Problem
 from postdate.api.route import AnyEndpoint, Body, Call, Endpoint, Reply, missing
 from postdate.api.services import Services
 from postdate.intake.idempotency import Replay
@@ -56,31 +58,30 @@ class BatchBody(Body, kw_only=True):
 _item: Final = msgspec.json.Decoder(BatchItem)
 
 
-class ItemProblem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Why one item was refused."""
+class JobOutcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What became of one item: a job, or the problem with it."""
+
+    status: Annotated[int, Meta(description="What a single request would have answered.")]
+    job: JobView | None = None
+    problem: Problem | None = None
+    replayed: Annotated[bool, Meta(description="Whether the key was answered before.")] = False
+
+
+class JobOutcomes(msgspec.Struct, frozen=True, kw_only=True):
+    """One outcome for each item, in the order of the request."""
+
+    accepted: Annotated[int, Meta(description="How many have a job.")]
+    refused: Annotated[int, Meta(description="How many have a problem.")]
+    outcomes: list[JobOutcome]
+
+
+class _RawOutcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A JobOutcome whose parts are encoded already."""
 
     status: int
-    code: Code
-    detail: str
-    field: str | None = None
-    differs: list[str] | None = None
-
-
-class ItemOutcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What became of one item: a job, or a problem."""
-
-    status: int
-    job: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
-    problem: ItemProblem | None = None
+    job: msgspec.Raw | None = None
+    problem: msgspec.Raw | None = None
     replayed: bool = False
-
-
-class BatchOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """One outcome for each item, in order."""
-
-    accepted: int
-    refused: int
-    outcomes: list[ItemOutcome]
 
 
 class JobQuery(Page, kw_only=True):
@@ -135,7 +136,7 @@ async def create_job(call: Call[Services, JobSpec, None]) -> Reply | JobView:
             raise RefusedError(refusal)
 
 
-async def create_jobs(call: Call[Services, BatchBody, None]) -> BatchOutcome:
+async def create_jobs(call: Call[Services, BatchBody, None]) -> Reply:
     """Accept many jobs in one commit."""
     items = call.body.jobs
     if len(items) > BATCH_MOST:
@@ -145,9 +146,8 @@ async def create_jobs(call: Call[Services, BatchBody, None]) -> BatchOutcome:
         _ask(call, spec, spec.idempotency_key) for spec in specs if not isinstance(spec, Refusal)
     ]
     results = await call.services.jobs.accept(asks)
-    outcomes = [_outcome(result) for result in merged(specs, results)]
-    refused = sum(outcome.problem is not None for outcome in outcomes)
-    return BatchOutcome(accepted=len(items) - refused, refused=refused, outcomes=outcomes)
+    outcomes = [_outcome(result, call.request_id) for result in merged(specs, results)]
+    return batch_reply(outcomes)
 
 
 def _ask(call: Call[Services, Any, None], spec: JobSpec, key: str | None) -> Ask:
@@ -161,24 +161,15 @@ def _ask(call: Call[Services, Any, None], spec: JobSpec, key: str | None) -> Ask
     )
 
 
-def _outcome(result: Result) -> ItemOutcome:
+def _outcome(result: Result, request_id: str) -> _RawOutcome:
     match result:
         case Accepted():
-            return ItemOutcome(status=201, job=msgspec.Raw(msgspec.json.encode(result.view())))
+            return _RawOutcome(status=201, job=msgspec.Raw(msgspec.json.encode(result.view())))
         case Replay(status=status, response=response):
-            return ItemOutcome(status=status, job=msgspec.Raw(response), replayed=True)
+            return _RawOutcome(status=status, job=msgspec.Raw(response), replayed=True)
         case refusal:
-            return ItemOutcome(status=refusal.status, problem=_problem(refusal))
-
-
-def _problem(refusal: Refusal) -> ItemProblem:
-    return ItemProblem(
-        status=refusal.status,
-        code=refusal.code,
-        detail=refusal.detail,
-        field=refusal.field,
-        differs=refusal.extra.get("differs"),
-    )
+            body = msgspec.Raw(problem.encode(refusal, request_id))
+            return _RawOutcome(status=refusal.status, problem=body)
 
 
 async def show_job(call: Call[Services, Any, None]) -> JobView:
@@ -239,7 +230,7 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
         handler=create_jobs,
         scope=Scope.JOBS_WRITE,
         body=BatchBody,
-        returns=BatchOutcome,
+        returns=JobOutcomes,
         max_body=BATCH_BYTES,
         summary="Register up to 1,000 jobs in one commit",
         tag="jobs",

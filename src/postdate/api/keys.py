@@ -7,6 +7,7 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta
 
+from postdate.api.keyed import once
 from postdate.api.paging import Page, decode_cursor, encode_cursor
 from postdate.api.route import AnyEndpoint, Body, Call, Endpoint, Reply
 from postdate.api.services import Services
@@ -45,10 +46,10 @@ class KeyRotateBody(Body, kw_only=True):
 
 
 class NewKey(msgspec.Struct, frozen=True, kw_only=True):
-    """A key, shown only now."""
+    """A key, shown only now: a repeated answer has null in its place."""
 
     key_id: UUID
-    key: str
+    key: str | None
     scopes: list[Scope]
     expires_at: datetime | None
 
@@ -67,12 +68,17 @@ class KeyList(msgspec.Struct, frozen=True, kw_only=True):
     next_cursor: str | None
 
 
-async def create_key(call: Call[Services, KeyBody, None]) -> NewKey:
+async def create_key(call: Call[Services, KeyBody, None]) -> Reply | msgspec.Struct:
     """Make a key."""
-    body = call.body
+    who, body, keys = call.identity, call.body, call.services.keys
     limits = KeyLimits(body.accounts, body.max_amount, body.expires_at)
-    issued = await call.services.keys.create(call.identity, body.scopes, body.note, limits)
-    return NewKey(**_shown(issued))
+    return await once(
+        call,
+        "key",
+        lambda keep: keys.create(who, body.scopes, body.note, limits, keep),
+        lambda issued: NewKey(**_shown(issued)),
+        hide=_without_key,
+    )
 
 
 async def list_keys(call: Call[Services, None, Page]) -> KeyList:
@@ -90,13 +96,24 @@ async def revoke_key(call: Call[Services, None, None]) -> Reply:
     return Reply()
 
 
-async def rotate_key(call: Call[Services, KeyRotateBody, None]) -> RotatedKey:
+async def rotate_key(call: Call[Services, KeyRotateBody, None]) -> Reply | msgspec.Struct:
     """Put a new key in the place of an old one."""
-    key_id = call.uuid("key_id")
-    done = await call.services.keys.rotate(call.identity, key_id, call.body.overlap_seconds)
-    return RotatedKey(
-        **_shown(done.issued), previous_key_id=key_id, previous_until=done.previous_until
+    who, key_id, keys = call.identity, call.uuid("key_id"), call.services.keys
+    overlap_seconds = call.body.overlap_seconds
+    return await once(
+        call,
+        "key.rotate",
+        lambda keep: keys.rotate(who, key_id, overlap_seconds, keep),
+        lambda done: RotatedKey(
+            **_shown(done.issued), previous_key_id=key_id, previous_until=done.previous_until
+        ),
+        status=200,
+        hide=_without_key,
     )
+
+
+def _without_key(shown: msgspec.Struct) -> msgspec.Struct:
+    return msgspec.structs.replace(shown, key=None)
 
 
 def _shown(issued: IssuedKey) -> dict[str, Any]:
@@ -112,6 +129,7 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
     Endpoint(
         method="POST",
         path="/keys",
+        idempotency="optional",
         handler=create_key,
         scope=Scope.ADMIN,
         body=KeyBody,
@@ -146,6 +164,7 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
     Endpoint(
         method="POST",
         path="/keys/{key_id:uuid}/rotate",
+        idempotency="optional",
         halted="served",
         handler=rotate_key,
         scope=Scope.ADMIN,

@@ -22,7 +22,7 @@ RESULT_BYTES: Final = 64 * 1024
 
 JSON: Final = "application/json"
 LeaseSeconds = Annotated[float, Meta(ge=1, le=3600)]
-Token = Annotated[int, Meta(ge=1, le=2**31 - 1)]
+Token = Annotated[int, Meta(ge=1, le=2**53 - 1)]
 
 
 class ClaimBody(Body, kw_only=True):
@@ -101,6 +101,8 @@ class RenewView(msgspec.Struct, frozen=True, kw_only=True):
 
 async def claim(call: Call[Services, ClaimBody, None]) -> LeaseList:
     """Wait for due jobs; end early when the client goes or the server stops."""
+    if call.body.wait_seconds:
+        call.hold_open()
     gone = asyncio.Event()
     watching = [
         asyncio.create_task(call.disconnected()),

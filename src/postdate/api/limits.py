@@ -2,6 +2,8 @@
 
 import msgspec
 
+from postdate.api.held_open import OpenLimits
+
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """What one request may cost. An endpoint may raise `body_bytes` and `handler_seconds`."""
@@ -17,3 +19,6 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
     handler_seconds: float = 15.0
     """The time for a handler to answer; slower ones get 503."""
+
+    open: OpenLimits = OpenLimits()
+    """How many streams, long polls and half-sent bodies there may be at once."""

@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Meta
 
 from postdate.api import problem
-from postdate.api.batch import decoded, item_schema, merged
+from postdate.api.batch import batch_reply, decoded, item_schema, merged
 from postdate.api.keyed import reply
 from postdate.api.paging import Page, decode_cursor, encode_cursor
 from postdate.api.problem import Problem
@@ -25,8 +25,8 @@ from postdate.views.payment import (
     EventView,
     ExecutionView,
     PaymentFilter,
-    PaymentView,
 )
+from postdate.views.payment_shape import PaymentView
 
 BATCH_BYTES: Final = 1024 * 1024
 
@@ -40,6 +40,7 @@ _REFUSALS: Final = (
     Code.INSUFFICIENT_FUNDS,
     Code.TIME_OUT_OF_RANGE,
     Code.QUOTA_EXCEEDED,
+    Code.COMMITS_NOT_DURABLE,
 )
 _keyed_order: Final = msgspec.json.Decoder(KeyedOrder)
 
@@ -53,7 +54,7 @@ class BatchBody(Body, kw_only=True):
     ]
 
 
-class BatchOutcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class PaymentOutcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What became of one item: a payment, or the problem with it."""
 
     status: Annotated[int, Meta(description="What a single request would have answered.")]
@@ -62,14 +63,16 @@ class BatchOutcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     replayed: Annotated[bool, Meta(description="Whether the key was answered before.")] = False
 
 
-class BatchOutcomes(msgspec.Struct, frozen=True):
+class PaymentOutcomes(msgspec.Struct, frozen=True, kw_only=True):
     """One outcome for each item, in the order of the request."""
 
-    payments: list[BatchOutcome]
+    accepted: Annotated[int, Meta(description="How many have a payment.")]
+    refused: Annotated[int, Meta(description="How many have a problem.")]
+    outcomes: list[PaymentOutcome]
 
 
 class _RawOutcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A BatchOutcome whose parts are encoded already."""
+    """A PaymentOutcome whose parts are encoded already."""
 
     status: int
     payment: msgspec.Raw | None = None
@@ -89,6 +92,10 @@ class PaymentQuery(Page, kw_only=True):
             description="Only these. A page may then hold fewer than `limit` and still have a "
             "`next_cursor`."
         ),
+    ] = None
+    broken: Annotated[
+        bool | None,
+        Meta(description="True: only those whose settling broke, which wait for a person."),
     ] = None
 
 
@@ -134,7 +141,7 @@ async def schedule_payments(call: Call[Services, BatchBody, None]) -> Reply:
         _outcome(refused(each) if isinstance(each, Refusal) else each, call.request_id)
         for each in merged(orders, answers)
     ]
-    return Reply(msgspec.json.encode({"payments": outcomes}))
+    return batch_reply(outcomes)
 
 
 def _outcome(answer: Answer, request_id: str) -> _RawOutcome:
@@ -160,7 +167,7 @@ async def list_payments(call: Call[Services, None, PaymentQuery]) -> PaymentList
     """Answer with a page of payments."""
     query = call.query
     before = decode_cursor(query.cursor, UUID) if query.cursor else NEWEST
-    wanted = PaymentFilter(query.account_id, query.status)
+    wanted = PaymentFilter(query.account_id, query.status, broken=query.broken)
     found, following = await call.services.payment_views.page(
         call.identity, wanted, before, query.limit
     )
@@ -212,7 +219,7 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
         handler=schedule_payments,
         scope=Scope.PAYMENTS_WRITE,
         body=BatchBody,
-        returns=BatchOutcomes,
+        returns=PaymentOutcomes,
         summary="Schedule up to 1,000 payments",
         description="Each item has its own `idempotency_key` and gets its own outcome, as if the "
         "payments had been scheduled one after the other.",

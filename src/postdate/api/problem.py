@@ -15,7 +15,9 @@ RETRY_AFTER_SECONDS: Final = 1
 _REPEATABLE: Final = frozenset(
     {
         Code.RATE_LIMITED,
+        Code.TOO_MANY_OPEN,
         Code.OVERLOADED,
+        Code.COMMITS_NOT_DURABLE,
         Code.UNAVAILABLE,
         Code.OUTCOME_UNKNOWN,
         Code.IDEMPOTENCY_IN_FLIGHT,

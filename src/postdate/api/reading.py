@@ -13,7 +13,6 @@ from starlette.types import Message, Receive
 
 from postdate.api import problem
 from postdate.api.deadline import Deadline
-from postdate.api.incoming import next_message
 from postdate.api.limits import Limits
 from postdate.model.errors import Code, RefusedError, refuse
 
@@ -52,7 +51,7 @@ async def body(
 async def _collect(receive: Receive, size: int | None, most: int) -> bytes:
     message = await _next(receive)
     data: bytes = message["body"]
-    # Granian tells the end of a body in a message of its own: do not wait for that one.
+    # The end of a body may come in a message of its own: do not wait for that one.
     if len(data) == size:
         return data
     chunks, received = [data], len(data)
@@ -66,7 +65,7 @@ async def _collect(receive: Receive, size: int | None, most: int) -> bytes:
 
 
 async def _next(receive: Receive) -> Message:
-    message = await next_message(receive)
+    message = await receive()
     if message["type"] == "http.disconnect":
         # Broken chunking looks the same as a client that left: answer, in case it is there.
         raise refuse(Code.BODY_INCOMPLETE, "The body ended before it was complete.")
@@ -90,16 +89,40 @@ def _check_media_type(headers: Mapping[bytes, bytes]) -> None:
         raise refuse(Code.UNSUPPORTED_MEDIA_TYPE, "The body must not be compressed.")
 
 
-def decode(raw: bytes, decoder: msgspec.json.Decoder[Any], depth: int) -> Any:
-    """Decode a body strictly; an empty one counts as an object without fields."""
+def decode(
+    raw: bytes, decoder: msgspec.json.Decoder[Any], depth: int, *, whole: bool = False
+) -> Any:
+    """Decode a body strictly; an empty one counts as an object without fields.
+
+    A shape that keeps parts of the body as they came has the `whole` of it read: a number that is
+    too large for anybody must not come up later.
+    """
     check_depth(raw, depth)
     # PostgreSQL stores no U+0000 in text or JSON: refuse it here, not as a failed insert.
     if b"\\u0000" in raw and _NUL.search(raw):
         raise refuse(Code.INVALID_FIELD, "The character U+0000 cannot be stored.")
     try:
-        return decoder.decode(raw or b"{}")
+        decoded = decoder.decode(raw or b"{}")
+        if whole and raw:
+            msgspec.json.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise RefusedError(problem.undecodable(error)) from None
+    return decoded
+
+
+def keeps_raw(found: inspect.Type) -> bool:
+    """Say whether a shape keeps any part of a body undecoded."""
+    match found:
+        case inspect.RawType():
+            return True
+        case inspect.StructType(fields=fields):
+            return any(keeps_raw(field.type) for field in fields)
+        case inspect.UnionType(types=types):
+            return any(map(keeps_raw, types))
+        case inspect.Metadata(type=inner) | inspect.ListType(item_type=inner):
+            return keeps_raw(inner)
+        case _:
+            return False
 
 
 def check_depth(raw: bytes, most: int) -> None:
@@ -193,7 +216,7 @@ def bounded(receive: Receive, limits: Limits) -> Receive:
     async def within() -> Message:
         nonlocal left, complete
         if complete:
-            return await next_message(receive)
+            return await receive()
         try:
             async with asyncio.timeout_at(deadline):
                 message = await _next(receive)

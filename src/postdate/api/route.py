@@ -64,6 +64,8 @@ class Call(Generic[S, B, Q]):
     draining: asyncio.Event
     receive: Receive
     headers: Mapping[bytes, bytes]
+    # Counts this request among those that wait, until it is answered, or refuses it.
+    hold_open: Callable[[], None]
 
     @property
     def identity(self) -> Identity:

@@ -7,18 +7,19 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta
 
-from postdate.api.paging import PAGE_MOST, Page, decode_cursor, encode_cursor
-from postdate.api.route import AnyEndpoint, Body, Call, Endpoint, Query, missing
+from postdate.api.keyed import once
+from postdate.api.paging import Page, decode_cursor, encode_cursor
+from postdate.api.route import AnyEndpoint, Body, Call, Endpoint, Query, Reply, missing
 from postdate.api.schedules import show_schedule
 from postdate.api.services import Services
 from postdate.intake.schedule_run import Backfill, Triggered
 from postdate.model.errors import Code
 from postdate.model.identity import Scope
 from postdate.model.schedule import Status
-from postdate.model.schedule_spec import ScheduleView
-from postdate.views.schedule import Coming, OccurrenceView
+from postdate.model.schedule_preview import Preview
+from postdate.model.schedule_spec import PREVIEW_DEFAULT, PREVIEW_MOST, ScheduleView
+from postdate.views.schedule import OccurrenceView
 
-PREVIEW_DEFAULT: Final = 10
 _ID: Final = "/schedules/{schedule_id:uuid}"
 
 
@@ -39,21 +40,13 @@ class BackfillBody(Body, kw_only=True, rename={"begin": "from"}):
 class PreviewQuery(Query):
     """How far to look ahead."""
 
-    count: Annotated[int, Meta(ge=1, le=PAGE_MOST)] = PREVIEW_DEFAULT
+    count: Annotated[int, Meta(ge=1, le=PREVIEW_MOST)] = PREVIEW_DEFAULT
 
 
 class BookQuery(Page, kw_only=True):
     """Which rows to list."""
 
     status: Status | None = None
-
-
-class Preview(msgspec.Struct, frozen=True, kw_only=True):
-    """The next occurrences, in order."""
-
-    timezone: str
-    tzdata: str
-    occurrences: list[Coming]
 
 
 class Book(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,37 +64,44 @@ async def pause_schedule(call: Call[Services, PauseBody, None]) -> ScheduleView:
 
 
 async def resume_schedule(call: Call[Services, None, None]) -> ScheduleView:
-    """End a pause."""
+    """End a pause, or try again what was set aside."""
     await call.services.schedules.resume(call.identity, call.uuid("schedule_id"))
     return await show_schedule(call)
 
 
-async def trigger_schedule(call: Call[Services, None, None]) -> Triggered:
+async def trigger_schedule(call: Call[Services, None, None]) -> Reply | msgspec.Struct:
     """Run it once, now."""
-    return await call.services.schedule_runs.trigger(
-        call.identity, call.uuid("schedule_id"), call.traceparent
+    who, schedule_id, runs = call.identity, call.uuid("schedule_id"), call.services.schedule_runs
+    return await once(
+        call,
+        "schedule.trigger",
+        lambda keep: runs.trigger(who, schedule_id, call.traceparent, keep),
+        lambda triggered: triggered,
     )
 
 
-async def backfill_schedule(call: Call[Services, BackfillBody, None]) -> Backfill:
+async def backfill_schedule(call: Call[Services, BackfillBody, None]) -> Reply | msgspec.Struct:
     """Run what has not run in a range of the past, or say what that would be."""
-    body = call.body
-    return await call.services.schedule_runs.backfill(
-        call.identity,
-        call.uuid("schedule_id"),
-        (body.begin, body.until),
-        call.traceparent,
-        dry_run=body.dry_run,
+    who, schedule_id, runs = call.identity, call.uuid("schedule_id"), call.services.schedule_runs
+    span, dry_run = (call.body.begin, call.body.until), call.body.dry_run
+    return await once(
+        call,
+        "schedule.backfill",
+        lambda keep: runs.backfill(
+            who, schedule_id, span, call.traceparent, dry_run=dry_run, keep=keep
+        ),
+        lambda done: done,
+        status=200,
     )
 
 
 async def preview_schedule(call: Call[Services, None, PreviewQuery]) -> Preview:
     """Compute the next occurrences and what each policy does to them."""
-    shown = await show_schedule(call)
-    coming = await call.services.schedule_views.preview(
-        call.identity, shown.schedule_id, call.query.count
-    )
-    return Preview(timezone=shown.timezone, tzdata=shown.tzdata, occurrences=coming or [])
+    schedule_id = call.uuid("schedule_id")
+    found = await call.services.schedule_views.preview(call.identity, schedule_id, call.query.count)
+    if found is None:
+        raise missing("schedule", schedule_id)
+    return found
 
 
 async def list_occurrences(call: Call[Services, Any, BookQuery]) -> Book:
@@ -136,12 +136,13 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
         scope=Scope.SCHEDULES_WRITE,
         returns=ScheduleView,
         errors=(Code.NOT_FOUND,),
-        summary="Resume a schedule",
+        summary="Resume a schedule that is paused or set aside",
         tag="schedules",
     ),
     Endpoint(
         method="POST",
         path=f"{_ID}/trigger",
+        idempotency="optional",
         halted="new work",
         handler=trigger_schedule,
         scope=Scope.SCHEDULES_WRITE,
@@ -154,6 +155,7 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
     Endpoint(
         method="POST",
         path=f"{_ID}/backfill",
+        idempotency="optional",
         halted="new work",
         handler=backfill_schedule,
         scope=Scope.SCHEDULES_WRITE,

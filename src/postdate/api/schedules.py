@@ -12,7 +12,15 @@ from postdate.api.route import AnyEndpoint, Call, Endpoint, Reply, missing
 from postdate.api.services import Services
 from postdate.model.errors import Code
 from postdate.model.identity import Scope
-from postdate.model.schedule_spec import SchedulePatch, ScheduleSpec, ScheduleView
+from postdate.model.schedule_preview import Preview
+from postdate.model.schedule_spec import (
+    AcceptedSchedule,
+    PreviewSpec,
+    SchedulePatch,
+    ScheduleSpec,
+    ScheduleView,
+    accepted,
+)
 
 _REFUSALS: Final = (
     Code.FORBIDDEN,
@@ -30,6 +38,9 @@ class ScheduleQuery(Page, kw_only=True):
 
     missed: Annotated[
         bool, Meta(description="Only those that have missed an occurrence; `last_missed_at`.")
+    ] = False
+    set_aside: Annotated[
+        bool, Meta(description="Only those that cannot be expanded; `set_aside_error`.")
     ] = False
 
 
@@ -52,7 +63,11 @@ async def list_schedules(call: Call[Services, None, ScheduleQuery]) -> ScheduleL
     """List the tenant's schedules."""
     after = decode_cursor(call.query.cursor, UUID) if call.query.cursor else None
     shown, more = await call.services.schedule_views.page(
-        call.identity, after, call.query.limit, missed=call.query.missed
+        call.identity,
+        after,
+        call.query.limit,
+        missed=call.query.missed,
+        set_aside=call.query.set_aside,
     )
     return ScheduleList(schedules=shown, next_cursor=None if more is None else encode_cursor(more))
 
@@ -66,12 +81,17 @@ async def show_schedule(call: Call[Services, Any, Any]) -> ScheduleView:
     return found
 
 
-async def change_schedule(call: Call[Services, SchedulePatch, None]) -> ScheduleView:
-    """Make a new version that holds from the next occurrence on."""
-    await call.services.schedules.change(
+async def preview_unsaved(call: Call[Services, PreviewSpec, None]) -> Preview:
+    """Show what a schedule would do, without creating it."""
+    return await call.services.schedules.preview(call.identity, call.body)
+
+
+async def change_schedule(call: Call[Services, SchedulePatch, None]) -> AcceptedSchedule:
+    """Make a new version that decides about everything that is not due yet."""
+    warned = await call.services.schedules.change(
         call.identity, call.uuid("schedule_id"), call.body, call.traceparent
     )
-    return await show_schedule(call)
+    return accepted(await show_schedule(call), warned)
 
 
 async def delete_schedule(call: Call[Services, None, None]) -> Reply:
@@ -88,12 +108,24 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
         handler=create_schedule,
         scope=Scope.SCHEDULES_WRITE,
         body=ScheduleSpec,
-        returns=ScheduleView,
+        returns=AcceptedSchedule,
         status=201,
         idempotency="optional",
         errors=(*_REFUSALS, Code.IDEMPOTENCY_KEY_REUSED, Code.QUOTA_EXCEEDED),
         summary="Create a schedule",
         description="The key also needs the scope that its template would need by itself.",
+        tag="schedules",
+    ),
+    Endpoint(
+        method="POST",
+        path="/schedules/preview",
+        handler=preview_unsaved,
+        scope=Scope.SCHEDULES_READ,
+        body=PreviewSpec,
+        returns=Preview,
+        errors=_REFUSALS,
+        summary="Show what a schedule would do, without creating it",
+        description="A template is checked as if it were created, and needs the same scopes.",
         tag="schedules",
     ),
     Endpoint(
@@ -123,9 +155,9 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
         handler=change_schedule,
         scope=Scope.SCHEDULES_WRITE,
         body=SchedulePatch,
-        returns=ScheduleView,
-        errors=(*_REFUSALS, Code.NOT_FOUND, Code.CONFLICT),
-        summary="Change a schedule from its next occurrence on",
+        returns=AcceptedSchedule,
+        errors=(*_REFUSALS, Code.NOT_FOUND),
+        summary="Change a schedule; what is due already is left to the version before",
         tag="schedules",
     ),
     Endpoint(
@@ -136,7 +168,7 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
         returns=None,
         status=204,
         errors=(Code.NOT_FOUND,),
-        summary="Delete a schedule; what it has made goes on",
+        summary="Delete a schedule; what it has made goes on, and its book can be read",
         tag="schedules",
     ),
 ]

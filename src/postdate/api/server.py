@@ -1,29 +1,26 @@
-"""Run the app on Granian inside the loop that is already running.
+"""Run the app on the loop that is already running, until it is stopped.
 
-Granian's embedded server installs no signal handlers: whoever runs `Server.run` owns SIGTERM and
-SIGINT and calls `stop`.
+No signal handler is installed here: whoever runs `Server.run` owns SIGTERM and SIGINT and calls
+`stop`.
 """
 
 import asyncio
 import errno
 import socket
-from typing import Any, Final
+from contextlib import suppress
+from typing import Final
 
 import msgspec
 import structlog
-from granian._granian import SocketHolder
-from granian.constants import HTTPModes, Interfaces
-from granian.http import HTTP1Settings
-from granian.log import LogLevels
-from granian.server.embed import Server as Embedded
 
+from postdate.api.connection import Connection
+from postdate.api.connections import ConnectionLimits, Connections, make_room
 from postdate.api.shell import Shell
 from postdate.model.errors import StartError
 
 CUT_OFF_SECONDS: Final = 1.0
 """How long cancelled requests may take to end before their connections are dropped."""
 
-_HEADER_BYTES: Final = 64 * 1024
 _log = structlog.get_logger(__name__)
 
 
@@ -40,14 +37,14 @@ class ServerLimits(msgspec.Struct, frozen=True, kw_only=True):
     """How long `/readyz` says "draining" before new connections are refused."""
 
     backlog: int = 1024
-    """How many connections may wait to be accepted, and how many may be served at once."""
+    """How many connections may wait to be accepted."""
+
+    connections: ConnectionLimits = ConnectionLimits()
+    """How many may be open at once."""
 
 
 def bind(host: str, port: int, backlog: int = ServerLimits().backlog) -> socket.socket:
-    """Take the port, before anything else is started; port 0 takes a free one.
-
-    Granian itself binds with SO_REUSEPORT, so that a second server would silently share the port.
-    """
+    """Take the port, before anything else is started; port 0 takes a free one."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         return socket.create_server((host, port), family=family, backlog=backlog)
@@ -65,37 +62,6 @@ def _bind_sentence(host: str, port: int, error: OSError) -> str:
             return f"{host} is not an address of this machine ({error}): set POSTDATE_HOST"
 
 
-class _OnSocket(Embedded):
-    """Granian's embedded server on a socket that is already bound."""
-
-    def __init__(self, listener: socket.socket, app: Shell, limits: ServerLimits) -> None:
-        super().__init__(
-            app,
-            interface=Interfaces.ASGINL,
-            http=HTTPModes.http1,
-            websockets=False,
-            backlog=limits.backlog,
-            http1_settings=HTTP1Settings(
-                header_read_timeout=int(limits.header_seconds * 1000),
-                max_buffer_size=_HEADER_BYTES,
-            ),
-            log_level=LogLevels.error,
-            # Incremental: otherwise Granian's logging set-up closes everybody else's handlers.
-            log_dictconfig={"incremental": True, "handlers": {}, "loggers": {}},
-        )
-        self._listener = listener
-
-    def interrupt(self) -> None:
-        """Stop accepting and let connections finish."""
-        self.interrupt_signal = True
-        self.main_loop_interrupt.set()
-
-    def _init_shared_socket(self) -> None:
-        holder: Any = SocketHolder  # its stub forgets the constructor that pickling uses
-        # Granian closes the descriptor, so that Python must forget it.
-        self._shd: Any = holder(self._listener.detach(), False, self.backlog)
-
-
 class Server:
     """Serves an app on a bound socket until it is stopped, then lets requests in flight finish."""
 
@@ -106,8 +72,9 @@ class Server:
         self._listener = listener
         self._limits = limits or ServerLimits()
         self._stopped = asyncio.Event()
-        host, port = listener.getsockname()[:2]
-        self.url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+        host, self._port = listener.getsockname()[:2]
+        shown = f"[{host}]" if ":" in host else host
+        self.url = f"http://{shown}:{self._port}"
 
     def stop(self) -> None:
         """Begin to drain; safe to call from a signal handler of the loop, and more than once."""
@@ -116,30 +83,38 @@ class Server:
 
     async def run(self) -> None:
         """Serve until `stop`, then drain, bounded, and return."""
-        embedded = _OnSocket(self._listener, self._app, self._limits)
-        serving = asyncio.create_task(embedded.serve())
-        stopped = asyncio.create_task(self._stopped.wait())
+        connections = Connections(self._connection_limits(), self._limits.header_seconds)
+        listening = await asyncio.get_running_loop().create_server(
+            lambda: Connection(self._app, connections),
+            sock=self._listener,
+            backlog=self._limits.backlog,
+        )
+        watching = asyncio.create_task(connections.watch())
         try:
-            await asyncio.wait({serving, stopped}, return_when=asyncio.FIRST_COMPLETED)
+            await self._stopped.wait()
+            await asyncio.sleep(self._limits.grace_seconds)
+            listening.close()
+            connections.close_idle()
+            await self._drain()
         finally:
-            stopped.cancel()
-            if not self._stopped.is_set():
-                embedded.interrupt()
-        if serving.done():
-            await serving
-            raise StartError("the HTTP server ended by itself: its log says why")
-        await asyncio.sleep(self._limits.grace_seconds)
-        embedded.interrupt()
-        await self._drain(serving)
+            watching.cancel()
+            listening.close()
+            connections.drop_all()
 
-    async def _drain(self, serving: asyncio.Task[None]) -> None:
+    def _connection_limits(self) -> ConnectionLimits:
+        limits = self._limits.connections
+        room = make_room(limits.total)
+        if room < limits.total:
+            _log.warning("fewer connections than set", room=room, connections=limits.total)
+        return msgspec.structs.replace(limits, total=room)
+
+    async def _drain(self) -> None:
         in_flight = self._app.in_flight
-        done = asyncio.gather(asyncio.shield(serving), in_flight.finished())
         try:
             async with asyncio.timeout(self._limits.drain_seconds):
-                await done
+                await in_flight.finished()
         except TimeoutError:
             _log.warning("requests cut off", count=in_flight.cut_off())
-            await asyncio.wait({serving}, timeout=CUT_OFF_SECONDS)
-            serving.cancel()
-            await asyncio.wait({serving})
+            with suppress(TimeoutError):
+                async with asyncio.timeout(CUT_OFF_SECONDS):
+                    await in_flight.finished()

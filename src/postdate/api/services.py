@@ -16,6 +16,7 @@ from postdate.intake.key import Keys
 from postdate.intake.lane import Lanes
 from postdate.intake.lease import LeaseClaims
 from postdate.intake.lease_report import LeaseReports
+from postdate.intake.once import Once
 from postdate.intake.payment import Payments
 from postdate.intake.payment_change import PaymentChanges
 from postdate.intake.payment_execution import PaymentExecutions
@@ -46,6 +47,7 @@ class Services:
     """One field a service; the CLI makes them, handlers take them from their call."""
 
     identities: Identities
+    once: Once
     tenants: Tenants
     tenant_views: TenantViews
     keys: Keys

@@ -8,7 +8,7 @@ from postdate.api.route import AnyEndpoint, Body, Call, Endpoint, Reply
 from postdate.api.services import Services
 from postdate.model.errors import Code
 from postdate.model.identity import Scope
-from postdate.model.setting import Value
+from postdate.model.setting_table import Value
 from postdate.views.setting import SettingView
 
 
@@ -22,9 +22,6 @@ class SettingBody(Body, kw_only=True):
     """The value to set."""
 
     value: Annotated[Value, msgspec.Meta(description="A number, a text, true or false.")]
-    percent: Annotated[
-        int | None, msgspec.Meta(description="For feature flags: on for this share of ids.")
-    ] = None
 
 
 async def list_settings(call: Call[Services, Any, None]) -> SettingList:
@@ -34,21 +31,13 @@ async def list_settings(call: Call[Services, Any, None]) -> SettingList:
 
 async def put_setting(call: Call[Services, SettingBody, None]) -> SettingList:
     """Set a value for the tenant."""
-    who = call.identity
-    await call.services.settings.put(
-        who.tenant_id,
-        call.text("name"),
-        call.body.value,
-        changed_by=who.key_id,
-        percent=call.body.percent,
-    )
+    await call.services.settings.put_own(call.identity, call.text("name"), call.body.value)
     return await list_settings(call)
 
 
 async def clear_setting(call: Call[Services, None, None]) -> Reply:
-    """Return to what holds for all tenants."""
-    who = call.identity
-    await call.services.settings.clear(who.tenant_id, call.text("name"), changed_by=who.key_id)
+    """Return to what the operator allows."""
+    await call.services.settings.clear_own(call.identity, call.text("name"))
     return Reply()
 
 
@@ -59,7 +48,7 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
         handler=list_settings,
         scope=Scope.ADMIN,
         returns=SettingList,
-        summary="List the run-time settings",
+        summary="List the run-time settings of the tenant, and who has set each",
         tag="settings",
     ),
     Endpoint(
@@ -70,6 +59,8 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
         body=SettingBody,
         returns=SettingList,
         summary="Set a value for the tenant; every node follows within five seconds",
+        description="`tenant_may` says what is allowed: a value that is not looser than what the "
+        "operator has set for the tenant or for all, or than the default. Beyond that comes 403.",
         tag="settings",
         errors=(Code.UNKNOWN_SETTING, Code.INVALID_FIELD),
     ),
@@ -80,8 +71,8 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
         scope=Scope.ADMIN,
         returns=None,
         status=204,
-        summary="Return to what holds for all tenants",
+        summary="Forget what the tenant has set; what the operator has set stays",
         tag="settings",
-        errors=(Code.NOT_FOUND,),
+        errors=(Code.NOT_FOUND, Code.UNKNOWN_SETTING),
     ),
 ]

@@ -4,9 +4,11 @@ import asyncio
 import hmac
 import re
 import secrets
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from time import perf_counter
 from typing import Any, Final, Protocol
 
@@ -15,17 +17,20 @@ import structlog
 from starlette.types import ASGIApp, Receive, Send
 from starlette.types import Scope as ConnectionScope
 
-from postdate.api import reading
+from postdate.api import heads, reading
 from postdate.api.answer import Answer, Outgoing, from_refusal, from_reply, send_answer
 from postdate.api.deadline import Deadline
+from postdate.api.held_open import HeldOpen
 from postdate.api.inflight import InFlight
 from postdate.api.limits import Limits
 from postdate.api.meter import Meter
+from postdate.api.proxies import TrustedProxies
 from postdate.api.route import AnyEndpoint, Call
 from postdate.api.table import RouteTable, convert, parameters_of
 from postdate.model import origin
 from postdate.model.errors import Code, Refusal, RefusedError, refuse
 from postdate.model.identity import Identity
+from postdate.model.knock import Knocks
 
 Authenticate = Callable[[str], Awaitable[Identity | None]]
 Translate = Callable[[Exception], Refusal | None]
@@ -67,6 +72,7 @@ class _Bound:
     template: str
     parameters: list[tuple[str, bool]]
     decoder: msgspec.json.Decoder[Any] | None
+    whole: bool
     max_body: int
     max_seconds: float
 
@@ -81,6 +87,8 @@ class Doors:
     pace: Pace | None = None
     trace: Trace | None = None
     halted: Halted | None = None
+    proxies: TrustedProxies = field(default_factory=TrustedProxies)
+    knocks: Knocks = field(default_factory=Knocks)
 
 
 @dataclass(slots=True)
@@ -91,6 +99,8 @@ class _Request:
     receive: Receive
     headers: Mapping[bytes, bytes]
     id: str
+    address: str
+    held: ExitStack | None = None
     route: str = "unmatched"
     status: int = NO_ANSWER
     told: Mapping[str, str] = field(default_factory=dict)
@@ -116,6 +126,10 @@ class Shell:
         self._limits = limits
         self.draining = draining
         self.in_flight = InFlight()
+        self._waiting = HeldOpen("streams and long polls", limits.open)
+        self._receiving = HeldOpen("requests on their way", limits.open)
+        # Of pages, whose key is not known yet: a stranger uses up nothing that good keys need.
+        self._receiving_pages = HeldOpen("requests on their way", limits.open)
         self._pages = pages
         self._table: RouteTable[_Bound] = RouteTable()
         for endpoint in endpoints:
@@ -127,6 +141,8 @@ class Shell:
             template=endpoint.template,
             parameters=parameters_of(endpoint.path),
             decoder=msgspec.json.Decoder(endpoint.body) if endpoint.body else None,
+            whole=bool(endpoint.body)
+            and reading.keeps_raw(msgspec.inspect.type_info(endpoint.body)),
             max_body=endpoint.max_body or self._limits.body_bytes,
             max_seconds=endpoint.max_seconds or self._limits.handler_seconds,
         )
@@ -135,23 +151,52 @@ class Shell:
         """Serve one request."""
         started = perf_counter()
         headers = dict(scope["headers"])
-        request = _Request(scope, receive, headers, _request_id(headers))
-        origin.arrive(request.id, _address(scope))
+        peer = scope.get("client") or ("", 0)
+        address = self._doors.proxies.client(peer[0], headers.get(b"x-forwarded-for"))
+        request = _Request(scope, receive, headers, _request_id(headers), address)
+        origin.arrive(request.id, address)
         serving = self.in_flight.enter()
         try:
-            if scope["raw_path"].startswith(_API):
-                await self._api(request, send)
+            if len(headers) != len(scope["headers"]) or heads.TRANSFER_ENCODING in headers:
+                await self._doubtful(request, send)
             else:
-                await self._page(request, send)
+                await self._dispatch(request, send)
         except Exception:
             _log.exception("answer broken off", route=request.route)
             raise
         finally:
+            if request.held is not None:
+                request.held.close()
             self.in_flight.leave(serving)
             self._done(request, perf_counter() - started)
 
+    async def _doubtful(self, request: _Request, send: Send) -> None:
+        """Serve a request whose head has to be looked at, or say why not and hang up."""
+        refusal = heads.ambiguity(request.scope["headers"])
+        if refusal is None:
+            await self._dispatch(request, send)
+        else:
+            answer = from_refusal(refusal, request.id)
+            answer.headers.append((b"connection", b"close"))
+            await self._send(request, answer, send)
+
+    async def _dispatch(self, request: _Request, send: Send) -> None:
+        if request.scope["raw_path"].startswith(_API):
+            await self._api(request, send)
+        else:
+            await self._page(request, send)
+
     async def _api(self, request: _Request, send: Send) -> None:
         answer = await self._answer(request)
+        await self._send(request, answer, send)
+
+    def _hold_open(self, request: _Request, who: Identity | None) -> None:
+        """Count a request that waits until it ends, however it ends; refuse one too many."""
+        if request.held is None:
+            request.held = ExitStack()
+        request.held.enter_context(self._waiting.hold(who, request.address))
+
+    async def _send(self, request: _Request, answer: Answer, send: Send) -> None:
         request.status = answer.status
         for name, value in request.told.items():
             answer.headers.append((name.encode(), value.encode()))
@@ -191,7 +236,7 @@ class Shell:
         self, bound: _Bound, raw: list[bytes], request: _Request
     ) -> Call[Any, Any, Any]:
         endpoint, headers = bound.endpoint, request.headers
-        who = await self._identify(endpoint, headers)
+        who = await self._identify(endpoint, request)
         if who is not None and self._doors.pace is not None:
             request.told = await self._doors.pace(who)
         if who is not None and endpoint.method != "GET":
@@ -204,8 +249,10 @@ class Shell:
         query = reading.query(query_string, endpoint.query) if endpoint.query else None
         data, body = b"", None
         if bound.decoder is not None:
-            data = await reading.body(request.receive, headers, bound.max_body, self._limits)
-            body = reading.decode(data, bound.decoder, self._limits.json_depth)
+            with self._receiving.hold(who, request.address):
+                data = await reading.body(request.receive, headers, bound.max_body, self._limits)
+            depth = self._limits.json_depth
+            body = reading.decode(data, bound.decoder, depth, whole=bound.whole)
         return Call(
             services=self._services,
             who=who,
@@ -219,17 +266,16 @@ class Shell:
             draining=self.draining,
             receive=request.receive,
             headers=headers,
+            hold_open=partial(self._hold_open, request, who),
         )
 
-    async def _identify(
-        self, endpoint: AnyEndpoint, headers: Mapping[bytes, bytes]
-    ) -> Identity | None:
+    async def _identify(self, endpoint: AnyEndpoint, request: _Request) -> Identity | None:
         if endpoint.scope is None:
             return None
         if endpoint.scope == "internal":
-            self._check_internal(headers)
+            self._check_internal(request)
             return None
-        who = await self._doors.authenticate(_bearer(headers))
+        who = await self._doors.authenticate(_bearer(request.headers))
         if who is None:
             raise refuse(Code.UNAUTHENTICATED, "The key is not valid.")
         origin.identified(who.tenant)
@@ -246,10 +292,11 @@ class Shell:
         if refusal is not None:
             raise RefusedError(refusal)
 
-    def _check_internal(self, headers: Mapping[bytes, bytes]) -> None:
+    def _check_internal(self, request: _Request) -> None:
         token = self._doors.internal_token
-        given = headers.get(b"x-internal-auth", b"")
+        given = request.headers.get(b"x-internal-auth", b"")
         if not token or not hmac.compare_digest(given, token.encode()):
+            self._doors.knocks.wrong(request.address, time.monotonic())
             raise refuse(Code.UNAUTHENTICATED, "The X-Internal-Auth header is not valid.")
 
     async def _run(self, bound: _Bound, call: Call[Any, Any, Any]) -> Any:
@@ -268,8 +315,14 @@ class Shell:
         # A page that streams ends when the server drains.
         request.scope["draining"] = self.draining
         receive = reading.bounded(request.receive, self._limits)
+        request.scope["hold_open"] = partial(self._hold_open, request)
+        sends = request.scope["method"] not in {"GET", "HEAD"}
         try:
-            await self._pages(request.scope, receive, outgoing)
+            with self._receiving_pages.hold(None, request.address) if sends else nullcontext():
+                await self._pages(request.scope, receive, outgoing)
+        except RefusedError as error:
+            await self._send(request, from_refusal(error.refusal, request.id), send)
+            return
         except Exception as error:  # noqa: BLE001 - the edge: it is logged, and answered 500
             # Starlette has answered 500 by now unless the answer had already begun.
             self._explain(error)
@@ -302,11 +355,6 @@ def _page_name(scope: ConnectionScope) -> str:
     if endpoint is None:
         return "unmatched"
     return str(getattr(endpoint, "__name__", type(endpoint).__name__))
-
-
-def _address(scope: ConnectionScope) -> str:
-    client = scope.get("client")
-    return client[0] if client else ""
 
 
 def _request_id(headers: Mapping[bytes, bytes]) -> str:

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from postdate.api.events import NOW, read_position
+from postdate.api.keyed import once
 from postdate.api.paging import Page, decode_cursor, encode_cursor
 from postdate.api.route import AnyEndpoint, Body, Call, Endpoint, Reply, missing
 from postdate.api.services import Services
@@ -102,16 +103,18 @@ async def _show(call: Call[Services, Any, Any], subscription_id: UUID) -> Subscr
     return _view(row)
 
 
-async def create(call: Call[Services, SubscriptionBody, None]) -> SubscriptionView:
+async def create(call: Call[Services, SubscriptionBody, None]) -> Reply | msgspec.Struct:
     """Create a subscription."""
-    body = call.body
+    who, body, subscriptions = call.identity, call.body, call.services.subscriptions
     spec = SubscriptionSpec(
         destination=body.destination,
         types=body.types,
         accounts=body.accounts,
         position=read_position(body.start, "from"),
     )
-    return await _show(call, await call.services.subscriptions.create(call.identity, spec))
+    return await once(
+        call, "subscription", lambda keep: subscriptions.create(who, spec, keep), _view
+    )
 
 
 async def list_subscriptions(call: Call[Services, None, Page]) -> SubscriptionList:
@@ -144,12 +147,18 @@ async def change(call: Call[Services, PauseBody, None]) -> SubscriptionView:
     return await _show(call, subscription_id)
 
 
-async def replay(call: Call[Services, ReplayBody, None]) -> SubscriptionView:
+async def replay(call: Call[Services, ReplayBody, None]) -> Reply | msgspec.Struct:
     """Go on from another point."""
+    who, subscriptions = call.identity, call.services.subscriptions
     subscription_id = call.uuid("subscription_id")
     position = read_position(call.body.start, "from")
-    await call.services.subscriptions.replay(call.identity, subscription_id, position)
-    return await _show(call, subscription_id)
+    return await once(
+        call,
+        "subscription.replay",
+        lambda keep: subscriptions.replay(who, subscription_id, position, keep),
+        _view,
+        status=200,
+    )
 
 
 _ONE: Final = "/subscriptions/{subscription_id:uuid}"
@@ -158,6 +167,7 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
     Endpoint(
         method="POST",
         path="/subscriptions",
+        idempotency="optional",
         handler=create,
         scope=Scope.ADMIN,
         body=SubscriptionBody,
@@ -219,6 +229,7 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
     Endpoint(
         method="POST",
         path=f"{_ONE}/replay",
+        idempotency="optional",
         handler=replay,
         scope=Scope.ADMIN,
         body=ReplayBody,

@@ -7,11 +7,11 @@ import msgspec
 from msgspec import Meta
 
 from postdate.api.halts import Note
+from postdate.api.keyed import once
 from postdate.api.paging import Page, decode_cursor, encode_cursor
 from postdate.api.route import AnyEndpoint, Body, Call, Endpoint, Reply
 from postdate.api.services import Services
 from postdate.model.errors import Code
-from postdate.model.identity import Scope
 
 OPERATOR: Final = "internal"
 """The actor of what is done with the operator's token."""
@@ -36,10 +36,13 @@ class DisableBody(Body, kw_only=True):
 
 
 class NewTenant(msgspec.Struct, frozen=True, kw_only=True):
-    """A tenant and its first key, with the scope admin; the key is shown only now."""
+    """A tenant and its first key, with the scope admin.
+
+    The key is shown only now: a repeated answer has null in its place.
+    """
 
     tenant: str
-    key: str
+    key: str | None
 
 
 class TenantView(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,12 +60,16 @@ class TenantList(msgspec.Struct, frozen=True, kw_only=True):
     next_cursor: str | None
 
 
-async def create_tenant(call: Call[Services, TenantBody, None]) -> NewTenant:
+async def create_tenant(call: Call[Services, TenantBody, None]) -> Reply | msgspec.Struct:
     """Create a tenant with its first key."""
-    name = call.body.name
-    await call.services.tenants.create(name, actor=OPERATOR)
-    issued = await call.services.tenants.issue(name, [Scope.ADMIN], note="first key")
-    return NewTenant(tenant=name, key=issued.key)
+    name, tenants = call.body.name, call.services.tenants
+    return await once(
+        call,
+        "tenant",
+        lambda keep: tenants.open(name, OPERATOR, keep),
+        lambda issued: NewTenant(tenant=name, key=issued.key),
+        hide=lambda shown: msgspec.structs.replace(shown, key=None),
+    )
 
 
 async def list_tenants(call: Call[Services, Any, Page]) -> TenantList:
@@ -92,6 +99,7 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
     Endpoint(
         method="POST",
         path="/internal/tenants",
+        idempotency="optional",
         handler=create_tenant,
         scope="internal",
         body=TenantBody,

@@ -26,7 +26,10 @@ from postdate.api import (
     whoami,
 )
 from postdate.api.app import create_app
-from postdate.api.health import NotReady
+from postdate.api.health import Degraded, NotReady
+from postdate.api.held_open import OpenLimits
+from postdate.api.limits import Limits
+from postdate.api.proxies import TrustedProxies, networks
 from postdate.api.route import AnyEndpoint
 from postdate.api.services import Services
 from postdate.api.shell import Shell
@@ -34,6 +37,7 @@ from postdate.cli import jobs, pages, publisher
 from postdate.cli import schedules as schedule_wiring
 from postdate.cli.node import Node
 from postdate.cli.refusals import translate
+from postdate.cli.settings import Settings
 from postdate.console.app import console_routes
 from postdate.intake.account import Accounts
 from postdate.intake.adjustment import Adjustments
@@ -44,6 +48,7 @@ from postdate.intake.job_bulk import JobBulk
 from postdate.intake.job_change import JobChanges
 from postdate.intake.key import Keys
 from postdate.intake.lease_report import LeaseReports
+from postdate.intake.once import Once
 from postdate.intake.payment import Payments
 from postdate.intake.payment_change import PaymentChanges
 from postdate.intake.payment_execution import PaymentExecutions
@@ -99,6 +104,7 @@ def services(node: Node, identities: Identities) -> Services:
     scheduling = schedule_wiring.services(node, accepting)
     return Services(
         identities=identities,
+        once=Once(node.database, node.outgoing.vault),
         tenants=Tenants(node.database),
         tenant_views=TenantViews(node.database),
         keys=Keys(node.database, node.runtime),
@@ -107,20 +113,22 @@ def services(node: Node, identities: Identities) -> Services:
         halting=Halting(node.database, node.halts),
         halt_views=HaltViews(node.database),
         settings=SettingChanges(node.database),
-        setting_views=SettingViews(node.database, node.runtime),
+        setting_views=SettingViews(node.database),
         destinations=node.outgoing.destinations,
-        destination_views=DestinationViews(node.database),
+        destination_views=DestinationViews(node.database, node.troubles),
         trials=Trials(
             node.database,
             {
-                DestinationType.WEBHOOK: node.outgoing.webhook.deliver,
-                DestinationType.QUEUE: node.outgoing.queue.deliver,
+                DestinationType.WEBHOOK: node.outgoing.webhook.attempt,
+                DestinationType.QUEUE: node.outgoing.queue.attempt,
             },
         ),
         accounts=Accounts(node.database, node.runtime),
         account_views=AccountViews(node.database),
         adjustments=Adjustments(node.database),
-        payments=Payments(node.database, node.runtime, node.payment_meter, node.quotas),
+        payments=Payments(
+            node.database, node.runtime, node.payment_meter, node.quotas, node.safety
+        ),
         payment_views=PaymentViews(node.database),
         payment_changes=PaymentChanges(node.database, node.runtime, node.payment_meter),
         payment_executions=PaymentExecutions(node.database, node.runtime),
@@ -129,7 +137,7 @@ def services(node: Node, identities: Identities) -> Services:
         dead_letters=DeadLetters(node.database, node.lanes, accepting),
         job_changes=JobChanges(node.database, node.runtime, node.on_accept, node.outgoing.vault),
         job_bulk=JobBulk(node.database, node.lanes, node.runtime),
-        job_views=JobViews(node.database, node.lanes, node.outgoing.vault),
+        job_views=JobViews(node.database, node.lanes, node.outgoing.vault, node.troubles),
         leases=jobs.leases(node),
         lease_reports=LeaseReports(node.database, node.lanes, node.runtime, node.tallies["pull"]),
         event_views=EventViews(node.database),
@@ -147,20 +155,40 @@ def services(node: Node, identities: Identities) -> Services:
 def build(node: Node, identities: Identities) -> Shell:
     """Make the app of a node."""
     made = services(node, identities)
+    rates = Rates(node.database, node.runtime, node.node_id)
     return create_app(
         endpoints=ENDPOINTS,
         services=made,
         authenticate=identities.authenticate,
         readiness=lambda: not_ready(node),
+        overdue=node.overdue.sentences,
         registry=node.registry,
         internal_token=node.settings.internal_token or None,
-        extra_routes=console_routes(pages.services(node, identities, made)),
+        extra_routes=console_routes(pages.services(node, identities, made, rates)),
         translate=translate,
         halted=lambda tenant_id, new: node.halts.refuse(
             tenant_id, node.database.unix_ms(), new=new
         ),
-        pace=Rates(node.database, node.runtime, node.node_id).admit,
+        pace=rates.admit,
+        limits=Limits(open=_open_limits(node.settings)),
+        proxies=proxies(node.settings),
+        knocks=identities.knocks,
         trace=node.tracing.request if node.tracing else None,
+    )
+
+
+def proxies(settings: Settings) -> TrustedProxies:
+    """Know the operator's proxies."""
+    return TrustedProxies(networks(settings.trusted_proxies))
+
+
+def _open_limits(settings: Settings) -> OpenLimits:
+    return OpenLimits(
+        per_key=settings.open_per_key,
+        per_tenant=settings.open_per_tenant,
+        per_address=settings.open_per_address,
+        # As many connections are left for requests that are answered at once.
+        total=settings.connections // 2,
     )
 
 
@@ -171,13 +199,30 @@ def signs(node: Node, identities: Identities) -> Shell:
         services=None,
         authenticate=identities.authenticate,
         readiness=lambda: not_ready(node),
+        overdue=node.overdue.sentences,
         registry=node.registry,
         internal_token=None,
     )
 
 
 async def not_ready(node: Node) -> list[NotReady]:
-    """List what keeps this node from serving: the database, or a loop that stands still."""
-    found = [NotReady(name, reason) for name, reason in await readiness(node.database)]
-    found += [NotReady(loop.name, why) for loop in node.loops if (why := loop.stalled())]
-    return found
+    """List what keeps this node from serving at all, or (degraded) from doing all it should.
+
+    It stays in rotation for what it can do: reads while the database cannot be written, everything
+    but settling while settlement is stopped, everything but payments while commits are not durable.
+    """
+    amiss = await readiness(node.database)
+    found = [_told(name, reason, stays=reads) for name, reason, reads in amiss]
+    if "api" in node.roles and (weakness := node.safety.weakness()):
+        found.append(Degraded("payments", weakness))
+    unwritten = any(each.name == "database" for each in amiss)
+    # Whoever has to write stands still where nothing can be written.
+    return found + [
+        _told(loop.name, why, stays=bool(loop.blocked) or unwritten)
+        for loop in node.loops
+        if (why := loop.stalled())
+    ]
+
+
+def _told(name: str, reason: str, *, stays: bool) -> NotReady:
+    return Degraded(name, reason) if stays else NotReady(name, reason)

@@ -19,9 +19,9 @@ Postdate is ready.
 
   console   {url}/
   API docs  {url}/docs
-  admin key {key}
+  admin key {shown}
 
-The key is shown only now; it is kept in {file}.
+{kept}
 Two accounts, some money, and a payment due in ten seconds:
 
   post() {{ curl -s {url}/api/v1/$1 -H "Authorization: Bearer {key}" \\
@@ -64,6 +64,11 @@ async def _bring(tenants: Tenants, key: str) -> None:
         raise StartError(f"POSTDATE_ADMIN_KEY cannot be used: {error.refusal.detail}") from error
 
 
-def welcome(url: str, key: str, settings: Settings) -> str:
-    """Write the message of the first start."""
-    return WELCOME.format(url=url, key=key, file=settings.data_dir / KEY_FILE)
+def welcome(url: str, key: str | None, settings: Settings) -> str:
+    """Write the message of the first start; without the key it says where the key is."""
+    file = settings.data_dir / KEY_FILE
+    if key is None:
+        kept = "It is shown only at a terminal; that file is readable by its owner alone."
+        return WELCOME.format(url=url, shown=f"in {file}", key=f"$(cat {file})", kept=kept)
+    kept = f"The key is shown only now; it is kept in {file}."
+    return WELCOME.format(url=url, shown=key, key=key, kept=kept)

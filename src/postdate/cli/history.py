@@ -1,7 +1,7 @@
-"""`postdate history`: list, detach and drop weeks of the past; detach by retention."""
+"""`postdate history`: list, detach, drop and mend weeks; detach by retention."""
 
 from collections.abc import Awaitable
-from typing import Final
+from typing import Annotated, Any, Final, TypeVar
 
 import asyncpg
 import cyclopts
@@ -12,8 +12,10 @@ from postdate.cli.operator import with_database
 from postdate.cli.output import Json, show
 from postdate.model.errors import Code, refuse
 from postdate.store import history as store
+from postdate.store import partition
 from postdate.store.database import Database
 from postdate.store.loop import Loop
+from postdate.store.partition import Strays
 
 log = structlog.get_logger()
 
@@ -25,8 +27,12 @@ REFUSED: Final = "PD003"
 """What the database answers when a week must stay."""
 
 PRUNE_SECONDS: Final = 3600.0
+LAST_YEAR: Final = 9999
 
-history_app = cyclopts.App(name="history", help="List, detach and drop weeks of the past.")
+T = TypeVar("T")
+DryRun = Annotated[bool, cyclopts.Parameter(negative=(), help="Only say what would be done.")]
+
+history_app = cyclopts.App(name="history", help="List, detach, drop and mend weeks of history.")
 
 
 @history_app.command(name="list")
@@ -75,9 +81,33 @@ def history_drop(partition: str, *, json: Json = False) -> None:
     show({"partition": partition, "dropped": True}, as_json=json)
 
 
-async def _asked(work: Awaitable[None]) -> None:
+@history_app.command(name="mend")
+def history_mend(*, dry_run: DryRun = False, json: Json = False) -> None:
+    """Move rows out of the default partitions, each into the partition of its week.
+
+    The table is locked while its rows are moved. Ids beyond the year 9999 stay where they are.
+    """
+
+    async def run(database: Database) -> list[dict[str, Any]]:
+        async with database.writer.acquire() as connection:
+            found = await partition.strays(connection)
+        return [await _mended(database, each, dry_run=dry_run) for each in found]
+
+    show(with_database(run), as_json=json)
+
+
+async def _mended(database: Database, found: Strays, *, dry_run: bool) -> dict[str, Any]:
+    movable = found.monday.year < LAST_YEAR
+    moved = 0
+    if movable and not dry_run:
+        async with database.write() as connection:
+            moved = await _asked(partition.mend(connection, found.parent, found.monday))
+    return {"table": found.parent, "week": found.monday, "rows": found.rows, "moved": moved}
+
+
+async def _asked(work: Awaitable[T]) -> T:
     try:
-        await work
+        return await work
     except asyncpg.PostgresError as error:
         if error.sqlstate != REFUSED:
             raise

@@ -19,7 +19,7 @@ _SECRET_VALUES: Final = re.compile(
 )
 HIDDEN: Final = "[hidden]"
 _FENCING: Final = "token"
-"""A fencing token is a small number and no secret; an access token is a text."""
+"""A fencing token is a number and no secret; an access token is a text."""
 
 
 def add_origin(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:

@@ -22,6 +22,7 @@ COMMANDS: Final = {
     "key": "operator:key_app",
     "setting": "operator:setting_app",
     "tenant": "tenant:tenant_app",
+    "node": "operator:node_app",
     "settlement": "settlement:settlement_app",
     "secret": "secret:secret_app",
     "events": "event_remote:events_app",

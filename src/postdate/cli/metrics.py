@@ -7,7 +7,9 @@ from typing import Final, Protocol
 from prometheus_client import CollectorRegistry, Metric
 from prometheus_client.core import GaugeMetricFamily, InfoMetricFamily
 
+from postdate.api.health import ReadinessMeter
 from postdate.api.meter import Meter as HttpMeter
+from postdate.cli.loop_watch import LoopWatch
 from postdate.delivery.breaker import Breakers
 from postdate.intake.meter import PaymentMeter
 from postdate.model.activity import Lateness
@@ -19,6 +21,7 @@ from postdate.scheduler.meter import Meter as ScheduleMeter
 from postdate.settlement.meter import Meter as SettlementMeter
 from postdate.store.database import Database
 from postdate.store.loop import Loop
+from postdate.views.overdue import OverdueMeter
 from postdate.views.vitals import Vitals
 from postdate.worker.meter import Meter as JobMeter
 
@@ -45,6 +48,8 @@ class _Node(Protocol):
     def breakers(self) -> Sequence[Breakers]: ...
     @property
     def runtime(self) -> RuntimeSettings: ...
+    @property
+    def loop_watch(self) -> LoopWatch: ...
 
 
 class NodeMeter:
@@ -62,6 +67,7 @@ class NodeMeter:
         yield self._pools()
         yield self._breakers()
         yield self._quarantine()
+        yield self._held()
 
     def _info(self) -> Metric:
         family = InfoMetricFamily(
@@ -94,6 +100,15 @@ class NodeMeter:
         )
         held = self._node is not None and self._node.runtime.floor > LONG_AGO
         family.add_metric([], int(held))
+        return family
+
+    def _held(self) -> Metric:
+        family = GaugeMetricFamily(
+            "postdate_event_loop_held_seconds",
+            "Longest time of the last one or two minutes in which the process served nobody.",
+        )
+        if self._node:
+            family.add_metric([], self._node.loop_watch.longest_seconds)
         return family
 
     def _pools(self) -> Metric:
@@ -129,7 +144,15 @@ class NodeMeter:
 def everything() -> CollectorRegistry:
     """Register every meter there is, over nothing: for the reference page."""
     registry = CollectorRegistry()
-    for meter in (HttpMeter, PaymentMeter, PublisherMeter, ScheduleMeter, SettlementMeter):
+    for meter in (
+        HttpMeter,
+        ReadinessMeter,
+        PaymentMeter,
+        PublisherMeter,
+        ScheduleMeter,
+        SettlementMeter,
+        OverdueMeter,
+    ):
         meter(registry)
     JobMeter(registry, tallies())
     NodeMeter(registry, None)

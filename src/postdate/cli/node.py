@@ -3,6 +3,7 @@
 import asyncio
 import secrets
 import socket
+import time
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import version
@@ -13,30 +14,45 @@ import structlog
 from prometheus_client import CollectorRegistry, ProcessCollector
 
 from postdate.cli import metrics, outgoing
+from postdate.cli.loop_watch import LoopWatch
 from postdate.cli.outgoing import Outgoing
 from postdate.cli.settings import Settings
 from postdate.cli.trace import Tracing
 from postdate.delivery.breaker import Breakers
 from postdate.intake.meter import PaymentMeter
 from postdate.model.activity import Lateness
+from postdate.model.durability import CommitSafety
 from postdate.model.halt import Halts
 from postdate.model.outcome import Handler
 from postdate.model.quota import Quotas
 from postdate.model.setting import Settings as RuntimeSettings
 from postdate.model.tally import Tally
-from postdate.store import activity, halt, migrate, node, partition, setting
+from postdate.model.trouble import Place, Report, Troubles
+from postdate.store import (
+    activity,
+    durability,
+    halt,
+    migrate,
+    node,
+    partition,
+    setting,
+    trouble,
+)
 from postdate.store.database import Database
 from postdate.store.lane import REFRESH_SECONDS as LANE_SECONDS
 from postdate.store.lane import LaneDirectory
 from postdate.store.loop import Loop
 from postdate.store.wakeup import Wakeup
+from postdate.views.overdue import WATCH_SECONDS, OverdueWatch
 from postdate.views.vitals import Vitals
 from postdate.worker.meter import Meter as JobMeter
+from postdate.worker.trouble import TroubleTeller
 
 log = structlog.get_logger()
 
 BEAT_SECONDS: Final = 2.0
 REFRESH_SECONDS: Final = 2.0
+TELL_SECONDS: Final = 1.0
 PARTITION_SECONDS: Final = 3600.0
 
 
@@ -56,16 +72,20 @@ class Node:
     runtime: RuntimeSettings = field(default_factory=RuntimeSettings)
     tracing: Tracing | None = None
     halts: Halts = field(default_factory=Halts)
+    troubles: Troubles = field(default_factory=Troubles)
     registry: CollectorRegistry = field(default_factory=CollectorRegistry)
     loops: list[Loop] = field(default_factory=list)
     # Told in which lane something was accepted, and in how many seconds it is due.
     on_accept: list[Callable[[int, float], None]] = field(default_factory=list)
     # How late things began since the last heartbeat, for each tenant.
     lateness: Lateness = field(default_factory=Lateness)
+    loop_watch: LoopWatch = field(default_factory=LoopWatch)
     tallies: Mapping[str, Tally] = field(init=False)
     payment_meter: PaymentMeter = field(init=False)
     vitals: Vitals = field(init=False)
+    overdue: OverdueWatch = field(init=False)
     quotas: Quotas = field(init=False)
+    safety: CommitSafety = field(init=False)
     lanes: LaneDirectory = field(init=False)
     wakeup: Wakeup = field(init=False)
     _outgoing: Outgoing | None = None
@@ -73,12 +93,16 @@ class Node:
     def __post_init__(self) -> None:
         """Make what needs the database."""
         self.quotas = Quotas(self.runtime)
+        self.safety = CommitSafety(self.runtime)
         self.lanes = LaneDirectory(self.database)
         self.wakeup = Wakeup(self.database)
         self.on_accept.append(self.wakeup.hint)
         self.tallies = metrics.tallies(self.lateness)
         self.payment_meter = PaymentMeter(self.registry)
         self.vitals = Vitals(self.registry, self.database, self.lanes)
+        self.overdue = OverdueWatch(
+            self.registry, self.database, self.lanes, self.runtime, self.node_id
+        )
         JobMeter(self.registry, self.tallies)
         metrics.NodeMeter(self.registry, self, version("postdate"))
         ProcessCollector(registry=self.registry)
@@ -102,6 +126,14 @@ class Node:
             return []
         return [self._outgoing.webhook.breakers, self._outgoing.queue.breakers]
 
+    def _reports(self) -> dict[Place, Report]:
+        now = time.monotonic()
+        return {
+            place: report
+            for breakers in self.breakers
+            for place, report in breakers.reports(now).items()
+        }
+
     def handler(self, kind: str, deliver: Handler) -> Handler:
         """Give a handler as it is, or followed where somebody wants traces."""
         return self.tracing.handler(kind, deliver) if self.tracing else deliver
@@ -120,6 +152,8 @@ class Node:
         async with self.database.writer.acquire() as connection:
             self.runtime.replace(await setting.load(connection))
             self.halts.replace(await halt.load(connection))
+            self.troubles.replace(await trouble.load(connection))
+            self.safety.replace(await durability.read(connection))
         await self.database.synchronize()
         return 0
 
@@ -139,17 +173,22 @@ class Node:
     async def make_partitions(self, _: int = 1) -> int:
         """Keep history's partitions made ahead."""
         async with self.database.writer.acquire() as connection:
-            made = await partition.ahead(connection, migrate.PARTITION_WEEKS)
-        if made:
-            log.info("partition.made", count=made)
+            done = await partition.ahead(connection, migrate.PARTITION_WEEKS)
+        if done.made:
+            log.info("partition.made", count=done.made)
+        if done.blocked:
+            log.error("partition.blocked", partitions=done.blocked, hint="postdate history mend")
         return 0
 
     def housekeeping(self) -> list[Loop]:
         """Give the loops that every process runs, whatever its roles."""
+        teller = TroubleTeller(self.database, self.node_id, self._reports)
         return [
             Loop("settings", self.refresh_settings, limit=1, poll_seconds=REFRESH_SECONDS),
+            Loop("troubles", teller.run_once, limit=1, poll_seconds=TELL_SECONDS),
             Loop("lanes", self.lanes.refresh, limit=1, poll_seconds=LANE_SECONDS),
             Loop("heartbeat", self.beat, limit=1, poll_seconds=BEAT_SECONDS),
+            Loop("overdue", self.overdue.run_once, limit=1, poll_seconds=WATCH_SECONDS),
             Loop("partitions", self.make_partitions, limit=1, poll_seconds=PARTITION_SECONDS),
         ]
 

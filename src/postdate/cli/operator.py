@@ -1,4 +1,4 @@
-"""Commands of the operator that go straight to the database: migrate, key, setting."""
+"""Commands of the operator that go straight to the database: migrate, key, setting, node."""
 
 from collections.abc import Awaitable, Callable
 from datetime import datetime
@@ -15,9 +15,10 @@ from postdate.cli.settings import Settings, load
 from postdate.intake.setting import SettingChanges
 from postdate.intake.tenant import KeyLimits, Tenants
 from postdate.model.errors import Code, refuse
-from postdate.model.setting import SETTINGS
+from postdate.model.setting_table import SETTINGS
 from postdate.store import key as key_store
 from postdate.store import migrate as migrations
+from postdate.store import node as node_store
 from postdate.store import setting as setting_store
 from postdate.store import tenant as tenant_store
 from postdate.store.database import Database
@@ -26,6 +27,7 @@ T = TypeVar("T")
 PAGE = 1000
 
 key_app = cyclopts.App(name="key", help="Issue, list, rotate and revoke API keys.")
+node_app = cyclopts.App(name="node", help="List the processes of the cluster.")
 setting_app = cyclopts.App(name="setting", help="Change run-time settings without a restart.")
 
 
@@ -143,6 +145,19 @@ def key_rotate(
     show(issued, as_json=json)
 
 
+@node_app.command(name="list")
+def node_list(*, json: Json = False) -> None:
+    """List the nodes that have not signed off; one that is not live fell silent."""
+
+    async def run(database: Database) -> list[dict[str, Any]]:
+        async with database.writer.acquire() as connection:
+            live = {row.node_id for row in await node_store.live(connection)}
+            rows = await node_store.live(connection, node_store.FORGET_SECONDS)
+        return [msgspec.structs.asdict(row) | {"live": row.node_id in live} for row in rows]
+
+    show(with_database(run), as_json=json)
+
+
 @setting_app.command(name="list")
 def setting_list(*, tenant: str | None = None, json: Json = False) -> None:
     """List every run-time setting with its default and what is set for a tenant or for all."""
@@ -152,17 +167,20 @@ def setting_list(*, tenant: str | None = None, json: Json = False) -> None:
         async with database.writer.acquire() as connection:
             return await setting_store.page(connection, tenant_id)
 
-    stored = {row.name: row for row in with_database(run)}
-    names = [*SETTINGS, *(name for name in stored if name not in SETTINGS)]
+    rows = with_database(run)
+    stored = {row.name: row.value for row in rows if row.operator}
+    own = {row.name: row.value for row in rows if not row.operator}
     show(
         [
             {
                 "name": name,
-                "default": SETTINGS[name].default if name in SETTINGS else False,
-                "set": stored[name].value if name in stored else None,
-                "percent": stored[name].percent if name in stored else None,
+                "default": setting.default,
+                "set": stored.get(name),
+                "by_tenant": own.get(name),
+                "tenant_may": setting.tenant_may.value,
             }
-            for name in names
+            for name, setting in SETTINGS.items()
+            if setting.per_tenant or not tenant
         ],
         as_json=json,
     )
@@ -174,18 +192,16 @@ def setting_set(
     value: str,
     *,
     tenant: str | None = None,
-    percent: int | None = None,
     json: Json = False,
 ) -> None:
     """Set a value (a number, true, false, or a text) for a tenant or for all."""
 
     async def run(database: Database) -> None:
         tenant_id = await tenant_number(database, tenant) if tenant else 0
-        changes = SettingChanges(database)
-        await changes.put(tenant_id, name, _value(value), changed_by="cli", percent=percent)
+        await SettingChanges(database).put(tenant_id, name, _value(value))
 
     with_database(run)
-    show({"name": name, "value": _value(value), "percent": percent}, as_json=json)
+    show({"name": name, "value": _value(value)}, as_json=json)
 
 
 @setting_app.command(name="clear")

@@ -5,11 +5,14 @@ from functools import partial
 
 from postdate.cli import keyring
 from postdate.cli.settings import Settings
+from postdate.delivery.broker import Permitted
+from postdate.delivery.connections import Connections
 from postdate.delivery.exchange import Exchange
 from postdate.delivery.guard import Guard
 from postdate.delivery.queue import Queue
 from postdate.delivery.webhook import Webhook
 from postdate.intake.destination import Destinations
+from postdate.model.broker_url import kafka_brokers
 from postdate.model.setting import Settings as RuntimeSettings
 from postdate.model.target import Networks, networks
 from postdate.store.database import Database
@@ -28,10 +31,11 @@ class Outgoing:
     destinations: Destinations
     webhook: Webhook
     queue: Queue
+    connections: Connections
 
     async def close(self) -> None:
         """Close every connection."""
-        await self.queue.close()
+        await self.connections.close()
         await self.exchange.close()
 
 
@@ -41,16 +45,20 @@ def build(settings: Settings, database: Database, runtime: RuntimeSettings) -> O
     keys = keyring.load(settings)
     directory = DestinationDirectory(database, keys)
     guard = Guard(allowed)
-    queue = Queue(directory.resolve, guard.judge_host)
+    permitted = Permitted(allowed, kafka_brokers(settings.kafka_brokers))
+    connections = Connections(guard, permitted)
+    queue = Queue(directory.resolve, connections)
     destinations = Destinations(
         database,
         keys,
         runtime,
         allowed,
         changed=directory.forget,
-        queues={name: partial(queue.check, name) for name in queue.kinds},
-        reach=queue.try_out,
+        queues={name: partial(connections.check, name) for name in connections.kinds},
+        reach=connections.try_out,
     )
     exchange = Exchange(guard)
     webhook = Webhook(exchange, directory.resolve, destinations.disable, runtime)
-    return Outgoing(allowed, Vault(keys), exchange, directory, destinations, webhook, queue)
+    return Outgoing(
+        allowed, Vault(keys), exchange, directory, destinations, webhook, queue, connections
+    )

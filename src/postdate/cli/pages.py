@@ -4,16 +4,17 @@ from postdate.api.services import Services
 from postdate.cli.node import Node
 from postdate.cli.refusals import translate
 from postdate.console.services import ConsoleServices
+from postdate.intake.rate import Rates
 from postdate.views.find import FindViews
 from postdate.views.identity import Identities
-from postdate.views.node import NodeViews
 from postdate.views.overview import OverviewViews
 
 
-def services(node: Node, identities: Identities, shared: Services) -> ConsoleServices:
+def services(node: Node, identities: Identities, shared: Services, rates: Rates) -> ConsoleServices:
     """Make what the pages call."""
     return ConsoleServices(
         authenticate=identities.authenticate,
+        pace=rates.admit,
         translate=translate,
         unix_ms=node.database.unix_ms,
         halted=lambda tenant_id: node.halts.refuse(tenant_id, node.database.unix_ms(), new=False),
@@ -34,7 +35,8 @@ def services(node: Node, identities: Identities, shared: Services) -> ConsoleSer
         key_views=shared.key_views,
         lanes=shared.lanes,
         lane_names=lambda tenant_id: {lane.name for lane in node.lanes.of_tenant(tenant_id)},
-        node_views=NodeViews(node.database),
+        once=shared.once,
+        overdue=node.overdue.sentences,
         overview=OverviewViews(node.database, node.lanes),
         payment_changes=shared.payment_changes,
         payment_views=shared.payment_views,

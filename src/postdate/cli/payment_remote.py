@@ -63,11 +63,13 @@ def payment_list(
     *,
     account_id: str | None = None,
     status: str | None = None,
+    broken: bool = False,
     limit: Limit = 20,
     json: Json = False,
 ) -> None:
-    """List payments, newest first."""
+    """List payments, newest first; `--broken` those that wait for a person."""
     query = {"account_id": account_id, "status": status, "limit": limit}
+    query["broken"] = "true" if broken else None
     listed("/payments", "payments", json=json, **query)
 
 

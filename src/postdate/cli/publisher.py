@@ -10,7 +10,7 @@ from postdate.intake.subscription import Subscriptions
 from postdate.publisher.anchor import ANCHOR_SECONDS, Anchorer, AnchorFile
 from postdate.publisher.deliverer import AT_ONCE, LAG_SECONDS, Deliverer, LagWatch
 from postdate.publisher.meter import PublisherMeter
-from postdate.publisher.sealer import CHUNK, POLL_SECONDS, Sealer
+from postdate.publisher.sealer import PER_BUCKET, POLL_SECONDS, Sealer
 from postdate.store.loop import Loop
 
 DELIVER: Final = "deliver"
@@ -51,8 +51,10 @@ def loops(node: Node) -> list[Loop]:
     )
     lag = LagWatch(node.database, meter)
     anchorer = Anchorer(node.database, AnchorFile(anchor_path(node.settings)))
+    node.overdue.on("event", sealer.look_everywhere)
+    node.overdue.on("delivery", partial(_wake, node))
     return [
-        Loop("seal", sealer.run_once, limit=CHUNK, poll_seconds=POLL_SECONDS),
+        Loop("seal", sealer.run_once, limit=PER_BUCKET, poll_seconds=POLL_SECONDS),
         Loop(
             DELIVER,
             deliverer.run_once,

@@ -14,7 +14,9 @@ from postdate.cli.settings import load
 from postdate.intake.setting import SettingChanges
 from postdate.model.errors import Code, RefusedError
 from postdate.model.ids import BUCKETS
-from postdate.model.setting import LONG_AGO, QUARANTINE
+from postdate.model.instant import instant_text
+from postdate.model.setting import LONG_AGO
+from postdate.model.setting_table import QUARANTINE
 from postdate.store import lane as lane_store
 from postdate.store import setting as setting_store
 from postdate.store import vital
@@ -73,7 +75,7 @@ async def hold(database: Database, until: datetime | None = None) -> Held:
         async with database.writer.acquire() as connection:
             until = await vital.now(connection)
     until = until if until.tzinfo else until.astimezone()
-    await SettingChanges(database).put(0, QUARANTINE, until.isoformat(), changed_by="cli")
+    await SettingChanges(database).put(0, QUARANTINE, instant_text(until), changed_by="cli")
     return await held(database)
 
 

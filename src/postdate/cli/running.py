@@ -8,6 +8,7 @@ from typing import Final
 import asyncpg
 import structlog
 
+from postdate.api.connections import ConnectionLimits
 from postdate.api.server import Server, ServerLimits
 from postdate.cli import edge, first, memory, stages, tokens
 from postdate.cli.node import Group, Node
@@ -51,6 +52,7 @@ async def _run(
         group.start(loop.name, loop.run())
     memory.settle()
     group.start("wakeup", node.wakeup.run(), endless=True)
+    group.start("loop watch", node.loop_watch.run(), endless=True)
     if server:
         _announce(server.url, new_key, node.settings)
     await _until(stop, group)
@@ -61,7 +63,7 @@ async def _run(
 def _http(node: Node, group: Group, listener: socket.socket) -> Server:
     identities = Identities(node.database, tokens=tokens.build(node))
     app = edge.build(node, identities) if "api" in node.roles else edge.signs(node, identities)
-    server = Server(app, listener, ServerLimits(drain_seconds=node.settings.drain_seconds))
+    server = Server(app, listener, _server_limits(node.settings))
     node.loops += [
         Loop("keys", identities.run_once, limit=1, poll_seconds=USED_SECONDS),
         Loop(
@@ -76,10 +78,23 @@ def _http(node: Node, group: Group, listener: socket.socket) -> Server:
     return server
 
 
+def _server_limits(settings: Settings) -> ServerLimits:
+    return ServerLimits(
+        drain_seconds=settings.drain_seconds,
+        connections=ConnectionLimits(
+            total=settings.connections,
+            per_address=settings.connections_per_address,
+            exempt=edge.proxies(settings).trusts,
+        ),
+    )
+
+
 def _announce(url: str, new_key: str | None, settings: Settings) -> None:
     log.info("server.ready", url=url)
     if new_key:
-        print(first.welcome(url, new_key, settings), flush=True)
+        # The key itself is for a person: what is no terminal may be kept as a log.
+        shown = new_key if sys.stdout.isatty() else None
+        print(first.welcome(url, shown, settings), flush=True)
     elif sys.stdout.isatty():
         print(f"Postdate is ready: {url}/", flush=True)
 

@@ -39,9 +39,25 @@ def create(body: str, *, idempotency_key: str | None = None, json: Json = False)
 
 
 @schedule_app.command(name="list")
-def list_all(*, missed: bool = False, limit: Limit = 20, json: Json = False) -> None:
-    """List schedules; with --missed those that missed an occurrence."""
-    listed("/schedules", "schedules", json=json, limit=limit, missed=str(missed).lower())
+def list_all(
+    *, missed: bool = False, set_aside: bool = False, limit: Limit = 20, json: Json = False
+) -> None:
+    """List schedules; with --missed those that missed an occurrence.
+
+    Parameters
+    ----------
+    missed
+        Only those that missed an occurrence.
+    set_aside
+        Only those that cannot be expanded.
+    limit
+        How many at most.
+    json
+        Print JSON.
+
+    """
+    wanted = {"missed": str(missed).lower(), "set_aside": str(set_aside).lower()}
+    listed("/schedules", "schedules", json=json, limit=limit, **wanted)
 
 
 @schedule_app.command(name="get")
@@ -51,9 +67,57 @@ def get(schedule_id: ScheduleId, *, json: Json = False) -> None:
 
 
 @schedule_app.command(name="preview")
-def preview(schedule_id: ScheduleId, *, count: int = 10, json: Json = False) -> None:
-    """Show the next occurrences and what each policy does to them."""
-    listed(f"/schedules/{schedule_id}/preview", "occurrences", json=json, count=count)
+def preview(  # noqa: PLR0913 - one option for each part of a rule
+    schedule_id: ScheduleId | None = None,
+    *,
+    cron: str | None = None,
+    rrule: str | None = None,
+    every_seconds: int | None = None,
+    timezone: str | None = None,
+    calendar: str | None = None,
+    roll: str | None = None,
+    body: str | None = None,
+    count: int = 10,
+    json: Json = False,
+) -> None:
+    """Show the next occurrences, and warnings: of a schedule, or of a rule before it is created.
+
+    Parameters
+    ----------
+    schedule_id
+        The id of a schedule; without it give a rule.
+    cron
+        A cron expression, such as "30 2 * * *".
+    rrule
+        A rule of RFC 5545.
+    every_seconds
+        An interval.
+    timezone
+        The zone whose wall clock cron and rrule speak of.
+    calendar
+        The name of a business calendar.
+    roll
+        What happens on a closed day: following, modified_following, preceding.
+    body
+        All of it as the JSON that `POST /schedules/preview` takes.
+    count
+        How many occurrences.
+    json
+        Print JSON.
+
+    """
+    if schedule_id is not None:
+        told = call("GET", f"/schedules/{schedule_id}/preview?count={count}")
+    else:
+        rule = given(cron=cron, rrule=rrule, every_seconds=every_seconds, timezone=timezone)
+        days = given(calendar=calendar, roll=roll)
+        asked = {} if body is None else parse(body)
+        told = call("POST", "/schedules/preview", {"count": count, **asked, **rule, **days})
+    if not json:
+        print(f"{told['words']}, {told['timezone']}", file=sys.stderr)
+        for warning in told["warnings"]:
+            print(f"warning: {warning['detail']}", file=sys.stderr)
+    show(told if json else told["occurrences"], as_json=json)
 
 
 @schedule_app.command(name="occurrences")
@@ -70,14 +134,28 @@ def pause(schedule_id: ScheduleId, *, reason: Reason = None, json: Json = False)
 
 @schedule_app.command(name="resume")
 def resume(schedule_id: ScheduleId, *, json: Json = False) -> None:
-    """End a pause."""
+    """End a pause, or try again what was set aside."""
     show(call("POST", f"/schedules/{schedule_id}/resume"), as_json=json)
 
 
 @schedule_app.command(name="trigger")
-def trigger(schedule_id: ScheduleId, *, json: Json = False) -> None:
-    """Run a schedule once, now."""
-    show(call("POST", f"/schedules/{schedule_id}/trigger"), as_json=json)
+def trigger(
+    schedule_id: ScheduleId, *, idempotency_key: str | None = None, json: Json = False
+) -> None:
+    """Run a schedule once, now.
+
+    Parameters
+    ----------
+    schedule_id
+        The id of the schedule.
+    idempotency_key
+        Makes repeating the command harmless.
+    json
+        Print JSON.
+
+    """
+    path = f"/schedules/{schedule_id}/trigger"
+    show(call("POST", path, idempotency_key=idempotency_key), as_json=json)
 
 
 @schedule_app.command(name="backfill")

@@ -58,13 +58,15 @@ def loops(node: Node) -> list[Loop]:
     expanding = expander.Expander(node.database, firings(node), meter, node.runtime, follow)
     auditing = audit.Audit(node.database, node.runtime, meter)
     following = recompute.Recompute(node.database, meter)
+    loop = Loop(
+        "schedules",
+        expanding.run_once,
+        limit=expander.LIMIT,
+        next_due=expanding.next_due,
+    )
+    node.overdue.on("schedule", expanding.look_everywhere, loop.wake)
     return [
-        Loop(
-            "schedules",
-            expanding.run_once,
-            limit=expander.LIMIT,
-            next_due=expanding.next_due,
-        ),
+        loop,
         Loop("schedule_audit", auditing.step, limit=audit.LIMIT, poll_seconds=audit.POLL_SECONDS),
         Loop("tzdata", following.run_once, limit=1, poll_seconds=recompute.POLL_SECONDS),
     ]

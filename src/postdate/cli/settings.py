@@ -8,6 +8,7 @@ from ipaddress import ip_network
 from pathlib import Path
 from typing import Any, Final
 
+from postdate.model.broker_url import kafka_brokers
 from postdate.model.errors import StartError
 
 PREFIX: Final = "POSTDATE_"
@@ -82,6 +83,31 @@ class Settings:
     allow_private_targets: str = _setting(
         "", "Comma-separated private networks that outgoing calls may reach, e.g. 127.0.0.0/8."
     )
+    kafka_brokers: str = _setting(
+        "",
+        "Comma-separated Kafka brokers (`host` or `host:port`) that tenants may use, and that are "
+        "trusted in what they advertise; empty: none.",
+    )
+    trusted_proxies: str = _setting(
+        "",
+        "Comma-separated networks of proxies in front of the server: their `X-Forwarded-For` is "
+        "believed, and they may open any number of connections.",
+    )
+    connections: int = _setting(
+        4096,
+        "Most connections at once; where three quarters are taken, those quiet for longest are "
+        "closed.",
+    )
+    connections_per_address: int = _setting(
+        1024, "Most connections of one address; beyond it, those quiet for longest are closed."
+    )
+    open_per_key: int = _setting(
+        256,
+        "Most event streams and long polls of one key at once in this process, and as many "
+        "requests whose body is still on its way.",
+    )
+    open_per_tenant: int = _setting(512, "The same for one tenant.")
+    open_per_address: int = _setting(512, "The same for one address.")
     metrics_port: int = _setting(
         0,
         "Port of /healthz, /readyz and /metrics in a process without the role api, on `host`; "
@@ -171,18 +197,28 @@ def _validate(settings: Settings) -> None:
         ("readers", 1, 1000),
         ("worker_window", 1, 100_000),
         ("drain_seconds", 0, 3600),
+        ("connections", 64, 1_000_000),
+        ("connections_per_address", 1, 1_000_000),
+        ("open_per_key", 1, 1_000_000),
+        ("open_per_tenant", 1, 1_000_000),
+        ("open_per_address", 1, 1_000_000),
     ):
         if not least <= getattr(settings, name) <= most:
             raise StartError(f"{PREFIX}{name.upper()} lies between {least} and {most}")
     if settings.jwt_issuer and not (settings.jwt_audience and settings.jwt_jwks):
         raise StartError("POSTDATE_JWT_ISSUER needs POSTDATE_JWT_AUDIENCE and POSTDATE_JWT_JWKS")
-    for network in filter(None, settings.allow_private_targets.split(",")):
-        try:
-            ip_network(network.strip())
-        except ValueError as error:
-            raise StartError(
-                f"POSTDATE_ALLOW_PRIVATE_TARGETS lists networks such as 10.0.0.0/8: {error}"
-            ) from error
+    try:
+        kafka_brokers(settings.kafka_brokers)
+    except ValueError as error:
+        raise StartError(f"POSTDATE_KAFKA_BROKERS lists hosts such as k1:9092: {error}") from error
+    for name in ("allow_private_targets", "trusted_proxies"):
+        for network in filter(None, getattr(settings, name).split(",")):
+            try:
+                ip_network(network.strip())
+            except ValueError as error:
+                raise StartError(
+                    f"{PREFIX}{name.upper()} lists networks such as 10.0.0.0/8: {error}"
+                ) from error
 
 
 def reference() -> str:

@@ -17,6 +17,7 @@ from postdate.settlement.reconciler import BUCKET_SECONDS, Reconciler
 from postdate.settlement.settler import LOOK_MOST, Settler
 from postdate.settlement.stop import STOPPED
 from postdate.store import setting as setting_store
+from postdate.store import settlement_clock as clock_store
 from postdate.store.database import Database
 from postdate.store.loop import Loop
 
@@ -33,14 +34,16 @@ def loops(node: Node) -> list[Loop]:
     ends = halt.HaltEnds(node.database, settler.look_everywhere)
     approvals = Approvals(node.database, node.payment_meter)
     reconciler = Reconciler(node.database, meter)
+    settling = Loop(
+        "settlement",
+        settler.run_once,
+        limit=LOOK_MOST,
+        next_due=settler.next_due,
+        blocked=settler.blocked,
+    )
+    node.overdue.on("payment", settler.look_everywhere, settling.wake)
     return [
-        Loop(
-            "settlement",
-            settler.run_once,
-            limit=LOOK_MOST,
-            next_due=settler.next_due,
-            blocked=settler.blocked,
-        ),
+        settling,
         Loop("approvals", approvals.run_once, limit=EXPIRE_MOST, poll_seconds=LOOK_SECONDS),
         Loop("halts", ends.run_once, limit=1, poll_seconds=halt.LOOK_SECONDS),
         Loop("reconcile", reconciler.run_once, limit=1, poll_seconds=BUCKET_SECONDS),
@@ -73,9 +76,11 @@ def stop(reason: str, *, json: Json = False) -> None:
 
 @settlement_app.command(name="resume")
 def resume(*, json: Json = False) -> None:
-    """Settle again; after a leap of the database's clock this confirms the new time."""
+    """Settle again; where the clock was the reason, this confirms the database's time."""
 
     async def run(database: Database) -> bool:
+        async with database.writer.acquire() as connection:
+            await clock_store.record(connection)
         try:
             await SettingChanges(database).clear(0, STOPPED)
         except RefusedError as error:

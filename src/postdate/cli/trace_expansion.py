@@ -19,6 +19,7 @@ from opentelemetry.trace import (
 
 from postdate.model.errors import Refusal
 from postdate.model.firing import Fired, Firing
+from postdate.model.instant import instant_text
 
 
 class Expansion:
@@ -50,7 +51,7 @@ class Expansion:
             links=[Link(one) for one in (self._batch, asked) if one.is_valid],
             attributes={
                 "postdate.schedule_id": str(firing.schedule_id),
-                "postdate.scheduled_for": firing.scheduled_for.isoformat(),
+                "postdate.scheduled_for": instant_text(firing.scheduled_for),
             },
         )
 

@@ -155,6 +155,11 @@ def _warnings(after: Samples) -> list[str]:
     said = []
     if _of(after, "postdate_loop_blocked", loop="settlement"):
         said.append("settlement stands still: postdate settlement status")
+    said += [
+        f"{value:.0f} of kind {dict(labels)['kind']} overdue: nobody has touched them"
+        for labels, value in after.get("postdate_overdue", {}).items()
+        if value
+    ]
     for labels in after.get("postdate_snapshot_pinned_seconds", {}):
         told = dict(labels)
         said.append(f"{told['kind']} {told['name']} ({told['login']}) pins the oldest snapshot")

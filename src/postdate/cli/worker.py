@@ -5,7 +5,7 @@ from typing import Final
 
 from postdate.cli import jobs
 from postdate.cli.node import Node
-from postdate.delivery.queue import IDLE_SECONDS
+from postdate.delivery.connections import IDLE_SECONDS
 from postdate.store.loop import Loop
 from postdate.worker.pace import MOST
 from postdate.worker.place import POLL_SECONDS
@@ -34,8 +34,11 @@ def loops(node: Node) -> list[Loop]:
         limits_of=node.outgoing.directory.limits_of,
         vault=node.outgoing.vault,
     )
+    node.overdue.reexamine["push"].append(worker.reexamine)
+    node.overdue.reexamine["lease"].append(worker.reexamine)
     care = care_loops(worker, node.settings.drain_seconds)
-    care.append(Loop("queues", node.outgoing.queue.close_idle, limit=1, poll_seconds=IDLE_SECONDS))
+    close_idle = node.outgoing.connections.close_idle
+    care.append(Loop("queues", close_idle, limit=1, poll_seconds=IDLE_SECONDS))
     return [*hinted_claims(node, worker, care[0]), *care, jobs.retention(node)]
 
 

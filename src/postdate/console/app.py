@@ -1,5 +1,6 @@
 """The routes of the console, and the guard in front of each."""
 
+import math
 from collections.abc import Awaitable, Callable
 from typing import Final
 
@@ -22,7 +23,6 @@ from postdate.console import (
     jobs,
     keys,
     lanes,
-    nodes,
     overview,
     payment_actions,
     payments,
@@ -72,7 +72,6 @@ PAGES: Final[tuple[tuple[str, Handler], ...]] = (
     ("/destinations", destinations.destinations_page),
     ("/events", events.events_page),
     ("/lanes", lanes.lanes_page),
-    ("/nodes", nodes.nodes_page),
     ("/settings", settings.settings_page),
     ("/subscriptions", subscriptions.subscriptions_page),
     ("/audit", audit.audit_page),
@@ -154,6 +153,7 @@ class Console:
             self._sessions.end(request.cookies.get(COOKIE))
             return self._login.required(request)
         origin.identified(who.tenant)
+        await self._services.pace(who)
         form = await self._form(request, session) if request.method == "POST" else {}
         visit = self._make(request, session, who, form)
         try:
@@ -210,7 +210,9 @@ class Console:
             request_id=request.scope["request_id"],
             address=address(request),
         )
-        return HTMLResponse(text, refusal.status, HEADERS)
+        wait = refusal.extra.get("retry_after_seconds")
+        headers = HEADERS if wait is None else HEADERS | {"retry-after": str(math.ceil(wait))}
+        return HTMLResponse(text, refusal.status, headers)
 
 
 def console_routes(services: ConsoleServices) -> list[Route]:

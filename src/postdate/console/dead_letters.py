@@ -18,7 +18,8 @@ from postdate.model.identity import Scope
 from postdate.model.job_view import JobView
 from postdate.model.state import JobStatus, PaymentStatus
 from postdate.views.job import JobFilter
-from postdate.views.payment import NEWEST, PaymentFilter, PaymentView
+from postdate.views.payment import NEWEST, PaymentFilter
+from postdate.views.payment_shape import PaymentView
 
 REDRIVE_MOST: Final = 1000
 """What one transaction redrives: as many as one call of the API."""

@@ -7,21 +7,17 @@ from typing import Any, Final
 
 from starlette.responses import Response, StreamingResponse
 
-from postdate.console.problem import checks, problems
+from postdate.console.problem import checks, failing, problems
 from postdate.console.visit import HEADERS, Visit
 from postdate.model.errors import Code, refuse
 from postdate.model.identity import Scope
 from postdate.views.activity import Minutes
-from postdate.views.overview import DueChart, Slow
+from postdate.views.forecast import DueChart
+from postdate.views.overview import Slow
 
 TICK_SECONDS: Final = 2.0
 STREAM_TICKS: Final = 300
 """A stream ends after ten minutes; the browser opens the next one by itself."""
-
-STREAMS_MOST: Final = 200
-"""Streams of one process: a browser opens one, whatever the number of its tabs."""
-
-_open: set[object] = set()
 
 
 async def overview_page(visit: Visit) -> Response:
@@ -35,8 +31,8 @@ async def overview_stream(visit: Visit) -> Response:
     """Send the cells again and again; the page puts each in the place of its id."""
     if not _whole(visit):
         raise refuse(Code.FORBIDDEN, "Your key may not see the whole tenant.")
-    if len(_open) >= STREAMS_MOST:
-        raise refuse(Code.OVERLOADED, "Too many live pages are open.")
+    # A browser opens one, whatever the number of its tabs; the page's request ends it.
+    visit.request.scope["hold_open"](visit.who)
     headers = {**HEADERS, "x-accel-buffering": "no"}
     return StreamingResponse(_ticks(visit), media_type="text/event-stream", headers=headers)
 
@@ -44,20 +40,15 @@ async def overview_stream(visit: Visit) -> Response:
 async def _ticks(visit: Visit) -> AsyncIterator[str]:
     """Give the cells every two seconds, as long as the session lasts and the server serves."""
     draining: asyncio.Event = visit.request.scope["draining"]
-    mine = object()
-    _open.add(mine)
-    try:
-        yield f"retry: {TICK_SECONDS * 1000:.0f}\n\n"
-        for _ in range(STREAM_TICKS):
-            if await visit.services.authenticate(visit.session.key) is None or visit.session.ended:
-                yield "event: gone\ndata:\n\n"
-                return
-            yield _event("cells", visit.fragment("_live.html", **await _values(visit)))
-            with suppress(TimeoutError):
-                await asyncio.wait_for(draining.wait(), TICK_SECONDS)
-                return
-    finally:
-        _open.discard(mine)
+    yield f"retry: {TICK_SECONDS * 1000:.0f}\n\n"
+    for _ in range(STREAM_TICKS):
+        if await visit.services.authenticate(visit.session.key) is None or visit.session.ended:
+            yield "event: gone\ndata:\n\n"
+            return
+        yield _event("cells", visit.fragment("_live.html", **await _values(visit)))
+        with suppress(TimeoutError):
+            await asyncio.wait_for(draining.wait(), TICK_SECONDS)
+            return
 
 
 def _event(name: str, text: str) -> str:
@@ -75,19 +66,22 @@ async def _values(visit: Visit) -> dict[str, Any]:
     found = await visit.services.overview.get(visit.who.tenant_id)
     admin = visit.who.allows(Scope.ADMIN)
     minutes = found.activity.minutes
-    nodes = await visit.services.node_views.page(visit.who.tenant_id) if admin else []
     # The books are the cluster's, not the tenant's.
     checked = checks(found) if admin else []
+    overdue = visit.services.overdue(visit.who.tenant_id)
     return {
         "overview": found,
         "activity": found.activity,
-        "problems": problems(found, nodes, checked, visit.now),
+        "problems": [
+            *problems(found, checked, overdue, visit.now),
+            *failing(visit.services.destination_views.failing(visit.who.tenant_id)),
+        ],
         "checks": checked,
         "charts": {
             "throughput": _columns(minutes, ("accepted", "executed", "failed")),
             "lateness": _columns(minutes, ("p50", "p99")),
-            "hour": _chart(found.slow, found.slow.hour),
-            "day": _chart(found.slow, found.slow.day),
+            "hour": _chart(found.slow, found.slow.forecast.hour),
+            "day": _chart(found.slow, found.slow.forecast.day),
         },
     }
 

@@ -14,7 +14,8 @@ from postdate.console.visit import HEADERS, Visit, further, instant, stripped
 from postdate.model.errors import Code, refuse
 from postdate.model.identity import Scope
 from postdate.model.state import PaymentStatus
-from postdate.views.payment import NEWEST, PaymentFilter, PaymentView
+from postdate.views.payment import NEWEST, PaymentFilter
+from postdate.views.payment_shape import PaymentView
 
 PAGE: Final = 50
 EVENTS_MOST: Final = 100

@@ -7,11 +7,15 @@ from typing import Final
 import msgspec
 
 from postdate.console.render import duration
-from postdate.views.node import NodeView
+from postdate.model.trouble import Trouble
 from postdate.views.overview import LaneBacklog, Overview
 
 LATE_SECONDS: Final = 5.0
 """Work that has been due for longer than this is a problem, not a queue."""
+
+
+SHOWN: Final = 10
+"""Most destinations in trouble that are named one by one."""
 
 
 class Problem(msgspec.Struct, frozen=True):
@@ -53,13 +57,14 @@ def checks(overview: Overview) -> list[Check]:
 
 
 def problems(
-    overview: Overview, nodes: Sequence[NodeView], found: Sequence[Check], now: datetime
+    overview: Overview, found: Sequence[Check], overdue: Sequence[str], now: datetime
 ) -> list[Problem]:
     """Name everything that needs somebody, the worst first."""
     return [
         *_broken(found),
+        *(Problem(f"Overdue: {what}; each node looks there anew.", "/") for what in overdue),
         *_money(overview, now),
-        *_silent(nodes),
+        *_set_aside(overview),
         *(problem for lane in overview.lanes for problem in _lane(lane, now)),
         *_failed(overview),
     ]
@@ -91,13 +96,13 @@ def _money(overview: Overview, now: datetime) -> Iterator[Problem]:
         )
 
 
-def _silent(nodes: Sequence[NodeView]) -> Iterator[Problem]:
-    for node in nodes:
-        if not node.live:
-            yield Problem(
-                f"Node {node.name} ({', '.join(node.roles)}) fell silent without signing off.",
-                "/nodes",
-            )
+def _set_aside(overview: Overview) -> Iterator[Problem]:
+    if overview.schedules_set_aside:
+        yield Problem(
+            f"{count(overview.schedules_set_aside, 'schedule')} could not be expanded and wait for "
+            "a person: each shows its error.",
+            "/schedules?set_aside=true",
+        )
 
 
 def _lane(lane: LaneBacklog, now: datetime) -> Iterator[Problem]:
@@ -119,6 +124,20 @@ def _lane(lane: LaneBacklog, now: datetime) -> Iterator[Problem]:
             "they ran.",
             f"/jobs?status=UNKNOWN&lane={lane.name}",
         )
+
+
+def failing(troubles: Sequence[Trouble]) -> Iterator[Problem]:
+    """Name the destinations that calls are held back from."""
+    for trouble in troubles[:SHOWN]:
+        heard = f": {trouble.answers[-1]}" if trouble.answers else ""
+        yield Problem(
+            f"Destination {trouble.place} is failing{heard}. Jobs for it are held back until "
+            f"{trouble.held_until:%H:%M:%S} UTC, then one probes.",
+            "/destinations",
+        )
+    if len(troubles) > SHOWN:
+        more = count(len(troubles) - SHOWN, "more destination")
+        yield Problem(f"{more} are failing.", "/destinations")
 
 
 def _failed(overview: Overview) -> Iterator[Problem]:

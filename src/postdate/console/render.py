@@ -25,7 +25,6 @@ PAGES: Final = (
     ("/destinations", "Destinations"),
     ("/subscriptions", "Subscriptions"),
     ("/audit", "Audit"),
-    ("/nodes", "Nodes"),
     ("/settings", "Settings"),
 )
 """The pages of the navigation, in the order in which they are needed at night."""
@@ -45,14 +44,13 @@ ICONS: Final[Mapping[str, str]] = {
     "CLOSED": "⊘",
     "OPEN": "✓",
     "DISABLED": "✕",
-    "LIVE": "✓",
+    "FAILING": "✕",
     "ACTIVE": "✓",
     "ENDED": "⊘",
     "RETRYING": "↻",
     "REVOKED": "⊘",
     "EXPIRED": "⊘",
     "ENDING": "‖",
-    "SILENT": "✕",
 }
 ACTOR_CHARS: Final = 20
 """Longer names of actors are ids of keys."""

@@ -1,8 +1,11 @@
 """What may be done to a schedule: pause, resume, trigger, backfill, delete."""
 
+import secrets
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
+
+import msgspec
 
 from postdate.console.action import (
     REASON,
@@ -17,6 +20,9 @@ from postdate.console.action import (
 from postdate.console.render import NONE
 from postdate.console.same import Same
 from postdate.console.visit import Visit
+from postdate.intake.once import Shown, Wish
+from postdate.intake.schedule_run import Triggered
+from postdate.model.errors import RefusedError
 from postdate.model.identity import Scope
 
 SHOWN: Final = 5
@@ -48,7 +54,23 @@ async def _resume(visit: Visit) -> str:
 
 
 async def _trigger(visit: Visit) -> str:
-    done = await visit.services.schedule_runs.trigger(visit.who, visit.uuid("schedule_id"))
+    # The form's own key: the same form sent twice runs the schedule once.
+    schedule_id, runs = visit.uuid("schedule_id"), visit.services.schedule_runs
+    wish = Wish(
+        tenant_id=visit.who.tenant_id,
+        operation="console.trigger",
+        key=visit.form.get("once") or secrets.token_urlsafe(16),
+        members={"schedule_id": str(schedule_id)},
+    )
+    answer = await visit.services.once.run(
+        wish,
+        lambda keep: runs.trigger(visit.who, schedule_id, keep=keep),
+        lambda triggered: Shown(triggered, triggered),
+        status=201,
+    )
+    if answer.refusal is not None:
+        raise RefusedError(answer.refusal)
+    done = msgspec.json.decode(answer.response, type=Triggered)
     made = f"job {done.job_id}" if done.payment_id is None else f"payment {done.payment_id}"
     return f"It ran once, as {made}."
 
@@ -140,7 +162,8 @@ ACTIONS: Final = (
     _action(
         "resume",
         "Resume",
-        "It goes on with its next occurrence. What the pause skipped stays skipped.",
+        "It goes on with its next occurrence. What a pause skipped stays skipped; what was due "
+        "while it was set aside is decided by its misfire policy.",
         _resume,
         Same(f"POST {_ID}/resume", "", "schedule resume {schedule_id}"),
     ),

@@ -6,7 +6,7 @@ from typing import Final
 from uuid import UUID
 
 from postdate.console.action import REASON, Action, Field, Rehearsal, plan_of, reason_of
-from postdate.console.schedules import words
+from postdate.console.schedules import told, words
 from postdate.console.visit import Visit
 from postdate.console.work import Piece, Work
 from postdate.model.errors import Code, RefusedError, refuse
@@ -33,14 +33,14 @@ def _chosen(visit: Visit) -> list[UUID]:
     return found
 
 
-async def _rehearse(visit: Visit, wanted: str) -> Rehearsal:
+async def _rehearse(visit: Visit, *wanted: str) -> Rehearsal:
     """Take those that stand as `wanted` says; the others would be left as they are."""
     views = visit.services.schedule_views
     found = [await views.find(visit.who, one) for one in _chosen(visit)]
     known = [one for one in found if one is not None]
-    plan = [one for one in known if one.status == wanted]
-    counts = Counter(one.status for one in known if one.status != wanted)
-    facts = [(wanted.capitalize(), f"{len(plan):,}")]
+    plan = [one for one in known if one.status in wanted]
+    counts = Counter(one.status for one in known if one.status not in wanted)
+    facts = [(told(wanted[0]).capitalize(), f"{len(plan):,}")]
     facts += [("Skipped", f"{many:,} {status}") for status, many in sorted(counts.items())]
     return Rehearsal(
         count=len(plan),
@@ -61,7 +61,7 @@ async def _rehearse_pause(visit: Visit, _: Mapping[str, str]) -> Rehearsal:
 
 
 async def _rehearse_resume(visit: Visit, _: Mapping[str, str]) -> Rehearsal:
-    return await _rehearse(visit, "paused")
+    return await _rehearse(visit, "paused", "set_aside")
 
 
 def _work(visit: Visit, title: str, verb: str, act: Act, reason: str | None) -> Work:

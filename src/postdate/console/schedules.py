@@ -5,16 +5,20 @@ from typing import Final
 from uuid import UUID
 
 import msgspec
+import structlog
 from starlette.responses import Response
 
 from postdate.console.events import subject_events
 from postdate.console.visit import Visit, further, stripped
 from postdate.model.errors import Code, refuse
 from postdate.model.identity import Scope
-from postdate.model.rule_words import in_words
+from postdate.model.recurrence.words import in_words
 from postdate.model.schedule import RAN, Status
+from postdate.model.schedule_preview import ComingView, Preview
 from postdate.model.schedule_spec import ScheduleView
-from postdate.views.schedule import Coming, OccurrenceView
+from postdate.views.schedule import OccurrenceView
+
+log = structlog.get_logger()
 
 PAGE: Final = 50
 STRIP: Final = 40
@@ -32,7 +36,7 @@ NOTES: Final = {
     "closed_day": "a closed day of the calendar",
     "excluded_date": "an excluded date",
     "merged": "several fell together here",
-    "changed": "the schedule was changed before it ran",
+    "moved_by_calendar": "a new calendar put it before the upload: it ran at once",
 }
 DST: Final = ("gap_", "repeated_")
 
@@ -41,6 +45,7 @@ class SchedulesQuery(msgspec.Struct, frozen=True, kw_only=True):
     """The address of the list."""
 
     missed: bool = False
+    set_aside: bool = False
     after: UUID | None = None
 
 
@@ -61,7 +66,9 @@ async def schedules_page(visit: Visit) -> Response:
         visit.services.schedule_views,
         visit.who.tenant_id,
     )
-    found, following = await views.page(visit.who, query.after, PAGE, missed=query.missed)
+    found, following = await views.page(
+        visit.who, query.after, PAGE, missed=query.missed, set_aside=query.set_aside
+    )
     return visit.page(
         "schedules.html",
         schedules=found,
@@ -86,10 +93,12 @@ async def schedule_page(visit: Visit) -> Response:
     if schedule is None or book is None:
         raise refuse(Code.NOT_FOUND, f"There is no schedule {schedule_id}.")
     rows, more = book
+    preview = await _preview(visit, schedule_id)
     return visit.page(
         "schedule.html",
         schedule=schedule,
-        coming=await views.preview(visit.who, schedule_id, COMING) or [],
+        coming=preview.occurrences if preview else [],
+        warnings=preview.warnings if preview else [],
         book=rows,
         strip=(await views.strips(tenant_id, [schedule], STRIP)).get(schedule_id, []),
         pauser=(await views.pausers(tenant_id, [schedule])).get(schedule_id),
@@ -108,6 +117,15 @@ async def schedule_page(visit: Visit) -> Response:
     )
 
 
+async def _preview(visit: Visit, schedule_id: UUID) -> Preview | None:
+    """Compute what comes; a schedule that cannot be computed is shown without it."""
+    try:
+        return await visit.services.schedule_views.preview(visit.who, schedule_id, COMING)
+    except Exception:
+        log.exception("schedule.not_previewed", schedule_id=str(schedule_id))
+        return None
+
+
 def words(schedule: ScheduleView) -> str:
     """Say a schedule's rule in words."""
     return in_words(schedule.cron, schedule.every_seconds, schedule.rrule)
@@ -118,7 +136,7 @@ def told(status: str) -> str:
     return status.replace("_", " ")
 
 
-def marks(one: Coming | OccurrenceView) -> list[tuple[str, str]]:
+def marks(one: ComingView | OccurrenceView) -> list[tuple[str, str]]:
     """Give what the policies did, each with a class: a change of the clock stands out."""
     return [
         ("dst" if note.startswith(DST) else "note", NOTES.get(note, told(note)))

@@ -1,6 +1,6 @@
 """What the pages call: intake to write, views to read."""
 
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from postdate.intake.account import Accounts
@@ -12,6 +12,7 @@ from postdate.intake.job_bulk import JobBulk
 from postdate.intake.job_change import JobChanges
 from postdate.intake.key import Keys
 from postdate.intake.lane import Lanes
+from postdate.intake.once import Once
 from postdate.intake.payment_change import PaymentChanges
 from postdate.intake.schedule import Schedules
 from postdate.intake.schedule_run import ScheduleRuns
@@ -27,7 +28,6 @@ from postdate.views.event import EventViews
 from postdate.views.find import FindViews
 from postdate.views.job import JobViews
 from postdate.views.key import KeyViews
-from postdate.views.node import NodeViews
 from postdate.views.overview import OverviewViews
 from postdate.views.payment import PaymentViews
 from postdate.views.schedule import ScheduleViews
@@ -40,6 +40,7 @@ class ConsoleServices:
     """One field a service; the CLI makes them, and shares with the API those that group."""
 
     authenticate: Callable[[str], Awaitable[Identity | None]]
+    pace: Callable[[Identity], Awaitable[Mapping[str, str]]]
     translate: Callable[[Exception], Refusal | None]
     unix_ms: Callable[[], int]
     halted: Callable[[int], Refusal | None]
@@ -60,7 +61,8 @@ class ConsoleServices:
     key_views: KeyViews
     lanes: Lanes
     lane_names: Callable[[int], Collection[str]]
-    node_views: NodeViews
+    once: Once
+    overdue: Callable[[int], Sequence[str]]
     overview: OverviewViews
     payment_changes: PaymentChanges
     payment_views: PaymentViews

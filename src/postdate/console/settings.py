@@ -51,16 +51,14 @@ def _value(text: str) -> Any:
 async def _put(visit: Visit) -> str:
     name: str = visit.param("name")
     text = visit.form.get("value", "").strip()
-    await visit.services.settings.put(
-        visit.who.tenant_id, name, _value(text), changed_by=visit.who.key_id
-    )
+    await visit.services.settings.put_own(visit.who, name, _value(text))
     return f"{name} is set to {text}. Every node follows within five seconds."
 
 
 async def _clear(visit: Visit) -> str:
     name: str = visit.param("name")
-    await visit.services.settings.clear(visit.who.tenant_id, name, changed_by=visit.who.key_id)
-    return f"{name} follows the default again, on every node within five seconds."
+    await visit.services.settings.clear_own(visit.who, name)
+    return f"{name} follows the operator's value again, on every node within five seconds."
 
 
 ACTIONS: Final = (
@@ -69,10 +67,10 @@ ACTIONS: Final = (
         scope=Scope.ADMIN,
         title="Set",
         button="Set",
-        means="Holds for this tenant, without a restart.",
+        means="Holds for this tenant, without a restart, within what the operator allows.",
         back=lambda _: "/settings",
         does=_put,
-        same=Same("PUT /settings/{name}", '{"value": <value>}', "setting set {name} {value}"),
+        same=Same("PUT /settings/{name}", '{"value": <value>}'),
         fields=(Field(name="value", label="Value"),),
     ),
     Action(
@@ -80,9 +78,9 @@ ACTIONS: Final = (
         scope=Scope.ADMIN,
         title="Clear",
         button="Clear",
-        means="What was set for this tenant is forgotten; everybody's value holds again.",
+        means="What this tenant has set is forgotten; the operator's value holds again.",
         back=lambda _: "/settings",
         does=_clear,
-        same=Same("DELETE /settings/{name}", "", "setting clear {name}"),
+        same=Same("DELETE /settings/{name}"),
     ),
 )

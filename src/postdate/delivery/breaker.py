@@ -6,9 +6,11 @@ closed again, and a failure opens it for twice as long. So a destination that is
 now and then instead of every retry, and one that comes back is not buried by all that waited.
 """
 
-from collections.abc import Hashable
+from collections import deque
 from enum import StrEnum
 from typing import Final
+
+from postdate.model.trouble import Place, Report
 
 FAILURES: Final = 8
 OPEN_SECONDS: Final = 1.0
@@ -18,6 +20,12 @@ RAMP: Final = 64
 
 REMEMBERED: Final = 10_000
 """Most destinations in trouble that a process remembers; the oldest are forgotten first."""
+
+
+CALLS: Final = 100
+"""How many of its latest calls tell of a destination in trouble."""
+
+ANSWERS: Final = 5
 
 
 class Health(StrEnum):
@@ -32,14 +40,28 @@ class Health(StrEnum):
 class Breaker:
     """Counts what comes back from a destination and says who may call it next."""
 
-    __slots__ = ("_allowance", "_failures", "_open_seconds", "_open_until", "_probes")
+    __slots__ = (
+        "_allowance",
+        "_answers",
+        "_calls",
+        "_failures",
+        "_open_seconds",
+        "_open_until",
+        "_opened_at",
+        "_probes",
+        "_recorded",
+    )
 
     def __init__(self) -> None:
         self._failures = 0
         self._open_seconds = OPEN_SECONDS
         self._open_until: float | None = None
+        self._opened_at = 0.0
         self._allowance = 0
         self._probes = 0
+        self._recorded = 0
+        self._calls: deque[tuple[float, bool]] = deque(maxlen=CALLS)
+        self._answers: deque[str] = deque(maxlen=ANSWERS)
 
     @property
     def closed(self) -> bool:
@@ -57,6 +79,21 @@ class Breaker:
             return "failing"
         return "open" if now < self._open_until else "probing"
 
+    def report(self, now: float) -> Report | None:
+        """Tell of a destination that calls are held back from; None if none are."""
+        if self._open_until is None:
+            return None
+        seconds = sorted(seconds for seconds, _ in self._calls)
+        return Report(
+            recorded=self._recorded,
+            held_seconds=max(0.0, self._open_until - now),
+            open_for_seconds=now - self._opened_at,
+            calls=len(seconds),
+            successes=sum(well for _, well in self._calls),
+            p99_ms=round(1000 * seconds[len(seconds) * 99 // 100]) if seconds else 0,
+            answers=tuple(self._answers),
+        )
+
     def admit(self, now: float) -> float:
         """Give 0 for a call that may go, else after how many seconds to ask again.
 
@@ -71,8 +108,19 @@ class Breaker:
         self._probes += 1
         return 0.0
 
-    def record(self, admitted_at: float, now: float, health: Health, seconds: float = 0.0) -> None:
+    def record(
+        self,
+        admitted_at: float,
+        now: float,
+        health: Health,
+        seconds: float = 0.0,
+        answer: str = "",
+    ) -> None:
         """Take in how a call ended; BUSY may say for how long it wants to be left alone."""
+        if health is not Health.SILENT:
+            self._recorded += 1
+            self._calls.append((now - admitted_at, health is Health.UP))
+            self._answers.append(answer)
         probed = self._open_until is not None and admitted_at >= self._open_until
         if probed:
             self._probes -= 1
@@ -105,6 +153,8 @@ class Breaker:
                 self._open(now, self._open_seconds)
 
     def _open(self, now: float, seconds: float) -> None:
+        if self._open_until is None:
+            self._opened_at = now
         self._open_until = max(self._open_until or 0.0, now + seconds)
         self._allowance = 1
         self._probes = 0
@@ -114,15 +164,21 @@ class Breakers:
     """The breakers of a process. Only destinations in trouble have one."""
 
     def __init__(self) -> None:
-        self._breakers: dict[Hashable, Breaker] = {}
+        self._breakers: dict[Place, Breaker] = {}
 
-    def admit(self, key: Hashable, now: float) -> float:
+    def admit(self, key: Place, now: float) -> float:
         """Give 0 for a call that may go, else after how many seconds to ask again."""
         breaker = self._breakers.get(key)
         return 0.0 if breaker is None else breaker.admit(now)
 
     def record(
-        self, key: Hashable, admitted_at: float, now: float, health: Health, seconds: float = 0.0
+        self,
+        key: Place,
+        admitted_at: float,
+        now: float,
+        health: Health,
+        seconds: float = 0.0,
+        answer: str = "",
     ) -> None:
         """Take in how a call ended."""
         breaker = self._breakers.get(key)
@@ -132,9 +188,18 @@ class Breakers:
             if len(self._breakers) >= REMEMBERED:
                 del self._breakers[next(iter(self._breakers))]
             breaker = self._breakers[key] = Breaker()
-        breaker.record(admitted_at, now, health, seconds)
+        breaker.record(admitted_at, now, health, seconds, answer)
         if breaker.untroubled:
             del self._breakers[key]
+
+    def reports(self, now: float) -> dict[Place, Report]:
+        """Tell of the destinations that calls are held back from."""
+        told = ((key, breaker.report(now)) for key, breaker in self._breakers.items())
+        return {key: report for key, report in told if report is not None}
+
+    def forget(self, key: Place) -> None:
+        """Let everything pass again: a call beside the breaker has shown that it works."""
+        self._breakers.pop(key, None)
 
     def states(self, now: float) -> dict[str, int]:
         """Count the destinations in trouble: failing, open, or being probed again."""

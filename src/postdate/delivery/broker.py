@@ -1,11 +1,19 @@
 """Brokers: what an adapter does for one kind of queue, and every way in which it can fail."""
 
+import asyncio
+import ssl
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol, TypeVar
 
 import msgspec
 
+from postdate.delivery.tls import tls_context
+from postdate.model.broker_url import check_broker_url
 from postdate.model.errors import Code, Refusal
+from postdate.model.target import Networks
+
+T = TypeVar("T")
+Text = Annotated[str, msgspec.Meta(max_length=2048)]
 
 
 class Message(msgspec.Struct, frozen=True):
@@ -24,7 +32,14 @@ class Message(msgspec.Struct, frozen=True):
 class QueueSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What every kind has: the subject of jobs that name none."""
 
-    subject: str | None = None
+    subject: Text | None = None
+
+
+class UrlSettings(QueueSettings, frozen=True, kw_only=True):
+    """A broker that is reached by a URL; `ca_pem` is the authority of its certificate."""
+
+    url: str
+    ca_pem: str | None = None
 
 
 class NotSentError(Exception):
@@ -44,7 +59,14 @@ class InDoubtError(Exception):
 
 
 class Broker(Protocol):
-    """One connection to a broker. `publish` returns only after the broker has confirmed."""
+    """One connection to a broker. `publish` returns only after the broker has confirmed.
+
+    A connection that is `closed` stays so; the next delivery opens another.
+    """
+
+    @property
+    def closed(self) -> bool:
+        """Say whether nothing can be published by it any more."""
 
     async def publish(self, message: Message, timeout_seconds: float) -> None:
         """Publish and wait for the confirmation; raise one of the three errors above."""
@@ -53,24 +75,76 @@ class Broker(Protocol):
         """Let go of the connection."""
 
 
-Judge = Callable[[str, int], Awaitable[None]]
-"""Raise unless a host and port may be reached; the guard that every outgoing call goes through."""
+class Dial(Protocol):
+    """Opens a connection through the guard, on behalf of the destination's tenant."""
 
-Open = Callable[[Mapping[str, Any], Judge], Awaitable[Broker]]
-"""Connect with a destination's settings; raise NotSentError or RejectedError."""
+    async def __call__(
+        self, host: str, port: int, tls: ssl.SSLContext | None = ..., buffer_bytes: int = ...
+    ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """Connect; raise TargetRefusedError, LookupBusyError or OSError."""
+
+
+class RunInThread(Protocol):
+    """Runs a blocking call in the tenant's share of the brokers' threads."""
+
+    async def __call__(self, call: Callable[[], T], discard: Callable[[T], None] | None = ...) -> T:
+        """Run it; raise ThreadsBusyError. `discard` gets a result that came too late."""
+
+
+class Access(msgspec.Struct, frozen=True):
+    """All that an adapter may use to leave the building.
+
+    `finish_in_thread` is for what gives something back: it needs no share and is not waited for.
+    """
+
+    dial: Dial
+    run_in_thread: RunInThread
+    finish_in_thread: Callable[[Callable[[], None]], None]
+
+
+class Permitted(msgspec.Struct, frozen=True):
+    """What the operator permits: private networks, and Kafka brokers as `host:port`."""
+
+    networks: Networks = ()
+    kafka_brokers: frozenset[str] = frozenset()
 
 
 class Kind(msgspec.Struct, frozen=True):
-    """One kind of queue: how its settings look, how it is opened."""
+    """One kind of queue: how its settings look, what is refused in them, how it is opened.
+
+    `open` raises NotSentError or RejectedError, or what `Access` raises.
+    """
 
     name: str
     settings: type[QueueSettings]
-    open: Open
+    refuse: Callable[[Any, Permitted], Refusal | None]
+    open: Callable[[Any, Access], Awaitable[Broker]]
 
-    def check(self, config: Mapping[str, Any]) -> Refusal | None:
-        """Judge a destination's settings by their shape; unknown names are refused."""
+    def check(self, config: Mapping[str, Any], permitted: Permitted) -> Refusal | None:
+        """Judge a destination's settings without asking the network; unknown names are refused."""
         try:
-            msgspec.convert(dict(config), self.settings)
+            settings = self.read(config)
         except msgspec.ValidationError as error:
             return Refusal(Code.INVALID_FIELD, f"{self.name}: {error}.", "config")
-        return None
+        return self.refuse(settings, permitted)
+
+    def read(self, config: Mapping[str, Any]) -> QueueSettings:
+        """Give the settings in their own type; raise msgspec.ValidationError."""
+        return msgspec.convert(dict(config), self.settings)
+
+
+def refuse_url(
+    settings: UrlSettings, ports: Mapping[str, int], permitted: Permitted
+) -> Refusal | None:
+    """Judge a broker's URL, and the authority that its certificate is checked with."""
+    refusal = check_broker_url(settings.url, ports, permitted.networks)
+    return refusal or refuse_authority(settings.ca_pem)
+
+
+def refuse_authority(ca_pem: str | None) -> Refusal | None:
+    """Refuse what is not a certificate in PEM."""
+    try:
+        tls_context(ca_pem)
+    except ValueError as error:
+        return Refusal(Code.INVALID_FIELD, f"ca_pem: {error}.", "config")
+    return None

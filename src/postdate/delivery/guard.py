@@ -1,4 +1,4 @@
-"""The one way out: every outgoing HTTP call resolves, connects and is sent through this guard.
+"""The one way out: every outgoing connection is resolved and opened through this guard.
 
 An address is judged three times, because each step could be deceived alone: when a name is
 resolved (all its addresses), when a socket is made for one of them, and when the connection stands
@@ -7,9 +7,8 @@ resolved (all its addresses), when a socket is made for one of them, and when th
 
 import asyncio
 import socket
-from collections import Counter
+import ssl
 from collections.abc import Awaitable, Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
 from ipaddress import ip_address
 from typing import Any, Final
@@ -17,7 +16,8 @@ from typing import Any, Final
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from postdate.model.target import Networks, refuse_address
+from postdate.delivery.threads import TenantThreads, ThreadsBusyError
+from postdate.model.target import FOREIGN_PORTS, Networks, refuse_address
 
 LOOKUPS: Final = 64
 """Most names being resolved at once: the system's resolver holds a thread for each."""
@@ -32,11 +32,16 @@ IDLE_SECONDS: Final = 4.0
 """How long an idle connection is kept: below the five seconds after which most servers hang up,
 because a request that crosses with their hanging up is in doubt."""
 
+STREAM_BYTES: Final = 64 * 1024
+"""How much of a broker's connection is buffered before reading pauses."""
+
 ADDRESSES: Final = 16
 REMEMBERED: Final = 4096
 
-Lookup = Callable[[str, int], Awaitable[list[str]]]
-"""Give the addresses of a name and port."""
+Lookup = Callable[[int, str, int], Awaitable[list[str]]]
+"""Give the addresses of a name and port, on behalf of a tenant; raise LookupBusyError."""
+
+Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 class TargetRefusedError(Exception):
@@ -89,7 +94,6 @@ class _Resolver(AbstractResolver):
     def __init__(self, judge: Judge, lookup: Lookup) -> None:
         self._judge = judge
         self._lookup = lookup
-        self._busy: Counter[int] = Counter()
 
     async def resolve(
         self,
@@ -97,7 +101,7 @@ class _Resolver(AbstractResolver):
         port: int = 0,
         family: socket.AddressFamily = socket.AF_UNSPEC,  # noqa: ARG002 - both are asked for
     ) -> list[ResolveResult]:
-        found = await self._look_up(host, port)
+        found = await self._lookup(PASSAGE.get().tenant_id, host, port)
         for address in found:
             self._judge(address)
         return [
@@ -112,29 +116,23 @@ class _Resolver(AbstractResolver):
             for address in found[:ADDRESSES]
         ]
 
-    async def _look_up(self, host: str, port: int) -> list[str]:
-        tenant_id = PASSAGE.get().tenant_id
-        if self._busy[tenant_id] >= LOOKUPS_TENANT:
-            raise LookupBusyError(f"{LOOKUPS_TENANT} names are being resolved already")
-        self._busy[tenant_id] += 1
-        try:
-            return await self._lookup(host, port)
-        finally:
-            self._busy[tenant_id] -= 1
-            if not self._busy[tenant_id]:
-                del self._busy[tenant_id]
-
     async def close(self) -> None:
         pass
 
 
-def system_lookup(executor: ThreadPoolExecutor) -> Lookup:
+def system_lookup(threads: TenantThreads) -> Lookup:
     """Ask the system's resolver, in threads of our own: a slow name must not block other work."""
 
-    async def lookup(host: str, port: int) -> list[str]:
-        infos = await asyncio.get_running_loop().run_in_executor(
-            executor, lambda: socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        )
+    async def lookup(tenant_id: int, host: str, port: int) -> list[str]:
+        def ask() -> list[Any]:
+            return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+
+        try:
+            infos = await threads.run(tenant_id, ask)
+        except ThreadsBusyError as error:
+            raise LookupBusyError(f"{LOOKUPS_TENANT} names are being resolved already") from error
+        except UnicodeError as error:  # a name that no resolver can be asked for
+            raise socket.gaierror(socket.EAI_NONAME, f"{host!r} is no name") from error
         return list(dict.fromkeys(str(info[4][0]) for info in infos))
 
     return lookup
@@ -145,8 +143,8 @@ class Guard:
 
     def __init__(self, allowed: Networks, lookup: Lookup | None = None) -> None:
         self.judge = Judge(allowed)
-        self._executor = ThreadPoolExecutor(LOOKUPS, thread_name_prefix="lookup")
-        self._lookup = lookup or system_lookup(self._executor)
+        self._threads = TenantThreads("lookup", LOOKUPS, LOOKUPS_TENANT)
+        self._lookup = lookup or system_lookup(self._threads)
 
     def connector(self) -> aiohttp.TCPConnector:
         """Open a pool of connections that lead nowhere else; it knows no proxies."""
@@ -160,29 +158,60 @@ class Guard:
             limit=0,
         )
 
-    async def judge_host(self, host: str, port: int) -> None:
-        """Raise unless every address of a host is one that calls may reach: for brokers.
+    async def dial(
+        self,
+        tenant_id: int,
+        host: str,
+        port: int,
+        tls: ssl.SSLContext | None = None,
+        buffer_bytes: int = STREAM_BYTES,
+    ) -> Streams:
+        """Connect to a host for a tenant's broker: the adapters know no other way out.
 
-        Their libraries resolve the name again, so this holds for honest resolvers only; a broker
-        is registered by an administrator of the tenant.
+        A broker may name further hosts; those come through here too. Raise TargetRefusedError,
+        LookupBusyError or OSError.
         """
-        try:
-            addresses = await self._lookup(host, port)
-        except OSError as error:
-            raise TargetRefusedError(f"{host} has no address: {error}") from error
+        if port in FOREIGN_PORTS:
+            raise TargetRefusedError(f"no broker listens on port {port}")
+        addresses = (await self._lookup(tenant_id, host, port))[:ADDRESSES]
         for address in addresses:
             self.judge(address)
+        problem: OSError = socket.gaierror(socket.EAI_NONAME, f"{host} has no address")
+        for address in addresses:
+            try:
+                return await self._connect(address, port, tls, host, buffer_bytes)
+            except OSError as error:
+                problem = error
+        raise problem
+
+    async def _connect(
+        self, address: str, port: int, tls: ssl.SSLContext | None, host: str, buffer_bytes: int
+    ) -> Streams:
+        """Connect to a judged address; the certificate must be that of the host's name."""
+        reader, writer = await asyncio.open_connection(
+            address,
+            port,
+            limit=buffer_bytes,
+            ssl=tls,
+            server_hostname=host if tls is not None else None,
+        )
+        try:
+            self.judge_peer(writer.transport)
+        except BaseException:
+            writer.transport.abort()
+            raise
+        return reader, writer
 
     def judge_peer(self, transport: asyncio.BaseTransport | None) -> None:
         """Raise unless the other end of a connection is one that calls may reach."""
         peer = transport and transport.get_extra_info("peername")
         if not peer:
-            raise aiohttp.ClientConnectionError("the connection was lost before sending")
+            raise aiohttp.ClientOSError("the connection was lost before sending")
         self.judge(peer[0])
 
     def close(self) -> None:
         """Let go of the threads; a lookup under way is not waited for."""
-        self._executor.shutdown(wait=False, cancel_futures=True)
+        self._threads.close()
 
     def _socket(self, info: tuple[Any, ...]) -> socket.socket:
         family, kind, proto, _, address = info

@@ -1,28 +1,42 @@
-"""Kafka: an idempotent producer; a message is done when every in-sync replica has it."""
+"""Kafka: an idempotent producer; a message is done when every in-sync replica has it.
+
+librdkafka opens its connections itself, to wherever a broker's metadata says, and lets Python
+neither resolve nor connect for it. So nothing here can be guarded: only brokers that the operator
+lists are used, and those are trusted in what they advertise.
+"""
 
 import asyncio
-import contextlib
-from collections.abc import Mapping
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka import Message as Report
 
 from postdate.delivery.broker import (
+    Access,
     Broker,
     InDoubtError,
-    Judge,
     Kind,
     Message,
     NotSentError,
+    Permitted,
     QueueSettings,
     RejectedError,
+    Text,
 )
+from postdate.model.broker_url import kafka_broker
+from postdate.model.errors import Code, Refusal
+from postdate.model.target import Malformed
 
 CONNECT_SECONDS: Final = 5.0
-POLL_SECONDS: Final = 0.1
-PORT: Final = 9092
+POLL_SECONDS: Final = 0.001
+"""How often librdkafka is asked for reports, while any is waited for. Asking takes microseconds;
+a thread that waits for them would be one for each destination."""
+
+POLL_SECONDS_IN_VAIN: Final = 0.02
+POLLS_IN_VAIN: Final = 20
+"""After so many times without a report it is asked less often: its broker may be gone."""
+
 _TOO_LARGE: Final = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_MSG})
 # ruff: noqa: SLF001 - librdkafka's local errors begin with an underscore
 _IN_DOUBT: Final = frozenset({KafkaError._MSG_TIMED_OUT, KafkaError.REQUEST_TIMED_OUT})
@@ -36,40 +50,50 @@ def _dotted(name: str) -> str:
 class KafkaSettings(QueueSettings, frozen=True, kw_only=True, rename=_dotted):
     """How to reach the brokers, in librdkafka's names.
 
-    Only these: others of librdkafka's settings read files or load libraries on this machine.
+    Only these: others of librdkafka's settings read files, run commands or load libraries on this
+    machine.
     """
 
-    brokers: Annotated[list[str], msgspec.Meta(min_length=1, max_length=16)]
-    security_protocol: str = "plaintext"
-    sasl_mechanism: str | None = None
-    sasl_username: str | None = None
-    sasl_password: str | None = None
+    brokers: Annotated[list[Text], msgspec.Meta(min_length=1, max_length=16)]
+    security_protocol: Literal["plaintext", "ssl", "sasl_plaintext", "sasl_ssl"] = "plaintext"
+    sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] | None = None
+    sasl_username: Text | None = None
+    sasl_password: Text | None = None
     ssl_ca_pem: str | None = None
-    compression_type: str = "none"
+    compression_type: Literal["none", "gzip", "snappy", "lz4", "zstd"] = "none"
 
 
 class Kafka:
     """Produces to the topic that a job's subject names, keyed by what must stay in order."""
 
-    def __init__(self, producer: Producer) -> None:
-        self._producer = producer
-        self._polling = asyncio.create_task(self._poll())
+    closed = False
+
+    def __init__(self, producers: list[Producer], access: Access) -> None:
+        self._producers = producers
+        self._access = access
+        self._waiting = 0
+        self._polling: asyncio.Task[None] | None = None
 
     async def _poll(self) -> None:
-        """Let librdkafka deliver its reports; it blocks, so it gets a thread."""
-        while True:
-            await asyncio.to_thread(self._producer.poll, POLL_SECONDS)
+        """Let librdkafka deliver its reports as long as somebody waits for one."""
+        in_vain = 0
+        while self._waiting and self._producers:
+            in_vain = 0 if self._producers[0].poll(0) else in_vain + 1
+            often = in_vain < POLLS_IN_VAIN
+            await asyncio.sleep(POLL_SECONDS if often else POLL_SECONDS_IN_VAIN)
 
     async def publish(self, message: Message, timeout_seconds: float) -> None:
         """Produce, and wait for the report of this message."""
-        loop = asyncio.get_running_loop()
-        reported: asyncio.Future[KafkaError | None] = loop.create_future()
+        if not self._producers:
+            raise NotSentError("not connected")
+        reported: asyncio.Future[KafkaError | None] = asyncio.get_running_loop().create_future()
 
         def report(error: KafkaError | None, _: Report) -> None:
-            loop.call_soon_threadsafe(_settle, reported, error)
+            if not reported.done():
+                reported.set_result(error)
 
         try:
-            self._producer.produce(
+            self._producers[0].produce(
                 message.subject,
                 message.body,
                 key=message.key.encode(),
@@ -82,23 +106,33 @@ class Kafka:
             raise _refused(error.args[0]) from error
         try:
             async with asyncio.timeout(timeout_seconds):
-                problem = await reported
+                problem = await self._reported(reported)
         except TimeoutError as error:
             raise InDoubtError("no report came in time") from error
         if problem is not None:
             raise _refused(problem)
 
+    async def _reported(self, reported: "asyncio.Future[KafkaError | None]") -> KafkaError | None:
+        self._waiting += 1
+        if self._polling is None or self._polling.done():
+            self._polling = asyncio.create_task(self._poll())
+        try:
+            return await reported
+        finally:
+            self._waiting -= 1
+
     async def close(self) -> None:
-        """Send what is left, then stop."""
-        self._polling.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await self._polling
-        await asyncio.to_thread(self._producer.flush, CONNECT_SECONDS)
+        """Stop. What is left unsent was given up by its delivery, which is tried again."""
+        producers, self._producers = self._producers, []
+        self._access.finish_in_thread(lambda: _end(producers))
 
 
-def _settle(reported: asyncio.Future[KafkaError | None], error: KafkaError | None) -> None:
-    if not reported.done():
-        reported.set_result(error)
+def _end(producers: list[Producer]) -> None:
+    """Drop producers in this thread: librdkafka waits for threads of its own when it ends."""
+    while producers:
+        producer = producers.pop()
+        producer.purge()
+        producer.flush(0)
 
 
 def _refused(error: KafkaError) -> Exception:
@@ -109,29 +143,65 @@ def _refused(error: KafkaError) -> Exception:
     return NotSentError(error.str())
 
 
-async def _open(config: Mapping[str, Any], judge: Judge) -> Broker:
-    settings = msgspec.convert(dict(config), KafkaSettings)
-    for broker in settings.brokers:
-        host, _, port = broker.rpartition(":")
-        await judge(host or broker, int(port) if port.isdigit() else PORT)
+async def _open(settings: KafkaSettings, access: Access) -> Broker:
+    options = {k: v for k, v in msgspec.to_builtins(settings).items() if v is not None}
+    options.pop("subject", None)
+    options["bootstrap.servers"] = ",".join(_names(options.pop("brokers")))
+    options |= {"enable.idempotence": True, "log_level": 0}
+    opened = await access.run_in_thread(lambda: _connected(options), _discard)
+    match opened:
+        case KafkaError():
+            if opened.code() in _CREDENTIALS:
+                raise RejectedError("credentials_refused", opened.str())
+            raise NotSentError(opened.str())
+        case producers:
+            return Kafka(producers, access)
+
+
+def _connected(options: dict[str, Any]) -> list[Producer] | KafkaError:
+    """Make a producer that has seen its brokers; one that fails is dropped in this thread.
+
+    It comes in a list, so that whoever takes it leaves no reference behind.
+    """
+    producers = []
     try:
-        options = {k: v for k, v in msgspec.to_builtins(settings).items() if v is not None}
-        options.pop("subject", None)
-        producer = Producer(
-            {
-                "bootstrap.servers": ",".join(options.pop("brokers")),
-                **options,
-                "enable.idempotence": True,
-                "log_level": 0,
-            }
-        )
-        await asyncio.to_thread(producer.list_topics, timeout=CONNECT_SECONDS)
+        producers.append(Producer(options))
+        producers[0].list_topics(timeout=CONNECT_SECONDS)
     except KafkaException as error:
+        _end(producers)
         problem: KafkaError = error.args[0]
-        if problem.code() in _CREDENTIALS:
-            raise RejectedError("credentials_refused", problem.str()) from error
-        raise NotSentError(problem.str()) from error
-    return Kafka(producer)
+        return problem
+    return producers
 
 
-KAFKA: Final = Kind("kafka", KafkaSettings, _open)
+def _discard(opened: list[Producer] | KafkaError) -> None:
+    if isinstance(opened, list):
+        _end(opened)
+
+
+def _names(brokers: list[str]) -> list[str]:
+    """Write brokers as `host:port`: librdkafka takes a comma inside a name for two of them."""
+    names = []
+    for broker in brokers:
+        name = kafka_broker(broker)
+        if isinstance(name, Malformed):
+            raise RejectedError("invalid_url", name.reason)
+        names.append(name)
+    return names
+
+
+def _refuse(settings: KafkaSettings, permitted: Permitted) -> Refusal | None:
+    for broker in settings.brokers:
+        match kafka_broker(broker):
+            case Malformed(reason):
+                return Refusal(Code.INVALID_FIELD, f"A broker {reason}.", "config")
+            case name if name not in permitted.kafka_brokers:
+                return Refusal(
+                    Code.TARGET_NOT_ALLOWED,
+                    f"{name} is not among the Kafka brokers that the operator lists.",
+                    "config",
+                )
+    return None
+
+
+KAFKA: Final = Kind("kafka", KafkaSettings, _refuse, _open)

@@ -1,39 +1,52 @@
-"""NATS JetStream: a message is done when its stream has stored it."""
+"""NATS JetStream: a message is done when its stream has stored it.
+
+Servers tell of others, and the client may go there when its own is lost: by the guard, like the
+first. Websockets are not offered: their library opens connections and follows redirects itself.
+"""
 
 import asyncio
 import itertools
-from collections.abc import Mapping
+from ipaddress import IPv6Address
 from typing import Annotated, Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import ParseResult
 
 import msgspec
-import nats as library
-from nats.aio.client import Client
+from nats.aio.client import Client, Srv
 from nats.aio.msg import Msg
+from nats.aio.transport import TcpTransport
 from nats.errors import (
     AuthorizationError,
     BadSubjectError,
     ConnectionClosedError,
     ConnectionReconnectingError,
     MaxPayloadError,
-    NoServersError,
     OutboundBufferLimitError,
 )
 from nats.errors import Error as NatsError
 
 from postdate.delivery.broker import (
+    Access,
     Broker,
+    Dial,
     InDoubtError,
-    Judge,
     Kind,
     Message,
     NotSentError,
+    Permitted,
     QueueSettings,
     RejectedError,
+    Text,
+    refuse_authority,
 )
+from postdate.delivery.guard import TargetRefusedError
+from postdate.delivery.tls import tls_context
+from postdate.model.broker_url import check_broker_url, parse_broker_url
+from postdate.model.errors import Code, Refusal
+from postdate.model.target import URL_CHARACTERS, Malformed
 
 CONNECT_SECONDS: Final = 3
-PORT: Final = 4222
+PORTS: Final = {"nats": 4222, "tls": 4222}
+MOST_SERVERS: Final = 16
 GATHER_SECONDS: Final = 0.002
 """How long the first message waits for others: confirmations come one by one, and answering each
 with one message would make a system call of every single one."""
@@ -45,10 +58,81 @@ _HEADER_BYTES: Final = 4096
 class NatsSettings(QueueSettings, frozen=True, kw_only=True):
     """How to reach the servers."""
 
-    servers: Annotated[list[str], msgspec.Meta(min_length=1, max_length=16)]
-    user: str | None = None
-    password: str | None = None
-    token: str | None = None
+    servers: Annotated[
+        list[Annotated[str, msgspec.Meta(max_length=URL_CHARACTERS)]],
+        msgspec.Meta(min_length=1, max_length=MOST_SERVERS),
+    ]
+    user: Text | None = None
+    password: Text | None = None
+    token: Text | None = None
+    ca_pem: str | None = None
+
+
+class _Transport(TcpTransport):
+    """The library's connection, opened by the guard."""
+
+    def __init__(self, dial: Dial) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._dial = dial
+        self._tls_wanted = False
+
+    async def connect(self, uri: ParseResult, buffer_size: int, connect_timeout: int) -> None:
+        if self._bare_io_writer is not None:
+            # The library forgets a connection whose greeting failed.
+            self._bare_io_writer.transport.abort()
+        self._tls_wanted = uri.scheme == "tls"
+        async with asyncio.timeout(connect_timeout):
+            reader, writer = await self._dial(
+                uri.hostname or "", uri.port or PORTS["nats"], None, buffer_size
+            )
+        self._bare_io_reader = self._io_reader = reader
+        self._bare_io_writer = self._io_writer = writer
+
+    async def connect_tls(self, *args: Any, **more: Any) -> None:
+        await super().connect_tls(*args, **more)
+        self._tls_wanted = False
+
+    def write(self, payload: bytes) -> None:
+        """Send nothing in the clear to a server that was asked for by `tls://`."""
+        if self._tls_wanted:
+            raise ConnectionError("the server does not offer TLS")
+        super().write(payload)  # type: ignore[no-untyped-call]
+
+    def __bool__(self) -> bool:
+        """Be kept by the library, which takes a transport without a connection for none."""
+        return True
+
+
+class _Client(Client):
+    """The library's client, which knows no transport but the guarded one.
+
+    A list of other servers that a server sends is cut to what a tenant could have written.
+    """
+
+    def __init__(self, dial: Dial) -> None:
+        super().__init__()
+        self._dial = dial
+        self.refused: TargetRefusedError | None = None
+
+    async def _connect_to_server(self, s: Srv) -> None:
+        if not isinstance(self._transport, _Transport):
+            self._transport = _Transport(self._dial)
+        try:
+            await super()._connect_to_server(s)
+        except TargetRefusedError as error:
+            self.refused = error
+            raise
+
+    async def _process_info(
+        self,
+        info: dict[str, Any],
+        initial_connection: bool = False,  # noqa: FBT001, FBT002 - the library's
+    ) -> None:
+        others = info.get("connect_urls")
+        known = others[:MOST_SERVERS] if isinstance(others, list) else []
+        info["connect_urls"] = [each for each in known if isinstance(each, str)]
+        await super()._process_info(info, initial_connection)
+        del self._server_pool[2 * MOST_SERVERS :]
 
 
 _NOBODY: Final = "503"
@@ -102,6 +186,11 @@ class Nats:
         self._numbers = itertools.count(1)
         self._waiting: dict[str, asyncio.Future[Msg]] = {}
         self._gate = _Gate()
+
+    @property
+    def closed(self) -> bool:
+        """Say whether the client has given up its servers."""
+        return self._client.is_closed
 
     async def listen(self) -> None:
         """Begin to take confirmations."""
@@ -159,33 +248,59 @@ class Nats:
                 raise
 
 
-async def _open(config: Mapping[str, Any], judge: Judge) -> Broker:
-    settings = msgspec.convert(dict(config), NatsSettings)
-    for server in settings.servers:
-        place = urlsplit(server if "://" in server else f"nats://{server}")
-        await judge(place.hostname or "", place.port or PORT)
-    options = {
-        name: value
-        for name in ("user", "password", "token")
-        if (value := getattr(settings, name)) is not None
-    }
+async def _open(settings: NatsSettings, access: Access) -> Broker:
+    client = _Client(access.dial)
     try:
-        client = await library.connect(
-            settings.servers,
+        await client.connect(
+            [_url(server) for server in settings.servers],
             connect_timeout=CONNECT_SECONDS,
             allow_reconnect=True,
             max_reconnect_attempts=2,
-            reconnect_time_wait=0.1,
+            reconnect_time_wait=0.1,  # type: ignore[arg-type]
             error_cb=_quiet,
-            **options,
+            tls=tls_context(settings.ca_pem),
+            user=settings.user,
+            password=settings.password,
+            token=settings.token,
         )
+        broker = Nats(client)
+        await broker.listen()
     except AuthorizationError as error:
         raise RejectedError("credentials_refused", str(error)) from error
-    except (NoServersError, NatsError, OSError, TimeoutError) as error:
-        raise _why(error) from error
-    broker = Nats(client)
-    await broker.listen()
+    except (NatsError, OSError, TimeoutError) as error:
+        raise client.refused or _why(error) from error
+    except BaseException:
+        await client.close()
+        raise
     return broker
+
+
+def _url(server: str) -> str:
+    """Write a server's address from its parts, as the library wants it."""
+    place = parse_broker_url(_with_scheme(server), PORTS)
+    if isinstance(place, Malformed):
+        raise RejectedError("invalid_url", place.reason)
+    host = f"[{place.host}]" if isinstance(place.host, IPv6Address) else place.host
+    return f"{place.scheme}://{host}:{place.port}"
+
+
+def _with_scheme(server: str) -> str:
+    return server if "://" in server else f"nats://{server}"
+
+
+def _refuse(settings: NatsSettings, permitted: Permitted) -> Refusal | None:
+    for server in settings.servers:
+        url = _with_scheme(server)
+        if refusal := check_broker_url(url, PORTS, permitted.networks):
+            return refusal
+        place = parse_broker_url(url, PORTS)
+        if isinstance(place, Malformed) or place.path or place.user or place.password is not None:
+            return Refusal(
+                Code.INVALID_FIELD,
+                "A server is written nats://host:port; `user`, `password` and `token` are fields.",
+                "config",
+            )
+    return refuse_authority(settings.ca_pem)
 
 
 def _check(answer: Msg, subject: str) -> None:
@@ -207,4 +322,4 @@ async def _quiet(_: Exception) -> None:
     """Every failure reaches us through the call that failed."""
 
 
-NATS: Final = Kind("nats", NatsSettings, _open)
+NATS: Final = Kind("nats", NatsSettings, _refuse, _open)

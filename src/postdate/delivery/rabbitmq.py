@@ -1,14 +1,15 @@
-"""RabbitMQ: publisher confirms, and mandatory routing, so that no message vanishes."""
+"""RabbitMQ: publisher confirms, and mandatory routing, so that no message vanishes.
+
+The protocol knows no redirection, and a lost connection is not restored by the library: the guard
+opens the one connection there is.
+"""
 
 import asyncio
-from collections.abc import Mapping
 from typing import Any, Final
 
 import aio_pika
-import msgspec
 from aio_pika.abc import AbstractConnection, AbstractExchange
 from aio_pika.exceptions import (
-    AMQPConnectionError,
     AMQPError,
     AuthenticationError,
     ChannelClosed,
@@ -19,29 +20,51 @@ from aio_pika.exceptions import (
     ProbableAuthenticationError,
     PublishError,
 )
+from aiormq.connection import TransportFactory
 from yarl import URL
 
 from postdate.delivery.broker import (
+    Access,
     Broker,
+    Dial,
     InDoubtError,
-    Judge,
     Kind,
     Message,
     NotSentError,
-    QueueSettings,
+    Permitted,
     RejectedError,
+    Text,
+    UrlSettings,
+    refuse_url,
 )
+from postdate.delivery.tls import tls_context
+from postdate.model.broker_url import parse_broker_url
+from postdate.model.errors import Refusal
+from postdate.model.target import Malformed
 
 CONNECT_SECONDS: Final = 3
-PORT: Final = 5672
-PORT_TLS: Final = 5671
+PORTS: Final = {"amqp": 5672, "amqps": 5671}
+USER: Final = "guest"
+SHORT_BYTES: Final = 255
+"""Longest routing key of the protocol."""
 
 
-class RabbitSettings(QueueSettings, frozen=True, kw_only=True):
+class RabbitSettings(UrlSettings, frozen=True, kw_only=True):
     """How to reach the server; the empty exchange routes straight to the queue of that name."""
 
-    url: str
-    exchange: str = ""
+    exchange: Text = ""
+
+
+class _Transport(TransportFactory):
+    """Opens the library's connection by the guard."""
+
+    def __init__(self, dial: Dial, ca_pem: str | None) -> None:
+        self._dial = dial
+        self._ca_pem = ca_pem
+
+    async def create(self, url: URL, **_: Any) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        tls = tls_context(self._ca_pem) if url.scheme == "amqps" else None
+        return await self._dial(str(url.host), int(url.port or PORTS[url.scheme]), tls)
 
 
 class Rabbit:
@@ -51,10 +74,17 @@ class Rabbit:
         self._connection = connection
         self._exchange = exchange
 
+    @property
+    def closed(self) -> bool:
+        """Say whether the server or we have closed it."""
+        return self._connection.is_closed or not self._connection.connected.is_set()
+
     async def publish(self, message: Message, timeout_seconds: float) -> None:
         """Publish persistently and wait for the confirmation."""
-        if self._connection.is_closed:
+        if self.closed:
             raise NotSentError("not connected")
+        if len(message.subject.encode()) > SHORT_BYTES:
+            raise RejectedError("message_refused", f"a routing key has {SHORT_BYTES} bytes at most")
         sent = aio_pika.Message(
             message.body,
             message_id=message.id,
@@ -81,27 +111,47 @@ class Rabbit:
         await self._connection.close()
 
 
-async def _open(config: Mapping[str, Any], judge: Judge) -> Broker:
-    settings = msgspec.convert(dict(config), RabbitSettings)
-    url = URL(settings.url)
-    if url.scheme not in {"amqp", "amqps"} or not url.host:
-        raise RejectedError("invalid_url", "the URL begins with amqp:// or amqps://")
-    await judge(url.host, url.explicit_port or (PORT_TLS if url.scheme == "amqps" else PORT))
+async def _open(settings: RabbitSettings, access: Access) -> Broker:
+    connection = aio_pika.Connection(_url(settings))
+    connection.kwargs["transport_factory"] = _Transport(access.dial, settings.ca_pem)
     try:
-        connection = await aio_pika.connect(settings.url, timeout=CONNECT_SECONDS)
-        channel = await connection.channel(publisher_confirms=True, on_return_raises=True)
-        exchange = (
-            await channel.get_exchange(settings.exchange)
-            if settings.exchange
-            else channel.default_exchange
-        )
+        return await _connect(connection, settings.exchange)
     except (AuthenticationError, ProbableAuthenticationError) as error:
+        await connection.close()
         raise RejectedError("credentials_refused", str(error)) from error
     except ChannelNotFoundEntity as error:
+        await connection.close()
         raise RejectedError("exchange_missing", str(error)) from error
-    except (AMQPConnectionError, AMQPError, OSError, TimeoutError) as error:
-        raise NotSentError(str(error) or type(error).__name__) from error
-    return Rabbit(connection, exchange)
+    except BaseException:
+        await connection.close()
+        raise
 
 
-RABBITMQ: Final = Kind("rabbitmq", RabbitSettings, _open)
+async def _connect(connection: aio_pika.Connection, name: str) -> Rabbit:
+    await connection.connect(timeout=CONNECT_SECONDS)
+    channel = await connection.channel(publisher_confirms=True, on_return_raises=True)
+    return Rabbit(
+        connection, await channel.get_exchange(name) if name else channel.default_exchange
+    )
+
+
+def _url(settings: RabbitSettings) -> URL:
+    place = parse_broker_url(settings.url, PORTS)
+    if isinstance(place, Malformed):
+        raise RejectedError("invalid_url", place.reason)
+    virtual_host = "" if place.path == "/" else place.path
+    return URL.build(
+        scheme=place.scheme,
+        user=place.user or USER,
+        password=place.password or USER,
+        host=str(place.host),
+        port=place.port,
+        path=f"/{virtual_host}",
+    )
+
+
+def _refuse(settings: RabbitSettings, permitted: Permitted) -> Refusal | None:
+    return refuse_url(settings, PORTS, permitted)
+
+
+RABBITMQ: Final = Kind("rabbitmq", RabbitSettings, _refuse, _open)

@@ -1,11 +1,17 @@
-"""Redis and Valkey streams: a message is done when XADD has answered."""
+"""Redis and Valkey streams: a message is done when XADD has answered.
 
-from collections.abc import Mapping
+The client follows nobody: MOVED is an error to it, and the second version of the protocol has no
+push messages that would name another host. What it connects to, it connects to by the guard.
+"""
+
+import asyncio
+import ssl
 from typing import Annotated, Any, Final
-from urllib.parse import urlsplit
 
 import msgspec
+from redis.asyncio import ConnectionPool
 from redis.asyncio import Redis as Client
+from redis.asyncio.connection import AbstractConnection
 from redis.backoff import NoBackoff
 from redis.exceptions import (
     AuthenticationError,
@@ -16,33 +22,67 @@ from redis.exceptions import (
     RedisError,
     ResponseError,
 )
-from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.retry import Retry
 
 from postdate.delivery.broker import (
+    Access,
     Broker,
+    Dial,
     InDoubtError,
-    Judge,
     Kind,
     Message,
     NotSentError,
-    QueueSettings,
+    Permitted,
     RejectedError,
+    UrlSettings,
+    refuse_url,
 )
+from postdate.delivery.tls import tls_context
+from postdate.model.broker_url import BrokerUrl, parse_broker_url
+from postdate.model.errors import Code, Refusal
+from postdate.model.target import Malformed
 
 CONNECT_SECONDS: Final = 3
-PORT: Final = 6379
+PORTS: Final = {"redis": 6379, "rediss": 6379}
+MOST_DATABASE: Final = 4
+"""Most digits of a database's number."""
+
+RESP: Final = 2
 
 
-class RedisSettings(QueueSettings, frozen=True, kw_only=True):
+class RedisSettings(UrlSettings, frozen=True, kw_only=True):
     """How to reach the server, and about how many messages a stream may keep."""
 
-    url: str
-    max_length: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    max_length: Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)] | None = None
+
+
+class _Connection(AbstractConnection):
+    """A connection of the library that is opened by the guard; it has no other way to open one."""
+
+    def __init__(
+        self, *, host: str, port: int, dial: Dial, tls: ssl.SSLContext | None, **more: Any
+    ) -> None:
+        self.host = host
+        self.port = port
+        self._dial = dial
+        self._tls = tls
+        super().__init__(**more)
+
+    async def _connect(self) -> None:
+        async with asyncio.timeout(CONNECT_SECONDS):
+            self._reader, self._writer = await self._dial(self.host, self.port, self._tls)
+
+    def repr_pieces(self) -> list[tuple[str, Any]]:
+        return [("host", self.host), ("port", self.port)]
+
+    def _host_error(self) -> str:
+        return f"{self.host}:{self.port}"
 
 
 class Streams:
     """Appends to the stream that a job's subject names."""
+
+    closed = False
 
     def __init__(self, client: Client, max_length: int | None) -> None:
         self._client = client
@@ -72,25 +112,50 @@ class Streams:
         await self._client.aclose()
 
 
-async def _open(config: Mapping[str, Any], judge: Judge) -> Broker:
-    settings = msgspec.convert(dict(config), RedisSettings)
-    place = urlsplit(settings.url)
-    if place.scheme not in {"redis", "rediss"} or not place.hostname:
-        raise RejectedError("invalid_url", "the URL begins with redis:// or rediss://")
-    await judge(place.hostname, place.port or PORT)
-    # No retries inside: a repeated XADD would be a duplicate that we know nothing of.
-    client = Client.from_url(
-        settings.url, socket_connect_timeout=CONNECT_SECONDS, retry=Retry(NoBackoff(), 0)
-    )
+async def _open(settings: RedisSettings, access: Access) -> Broker:
+    client = _client(settings, access.dial)
     try:
         await client.ping()
     except (AuthenticationError, NoPermissionError) as error:
         await client.aclose()
         raise RejectedError("credentials_refused", str(error)) from error
-    except (RedisConnectionError, RedisError, OSError, TimeoutError) as error:
+    except BaseException:
         await client.aclose()
-        raise NotSentError(str(error) or type(error).__name__) from error
+        raise
     return Streams(client, settings.max_length)
 
 
-REDIS: Final = Kind("redis", RedisSettings, _open)
+def _client(settings: RedisSettings, dial: Dial) -> Client:
+    place = parse_broker_url(settings.url, PORTS)
+    if isinstance(place, Malformed):
+        raise RejectedError("invalid_url", place.reason)
+    pool = ConnectionPool(
+        connection_class=_Connection,
+        host=str(place.host),
+        port=place.port,
+        dial=dial,
+        tls=tls_context(settings.ca_pem) if place.scheme == "rediss" else None,
+        db=int(place.path or 0),
+        username=place.user,
+        password=place.password,
+        protocol=RESP,
+        # No retries inside: a repeated XADD would be a duplicate that we know nothing of.
+        retry=Retry(NoBackoff(), 0),
+    )
+    return Client.from_pool(pool)
+
+
+def _refuse(settings: RedisSettings, permitted: Permitted) -> Refusal | None:
+    if refusal := refuse_url(settings, PORTS, permitted):
+        return refusal
+    place = parse_broker_url(settings.url, PORTS)
+    if isinstance(place, BrokerUrl) and not _is_database(place.path):
+        return Refusal(Code.INVALID_FIELD, "The path is the number of a database.", "config")
+    return None
+
+
+def _is_database(path: str) -> bool:
+    return not path or (path.isascii() and path.isdigit() and len(path) <= MOST_DATABASE)
+
+
+REDIS: Final = Kind("redis", RedisSettings, _refuse, _open)

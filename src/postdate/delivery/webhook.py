@@ -2,8 +2,7 @@
 
 import random
 import time
-from collections.abc import Hashable, Mapping
-from datetime import UTC
+from collections.abc import Mapping
 from importlib.metadata import version
 from typing import Final
 
@@ -21,15 +20,19 @@ from postdate.model.destination import (
     Resolve,
     Unavailable,
 )
-from postdate.model.outcome import Delivery, Failed, Outcome, Throttled
+from postdate.model.instant import instant_text
+from postdate.model.outcome import Delivery, Failed, Outcome, Throttled, Unknown
 from postdate.model.setting import Settings
 from postdate.model.signature import sign
 from postdate.model.target import Malformed, Target, parse
+from postdate.model.trouble import Place, place_of_url
 
 log = structlog.get_logger()
 
 AGENT: Final = f"Postdate/{version('postdate')}"
 LOOK_AGAIN_SECONDS: Final = 2.0
+ANSWERED: Final = "ok"
+ANSWER_CHARACTERS: Final = 200
 
 
 class Call(msgspec.Struct, frozen=True):
@@ -37,7 +40,7 @@ class Call(msgspec.Struct, frozen=True):
 
     target: Target
     keys: tuple[bytes, ...]
-    breaker: Hashable
+    breaker: Place
 
 
 class Webhook:
@@ -70,8 +73,30 @@ class Webhook:
         try:
             verdict = await self._call(delivery, call)
         finally:
-            health, busy = (verdict.health, verdict.busy_seconds) if verdict else (Health.SILENT, 0)
-            self.breakers.record(call.breaker, now, time.monotonic(), health, busy)
+            self._record(call, now, verdict)
+        await self._note(delivery, verdict)
+        return verdict.outcome
+
+    def _record(self, call: Call, admitted_at: float, verdict: Verdict | None) -> None:
+        now = time.monotonic()
+        if verdict is None:
+            self.breakers.record(call.breaker, admitted_at, now, Health.SILENT)
+        elif verdict.health is Health.UP:
+            self.breakers.record(call.breaker, admitted_at, now, Health.UP, answer=ANSWERED)
+        else:
+            answer = answer_of(verdict.outcome)
+            self.breakers.record(
+                call.breaker, admitted_at, now, verdict.health, verdict.busy_seconds, answer
+            )
+
+    async def attempt(self, delivery: Delivery) -> Outcome:
+        """Run one attempt whatever the breaker says: somebody wants to know. Success closes it."""
+        call = await self._find(delivery)
+        if not isinstance(call, Call):
+            return call
+        verdict = await self._call(delivery, call)
+        if verdict.health is Health.UP:
+            self.breakers.forget(call.breaker)
         await self._note(delivery, verdict)
         return verdict.outcome
 
@@ -119,8 +144,18 @@ def _call_of(delivery: Delivery, found: Destination) -> Call | Outcome:
     target = parse(found.url or str(delivery.destination.get("url", "")))
     if isinstance(target, Malformed):
         return _refused("invalid_url", f"the URL {target.reason}")
-    place = found.name if found.name is not None else target.authority
-    return Call(target, found.secrets, (delivery.tenant_id, found.name is not None, place))
+    # A bare URL stands for itself: another path of its host may well work.
+    place = found.name if found.name is not None else place_of_url(target)
+    return Call(target, found.secrets, (delivery.tenant_id, place))
+
+
+def answer_of(outcome: Outcome) -> str:
+    """Say in a few words what came back, for whoever looks at a destination in trouble."""
+    match outcome:
+        case Failed(code=code, error=error) | Unknown(code=code, error=error):
+            return f"{code}: {error}"[:ANSWER_CHARACTERS]
+        case _:
+            return ANSWERED
 
 
 def _refused(code: str, error: str) -> Failed:
@@ -159,7 +194,7 @@ def headers_of(delivery: Delivery) -> dict[str, str]:
     if delivery.origin_id is not None:
         found["postdate-origin"] = str(delivery.origin_id)
     if delivery.schedule_id is not None and delivery.scheduled_for is not None:
-        nominal = delivery.scheduled_for.astimezone(UTC).isoformat().replace("+00:00", "Z")
+        nominal = instant_text(delivery.scheduled_for)
         found["idempotency-key"] = f"{delivery.schedule_id}/{nominal}"
     return found
 

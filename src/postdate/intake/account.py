@@ -6,6 +6,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from postdate.intake.once import Keep, not_kept
 from postdate.intake.quota import check_accounts
 from postdate.ledger import account as ledger
 from postdate.model.errors import Code, RefusedError, refuse
@@ -44,13 +45,19 @@ class Accounts:
         self._settings = settings or Settings()
 
     async def create(
-        self, who: Identity, account_id: str | None, limits: AccountChange
+        self,
+        who: Identity,
+        account_id: str | None,
+        limits: AccountChange,
+        keep: Keep[AccountRow] = not_kept,
     ) -> AccountRow:
         """Create an empty account under the given id, or under one of ours."""
         given = account_id or ASSIGNED + new_id(0, self._database.unix_ms()).hex
         allow(who, given)
         _allow_floor(who, limits)
         terms = limits.amend(Terms())
+        if who.accounts is not None:
+            _refuse_lifting(Terms(), terms, self._tenant_most(who))
         if given == ISSUER:
             raise refuse(Code.ACCOUNT_RESERVED, f"{ISSUER} is the ledger's own.", "account_id")
         if terms.floor is not None and terms.floor > 0:
@@ -64,6 +71,7 @@ class Accounts:
                     Code.ACCOUNT_EXISTS, f"There is an account {given} already.", "account_id"
                 )
             await self._tell(connection, key, "account.created", who, _limits(row))
+            await keep(connection, row)
         return row
 
     async def change(self, who: Identity, account_id: str, wanted: AccountChange) -> AccountRow:
@@ -101,6 +109,8 @@ class Accounts:
                 raise unknown(account_id)
             before = _terms(row)
             after = amend(before)
+            if who.accounts is not None:
+                _refuse_lifting(before, after, self._tenant_most(who))
             refusal = ledger.change(locked, before, after)
             if refusal is not None:
                 raise RefusedError(refusal)
@@ -109,6 +119,9 @@ class Accounts:
             row = await account_store.change(connection, key, after)
             await self._tell(connection, key, event, who, _limits(row))
         return row
+
+    def _tenant_most(self, who: Identity) -> int:
+        return self._settings.whole("payment.max_amount", who.tenant_id)
 
     async def _tell(
         self,
@@ -145,6 +158,13 @@ def allow(who: Identity, account_id: str) -> None:
         raise unknown(account_id)
 
 
+def refuse_limited(who: Identity) -> None:
+    """Refuse a key limited to accounts where something holds for the whole tenant."""
+    if who.accounts is not None:
+        detail = "A key limited to accounts decides nothing for the whole tenant."
+        raise refuse(Code.FORBIDDEN, detail)
+
+
 def unknown(account_id: str) -> RefusedError:
     """Refuse an account that is not there, or not for this key."""
     return refuse(Code.NOT_FOUND, f"There is no account {account_id}.")
@@ -156,6 +176,27 @@ def _allow_floor(who: Identity, limits: AccountChange) -> None:
     if below and not who.allows(Scope.LEDGER_ADJUST):
         detail = f"A floor below 0 needs the scope `{Scope.LEDGER_ADJUST}`."
         raise refuse(Code.FORBIDDEN, detail, "floor", scope=Scope.LEDGER_ADJUST)
+
+
+def _refuse_lifting(before: Terms, after: Terms, tenant_most: int) -> None:
+    """Let a key that is limited to accounts bind them tighter, but not lift what binds them."""
+    lifted = None
+    if before.frozen and not after.frozen:
+        lifted = "frozen_at"
+    elif _lifts_amount(before.max_amount, after.max_amount, tenant_most):
+        lifted = "max_amount"
+    elif before.floor is not None and (after.floor is None or after.floor < before.floor):
+        lifted = "floor"
+    if lifted is not None:
+        detail = f"A key limited to accounts does not lift what binds them: see `{lifted}`."
+        raise refuse(Code.FORBIDDEN, detail, lifted)
+
+
+def _lifts_amount(before: int | None, after: int | None, tenant_most: int) -> bool:
+    """Compare limits of an account; without one of its own it is bound by its tenant's."""
+    if before is None:
+        return after is not None and after > tenant_most
+    return after is None or after > before
 
 
 def _terms(row: AccountRow) -> Terms:

@@ -8,6 +8,7 @@ import msgspec
 
 from postdate.intake.account import account_event, allow
 from postdate.intake.answers import Answer, Answers, Ask, commit, created, refused
+from postdate.intake.around_locked import AroundLocked
 from postdate.intake.idempotency import InFlight, canonical
 from postdate.ledger.account import adjust, adjustment
 from postdate.model import origin
@@ -22,7 +23,6 @@ from postdate.store import event as event_store
 from postdate.store import halt as halt_store
 from postdate.store.account import Account, AccountKey, Terms, key_of
 from postdate.store.database import Connection, Database
-from postdate.store.group import Grouper
 from postdate.store.idempotency import key_of as idempotency_key_of
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class Adjustments:
         self._database = database
         self._in_flight = InFlight()
         self._issuers: set[int] = set()
-        self._grouper: Grouper[AdjustmentAsk, Answer] = Grouper(self._commit, groups=1)
+        self._around = AroundLocked(database, self._commit, lambda ask: (ask.account, ask.issuer))
 
     async def adjust(
         self, who: Identity, account_id: str, amount: int, reason: str, key: str
@@ -81,7 +81,7 @@ class Adjustments:
             came=origin.stamp(),
         )
         with self._in_flight.hold(ask.key):
-            return await self._grouper.submit(ask)
+            return await self._around.submit(ask)
 
     async def _ensure_issuer(self, tenant_id: int) -> None:
         if tenant_id not in self._issuers:

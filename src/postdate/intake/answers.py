@@ -16,6 +16,7 @@ RACES_MOST: Final = 3
 """How often a group is begun again because another node answered one of its keys meanwhile."""
 
 CREATED: Final = 201
+SUCCESS_BELOW: Final = 300
 
 _encode: Final = msgspec.json.Encoder().encode
 _refusal: Final = msgspec.json.Decoder(Refusal)
@@ -41,7 +42,7 @@ class Answer(msgspec.Struct, frozen=True):
     @property
     def refusal(self) -> Refusal | None:
         """Give the refusal, if it is one."""
-        return None if self.status == CREATED else _refusal.decode(self.response)
+        return None if self.status < SUCCESS_BELOW else _refusal.decode(self.response)
 
 
 def created(body: msgspec.Struct, subject: UUID) -> Answer:

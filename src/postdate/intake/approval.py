@@ -9,7 +9,7 @@ from postdate.model.errors import Code, refuse
 from postdate.model.identity import Identity
 from postdate.model.state import PaymentStatus
 from postdate.store import approval as store
-from postdate.store.approval import Approval
+from postdate.store.approval import Approval, Decider
 from postdate.store.database import Connection, Database
 from postdate.store.payment_change import OpenPayment
 
@@ -32,7 +32,12 @@ class Approvals:
             found, terms = await open_payment(connection, who, payment_id)
             await self._check(connection, who, found, terms.amount)
             decided = await store.decide(
-                connection, who.tenant_id, payment_id, "approved", who.key_id, note
+                connection,
+                who.tenant_id,
+                payment_id,
+                "approved",
+                Decider(who.key_id, who.persons),
+                note,
             )
             await store.admit(connection, payment_id)
             data = {"note": note} if note else {}
@@ -73,8 +78,15 @@ class Approvals:
         asked = await store.find(connection, who.tenant_id, payment_id)
         if asked is None or not found.unapproved:
             raise refuse(Code.CONFLICT, f"The payment {payment_id} does not wait for approval.")
-        if asked.requested_by == who.key_id:
+        approval, persons = asked
+        if approval.requested_by == who.key_id:
             raise refuse(Code.APPROVAL_BY_REQUESTER, "The key that asked for it cannot decide.")
+        if not persons.isdisjoint(who.persons):
+            detail = (
+                "Your key and the one that asked for it come from one person: they were made or "
+                "rotated by the same key, or you took part in the schedule that made the payment."
+            )
+            raise refuse(Code.APPROVAL_BY_REQUESTER, detail)
         if who.max_amount is not None and amount > who.max_amount:
             raise refuse(Code.FORBIDDEN, f"The key may decide on {who.max_amount} at most.")
 

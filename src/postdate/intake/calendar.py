@@ -3,26 +3,32 @@
 import re
 from datetime import datetime
 from typing import Final
-from uuid import UUID
 
+import structlog
+
+from postdate.intake.once import Keep, not_kept
 from postdate.intake.schedule import locked
-from postdate.model.calendar import Calendar
 from postdate.model.errors import Code, refuse
-from postdate.model.expansion import Progress, next_due
+from postdate.model.expansion import Progress, next_up
 from postdate.model.identity import Identity
 from postdate.model.ids import bucket_of, new_id, subject_id
-from postdate.model.schedule_rules import plan_of
+from postdate.model.recurrence.calendar import Calendar
+from postdate.model.schedule_spec import HOLIDAYS_MOST
 from postdate.store import calendar as store
 from postdate.store import event as event_store
 from postdate.store import schedule as schedule_store
+from postdate.store import timeline
 from postdate.store.calendar import CalendarRow
 from postdate.store.database import Connection, Database
 from postdate.store.event import NewEvent
+from postdate.store.off_loop import computed
+from postdate.store.schedule import ScheduleRow
+
+log = structlog.get_logger()
 
 FOLLOWERS_MOST: Final = 1000
 """The most schedules whose next occurrence is moved at once by a change of their calendar."""
 
-HOLIDAYS_MOST: Final = 5000
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,62}")
 _ALL_DAYS: Final = 7
 
@@ -33,20 +39,30 @@ class Calendars:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def put(self, who: Identity, calendar: Calendar) -> CalendarRow:
-        """Upload a calendar; one of the same name is replaced."""
+    async def put(
+        self, who: Identity, calendar: Calendar, keep: Keep[CalendarRow] = not_kept
+    ) -> CalendarRow:
+        """Upload a calendar; it decides about what is scheduled after now, never about the past."""
         _check(calendar)
         async with self._database.write() as connection:
-            row = await store.put(connection, who.tenant_id, calendar)
-            followers = await store.used(
-                connection, who.tenant_id, calendar.name, FOLLOWERS_MOST + 1
-            )
-            if len(followers) > FOLLOWERS_MOST:
-                detail = f"More than {FOLLOWERS_MOST} schedules follow it: give it another name."
-                raise refuse(Code.CONFLICT, detail, "name", status="in_use")
-            for schedule_id in followers:
-                await _recompute(connection, who.tenant_id, schedule_id, calendar)
-            await self._note(connection, who, calendar.name, "calendar.changed")
+            before = await store.lock(connection, who.tenant_id, calendar.name)
+            if before is not None and before.calendar == calendar:
+                row = store.row_of(before)
+            else:
+                row = await self._replace(connection, who, calendar)
+            await keep(connection, row)
+        return row
+
+    async def _replace(
+        self, connection: Connection, who: Identity, calendar: Calendar
+    ) -> CalendarRow:
+        followers = await _locked_followers(connection, who.tenant_id, calendar.name)
+        # With every follower locked: none is being expanded by the old one any more.
+        since = await schedule_store.now(connection)
+        row = await store.put(connection, who.tenant_id, calendar, since)
+        for follower in followers:
+            await _set_timer(connection, follower, since)
+        await self._note(connection, who, calendar.name, "calendar.changed")
         return row
 
     async def delete(self, who: Identity, name: str) -> None:
@@ -81,13 +97,30 @@ def _check(calendar: Calendar) -> None:
         raise refuse(Code.INVALID_FIELD, "One day of the week must be open.", "weekend")
 
 
-async def _recompute(
-    connection: Connection, tenant_id: int, schedule_id: UUID, calendar: Calendar
-) -> datetime | None:
-    """Move a schedule's timer to where the new calendar puts its next occurrence."""
-    row = await locked(connection, tenant_id, schedule_id)
-    definition = row.definition
-    progress = Progress(schedule_id=schedule_id, handled=row.handled, runs=row.runs)
-    due_at = next_due(plan_of(definition, calendar), definition.policies, progress)
-    await schedule_store.put_timer(connection, row.key, due_at)
-    return due_at
+async def _locked_followers(connection: Connection, tenant_id: int, name: str) -> list[ScheduleRow]:
+    followers = await store.used(connection, tenant_id, name, FOLLOWERS_MOST + 1)
+    if len(followers) > FOLLOWERS_MOST:
+        detail = f"More than {FOLLOWERS_MOST} schedules follow it: give it another name."
+        raise refuse(Code.CONFLICT, detail, "name", status="in_use")
+    return [await locked(connection, tenant_id, schedule_id) for schedule_id in followers]
+
+
+async def _set_timer(connection: Connection, row: ScheduleRow, since: datetime) -> None:
+    """Move a schedule's timer to where its next occurrence is now.
+
+    What is scheduled before the upload is still decided by the old calendar, by its own timer.
+    """
+    if row.set_aside_at is not None:
+        return
+    try:
+        held = await timeline.of(connection, row, row.handled)
+        progress = Progress(schedule_id=row.schedule_id, handled=row.handled, runs=row.runs)
+        coming = await computed(None, next_up, held, progress)
+    except Exception:
+        # Whatever it is, the expander meets it as well and sets this one schedule aside.
+        log.exception("schedule.not_recomputed", schedule_id=str(row.schedule_id))
+        coming = None
+    if coming is None:
+        await schedule_store.put_timer(connection, row.key, since)
+    elif coming.occurrence.scheduled_for > since and row.buffered_for is None:
+        await schedule_store.put_timer(connection, row.key, max(coming.due_at, since))

@@ -18,7 +18,7 @@ from postdate.model.state import JobStatus
 from postdate.store import idempotency as idempotency_store
 from postdate.store import job_list, job_view, prune
 from postdate.store.database import Connection, Database
-from postdate.store.idempotency import Kept, Key, key_of
+from postdate.store.idempotency import REDRIVE_SCOPE, Kept, Key, key_of
 from postdate.store.job_list import Filter, Position
 from postdate.store.job_view import JobRow
 from postdate.store.lane import LaneDirectory
@@ -26,7 +26,6 @@ from postdate.store.lane import LaneDirectory
 REDRIVE_MOST: Final = 1000
 """The most jobs of one call; `next_cursor` says where the next one goes on."""
 
-SCOPE: Final = "redrive"
 ALREADY: Final = "already_redriven"
 CREATED: Final = 201
 
@@ -103,7 +102,7 @@ class DeadLetters:
         wanted = list(dict.fromkeys(job_ids))
         async with self._database.read(tenant_id) as connection:
             rows = await job_view.find(connection, tenant_id, wanted)
-            keys = {job_id: key_of(tenant_id, SCOPE, str(job_id)) for job_id in wanted}
+            keys = {job_id: key_of(tenant_id, REDRIVE_SCOPE, str(job_id)) for job_id in wanted}
             known = await idempotency_store.find(connection, list(keys.values()))
         return [
             _refused(job_id, rows.get(job_id), known.get(keys[job_id]))
@@ -141,7 +140,7 @@ class DeadLetters:
         actor: str,
     ) -> dict[UUID, Result | Redriven]:
         rows = await job_view.find(connection, tenant_id, sorted(job_ids), payload=True)
-        keys = {job_id: key_of(tenant_id, SCOPE, str(job_id)) for job_id in job_ids}
+        keys = {job_id: key_of(tenant_id, REDRIVE_SCOPE, str(job_id)) for job_id in job_ids}
         known = await idempotency_store.find(connection, list(keys.values()))
         results: dict[UUID, Result | Redriven] = {}
         for job_id in job_ids:

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from postdate.intake.once import Keep, not_kept
 from postdate.model.destination import NAME, DestinationType
 from postdate.model.errors import Code, Refusal, RefusedError, refuse
 from postdate.model.identity import Identity
@@ -34,8 +35,8 @@ CONFIG_BYTES: Final = 16 * 1024
 CheckConfig = Callable[[Mapping[str, Any]], Awaitable[Refusal | None]]
 """Judge the settings of one kind of queue; each adapter brings its own."""
 
-Reach = Callable[[str, Mapping[str, Any]], Awaitable[str | None]]
-"""Connect once to a queue of a kind; give the reason when that fails."""
+Reach = Callable[[int, str, Mapping[str, Any]], Awaitable[str | None]]
+"""Connect once to a tenant's queue of a kind; give the reason when that fails."""
 
 MaxRunning = Annotated[int, Meta(ge=1, le=1_000_000)]
 RatePerSecond = Annotated[float, Meta(ge=0.001, le=1_000_000)]
@@ -70,6 +71,10 @@ class Rotated(msgspec.Struct, frozen=True):
     previous_until: datetime | None
 
 
+Created = tuple[DestinationRow, str | None]
+"""A new destination, and a webhook's secret."""
+
+
 class Destinations:
     """Change destinations; every node follows within five seconds."""
 
@@ -93,11 +98,11 @@ class Destinations:
         self._reach = reach
 
     async def create(
-        self, who: Identity, spec: DestinationSpec
-    ) -> tuple[DestinationRow, str | None]:
+        self, who: Identity, spec: DestinationSpec, keep: Keep[Created] = not_kept
+    ) -> Created:
         """Create a destination; a webhook's secret is given only now."""
         await self._check(spec)
-        await self._try_out(spec)
+        await self._try_out(who.tenant_id, spec)
         secret = (spec.secret or new_secret()) if spec.type is DestinationType.WEBHOOK else None
         most = self._settings.whole("destination.most", who.tenant_id)
         async with self._database.write() as connection:
@@ -108,6 +113,7 @@ class Destinations:
             if row is None:
                 raise refuse(Code.CONFLICT, f"There is a destination {spec.name} already.", "name")
             await self._tell(connection, who.tenant_id, who.key_id, row, "created")
+            await keep(connection, (row, secret))
         self._changed(who.tenant_id, spec.name)
         return row, secret
 
@@ -128,7 +134,9 @@ class Destinations:
         self._changed(who.tenant_id, name)
         return row
 
-    async def rotate(self, who: Identity, name: str, overlap_seconds: float) -> Rotated:
+    async def rotate(
+        self, who: Identity, name: str, overlap_seconds: float, keep: Keep[Rotated] = not_kept
+    ) -> Rotated:
         """Give a webhook a new secret; the present one signs too until the overlap ends."""
         secret = new_secret()
         envelope = self._keyring.encrypt(who.tenant_id, secret_place(name), secret.encode())
@@ -142,8 +150,10 @@ class Destinations:
                     raise refuse(Code.CONFLICT, f"{name} is no webhook: it has no secret.")
                 raise _missing(name)
             await self._tell(connection, who.tenant_id, who.key_id, row, "rotated")
+            rotated = Rotated(secret, row.previous_until)
+            await keep(connection, rotated)
         self._changed(who.tenant_id, name)
-        return Rotated(secret, row.previous_until)
+        return rotated
 
     async def disable(self, tenant_id: int, name: str, reason: str, actor: str = SYSTEM) -> None:
         """Let jobs for it fail, until it is enabled again; disabling again changes nothing."""
@@ -178,7 +188,9 @@ class Destinations:
             raise refuse(Code.SECRET_KEY_MISSING, f"The secret stays closed: {error}.") from error
         return Rotated(opened.decode(), found.previous_until)
 
-    async def rotate_signing_secret(self, who: Identity, overlap_seconds: float) -> Rotated:
+    async def rotate_signing_secret(
+        self, who: Identity, overlap_seconds: float, keep: Keep[Rotated] = not_kept
+    ) -> Rotated:
         """Make a new one; the present one signs too until the overlap ends."""
         secret = new_secret()
         envelope = self._keyring.encrypt(who.tenant_id, SIGNING, secret.encode())
@@ -192,8 +204,10 @@ class Destinations:
                 connection,
                 [self._event(who.tenant_id, SIGNING, "destination.rotated", who.key_id, {})],
             )
+            rotated = Rotated(secret, until)
+            await keep(connection, rotated)
         self._changed(who.tenant_id, None)
-        return Rotated(secret, until)
+        return rotated
 
     async def _check(self, spec: DestinationSpec) -> None:
         if not NAME.fullmatch(spec.name):
@@ -226,15 +240,15 @@ class Destinations:
         if check is None:
             known = ", ".join(sorted(self._queues)) or "none on this server"
             raise refuse(Code.INVALID_FIELD, f"Kinds of queues: {known}.", "kind")
-        if refusal := await check(spec.config or {}):
-            raise RefusedError(refusal)
         if len(msgspec.json.encode(spec.config)) > CONFIG_BYTES:
             raise refuse(Code.INVALID_FIELD, f"At most {CONFIG_BYTES} bytes.", "config")
+        if refusal := await check(spec.config or {}):
+            raise RefusedError(refusal)
 
-    async def _try_out(self, spec: DestinationSpec) -> None:
+    async def _try_out(self, tenant_id: int, spec: DestinationSpec) -> None:
         if spec.type is not DestinationType.QUEUE or spec.force or self._reach is None:
             return
-        if why := await self._reach(spec.kind or "", spec.config or {}):
+        if why := await self._reach(tenant_id, spec.kind or "", spec.config or {}):
             raise refuse(
                 Code.DESTINATION_UNREACHABLE,
                 f"The broker cannot be used: {why}. `force` registers it all the same.",

@@ -48,14 +48,16 @@ class Firings:
 
     async def cancel(self, connection: Connection, running: Sequence[tuple[int, UUID]]) -> None:
         """End jobs that the next occurrence takes the place of, by tenant and id."""
-        for tenant_id, job_id in running:
-            locked = await job_change.lock(connection, tenant_id, bucket_of(job_id), [job_id])
-            for job in locked:
-                if job.status is JobStatus.UNKNOWN:
-                    continue  # in doubt: a person decides
-                await job_change.end(connection, tenant_id, [cancellation(job)])
-                told = {job_id: {"result": result_of(job), "reason": "overlap"}}
-                await note(connection, self._database, tenant_id, told, "job.cancelled", "system")
+        places: dict[tuple[int, int], list[UUID]] = {}
+        for tenant_id, job_id in sorted(running):
+            places.setdefault((tenant_id, bucket_of(job_id)), []).append(job_id)
+        for (tenant_id, bucket), job_ids in places.items():
+            locked = await job_change.lock(connection, tenant_id, bucket, job_ids)
+            # What is in doubt stays so: a person decides.
+            ending = [job for job in locked if job.status is not JobStatus.UNKNOWN]
+            await job_change.end(connection, tenant_id, [cancellation(job) for job in ending])
+            told = {j.job_id: {"result": result_of(j), "reason": "overlap"} for j in ending}
+            await note(connection, self._database, tenant_id, told, "job.cancelled", "system")
 
     def tell(self, fired: Iterable[Fired | Refusal]) -> None:
         """Hint after the commit which lanes have work, and how soon."""

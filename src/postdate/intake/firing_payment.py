@@ -7,7 +7,7 @@ from postdate.ledger.hold import admit
 from postdate.model.errors import Refusal
 from postdate.model.firing import Fired, Firing
 from postdate.model.ids import new_id, new_ids
-from postdate.model.payment import approval_seconds
+from postdate.model.payment import amount_limits, approval_seconds
 from postdate.model.schedule import FundsPolicy, PaymentTemplate
 from postdate.model.setting import Settings
 from postdate.store import account as account_store
@@ -43,28 +43,37 @@ class PaymentFirings:
         ]
         _, accounts = await account_store.gather(connection, (), keys)
         made: list[NewPayment] = []
+        asked: list[Request] = []
         results: list[Fired | Refusal] = []
         for each, template, payer, payee in zip(
             firings, templates, keys[::2], keys[1::2], strict=True
         ):
-            most = self._settings.whole("payment.max_amount", each.tenant_id)
-            refusal = admit(template.order(), accounts.get(payer), accounts.get(payee), most)
+            limits = amount_limits(self._settings, each.tenant_id)
+            refusal = admit(template.order(), accounts.get(payer), accounts.get(payee), limits)
             if refusal is not None:
                 results.append(refusal)
                 continue
             made.append(self._payment(each, template, payer.bucket, now))
+            asked += self._requests(each, made[-1])
             results.append(Fired(made[-1].payment_id, LANE_PAYMENT))
         event_ids = new_ids((payment.bucket for payment in made), self._database.unix_ms())
         await payment_store.accept(connection, made, event_ids)
-        await approval_store.request(connection, list(self._requests(made)))
+        await approval_store.request(connection, asked)
         return results
 
-    def _requests(self, made: Sequence[NewPayment]) -> Iterator[Request]:
-        for each in made:
-            seconds = approval_seconds(self._settings, each.tenant_id, each.amount)
-            if seconds is not None:
-                where = (each.bucket, each.tenant_id, each.payment_id)
-                yield Request(*where, "system", each.schedule_id, seconds)
+    def _requests(self, firing: Firing, made: NewPayment) -> Iterator[Request]:
+        seconds = approval_seconds(self._settings, made.tenant_id, made.amount)
+        if seconds is not None:
+            yield Request(
+                made.bucket,
+                made.tenant_id,
+                made.payment_id,
+                "system",
+                firing.ran_by,
+                firing.schedule_id,
+                firing.version,
+                seconds,
+            )
 
     def _payment(
         self, firing: Firing, template: PaymentTemplate, bucket: int, now: datetime

@@ -3,6 +3,7 @@
 from datetime import datetime
 from typing import Any, Final
 
+import asyncpg
 import msgspec
 
 from postdate.intake import told
@@ -15,6 +16,9 @@ from postdate.store.halt import NewHalt
 
 OPERATORS: Final = frozenset({told.CLI, "internal"})
 """Who may lift what an operator has set."""
+
+WAITS_MOST: Final = 10
+"""How often, for a second each, a switch waits for what began before it was turned."""
 
 _SET: Final = {"kill": "tenant.killed", "freeze": "tenant.frozen"}
 _LIFTED: Final = {"kill": "tenant.released", "freeze": "tenant.thawed"}
@@ -36,7 +40,11 @@ class Halting:
         self._known = known
 
     async def kill(self, tenant_id: int, note: str, actor: str) -> list[Halt]:
-        """Stop everything of a tenant; when this returns, none of its money moves any more."""
+        """Stop everything of a tenant; when this returns, none of its money moves any more.
+
+        Nor is anything accepted any more. When it is refused because something under way does not
+        end, the switch is turned all the same, and nothing new begins.
+        """
         return await self._set(NewHalt(tenant_id, "kill", "hold", None, None, note, actor))
 
     async def freeze(self, tenant_id: int, window: Window, note: str, actor: str) -> list[Halt]:
@@ -50,7 +58,7 @@ class Halting:
     async def lift(self, tenant_id: int, kind: Kind, actor: str) -> list[Halt]:
         """End a halt, if there is one; what the operator's commands have set only ends there."""
         async with self._database.write() as connection:
-            await store.wait_alone(connection)
+            await store.change_alone(connection, tenant_id)
             set_by = await store.find(connection, tenant_id, kind)
             if set_by in OPERATORS and actor not in OPERATORS:
                 raise refuse(Code.FORBIDDEN, "The operator has set it, and lifts it.")
@@ -87,7 +95,7 @@ class Halting:
 
     async def _set(self, new: NewHalt) -> list[Halt]:
         async with self._database.write() as connection:
-            await store.wait_alone(connection)
+            await store.change_alone(connection, new.tenant_id)
             set_by = await store.find(connection, new.tenant_id, new.kind)
             if set_by in OPERATORS and new.set_by not in OPERATORS:
                 raise refuse(Code.FORBIDDEN, "The operator has set it, and changes it.")
@@ -96,7 +104,28 @@ class Halting:
                 raise refuse(Code.INVALID_FIELD, "The window is over already.", "until")
             data = {"mode": new.mode, "from": from_at, "until": new.until_at, "note": new.note}
             await self._tell(connection, new.tenant_id, new.kind, _SET[new.kind], data, new.set_by)
-        return await self._refresh(new.tenant_id)
+        halts = await self._refresh(new.tenant_id)
+        await self._wait_for_others()
+        return halts
+
+    async def _wait_for_others(self) -> None:
+        """Wait until everything that did not see the switch has ended.
+
+        The switch is committed before: what begins now sees it, whether or not this succeeds.
+        """
+        for _ in range(WAITS_MOST):
+            try:
+                async with self._database.write() as connection:
+                    await store.wait_alone(connection)
+            except asyncpg.LockNotAvailableError:
+                continue
+            return
+        raise refuse(
+            Code.OVERLOADED,
+            "The tenant is stopped and nothing of it begins any more, but something that began "
+            "before has not ended yet; ask again.",
+            retry_after_seconds=1,
+        )
 
     async def _tell(
         self,

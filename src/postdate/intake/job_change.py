@@ -194,7 +194,7 @@ class JobChanges:
             else:
                 due = job.ready_at or job.now
                 status = JobStatus.COMPLETED if resolution == "completed" else JobStatus.FAILED
-                ended = End(job_id, job.token, status, due, None, "resolved")
+                ended = End(job_id, job.attempt, status, due, None, "resolved")
                 await job_change.end(connection, tenant_id, [ended])
             data = {job_id: {"outcome": resolution}}
             await note(connection, self._database, tenant_id, data, "job.resolved", actor)
@@ -215,7 +215,7 @@ class JobChanges:
 def cancellation(job: OpenJob) -> End:
     """Say how a cancelled job ended."""
     due = job.ready_at or job.due_at or job.now
-    return End(job.job_id, job.token, JobStatus.CANCELLED, due, job.claimed_at, result_of(job))
+    return End(job.job_id, job.attempt, JobStatus.CANCELLED, due, job.claimed_at, result_of(job))
 
 
 def result_of(job: OpenJob) -> CancelResult:

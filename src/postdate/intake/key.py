@@ -6,6 +6,7 @@ from uuid import UUID
 
 import msgspec
 
+from postdate.intake.once import Keep, not_kept
 from postdate.intake.tenant import (
     IssuedKey,
     KeyLimits,
@@ -39,20 +40,29 @@ class Keys:
         self._settings = settings
 
     async def create(
-        self, who: Identity, scopes: Sequence[str], note: str, limits: KeyLimits
+        self,
+        who: Identity,
+        scopes: Sequence[str],
+        note: str,
+        limits: KeyLimits,
+        keep: Keep[IssuedKey] = not_kept,
     ) -> IssuedKey:
         """Make a key; a maker that is limited makes only keys that are as limited."""
         wanted = parse_scopes(scopes)
-        row, key = draft(self._database, who.tenant_id, wanted, limits)
+        row, key = draft(self._database, who.tenant_id, wanted, limits, persons=who.persons)
         row = msgspec.structs.replace(row, note=note)
         async with self._database.write() as connection:
             await self._within(connection, who, _reach(wanted, limits))
             await self._room(connection, who)
             await key_store.create(connection, row)
             await tell_created(connection, self._database, row, who.key_id)
-        return IssuedKey(row.key_id, who.tenant, wanted, key, row.expires_at)
+            issued = IssuedKey(row.key_id, who.tenant, wanted, key, row.expires_at)
+            await keep(connection, issued)
+        return issued
 
-    async def rotate(self, who: Identity, key_id: UUID, overlap_seconds: float) -> Rotated:
+    async def rotate(
+        self, who: Identity, key_id: UUID, overlap_seconds: float, keep: Keep[Rotated] = not_kept
+    ) -> Rotated:
         """Put a new key in the place of one that ends after the overlap."""
         async with self._database.write() as connection:
             old = await key_store.get(connection, who.tenant_id, key_id)
@@ -67,16 +77,32 @@ class Keys:
                 (key_id, old),
                 overlap_seconds,
                 who.key_id,
+                seen_by=who.persons,
             )
-        scopes = parse_scopes(row.scopes)
-        return Rotated(IssuedKey(row.key_id, who.tenant, scopes, key, row.expires_at), until)
+            scopes = parse_scopes(row.scopes)
+            issued = IssuedKey(row.key_id, who.tenant, scopes, key, row.expires_at)
+            rotated = Rotated(issued, until)
+            await keep(connection, rotated)
+        return rotated
 
     async def revoke(self, who: Identity, key_id: UUID) -> datetime:
         """End a key; every node notices within five seconds."""
         async with self._database.write() as connection:
+            old = await key_store.get(connection, who.tenant_id, key_id)
+            if old is None:
+                raise no_key(key_id)
+            # How long it would have lasted does not matter: tokens, which end soon, end keys too.
+            field = await self._beyond(connection, who, _reach_of(old))
+            if field not in {None, "expires_at"}:
+                raise _too_far(field)
             return await end_key(connection, self._database, who.tenant_id, key_id, who.key_id)
 
     async def _within(self, connection: Connection, who: Identity, wanted: Reach) -> None:
+        field = await self._beyond(connection, who, wanted)
+        if field is not None:
+            raise _too_far(field)
+
+    async def _beyond(self, connection: Connection, who: Identity, wanted: Reach) -> str | None:
         """Compare with the maker as it is stored: a node may remember it a moment too long."""
         reach = who.reach
         if who.expires_at is None:
@@ -84,9 +110,7 @@ class Keys:
             if own is None or own.ended:
                 raise refuse(Code.UNAUTHENTICATED, "The key is not valid.")
             reach = _reach_of(own)
-        field = wanted.beyond(reach)
-        if field is not None:
-            raise _too_far(field)
+        return wanted.beyond(reach)
 
     async def _room(self, connection: Connection, who: Identity) -> None:
         most = self._settings.whole("key.most", who.tenant_id)

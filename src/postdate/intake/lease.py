@@ -3,12 +3,14 @@
 import asyncio
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
+from postdate.intake.lease_return import LeaseReturns
 from postdate.model.errors import Code, refuse
 from postdate.model.lane import NAME
 from postdate.model.limit import Limit
@@ -22,7 +24,7 @@ from postdate.store.database import Connection, Database
 from postdate.store.execution import Execution, Recorded
 from postdate.store.lane import Lane, LaneDirectory
 from postdate.store.mark import Mark
-from postdate.store.permit import lane_limits
+from postdate.store.permit import claim_holder, lane_limits
 from postdate.store.timer import LONG_AGO
 from postdate.store.vault import Vault
 
@@ -37,6 +39,7 @@ FULL_SECONDS: Final = 0.1
 """How long to sleep when a limit is reached."""
 
 SOON_SECONDS: Final = 0.01
+NOT_RUN: Final = Move(seconds=0.0)
 
 
 @dataclass(slots=True, frozen=True)
@@ -87,6 +90,7 @@ class LeaseClaims:
         self._settings = settings
         self._tally = tally
         self._policies = Policies(settings)
+        self._returns = LeaseReturns(database)
         self._doors: dict[int, _Door] = {}
         self._floor = LONG_AGO
 
@@ -128,15 +132,34 @@ class LeaseClaims:
             if door.empty_until > now and not first:
                 return [], door.empty_until - now
             door.hint.clear()
-            taken, pause = await self._take(ask, lane, door)
-            ready = [each for each in taken if each.delivery is not None]
-            await self._settle(taken, ask)
-            if not taken:
-                pause = max(pause, await self._next_due(lane, door))
-                door.empty_until = now + pause
-            if ask.gone.is_set():
-                return [], 0.0
+            with self._owned(lane, door, ask) as taken:
+                pause = await self._take(ask, lane, door, taken)
+                await self._record_judged(taken)
+                if not taken:
+                    pause = max(pause, await self._next_due(lane, door))
+                    door.empty_until = now + pause
+                ready = [each for each in taken if each.delivery is not None]
+        if ask.gone.is_set():
+            return [], 0.0
         return [_leased(each, ask.lease_seconds) for each in ready], pause
+
+    @contextmanager
+    def _owned(self, lane: Lane, door: _Door, ask: ClaimAsk) -> Iterator[list[Execution]]:
+        """Own what is claimed: the asker gets all of it, or it goes back, whatever is raised.
+
+        That also holds for a claim whose commit may or may not have happened: nobody runs it.
+        """
+        taken: list[Execution] = []
+        handed = False
+        try:
+            yield taken
+            handed = not ask.gone.is_set()
+        finally:
+            if not handed:
+                door.marks.clear()
+                back = [Recorded(each.held, each.verdict or NOT_RUN) for each in taken]
+                limits = lane_limits(lane, self._settings)
+                self._returns.give_back(back, [limit.scope for limit in limits])
 
     def _heed_floor(self) -> None:
         """Forget the marks when the instant below which nothing is touched has fallen."""
@@ -146,9 +169,12 @@ class LeaseClaims:
                 door.empty_until = 0.0
         self._floor = self._settings.floor
 
-    async def _take(self, ask: ClaimAsk, lane: Lane, door: _Door) -> tuple[list[Execution], float]:
+    async def _take(self, ask: ClaimAsk, lane: Lane, door: _Door, taken: list[Execution]) -> float:
+        """Claim into `taken`, as far as the limits permit; say how long to sleep without success.
+
+        What is in it when this raises may have been claimed.
+        """
         limits = lane_limits(lane, self._settings)
-        taken: list[Execution] = []
         passed: list[tuple[Mark, list[Execution]]] = []
         async with self._database.write() as connection:
             most, pause = await self._room(connection, limits, ask)
@@ -170,14 +196,14 @@ class LeaseClaims:
                     passed.append((mark, found))
             for limit in limits:
                 await permit.spend(connection, limit, len(taken))
-                ids = [each.held.job_id for each in taken]
-                await permit.hold(connection, limit, ids, ask.lease_seconds)
+                holders = [claim_holder(*each.held[:2]) for each in taken]
+                await permit.hold(connection, limit, holders, ask.lease_seconds)
         self._tally.claimed(ask.tenant_id, [each.late_seconds for each in taken])
         for mark, found in passed:
             if found:
                 at = found[0].claimed_at
                 mark.passed(max(each.ready_at for each in found), at)
-        return taken, pause
+        return pause
 
     async def _room(
         self, connection: Connection, limits: Sequence[Limit], ask: ClaimAsk
@@ -188,16 +214,12 @@ class LeaseClaims:
             most, pause = grant.starts, max(pause, grant.wait_seconds)
         return most, pause if most else max(pause, FULL_SECONDS)
 
-    async def _settle(self, taken: Sequence[Execution], ask: ClaimAsk) -> None:
-        """Record what must not run; give everything back when the asker has gone meanwhile."""
+    async def _record_judged(self, taken: Sequence[Execution]) -> None:
+        """Record what must not run."""
         verdicts = [Recorded(each.held, each.verdict) for each in taken if each.verdict]
-        if ask.gone.is_set():
-            verdicts += [
-                Recorded(each.held, Move(seconds=0.0)) for each in taken if not each.verdict
-            ]
         if verdicts:
-            done = await execution.record(self._database, verdicts)
-            self._tally.recorded([v for held, v in verdicts if held.job_id in done])
+            written = await execution.record(self._database, verdicts)
+            self._tally.recorded([v for held, v in verdicts if held.job_id in written.done])
 
     async def _next_due(self, lane: Lane, door: _Door) -> float:
         now = time.monotonic()

@@ -3,9 +3,10 @@
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import Final, NamedTuple
 from uuid import UUID
 
+from postdate.intake.lease_return import LeaseReturns
 from postdate.model.errors import Code, Refusal, RefusedError
 from postdate.model.ids import bucket_of
 from postdate.model.outcome import Completed, Failed, Unknown
@@ -20,7 +21,7 @@ from postdate.store.group import Grouper
 from postdate.store.job import JobKey, LoadedJob
 from postdate.store.lane import LaneDirectory
 from postdate.store.lease import Found
-from postdate.store.permit import lane_limits
+from postdate.store.permit import claim_holder, lane_limits
 
 
 class Report(NamedTuple):
@@ -40,12 +41,18 @@ class Reported(NamedTuple):
     retry_in_seconds: float | None = None
 
 
+_LOCKED: Final = Refusal(
+    Code.OVERLOADED,
+    "Another transaction holds the job just now.",
+    extra={"retry_after_seconds": 1},
+)
+
+
 class _Known(NamedTuple):
     """What a decision about reports rests on, read in one go."""
 
     now: datetime
     leases: dict[UUID, Found]
-    attempts: dict[UUID, int]
     jobs: dict[UUID, LoadedJob]
 
 
@@ -60,6 +67,7 @@ class LeaseReports:
         self._settings = settings
         self._tally = tally
         self._policies = Policies(settings)
+        self._returns = LeaseReturns(database)
         self._group: Grouper[Report, Reported | Refusal] = Grouper(self._commit)
 
     async def submit(self, report: Report) -> Reported:
@@ -77,9 +85,13 @@ class LeaseReports:
             if found is not None and found.tenant_id == tenant_id:
                 ends = await lease.renew(connection, bucket, [(job_id, token, seconds)])
                 if job_id in ends:
+                    if (until := ends[job_id]) is None:
+                        raise RefusedError(_LOCKED)
                     for scope in self._scopes(found):
-                        await permit.keep(connection, scope, job_id, 1, seconds)
-                    return ends[job_id]
+                        await permit.keep(
+                            connection, scope, claim_holder(job_id, token), 1, seconds
+                        )
+                    return until
             past = await lease.past(connection, bucket, tenant_id, job_id)
         raise RefusedError(_lost(job_id, exists=past is not None))
 
@@ -92,14 +104,19 @@ class LeaseReports:
             if verdict is not None and report.job_id not in {r.job_id for r in verdicts}:
                 verdicts[report] = verdict
         done: set[UUID] = set()
+        locked: set[UUID] = set()
         for actor in {report.actor for report in verdicts}:
             group = [Recorded(_held(r, known), v) for r, v in verdicts.items() if r.actor == actor]
-            done |= await execution.record(self._database, group, actor)
+            written = await execution.record(self._database, group, actor)
+            done |= written.done
+            locked |= written.locked
         await self._release([known.leases[job_id] for job_id in done])
         self._tally.recorded([v for report, v in verdicts.items() if report.job_id in done])
         return [
             _answer(verdicts[report])
             if report in verdicts and report.job_id in done
+            else _LOCKED
+            if report.job_id in locked
             else await self._past(report)
             for report in reports
         ]
@@ -109,11 +126,9 @@ class LeaseReports:
         for job_id in ids:
             groups[bucket_of(job_id)].append(job_id)
         async with self._database.write() as connection:
-            known = _Known(await job.now(connection), {}, {}, {})
+            known = _Known(await job.now(connection), {}, {})
             for bucket, group in sorted(groups.items()):
                 known.leases.update(await lease.find(connection, bucket, group))
-                again = [each for each in group if each in known.leases]
-                known.attempts.update(await lease.attempts(connection, bucket, again))
             keys = [
                 JobKey(bucket_of(f.subject), f.tenant_id, f.subject, f.revision)
                 for f in known.leases.values()
@@ -129,7 +144,7 @@ class LeaseReports:
             return None
         facts = Facts(
             job_id=report.job_id,
-            attempt=_held(report, known).attempt,
+            attempt=found.attempt,
             first_due_at=loaded.effective_at,
             expires_at=loaded.expires_at,
             policy=self._policies.of(loaded.policy_json, report.tenant_id),
@@ -142,11 +157,8 @@ class LeaseReports:
         holders: dict[str, list[UUID]] = defaultdict(list)
         for found in ended:
             for scope in self._scopes(found):
-                holders[scope].append(found.subject)
-        if holders:
-            async with self._database.write() as connection:
-                for scope, group in sorted(holders.items()):
-                    await permit.drop(connection, scope, group)
+                holders[scope].append(claim_holder(found.subject, found.token))
+        await self._returns.drop(holders)
 
     def _scopes(self, found: Found) -> list[str]:
         lane = self._lanes.by_id.get(found.lane_id)
@@ -168,7 +180,7 @@ class LeaseReports:
 
 
 def _held(report: Report, known: _Known) -> Held:
-    return Held(report.job_id, report.token, known.attempts.get(report.job_id, 0) + 1)
+    return Held(report.job_id, report.token, known.leases[report.job_id].attempt)
 
 
 def _answer(verdict: End | Move) -> Reported:

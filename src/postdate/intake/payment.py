@@ -1,7 +1,7 @@
 """Schedule payments: hold, payment, timer, event and answer in one transaction."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 from uuid import UUID
@@ -10,17 +10,19 @@ import asyncpg
 import msgspec
 
 from postdate.intake.answers import Answer, Answers, commit, refused
+from postdate.intake.around_locked import AroundLocked
 from postdate.intake.idempotency import InFlight, canonical, in_flight
 from postdate.intake.meter import PaymentMeter
 from postdate.intake.payment_draft import Draft, PaymentAsk, StaleError
+from postdate.model.durability import CommitSafety
 from postdate.model.errors import Code, Refusal
 from postdate.model.identity import Identity
-from postdate.model.payment import PaymentOrder, approval_seconds, validate
+from postdate.model.payment import PaymentOrder, amount_limits, approval_seconds, validate
 from postdate.model.quota import Quotas
 from postdate.model.setting import Settings
-from postdate.store.account import key_of
+from postdate.store.account import AccountKey, key_of
 from postdate.store.database import Connection, Database
-from postdate.store.group import GROUPS_MOST, Grouper
+from postdate.store.group import GROUPS_MOST
 from postdate.store.idempotency import key_of as idempotency_key_of
 from postdate.store.ids import new_ids
 
@@ -47,13 +49,15 @@ class Payments:
         settings: Settings,
         meter: PaymentMeter | None = None,
         quotas: Quotas | None = None,
+        safety: CommitSafety | None = None,
     ) -> None:
         self._database = database
         self._quotas = quotas or Quotas(settings)
         self._settings = settings
         self._meter = meter or PaymentMeter()
+        self._safety = safety or CommitSafety(settings)
         self._in_flight = InFlight()
-        self._grouper: Grouper[PaymentAsk, Answer] = Grouper(self._commit, groups=1)
+        self._around = AroundLocked(database, self._commit, _changed)
         self._batches = asyncio.Semaphore(GROUPS_MOST)
 
     async def schedule(self, who: Identity, wish: Wish) -> Answer:
@@ -62,7 +66,7 @@ class Payments:
         if isinstance(ask, Refusal):
             return refused(ask)
         with self._in_flight.hold(ask.key):
-            return await self._grouper.submit(ask)
+            return await self._around.submit(ask)
 
     async def schedule_all(self, who: Identity, wishes: Sequence[Wish]) -> list[Answer]:
         """Accept many payments as if one came after the other: one answer for each, in order."""
@@ -82,7 +86,7 @@ class Payments:
 
     def _ask(self, who: Identity, wish: Wish) -> PaymentAsk | Refusal:
         order = wish.order
-        refusal = validate(order) or _forbidden(who, order)
+        refusal = self._safety.refusal() or validate(order) or _forbidden(who, order)
         if refusal is not None:
             return refusal
         tenant_id = who.tenant_id
@@ -95,9 +99,10 @@ class Payments:
             payer=key_of(tenant_id, order.from_account_id),
             payee=key_of(tenant_id, order.to_account_id),
             actor=who.key_id,
+            persons=who.persons,
             traceparent=wish.traceparent,
             schedule_id=wish.schedule_id,
-            max_amount=self._settings.whole("payment.max_amount", tenant_id),
+            limits=amount_limits(self._settings, tenant_id),
             max_delay_seconds=self._settings.whole("payment.max_delay_seconds", tenant_id),
             approval_seconds=approval_seconds(self._settings, tenant_id, order.amount),
         )
@@ -107,7 +112,7 @@ class Payments:
         answers: list[Answer] = []
         async with self._batches:
             for first in range(0, len(asks), BATCH_MOST):
-                answers += await self._commit(asks[first : first + BATCH_MOST])
+                answers += await self._around.commit(asks[first : first + BATCH_MOST])
         return answers
 
     async def _commit(self, asks: Sequence[PaymentAsk]) -> list[Answer]:
@@ -160,6 +165,10 @@ async def _accept(group: Group, connection: Connection) -> list[Answer]:
     await draft.write(connection, unix_ms)
     await answers.keep(connection)
     return told
+
+
+def _changed(ask: PaymentAsk) -> Collection[AccountKey]:
+    return (ask.payer,) if ask.holds else ()
 
 
 def _forbidden(who: Identity, order: PaymentOrder) -> Refusal | None:

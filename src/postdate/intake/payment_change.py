@@ -19,7 +19,7 @@ from postdate.store import event as event_store
 from postdate.store import payment_change as store
 from postdate.store import settlement as settlement_store
 from postdate.store.account import AccountKey
-from postdate.store.approval import Approval, Decision
+from postdate.store.approval import Approval, Decider, Decision
 from postdate.store.database import Connection, Database
 from postdate.store.event import NewEvent
 from postdate.store.payment_change import OpenPayment
@@ -59,7 +59,7 @@ class PaymentEnds:
         if not found.unapproved:
             return None
         return await approval_store.decide(
-            connection, timer.tenant_id, timer.subject, decision, actor, error
+            connection, timer.tenant_id, timer.subject, decision, Decider(actor), error
         )
 
     async def tell(
@@ -90,9 +90,17 @@ class PaymentChanges:
         self.ends = PaymentEnds(database)
 
     async def cancel(self, who: Identity, payment_id: UUID) -> None:
-        """End an open payment and release its hold; refused with its status when it has ended."""
+        """End an open payment and release its hold; refused with its status when it has ended.
+
+        To cancel it once more changes nothing and is no mistake: an answer may have been lost.
+        """
         async with self._database.write() as connection:
-            found, terms = await open_payment(connection, who, payment_id)
+            found, terms = await _payment(connection, who, payment_id)
+            if found is None:
+                ended = await _ended(connection, payment_id)
+                if ended == PaymentStatus.CANCELLED:
+                    return
+                raise _not_pending(payment_id, ended)
             ending = Ending(PaymentStatus.CANCELLED)
             await self.ends.end(connection, found, terms, ending, who.key_id)
         self._meter.cancelled(terms.amount if terms.hold else 0)
@@ -118,14 +126,22 @@ async def open_payment(
     connection: Connection, who: Identity, payment_id: UUID
 ) -> tuple[OpenPayment, Terms]:
     """Lock an open payment of this tenant, or refuse in the words that fit."""
+    found, terms = await _payment(connection, who, payment_id)
+    if found is None:
+        raise await not_pending(connection, payment_id)
+    return found, terms
+
+
+async def _payment(
+    connection: Connection, who: Identity, payment_id: UUID
+) -> tuple[OpenPayment | None, Terms]:
+    """Lock a payment that the caller may change; None where it has ended."""
     found = await store.lock(connection, payment_id, who.tenant_id)
     terms = await settlement_store.terms(connection, who.tenant_id, payment_id)
     if terms is None or not _sees(who, terms):
         raise refuse(Code.NOT_FOUND, f"There is no payment {payment_id}.")
     if who.accounts is not None and terms.from_account not in who.accounts:
         raise refuse(Code.FORBIDDEN, f"The key may not pay from {terms.from_account}.")
-    if found is None:
-        raise await not_pending(connection, payment_id)
     return found, terms
 
 
@@ -137,11 +153,19 @@ def _sees(who: Identity, terms: Terms) -> bool:
 
 async def not_pending(connection: Connection, payment_id: UUID) -> RefusedError:
     """Make the refusal for a payment that has ended."""
+    return _not_pending(payment_id, await _ended(connection, payment_id))
+
+
+async def _ended(connection: Connection, payment_id: UUID) -> str:
     ended = await store.ended(connection, payment_id)
     if ended is None:
         raise RuntimeError(f"payment {payment_id} has neither timer nor outcome: run reconcile")
+    return ended.status
+
+
+def _not_pending(payment_id: UUID, status: str) -> RefusedError:
     return refuse(
         Code.PAYMENT_NOT_PENDING,
-        f"The payment {payment_id} is {ended.status}.",
-        payment_status=ended.status,
+        f"The payment {payment_id} is {status}.",
+        payment_status=status,
     )

@@ -11,10 +11,11 @@ import msgspec
 from postdate.intake.answers import Answer, Ask, created, refused
 from postdate.ledger.hold import admit
 from postdate.model.errors import Refusal
-from postdate.model.payment import PaymentOrder, due
+from postdate.model.payment import AmountLimits, PaymentOrder, due
 from postdate.model.state import PaymentStatus
 from postdate.store import account as account_store
 from postdate.store import approval as approval_store
+from postdate.store import halt as halt_store
 from postdate.store import payment as payment_store
 from postdate.store.account import Account, AccountKey, Change
 from postdate.store.approval import Request
@@ -46,9 +47,10 @@ class PaymentAsk(Ask, frozen=True, kw_only=True):
     payer: AccountKey
     payee: AccountKey
     actor: str
+    persons: frozenset[str]
     traceparent: str | None
     schedule_id: UUID | None
-    max_amount: int
+    limits: AmountLimits
     max_delay_seconds: int
     approval_seconds: float | None = None
 
@@ -86,6 +88,10 @@ class Draft:
         """
         if not asks:
             return cls({}, LONG_AGO, locked=locked)
+        if locked:
+            # Everybody has a share of the lock of halts before an account, or two would wait for
+            # each other, a switch between them.
+            await halt_store.share(connection)
         holders = {ask.payer for ask in asks if ask.holds} if locked else set()
         others = {key for ask in asks for key in (ask.payee, ask.payer)} - holders
         now, accounts = await account_store.gather(connection, holders, others)
@@ -97,7 +103,7 @@ class Draft:
         if isinstance(due_at, Refusal):
             return refused(due_at)
         payer, payee = self._accounts.get(ask.payer), self._accounts.get(ask.payee)
-        refusal = admit(ask.order, payer, payee, ask.max_amount)
+        refusal = admit(ask.order, payer, payee, ask.limits)
         if refusal is not None:
             return refused(refusal)
         return self._accept(ask, due_at, payment_id)
@@ -120,13 +126,16 @@ class Draft:
                 order.description,
                 ask.schedule_id,
                 ask.traceparent,
+                order.on_broken,
                 ask.actor,
             )
         )
         if ask.approval_seconds is None:
             return created(Scheduled(payment_id, due_at), payment_id)
         where = (bucket, tenant_id, payment_id)
-        self._requests.append(Request(*where, ask.actor, None, ask.approval_seconds))
+        self._requests.append(
+            Request(*where, ask.actor, ask.persons, None, None, ask.approval_seconds)
+        )
         return created(Scheduled(payment_id, due_at, approval=NeedsApproval()), payment_id)
 
     async def write(self, connection: Connection, unix_ms: int) -> None:

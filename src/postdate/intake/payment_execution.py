@@ -10,6 +10,7 @@ from postdate.intake.payment_change import not_pending
 from postdate.ledger import batch
 from postdate.ledger.settle import Completed, Failed, RetryLater
 from postdate.model.errors import Code, RefusedError, refuse
+from postdate.model.instant import instant_text
 from postdate.model.payment import execution_name
 from postdate.model.setting import Settings
 from postdate.model.state import PaymentStatus
@@ -67,14 +68,14 @@ class PaymentExecutions:
         if not found.parked and timer.due_at > timer.at:
             raise refuse(
                 Code.NOT_DUE,
-                f"The payment {timer.subject} is due at {timer.due_at.isoformat()}.",
+                f"The payment {timer.subject} is due at {instant_text(timer.due_at)}.",
                 payment_status=PaymentStatus.PENDING,
                 scheduled_time=timer.due_at,
             )
         await halt_store.refuse_held(connection, [timer.tenant_id])
         if reason := await setting_store.find(connection, STOPPED):
             raise refuse(
-                Code.UNAVAILABLE, f"Settlement has stopped: {reason}", retry_after_seconds=60
+                Code.SETTLEMENT_STOPPED, f"Settlement has stopped: {reason}", retry_after_seconds=60
             )
         if timer.due_at < self._settings.floor:
             raise refuse(
@@ -117,6 +118,6 @@ async def _settled(connection: Connection, payment_id: UUID, execution_id: str) 
         success=True,
         execution_id=execution_id,
         status=PaymentStatus.COMPLETED,
-        settled_by_execution_id=ended.execution_id or execution_name(payment_id, ended.token),
+        settled_by_execution_id=ended.execution_id or execution_name(payment_id, ended.attempt),
         transfer_id=ended.transfer_id,
     )

@@ -9,6 +9,7 @@ import msgspec
 
 from postdate.intake.job import CheckNames
 from postdate.intake.job_rules import check_destination
+from postdate.intake.once import Keep, not_kept
 from postdate.model.errors import Code, RefusedError, refuse
 from postdate.model.event import check_patterns, like
 from postdate.model.identity import Identity
@@ -21,10 +22,11 @@ from postdate.store import seal
 from postdate.store import subscription as subscription_store
 from postdate.store.database import Connection, Database
 from postdate.store.event import NewEvent
-from postdate.store.subscription import NewSubscription
+from postdate.store.subscription import NewSubscription, SubscriptionRow
 
 ACCOUNTS_MOST: Final = 100
 EVERYTHING: Final = ["*"]
+BEFORE_ALL: Final = UUID(int=0)
 
 
 class SubscriptionSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,7 +56,9 @@ class Subscriptions:
         self._check_names = check_names
         self._started = started
 
-    async def create(self, who: Identity, spec: SubscriptionSpec) -> UUID:
+    async def create(
+        self, who: Identity, spec: SubscriptionSpec, keep: Keep[SubscriptionRow] = not_kept
+    ) -> SubscriptionRow:
         """Create a subscription and begin to deliver."""
         types = check_patterns(spec.types) or EVERYTHING
         accounts = _accounts(who, spec.accounts)
@@ -76,8 +80,10 @@ class Subscriptions:
             await subscription_store.insert(connection, new)
             await subscription_store.start(connection, who.tenant_id, subscription_id)
             await self._tell(connection, who, subscription_id, "created", {"types": types})
+            row = await _found(connection, who.tenant_id, subscription_id)
+            await keep(connection, row)
         self._started()
-        return subscription_id
+        return row
 
     async def delete(self, who: Identity, subscription_id: UUID) -> None:
         """End a subscription."""
@@ -102,7 +108,13 @@ class Subscriptions:
                 await self._tell(connection, who, subscription_id, "resumed")
         self._started()
 
-    async def replay(self, who: Identity, subscription_id: UUID, position: int | None) -> None:
+    async def replay(
+        self,
+        who: Identity,
+        subscription_id: UUID,
+        position: int | None,
+        keep: Keep[SubscriptionRow] = not_kept,
+    ) -> SubscriptionRow:
         """Go on from another position: back to send again, forward to leave something out."""
         async with self._database.write() as connection:
             position = await _position(connection, who.tenant_id, position)
@@ -114,7 +126,10 @@ class Subscriptions:
             if running:
                 await subscription_store.start(connection, who.tenant_id, subscription_id)
             await self._tell(connection, who, subscription_id, "replayed", {"position": position})
+            row = await _found(connection, who.tenant_id, subscription_id)
+            await keep(connection, row)
         self._started()
+        return row
 
     async def _check(self, tenant_id: int, destination: Webhook | Queue) -> None:
         if refusal := check_destination(destination, self._allowed):
@@ -164,6 +179,13 @@ async def _position(connection: Connection, tenant_id: int, wanted: int | None) 
     if wanted is not None and wanted > last:
         raise refuse(Code.INVALID_CURSOR, "There is nothing that far yet.", "from")
     return last if wanted is None else wanted
+
+
+async def _found(connection: Connection, tenant_id: int, subscription_id: UUID) -> SubscriptionRow:
+    rows = await subscription_store.page(connection, tenant_id, BEFORE_ALL, 1, subscription_id)
+    if not rows:
+        raise _missing(subscription_id)
+    return rows[0]
 
 
 def _missing(subscription_id: UUID) -> RefusedError:

@@ -2,7 +2,7 @@
 
 import re
 import secrets
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from hashlib import sha256
 from typing import Final
@@ -11,9 +11,11 @@ from uuid import UUID
 import msgspec
 
 from postdate.intake import told
+from postdate.intake.once import Keep, not_kept
 from postdate.model.errors import Code, RefusedError, refuse
 from postdate.model.identity import Scope
 from postdate.model.ids import BUCKETS, new_id
+from postdate.model.instant import instant_text
 from postdate.store import key as key_store
 from postdate.store import tenant as tenant_store
 from postdate.store.database import Connection, Database
@@ -22,6 +24,9 @@ PREFIX: Final = "pdk_"
 """Makes a leaked key recognisable."""
 
 KEY_BYTES: Final = 24
+PERSONS_MOST: Final = 100
+"""The most persons that one key may stand for; the table holds to it too."""
+
 HINT_CHARACTERS: Final = 8
 GIVEN_KEY_CHARACTERS: Final = 16
 """A key that an operator brings along has at least this many characters."""
@@ -73,21 +78,32 @@ class Tenants:
 
     async def create(self, name: str, actor: str = told.CLI) -> int:
         """Create a tenant; a name that exists is refused."""
-        if not _NAME.fullmatch(name):
-            raise refuse(
-                Code.INVALID_FIELD,
-                "A tenant's name has 1 to 63 of a-z 0-9 _ - and starts with a letter or digit.",
-                "name",
-            )
+        _check_name(name)
         async with self._database.write() as connection:
-            tenant_id = await tenant_store.create(connection, name)
-            if tenant_id is None:
-                raise refuse(Code.CONFLICT, f"There is a tenant {name} already.", "name")
-            about = told.named(tenant_id, "tenant", name)
-            data = {"tenant": name}
-            await told.tell(
-                connection, self._database, about, "tenant.created", tenant_id, data, actor=actor
-            )
+            return await self._create(connection, name, actor)
+
+    async def open(self, name: str, actor: str, keep: Keep[IssuedKey] = not_kept) -> IssuedKey:
+        """Create a tenant together with its first key, which has the scope admin."""
+        _check_name(name)
+        async with self._database.write() as connection:
+            tenant_id = await self._create(connection, name, actor)
+            row, key = draft(self._database, tenant_id, [Scope.ADMIN], KeyLimits())
+            row = msgspec.structs.replace(row, note="first key")
+            await key_store.create(connection, row)
+            await tell_created(connection, self._database, row, actor)
+            issued = IssuedKey(row.key_id, name, [Scope.ADMIN], key)
+            await keep(connection, issued)
+        return issued
+
+    async def _create(self, connection: Connection, name: str, actor: str) -> int:
+        tenant_id = await tenant_store.create(connection, name)
+        if tenant_id is None:
+            raise refuse(Code.CONFLICT, f"There is a tenant {name} already.", "name")
+        about = told.named(tenant_id, "tenant", name)
+        data = {"tenant": name}
+        await told.tell(
+            connection, self._database, about, "tenant.created", tenant_id, data, actor=actor
+        )
         return tenant_id
 
     async def issue(
@@ -132,17 +148,28 @@ class Tenants:
         return IssuedKey(row.key_id, tenant, parse_scopes(row.scopes), key, row.expires_at)
 
 
+def _check_name(name: str) -> None:
+    if not _NAME.fullmatch(name):
+        raise refuse(
+            Code.INVALID_FIELD,
+            "A tenant's name has 1 to 63 of a-z 0-9 _ - and starts with a letter or digit.",
+            "name",
+        )
+
+
 def draft(
     database: Database,
     tenant_id: int,
     scopes: Sequence[Scope],
     limits: KeyLimits,
     given: str | None = None,
+    persons: Collection[str] = (),
 ) -> tuple[key_store.NewKey, str]:
-    """Make a key and the row that keeps its hash."""
+    """Make a key and the row that keeps its hash; without persons it stands for one of its own."""
     key = given or PREFIX + secrets.token_urlsafe(KEY_BYTES)
+    key_id = new_id(tenant_id % BUCKETS, database.unix_ms())
     row = key_store.NewKey(
-        key_id=new_id(tenant_id % BUCKETS, database.unix_ms()),
+        key_id=key_id,
         tenant_id=tenant_id,
         hash=digest(key),
         hint=key[: len(PREFIX) + HINT_CHARACTERS // 2],
@@ -151,6 +178,7 @@ def draft(
         accounts=limits.accounts,
         max_amount=limits.max_amount,
         expires_at=limits.expires_at,
+        persons=sorted(persons) or [str(key_id)],
     )
     return row, key
 
@@ -165,7 +193,7 @@ async def tell_created(
         "scopes": row.scopes,
         "accounts": row.accounts,
         "max_amount": row.max_amount,
-        "expires_at": row.expires_at and row.expires_at.isoformat(),
+        "expires_at": row.expires_at and instant_text(row.expires_at),
     }
     await told.tell(
         connection, database, row.key_id, "key.created", row.tenant_id, data, actor=actor
@@ -191,17 +219,25 @@ async def replace_key(
     old: tuple[UUID, key_store.StoredKey],
     overlap_seconds: float,
     actor: str,
+    *,
+    seen_by: Collection[str] = (),
 ) -> tuple[key_store.NewKey, str, datetime]:
-    """Make a key that reaches as far as the old one, which ends after the overlap."""
+    """Make a key that reaches as far as the old one, which ends after the overlap.
+
+    It stands for the persons of the old one, and for those who see it now.
+    """
     key_id, reach = old
     if reach.ended:
         raise refuse(Code.CONFLICT, f"The key {key_id} has ended: make a new one.")
     limits = KeyLimits(reach.accounts, reach.max_amount, reach.expires_at)
-    row, key = draft(database, tenant_id, parse_scopes(reach.scopes), limits)
+    persons = {*reach.persons, *seen_by}
+    if len(persons) > PERSONS_MOST:
+        raise refuse(Code.CONFLICT, f"Too many have rotated the key {key_id}: make a new one.")
+    row, key = draft(database, tenant_id, parse_scopes(reach.scopes), limits, persons=persons)
     row = msgspec.structs.replace(row, note=reach.note)
     await key_store.create(connection, row)
     until = await key_store.end(connection, tenant_id, key_id, overlap_seconds)
-    data = {"key_id": str(key_id), "new_key_id": str(row.key_id), "until": until.isoformat()}
+    data = {"key_id": str(key_id), "new_key_id": str(row.key_id), "until": instant_text(until)}
     await told.tell(connection, database, key_id, "key.rotated", tenant_id, data, actor=actor)
     return row, key, until
 

@@ -1,7 +1,7 @@
 """Settle locked payments inside the caller's transaction: load, lock, decide, write as sets."""
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from datetime import timedelta
 from typing import Final, NamedTuple, assert_never
 from uuid import UUID
 
@@ -32,6 +32,7 @@ from postdate.store.settlement import (
     Execution,
     LockedPayment,
     LockedTimer,
+    Order,
     TransferRow,
 )
 
@@ -39,14 +40,17 @@ SYSTEM: Final = "system"
 RETRY_MOST_SECONDS: Final = 3600.0
 """The longest wait between two tries of one payment."""
 
-Earlier = Callable[[datetime, Sequence[UUID]], Awaitable[tuple[datetime, UUID] | None]]
+Earlier = Callable[
+    [Order, Sequence[UUID], Collection[AccountKey]], Awaitable[dict[AccountKey, Order]]
+]
 
 
 class Settling(msgspec.Struct, frozen=True, kw_only=True):
     """What a batch needs to know besides its payments.
 
-    `earlier` finds the first open payment up to an instant that is not among the given; without
-    it the batch does not care for the order of others (an execution asked for by name).
+    `earlier` finds, for each of some accounts, the first open payment before a place in the order
+    that touches it and is not among the given; without it the batch does not care for the order of
+    others (an execution asked for by name).
 
     `eager` lets payments that hold their amount leave the queue, and changes their accounts,
     before it decides, for they complete unless something was frozen, closed or too full. Then, and
@@ -152,11 +156,12 @@ def due_of(payment: LockedPayment) -> Due:
     )
 
 
-async def _earlier(dues: Sequence[Due], settling: Settling) -> tuple[datetime, UUID] | None:
-    last = max((due.due_at for due in dues if not due.hold), default=None)
-    if last is None or settling.earlier is None:
-        return None
-    return await settling.earlier(last, [due.payment_id for due in dues])
+async def _earlier(dues: Sequence[Due], settling: Settling) -> dict[AccountKey, Order]:
+    seeking = [due for due in dues if not due.hold]
+    if not seeking or settling.earlier is None:
+        return {}
+    accounts = {key for due in seeking for key in (due.payer, due.payee)}
+    return await settling.earlier(seeking[-1].order, [due.payment_id for due in dues], accounts)
 
 
 class Items(NamedTuple):

@@ -2,12 +2,12 @@
 
 from postdate.model.errors import Code, Refusal
 from postdate.model.money import ISSUER
-from postdate.model.payment import PaymentOrder
+from postdate.model.payment import AmountLimits, PaymentOrder
 from postdate.store.account import Account
 
 
 def admit(
-    order: PaymentOrder, payer: Account | None, payee: Account | None, max_amount: int
+    order: PaymentOrder, payer: Account | None, payee: Account | None, limits: AmountLimits
 ) -> Refusal | None:
     """Decide whether a payment may be scheduled, and reserve its amount where it asks for that."""
     refusal = usable(payer, order.from_account_id, "from_account_id") or usable(
@@ -15,7 +15,7 @@ def admit(
     )
     if refusal is not None or payer is None:
         return refusal
-    limit = max_amount if payer.max_amount is None else min(max_amount, payer.max_amount)
+    limit = limits.of(payer.max_amount)
     if order.amount > limit:
         return Refusal(
             Code.AMOUNT_ABOVE_LIMIT,

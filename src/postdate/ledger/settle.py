@@ -12,6 +12,7 @@ import msgspec
 from postdate.ledger.hold import release
 from postdate.model.money import BALANCE_MOST
 from postdate.store.account import Account, AccountKey, Change
+from postdate.store.settlement import Order
 
 
 class Reason(StrEnum):
@@ -37,7 +38,7 @@ class Due(msgspec.Struct, frozen=True, gc=False):
     traceparent: str | None = None
 
     @property
-    def order(self) -> tuple[datetime, UUID]:
+    def order(self) -> Order:
         """Give the place in the one order of settling."""
         return (self.due_at, self.payment_id)
 
@@ -67,7 +68,7 @@ class RetryLater(msgspec.Struct, frozen=True, gc=False):
 
 
 class Waits(msgspec.Struct, frozen=True, gc=False):
-    """Something due earlier is still open elsewhere; this one must not overtake it."""
+    """Something due earlier at its accounts is still open; this one must not overtake it."""
 
 
 Decision: TypeAlias = Completed | Failed | RetryLater | Waits
@@ -79,17 +80,21 @@ def decide(
     dues: Iterable[Due],
     at: datetime,
     pause: Callable[[int], timedelta],
-    earlier: tuple[datetime, UUID] | None = None,
+    earlier: Mapping[AccountKey, Order] | None = None,
 ) -> list[Decision]:
     """Decide payments given in order, changing the accounts: a credit is spendable by the next.
 
-    `at` is the database's time, `pause` the wait after so many executions. `earlier` is the first
-    open payment outside of this batch: a payment that reserved its amount may overtake it and
-    nobody is the poorer; one that looks for its money only now waits its turn.
+    `at` is the database's time, `pause` the wait after so many executions. `earlier` has the first
+    open payment outside of this batch that touches an account: a payment that reserved its amount
+    may overtake it and nobody is the poorer; one that looks for its money only now waits its turn,
+    and so do those behind it at the same accounts.
     """
     decisions: list[Decision] = []
+    open_orders = dict(earlier or {})
     for due in dues:
-        if not due.hold and earlier is not None and due.order > earlier:
+        if not due.hold and _overtakes(due, open_orders):
+            open_orders.setdefault(due.payer, due.order)
+            open_orders.setdefault(due.payee, due.order)
             decisions.append(Waits())
             continue
         payer, payee = accounts[due.payer], accounts[due.payee]
@@ -101,6 +106,11 @@ def decide(
             release(payer, due.amount)
         decisions.append(_later(due, refused, at, pause))
     return decisions
+
+
+def _overtakes(due: Due, open_orders: Mapping[AccountKey, Order]) -> bool:
+    first = [open_orders[key] for key in (due.payer, due.payee) if key in open_orders]
+    return any(order < due.order for order in first)
 
 
 def changes(dues: Iterable[Due]) -> dict[AccountKey, Change]:

@@ -1,6 +1,6 @@
-"""The chain of events: what one link's hash covers."""
+"""The chain of a tenant's events: what a seal holds and what its hash covers."""
 
-from datetime import UTC, datetime, timedelta
+from collections.abc import Sequence
 from hashlib import sha256
 from struct import Struct
 from typing import Final
@@ -9,52 +9,45 @@ from uuid import UUID
 import msgspec
 
 GENESIS: Final = bytes(32)
-"""The hash before a chain's first link."""
+"""The hash before a chain's first seal."""
 
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND: Final = timedelta(microseconds=1)
-_HEAD: Final = Struct(">HqIq16s16sq")
-_LENGTH: Final = Struct(">I")
-_NOTHING: Final = b"\xff\xff\xff\xff"
-"""Stands for a text that is not there; no text is this long."""
+DIGEST_BYTES: Final = 32
+
+_HEAD: Final = Struct(">Iqi")
+_NO_ID: Final = bytes(16)
 
 
-class Link(msgspec.Struct, frozen=True, gc=False):
-    """An event in its place: `seq` in its bucket, `position` in its tenant, both from 1.
+class SealContent(msgspec.Struct, frozen=True, kw_only=True):
+    """A batch of a tenant's events, the first of which is at `position`.
 
-    `data` is the text that PostgreSQL gives for a jsonb value, which is the same for equal values.
+    The i-th event has the type `types[kinds[i] - 1]`. Its id is None where it is the subject's own.
+    `digests` holds 32 bytes for each event, over everything it says.
     """
 
-    bucket: int
-    seq: int
     tenant_id: int
     position: int
-    subject: UUID
-    event_id: UUID
-    time: datetime
-    type: str
-    actor: str | None
-    data: str | None
+    types: Sequence[str]
+    kinds: Sequence[int]
+    subjects: Sequence[UUID]
+    events: Sequence[UUID | None]
+    digests: bytes
 
 
-def link_hash(previous: bytes, link: Link) -> bytes:
-    """Hash a link onto the one before it. Every part has a fixed length or says how long it is."""
-    head = _HEAD.pack(
-        link.bucket,
-        link.seq,
-        link.tenant_id,
-        link.position,
-        link.subject.bytes,
-        link.event_id.bytes,
-        (link.time - _EPOCH) // _MICROSECOND,
-    )
+def seal_hash(previous: bytes, content: SealContent) -> bytes:
+    """Hash a seal onto the one before it. Every part has a fixed length or ends in a zero byte."""
+    types = b"".join(name.encode() + b"\0" for name in content.types)
+    count = len(content.kinds)
     return sha256(
-        b"".join((previous, head, _text(link.type), _text(link.actor), _text(link.data)))
+        b"".join(
+            (
+                previous,
+                _HEAD.pack(content.tenant_id, content.position, count),
+                types,
+                b"\0",
+                Struct(f">{count}h").pack(*content.kinds),
+                *(subject.bytes for subject in content.subjects),
+                *(_NO_ID if event is None else event.bytes for event in content.events),
+                content.digests,
+            )
+        )
     ).digest()
-
-
-def _text(value: str | None) -> bytes:
-    if value is None:
-        return _NOTHING
-    encoded = value.encode()
-    return _LENGTH.pack(len(encoded)) + encoded

@@ -21,6 +21,8 @@ class Code(StrEnum):
     INVALID_CURSOR = "invalid_cursor"
     BATCH_TOO_LARGE = "batch_too_large"
     TARGET_NOT_ALLOWED = "target_not_allowed"
+    HEAD_TOO_LARGE = "head_too_large"
+    AMBIGUOUS_REQUEST = "ambiguous_request"
     # Who asks
     UNAUTHENTICATED = "unauthenticated"
     FORBIDDEN = "forbidden"
@@ -64,9 +66,12 @@ class Code(StrEnum):
     IDEMPOTENCY_IN_FLIGHT = "idempotency_in_flight"
     # The server
     RATE_LIMITED = "rate_limited"
+    TOO_MANY_OPEN = "too_many_open"
     OVERLOADED = "overloaded"
     UNAVAILABLE = "unavailable"
+    SETTLEMENT_STOPPED = "settlement_stopped"
     OUTCOME_UNKNOWN = "outcome_unknown"
+    COMMITS_NOT_DURABLE = "commits_not_durable"
     SECRET_KEY_MISSING = "secret_key_missing"  # noqa: S105 - a code, no password
     INTERNAL = "internal"
 
@@ -114,7 +119,15 @@ EXPLANATIONS: Final[dict[Code, Explanation]] = {
         422,
         "Calls to this address are not allowed",
         "Use a public address, or have the operator list the network in "
-        "POSTDATE_ALLOW_PRIVATE_TARGETS.",
+        "POSTDATE_ALLOW_PRIVATE_TARGETS, or the broker in POSTDATE_KAFKA_BROKERS.",
+    ),
+    Code.HEAD_TOO_LARGE: Explanation(
+        431, "The head of the request is too large", "Send fewer or shorter headers."
+    ),
+    Code.AMBIGUOUS_REQUEST: Explanation(
+        400,
+        "The request can be read in two ways",
+        "Send the header that `detail` names once; a `Transfer-Encoding` is `chunked` alone.",
     ),
     Code.UNAUTHENTICATED: Explanation(
         401, "No valid key was given", "Send `Authorization: Bearer <key>`."
@@ -199,8 +212,9 @@ EXPLANATIONS: Final[dict[Code, Explanation]] = {
     ),
     Code.APPROVAL_BY_REQUESTER: Explanation(
         403,
-        "Nobody approves what he asked for",
-        "Use the key of a second person; the one that scheduled the payment cannot decide on it.",
+        "You cannot approve a payment you requested",
+        "Use a second person's key, issued by the operator, or a token: keys that one key has made "
+        "or rotated count as one person, and so does whoever wrote or ran the schedule.",
     ),
     Code.DUE_IN_PAST: Explanation(
         422,
@@ -240,16 +254,33 @@ EXPLANATIONS: Final[dict[Code, Explanation]] = {
         409, "A request with this key is still being answered", "Repeat it after `Retry-After`."
     ),
     Code.RATE_LIMITED: Explanation(429, "Too many requests", "Wait for `Retry-After` seconds."),
+    Code.TOO_MANY_OPEN: Explanation(
+        429,
+        "Too many requests are open at once",
+        "Share one stream or long poll between readers, or close some; `limited_by` says whose "
+        "number is reached.",
+    ),
     Code.OVERLOADED: Explanation(
         503, "The server has more than it can take", "Wait for `Retry-After` seconds."
     ),
     Code.UNAVAILABLE: Explanation(
         503, "The database cannot be written now", "Nothing was saved; repeat after `Retry-After`."
     ),
+    Code.SETTLEMENT_STOPPED: Explanation(
+        503,
+        "No payment is settled at present",
+        "An operator or the clock guard has stopped settlement: `postdate settlement status` "
+        "says why. Nothing was changed; repeat after `Retry-After`.",
+    ),
     Code.OUTCOME_UNKNOWN: Explanation(
         503,
         "It is not known whether this was saved",
         "Repeat the request with the same Idempotency-Key: the answer will be the true one.",
+    ),
+    Code.COMMITS_NOT_DURABLE: Explanation(
+        503,
+        "The database may lose what it confirms",
+        "The operator mends its settings, or accepts the risk: `payment.unsafe_commits`.",
     ),
     Code.SECRET_KEY_MISSING: Explanation(
         503,

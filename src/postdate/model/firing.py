@@ -15,6 +15,7 @@ class Firing(msgspec.Struct, frozen=True, gc=False):
     schedule_id: UUID
     scheduled_for: datetime
     due_at: datetime
+    version: int
     template: Template
     policies: Policies
     traceparent: str | None = None
@@ -22,6 +23,9 @@ class Firing(msgspec.Struct, frozen=True, gc=False):
 
     asked_by: str | None = None
     """The request that asked for the schedule, where that was followed."""
+
+    ran_by: frozenset[str] = frozenset()
+    """The persons who run it by hand, out of turn."""
 
 
 class Fired(msgspec.Struct, frozen=True, gc=False):

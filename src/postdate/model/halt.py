@@ -7,6 +7,7 @@ from typing import Literal
 import msgspec
 
 from postdate.model.errors import Code, Refusal
+from postdate.model.instant import instant_text
 
 Kind = Literal["kill", "freeze"]
 Mode = Literal["hold", "drain"]
@@ -60,6 +61,6 @@ def refusal(halt: Halt) -> Refusal:
     """Say why nothing is accepted."""
     told = {"halt": halt.kind, "note": halt.note}
     if halt.until_at is not None:
-        told["until"] = halt.until_at.isoformat()
+        told["until"] = instant_text(halt.until_at)
     detail = "The tenant was stopped." if halt.kind == "kill" else "The tenant accepts nothing new."
     return Refusal(Code.TENANT_HALTED, detail, extra=told)

@@ -62,6 +62,8 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
     max_amount: int | None = None
     # Of a signed token, which is not stored: until when it holds.
     expires_at: datetime | None = None
+    # Of a stored key: everybody who may have seen its secret.
+    key_persons: frozenset[str] = frozenset()
 
     @property
     def reach(self) -> Reach:
@@ -77,6 +79,11 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
     def holder(self) -> UUID:
         """Name it where an id is needed: the key's own, or one made of the token's subject."""
         return UUID(self.key_id) if self.expires_at is None else uuid5(_SUBJECTS, self.key_id)
+
+    @property
+    def persons(self) -> frozenset[str]:
+        """Say who may be behind it: of a token its subject, of a key all of its lineage."""
+        return self.key_persons or frozenset({self.key_id})
 
     def allows(self, scope: Scope) -> bool:
         """Say whether the key carries this scope, itself or through `admin`."""

@@ -24,7 +24,11 @@ Delay = Annotated[float, Meta(ge=0, le=10_000_000_000)]
 Spread = Annotated[int, Meta(ge=0, le=SPREAD_MOST_SECONDS)]
 Timeout = Annotated[float, Meta(ge=0.1, le=3600)]
 PayloadRef = Annotated[str, Meta(min_length=1, max_length=2048)]
-ContentType = Annotated[str, Meta(max_length=127, pattern=r"^[!-~]+/[!-~]+( *; *[!-~]+)*$(?!\n)")]
+# The classes leave out what ends them (`/`, `;`, a space): there is one way to read a text, so that
+# a text that does not fit is refused in linear time.
+ContentType = Annotated[
+    str, Meta(max_length=127, pattern=r"^[!-.0-:<-~]+/[!-.0-:<-~]+( *; *[!-:<-~]+)*$(?!\n)")
+]
 _Name = Annotated[str, Meta(min_length=1, max_length=63)]
 
 

@@ -28,18 +28,19 @@ class Knocks:
         self._free = free
         self._known: OrderedDict[str, _Knock] = OrderedDict()
 
-    def admit(self, address: str, now: float) -> None:
-        """Refuse an address that has to wait."""
+    def waits(self, address: str, now: float) -> bool:
+        """Say whether an address has to wait."""
         known = self._known.get(address)
-        if known is not None and now < known.until:
+        return known is not None and now < known.until
+
+    def wrong(self, address: str, now: float) -> None:
+        """Count a wrong key, or refuse it where its address has to wait."""
+        if self.waits(address, now):
             raise refuse(
                 Code.RATE_LIMITED,
                 "Too many keys that are not valid came from your address.",
-                retry_after_seconds=round(known.until - now, 3),
+                retry_after_seconds=round(self._known[address].until - now, 3),
             )
-
-    def failed(self, address: str, now: float) -> None:
-        """Count a wrong key."""
         known = self._known.pop(address, None)
         count = 1 if known is None or now - known.at > FORGET_SECONDS else known.failures + 1
         over = count - self._free

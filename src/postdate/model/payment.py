@@ -8,11 +8,14 @@ import msgspec
 from msgspec import Meta
 
 from postdate.model.errors import Code, Refusal
+from postdate.model.instant import instant_text
 from postdate.model.money import ACCOUNT_ID, AMOUNT_MOST
 from postdate.model.setting import Settings
 
 DELAY_LEAST_SECONDS: Final = 1
 DESCRIPTION_CHARS: Final = 500
+BROKE: Final = "settlement_error"
+"""The code of an execution that broke for a reason that has nothing to do with money."""
 
 AccountId = Annotated[
     str,
@@ -22,6 +25,7 @@ AccountId = Annotated[
     ),
 ]
 Funding = Literal["hold", "at_execution"]
+OnBroken = Literal["hold", "release"]
 Instant = Annotated[datetime, Meta(tz=True, description="RFC 3339 with its zone.")]
 
 
@@ -66,6 +70,15 @@ class PaymentOrder(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         Literal["fail"] | RetryUntil,
         Meta(description="With `at_execution`: what to do when the money is not there."),
     ] = "fail"
+
+    on_broken: Annotated[
+        OnBroken | None,
+        Meta(
+            description="When settling breaks for good, for a reason that is not about money: keep "
+            "the amount held and wait for a person, or release it and fail. Without it, the "
+            "setting `payment.on_broken` decides at that moment."
+        ),
+    ] = None
 
     @property
     def retry_until(self) -> datetime | None:
@@ -127,9 +140,9 @@ def instant(
     if until is not None and isinstance(at, datetime) and at >= until:
         return Refusal(
             Code.TIME_OUT_OF_RANGE,
-            f"The payment gives up at {until.isoformat()}.",
+            f"The payment gives up at {instant_text(until)}.",
             _field(when),
-            extra={"latest": until.isoformat()},
+            extra={"latest": instant_text(until)},
         )
     return at
 
@@ -160,7 +173,28 @@ def _out_of_range(field: str, now: datetime, max_delay_seconds: int) -> Refusal:
         Code.TIME_OUT_OF_RANGE,
         f"The time must lie {DELAY_LEAST_SECONDS} to {max_delay_seconds} seconds ahead.",
         field,
-        extra={"earliest": earliest.isoformat(), "latest": latest.isoformat()},
+        extra={"earliest": instant_text(earliest), "latest": instant_text(latest)},
+    )
+
+
+class AmountLimits(NamedTuple):
+    """The most for one payment: of a tenant, and up to where an account may have its own."""
+
+    of_tenant: int
+    of_account: int
+
+    def of(self, account_max: int | None) -> int:
+        """Give the most for a payment from an account with this limit of its own, or none."""
+        if account_max is None:
+            return self.of_tenant
+        return min(account_max, max(self.of_tenant, self.of_account))
+
+
+def amount_limits(settings: Settings, tenant_id: int) -> AmountLimits:
+    """Read the limits that hold for a tenant now."""
+    return AmountLimits(
+        settings.whole("payment.max_amount", tenant_id),
+        settings.whole("payment.account_max_amount", tenant_id),
     )
 
 

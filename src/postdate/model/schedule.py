@@ -10,12 +10,12 @@ from uuid import UUID
 import msgspec
 from msgspec import UNSET, Meta, Raw, UnsetType
 
-from postdate.model.calendar import Roll
 from postdate.model.ids import bucket_of
 from postdate.model.job import ContentType, Destination, JobSpec, PayloadRef, Retry, Timeout
 from postdate.model.lane import DEFAULT
 from postdate.model.money import AMOUNT_MOST
 from postdate.model.payment import DESCRIPTION_CHARS, AccountId, PaymentOrder
+from postdate.model.recurrence.calendar import Roll
 
 EXCLUDE_MOST: Final = 1000
 SECONDS_A_DAY: Final = 86_400

@@ -7,8 +7,9 @@ from uuid import UUID
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from postdate.model import zone
-from postdate.model.calendar import Roll
+from postdate.model.errors import RefusedError
+from postdate.model.recurrence import zone
+from postdate.model.recurrence.calendar import Roll, Weekday
 from postdate.model.schedule import (
     EXCLUDE_MOST,
     Definition,
@@ -21,6 +22,7 @@ from postdate.model.schedule import (
     Template,
 )
 from postdate.model.schedule_rules import policies_of
+from postdate.model.schedule_warnings import ScheduleWarning
 
 Instant = Annotated[datetime, Meta(tz=True)]
 Every = Annotated[int, Meta(ge=1, le=3660 * 86_400)]
@@ -29,16 +31,18 @@ ExcludeDates = Annotated[tuple[date, ...], Meta(max_length=EXCLUDE_MOST)]
 Jitter = Annotated[int, Meta(ge=0, le=86_400)]
 Name = Annotated[str, Meta(max_length=200)]
 
+HOLIDAYS_MOST: Final = 5000
+PREVIEW_DEFAULT: Final = 10
+PREVIEW_MOST: Final = 100
+
 RULES: Final = ("cron", "every_seconds", "rrule")
 _RULE_FIELDS: Final = Rule.__struct_fields__
 _POLICY_FIELDS: Final = Policies.__struct_fields__
 
 
-class ScheduleSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One of `cron`, `every_seconds` and `rrule`, a template, and policies where wanted."""
+class RuleSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One of `cron`, `every_seconds` and `rrule`, and policies where wanted."""
 
-    template: Template
-    name: Name = ""
     cron: str | None = None
     every_seconds: Every | None = None
     rrule: str | None = None
@@ -47,13 +51,20 @@ class ScheduleSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     end_at: Instant | None = None
     max_runs: MaxRuns | None = None
     exclude_dates: ExcludeDates = ()
-    calendar: str | None = None
     roll: Roll = Roll.NONE
     dst: Dst = Dst()
     misfire: Misfire = Misfire()
     overlap: Overlap = Overlap.ALLOW
     jitter_seconds: Jitter = 0
     insufficient_funds: InsufficientFunds = InsufficientFunds()
+
+
+class ScheduleSpec(RuleSpec, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A rule, a template, and policies where wanted."""
+
+    template: Template
+    name: Name = ""
+    calendar: str | None = None
 
     def definition(self) -> Definition:
         """Give the first version."""
@@ -106,7 +117,37 @@ class SchedulePatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         )
 
 
-ScheduleStatus = Literal["active", "paused", "ended"]
+class InlineCalendar(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A calendar that is not stored."""
+
+    holidays: Annotated[frozenset[date], Meta(max_length=HOLIDAYS_MOST)] = frozenset()
+    weekend: Annotated[
+        frozenset[Weekday],
+        Meta(max_length=6, description="Closed days of the week; 1 is Monday."),
+    ] = frozenset({6, 7})
+
+
+class PreviewSpec(RuleSpec, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A schedule to look at before it is created; `calendar` is a name, or the days themselves."""
+
+    template: Template | None = None
+    name: Name = ""
+    calendar: str | InlineCalendar | None = None
+    count: Annotated[int, Meta(ge=1, le=PREVIEW_MOST)] = PREVIEW_DEFAULT
+
+    def definition(self) -> Definition:
+        """Give the version that would be the first."""
+        named = self.calendar if self.calendar is None or isinstance(self.calendar, str) else ""
+        rule = {name: getattr(self, name) for name in _RULE_FIELDS}
+        return Definition(
+            name=self.name,
+            template=self.template or Template(),
+            rule=Rule(**{**rule, "calendar": named}),
+            policies=Policies(**{name: getattr(self, name) for name in _POLICY_FIELDS}),
+        )
+
+
+ScheduleStatus = Literal["active", "paused", "set_aside", "ended"]
 
 
 class ScheduleView(msgspec.Struct, frozen=True, kw_only=True):
@@ -137,9 +178,17 @@ class ScheduleView(msgspec.Struct, frozen=True, kw_only=True):
     paused_at: datetime | None
     paused_note: str | None
     last_missed_at: datetime | None
+    set_aside_at: datetime | None
+    set_aside_error: str | None
     created_at: datetime
     changed_at: datetime
     tzdata: str = zone.VERSION
+
+
+class AcceptedSchedule(ScheduleView, frozen=True, kw_only=True):
+    """A schedule as it was created or changed, with what one should know about it."""
+
+    warnings: list[ScheduleWarning]
 
 
 class Standing(msgspec.Struct, frozen=True, kw_only=True):
@@ -155,16 +204,21 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     paused_at: datetime | None = None
     paused_note: str | None = None
     missed_at: datetime | None = None
+    set_aside_at: datetime | None = None
+    set_aside_error: str | None = None
 
 
 def view(definition: Definition, standing: Standing) -> ScheduleView:
     """Show a schedule as a client sees it."""
-    policies = policies_of(definition)
-    paused = standing.paused_at is not None
+    try:
+        policies = policies_of(definition)
+    except RefusedError:
+        # A rule that was accepted once and no longer is: set aside, and shown as it is written.
+        policies = definition.policies
     return ScheduleView(
         schedule_id=standing.schedule_id,
         version=standing.version,
-        status="ended" if standing.ended else "paused" if paused else "active",
+        status=_status(standing),
         name=definition.name,
         template=definition.template,
         next_due_at=standing.next_due_at,
@@ -172,8 +226,23 @@ def view(definition: Definition, standing: Standing) -> ScheduleView:
         paused_at=standing.paused_at,
         paused_note=standing.paused_note,
         last_missed_at=standing.missed_at,
+        set_aside_at=standing.set_aside_at,
+        set_aside_error=standing.set_aside_error,
         created_at=standing.created_at,
         changed_at=standing.changed_at,
         **msgspec.structs.asdict(definition.rule),
         **msgspec.structs.asdict(policies),
     )
+
+
+def accepted(shown: ScheduleView, warned: list[ScheduleWarning]) -> AcceptedSchedule:
+    """Show a schedule to whoever has just created or changed it."""
+    return AcceptedSchedule(**msgspec.structs.asdict(shown), warnings=warned)
+
+
+def _status(standing: Standing) -> ScheduleStatus:
+    if standing.ended:
+        return "ended"
+    if standing.set_aside_at is not None:
+        return "set_aside"
+    return "active" if standing.paused_at is None else "paused"

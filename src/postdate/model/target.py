@@ -29,16 +29,17 @@ NAME_CHARACTERS: Final = 253
 MOST_PORT: Final = 65535
 PORTS: Final = {"http": 80, "https": 443}
 
-# Services that would take a POST for their own language. Browsers refuse the first part, the last
-# line adds data stores that matter once a private network is allowed.
-FORBIDDEN_PORTS: Final = frozenset({
+# Services that would take a request for their own language: those that browsers refuse.
+FOREIGN_PORTS: Final = frozenset({
     1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101, 102,
     103, 104, 109, 110, 111, 113, 115, 117, 119, 123, 135, 137, 139, 143, 161, 179, 389, 427, 465,
     512, 513, 514, 515, 526, 530, 531, 532, 540, 548, 554, 556, 563, 587, 601, 636, 989, 990, 993,
     995, 1719, 1720, 1723, 2049, 3659, 4045, 4190, 5060, 5061, 6000, 6566, 6665, 6666, 6667, 6668,
     6669, 6679, 6697, 10080,
-    445, 2375, 2379, 3306, 5432, 6379, 11211, 27017,
 })  # fmt: skip
+
+# Data stores, which matter to webhooks once a private network is allowed.
+STORE_PORTS: Final = frozenset({445, 2375, 2379, 3306, 5432, 6379, 11211, 27017})
 
 # No allow-list opens these: they reach the machine's own keys, nobody, or everybody at once.
 NEVER: Final[Networks] = tuple(
@@ -139,9 +140,14 @@ def check_url(url: str, allowed: Networks, field: str = "url") -> Refusal | None
 
 def refuse_target(target: Target, allowed: Networks) -> str | None:
     """Say why a call may not go there, as far as the URL tells."""
-    if target.address is not None:
-        return refuse_address(target.address, allowed)
-    if target.host == "localhost" or target.host.endswith(".localhost"):
+    return refuse_host(target.host if target.address is None else target.address, allowed)
+
+
+def refuse_host(host: str | Address, allowed: Networks) -> str | None:
+    """Say why nothing may connect to this host, as far as can be known without resolving it."""
+    if not isinstance(host, str):
+        return refuse_address(host, allowed)
+    if host == "localhost" or host.endswith(".localhost"):
         return refuse_address(IPv4Address("127.0.0.1"), allowed)
     return None
 
@@ -204,16 +210,25 @@ def parse(url: str) -> Target | Malformed:
 def _place(scheme: str, authority: str, path: str) -> Target | Malformed:
     if "@" in authority:
         return Malformed("carries a user name or password; put secrets into headers or the payload")
-    found = _AUTHORITY.fullmatch(authority)
+    place = parse_place(authority, PORTS[scheme])
+    if isinstance(place, Malformed):
+        return place
+    host, port = place
+    if port in FOREIGN_PORTS or port in STORE_PORTS:
+        return Malformed(f"names port {port}, where no web server listens")
+    return Target(scheme, str(host), port, path, None if isinstance(host, str) else host)
+
+
+def parse_place(text: str, usual_port: int) -> tuple[str | Address, int] | Malformed:
+    """Read `host` or `host:port`; the host comes back as an address or as a name in ASCII."""
+    found = _AUTHORITY.fullmatch(text)
     if found is None:
         return Malformed("has no valid host and port")
-    port = PORTS[scheme] if found["port"] is None else int(found["port"])
-    if not 0 < port <= MOST_PORT or port in FORBIDDEN_PORTS:
-        return Malformed(f"names port {port}, where no web server listens")
+    port = usual_port if found["port"] is None else int(found["port"])
+    if not 0 < port <= MOST_PORT:
+        return Malformed(f"names port {port}; ports are 1 to {MOST_PORT}")
     host = _host(found["host"])
-    if isinstance(host, Malformed):
-        return host
-    return Target(scheme, str(host), port, path, None if isinstance(host, str) else host)
+    return host if isinstance(host, Malformed) else (host, port)
 
 
 def _host(text: str) -> str | Address | Malformed:

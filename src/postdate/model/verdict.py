@@ -14,6 +14,9 @@ EXPIRED: Final = "expired"
 TOO_OLD: Final = "too_old"
 JOB_MISSING: Final = "job_missing"
 
+LAST_CALL_SECONDS: Final = 1.0
+"""How long before its deadline a job that is held back is tried once more."""
+
 ERROR_CHARACTERS: Final = 2000
 """The most that is kept of an error's text."""
 
@@ -107,10 +110,23 @@ def decide(facts: Facts, outcome: Outcome, now: datetime) -> Verdict:
             return _fail(outcome) if wait is None else _again(outcome, wait, "UNKNOWN")
         case Running(until_seconds=seconds):
             return Keep(seconds)
-        case Throttled(seconds=seconds):
-            return Move(seconds=seconds)
+        case Throttled():
+            return _held_back(facts, outcome, now)
         case other:
             assert_never(other)
+
+
+def _held_back(facts: Facts, outcome: Throttled, now: datetime) -> End | Move:
+    """Put a job off, but never beyond its deadline: shortly before it, the job gets a last call."""
+    left = facts.policy.max_age_seconds - (now - facts.first_due_at).total_seconds()
+    if facts.expires_at is not None:
+        left = min(left, (facts.expires_at - now).total_seconds())
+    if outcome.seconds < left:
+        return Move(seconds=outcome.seconds)
+    if left > LAST_CALL_SECONDS:
+        return Move(seconds=left - LAST_CALL_SECONDS)
+    error = f"It was held back until its deadline: {plain(outcome.reason)}."
+    return End(status="FAILED", code=EXPIRED, error=error)
 
 
 def _wait(facts: Facts, now: datetime, retry_after_seconds: float | None) -> float | None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Final
@@ -13,7 +13,6 @@ import structlog
 
 from postdate.store import seal
 from postdate.store.database import LOST, Database
-from postdate.store.seal import Head
 
 log = structlog.get_logger()
 
@@ -21,13 +20,11 @@ ANCHOR_SECONDS: Final = 60.0
 """How often the heads are written down: what is cut off before that leaves no trace."""
 
 REMEMBER_MOST: Final = 2000
-"""How many anchors of a bucket are compared; of more, every other one. The last always counts."""
-
-_TAIL_BYTES: Final = 64 * 1024
+"""How many anchors of a tenant are compared; of more, every other one. The last always counts."""
 
 
 class Line(msgspec.Struct, frozen=True):
-    """One line of the file: when, and (bucket, seq, hash) of every chain that has begun."""
+    """One line of the file: when, and (tenant, position, hash) of every chain that has moved."""
 
     time: datetime
     heads: list[tuple[int, int, str]]
@@ -56,15 +53,6 @@ class AnchorFile:
         finally:
             os.close(descriptor)
 
-    def last(self) -> Line | None:
-        """Read the last whole line."""
-        if not self.path.exists():
-            return None
-        with self.path.open("rb") as file:
-            file.seek(max(0, self.path.stat().st_size - _TAIL_BYTES))
-            lines = file.read().split(b"\n")
-        return next((line for text in reversed(lines) if (line := _decode(text))), None)
-
     def lines(self) -> Iterator[Line]:
         """Read every line; one that was torn by a crash is passed over."""
         try:
@@ -84,33 +72,33 @@ def _decode(text: bytes) -> Line | None:
 
 
 class Anchors:
-    """What was anchored for one bucket: enough of it to say where a chain went astray."""
+    """What was anchored for one tenant: enough of it to say where a chain went astray."""
 
     def __init__(self) -> None:
         self.last: tuple[int, str, datetime] | None = None
         self._known: dict[int, str] = {}
 
-    def add(self, seq: int, digest: str, time: datetime) -> None:
+    def add(self, position: int, digest: str, time: datetime) -> None:
         """Note an anchor; they come in the order in which they were written."""
-        if self.last is None or seq > self.last[0]:
-            self.last = seq, digest, time
-        self._known.setdefault(seq, digest)
+        if self.last is None or position > self.last[0]:
+            self.last = position, digest, time
+        self._known.setdefault(position, digest)
         if len(self._known) > REMEMBER_MOST:
             self._known = dict(list(self._known.items())[::2])
 
-    def get(self, seq: int) -> str | None:
-        """Give the hash that was anchored for a link."""
-        if self.last is not None and seq == self.last[0]:
+    def get(self, position: int) -> str | None:
+        """Give the hash that was anchored for the seal that ends at a position."""
+        if self.last is not None and position == self.last[0]:
             return self.last[1]
-        return self._known.get(seq)
+        return self._known.get(position)
 
 
 def collect(lines: Iterator[Line]) -> dict[int, Anchors]:
-    """Sort anchors by bucket."""
+    """Sort anchors by tenant."""
     found: dict[int, Anchors] = {}
     for line in lines:
-        for bucket, seq, digest in line.heads:
-            found.setdefault(bucket, Anchors()).add(seq, digest, line.time)
+        for tenant_id, position, digest in line.heads:
+            found.setdefault(tenant_id, Anchors()).add(position, digest, line.time)
     return found
 
 
@@ -139,24 +127,36 @@ class Anchorer:
 
     async def _anchor(self) -> None:
         if self._last is None:
-            self._last = _places(await asyncio.to_thread(self._file.last))
+            self._last = await asyncio.to_thread(self._anchored)
         async with self._database.writer.acquire() as connection:
-            heads = [head for head in await seal.heads(connection) if head.seq]
+            chains = await seal.chains(connection)
             now = await seal.now(connection)
-        line = Line(now, [(head.bucket, head.seq, head.hash.hex()) for head in heads])
-        if _places(line) == self._last:
+        ends = {chain.tenant_id: (chain.position, chain.hash.hex()) for chain in chains}
+        moved = {each: end for each, end in ends.items() if self._last.get(each) != end}
+        if not moved:
             return
-        self._warn(heads)
+        self._warn(moved)
+        line = Line(now, [(each, *end) for each, end in sorted(moved.items())])
         await asyncio.to_thread(self._file.append, line)
-        self._last = _places(line)
+        self._last = ends
 
-    def _warn(self, heads: Sequence[Head]) -> None:
+    def _anchored(self) -> dict[int, tuple[int, str]]:
+        if not self._file.path.exists():
+            return {}
+        try:
+            found = collect(self._file.lines())
+        except AnchorError as error:
+            raise OSError(str(error)) from error
+        return {each: known.last[:2] for each, known in found.items() if known.last}
+
+    def _warn(self, moved: Mapping[int, tuple[int, str]]) -> None:
         """Tell the operator of a chain that went back: it was restored, or tampered with."""
-        for head in heads:
-            seq, digest = (self._last or {}).get(head.bucket, (0, ""))
-            if head.seq < seq or (head.seq == seq and head.hash.hex() != digest):
-                log.error("event.chain_went_back", bucket=head.bucket, seq=head.seq, anchored=seq)
-
-
-def _places(line: Line | None) -> dict[int, tuple[int, str]]:
-    return {bucket: (seq, digest) for bucket, seq, digest in line.heads} if line else {}
+        for tenant_id, (position, digest) in moved.items():
+            anchored, known = (self._last or {}).get(tenant_id, (0, ""))
+            if position < anchored or (position == anchored and digest != known):
+                log.error(
+                    "event.chain_went_back",
+                    tenant_id=tenant_id,
+                    position=position,
+                    anchored=anchored,
+                )

@@ -215,7 +215,7 @@ class _Service:
         renewed = await lease.renew(
             connection, bucket_of(self._id), [(self._id, self._token, LEASE_SECONDS)]
         )
-        return not renewed
+        return renewed.get(self._id) is None
 
     async def _pause(self, connection: Connection, held: Held, stop: Stop) -> None:
         await subscription.pause(connection, held.tenant_id, self._id, stop.error)

@@ -1,32 +1,42 @@
-"""Seal committed events: one gapless, hash-chained order for each bucket."""
+"""Seal what was told: take it from the outbox and put it into the chains of its tenants."""
 
 from collections import Counter as Tally
-from collections.abc import Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from postdate.model.activity import COUNTED, KEEP_SECONDS, SLOT_SECONDS
-from postdate.model.chain import Link, link_hash
-from postdate.model.ids import BUCKETS
+from postdate.model.audit import audited
+from postdate.model.chain import DIGEST_BYTES, SealContent, seal_hash
+from postdate.model.ids import BUCKETS, new_id
 from postdate.publisher.meter import PublisherMeter
 from postdate.store import activity, seal, subscription
 from postdate.store.database import Connection, Database
-from postdate.store.seal import Chain, Committed, Head
+from postdate.store.seal import Chain, NewSeal, Waiting
 
-CHUNK: Final = 2000
-"""How many events are in memory at a time; a window may hold any number."""
+PER_BUCKET: Final = 500
+"""How many events of a bucket one transaction seals at the most."""
 
-BEHIND: Final = 100_000
-"""A bucket this many transactions behind is sealed by itself, not sorted among the others."""
+SEAL_LIMIT: Final = 1000
+"""The most events of one seal: who looks for one of them reads no more than that."""
 
 POLL_SECONDS: Final = 0.2
 
+LATE_SECONDS: Final = 120.0
+"""How far back each look goes: longer than any transaction of ours may take to commit."""
+
+WHOLE_SECONDS: Final = 60.0
+"""How often the whole outbox is looked at, for what was committed even later than that."""
+
+ALWAYS: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
 
 class Sealer:
-    """Seals what has become visible since each bucket's last snapshot.
+    """Seals what is committed, in the order of time.
 
-    All buckets are sealed together, in the order of time: a tenant's positions then follow what
-    caused what, across subjects too. Only the order within a subject is promised, though: it also
-    holds when several nodes meet, and when a long backlog is sealed bucket by bucket.
+    A tenant's positions then follow what caused what, across subjects too. Only the order within a
+    subject is promised, though: that holds when several nodes seal at once as well.
     """
 
     def __init__(
@@ -34,114 +44,102 @@ class Sealer:
         database: Database,
         meter: PublisherMeter,
         *,
-        behind: int = BEHIND,
         sealed: Callable[[], None] = lambda: None,
     ) -> None:
         self._database = database
         self._meter = meter
-        self._behind = behind
         self._sealed = sealed
-        self._seen = ""
+        self._low = ALWAYS
+        self._whole_at = ALWAYS
 
-    async def run_once(self, limit: int) -> int:
-        """Seal everything there is, `limit` events at a time; give how many that were."""
-        buckets = set(await self._news())
+    async def run_once(self, limit: int = PER_BUCKET) -> int:
+        """Seal everything there is, up to `limit` of each bucket at a time; give how many."""
+        async with self._database.writer.acquire() as connection:
+            found, now = await seal.waiting(connection, self._low)
         count = 0
-        while buckets:
+        while found:
             async with self._database.write() as connection:
-                chains = self._choose(await seal.lock(connection, range(BUCKETS)), buckets)
-                written = await _write(connection, chains, limit) if chains else None
-            buckets -= {chain.bucket for chain in chains} or buckets
-            if written is not None:
-                self._meter.sealed(written.count, written.longest)
-                self._sealed()
-                count += written.count
+                taken = await seal.take(connection, self._low, limit)
+                if taken:
+                    await _write(connection, taken, now, self._database.unix_ms())
+            if not taken:  # another node is sealing what there is
+                return count
+            self._meter.sealed(len(taken), (now - taken[0].time).total_seconds())
+            self._sealed()
+            count += len(taken)
+            found = len(taken) >= limit
+        self._look_less_far_back(now)
         return count
 
-    def _choose(self, chains: Sequence[Chain], news: set[int]) -> Sequence[Chain]:
-        """Take all chains together, unless one of those with news is far behind."""
-        late = [c for c in chains if c.bucket in news and c.transactions > self._behind]
-        return [max(late, key=lambda chain: chain.transactions)] if late else chains
+    def look_everywhere(self) -> None:
+        """Look at the whole outbox next time: something waits behind the mark."""
+        self._low = ALWAYS
 
-    async def _news(self) -> list[int]:
-        """Ask which buckets to look at; nothing can be new where no transaction has ended."""
-        async with self._database.writer.acquire() as connection:
-            seen = await seal.snapshot(connection)
-            if seen == self._seen:
-                return []
-            buckets = await seal.news(connection)
-        # While there is news another pass must look again, whoever seals it.
-        self._seen = "" if buckets else seen
-        return buckets
+    def _look_less_far_back(self, now: datetime) -> None:
+        """Leave what is long dead alone, but not for ever: a commit may have been very late."""
+        if now - self._whole_at >= timedelta(seconds=WHOLE_SECONDS):
+            self._whole_at, self._low = now, ALWAYS
+        else:
+            self._low = now - timedelta(seconds=LATE_SECONDS)
 
 
-async def _write(connection: Connection, chains: Sequence[Chain], chunk: int) -> "_Writer | None":
-    writer: _Writer | None = None
-    async for events in seal.read(connection, chains, chunk):
-        if writer is None:
-            taken = await _count(connection, chains, events, chunk)
-            writer = _Writer(chains, await seal.advance(connection, taken))
-        await seal.insert(connection, writer.links(events))
-    if writer is not None:
-        await seal.move(connection, chains, writer.heads)
-        await subscription.wake(connection, writer.told)
-        await activity.count(connection, writer.counted)
-    return writer
+async def _write(
+    connection: Connection, taken: Sequence[Waiting], now: datetime, unix_ms: int
+) -> None:
+    by_tenant: dict[int, list[Waiting]] = defaultdict(list)
+    for each in taken:
+        by_tenant[each.tenant_id].append(each)
+    chains = await seal.advance(connection, {t: len(by_tenant[t]) for t in sorted(by_tenant)})
+    seals = [
+        each
+        for tenant_id, events in by_tenant.items()
+        for each in _seals(chains[tenant_id], events, now, unix_ms)
+    ]
+    await seal.insert(connection, seals)
+    await seal.move(connection, {each.content.tenant_id: each.hash for each in seals})
+    await subscription.wake(connection, {(each.tenant_id, each.type) for each in taken})
+    await activity.count(connection, _tally(taken, now))
 
 
-async def _count(
-    connection: Connection, chains: Sequence[Chain], first: Sequence[Committed], chunk: int
-) -> Mapping[int, int]:
-    """Count each tenant's events: positions are taken at once, in the order of the tenants."""
-    if len(first) < chunk:
-        return Tally(event.tenant_id for event in first)
-    return await seal.count(connection, chains)
-
-
-class _Writer:
-    """Gives every event of a window its places and links it to the one before."""
-
-    def __init__(self, chains: Sequence[Chain], positions: dict[int, int]) -> None:
-        self.heads = {chain.bucket: Head(chain.bucket, chain.seq, chain.hash) for chain in chains}
-        self.count = 0
-        self.longest = 0.0
-        self.told: set[tuple[int, str]] = set()
-        self.counted: Tally[activity.Counted] = Tally()
-        self._now = chains[0].looked_at
-        self._positions = positions
-
-    def links(self, events: Sequence[Committed]) -> list[tuple[Link, bytes]]:
-        """Link the next events of the window."""
-        self.count += len(events)
-        self.told.update((event.tenant_id, event.type) for event in events)
-        self._tally(events)
-        oldest = min(event.time for event in events)
-        self.longest = max(self.longest, (self._now - oldest).total_seconds())
-        return [self._link(event) for event in events]
-
-    def _tally(self, events: Sequence[Committed]) -> None:
-        """Count what the overview tells of, in the slot in which it happened."""
-        oldest = self._now.timestamp() - KEEP_SECONDS
-        for event in events:
-            place = COUNTED.get(event.type)
-            if place is not None and (at := event.time.timestamp()) > oldest:
-                self.counted[event.tenant_id, int(at) // SLOT_SECONDS, place] += 1
-
-    def _link(self, event: Committed) -> tuple[Link, bytes]:
-        head = self.heads[event.bucket]
-        position = self._positions[event.tenant_id] = self._positions[event.tenant_id] + 1
-        link = Link(
-            event.bucket,
-            head.seq + 1,
-            event.tenant_id,
-            position,
-            event.subject,
-            event.event_id,
-            event.time,
-            event.type,
-            event.actor,
-            event.data,
+def _seals(
+    chain: Chain, events: Sequence[Waiting], now: datetime, unix_ms: int
+) -> Iterator[NewSeal]:
+    """Put the events of one tenant behind the end of its chain."""
+    position, previous = chain.position + 1, chain.hash
+    for begin in range(0, len(events), SEAL_LIMIT):
+        part = events[begin : begin + SEAL_LIMIT]
+        content = _content(chain.tenant_id, position, part)
+        digest = seal_hash(previous, content)
+        yield NewSeal(
+            seal_id=new_id(chain.tenant_id % BUCKETS, unix_ms),
+            sealed_at=max(now, part[-1].time),
+            decision=any(map(audited, content.types)),
+            content=content,
+            previous=previous,
+            hash=digest,
         )
-        digest = link_hash(head.hash, link)
-        self.heads[event.bucket] = Head(event.bucket, link.seq, digest)
-        return link, digest
+        position, previous = position + len(part), digest
+
+
+def _content(tenant_id: int, position: int, events: Sequence[Waiting]) -> SealContent:
+    types = {name: number for number, name in enumerate(dict.fromkeys(e.type for e in events), 1)}
+    return SealContent(
+        tenant_id=tenant_id,
+        position=position,
+        types=list(types),
+        kinds=[types[each.type] for each in events],
+        subjects=[each.subject for each in events],
+        events=[None if e.event_id == e.subject else e.event_id for e in events],
+        digests=b"".join(each.digest or bytes(DIGEST_BYTES) for each in events),
+    )
+
+
+def _tally(taken: Sequence[Waiting], now: datetime) -> Mapping[activity.Counted, int]:
+    """Count what the overview tells of, in the slot in which it happened."""
+    counted: Tally[activity.Counted] = Tally()
+    oldest = now.timestamp() - KEEP_SECONDS
+    for each in taken:
+        place = COUNTED.get(each.type)
+        if place is not None and (at := each.time.timestamp()) > oldest:
+            counted[each.tenant_id, int(at) // SLOT_SECONDS, place] += 1
+    return counted

@@ -1,4 +1,4 @@
-"""Verify the chains of events against themselves and against what was anchored."""
+"""Verify the chains of all tenants against themselves, the events, and what was anchored."""
 
 from collections.abc import Callable, Mapping
 from typing import Final, Literal
@@ -6,29 +6,31 @@ from uuid import UUID
 
 import msgspec
 
-from postdate.model.chain import GENESIS, Link, link_hash
+from postdate.model.chain import DIGEST_BYTES, GENESIS, seal_hash
+from postdate.model.instant import instant_text
 from postdate.publisher.anchor import Anchors
 from postdate.store import seal
 from postdate.store.database import Connection, Database
-from postdate.store.seal import Head, StoredLink
+from postdate.store.seal import Chain, StoredSeal
 
-CHUNK: Final = 2000
+CHUNK: Final = 50
+"""How many seals are read at a time."""
 
 Kind = Literal["missing", "changed", "rewritten", "cut_off", "unsealed", "head"]
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """The first thing wrong with a bucket's chain: which link, which event, and what."""
+    """The first thing wrong with a tenant's chain: at which position, which event, and what."""
 
-    bucket: int
-    seq: int
+    tenant_id: int
+    position: int
     kind: Kind
     detail: str
     event_id: UUID | None = None
 
 
 class Report(msgspec.Struct, kw_only=True):
-    """What verifying has found."""
+    """What verifying has found; `links` counts the events that hold."""
 
     ok: bool = True
     links: int = 0
@@ -41,124 +43,138 @@ async def verify(
     anchors: Mapping[int, Anchors],
     progress: Callable[[int, int], None] = lambda _done, _all: None,
 ) -> Report:
-    """Recompute every chain; `progress` is told how many links are done, of how many."""
+    """Recompute every chain; `progress` is told how many events are done, of how many."""
     report = Report(findings=[])
     async with database.writer.acquire() as connection:
-        heads = await seal.heads(connection)
-        total = sum(head.seq for head in heads)
-        for head in heads:
-            check = _Check(connection, head, anchors.get(head.bucket, Anchors()))
-            finding = await check.run(lambda links: progress(report.links + links, total))
-            report.links += check.links
+        chains = await seal.chains(connection)
+        chains += [
+            Chain(tenant_id, 0, GENESIS)
+            for tenant_id in sorted(set(anchors) - {chain.tenant_id for chain in chains})
+        ]
+        floors = await seal.floor(connection, "event"), await seal.floor(connection, "seal")
+        total = sum(chain.position for chain in chains)
+        for chain in chains:
+            check = _Check(connection, chain, anchors.get(chain.tenant_id, Anchors()), floors)
+            finding = await check.run(lambda done: progress(report.links + done, total))
+            report.links += check.events
             report.anchored += check.anchored
             if finding is not None:
-                report.findings.append(await _named(connection, finding))
+                report.findings.append(finding)
+        report.findings = _with_unsealed(
+            report.findings, await seal.unsealed(connection, floors[1])
+        )
     report.ok = not report.findings
     return report
 
 
-async def _named(connection: Connection, finding: Finding) -> Finding:
-    """Name the event of a link that is missing, if the event itself is still there."""
-    if finding.event_id is not None or finding.kind not in {"missing", "cut_off"}:
-        return finding
-    event_id = await seal.unsealed(connection, finding.bucket)
-    return msgspec.structs.replace(finding, event_id=event_id)
+def _with_unsealed(findings: list[Finding], unsealed: Mapping[int, UUID]) -> list[Finding]:
+    """Name the event of a seal that is missing, and add what was slipped in behind a good chain."""
+    known = {finding.tenant_id for finding in findings}
+    named = [
+        msgspec.structs.replace(finding, event_id=unsealed.get(finding.tenant_id))
+        if finding.event_id is None and finding.kind in {"missing", "cut_off"}
+        else finding
+        for finding in findings
+    ]
+    detail = "This event is in no seal: it was slipped in, or its seal was taken out."
+    return named + [
+        Finding(tenant_id=t, position=0, kind="unsealed", detail=detail, event_id=event_id)
+        for t, event_id in unsealed.items()
+        if t not in known
+    ]
 
 
 class _Check:
-    """One bucket's chain, from its first link on. The first thing that is wrong ends it."""
+    """One tenant's chain, from the oldest seal that is left. The first thing wrong ends it."""
 
-    def __init__(self, connection: Connection, head: Head, anchors: Anchors) -> None:
+    def __init__(
+        self, connection: Connection, chain: Chain, anchors: Anchors, floors: tuple[UUID, UUID]
+    ) -> None:
         self._connection = connection
-        self._head = head
+        self._chain = chain
         self._anchors = anchors
+        self._event_floor, seal_floor = floors
+        # Where old seals were detached, the chain is trusted up to the oldest that is left.
+        self._trusting = seal_floor.int > 0
         self._hash = GENESIS
+        self._upto = 0
         self._good = 0
-        self.links = 0
+        self.events = 0
         self.anchored = 0
 
     async def run(self, progress: Callable[[int], None]) -> Finding | None:
-        """Walk the chain; links that were added meanwhile are left for the next time."""
-        while self.links < self._head.seq:
-            rows = await seal.stored_links(self._connection, self._head.bucket, self.links, CHUNK)
+        """Walk the chain; seals that were added meanwhile are left for the next time."""
+        while self._upto < self._chain.position:
+            rows = await seal.stored(self._connection, self._chain.tenant_id, self._upto, CHUNK)
             for row in rows:
-                if row.seq > self._head.seq:
+                if row.content.position > self._chain.position:
                     break
-                if finding := self._link(row):
+                if finding := self._seal(row):
                     return finding
-            progress(self.links)
+            progress(self.events)
             if len(rows) < CHUNK:
                 break
-        return self._end() or await self._unsealed()
+        return self._end()
 
-    def _link(self, row: StoredLink) -> Finding | None:
-        expected = self.links + 1
-        if row.seq < expected:
-            return self._finding(row.seq, "missing", f"Link {row.seq} stands twice.", row)
-        if row.seq > expected:
-            return self._finding(expected, "missing", f"Link {expected} is missing.")
-        if row.time is None:
-            return self._finding(row.seq, "missing", "The event of this link is missing.", row)
-        digest = link_hash(self._hash, _as_link(row))
-        copies = (row.tenant_id, row.type) == (row.event_tenant_id, row.event_type)
-        if digest != row.hash or not copies:
-            detail = "The link or its event is not what was sealed."
-            return self._finding(row.seq, "changed", detail, row)
-        self._hash, self.links = digest, row.seq
-        return self._anchor(row)
+    def _seal(self, row: StoredSeal) -> Finding | None:
+        first = row.content.position
+        if self._trusting:
+            self._trusting, self._upto, self._hash = False, first - 1, row.previous
+        if first != self._upto + 1:
+            return self._finding(self._upto + 1, "missing", f"Seal {self._upto + 1} is missing.")
+        if finding := self._contents(row):
+            return finding
+        digest = seal_hash(self._hash, row.content)
+        if (digest, row.previous) != (row.hash, self._hash):
+            return self._finding(first, "changed", "The seal is not what was sealed.")
+        self._hash, self._upto = digest, first + len(row.content.kinds) - 1
+        self.events += len(row.content.kinds)
+        return self._anchor()
 
-    def _anchor(self, row: StoredLink) -> Finding | None:
-        known = self._anchors.get(row.seq)
+    def _contents(self, row: StoredSeal) -> Finding | None:
+        """Compare what the events of a seal say now with what was sealed."""
+        digests = row.content.digests
+        for number, now in enumerate(row.now):
+            sealed = digests[number * DIGEST_BYTES : (number + 1) * DIGEST_BYTES]
+            event_id = row.content.events[number] or row.content.subjects[number]
+            if now == sealed or (now is None and event_id < self._event_floor):
+                continue
+            gone = now is None
+            detail = "This event is missing." if gone else "This event is not what was sealed."
+            kind: Kind = "missing" if gone else "changed"
+            return self._finding(row.content.position + number, kind, detail, event_id)
+        return None
+
+    def _anchor(self) -> Finding | None:
+        known = self._anchors.get(self._upto)
         if known is None:
             return None
-        if known != row.hash.hex():
+        if known != self._hash.hex():
             first = self._good + 1
-            detail = f"Rewritten after it was anchored: the first of it is in {first}..{row.seq}."
-            return self._finding(first, "rewritten", detail, row if first == row.seq else None)
-        self._good, self.anchored = row.seq, self.anchored + 1
+            detail = (
+                f"Rewritten after it was anchored: the first of it is in {first}..{self._upto}."
+            )
+            return self._finding(first, "rewritten", detail)
+        self._good, self.anchored = self._upto, self.anchored + 1
         return None
 
     def _end(self) -> Finding | None:
         last = self._anchors.last
-        if last is not None and last[0] > self.links:
-            detail = f"Cut off: links up to {last[0]} were anchored at {last[2].isoformat()}."
-            return self._finding(self.links + 1, "cut_off", detail)
-        if (self.links, self._hash) != (self._head.seq, self._head.hash):
-            detail = f"The chain ends here, but its head says {self._head.seq}."
-            return self._finding(self.links + 1, "head", detail)
+        if last is not None and last[0] > self._upto:
+            detail = f"Cut off: events up to {last[0]} were anchored at {instant_text(last[2])}."
+            return self._finding(self._upto + 1, "cut_off", detail)
+        if (self._upto, self._hash) != (self._chain.position, self._chain.hash):
+            detail = f"The chain ends here, but its head says {self._chain.position}."
+            return self._finding(self._upto + 1, "head", detail)
         return None
 
-    async def _unsealed(self) -> Finding | None:
-        event_id = await seal.unsealed(self._connection, self._head.bucket)
-        if event_id is None:
-            return None
-        detail = "This event is in no link: it was slipped in, or its link was taken out."
+    def _finding(
+        self, position: int, kind: Kind, detail: str, event_id: UUID | None = None
+    ) -> Finding:
         return Finding(
-            bucket=self._head.bucket, seq=0, kind="unsealed", detail=detail, event_id=event_id
-        )
-
-    def _finding(self, seq: int, kind: Kind, detail: str, row: StoredLink | None = None) -> Finding:
-        return Finding(
-            bucket=self._head.bucket,
-            seq=seq,
+            tenant_id=self._chain.tenant_id,
+            position=position,
             kind=kind,
             detail=detail,
-            event_id=row.event_id if row else None,
+            event_id=event_id,
         )
-
-
-def _as_link(row: StoredLink) -> Link:
-    if row.time is None:
-        raise ValueError("the event of this link is missing")
-    return Link(
-        row.bucket,
-        row.seq,
-        row.tenant_id,
-        row.position,
-        row.subject,
-        row.event_id,
-        row.time,
-        row.type,
-        row.actor,
-        row.data,
-    )

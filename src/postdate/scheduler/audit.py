@@ -10,19 +10,19 @@ from uuid import UUID
 import structlog
 
 from postdate.model.ids import BUCKETS, new_id
-from postdate.model.recurrence import occurrences
-from postdate.model.schedule import Definition, Occurrence, Status, identify, jitter
-from postdate.model.schedule_rules import plan_of
+from postdate.model.instant import instant_text
+from postdate.model.schedule import Occurrence, Status, identify, jitter
 from postdate.model.setting import Settings
-from postdate.scheduler.batch import Calendars, find_calendar, named_calendars, read
+from postdate.model.timeline import Segment, upcoming
 from postdate.scheduler.meter import Meter
-from postdate.store import calendar as calendar_store
 from postdate.store import event as event_store
 from postdate.store import occurrence as occurrence_store
 from postdate.store import schedule as store
+from postdate.store import timeline
 from postdate.store.database import Connection, Database
 from postdate.store.event import NewEvent
 from postdate.store.occurrence import NewOccurrence, OccurrenceKey
+from postdate.store.off_loop import computed
 from postdate.store.schedule import ScheduleRow
 
 log = structlog.get_logger()
@@ -38,6 +38,9 @@ OVERDUE: Final = timedelta(minutes=5)
 """A timer that is due for longer than this is an alert: nobody expands schedules."""
 
 _START: Final = (0, UUID(int=0))
+
+Expected = tuple[Segment, Occurrence]
+"""An occurrence that the book must have, and the versions that decided about it."""
 
 
 class Audit:
@@ -58,13 +61,19 @@ class Audit:
             return 0
         async with self._database.writer.acquire() as connection:
             now = await store.now(connection)
-            due, _ = read(rows)
-            calendars = await calendar_store.find(connection, named_calendars(due))
+            begin = [(row, self._begin(row, now)) for row in rows]
+            held = await timeline.load(connection, begin)
             timers = await store.timers(connection, [row.key for row in rows])
-        for each in due:
-            missing += await self._look(each, calendars, now)
-            await self._look_timer(each[0], timers.get(each[0].schedule_id), now)
+        for row in rows:
+            segments = held[row.schedule_id]
+            if not isinstance(segments, Exception):
+                missing += await self._look(row, segments, now)
+            await self._look_timer(row, timers.get(row.schedule_id), now)
         return missing
+
+    def _begin(self, row: ScheduleRow, now: datetime) -> datetime:
+        hours = self._settings.number("schedule.audit_hours", row.tenant_id)
+        return max(now - timedelta(hours=hours), row.created_at)
 
     async def step(self, limit: int = LIMIT) -> int:
         """Run once and rest, whatever was found: an audit is never in a hurry."""
@@ -84,11 +93,14 @@ class Audit:
                 self._bucket, self._after = (self._bucket + 1) % BUCKETS, _START
         return rows
 
-    async def _look(
-        self, due: tuple[ScheduleRow, Definition], calendars: Calendars, now: datetime
-    ) -> int:
-        row = due[0]
-        expected = self._expected(due, calendars, now)
+    async def _look(self, row: ScheduleRow, segments: Sequence[Segment], now: datetime) -> int:
+        begin = self._begin(row, now)
+        try:
+            expected = await computed(None, _expected, row, segments, begin)
+        except Exception:
+            # The expander meets it as well, and sets the schedule aside.
+            log.exception("schedule.unaudited", schedule_id=str(row.schedule_id))
+            return 0
         if not expected:
             return 0
         async with self._database.writer.acquire() as connection:
@@ -99,51 +111,22 @@ class Audit:
         async with self._database.write() as connection:
             if await store.lock(connection, row.key) != row.version:
                 return 0
+            # A calendar that was uploaded meanwhile judges only what comes after it.
+            if await timeline.of(connection, row, begin) != segments:
+                return 0
             missing = await _missing(connection, row, missing)
-            await self._alert(connection, due, missing, now)
+            await self._alert(connection, row, missing, now)
         return len(missing)
 
-    def _expected(
-        self, due: tuple[ScheduleRow, Definition], calendars: Calendars, now: datetime
-    ) -> list[Occurrence]:
-        row, definition = due
-        hours = self._settings.number("schedule.audit_hours", row.tenant_id)
-        calendar = find_calendar(due, calendars)
-        begin = max(now - timedelta(hours=hours), row.version_at)
-        if definition.rule.calendar is not None and calendar is None:
-            return []
-        coming = occurrences(plan_of(definition, calendar), begin)
-        past = takewhile(lambda each: each.scheduled_for <= row.handled, coming)
-        return list(islice(past, EXPECTED_MOST))
-
     async def _alert(
-        self,
-        connection: Connection,
-        due: tuple[ScheduleRow, Definition],
-        missing: Sequence[Occurrence],
-        now: datetime,
+        self, connection: Connection, row: ScheduleRow, missing: Sequence[Expected], now: datetime
     ) -> None:
         if not missing:
             return
-        row, definition = due
-        shift = jitter(row.schedule_id, definition.policies.jitter_seconds)
-        rows = [
-            NewOccurrence(
-                *row.key,
-                occurrence_id=identify(row.schedule_id, each),
-                scheduled_for=each.scheduled_for,
-                nominal_local=each.nominal_local,
-                due_at=each.scheduled_for + shift,
-                status=(each.skip or Status.MISSED).value,
-                cause="rule",
-                version=row.version,
-                notes=" ".join((*each.notes, "found_by_audit")),
-            )
-            for each in missing
-        ]
-        await occurrence_store.insert(connection, rows)
+        await occurrence_store.insert(connection, [_row(row, *each) for each in missing])
         await store.missed(connection, row.key, now)
-        span = {"first": missing[0].scheduled_for, "last": missing[-1].scheduled_for}
+        first, last = missing[0][1], missing[-1][1]
+        span = {"first": first.scheduled_for, "last": last.scheduled_for}
         data = {"count": len(missing), "found_by": "audit", **span}
         event_id = new_id(row.bucket, self._database.unix_ms())
         event = NewEvent(*row.key, event_id, "schedule.missed", "system", data)
@@ -161,27 +144,60 @@ class Audit:
                     return
                 again = await store.load(connection, [row.key])
                 known = await store.timers(connection, [row.key])
-                if known or not again or again[0].ended_at is not None:
+                if known or not again or again[0].ended_at or again[0].set_aside_at:
                     return
                 await store.put_timer(connection, row.key, now)
         self._meter.repaired()
         log.error(
             "schedule.timer_lost" if due_at is None else "schedule.overdue",
             schedule_id=str(row.schedule_id),
-            due_at=None if due_at is None else due_at.isoformat(),
+            due_at=None if due_at is None else instant_text(due_at),
         )
 
 
+def _expected(row: ScheduleRow, held: Sequence[Segment], begin: datetime) -> list[Expected]:
+    """Give what the book must have: judged by the versions that were in force then."""
+    past = takewhile(lambda each: each[1].scheduled_for <= row.handled, upcoming(held, begin))
+    return list(islice((each for each in past if _judged(each[0])), EXPECTED_MOST))
+
+
+def _judged(segment: Segment) -> bool:
+    """Say whether the past can be told from a segment.
+
+    Not by a calendar that is gone with all that it ever said, nor by a version that had its
+    `max_runs` at some instant before another took over.
+    """
+    rule = segment.plan.rule
+    if rule.calendar is not None and segment.plan.calendar is None:
+        return False
+    return rule.max_runs is None or segment.until is None
+
+
 async def _missing(
-    connection: Connection, row: ScheduleRow, expected: Sequence[Occurrence]
-) -> list[Occurrence]:
-    keys = [OccurrenceKey(*row.key, identify(row.schedule_id, each)) for each in expected]
+    connection: Connection, row: ScheduleRow, expected: Sequence[Expected]
+) -> list[Expected]:
+    keys = [OccurrenceKey(*row.key, identify(row.schedule_id, each)) for _, each in expected]
     known = await occurrence_store.find(connection, keys)
     return [
         each
         for each, key in zip(expected, keys, strict=True)
         if (row.schedule_id, key.occurrence_id) not in known
     ]
+
+
+def _row(row: ScheduleRow, segment: Segment, occurrence: Occurrence) -> NewOccurrence:
+    shift = jitter(row.schedule_id, segment.definition.policies.jitter_seconds)
+    return NewOccurrence(
+        *row.key,
+        occurrence_id=identify(row.schedule_id, occurrence),
+        scheduled_for=occurrence.scheduled_for,
+        nominal_local=occurrence.nominal_local,
+        due_at=occurrence.scheduled_for + shift,
+        status=(occurrence.skip or Status.MISSED).value,
+        cause="rule",
+        version=segment.version,
+        notes=" ".join((*occurrence.notes, "found_by_audit")),
+    )
 
 
 def _texts(data: dict[str, object]) -> dict[str, str]:

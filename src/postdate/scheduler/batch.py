@@ -1,32 +1,26 @@
 """Expand a set of schedules whose timers are locked: decide each, write all as sets."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
-import msgspec
 import structlog
 
-from postdate.model.calendar import Calendar
 from postdate.model.errors import Refusal
-from postdate.model.expansion import Entry, Progress, Step, decide
+from postdate.model.expansion import Entry, Progress, Step, Unbuffered, decide, notes_of
 from postdate.model.firing import Fired, Firing
-from postdate.model.schedule import Definition, Status, identify, occurrence_id
-from postdate.model.schedule_rules import plan_of
+from postdate.model.schedule import Overlap, Status, identify, occurrence_id
+from postdate.model.timeline import Segment
 from postdate.store.occurrence import NewOccurrence, OccurrenceKey, Relabel
 from postdate.store.schedule import Advance, ScheduleRow
+from postdate.store.timeline import Held
 
 log = structlog.get_logger()
 
-ASIDE: Final = timedelta(seconds=60)
-"""How long a schedule that cannot be expanded is put aside, so that it does not hold up others."""
-
-NOTES_MOST: Final = 12
-
-Calendars = Mapping[tuple[int, str], Calendar]
-Due = tuple[ScheduleRow, Definition]
+ERROR_CHARACTERS: Final = 500
+"""How much of an error is kept with the schedule that it set aside."""
 
 
 @dataclass(slots=True)
@@ -34,10 +28,9 @@ class Expansion:
     """One schedule of a batch: its step, and what became of its occurrences."""
 
     row: ScheduleRow
-    definition: Definition
     step: Step
     entries: list[Entry] = field(default_factory=list)
-    last_id: UUID | None = None
+    made: list[UUID] = field(default_factory=list)
     refused: int = 0
 
 
@@ -47,19 +40,29 @@ class Batch:
 
     now: datetime
     expansions: list[Expansion] = field(default_factory=list)
-    aside: list[ScheduleRow] = field(default_factory=list)
+    aside: list[tuple[ScheduleRow, str]] = field(default_factory=list)
 
-    def add(self, due: Due, calendars: Calendars, running: Collection[UUID]) -> None:
-        """Decide about one schedule; one that cannot be decided is put aside."""
-        row, definition = due
-        try:
-            plan = plan_of(definition, find_calendar(due, calendars))
-            step = decide(plan, definition.policies, progress_of(row, running), self.now)
-        except Exception:
-            log.exception("schedule.broke", schedule_id=str(row.schedule_id))
-            self.aside.append(row)
-            return
-        self.expansions.append(Expansion(row, definition, step, list(step.entries)))
+    def decide(self, rows: Sequence[ScheduleRow], held: Held, running: Collection[UUID]) -> "Batch":
+        """Decide about these schedules; whatever goes wrong is the problem of the one it is about.
+
+        Runs in a thread of its own: a rule may take a while.
+        """
+        for row in rows:
+            segments = held[row.schedule_id]
+            if isinstance(segments, Exception):
+                self._set_aside(row, segments)
+                continue
+            try:
+                step = decide(segments, progress_of(row, running), self.now)
+            except Exception as error:  # noqa: BLE001 - shown with the schedule
+                self._set_aside(row, error)
+            else:
+                self.expansions.append(Expansion(row, step, list(step.entries)))
+        return self
+
+    def _set_aside(self, row: ScheduleRow, error: Exception) -> None:
+        log.error("schedule.set_aside", schedule_id=str(row.schedule_id), exc_info=error)
+        self.aside.append((row, error_text(error)))
 
     def keys(self) -> list[OccurrenceKey]:
         """Give where the new rows will lie."""
@@ -81,24 +84,15 @@ class Batch:
 
     def firings(self) -> list[Firing]:
         """Give what is to become a job or payment: released ones first, then the new ones."""
-        found = []
+        found: list[Firing] = []
         for each in self.expansions:
-            at = [(when, self.now) for when, status in each.step.unbuffered if _ran(status)]
-            at += [(e.occurrence.scheduled_for, e.due_at) for e in each.entries if e.runs]
-            found += [self._firing(each, when, due) for when, due in at]
+            released = (one for one in each.step.unbuffered if _ran(one.status))
+            found += [_firing(each.row, r.segment, r.scheduled_for, self.now) for r in released]
+            runs = (entry for entry in each.entries if entry.runs)
+            found += [
+                _firing(each.row, e.segment, e.occurrence.scheduled_for, e.due_at) for e in runs
+            ]
         return found
-
-    def _firing(self, each: Expansion, scheduled_for: datetime, due_at: datetime) -> Firing:
-        row, definition = each.row, each.definition
-        return Firing(
-            row.tenant_id,
-            row.schedule_id,
-            scheduled_for,
-            due_at,
-            definition.template,
-            definition.policies,
-            asked_by=row.traceparent,
-        )
 
     def rows(self, results: Sequence[Fired | Refusal]) -> tuple[list[NewOccurrence], list[Relabel]]:
         """Write the book: `results` are those of the firings, in their order."""
@@ -106,13 +100,13 @@ class Batch:
         new: list[NewOccurrence] = []
         changed: list[Relabel] = []
         for each in self.expansions:
-            for when, status in each.step.unbuffered:
-                told = _told(each, status, next(coming) if _ran(status) else None)
+            for one in each.step.unbuffered:
+                told = _told(each, one, next(coming) if _ran(one.status) else None)
                 label, kind, subject, code = told
-                where = occurrence_id(each.row.schedule_id, when)
+                where = occurrence_id(each.row.schedule_id, one.scheduled_for)
                 changed.append(Relabel(*each.row.key, where, label, kind, subject, code))
             for entry in each.entries:
-                told = _told(each, entry.status, next(coming) if entry.runs else None)
+                told = _told(each, entry, next(coming) if entry.runs else None)
                 new.append(_row(each, entry, told))
         return new, changed
 
@@ -124,7 +118,7 @@ class Batch:
                 runs=each.step.runs - each.refused,
                 handled=each.step.handled,
                 buffered_for=each.step.buffered_for,
-                last_id=each.last_id,
+                last_id=each.made[-1] if each.made else None,
                 missed_at=self.now if _missed(each) else None,
                 ended_at=self.now if each.step.next_due is None else None,
             )
@@ -133,20 +127,26 @@ class Batch:
 
     def timers(self) -> list[tuple[int, UUID, datetime | None]]:
         """Say when each schedule is to be looked at again."""
-        moved = [(e.row.bucket, e.row.schedule_id, e.step.next_due) for e in self.expansions]
-        return moved + [(r.bucket, r.schedule_id, self.now + ASIDE) for r in self.aside]
+        return [(e.row.bucket, e.row.schedule_id, e.step.next_due) for e in self.expansions]
 
     def cancelled(self) -> list[tuple[int, UUID]]:
-        """Give the jobs whose place the next occurrence takes."""
-        return [
-            (each.row.tenant_id, each.row.last_id)
-            for each in self.expansions
-            if each.step.cancel_running and each.row.last_id is not None
-        ]
+        """Give the jobs whose place a newer one takes: never more than the newest stays open.
+
+        To be asked when the rows are written. Jobs of this very batch are among them, so that the
+        outcome is the same as with one batch for each occurrence.
+        """
+        found: list[tuple[int, UUID]] = []
+        for each in self.expansions:
+            if each.step.cancel_running and each.made:
+                before = [] if each.row.last_id is None else [each.row.last_id]
+                found += [(each.row.tenant_id, one) for one in (*before, *each.made[:-1])]
+        return found
 
     def notices(self) -> list[tuple[ScheduleRow, str, dict[str, Any]]]:
         """Give what is worth an event beside the jobs and payments themselves."""
         found: list[tuple[ScheduleRow, str, dict[str, Any]]] = []
+        for row, error in self.aside:
+            found.append((row, "schedule.set_aside", {"error": error}))
         for each in self.expansions:
             if missed := _missed(each):
                 span = {"count": len(missed), "first": missed[0], "last": missed[-1]}
@@ -158,29 +158,16 @@ class Batch:
         return found
 
 
-def read(rows: Iterable[ScheduleRow]) -> tuple[list[Due], list[ScheduleRow]]:
-    """Read what was asked for; give those that cannot be read apart."""
-    readable: list[Due] = []
-    broken: list[ScheduleRow] = []
-    for row in rows:
-        try:
-            readable.append((row, row.definition))
-        except msgspec.MsgspecError:
-            log.exception("schedule.unreadable", schedule_id=str(row.schedule_id))
-            broken.append(row)
-    return readable, broken
+def error_text(error: Exception) -> str:
+    """Write an error for whoever has to repair the schedule."""
+    return f"{type(error).__name__}: {error}".replace("\0", "")[:ERROR_CHARACTERS]
 
 
-def named_calendars(due: Iterable[Due]) -> set[tuple[int, str]]:
-    """Give the calendars that these schedules follow."""
-    return {(row.tenant_id, d.rule.calendar) for row, d in due if d.rule.calendar is not None}
-
-
-def find_calendar(due: Due, calendars: Calendars) -> Calendar | None:
-    """Give a schedule's calendar; one that is gone closes no day, but is never deleted in use."""
-    row, definition = due
-    name = definition.rule.calendar
-    return None if name is None else calendars.get((row.tenant_id, name))
+def watched(row: ScheduleRow, segments: Sequence[Segment] | Exception) -> bool:
+    """Say whether it matters to a schedule if what it made last is still open."""
+    if row.last_id is None or isinstance(segments, Exception):
+        return False
+    return any(s.definition.policies.overlap is not Overlap.ALLOW for s in segments)
 
 
 def progress_of(row: ScheduleRow, running: Collection[UUID] = ()) -> Progress:
@@ -196,28 +183,36 @@ def progress_of(row: ScheduleRow, running: Collection[UUID] = ()) -> Progress:
     )
 
 
-def notes_of(entry: Entry) -> str | None:
-    """Write what the policies did as words."""
-    occurrence = entry.occurrence
-    words = [*occurrence.notes, *(f"absorbed_{at.isoformat()}" for at in occurrence.merged)]
-    return " ".join(words[:NOTES_MOST]) or None
-
-
 def _ran(status: Status) -> bool:
     return status in {Status.FIRED, Status.LATE}
+
+
+def _firing(
+    row: ScheduleRow, segment: Segment, scheduled_for: datetime, due_at: datetime
+) -> Firing:
+    return Firing(
+        row.tenant_id,
+        row.schedule_id,
+        scheduled_for,
+        due_at,
+        segment.version,
+        segment.definition.template,
+        segment.definition.policies,
+        asked_by=row.traceparent,
+    )
 
 
 Told = tuple[str, str | None, UUID | None, str | None]
 """Label, kind and id of what was made, and the code of a refusal."""
 
 
-def _told(each: Expansion, status: Status, result: Fired | Refusal | None) -> Told:
+def _told(each: Expansion, one: Entry | Unbuffered, result: Fired | Refusal | None) -> Told:
     match result:
         case None:
-            return status.value, None, None, None
+            return one.status.value, None, None, None
         case Fired(subject=subject):
-            each.last_id = subject
-            return status.value, each.definition.template.kind, subject, None
+            each.made.append(subject)
+            return one.status.value, one.segment.definition.template.kind, subject, None
         case Refusal(code=code):
             each.refused += 1
             return Status.REFUSED.value, None, None, code.value
@@ -234,11 +229,11 @@ def _row(each: Expansion, entry: Entry, told: Told) -> NewOccurrence:
         due_at=entry.due_at,
         status=status,
         cause="rule",
-        version=row.version,
+        version=entry.segment.version,
         kind=kind,
         subject=subject,
         code=code,
-        notes=notes_of(entry),
+        notes=notes_of(occurrence),
     )
 
 

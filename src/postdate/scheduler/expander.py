@@ -4,9 +4,10 @@ import asyncio
 import random
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from typing import Final
+from datetime import datetime
+from typing import Any, Final
 from uuid import UUID
 
 import asyncpg
@@ -15,18 +16,18 @@ import structlog
 from postdate.model.errors import Refusal
 from postdate.model.firing import Fired
 from postdate.model.ids import BUCKETS, new_id
-from postdate.model.schedule import Overlap
 from postdate.model.setting import Settings
-from postdate.scheduler.batch import Batch, named_calendars, read
+from postdate.scheduler.batch import Batch, error_text, watched
 from postdate.scheduler.firer import Firer, Follow, Spans, unfollowed
 from postdate.scheduler.meter import Meter
-from postdate.store import calendar as calendar_store
 from postdate.store import event as event_store
 from postdate.store import occurrence as occurrence_store
 from postdate.store import schedule as store
+from postdate.store import timeline
 from postdate.store import timer as timer_store
-from postdate.store.database import Connection, Database
+from postdate.store.database import Connection, Database, transient
 from postdate.store.event import NewEvent
+from postdate.store.mark import WIDE_MARGIN
 from postdate.store.schedule import DueTimer, ScheduleKey
 from postdate.store.timer import LANE_SCHEDULE, LONG_AGO
 
@@ -41,10 +42,10 @@ LIMIT: Final = 2000
 AT_ONCE: Final = 2
 """Buckets expanded at the same time."""
 
-BEHIND: Final = timedelta(seconds=10)
-"""How far the low-water mark stays behind the present: a commit may take that long."""
-
 FORGET_SECONDS: Final = 30.0
+
+_DECIDING: Final = ThreadPoolExecutor(max_workers=1, thread_name_prefix="expand")
+"""One thread for all expanders of the process: what rules give is remembered in one thread."""
 
 
 @dataclass(slots=True)
@@ -102,6 +103,10 @@ class Expander:
                 budget.left += wanted - done
                 more = done == wanted
 
+    def look_everywhere(self) -> None:
+        """Forget what was seen: something due is hidden behind a mark."""
+        self._forget_at = 0.0
+
     async def next_due(self) -> float | None:
         """Give the seconds until the next schedule is due, by the database's clock."""
         async with self._database.writer.acquire() as connection:
@@ -129,12 +134,41 @@ class Expander:
         try:
             with self._follow(bucket) as spans:
                 return await self._once(bucket, limit, spans)
-        except asyncpg.UniqueViolationError as error:
-            # The book has one of them already, after a clock was set back for example. The
-            # quick way does not look; this one does.
-            log.warning("schedule.known", bucket=bucket, error=str(error))
+        except BrokenBatchError as broken:
+            log.warning("schedule.halved", bucket=bucket, schedules=broken.count, error=str(broken))
+            return await self._find_culprit(bucket, broken)
+
+    async def _find_culprit(self, bucket: int, broken: "BrokenBatchError") -> int:
+        """Expand one half after the other, so that only what cannot be expanded is set aside."""
+        if broken.count == 1:
+            return await self._expand_alone(bucket, broken)
+        half = broken.count // 2
+        done = await self._expand(bucket, half)
+        return done + await self._expand(bucket, broken.count - half)
+
+    async def _expand_alone(self, bucket: int, broken: "BrokenBatchError") -> int:
+        if not isinstance(broken.__cause__, asyncpg.UniqueViolationError):
+            return await self._set_aside(bucket, broken)
+        # The book has one of its occurrences already, after a clock was set back for example. The
+        # quick way does not look; this one does.
+        try:
             with self._follow(bucket) as spans:
-                return await self._once(bucket, limit, spans, look=True)
+                return await self._once(bucket, 1, spans, look=True)
+        except BrokenBatchError as again:
+            return await self._set_aside(bucket, again)
+
+    async def _set_aside(self, bucket: int, broken: "BrokenBatchError") -> int:
+        """Leave a schedule to a person; where somebody else has come between, nothing is done."""
+        [timer] = broken.timers
+        error = error_text(broken.error)
+        log.error("schedule.set_aside", schedule_id=str(timer.schedule_id), error=error)
+        key = ScheduleKey(bucket, timer.tenant_id, timer.schedule_id)
+        async with self._database.write() as connection:
+            if await store.lock(connection, key) is not None:
+                await store.set_aside(connection, key, error)
+                await self._tell(connection, [(key, "schedule.set_aside", {"error": error})])
+        self._meter.broke()
+        return 1
 
     async def _once(self, bucket: int, limit: int, spans: Spans, *, look: bool = False) -> int:
         async with self._database.write() as connection:
@@ -142,15 +176,19 @@ class Expander:
             timers = await store.due(connection, bucket, low, limit)
             if not timers:
                 return 0
-            batch = await self._decide(connection, bucket, timers)
-            if look:
-                batch.drop(await occurrence_store.find(connection, batch.keys()))
-            await self._firer.cancel(connection, batch.cancelled())
-            firings = spans.begin(batch.firings())
-            fired = await self._firer.fire(connection, firings, batch.now)
-            statuses = await self._write(connection, batch, fired)
+            try:
+                batch = await self._decide(connection, bucket, timers)
+                if look:
+                    batch.drop(await occurrence_store.find(connection, batch.keys()))
+                firings = spans.begin(batch.firings())
+                fired = await self._firer.fire(connection, firings, batch.now)
+                statuses = await self._write(connection, batch, fired)
+            except Exception as error:
+                if transient(error):
+                    raise
+                raise BrokenBatchError(timers, error) from error
         if len(timers) < limit:
-            self._lows[bucket] = max(self._lows[bucket], batch.now - BEHIND)
+            self._lows[bucket] = max(self._lows[bucket], batch.now - WIDE_MARGIN)
         spans.end(fired)
         self._firer.tell(fired)
         self._meter.expanded(statuses, [(t.at - t.due_at).total_seconds() for t in timers])
@@ -164,18 +202,14 @@ class Expander:
         keys = [ScheduleKey(bucket, timer.tenant_id, timer.schedule_id) for timer in timers]
         rows = await store.load(connection, keys)
         await self._forget_orphans(connection, keys, {row.schedule_id for row in rows})
-        due, broken = read(rows)
-        calendars = await calendar_store.find(connection, named_calendars(due))
-        watched = [
-            row.last_id
-            for row, definition in due
-            if row.last_id is not None and definition.policies.overlap is not Overlap.ALLOW
-        ]
-        running = await store.running(connection, watched)
-        batch = Batch(timers[0].at, aside=broken)
-        for each in due:
-            batch.add(each, calendars, running)
-        return batch
+        held = await timeline.load(connection, [(row, timeline.standing(row)) for row in rows])
+        asked = [r.last_id for r in rows if r.last_id and watched(r, held[r.schedule_id])]
+        running = await store.running(connection, asked)
+        # All of them in one thread: rules are remembered there, and the event loop stays free.
+        decide = Batch(timers[0].at).decide
+        return await asyncio.get_running_loop().run_in_executor(
+            _DECIDING, decide, rows, held, running
+        )
 
     async def _forget_orphans(
         self, connection: Connection, keys: Sequence[ScheduleKey], known: set[UUID]
@@ -188,22 +222,37 @@ class Expander:
         self, connection: Connection, batch: Batch, fired: Sequence[Fired | Refusal]
     ) -> list[str]:
         new, changed = batch.rows(fired)
+        await self._firer.cancel(connection, batch.cancelled())
         await occurrence_store.insert(connection, new)
         await occurrence_store.relabel(connection, changed)
         await store.advance(connection, batch.advances())
         await store.move_timers(connection, batch.timers())
+        for row, error in batch.aside:
+            await store.set_aside(connection, row.key, error)
+        told = [(row.key, kind, data) for row, kind, data in batch.notices()]
+        await self._tell(connection, told)
+        return [row.status for row in new]
+
+    async def _tell(
+        self, connection: Connection, told: Sequence[tuple[ScheduleKey, str, dict[str, Any]]]
+    ) -> None:
         unix_ms = self._database.unix_ms()
         events = [
-            NewEvent(
-                row.bucket,
-                row.tenant_id,
-                row.schedule_id,
-                new_id(row.bucket, unix_ms),
-                kind,
-                "system",
-                data,
-            )
-            for row, kind, data in batch.notices()
+            NewEvent(*key, new_id(key.bucket, unix_ms), kind, "system", data)
+            for key, kind, data in told
         ]
         await event_store.insert(connection, events)
-        return [row.status for row in new]
+
+
+class BrokenBatchError(Exception):
+    """A batch that failed because of one of its schedules, and not because the database did."""
+
+    def __init__(self, timers: Sequence[DueTimer], error: Exception) -> None:
+        super().__init__(repr(error))
+        self.timers = timers
+        self.error = error
+
+    @property
+    def count(self) -> int:
+        """Give how many schedules it has."""
+        return len(self.timers)

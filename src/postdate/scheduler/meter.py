@@ -40,7 +40,7 @@ class Meter:
         )
         self._broken = Counter(
             "postdate_schedule_broken",
-            "Schedules put aside for a minute because expanding them failed.",
+            "Schedules set aside because expanding them failed.",
             registry=registry,
         )
 

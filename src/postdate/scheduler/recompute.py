@@ -6,24 +6,19 @@ from uuid import UUID
 
 import structlog
 
-from postdate.model import zone
 from postdate.model.expansion import next_due
 from postdate.model.ids import BUCKETS, new_id
-from postdate.model.schedule_rules import plan_of
-from postdate.scheduler.batch import (
-    Calendars,
-    Due,
-    find_calendar,
-    named_calendars,
-    progress_of,
-    read,
-)
+from postdate.model.instant import instant_text
+from postdate.model.recurrence import zone
+from postdate.scheduler.batch import progress_of
 from postdate.scheduler.meter import Meter
-from postdate.store import calendar as calendar_store
 from postdate.store import event as event_store
 from postdate.store import schedule as store
+from postdate.store import timeline
 from postdate.store.database import Connection, Database
 from postdate.store.event import NewEvent
+from postdate.store.off_loop import computed
+from postdate.store.schedule import ScheduleRow
 
 log = structlog.get_logger()
 
@@ -65,17 +60,14 @@ class Recompute:
         while True:
             async with self._database.write() as connection:
                 rows = await store.walk(connection, bucket, after, PAGE)
-                due, _ = read(rows)
-                calendars = await calendar_store.find(connection, named_calendars(due))
-                for each in due:
-                    moved += await self._one(connection, each, calendars)
+                for row in rows:
+                    moved += await self._one(connection, row)
             if len(rows) < PAGE:
                 return moved
             after = rows[-1].tenant_id, rows[-1].schedule_id
 
-    async def _one(self, connection: Connection, due: Due, calendars: Calendars) -> bool:
-        row, definition = due
-        if definition.rule.every_seconds is not None or row.buffered_for is not None:
+    async def _one(self, connection: Connection, row: ScheduleRow) -> bool:
+        if row.buffered_for is not None:
             return False
         if await store.lock(connection, row.key) != row.version:
             return False
@@ -85,18 +77,16 @@ class Recompute:
         if before is None or before <= now:
             return False
         [current] = await store.load(connection, [row.key])
-        plan = plan_of(definition, find_calendar(due, calendars))
-        after = next_due(plan, definition.policies, progress_of(current))
+        after = await _next_due(connection, current)
         if after == before or after is None:
             return False
         await store.put_timer(connection, row.key, after)
-        await self._report(connection, due, before, after)
+        await self._report(connection, row, before, after)
         return True
 
     async def _report(
-        self, connection: Connection, due: Due, before: datetime, after: datetime
+        self, connection: Connection, row: ScheduleRow, before: datetime, after: datetime
     ) -> None:
-        row, _ = due
         data = {"tzdata": self._version, "before": before, "after": after}
         event_id = new_id(row.bucket, self._database.unix_ms())
         event = NewEvent(*row.key, event_id, "schedule.recomputed", "system", data)
@@ -104,6 +94,18 @@ class Recompute:
         log.warning(
             "schedule.recomputed",
             schedule_id=str(row.schedule_id),
-            before=before.isoformat(),
-            after=after.isoformat(),
+            before=instant_text(before),
+            after=instant_text(after),
         )
+
+
+async def _next_due(connection: Connection, row: ScheduleRow) -> datetime | None:
+    """Compute a timer; a schedule that cannot be expanded is left to the expander."""
+    held = (await timeline.load(connection, [(row, row.handled)]))[row.schedule_id]
+    if isinstance(held, Exception) or held[-1].plan.rule.every_seconds is not None:
+        return None
+    try:
+        return await computed(None, next_due, held, progress_of(row))
+    except Exception:
+        log.exception("schedule.not_recomputed", schedule_id=str(row.schedule_id))
+        return None

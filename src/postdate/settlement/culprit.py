@@ -1,21 +1,26 @@
-"""The one payment that broke its batch: tried again ever later, then left to a person."""
+"""The one payment that broke its batch: tried again ever later, then held for a person or ended."""
 
 from datetime import timedelta
 from typing import Any, Final
 from uuid import UUID
 
+import structlog
+
 from postdate.ledger.batch import SYSTEM, pause
+from postdate.ledger.hold import release
 from postdate.model.ids import new_id
+from postdate.model.payment import BROKE
 from postdate.model.setting import Settings
+from postdate.store import account as account_store
 from postdate.store import event as event_store
 from postdate.store import halt as halt_store
 from postdate.store import settlement as store
-from postdate.store.database import Connection, Database
+from postdate.store.account import AccountKey
+from postdate.store.database import Connection, Database, transient
 from postdate.store.event import NewEvent
-from postdate.store.settlement import Ending, Execution, LockedTimer
+from postdate.store.settlement import Ending, Execution, LockedPayment, LockedTimer
 
-BROKE: Final = "settlement_error"
-"""The code of an execution that broke for a reason that has nothing to do with money."""
+log = structlog.get_logger()
 
 ERROR_CHARACTERS: Final = 500
 
@@ -23,34 +28,81 @@ ERROR_CHARACTERS: Final = 500
 async def record(
     database: Database, settings: Settings, key: tuple[int, UUID], error: Exception
 ) -> int:
-    """Write the attempt and move the timer, or park it for a person; the hold stays either way."""
+    """Write what became of the execution: another try, a wait for a person, or the end."""
+    text = f"{type(error).__name__}: {error}"[:ERROR_CHARACTERS]
     async with database.write() as connection:
-        timers, held = await store.lock(connection, [key])
+        payments, held = await store.lock(connection, [key])
         await halt_store.set_aside(connection, held)
-        for timer in timers:
-            count = await store.trials(connection, timer, BROKE)
-            text = f"{type(error).__name__}: {error}"[:ERROR_CHARACTERS]
-            wait = None
-            if count < settings.whole("payment.retry_attempts", timer.tenant_id):
-                wait = pause(settings.number("payment.retry_seconds", timer.tenant_id), count)
-            await _write(connection, timer, text, wait, database.unix_ms())
-    return len(timers) + len(held)
+        for payment in payments:
+            wait = await _wait(connection, settings, payment)
+            if wait is not None:
+                await _retry(connection, payment, text, wait, database.unix_ms())
+            elif not await _released(connection, settings, payment, text, database.unix_ms()):
+                await _park(connection, payment, text, database.unix_ms())
+    return len(payments) + len(held)
 
 
-async def _write(
-    connection: Connection, timer: LockedTimer, text: str, wait: timedelta | None, unix_ms: int
+async def _wait(connection: Connection, settings: Settings, timer: LockedTimer) -> timedelta | None:
+    count = await store.trials(connection, timer, BROKE)
+    if count >= settings.whole("payment.retry_attempts", timer.tenant_id):
+        return None
+    return pause(settings.number("payment.retry_seconds", timer.tenant_id), count)
+
+
+async def _retry(
+    connection: Connection, timer: LockedTimer, text: str, wait: timedelta, unix_ms: int
 ) -> None:
-    retry_at = None if wait is None else timer.at + wait
-    ending = Ending(timer, BROKE, text, retry_at)
+    ending = Ending(timer, BROKE, text, timer.at + wait)
     await store.write_attempts(connection, [ending], Execution(timer.at))
-    data: dict[str, Any] = {"code": BROKE, "error": text}
-    if retry_at is None:
-        await store.park(connection, timer)
-        kind = "payment.dead_lettered"
-    else:
-        await store.retry(connection, [ending])
-        kind = "payment.retried"
-        data["retry_at"] = retry_at
+    await store.retry(connection, [ending])
+    data = {"code": BROKE, "error": text, "retry_at": ending.retry_at}
+    await _tell(connection, timer, "payment.retried", data, unix_ms)
+
+
+async def _park(connection: Connection, timer: LockedTimer, text: str, unix_ms: int) -> None:
+    """Let the payment wait for a person, with its hold."""
+    await store.write_attempts(connection, [Ending(timer, BROKE, text)], Execution(timer.at))
+    await store.park(connection, timer)
+    data = {"code": BROKE, "error": text}
+    await _tell(connection, timer, "payment.dead_lettered", data, unix_ms)
+
+
+async def _released(
+    connection: Connection, settings: Settings, payment: LockedPayment, text: str, unix_ms: int
+) -> bool:
+    """End the payment and release its hold where that is wished; False where it must wait.
+
+    What broke the settlement may break this too. Then a person has to look, whatever was wished.
+    """
+    wished = await store.on_broken(connection, payment)
+    if (wished or settings.get("payment.on_broken", payment.tenant_id)) == "hold":
+        return False
+    try:
+        async with connection.transaction():
+            await _fail(connection, payment, text, unix_ms)
+    except Exception as error:
+        if transient(error):
+            raise
+        log.exception("payment.not_released", payment_id=str(payment.subject))
+        return False
+    return True
+
+
+async def _fail(connection: Connection, payment: LockedPayment, text: str, unix_ms: int) -> None:
+    if payment.hold:
+        key = AccountKey(payment.bucket, payment.tenant_id, payment.from_account)
+        accounts = await account_store.lock(connection, [key])
+        release(accounts[key], payment.amount)
+        await account_store.write(connection, list(accounts.values()))
+    await store.write_failed(connection, [Ending(payment, BROKE, text)], Execution(payment.at))
+    data = {"code": BROKE, "error": text}
+    await _tell(connection, payment, "payment.failed", data, unix_ms)
+    await store.delete(connection, [payment])
+
+
+async def _tell(
+    connection: Connection, timer: LockedTimer, kind: str, data: dict[str, Any], unix_ms: int
+) -> None:
     event_id = new_id(timer.bucket, unix_ms)
     event = NewEvent(timer.bucket, timer.tenant_id, timer.subject, event_id, kind, SYSTEM, data)
     await event_store.insert(connection, [event])

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Final
 
 # Counts while the machine sleeps too, where the system has such a clock: waking up is no leap.
@@ -14,16 +14,32 @@ def steady_seconds() -> float:
     return time.clock_gettime(_STEADY)
 
 
+def node_time() -> datetime:
+    """Read this machine's own clock: a witness, nothing is due by it."""
+    return datetime.now(UTC)
+
+
+def seconds_ahead(at: datetime, *witnesses: datetime) -> float:
+    """Give how far a time is ahead of all of its witnesses; one that agrees is enough."""
+    return min((at - witness).total_seconds() for witness in witnesses)
+
+
 class ClockGuard:
     """Compare the database's clock with this machine's steady one.
 
     What is kept is the furthest that the one was ever believed to be ahead of the other. A clock
-    that steps back and returns is thereby no leap; one that steps beyond is.
+    that steps back and returns is thereby no leap; one that steps beyond is. The first time that
+    is believed needs witnesses: this class does not know them.
     """
 
     def __init__(self, steady: Callable[[], float] = steady_seconds) -> None:
         self._steady = steady
         self._believed: float | None = None
+
+    @property
+    def believes(self) -> bool:
+        """Say whether there is a time to compare with."""
+        return self._believed is not None
 
     def leap(self, at: datetime, most_seconds: float) -> float | None:
         """Give how far the database's time leapt, or None when it may be believed."""
@@ -37,5 +53,5 @@ class ClockGuard:
         return None
 
     def believe(self, at: datetime) -> None:
-        """Take the time as it is now: somebody has confirmed it."""
+        """Take the time as it is now: witnesses or a person have confirmed it."""
         self._believed = at.timestamp() - self._steady()

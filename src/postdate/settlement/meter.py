@@ -42,6 +42,11 @@ class Meter:
             ["result", "code"],
             registry=registry,
         )
+        self._balances = Counter(
+            "postdate_balance_updates",
+            "Balances that settled payments changed: two for each that completed.",
+            registry=registry,
+        )
         self._broken = Counter(
             "postdate_payment_broken",
             "Executions of payments that failed for a reason that is not about money.",
@@ -77,7 +82,22 @@ class Meter:
             ["check"],
             registry=registry,
         )
+        self._locked = Gauge(
+            "postdate_settlement_locked_accounts",
+            "Accounts that another session holds, so that their due payments wait.",
+            registry=registry,
+        )
+        self._aside = Gauge(
+            "postdate_settlement_aside_payments",
+            "Due payments that wait for such an account, as far as this process has met them.",
+            registry=registry,
+        )
         self._told_at = 0.0
+
+    def waiting(self, accounts: int, payments: int) -> None:
+        """Say how many accounts are held by others, and how many due payments wait for them."""
+        self._locked.set(accounts)
+        self._aside.set(payments)
 
     def settled(
         self,
@@ -93,6 +113,7 @@ class Meter:
         self._payments.observe(len(timers))
         for labels, count in Count(map(_labels, decisions)).items():
             self._settled.labels(*labels).inc(count)
+        self._balances.inc(2 * sum(isinstance(each, Completed) for each in decisions))
         for timer in timers:
             late_seconds = (timer.at - timer.due_at).total_seconds()
             self._lateness.observe(late_seconds)

@@ -8,6 +8,7 @@ from typing import Final
 from uuid import UUID
 
 from postdate.model.ids import BUCKETS
+from postdate.store.mark import WIDE_MARGIN, WIDE_SECONDS
 from postdate.store.settlement import Candidate, Place
 from postdate.store.timer import LANE_PAYMENT, LONG_AGO, Head
 
@@ -15,10 +16,13 @@ GRACE_SECONDS: Final = 1.0
 """How long a node leaves a due payment to the node that prefers its bucket."""
 
 LATE_INSERT: Final = timedelta(seconds=1)
-"""An accepted payment is due a second later at the soonest; its commit may take that and this."""
+"""An accepted payment is due a second later at the soonest; its commit may take that and this.
+
+For commits that take longer, a look once a second reaches back as far as a transaction can last.
+"""
 
 FORGET_SECONDS: Final = 30.0
-"""How often every mark is forgotten, for commits that took even longer."""
+"""How often every mark is forgotten, for servers that do not bound transactions."""
 
 
 def share(node_id: UUID, live: Iterable[UUID]) -> frozenset[int]:
@@ -47,6 +51,7 @@ class Places:
         self._at = LONG_AGO
         self._floor = LONG_AGO
         self._forget_at = 0.0
+        self._wide_at = 0.0
 
     def heed(self, floor: datetime) -> None:
         """Look at nothing due before an instant; where it fell, the marks hide too much."""
@@ -64,10 +69,14 @@ class Places:
         if now >= self._forget_at:
             self._lows = [LONG_AGO] * BUCKETS
             self._forget_at = now + FORGET_SECONDS
-        return [
-            Place(bucket, low if beyond is None else max(low, beyond), self.grace(bucket))
-            for bucket, low in self.lows()
-        ]
+        if beyond is not None:
+            lows = [(bucket, max(low, beyond)) for bucket, low in self.lows()]
+        elif now >= self._wide_at:
+            self._wide_at = now + WIDE_SECONDS
+            lows = self.safe_lows()
+        else:
+            lows = self.lows()
+        return [Place(bucket, low, self.grace(bucket)) for bucket, low in lows]
 
     def forget(self) -> None:
         """Look from the beginning again."""
@@ -77,28 +86,47 @@ class Places:
         """Give every bucket's mark."""
         return [(bucket, max(self._floor, low)) for bucket, low in enumerate(self._lows)]
 
+    def safe_lows(self) -> list[tuple[int, datetime]]:
+        """Give marks below which nothing can become visible any more, however slow its commit."""
+        safe = self._at - WIDE_MARGIN
+        return [(bucket, max(self._floor, min(low, safe))) for bucket, low in enumerate(self._lows)]
+
+    def bare_lows(self) -> list[tuple[int, datetime]]:
+        """Give marks that hide nothing: for a server that lets a transaction last for ever."""
+        return [(bucket, self._floor) for bucket in range(BUCKETS)]
+
     def heads(self) -> list[tuple[int, int, datetime]]:
         """Say where to look for the next instant."""
         return [(bucket, LANE_PAYMENT, low) for bucket, low in self.lows()]
 
-    def saw(self, at: datetime, candidates: Sequence[Candidate], *, cut: bool = False) -> bool:
-        """Raise the marks after a look: nothing older than what was seen can exist.
+    def saw(
+        self,
+        at: datetime,
+        candidates: Sequence[Candidate],
+        aside: Iterable[Candidate] = (),
+        *,
+        cut: bool = False,
+    ) -> bool:
+        """Move the marks after a look: nothing older than what was seen is visible.
 
-        With `cut` there was more to see than the given: it lies behind the last of them.
-        False when the clock has stepped back: what was accepted since may be due before the
-        marks. They are forgotten, and one must look again.
+        `aside` is what the look left out. With `cut` there was more to see than the given: it lies
+        behind the last of them. False when the clock has stepped back: what was accepted since may
+        be due before the marks. They are forgotten, and one must look again.
         """
         before, self._at = self._at, at
         if at < before:
             self._lows = [LONG_AGO] * BUCKETS
             return False
         firsts: dict[int, datetime] = {}
-        for candidate in candidates:
-            firsts.setdefault(candidate.bucket, candidate.due_at)
+        for candidate in (*candidates, *aside):
+            first = firsts.get(candidate.bucket, candidate.due_at)
+            firsts[candidate.bucket] = min(first, candidate.due_at)
         behind = candidates[-1].due_at if cut else at
         for bucket, low in enumerate(self._lows):
             unseen = at - LATE_INSERT - timedelta(seconds=self.grace(bucket))
-            self._lows[bucket] = max(low, min(firsts.get(bucket, behind), unseen))
+            raised = max(low, min(behind, unseen))
+            # A wide look may have found something below the mark.
+            self._lows[bucket] = min(raised, firsts.get(bucket, raised))
         return True
 
     def seconds(self, heads: Sequence[Head]) -> float | None:

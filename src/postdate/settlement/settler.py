@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 from typing import Final, NamedTuple
 from uuid import UUID
@@ -12,10 +12,11 @@ import structlog
 
 from postdate.ledger import batch
 from postdate.ledger.settle import Decision, Due, Waits
-from postdate.ledger.turn import Turn
+from postdate.ledger.turn import BeginAgainError, Turn
 from postdate.model.ids import BUCKETS
 from postdate.model.setting import Settings
 from postdate.settlement import culprit
+from postdate.settlement.aside import Aside
 from postdate.settlement.meter import Meter
 from postdate.settlement.places import Places, share
 from postdate.settlement.stop import Stop
@@ -23,8 +24,9 @@ from postdate.store import halt as halt_store
 from postdate.store import node as node_store
 from postdate.store import settlement as store
 from postdate.store import timer as timer_store
-from postdate.store.database import LOST, CommitUnknownError, Connection, Database
-from postdate.store.settlement import Candidate, LockedPayment
+from postdate.store.account import AccountKey
+from postdate.store.database import Connection, Database, transient
+from postdate.store.settlement import Candidate, LockedPayment, Order
 
 log = structlog.get_logger()
 
@@ -45,25 +47,13 @@ SHARE_SECONDS: Final = 2.0
 BUSY_SECONDS: Final = 0.01
 """The wait when all that is due is being settled by somebody else."""
 
-_LOOK_LEAST: Final = 16
-_TRANSIENT: Final = (
-    CommitUnknownError,
-    asyncpg.TransactionRollbackError,
-    asyncpg.InsufficientResourcesError,
-    asyncpg.LockNotAvailableError,
-    asyncpg.ReadOnlySQLTransactionError,
-    *LOST,
-)
+ASIDE_SECONDS: Final = 0.05
+"""The wait when what is due waits for an account that somebody holds."""
 
+_LOOK_LEAST: Final = 16
 Key = tuple[int, UUID]
 Followed = Callable[[Sequence[Due], Sequence[Decision], float], None]
 """Told, after a commit, what was settled, what became of it, and how long it took."""
-
-
-def transient(error: Exception) -> bool:
-    """Say whether the database faltered, so that the same batch may well succeed next time."""
-    # A value that the driver cannot send is the payment's own fault, though it calls it its own.
-    return isinstance(error, _TRANSIENT) and not isinstance(error, ValueError)
 
 
 class Commit(NamedTuple):
@@ -96,9 +86,12 @@ class Settler:
         self._followed = followed
         self._batch_most = batch_most
         self._places = Places()
-        self._stop = Stop(database, settings)
+        self._aside = Aside(database)
+        self._stop = Stop(settings, node_id)
         self._depth = 0
         self._beyond: datetime | None = None
+        self._busy = False
+        self._more = False
         self._shared_at = 0.0
 
     def blocked(self) -> str | None:
@@ -108,17 +101,23 @@ class Settler:
     def look_everywhere(self) -> None:
         """Forget what was seen: payments that are long due have come back."""
         self._places.forget()
+        self._beyond = None
 
     async def run_once(self, limit: int = LOOK_MOST) -> int:
         """Settle up to `limit` due payments and say how many left the queue."""
         candidates = await self._look(limit)
-        if not candidates:
-            self._beyond = None
-            return 0
         count = await self._settle_all([(c.bucket, c.subject) for c in candidates])
-        # Others are at the head of the queue: look behind them next time.
-        self._beyond = candidates[-1].due_at if count == 0 else None
+        self._busy = bool(candidates) and count == 0
+        self._beyond = self._behind(candidates) if self._busy and self._more else None
         return count
+
+    def _behind(self, candidates: Sequence[Candidate]) -> datetime | None:
+        """Say where to look next when others are at all of these; None for the head again.
+
+        The head must be looked at again: whoever was at it may be gone.
+        """
+        last = candidates[-1].due_at
+        return None if last == self._beyond else last
 
     async def next_due(self) -> float | None:
         """Give the seconds until the next payment is due, by the database's clock."""
@@ -127,26 +126,33 @@ class Settler:
         async with self._database.writer.acquire() as connection:
             heads = await timer_store.heads(connection, self._places.heads())
         seconds = self._places.seconds(heads)
-        if seconds is None or self._beyond is None:
-            return seconds
-        return max(seconds, BUSY_SECONDS)
+        if seconds is None:
+            return None
+        if self._aside:
+            return max(seconds, ASIDE_SECONDS)
+        return max(seconds, BUSY_SECONDS) if self._busy else seconds
 
     async def _look(self, limit: int) -> Sequence[Candidate]:
         self._places.heed(self._settings.floor)
         base = min(limit, limit // BUCKETS + _LOOK_LEAST)
         depth = min(limit, max(base, self._depth))
+        await self._aside.look_again()
+        self._meter.waiting(len(self._aside.locked), len(self._aside))
+        aside = self._aside.subjects()
         async with self._database.writer.acquire() as connection:
             await self._take_share(connection)
             looks = self._places.looks(self._beyond)
-            at, found = await store.peek(connection, looks, depth, limit)
-            cut = len(found) == limit
-            if self._beyond is None and not self._places.saw(at, found, cut=cut):
-                at, found = await store.peek(connection, self._places.looks(), depth, limit)
+            at, found = await store.peek(connection, looks, depth, limit, aside)
+            cut, left_out = len(found) == limit, self._aside.candidates()
+            if self._beyond is None and not self._places.saw(at, found, left_out, cut=cut):
+                looks = self._places.looks()
+                at, found = await store.peek(connection, looks, depth, limit, aside)
             if await self._stop.holds(connection, at):
                 return []
         first = _complete(found, depth)
         # A hot payer has all its payments in one bucket: look deeper next time.
         short = len(first) < len(found)
+        self._more = short or cut
         self._depth = min(limit, depth * 2) if short else max(base, depth // 2)
         return first
 
@@ -203,6 +209,7 @@ class Settler:
             if len(keys) == 1:
                 log.exception("payment.broke", payment_id=str(keys[0][1]))
                 self._meter.broke()
+                await turn.begin()
                 left = await culprit.record(self._database, self._settings, keys[0], error)
                 return [Commit(left=left)]
             log.warning("settlement.halved", payments=len(keys), error=repr(error))
@@ -211,15 +218,19 @@ class Settler:
             return first + await self._settle(keys[middle:], turn)
 
     async def _patiently(self, keys: Sequence[Key], turn: Turn) -> Commit:
-        for left in reversed(range(TRIES)):
+        tries = TRIES
+        while True:
             try:
                 return await self._once(keys, turn)
-            except _TRANSIENT as error:
+            except BeginAgainError:
+                # The batch before has its reasons; by the time we have begun again it has ended.
+                continue
+            except Exception as error:
+                tries -= 1
                 # An unknown commit needs no care: where it happened, the timers are gone.
-                if not left or not transient(error):
+                if not tries or not transient(error):
                     raise
                 log.info("settlement.again", error=repr(error))
-        raise AssertionError("unreachable")
 
     async def _once(self, keys: Sequence[Key], turn: Turn) -> Commit:
         try:
@@ -228,12 +239,24 @@ class Settler:
             return await self._commit(keys, turn, eager=False)
 
     async def _commit(self, keys: Sequence[Key], turn: Turn, *, eager: bool) -> Commit:
-        """Settle what may be; what belongs to a tenant that stands still leaves the queue."""
-        started = time.monotonic()
+        """Settle what may be; which account kept us waiting in vain is left out the next time."""
         dues: list[Due] = []
+        await turn.begin()
+        try:
+            return await self._transaction(keys, turn, dues, eager=eager)
+        except asyncpg.LockNotAvailableError:
+            await self._aside.locked.find({key for due in dues for key in (due.payer, due.payee)})
+            raise
+
+    async def _transaction(
+        self, keys: Sequence[Key], turn: Turn, dues: list[Due], *, eager: bool
+    ) -> Commit:
+        """Settle; what belongs to a tenant that stands still leaves the queue."""
+        started = time.monotonic()
         async with self._database.write() as connection:
-            payments, held = await store.lock(connection, keys)
+            locked, held = await store.lock(connection, keys)
             await halt_store.set_aside(connection, held)
+            payments = self._aside.divide(locked)
             settling = self._settling(connection, dues, turn, eager=eager)
             decisions = await batch.settle(connection, payments, settling)
         left = len(held) + sum(not isinstance(decision, Waits) for decision in decisions)
@@ -247,8 +270,12 @@ class Settler:
     def _settling(
         self, connection: Connection, dues: list[Due], turn: Turn, *, eager: bool
     ) -> batch.Settling:
-        async def earlier(until: datetime, ours: Sequence[UUID]) -> tuple[datetime, UUID] | None:
-            return await store.earlier(connection, self._places.lows(), until, ours)
+        async def earlier(
+            until: Order, ours: Sequence[UUID], accounts: Collection[AccountKey]
+        ) -> dict[AccountKey, Order]:
+            bounded = self._database.bounds_transactions
+            lows = self._places.safe_lows() if bounded else self._places.bare_lows()
+            return await store.earlier(connection, lows, until, ours, accounts)
 
         return batch.Settling(
             unix_ms=self._database.unix_ms(),

@@ -1,63 +1,96 @@
-"""Whether payments may be settled now: a person may stop it, and so does a leap of the clock."""
+"""Whether payments may be settled now: a person may stop it, and so does the clock."""
 
+import time
+from collections.abc import Callable
 from datetime import datetime
 from typing import Final
+from uuid import UUID
 
 import structlog
 
 from postdate.model.setting import Settings, Stored
-from postdate.settlement.guard import ClockGuard
+from postdate.settlement.guard import ClockGuard, node_time, seconds_ahead
+from postdate.store import node as node_store
 from postdate.store import setting as setting_store
-from postdate.store.database import Connection, Database
+from postdate.store import settlement_clock as clock_store
+from postdate.store.database import Connection
 
 log = structlog.get_logger()
 
 STOPPED: Final = "settlement.stopped"
 STEP: Final = "settlement.clock_step_seconds"
 LEAP: Final = "clock:"
-"""How the reason begins when it was the clock; such a stop ends when the clock returns."""
+"""How the reason begins when it was the clock; such a stop ends when the clock is right again."""
+
+RECORD_SECONDS: Final = 5.0
+"""How often a settler that trusts the clock records the time in the database."""
+
+AGREE_SECONDS: Final = 60.0
+"""How close this node's clock must be to the database's to end the stop of a node that is gone."""
 
 
 class Stop:
     """The state of one settler; the stop itself is a setting, so that every node obeys it."""
 
     def __init__(
-        self, database: Database, settings: Settings, guard: ClockGuard | None = None
+        self,
+        settings: Settings,
+        node_id: UUID,
+        guard: ClockGuard | None = None,
+        node_clock: Callable[[], datetime] = node_time,
     ) -> None:
-        self._database = database
         self._settings = settings
+        self._author = f"node {node_id}"
         self._guard = guard or ClockGuard()
+        self._node_clock = node_clock
         self._leapt = False
+        self._record_at = 0.0
         self.reason: str | None = None
 
     async def holds(self, connection: Connection, at: datetime) -> bool:
         """Decide, at the database's time, whether to stand still, and keep the reason."""
-        leap = self._guard.leap(at, self._settings.number(STEP))
+        wrong = await self._wrong(connection, at)
         if self._leapt:
-            await self._look_again(connection, at, leap)
-        elif leap is not None:
-            await self._stop(connection, leap)
+            await self._look_again(connection, at, wrong)
+        elif wrong is not None:
+            await self._stop(connection, wrong)
         else:
             self.reason = str(self._settings.get(STOPPED)) or None
+        if not self._leapt:
+            await self._record(connection, at)
         return self.reason is not None
 
-    async def _stop(self, connection: Connection, leap: float) -> None:
+    async def _wrong(self, connection: Connection, at: datetime) -> str | None:
+        """Say what is wrong with the time, or None when it may be believed.
+
+        The first time is believed when it is not ahead of this node's clock, or not ahead of the
+        last time that settlement recorded: either may be wrong, or long ago, but hardly both.
+        """
+        most = self._settings.number(STEP)
+        if not self._guard.believes:
+            recorded = await clock_store.read(connection)
+            ahead = seconds_ahead(at, self._node_clock(), recorded)
+            if ahead > most:
+                return f"is {ahead:.0f} s ahead of this node's clock and of what it has recorded"
+            self._guard.believe(at)
+        leap = self._guard.leap(at, most)
+        return None if leap is None else f"leapt {leap:.0f} s ahead"
+
+    async def _stop(self, connection: Connection, wrong: str) -> None:
         self._leapt = True
         stored = await setting_store.find(connection, STOPPED)
         self.reason = (
             str(stored)
             if stored
-            else (
-                f"{LEAP} the database's time leapt {leap:.0f} s ahead; "
-                "`postdate settlement resume` confirms it"
-            )
+            else f"{LEAP} the database's time {wrong}; `postdate settlement resume` confirms it"
         )
         log.error("settlement.stopped", reason=self.reason)
-        await setting_store.put(connection, Stored(0, STOPPED, self.reason), "system")
+        if not stored:
+            await setting_store.put(connection, Stored(0, STOPPED, self.reason), self._author)
 
-    async def _look_again(self, connection: Connection, at: datetime, leap: float | None) -> None:
+    async def _look_again(self, connection: Connection, at: datetime, wrong: str | None) -> None:
         stored = str(await setting_store.find(connection, STOPPED) or "")
-        if leap is None and stored.startswith(LEAP):
+        if wrong is None and stored.startswith(LEAP):
             await setting_store.delete(connection, 0, STOPPED)
             stored = ""
             log.warning("settlement.clock_returned")
@@ -69,3 +102,25 @@ class Stop:
         self._leapt = False
         self.reason = None
         log.warning("settlement.resumed")
+
+    async def _record(self, connection: Connection, at: datetime) -> None:
+        """Record that the clock is trusted, and end what a node that is gone has stopped."""
+        now = time.monotonic()
+        if now < self._record_at:
+            return
+        self._record_at = now + RECORD_SECONDS
+        if (self.reason or "").startswith(LEAP):
+            await self._end_for_others(connection, at)
+        else:
+            await clock_store.record(connection)
+
+    async def _end_for_others(self, connection: Connection, at: datetime) -> None:
+        """Take back a stop whose author is gone, if this node's clock agrees with the database."""
+        apart = abs((at - self._node_clock()).total_seconds())
+        if apart > min(AGREE_SECONDS, self._settings.number(STEP)):
+            return
+        rows = await setting_store.page(connection, 0)
+        author = next((row.changed_by for row in rows if row.name == STOPPED), "")
+        if author not in {f"node {node.node_id}" for node in await node_store.live(connection)}:
+            await setting_store.delete(connection, 0, STOPPED)
+            log.warning("settlement.clock_agrees", author=author)

@@ -72,6 +72,7 @@ class AccountRow(msgspec.Struct, frozen=True):
     frozen_at: datetime | None
     closed_at: datetime | None
     created_at: datetime
+    updated_at: datetime
     note: str | None
 
 
@@ -108,6 +109,12 @@ async def add(
         query("account_add"), buckets, same(tenants), ids, *map(same, added)
     )
     return _by_key(rows)
+
+
+async def locked(connection: Connection, keys: Iterable[AccountKey]) -> set[AccountKey]:
+    """Find those of the accounts that somebody holds, without waiting."""
+    rows = await connection.fetch(query("account_locked"), *_columns(keys))
+    return {AccountKey(*row) for row in rows}
 
 
 def _by_key(rows: Iterable[asyncpg.Record]) -> dict[AccountKey, Account]:

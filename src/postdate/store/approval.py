@@ -1,6 +1,6 @@
 """Approvals of large payments by a second person."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Literal, NamedTuple
 from uuid import UUID
@@ -22,8 +22,17 @@ class Request(NamedTuple):
     tenant_id: int
     payment_id: UUID
     actor: str
+    persons: Collection[str]
     schedule_id: UUID | None
+    schedule_version: int | None
     seconds: float
+
+
+class Decider(NamedTuple):
+    """Who decides: the key, and the persons who may stand behind it."""
+
+    key_id: str
+    persons: Collection[str] = ()
 
 
 class Approval(msgspec.Struct, frozen=True):
@@ -42,15 +51,18 @@ async def request(connection: Connection, requests: Sequence[Request]) -> None:
     """Let new payments wait for a second person."""
     if requests:
         columns = [list(column) for column in zip(*requests, strict=True)]
+        columns[4] = [msgspec.json.encode(sorted(persons)).decode() for persons in columns[4]]
         await connection.execute(query("approval_request"), *columns)
         await connection.execute(query("approval_set_aside"), columns[0], columns[2], LANE_APPROVAL)
 
 
-async def find(connection: Connection, tenant_id: int, payment_id: UUID) -> Approval | None:
-    """Read the approval of a payment; None when it needs none."""
+async def find(
+    connection: Connection, tenant_id: int, payment_id: UUID
+) -> tuple[Approval, frozenset[str]] | None:
+    """Read the approval of a payment and the persons who ask; None when it needs none."""
     key = bucket_of(payment_id), tenant_id, payment_id
     row = await connection.fetchrow(query("approval_find"), *key)
-    return Approval(*row) if row else None
+    return (Approval(*row[:-1]), frozenset(row[-1])) if row else None
 
 
 async def decide(
@@ -58,12 +70,19 @@ async def decide(
     tenant_id: int,
     payment_id: UUID,
     decision: Decision,
-    decided_by: str,
+    decided_by: Decider,
     note: str | None = None,
 ) -> Approval | None:
     """Write a decision down; None when there is nothing left to decide."""
     key = bucket_of(payment_id), tenant_id, payment_id
-    row = await connection.fetchrow(query("approval_decide"), *key, decision, decided_by, note)
+    row = await connection.fetchrow(
+        query("approval_decide"),
+        *key,
+        decision,
+        decided_by.key_id,
+        note,
+        sorted(decided_by.persons) or None,
+    )
     return Approval(*row) if row else None
 
 

@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from typing import Any, Final, TypeVar
 
 import asyncpg
@@ -23,26 +24,40 @@ CONNECT_SECONDS: Final = 5
 ACQUIRE_SECONDS: Final = 5
 """How long a request waits for a free connection before it is told that we are overloaded."""
 
+TRANSACTION_SECONDS: Final = 20
+"""The longest that a transaction of ours may take: what it wrote is visible by then, or never."""
+
 LOST: Final = (
     asyncpg.PostgresConnectionError,
     asyncpg.InterfaceError,
     asyncpg.InternalClientError,
     asyncpg.OperatorInterventionError,
+    # The server has ended a session that idled or took too long within a transaction.
+    asyncpg.IdleInTransactionSessionTimeoutError,
+    asyncpg.TransactionTimeoutError,
     OSError,
     TimeoutError,
 )
 """What a broken connection or a stopping server looks like from here."""
 
+# A node that is gone without a word (a lost network, a stopped machine) must not keep its locks:
+# the server notices within 15 s that nobody answers (TCP), or that nothing is asked (idle).
 _COMMON: Final = {
     "search_path": SCHEMA,
     "timezone": "UTC",
     "jit": "off",
-    "idle_in_transaction_session_timeout": "30s",
+    "idle_in_transaction_session_timeout": "10s",
+    "tcp_keepalives_idle": "5",
+    "tcp_keepalives_interval": "3",
+    "tcp_keepalives_count": "3",
+    "tcp_user_timeout": "15s",
+    "client_connection_check_interval": "5s",
 }
 _WRITER: Final = _COMMON | {
     "role": WRITER,
-    "statement_timeout": "30s",
-    "lock_timeout": "5s",
+    "statement_timeout": f"{TRANSACTION_SECONDS}s",
+    # Accounts, which strangers may hold, are waited for even less: see `account_add`.
+    "lock_timeout": "2s",
     # The hot statements have one right plan each, an index scan. A table that was empty when the
     # plan was made must not leave a sequential scan behind.
     "enable_seqscan": "off",
@@ -62,6 +77,9 @@ _READER: Final = _COMMON | {
     "plan_cache_mode": "force_generic_plan",
 }
 
+_TRANSACTION_TIMEOUT_VERSION: Final = (17,)
+"""The first server with `transaction_timeout`; an older one bounds each statement, and idling."""
+
 Connection = asyncpg.pool.PoolConnectionProxy
 Transaction = asyncpg.transaction.Transaction
 T = TypeVar("T")
@@ -71,12 +89,30 @@ class CommitUnknownError(Exception):
     """The connection broke, or waiting was cancelled, while a commit was under way."""
 
 
+_TRANSIENT: Final = (
+    CommitUnknownError,
+    asyncpg.TransactionRollbackError,
+    asyncpg.InsufficientResourcesError,
+    asyncpg.LockNotAvailableError,
+    asyncpg.ReadOnlySQLTransactionError,
+    *LOST,
+)
+
+
+def transient(error: BaseException) -> bool:
+    """Say whether the database faltered, so that the same statements may well succeed next time."""
+    # A value that the driver cannot send is the sender's fault, though the driver calls it its own.
+    return isinstance(error, _TRANSIENT) and not isinstance(error, ValueError)
+
+
 class Database:
     """The two pools. Every statement of a node goes through one of them."""
 
     def __init__(self, writer: asyncpg.Pool, reader: asyncpg.Pool) -> None:
         self.writer = writer
         self.reader = reader
+        self.bounds_transactions = False
+        """Whether the server ends each of our transactions after TRANSACTION_SECONDS."""
         self._epoch = 0.0
 
     async def synchronize(self) -> None:
@@ -95,17 +131,16 @@ class Database:
         async with _begun(self.writer, _start) as (connection, transaction):
             try:
                 yield connection
-            except BaseException:
-                await _quietly(transaction.rollback())
+            except BaseException as error:
+                await _quietly(transaction.__aexit__(type(error), error, None))
                 raise
             await _commit(connection, transaction)
 
     @asynccontextmanager
     async def read(self, tenant_id: int) -> AsyncIterator[Connection]:
         """Run a read-only transaction that sees the rows of one tenant and no others."""
-        # An integer formatted by us, never text from outside: SET takes no parameters.
-        begin = f"BEGIN READ ONLY; SET LOCAL postdate.tenant_id = {tenant_id:d}"
-        async with _begun(self.reader, lambda fresh: fresh.execute(begin)) as (connection, _):
+        start = partial(_start_reading, tenant_id=tenant_id)
+        async with _begun(self.reader, start) as (connection, _):
             try:
                 yield connection
             finally:
@@ -124,26 +159,42 @@ class Database:
 async def _begun(
     pool: asyncpg.Pool, begin: Callable[[Connection], Awaitable[T]]
 ) -> AsyncIterator[tuple[Connection, T]]:
-    """Take a connection and begin. One that died while it was idle is replaced, once."""
-    connection = await pool.acquire(timeout=ACQUIRE_SECONDS)
+    """Take a connection and begin; give it back on every way out.
+
+    Whoever waits here may be cancelled at any await, because its client has gone. The driver takes
+    a connection and gives it back whole even then: it finishes giving back in a task of its own,
+    and rolls back what is still open.
+    """
+    held = [await pool.acquire(timeout=ACQUIRE_SECONDS)]
     try:
-        begun = await begin(connection)
-    except LOST:
-        await pool.release(connection)
-        # A restarted server has closed every idle connection; none of them is worth a try.
-        await pool.expire_connections()
-        connection = await pool.acquire(timeout=ACQUIRE_SECONDS)
-        begun = await begin(connection)
-    try:
-        yield connection, begun
+        try:
+            begun = await begin(held[0])
+        except LOST:
+            await pool.release(held.pop())
+            # A restarted server has closed every idle connection; none of them is worth a try.
+            await pool.expire_connections()
+            held.append(await pool.acquire(timeout=ACQUIRE_SECONDS))
+            begun = await begin(held[0])
+        yield held[0], begun
     finally:
-        await pool.release(connection)
+        if held:
+            await pool.release(held.pop())
 
 
 async def _start(connection: Connection) -> Transaction:
     transaction = connection.transaction()
-    await transaction.start()
+    # Entered, not started: what is cancelled in between is then rolled back without a complaint.
+    await transaction.__aenter__()
     return transaction
+
+
+async def _start_reading(connection: Connection, tenant_id: int) -> None:
+    try:
+        # An integer formatted by us, never text from outside: SET takes no parameters.
+        await connection.execute(f"BEGIN READ ONLY; SET LOCAL postdate.tenant_id = {tenant_id:d}")
+    except asyncio.CancelledError:
+        await _quietly(connection.execute("ROLLBACK"))
+        raise
 
 
 async def _commit(connection: Connection, transaction: Transaction) -> None:
@@ -155,7 +206,7 @@ async def _commit(connection: Connection, transaction: Transaction) -> None:
 
     connection.add_log_listener(note)
     try:
-        await transaction.commit()
+        await transaction.__aexit__(None, None, None)
     except LOST as error:
         raise CommitUnknownError(str(error)) from error
     finally:
@@ -174,16 +225,48 @@ async def _quietly(ending: Awaitable[object]) -> None:
         log.debug("transaction.lost", error=str(error))
 
 
-async def _reset(_: asyncpg.Connection) -> None:
-    """Leave a connection as it is when it comes back to the pool.
+async def lift_time_limits(connection: Connection) -> None:
+    """Let the transaction under way take as long as it takes: it reads everything there is."""
+    await connection.execute(
+        """SET LOCAL statement_timeout = 0;
+           SET LOCAL idle_in_transaction_session_timeout = 0;
+           SELECT set_config('transaction_timeout', '0', true)
+            WHERE current_setting('transaction_timeout', true) IS NOT NULL"""
+    )
+
+
+class Session(asyncpg.Connection):
+    """A connection that remembers being cancelled between preparing a statement and running it.
+
+    The driver ends both with one message. Without it the server waits in the middle of a
+    transaction that nobody sees, until its time is up and it ignores what comes next.
+    """
+
+    broken_off = False
+
+    async def _get_statement(self, *given: Any, **named: Any) -> Any:
+        try:
+            return await super()._get_statement(*given, **named)  # type: ignore[misc]
+        except asyncio.CancelledError:
+            self.broken_off = True
+            raise
+
+
+async def _reset(connection: asyncpg.Connection) -> None:
+    """Leave a connection as it is when it comes back to the pool, unless it was broken off.
 
     The driver would ask the server to forget the session's state, one round trip for every
     transaction. Ours have none: settings are made when connecting or are LOCAL, locks end with the
-    transaction, and listening has connections of its own.
+    transaction, and whoever listens stops listening.
     """
+    if isinstance(connection, Session) and connection.broken_off:
+        connection.broken_off = False
+        await connection.execute("SELECT 1")
 
 
 async def _prepare(connection: asyncpg.Connection) -> None:
+    if connection.get_server_version() >= _TRANSACTION_TIMEOUT_VERSION:
+        await connection.execute(f"SET transaction_timeout = '{TRANSACTION_SECONDS}s'")
     await connection.set_type_codec(
         "jsonb",
         schema="pg_catalog",
@@ -204,6 +287,7 @@ async def open_pool(
         timeout=CONNECT_SECONDS,
         command_timeout=60,
         max_inactive_connection_lifetime=300,
+        connection_class=Session,
         init=_prepare,
         reset=_reset,
         server_settings={**settings, "application_name": name},
@@ -232,10 +316,16 @@ async def connect(
         for pool in (writer, reader):
             await _refuse_strong_role(pool)
         await database.synchronize()
+        database.bounds_transactions = await _bounds_transactions(writer)
     except BaseException:
         await database.close()
         raise
     return database
+
+
+async def _bounds_transactions(pool: asyncpg.Pool) -> bool:
+    async with pool.acquire() as connection:
+        return bool(connection.get_server_version() >= _TRANSACTION_TIMEOUT_VERSION)
 
 
 async def _refuse_strong_role(pool: asyncpg.Pool) -> None:

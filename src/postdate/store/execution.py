@@ -1,15 +1,18 @@
 """Executions: claimed jobs, loaded and judged; and the record of what became of them."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
-from functools import lru_cache
-from typing import Any, NamedTuple, TypeVar
+from functools import lru_cache, partial
+from typing import Any, Final, NamedTuple, TypeVar
 from uuid import UUID
 
+import asyncpg
 import msgspec
 
 from postdate.model.ids import bucket_of, new_id
+from postdate.model.instant import instant_text
 from postdate.model.outcome import Delivery
 from postdate.model.retry import Policies, Policy
 from postdate.model.verdict import (
@@ -35,6 +38,9 @@ from postdate.store.secret import SecretError
 from postdate.store.vault import MARK, Vault
 
 V = TypeVar("V")
+
+SYSTEM: Final = "system"
+"""Who does what nobody asked for from outside."""
 
 
 class Held(NamedTuple):
@@ -94,17 +100,14 @@ async def take(
     `wanted` is what `store.lease.take` takes: low, limit, lease_seconds, claimed_by.
     """
     taken = await lease.take(connection, bucket, lane, **wanted)
-    again = [each for each in taken if each.token > 1]
-    tried: dict[UUID, int] = {}
-    if again:
-        await lease.lose(connection, bucket, lane.tenant_id, again)
-        tried = await lease.attempts(connection, bucket, [each.subject for each in again])
+    if any(each.lost_at is not None for each in taken):
+        await lease.lose(connection, bucket, lane.tenant_id, taken)
     revised = [each for each in taken if each.revision]
     if revised:
         taken = await _revise(connection, bucket, lane, taken, revised)
     if any(each.payload is not None and each.payload.startswith(MARK) for each in taken):
         taken = await _opened(connection, lane.tenant_id, taken, vault)
-    return [_judged(each, tried, lane, policies) for each in taken]
+    return [_judged(each, lane, policies) for each in taken]
 
 
 async def _opened(
@@ -145,31 +148,30 @@ def _revised(taken: Taken, loaded: LoadedJob | None) -> Taken:
     )
 
 
-def _judged(taken: Taken, tried: dict[UUID, int], lane: Lane, policies: Policies) -> Execution:
-    attempt = tried.get(taken.subject, 0) + 1 if tried else 1
+def _judged(taken: Taken, lane: Lane, policies: Policies) -> Execution:
     policy = policies.of(taken.policy, lane.tenant_id)
-    verdict = _verdict(taken, attempt, policy)
+    verdict = _verdict(taken, policy)
     return Execution(
-        Held(taken.subject, taken.token, attempt),
+        Held(taken.subject, taken.token, taken.attempt),
         taken.ready_at,
         taken.late_seconds,
         policy,
         taken.first_due_at,
         taken.expires_at,
-        None if verdict else _delivery(taken, attempt, policy, lane),
+        None if verdict else _delivery(taken, policy, lane),
         verdict,
     )
 
 
-def _verdict(taken: Taken, attempt: int, policy: Policy) -> End | Move | None:
+def _verdict(taken: Taken, policy: Policy) -> End | Move | None:
     if taken.destination is None:
         return End(status="FAILED", code=JOB_MISSING, error="Its description is gone.")
     young = taken.late_seconds <= policy.max_age_seconds
-    if young and taken.token == 1 and taken.expires_at is None and taken.first_due_at is None:
+    if young and taken.attempt == 1 and taken.expires_at is None and taken.first_due_at is None:
         return None  # the usual case: nothing to weigh, so nothing is built
     facts = Facts(
         job_id=taken.subject,
-        attempt=attempt,
+        attempt=taken.attempt,
         first_due_at=taken.first_due_at or taken.ready_at,
         expires_at=taken.expires_at,
         policy=policy,
@@ -178,11 +180,11 @@ def _verdict(taken: Taken, attempt: int, policy: Policy) -> End | Move | None:
     return judge(facts, taken.ready_at + timedelta(seconds=taken.late_seconds))
 
 
-def _delivery(taken: Taken, attempt: int, policy: Policy, lane: Lane) -> Delivery:
+def _delivery(taken: Taken, policy: Policy, lane: Lane) -> Delivery:
     return Delivery(
         job_id=taken.subject,
         token=taken.token,
-        attempt=attempt,
+        attempt=taken.attempt,
         tenant_id=lane.tenant_id,
         lane=lane.name,
         destination=_decoded(taken.destination or ""),
@@ -206,10 +208,25 @@ def _decoded(text: str) -> dict[str, Any]:
     return found
 
 
+class Written(NamedTuple):
+    """What became of verdicts. In neither set: the lease was not held any more."""
+
+    done: set[UUID]
+    # Somebody else has locked the timer: nothing was written, nothing is known.
+    locked: set[UUID]
+
+
 async def record(
-    database: Database, verdicts: Iterable[tuple[Held, End | Move]], actor: str = "system"
-) -> set[UUID]:
-    """Write verdicts down; give the jobs whose lease still held. Others change nothing.
+    database: Database,
+    verdicts: Iterable[tuple[Held, End | Move]],
+    reporter: str | None = None,
+    *,
+    in_doubt: bool = False,
+) -> Written:
+    """Write verdicts down, where the lease still holds; a stranger's lock costs its own job only.
+
+    `reporter` is the key of the worker that reported them, where it was one outside. `in_doubt`
+    says that the claim itself may still be about to commit: its leases cannot be seen yet.
 
     Ends and moves are two transactions: each then locks its timers in one order, and no two
     writers can wait for each other in a circle.
@@ -221,19 +238,49 @@ async def record(
             ends.append((held, verdict))
         else:
             moves.append((held, verdict))
-    done: set[UUID] = set()
+    written, unix_ms = Written(set(), set()), database.unix_ms()
     if ends:
-        async with database.write() as connection:
-            done.update(await end(connection, ends, database.unix_ms(), actor))
+        write_ends = partial(end, unix_ms=unix_ms, reporter=reporter)
+        await _record(database, ends, write_ends, written, in_doubt=in_doubt)
     if moves:
-        async with database.write() as connection:
-            done.update(await move(connection, moves, database.unix_ms(), actor))
-    return done
+        write_moves = partial(move, unix_ms=unix_ms, actor=reporter or SYSTEM)
+        await _record(database, moves, write_moves, written, in_doubt=in_doubt)
+    return written
 
 
-async def renew(database: Database, keeps: Sequence[tuple[Held, Keep]]) -> dict[UUID, datetime]:
-    """Keep leases for so many seconds more; give the new ends of those still held."""
-    found: dict[UUID, datetime] = {}
+async def _record(
+    database: Database,
+    verdicts: Sequence[tuple[Held, V]],
+    write: Callable[[Connection, Sequence[tuple[Held, V]]], Awaitable[list[UUID]]],
+    written: Written,
+    *,
+    in_doubt: bool,
+) -> None:
+    """Write all at once; when that waits for a lock too long, only what is free."""
+    if not in_doubt:
+        with suppress(asyncpg.LockNotAvailableError):
+            async with database.write() as connection:
+                done = await write(connection, verdicts)
+            written.done.update(done)
+            return
+    async with database.write() as connection:
+        locked: set[UUID] = set()
+        for bucket, group in _by_bucket(verdicts):
+            locked |= await lease.lock(connection, bucket, [held.job_id for held, _ in group])
+        free = [each for each in verdicts if each[0].job_id not in locked]
+        done = await write(connection, free)
+    written.done.update(done)
+    written.locked.update(locked)
+
+
+async def renew(
+    database: Database, keeps: Sequence[tuple[Held, Keep]]
+) -> dict[UUID, datetime | None]:
+    """Keep leases for so many seconds more; give the new ends of those still held.
+
+    None stands for a lease that could not be renewed now: somebody else has locked its timer.
+    """
+    found: dict[UUID, datetime | None] = {}
     async with database.write() as connection:
         for bucket, group in _by_bucket(keeps):
             held = [(holder.job_id, holder.token, keep.seconds) for holder, keep in group]
@@ -242,12 +289,14 @@ async def renew(database: Database, keeps: Sequence[tuple[Held, Keep]]) -> dict[
 
 
 async def end(
-    connection: Connection, ends: Sequence[tuple[Held, End]], unix_ms: int, actor: str
+    connection: Connection, ends: Sequence[tuple[Held, End]], unix_ms: int, reporter: str | None
 ) -> list[UUID]:
     """End jobs, bucket by bucket; give those whose token still held."""
     done: list[UUID] = []
+    actor, reported = reporter or SYSTEM, reporter is not None
     for bucket, group in _by_bucket(ends):
-        done += await lease.end(connection, bucket, _endings(bucket, group, unix_ms), actor)
+        endings = _endings(bucket, group, unix_ms)
+        done += await lease.end(connection, bucket, endings, actor, reported=reported)
     return done
 
 
@@ -283,7 +332,10 @@ async def move(
     events: list[NewEvent] = []
     for bucket, group in _by_bucket(moves):
         wanted = {held.job_id: (held, verdict) for held, verdict in group}
-        moving = [Moving(held.job_id, held.token, verdict.seconds) for held, verdict in group]
+        moving = [
+            Moving(held.job_id, held.token, verdict.seconds, verdict.tried is not None)
+            for held, verdict in group
+        ]
         moved = await lease.move(connection, bucket, moving)
         pairs = [(was, *wanted[was.subject]) for was in moved]
         tried = [_attempt(*pair) for pair in pairs if pair[2].tried is not None]
@@ -298,7 +350,7 @@ def _attempt(was: Moved, held: Held, verdict: Move) -> Attempt:
     return Attempt(
         was.tenant_id,
         was.subject,
-        held.token,
+        held.attempt,
         str(verdict.tried),
         was.ready_at,
         was.claimed_at,
@@ -319,13 +371,9 @@ def _event(
         return None
     data = event_data(verdict, held.attempt) or {}
     if was.retry_at is not None:
-        data["retry_at"] = _text(was.retry_at)
+        data["retry_at"] = instant_text(was.retry_at)
     event_id = new_id(bucket, unix_ms)
     return NewEvent(bucket, was.tenant_id, was.subject, event_id, kind, actor, data)
-
-
-def _text(at: datetime) -> str:
-    return at.isoformat().replace("+00:00", "Z")
 
 
 def _by_bucket(rows: Iterable[tuple[Held, V]]) -> list[tuple[int, list[tuple[Held, V]]]]:

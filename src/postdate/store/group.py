@@ -2,8 +2,8 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Final, Generic, TypeVar
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import Any, Final, Generic, TypeVar
 
 from postdate.model.errors import Code, refuse
 from postdate.store.database import LOST, CommitUnknownError
@@ -16,6 +16,9 @@ GROUP_MOST: Final = 500
 
 GROUPS_MOST: Final = 2
 """The most commits under way at once: while one waits for the disk, the next is prepared."""
+
+DIVIDED_MOST: Final = 2
+"""The most groups in which a culprit is searched for while others go on."""
 
 WAITING_MOST: Final = 20_000
 """The most items that may wait; beyond, the server says that it is overloaded."""
@@ -37,6 +40,7 @@ class Grouper(Generic[Item, Result]):
         self._waiting: deque[tuple[Item, asyncio.Future[Result]]] = deque()
         self._active = 0
         self._running: set[asyncio.Task[None]] = set()
+        self._divided: set[asyncio.Task[None]] = set()
 
     async def submit(self, item: Item) -> Result:
         """Commit one item together with whatever else has gathered."""
@@ -46,9 +50,7 @@ class Grouper(Generic[Item, Result]):
         self._waiting.append((item, done))
         if self._active < self._groups:
             self._active += 1
-            running = asyncio.create_task(self._drain())
-            self._running.add(running)
-            running.add_done_callback(self._running.discard)
+            _start(self._drain(), self._running)
         return await done
 
     async def _drain(self) -> None:
@@ -69,17 +71,34 @@ class Grouper(Generic[Item, Result]):
         except (CommitUnknownError, *LOST) as error:
             # The same for all, and an unknown commit is never repeated blindly.
             _fail(group, error)
+        except asyncio.CancelledError:
+            # The process stops: nobody may wait for an answer that does not come.
+            for _, done in group:
+                done.cancel()
+            raise
         except Exception as error:  # noqa: BLE001 - whatever it is, it belongs to one item
             if len(group) == 1:
                 _fail(group, error)
-                return
-            middle = len(group) // 2
-            await self._settle(group[:middle])
-            await self._settle(group[middle:])
+            elif asyncio.current_task() in self._divided or len(self._divided) >= DIVIDED_MOST:
+                await self._divide(group)
+            else:
+                # Searching takes many commits, and each may wait for a lock: others go on.
+                _start(self._divide(group), self._divided)
         else:
             for (_, done), result in zip(group, results, strict=True):
                 if not done.done():
                     done.set_result(result)
+
+    async def _divide(self, group: list[tuple[Item, asyncio.Future[Result]]]) -> None:
+        middle = len(group) // 2
+        await self._settle(group[:middle])
+        await self._settle(group[middle:])
+
+
+def _start(work: Coroutine[Any, Any, None], tasks: set[asyncio.Task[None]]) -> None:
+    started = asyncio.create_task(work)
+    tasks.add(started)
+    started.add_done_callback(tasks.discard)
 
 
 def _fail(group: Sequence[tuple[Item, asyncio.Future[Result]]], error: Exception) -> None:

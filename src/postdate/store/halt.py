@@ -45,8 +45,13 @@ async def held(connection: Connection) -> frozenset[int]:
 
 
 async def wait_alone(connection: Connection) -> None:
-    """Wait until every transfer under way is committed, and keep others waiting until we are."""
+    """Wait until whoever shares has ended, a second at most; others wait until we have."""
     await connection.execute(query("halt_alone"))
+
+
+async def change_alone(connection: Connection, tenant_id: int) -> None:
+    """Let nobody else change the tenant's halts before our commit."""
+    await connection.execute(query("halt_change"), tenant_id)
 
 
 async def share(connection: Connection) -> None:

@@ -1,7 +1,7 @@
 """Answers kept under the client's own keys."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 from uuid import UUID
 
 import msgspec
@@ -10,6 +10,9 @@ from postdate.model.ids import hash_bucket
 from postdate.store.column import same
 from postdate.store.database import Connection
 from postdate.store.query import query
+
+REDRIVE_SCOPE: Final = "redrive"
+"""Where it is kept as which new job a dead letter was redriven."""
 
 
 class Key(NamedTuple):

@@ -21,7 +21,8 @@ class OpenJob(msgspec.Struct, frozen=True):
     due_at: datetime | None
     claimed_at: datetime | None
     ready_at: datetime | None
-    token: int
+    # That of the execution under way, or the last one.
+    attempt: int
     revision: int
     status: JobStatus
     now: datetime
@@ -31,7 +32,7 @@ class End(NamedTuple):
     """How a job ended without, or in spite of, an execution."""
 
     job_id: UUID
-    token: int
+    attempt: int
     status: str
     due_at: datetime
     started_at: datetime | None

@@ -34,7 +34,7 @@ class JobRow(msgspec.Struct, frozen=True):
     schedule_id: UUID | None
     origin_id: UUID | None
     revision: int
-    token: int
+    attempt: int
     timer_due_at: datetime | None
     claimed_at: datetime | None
     outcome_due_at: datetime | None
@@ -43,12 +43,13 @@ class JobRow(msgspec.Struct, frozen=True):
     code: str | None
     error: str | None
     http_status: int | None
+    worker_id: UUID | None
 
 
 class AttemptRow(msgspec.Struct, frozen=True):
     """One execution of a job."""
 
-    token: int
+    attempt: int
     status: str
     due_at: datetime
     started_at: datetime
@@ -58,6 +59,7 @@ class AttemptRow(msgspec.Struct, frozen=True):
     code: str | None
     error: str | None
     response: bytes | None
+    worker_id: UUID | None
 
 
 async def find(

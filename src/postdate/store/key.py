@@ -34,6 +34,7 @@ class StoredKey(msgspec.Struct, frozen=True):
     max_amount: int | None
     expires_at: datetime | None
     ended: bool
+    persons: list[str]
 
 
 class KeyFound(msgspec.Struct, frozen=True):
@@ -47,6 +48,7 @@ class KeyFound(msgspec.Struct, frozen=True):
     max_amount: int | None
     ended: bool
     seconds_left: float | None
+    persons: list[str]
 
 
 class NewKey(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,6 +63,7 @@ class NewKey(msgspec.Struct, frozen=True, kw_only=True):
     accounts: list[str] | None = None
     max_amount: int | None = None
     expires_at: datetime | None = None
+    persons: list[str]
 
 
 async def create(connection: Connection, key: NewKey) -> bool:

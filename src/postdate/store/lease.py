@@ -1,14 +1,18 @@
 """Leases: claimed timers, and what their holders may do with them."""
 
+import random
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from postdate.store.column import filled, same
 from postdate.store.database import Connection
 from postdate.store.lane import Lane
 from postdate.store.query import query
+
+TOKEN_BITS: Final = 12
+"""The random part of a token; see claim_token in the schema."""
 
 
 class Claim(NamedTuple):
@@ -29,6 +33,7 @@ class Taken(NamedTuple):
 
     subject: UUID
     token: int
+    attempt: int
     revision: int
     ready_at: datetime
     late_seconds: float
@@ -57,13 +62,14 @@ class Found(NamedTuple):
     tenant_id: int
     lane_id: int
     token: int
+    attempt: int
     revision: int
     ready_at: datetime
     claimed_at: datetime
 
 
 class Past(NamedTuple):
-    """How a job ended, and by which token; None while it has not."""
+    """How a job ended, and by which token its worker reported it; None while it has not."""
 
     token: int | None
     status: str | None
@@ -90,6 +96,8 @@ class Moving(NamedTuple):
     subject: UUID
     token: int
     seconds: float | None
+    # Whether an attempt was made: it is counted.
+    tried: bool = False
 
 
 class Moved(NamedTuple):
@@ -108,7 +116,7 @@ class Attempt(NamedTuple):
 
     tenant_id: int
     subject: UUID
-    token: int
+    attempt: int
     status: str
     due_at: datetime
     started_at: datetime
@@ -130,7 +138,7 @@ async def claim(
 ) -> list[Claim]:
     """Take up to `limit` due timers of one (bucket, lane), none of them below the mark."""
     rows = await connection.fetch(
-        query("lease_claim"), *place, low, limit, lease_seconds, claimed_by
+        query("lease_claim"), *place, low, limit, lease_seconds, claimed_by, _random_bits()
     )
     return [Claim(*row) for row in rows]
 
@@ -155,34 +163,28 @@ async def take(
         lease_seconds,
         claimed_by,
         lane.tenant_id,
+        _random_bits(),
     )
     return list(map(Taken._make, rows))
 
 
+def _random_bits() -> int:
+    """Draw what tells the tokens of two claims in one millisecond apart."""
+    return random.getrandbits(TOKEN_BITS)
+
+
 async def lose(
-    connection: Connection, bucket: int, tenant_id: int, claims: Sequence[Claim | Taken]
+    connection: Connection, bucket: int, tenant_id: int, claims: Sequence[Taken]
 ) -> None:
     """Write down the leases that ran out before these claims."""
     lost = [
-        (c.subject, c.token - 1, c.lost_ready_at or c.ready_at, c.lost_at, c.ready_at, c.lost_by)
+        (c.subject, c.attempt - 1, c.lost_ready_at or c.ready_at, c.lost_at, c.ready_at, c.lost_by)
         for c in claims
         if c.lost_at is not None
     ]
     if lost:
         columns = zip(*lost, strict=True)
         await connection.execute(query("lease_lose"), bucket, tenant_id, *columns)
-
-
-async def attempts(
-    connection: Connection, bucket: int, subjects: Sequence[UUID]
-) -> dict[UUID, int]:
-    """Count how often each was tried; what was never tried is absent."""
-    if not subjects:
-        return {}
-    rows = await connection.fetch(
-        query("lease_attempts"), bucket, subjects, min(subjects), max(subjects)
-    )
-    return {row[0]: row[1] for row in rows}
 
 
 async def find(connection: Connection, bucket: int, subjects: Sequence[UUID]) -> dict[UUID, Found]:
@@ -197,17 +199,30 @@ async def past(connection: Connection, bucket: int, tenant_id: int, subject: UUI
     return Past(*row) if row else None
 
 
+async def lock(connection: Connection, bucket: int, subjects: Sequence[UUID]) -> set[UUID]:
+    """Lock the timers that are free until the commit; give those that somebody else holds."""
+    rows = await connection.fetch(query("lease_lock"), bucket, subjects)
+    return {row[0] for row in rows}
+
+
 async def renew(
     connection: Connection, bucket: int, held: Sequence[tuple[UUID, int, float]]
-) -> dict[UUID, datetime]:
-    """Push leases out by so many seconds; give the new ends, of those still held."""
-    columns = zip(*sorted(held), strict=True)
-    rows = await connection.fetch(query("lease_renew"), bucket, *columns)
+) -> dict[UUID, datetime | None]:
+    """Push leases out by so many seconds; give the new ends, of those still held.
+
+    None stands for a lease that could not be pushed out now: somebody else has locked its timer.
+    """
+    rows = await connection.fetch(query("lease_renew"), bucket, *zip(*held, strict=True))
     return {row[0]: row[1] for row in rows}
 
 
-async def end(connection: Connection, bucket: int, endings: Endings, actor: str) -> Sequence[UUID]:
-    """End leases with their outcomes and events; give those whose token still held."""
+async def end(
+    connection: Connection, bucket: int, endings: Endings, actor: str, *, reported: bool = False
+) -> Sequence[UUID]:
+    """End leases with their outcomes and events; give those whose token still held.
+
+    What a worker has reported keeps its token: the report may come again.
+    """
     subjects, tokens, statuses, *kept, event_ids, types, data = endings
     row = await connection.fetchrow(
         query("lease_end"),
@@ -220,6 +235,7 @@ async def end(connection: Connection, bucket: int, endings: Endings, actor: str)
         same(types),
         filled(data),
         actor,
+        reported,
     )
     return subjects if row is None or row[0] is None else row[0]
 

@@ -4,14 +4,16 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
+from postdate.store.database import TRANSACTION_SECONDS
 from postdate.store.timer import LONG_AGO
 
-# The mark trails what was claimed: a timer may become visible a little after the instant it is
-# due, when the commit that brought it took its time. Most come within the first margin; the wider
-# looks, ever rarer, find the rest.
+# The mark trails what was claimed: a timer may become visible after the instant it is due, when
+# the commit that brought it took its time. Most come within the first margin. A look once a second
+# reaches back as far as a transaction can last, and finds the rest; a full look now and then finds
+# what an old server, which does not bound transactions, let through even later.
 MARGIN: Final = timedelta(seconds=1)
-WIDE_MARGIN: Final = timedelta(seconds=15)
-WIDE_SECONDS: Final = 5.0
+WIDE_MARGIN: Final = timedelta(seconds=TRANSACTION_SECONDS + 1)
+WIDE_SECONDS: Final = 1.0
 FULL_SECONDS: Final = 30.0
 
 

@@ -10,7 +10,7 @@ import msgspec
 import structlog
 
 from postdate.model.errors import StartError
-from postdate.model.setting import QUARANTINE
+from postdate.model.setting_table import QUARANTINE
 from postdate.store.database import CONNECT_SECONDS, OWNER, READER, SCHEMA, WRITER
 
 log = structlog.get_logger()
@@ -103,12 +103,12 @@ async def _migrate(
         await _apply(connection, migration)
         step(migration.name)
     await connection.execute("SELECT partition_ahead($1)", PARTITION_WEEKS)
-    if await connection.fetchval("SELECT seal_epoch()"):
+    if await connection.fetchval("SELECT birthplace_moved()"):
         log.warning("restore.quarantine", reason="the database was restored from a dump")
         # What was due since the dump was taken may have run: it waits for `postdate restore`.
         await connection.execute(
-            "INSERT INTO setting (tenant_id, name, value, changed_by) "
-            "VALUES (0, $1, to_jsonb(clock()), 'system') ON CONFLICT DO NOTHING",
+            "INSERT INTO setting (tenant_id, name, value, operator, changed_by) "
+            "VALUES (0, $1, to_jsonb(clock()), true, 'system') ON CONFLICT DO NOTHING",
             QUARANTINE,
         )
     return [m.name for m in todo]

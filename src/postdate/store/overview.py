@@ -23,12 +23,16 @@ class Backlog(msgspec.Struct, frozen=True):
 
 
 class Due(msgspec.Struct, frozen=True):
-    """How much becomes due in one slot of time."""
+    """How much becomes due in one slot of time, or at one place; the other of the two is None."""
 
-    slot: int
+    slot: int | None
+    place: int | None
     payments: bool
     many: int
+    walked: int
+    """How many timers the whole count has seen."""
     known_seconds: float
+    """For how long ahead every place was walked whole; what lies beyond is not counted."""
 
 
 class Failed(msgspec.Struct, frozen=True):
@@ -50,15 +54,21 @@ async def due(
     connection: Connection,
     tenant_id: int,
     places: Places,
-    shares: Sequence[int],
     *,
     slot_seconds: int,
     ahead_seconds: int,
-    most: int,
+    place_limit: int,
+    walk_limit: int,
 ) -> list[Due]:
-    """Count what comes, by slots of time; each place stands for so many buckets."""
+    """Count what becomes due, by slots of time and by places (numbered from 1)."""
     rows = await connection.fetch(
-        query("overview_due"), tenant_id, *places, slot_seconds, ahead_seconds, most, shares
+        query("overview_due"),
+        tenant_id,
+        *places,
+        slot_seconds,
+        ahead_seconds,
+        place_limit,
+        walk_limit,
     )
     return [Due(*row) for row in rows]
 

@@ -9,6 +9,7 @@ import asyncpg
 import msgspec
 
 from postdate.model.ids import bucket_of
+from postdate.model.payment import OnBroken
 from postdate.store.account import AccountKey
 from postdate.store.approval import Approval
 from postdate.store.column import filled, same
@@ -32,6 +33,7 @@ class NewPayment(msgspec.Struct, frozen=True):
     description: str | None = None
     schedule_id: UUID | None = None
     traceparent: str | None = None
+    on_broken: OnBroken | None = None
     actor: str | None = None
 
 
@@ -50,6 +52,7 @@ class PaymentRow(msgspec.Struct, frozen=True):
     created_at: datetime
     description: str | None
     schedule_id: UUID | None
+    on_broken: OnBroken | None
     parked: bool
     timer_due_at: datetime | None
     status: str | None
@@ -59,13 +62,16 @@ class PaymentRow(msgspec.Struct, frozen=True):
     code: str | None
     error: str | None
     attempt_due_at: datetime | None
+    attempts: int | None
+    attempted_at: datetime | None
+    first_due_at: datetime | None
     approval: Approval | None
 
 
 class ExecutionRow(msgspec.Struct, frozen=True):
     """One execution of a payment."""
 
-    token: int
+    attempt: int
     status: str
     due_at: datetime
     started_at: datetime | None

@@ -24,7 +24,7 @@ class Ended(msgspec.Struct, frozen=True):
     """How a payment ended."""
 
     tenant_id: int
-    token: int
+    attempt: int
     status: str
     transfer_id: UUID | None
     execution_id: str | None

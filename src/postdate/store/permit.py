@@ -33,12 +33,9 @@ async def acquire(
 
 async def room(connection: Connection, limit: Limit, holder: UUID, held: int, wanted: int) -> Grant:
     """Lock a scope until the commit and say how much it lets start; nothing is taken yet."""
+    tokens = await lock(connection, limit)
     place = (_bucket(limit.scope), limit.scope)
     rate = limit.rate_per_second
-    tokens = await connection.fetchval(query("permit_lock"), *place, rate or 0.0, limit.burst)
-    if tokens is None:
-        await connection.execute(query("permit_open"), *place, limit.burst)
-        return await room(connection, limit, holder, held, wanted)
     starts = wanted
     if limit.max_running is not None:
         others = await connection.fetchval(query("permit_others"), *place, holder)
@@ -47,6 +44,20 @@ async def room(connection: Connection, limit: Limit, holder: UUID, held: int, wa
         starts = min(starts, math.floor(tokens))
     starts = max(0, starts)
     return Grant(starts, _wait(rate, tokens - starts))
+
+
+async def lock(connection: Connection, limit: Limit) -> float:
+    """Lock a scope until the commit; give its tokens.
+
+    Whoever has the lock knows that a grant in doubt has committed, or never will.
+    """
+    place = (_bucket(limit.scope), limit.scope)
+    rate = limit.rate_per_second or 0.0
+    while True:
+        tokens = await connection.fetchval(query("permit_lock"), *place, rate, limit.burst)
+        if tokens is not None:
+            return float(tokens)
+        await connection.execute(query("permit_open"), *place, limit.burst)
 
 
 async def spend(connection: Connection, limit: Limit, starts: int) -> None:
@@ -65,6 +76,11 @@ async def hold(
         await connection.execute(query("permit_hold"), *place, holders, seconds)
 
 
+def claim_holder(job_id: UUID, token: int) -> UUID:
+    """Name the holder of a slot that belongs to one claim of a job, and to no later one."""
+    return UUID(int=job_id.int ^ token)
+
+
 async def drop(connection: Connection, scope: str, holders: Sequence[UUID]) -> None:
     """Give the slots of these holders back."""
     await connection.execute(query("permit_drop"), _bucket(scope), scope, holders)
@@ -72,7 +88,8 @@ async def drop(connection: Connection, scope: str, holders: Sequence[UUID]) -> N
 
 async def refund(connection: Connection, limit: Limit, count: int) -> None:
     """Give back tokens that were not used; the next refill cuts them to the burst."""
-    await connection.execute(query("permit_spend"), _bucket(limit.scope), limit.scope, -count)
+    if count:
+        await connection.execute(query("permit_spend"), _bucket(limit.scope), limit.scope, -count)
 
 
 async def keep(

@@ -8,7 +8,7 @@ from uuid import UUID
 import asyncpg
 import msgspec
 
-from postdate.store.database import Connection, Database
+from postdate.store.database import Connection, Database, lift_time_limits
 from postdate.store.query import query
 
 CHECKS: Final = (
@@ -69,6 +69,7 @@ async def snapshot(database: Database) -> AsyncIterator[Connection]:
     """Open one view of the whole database, which nothing that happens meanwhile changes."""
     async with database.writer.acquire() as connection:
         await connection.execute(query("prove_begin"))
+        await lift_time_limits(connection)
         try:
             yield connection
         finally:

@@ -24,16 +24,26 @@ class Stretch(NamedTuple):
     after: UUID
 
 
+class KeyStretch(NamedTuple):
+    """A tenant's keys of one scope in one bucket, from one on, unused for so many days."""
+
+    bucket: int
+    tenant_id: int
+    scope: str
+    days: int
+    after: str
+
+
 async def jobs(connection: Connection, stretch: Stretch, most: int) -> Walk:
     """Walk at most so many jobs and remove those that are old enough."""
     row = await connection.fetchrow(query("prune_jobs"), *stretch, most)
     return Walk(*row) if row else Walk(0, None)
 
 
-async def keys(connection: Connection, bucket: int, days: int, most: int) -> int:
-    """Forget keys of jobs that are older than so many days."""
-    removed: int = await connection.fetchval(query("prune_keys"), bucket, days, most)
-    return removed
+async def keys(connection: Connection, stretch: KeyStretch, most: int) -> str | None:
+    """Walk at most so many keys, forget those that are old enough; give where to go on."""
+    row = await connection.fetchrow(query("prune_keys"), *stretch, most)
+    return row["last"] if row else None
 
 
 async def failed(

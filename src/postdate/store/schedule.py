@@ -1,21 +1,27 @@
 """Schedules: their versions, where each stands, and their timers."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 from uuid import UUID
 
 import msgspec
 
 from postdate.model.ids import bucket_of
+from postdate.model.recurrence.calendar import Roll
 from postdate.model.schedule import Definition, Policies, Rule, Template
+from postdate.model.timeline import Version
 from postdate.store.column import filled, same
 from postdate.store.database import Connection
 from postdate.store.query import query
 from postdate.store.timer import LANE_SCHEDULE
 
+T = TypeVar("T")
+
 REMEMBERED: Final = 4096
+VERSIONS_MOST: Final = 100
+"""How many versions of a schedule, counted from the newest, decide about its past."""
 
 _rule: Final = lru_cache(REMEMBERED)(msgspec.json.Decoder(Rule).decode)
 _policies: Final = lru_cache(REMEMBERED)(msgspec.json.Decoder(Policies).decode)
@@ -46,10 +52,12 @@ class ScheduleRow(msgspec.Struct, frozen=True, gc=False):
     resumed_at: datetime | None
     paused_note: str | None
     missed_at: datetime | None
+    set_aside_at: datetime | None
+    set_aside_error: str | None
     ended_at: datetime | None
     created_at: datetime
     changed_at: datetime
-    version_at: datetime
+    since: datetime
     name: str
     rule_json: str
     policies_json: str
@@ -67,14 +75,72 @@ class ScheduleRow(msgspec.Struct, frozen=True, gc=False):
         return self.paused_at is not None and self.resumed_at is None
 
     @property
+    def rolls(self) -> bool:
+        """Say whether its calendar moves occurrences; not where the rule cannot be read."""
+        try:
+            rule = _rule(self.rule_json)
+        except msgspec.MsgspecError:
+            return False
+        return rule.calendar is not None and rule.roll is not Roll.NONE
+
+    @property
     def definition(self) -> Definition:
-        """Give what was asked for."""
-        return Definition(
-            name=self.name,
-            rule=_rule(self.rule_json),
-            policies=_policies(self.policies_json),
-            template=_template(self.template_json),
+        """Give what was asked for; one that no longer can be read raises an error of msgspec."""
+        return _definition(self.name, self.rule_json, self.policies_json, self.template_json)
+
+    @property
+    def legible(self) -> Definition:
+        """Give what can still be read of it: a part that cannot be is empty."""
+        rule, _ = _read_or(_rule, self.rule_json, Rule())
+        policies, _ = _read_or(_policies, self.policies_json, Policies())
+        template, _ = _read_or(_template, self.template_json, Template())
+        return Definition(name=self.name, rule=rule, policies=policies, template=template)
+
+    def visible(self, accounts: Collection[str] | None) -> bool:
+        """Say whether a key may know of it; whose money it moves must be known for some keys."""
+        template, is_read = _read_or(_template, self.template_json, Template())
+        return template.visible(accounts) if is_read else accounts is None
+
+
+class StoredVersion(NamedTuple):
+    """One version as stored."""
+
+    number: int
+    since: datetime
+    previous_until: datetime
+    name: str
+    rule_json: str
+    policies_json: str
+    template_json: str
+
+    def read(self) -> Version:
+        """Read it; one that no longer can be read raises an error of msgspec."""
+        return Version(
+            number=self.number,
+            since=self.since,
+            previous_until=self.previous_until,
+            definition=_definition(*self[3:]),
         )
+
+
+class Authors(NamedTuple):
+    """Who wrote the template of a version, and all persons behind it as it will be executed."""
+
+    template_by: str
+    persons: frozenset[str]
+
+
+def _definition(name: str, rule: str, policies: str, template: str) -> Definition:
+    return Definition(
+        name=name, rule=_rule(rule), policies=_policies(policies), template=_template(template)
+    )
+
+
+def _read_or(read: Callable[[str], T], text: str, empty: T) -> tuple[T, bool]:
+    try:
+        return read(text), True
+    except msgspec.MsgspecError:
+        return empty, False
 
 
 class DueTimer(NamedTuple):
@@ -119,23 +185,37 @@ async def insert(connection: Connection, key: ScheduleKey, handled: datetime) ->
 async def insert_version(
     connection: Connection,
     key: ScheduleKey,
-    version: int,
-    definition: Definition,
+    version: Version,
     actor: str,
     traceparent: str | None,
+    *,
+    authors: Authors,
 ) -> None:
     """Insert a version, with the request that asked for it where somebody follows that."""
+    definition = version.definition
     parts = (definition.rule, definition.policies, definition.template)
     texts = [msgspec.json.encode(part).decode() for part in parts]
     await connection.execute(
         query("schedule_insert_version"),
         *key,
-        version,
+        version.number,
         definition.name,
         *texts,
         actor,
         traceparent,
+        authors.template_by,
+        sorted(authors.persons),
+        version.since,
+        version.previous_until,
     )
+
+
+async def authors(connection: Connection, key: ScheduleKey, version: int) -> Authors:
+    """Read who is behind a version."""
+    row = await connection.fetchrow(query("schedule_authors"), *key, version)
+    if row is None:
+        raise LookupError(f"schedule {key.schedule_id} has no version {version}")
+    return Authors(row[0], frozenset(row[1]))
 
 
 async def due(connection: Connection, bucket: int, low: datetime, limit: int) -> list[DueTimer]:
@@ -158,6 +238,26 @@ async def load(connection: Connection, keys: Sequence[ScheduleKey]) -> list[Sche
     buckets, tenants, ids = zip(*keys, strict=True)
     rows = await connection.fetch(query("schedule_load"), same(buckets), same(tenants), ids)
     return [ScheduleRow(*row) for row in rows]
+
+
+async def load_any(connection: Connection, key: ScheduleKey) -> ScheduleRow | None:
+    """Load a schedule, also one that was deleted."""
+    row = await connection.fetchrow(query("schedule_load_any"), *key)
+    return None if row is None else ScheduleRow(*row)
+
+
+async def versions(
+    connection: Connection, keys: Sequence[ScheduleKey]
+) -> dict[UUID, list[StoredVersion]]:
+    """Load the newest versions of schedules, the oldest first; none of them is read yet."""
+    if not keys:
+        return {}
+    columns = zip(*keys, strict=True)
+    rows = await connection.fetch(query("schedule_versions"), *columns, VERSIONS_MOST)
+    found: dict[UUID, list[StoredVersion]] = {}
+    for row in rows:
+        found.setdefault(row[0], []).append(StoredVersion(*row[1:]))
+    return found
 
 
 async def running(connection: Connection, subjects: Iterable[UUID]) -> set[UUID]:
@@ -212,14 +312,28 @@ async def put_timer(connection: Connection, key: ScheduleKey, due_at: datetime |
 
 
 async def change(
-    connection: Connection,
-    key: ScheduleKey,
-    version: int,
-    handled: datetime,
-    ended_at: datetime | None,
+    connection: Connection, key: ScheduleKey, version: int, ended_at: datetime | None
 ) -> None:
-    """Let another version hold from an instant on."""
-    await connection.execute(query("schedule_change"), *key, version, handled, ended_at)
+    """Let another version hold."""
+    await connection.execute(query("schedule_change"), *key, version, ended_at)
+
+
+async def set_aside(connection: Connection, key: ScheduleKey, error: str) -> None:
+    """Note why a schedule cannot be expanded, and take its timer away."""
+    await connection.execute(query("schedule_set_aside"), *key, error)
+    await put_timer(connection, key, None)
+
+
+async def take_up(connection: Connection, key: ScheduleKey, due_at: datetime) -> None:
+    """Try again what was set aside."""
+    await connection.execute(query("schedule_take_up"), *key)
+    await put_timer(connection, key, due_at)
+
+
+async def count_set_aside(connection: Connection, tenant_id: int, most: int) -> int:
+    """Count a tenant's schedules that were set aside."""
+    found: int = await connection.fetchval(query("schedule_count_set_aside"), tenant_id, most)
+    return found
 
 
 async def pause(connection: Connection, key: ScheduleKey, note: str | None) -> None:
@@ -243,10 +357,18 @@ async def missed(connection: Connection, key: ScheduleKey, at: datetime) -> None
 
 
 async def page(
-    connection: Connection, tenant_id: int, after: UUID, limit: int, *, missed: bool
+    connection: Connection,
+    tenant_id: int,
+    after: UUID,
+    limit: int,
+    *,
+    missed: bool,
+    set_aside: bool,
 ) -> list[ScheduleRow]:
-    """List a tenant's schedules, all or only those that missed an occurrence."""
-    rows = await connection.fetch(query("schedule_page"), tenant_id, after, limit, missed)
+    """List a tenant's schedules: all, those that missed an occurrence, those set aside."""
+    rows = await connection.fetch(
+        query("schedule_page"), tenant_id, after, limit, missed, set_aside
+    )
     return [ScheduleRow(*row) for row in rows]
 
 
@@ -262,7 +384,7 @@ async def timers(connection: Connection, keys: Sequence[ScheduleKey]) -> dict[UU
 async def walk(
     connection: Connection, bucket: int, after: tuple[int, UUID], limit: int
 ) -> list[ScheduleRow]:
-    """Go through every schedule of a bucket that has not ended."""
+    """Go through every schedule of a bucket that has neither ended nor been set aside."""
     rows = await connection.fetch(query("schedule_walk"), bucket, *after, limit)
     return [ScheduleRow(*row) for row in rows]
 

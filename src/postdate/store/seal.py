@@ -1,54 +1,45 @@
-"""Seals: read what was committed, link it, and read it back in order."""
+"""Seals: take what the outbox holds, put it into the tenants' chains, and read it in order."""
 
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from uuid import UUID
 
 import msgspec
 
-from postdate.model.chain import Link
+from postdate.model.chain import SealContent
 from postdate.model.event import Sealed
 from postdate.model.ids import bucket_of
-from postdate.store.database import Connection
+from postdate.store.database import Connection, lift_time_limits
 from postdate.store.query import query
 
 
-class Chain(msgspec.Struct, frozen=True):
-    """A locked chain: its last link, and the snapshots between which its window lies."""
+class Waiting(msgspec.Struct, frozen=True, gc=False):
+    """An event that was taken from the outbox; without a digest its row is gone."""
 
-    bucket: int
-    seq: int
-    hash: bytes
-    upto: str
-    pending: list[str]
-    next_upto: str
-    next_pending: list[str]
-    looked_at: datetime
-
-    @property
-    def transactions(self) -> int:
-        """Say how many transactions the window spans: a bound on how far behind it is."""
-        return int(self.next_upto) - int(self.upto)
-
-
-class Committed(msgspec.Struct, frozen=True, gc=False):
-    """An event that is not sealed yet."""
-
-    bucket: int
     tenant_id: int
+    time: datetime
     subject: UUID
     event_id: UUID
-    time: datetime
     type: str
-    actor: str | None
-    data: str | None
+    digest: bytes | None
 
 
-class Head(msgspec.Struct, frozen=True):
-    """The last link of a bucket's chain."""
+class Chain(msgspec.Struct, frozen=True):
+    """The end of a tenant's chain: how many events it holds, and its last hash."""
 
-    bucket: int
-    seq: int
+    tenant_id: int
+    position: int
+    hash: bytes
+
+
+class NewSeal(msgspec.Struct, frozen=True, kw_only=True):
+    """A seal about to be inserted."""
+
+    seal_id: UUID
+    sealed_at: datetime
+    decision: bool
+    content: SealContent
+    previous: bytes
     hash: bytes
 
 
@@ -66,82 +57,55 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
     accounts: list[str] | None = None
 
 
-async def snapshot(connection: Connection) -> str:
-    """Say what is committed; the same answer twice means that no transaction has ended since."""
-    found: str = await connection.fetchval(query("seal_snapshot"))
-    return found
+async def waiting(connection: Connection, low: datetime) -> tuple[bool, datetime]:
+    """Say whether the outbox holds anything from an instant on, and what time it is."""
+    [row] = await connection.fetch(query("seal_waiting"), low)
+    return row[0], row[1]
 
 
-async def news(connection: Connection) -> list[int]:
-    """List the buckets that have something to seal."""
-    return [row["bucket"] for row in await connection.fetch(query("seal_news"))]
+async def take(connection: Connection, low: datetime, per_bucket: int) -> list[Waiting]:
+    """Take events from the outbox, in the order to seal; others wait for the same buckets."""
+    return [Waiting(*row) for row in await connection.fetch(query("seal_take"), low, per_bucket)]
 
 
-async def lock(connection: Connection, buckets: Sequence[int]) -> list[Chain]:
-    """Lock the chains that nobody else is sealing, until the transaction ends."""
-    return [Chain(*row) for row in await connection.fetch(query("seal_lock"), buckets)]
-
-
-def _window(chains: Sequence[Chain]) -> tuple[list[object], ...]:
-    pending = [(chain.bucket, xid) for chain in chains for xid in chain.pending]
-    return (
-        [chain.bucket for chain in chains],
-        [chain.upto for chain in chains],
-        [chain.next_upto for chain in chains],
-        [bucket for bucket, _ in pending],
-        [xid for _, xid in pending],
-        list(chains[0].next_pending),
-    )
-
-
-async def read(
-    connection: Connection, chains: Sequence[Chain], chunk: int
-) -> AsyncIterator[list[Committed]]:
-    """Read the window of these chains by the chunk, in the order to seal."""
-    cursor = await connection.cursor(query("seal_read"), *_window(chains))
-    while rows := await cursor.fetch(chunk):
-        yield [Committed(*row) for row in rows]
-
-
-async def count(connection: Connection, chains: Sequence[Chain]) -> dict[int, int]:
-    """Count the events of each tenant in the window of these chains."""
-    rows = await connection.fetch(query("seal_count"), *_window(chains))
-    return {row["tenant_id"]: row["events"] for row in rows}
-
-
-async def advance(connection: Connection, events: Mapping[int, int]) -> dict[int, int]:
-    """Take so many positions of each tenant; give the last position before them."""
+async def advance(connection: Connection, events: Mapping[int, int]) -> dict[int, Chain]:
+    """Take so many positions of each tenant; give the ends of their chains before that."""
     rows = await connection.fetch(query("seal_advance"), list(events), list(events.values()))
-    return {row["tenant_id"]: row["position"] - events[row["tenant_id"]] for row in rows}
+    return {row[0]: Chain(row[0], row[1] - events[row[0]], row[2]) for row in rows}
 
 
-async def insert(connection: Connection, links: Sequence[tuple[Link, bytes]]) -> None:
-    """Insert links with their hashes."""
-    columns = zip(
-        *(
-            (k.bucket, k.tenant_id, k.seq, k.position, k.subject, k.event_id, k.type, digest)
-            for k, digest in links
-        ),
-        strict=True,
+async def insert(connection: Connection, seals: Sequence[NewSeal]) -> None:
+    """Insert seals."""
+    await connection.executemany(query("seal_insert"), [_row(each) for each in seals])
+
+
+def _row(new: NewSeal) -> tuple[object, ...]:
+    content = new.content
+    return (
+        bucket_of(new.seal_id),
+        content.tenant_id,
+        new.seal_id,
+        content.position,
+        new.sealed_at,
+        new.decision,
+        content.types,
+        content.kinds,
+        content.subjects,
+        content.events,
+        content.digests,
+        new.previous,
+        new.hash,
     )
-    await connection.execute(query("seal_insert"), *map(list, columns))
 
 
-async def move(connection: Connection, chains: Sequence[Chain], heads: Mapping[int, Head]) -> None:
-    """Note the new heads, and that everything visible in the next snapshot is sealed."""
-    await connection.execute(
-        query("seal_move"),
-        [chain.bucket for chain in chains],
-        [heads[chain.bucket].seq for chain in chains],
-        [heads[chain.bucket].hash for chain in chains],
-        [chain.next_upto for chain in chains],
-        list(chains[0].next_pending),
-    )
+async def move(connection: Connection, hashes: Mapping[int, bytes]) -> None:
+    """Note the new last hash of each tenant's chain."""
+    await connection.execute(query("seal_move"), list(hashes), list(hashes.values()))
 
 
-async def heads(connection: Connection) -> list[Head]:
-    """Give the last link of every chain."""
-    return [Head(*row) for row in await connection.fetch(query("seal_heads"))]
+async def chains(connection: Connection) -> list[Chain]:
+    """Give the end of every tenant's chain."""
+    return [Chain(*row) for row in await connection.fetch(query("seal_chains"))]
 
 
 async def now(connection: Connection) -> datetime:
@@ -177,19 +141,6 @@ async def traceparents(
     return {row["subject"]: row["traceparent"] for row in rows}
 
 
-async def page_back(connection: Connection, window: Window) -> list[Sealed]:
-    """Read a tenant's events between two positions, the newest first; accounts do not count."""
-    rows = await connection.fetch(
-        query("seal_page_back"),
-        window.tenant_id,
-        window.after,
-        window.upto,
-        window.patterns,
-        window.limit,
-    )
-    return [Sealed(*row) for row in rows]
-
-
 async def decided(
     connection: Connection, tenant_id: int, before: int, patterns: list[str], limit: int
 ) -> list[Sealed]:
@@ -217,36 +168,50 @@ def _page_arguments(window: Window) -> tuple[object, ...]:
     )
 
 
-class StoredLink(msgspec.Struct, frozen=True, gc=False):
-    """A link as stored, beside what its event says now; `time` is None if the event is gone."""
+class StoredSeal(msgspec.Struct, frozen=True):
+    """A seal as stored, beside the digests of what its events say now; None if one is gone."""
 
-    bucket: int
-    seq: int
-    tenant_id: int
-    position: int
-    subject: UUID
-    event_id: UUID
-    type: str
+    content: SealContent
+    previous: bytes
     hash: bytes
-    event_tenant_id: int | None
-    event_type: str | None
-    time: datetime | None
-    actor: str | None
-    data: str | None
+    now: list[bytes | None]
 
 
-async def stored_links(
-    connection: Connection, bucket: int, after: int, limit: int
-) -> list[StoredLink]:
-    """Read the links of a bucket after a number."""
-    rows = await connection.fetch(query("seal_links"), bucket, after, limit)
-    return [StoredLink(*row) for row in rows]
+async def stored(
+    connection: Connection, tenant_id: int, after: int, limit: int
+) -> list[StoredSeal]:
+    """Read the seals of a tenant that begin after a position."""
+    rows = await connection.fetch(query("seal_stored"), tenant_id, after, limit)
+    return [
+        StoredSeal(
+            SealContent(
+                tenant_id=tenant_id,
+                position=row["position"],
+                types=row["types"],
+                kinds=row["kinds"],
+                subjects=row["subjects"],
+                events=row["events"],
+                digests=row["digests"],
+            ),
+            row["previous"],
+            row["hash"],
+            row["now"],
+        )
+        for row in rows
+    ]
 
 
-async def unsealed(connection: Connection, bucket: int) -> UUID | None:
-    """Find an event of a bucket that its chain has passed over."""
-    # This reads every event of the bucket, which takes as long as it takes.
+async def unsealed(connection: Connection, since: UUID) -> dict[int, UUID]:
+    """Find each tenant's first event that is neither sealed nor waiting for it."""
+    # This reads every event, which takes as long as it takes.
     async with connection.transaction():
-        await connection.execute("SET LOCAL statement_timeout = 0")
-        found: UUID | None = await connection.fetchval(query("seal_unsealed"), bucket)
+        await lift_time_limits(connection)
+        await connection.execute("SET LOCAL enable_seqscan = on")
+        rows = await connection.fetch(query("seal_unsealed"), since)
+    return {row["tenant_id"]: row["event_id"] for row in rows}
+
+
+async def floor(connection: Connection, parent: str) -> UUID:
+    """Give the id below which the weeks of a table were detached."""
+    found: UUID = await connection.fetchval(query("seal_floor"), parent)
     return found

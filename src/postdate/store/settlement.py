@@ -1,6 +1,6 @@
 """Settlement: due payments found and locked, their ends written as sets."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -9,10 +9,15 @@ import asyncpg
 import msgspec
 
 from postdate.model.ids import bucket_of
+from postdate.model.payment import OnBroken
+from postdate.store.account import AccountKey, key_of
 from postdate.store.column import same
 from postdate.store.database import Connection
 from postdate.store.query import query
 from postdate.store.timer import LANE_PAYMENT
+
+Order = tuple[datetime, UUID]
+"""A place in the one order of settling: the instant, then the payment's id."""
 
 
 class Candidate(NamedTuple):
@@ -110,12 +115,19 @@ class Ending(NamedTuple):
 
 
 async def peek(
-    connection: Connection, places: Sequence[Place], depth: int, limit: int
+    connection: Connection,
+    places: Sequence[Place],
+    depth: int,
+    limit: int,
+    aside: Sequence[UUID] = (),
 ) -> tuple[datetime, list[Candidate]]:
-    """Read the time, and which timers are due: of the first `depth` of each bucket the first."""
+    """Read the time, and which timers are due: of the first `depth` of each bucket the first.
+
+    Those `aside` are left out.
+    """
     columns = zip(*places, strict=True)
     *rows, last = await connection.fetch(
-        query("settlement_peek"), *map(list, columns), LANE_PAYMENT, depth, limit
+        query("settlement_peek"), *map(list, columns), LANE_PAYMENT, depth, limit, aside
     )
     return last["at"], [Candidate(*row[:3]) for row in rows]
 
@@ -152,15 +164,21 @@ async def terms(connection: Connection, tenant_id: int, payment_id: UUID) -> Ter
 async def earlier(
     connection: Connection,
     lows: Sequence[tuple[int, datetime]],
-    until: datetime,
+    until: Order,
     ours: Sequence[UUID],
-) -> tuple[datetime, UUID] | None:
-    """Find the first open payment up to an instant that is not among ours."""
-    buckets, marks = zip(*lows, strict=True)
-    row = await connection.fetchrow(
-        query("settlement_earlier"), buckets, marks, LANE_PAYMENT, until, ours
-    )
-    return None if row is None else (row[0], row[1])
+    accounts: Collection[AccountKey],
+) -> dict[AccountKey, Order]:
+    """Find the first open payment before a place in the order that touches each account.
+
+    What is among ours does not count. Almost always there is none at all, which is quick to see.
+    """
+    where = (*map(list, zip(*lows, strict=True)), LANE_PAYMENT, *until, ours)
+    tenants = sorted({key.tenant_id for key in accounts})
+    if not await connection.fetchval(query("settlement_earlier"), *where, tenants):
+        return {}
+    asked = [key.tenant_id for key in accounts], [key.account_id for key in accounts]
+    rows = await connection.fetch(query("settlement_earliest"), *where, *asked)
+    return {key_of(row[0], row[1]): (row[2], row[3]) for row in rows}
 
 
 async def leave(connection: Connection, rows: Sequence[Departure], execution: Execution) -> None:
@@ -255,6 +273,14 @@ async def trials(connection: Connection, timer: LockedTimer, code: str) -> int:
         query("settlement_trials"), timer.bucket, timer.subject, code
     )
     return count
+
+
+async def on_broken(connection: Connection, timer: LockedTimer) -> OnBroken | None:
+    """Read what a payment itself wishes to become of its hold when settling breaks for good."""
+    wished: OnBroken | None = await connection.fetchval(
+        query("settlement_on_broken"), timer.bucket, timer.tenant_id, timer.subject
+    )
+    return wished
 
 
 def _keys(timers: Iterable[LockedTimer]) -> list[list[Any]]:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
+from uuid import UUID
 
 import msgspec
 
@@ -17,8 +18,8 @@ HOT_TABLES: Final = (
     "lane",
     "permit",
     "permit_scope",
-    "event_chain",
-    "event_position",
+    "outbox",
+    "chain",
     "subscription",
     "idempotency",
     "activity",
@@ -38,6 +39,29 @@ class Backlog(msgspec.Struct, frozen=True):
     seconds: float | None
     oldest: datetime | None
     parked: int
+
+
+class Untouched(msgspec.Struct, frozen=True):
+    """The first timer of a place, due for longer than it should be."""
+
+    bucket: int
+    lane_id: int
+    tenant_id: int
+    subject: UUID
+    token: int
+    seconds: float
+    due_at: datetime
+
+
+class Outlived(msgspec.Struct, frozen=True):
+    """A lease that is renewed although its handler must have ended."""
+
+    bucket: int
+    lane_id: int
+    tenant_id: int
+    subject: UUID
+    token: int
+    seconds: float
 
 
 class TableRow(msgspec.Struct, frozen=True):
@@ -100,6 +124,48 @@ async def backlog(
         query("vital_backlog"), buckets, lanes, lows, most, timeout=READ_SECONDS
     )
     return [Backlog(*row) for row in rows]
+
+
+async def untouched(
+    connection: Connection, places: Sequence[tuple[int, int, datetime]], seconds: float
+) -> list[Untouched]:
+    """Give the head of each place (bucket, lane, low-water mark) that is due for so long."""
+    buckets, lanes, lows = zip(*places, strict=True) if places else ((), (), ())
+    rows = await connection.fetch(
+        query("vital_untouched"), buckets, lanes, lows, seconds, timeout=READ_SECONDS
+    )
+    return [Untouched(*row) for row in rows]
+
+
+async def leased(
+    connection: Connection, places: Sequence[tuple[int, int]], most: int
+) -> set[tuple[int, int]]:
+    """Give those of these places in which something is running."""
+    buckets, lanes = zip(*places, strict=True) if places else ((), ())
+    rows = await connection.fetch(query("vital_leased"), buckets, lanes, most, timeout=READ_SECONDS)
+    return {(row[0], row[1]) for row in rows}
+
+
+async def outlived(
+    connection: Connection,
+    places: Sequence[tuple[int, int, float]],
+    node_id: UUID,
+    seconds: float,
+    most: int,
+) -> list[Outlived]:
+    """Give the leases of a node that outlive their jobs' timeouts (bucket, lane, the default)."""
+    buckets, lanes, timeouts = zip(*places, strict=True) if places else ((), (), ())
+    rows = await connection.fetch(
+        query("vital_outlived"),
+        buckets,
+        lanes,
+        timeouts,
+        node_id,
+        seconds,
+        most,
+        timeout=READ_SECONDS,
+    )
+    return [Outlived(*row) for row in rows]
 
 
 async def due_until(

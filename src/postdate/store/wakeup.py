@@ -84,15 +84,17 @@ class Wakeup:
             ended.set()
 
         connection.add_termination_listener(on_end)
-        await connection.add_listener(CHANNEL, self._heard)
-        # Whatever was told while nobody listened here may be due already.
-        self._pass_on([None])
         try:
+            await connection.add_listener(CHANNEL, self._heard)
+            # Whatever was told while nobody listened here may be due already.
+            self._pass_on([None])
             await ended.wait()
         finally:
             if not connection.is_closed():
                 connection.remove_termination_listener(on_end)
                 await connection.remove_listener(CHANNEL, self._heard)
+                # The driver does not know that it listens when we were cancelled meanwhile.
+                await connection.execute("UNLISTEN *")
 
     def _heard(self, _connection: Any, _pid: int, _channel: str, text: object) -> None:
         lanes = str(text).split(",")

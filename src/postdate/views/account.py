@@ -1,10 +1,11 @@
 """Accounts as their tenant sees them: balances, and the statement of their entries."""
 
 from datetime import datetime
-from typing import Final
+from typing import Annotated, Final
 from uuid import UUID
 
 import msgspec
+from msgspec import Meta
 
 from postdate.model.identity import Identity
 from postdate.store import account as account_store
@@ -28,6 +29,10 @@ class AccountView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     floor: int | None
     max_amount: int | None
     created_at: datetime
+    updated_at: Annotated[
+        datetime,
+        Meta(description="When its money, what is held, or its terms last changed."),
+    ]
     frozen_at: datetime | None = None
     closed_at: datetime | None = None
     note: str | None = None
@@ -120,6 +125,7 @@ def view(row: AccountRow) -> AccountView:
         floor=row.floor,
         max_amount=row.max_amount,
         created_at=row.created_at,
+        updated_at=row.updated_at,
         frozen_at=row.frozen_at,
         closed_at=row.closed_at,
         note=row.note,

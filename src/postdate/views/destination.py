@@ -1,13 +1,37 @@
 """Read destinations: everything but their secrets."""
 
 from datetime import datetime
+from enum import StrEnum
 
 import msgspec
 
 from postdate.model.destination import DestinationType
+from postdate.model.trouble import Trouble, Troubles
 from postdate.store import destination as destination_store
 from postdate.store.database import Database
 from postdate.store.destination import DestinationRow
+
+
+class DestinationStatus(StrEnum):
+    """Whether a destination is delivered to."""
+
+    ACTIVE = "ACTIVE"
+    FAILING = "FAILING"
+    DISABLED = "DISABLED"
+
+
+class TroubleView(msgspec.Struct, frozen=True, kw_only=True):
+    """A destination that fails: its latest calls since that began, over all nodes.
+
+    Nothing but a probe now and then is sent; `last_answers` has the newest last.
+    """
+
+    since: datetime
+    held_until: datetime
+    calls: int
+    success_rate: float
+    p99_ms: int
+    last_answers: list[str]
 
 
 class DestinationView(msgspec.Struct, frozen=True, kw_only=True):
@@ -15,6 +39,8 @@ class DestinationView(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     type: DestinationType
+    status: DestinationStatus
+    trouble: TroubleView | None
     url: str | None
     kind: str | None
     max_running: int | None
@@ -26,11 +52,14 @@ class DestinationView(msgspec.Struct, frozen=True, kw_only=True):
     changed_at: datetime
 
 
-def view(row: DestinationRow) -> DestinationView:
-    """Show a row."""
+def view(row: DestinationRow, trouble: Trouble | None = None) -> DestinationView:
+    """Show a row, and what is known of its trouble."""
+    status = DestinationStatus.FAILING if trouble else DestinationStatus.ACTIVE
     return DestinationView(
         name=row.name,
         type=DestinationType(row.type),
+        status=DestinationStatus.DISABLED if row.disabled_at is not None else status,
+        trouble=None if trouble is None else trouble_view(trouble),
         url=row.url,
         kind=row.kind,
         max_running=row.max_running,
@@ -43,17 +72,34 @@ def view(row: DestinationRow) -> DestinationView:
     )
 
 
+def trouble_view(trouble: Trouble) -> TroubleView:
+    """Show a trouble."""
+    return TroubleView(
+        since=trouble.since,
+        held_until=trouble.held_until,
+        calls=trouble.calls,
+        success_rate=round(trouble.successes / max(1, trouble.calls), 4),
+        p99_ms=trouble.p99_ms,
+        last_answers=list(trouble.answers),
+    )
+
+
 class DestinationViews:
     """Find and list a tenant's destinations."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, troubles: Troubles | None = None) -> None:
         self._database = database
+        self._troubles = troubles or Troubles()
+
+    def failing(self, tenant_id: int) -> list[Trouble]:
+        """List the names and URLs that fail, those that began first in front."""
+        return self._troubles.of_tenant(tenant_id)
 
     async def get(self, tenant_id: int, name: str) -> DestinationView | None:
         """Find one by name."""
         async with self._database.read(tenant_id) as connection:
             row = await destination_store.find(connection, tenant_id, name)
-        return None if row is None else view(row)
+        return None if row is None else self.show(row)
 
     async def page(
         self, tenant_id: int, after: str, limit: int
@@ -62,4 +108,8 @@ class DestinationViews:
         async with self._database.read(tenant_id) as connection:
             rows = await destination_store.page(connection, tenant_id, after, limit + 1)
         following = rows[limit - 1].name if len(rows) > limit else None
-        return [view(row) for row in rows[:limit]], following
+        return [self.show(row) for row in rows[:limit]], following
+
+    def show(self, row: DestinationRow) -> DestinationView:
+        """Show a row with what this node knows of its trouble."""
+        return view(row, self._troubles.at(row.tenant_id, row.name))

@@ -1,4 +1,6 @@
-"""What is not ready, and why."""
+"""What of the database is amiss, and whether it can be read all the same."""
+
+from typing import NamedTuple
 
 import asyncpg
 
@@ -8,19 +10,32 @@ from postdate.store.database import LOST, Database
 LEAST_WEEKS = 2
 """With fewer weeks of partitions ahead, something has kept the maintenance from its work."""
 
+READ_ONLY = "it is read-only: a standby, or a primary being replaced"
 
-async def readiness(database: Database) -> list[tuple[str, str]]:
-    """Ask the database whether it can be written; give (name, reason) for each thing amiss."""
+
+class Amiss(NamedTuple):
+    """One thing that is amiss; with `reads` the database can be read all the same."""
+
+    name: str
+    reason: str
+    reads: bool = True
+
+
+async def readiness(database: Database) -> list[Amiss]:
+    """Ask the database whether it answers, and whether it can be written."""
     try:
         async with database.writer.acquire(timeout=2) as connection:
             if await connection.fetchval(
                 "SELECT pg_is_in_recovery() OR current_setting('transaction_read_only')::boolean",
                 timeout=2,
             ):
-                return [("database", "it is read-only: a standby, or a primary being replaced")]
+                return [
+                    Amiss("database", "it is read-only: a standby, or a primary being replaced")
+                ]
             weeks = await partition.lead(connection)
     except (asyncpg.PostgresError, *LOST) as error:
-        return [("database", f"it does not answer: {type(error).__name__} {error}".strip())]
+        reason = f"it does not answer: {type(error).__name__} {error}".strip()
+        return [Amiss("database", reason, reads=False)]
     if weeks < LEAST_WEEKS:
-        return [("partitions", f"history has partitions for only {weeks} weeks ahead")]
+        return [Amiss("partitions", f"history has partitions for only {weeks} weeks ahead")]
     return []

@@ -1,5 +1,6 @@
 """Who is behind a key."""
 
+import asyncio
 import time
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final
@@ -19,6 +20,9 @@ REMEMBER_SECONDS: Final = 3.0
 
 REMEMBER_MOST: Final = 10_000
 TOKEN_CHARS: Final = 8192
+DOUBTFUL_MOST: Final = 2
+"""How many keys are looked up at once for addresses that sent too many wrong ones."""
+
 USED_SECONDS: Final = 30.0
 """How often the last use of keys is written down."""
 
@@ -31,7 +35,8 @@ class Identities:
     ) -> None:
         self._database = database
         self._tokens = tokens
-        self._knocks = Knocks() if knocks is None else knocks
+        self.knocks = Knocks() if knocks is None else knocks
+        self._doubtful = asyncio.Semaphore(DOUBTFUL_MOST)
         self._known: dict[bytes, tuple[float, Identity | None]] = {}
         self._used: set[str] = set()
 
@@ -42,21 +47,29 @@ class Identities:
         now = time.monotonic()
         came = origin.current()
         source = came.address if came else ""
-        if identity is None:
-            # Keys that were good stay welcome: a neighbour's guesses must not shut them out.
-            self._knocks.admit(source, now)
         if now >= until:
-            if self._tokens is not None and _looks_signed(key):
-                identity, until = await self._tokens.look_up(key), now + REMEMBER_SECONDS
+            if identity is None and self.knocks.waits(source, now):
+                # A neighbour's guesses must not shut out a good key: it is looked up all the same,
+                # but guesses have few connections to the database.
+                async with self._doubtful:
+                    identity = await self._find(key, digest)
             else:
-                identity, until = await self._look_up(digest, now)
-            self._remember(digest, until, identity)
+                identity = await self._find(key, digest)
         if identity is None:
-            self._knocks.failed(source, now)
+            self.knocks.wrong(source, now)
         elif identity.expires_at is None:
             self._used.add(identity.key_id)
         elif not self._holds(identity):
             return None
+        return identity
+
+    async def _find(self, key: str, digest: bytes) -> Identity | None:
+        now = time.monotonic()
+        if self._tokens is not None and _looks_signed(key):
+            identity, until = await self._tokens.look_up(key), now + REMEMBER_SECONDS
+        else:
+            identity, until = await self._look_up(digest, now)
+        self._remember(digest, until, identity)
         return identity
 
     async def alive(self, who: Identity) -> bool:
@@ -83,6 +96,7 @@ class Identities:
             scopes=frozenset(Scope(scope) for scope in found.scopes),
             accounts=None if found.accounts is None else frozenset(found.accounts),
             max_amount=found.max_amount,
+            key_persons=frozenset(found.persons),
         )
         return identity, now + min(REMEMBER_SECONDS, left)
 

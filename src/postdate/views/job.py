@@ -1,18 +1,22 @@
 """Jobs: one, a page of them, and the attempts at one."""
 
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import Literal
 from uuid import UUID
 
 import msgspec
 from msgspec import UNSET, Raw
 
 from postdate.model.job import decode_destination, decode_given
-from postdate.model.job_view import JSON, JobView
+from postdate.model.job_view import JSON, HeldBack, JobView
 from postdate.model.state import JobStatus
+from postdate.model.trouble import Troubles
+from postdate.store import idempotency as idempotency_store
 from postdate.store import job_list, job_view
-from postdate.store.database import Database
+from postdate.store.database import Connection, Database
+from postdate.store.idempotency import REDRIVE_SCOPE, key_of
 from postdate.store.job_list import Filter, Position
 from postdate.store.job_view import AttemptRow, JobRow
 from postdate.store.lane import LaneDirectory
@@ -34,6 +38,7 @@ class AttemptView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     code: str | None = None
     error: str | None = None
     response: str | None = None
+    worker_id: UUID | None = None
 
 
 class JobCursor(msgspec.Struct, frozen=True):
@@ -62,11 +67,16 @@ class JobViews:
     """Read jobs on behalf of a tenant."""
 
     def __init__(
-        self, database: Database, lanes: LaneDirectory, vault: Vault | None = None
+        self,
+        database: Database,
+        lanes: LaneDirectory,
+        vault: Vault | None = None,
+        troubles: Troubles | None = None,
     ) -> None:
         self._database = database
         self._vault = vault
         self._lanes = lanes
+        self._troubles = troubles or Troubles()
 
     async def find(self, tenant_id: int, job_id: UUID) -> JobView | None:
         """Show one job with its payload."""
@@ -75,16 +85,17 @@ class JobViews:
             if job_id not in rows:
                 return None
             row = rows[job_id]
+            redriven = await _redriven(connection, tenant_id, [row])
             if self._vault is not None:
                 opened = await self._vault.open(connection, tenant_id, job_id, row.payload)
                 row = msgspec.structs.replace(row, payload=opened)
-        return show(row)
+        return self._show(tenant_id, row, redriven)
 
     async def some(self, tenant_id: int, job_ids: Sequence[UUID]) -> list[JobView]:
         """Show those of these jobs that exist, without their payloads, in the order given."""
         async with self._database.read(tenant_id) as connection:
             rows = await job_view.find(connection, tenant_id, job_ids)
-        return [show(rows[job_id]) for job_id in job_ids if job_id in rows]
+        return [self._show(tenant_id, rows[job_id]) for job_id in job_ids if job_id in rows]
 
     async def page(
         self, tenant_id: int, wanted: JobFilter, after: JobCursor | None, limit: int
@@ -99,9 +110,24 @@ class JobViews:
             own = self._lanes.of_tenant(tenant_id)
             found = await job_list.page(connection, narrowed, own, place, limit)
             rows = await job_view.find(connection, tenant_id, found.job_ids)
-        shown = [show(rows[job_id]) for job_id in found.job_ids if job_id in rows]
+            present = [rows[job_id] for job_id in found.job_ids if job_id in rows]
+            redriven = await _redriven(connection, tenant_id, present)
+        shown = [self._show(tenant_id, row, redriven) for row in present]
         last = found.following
         return shown, None if last is None else JobCursor(last.job_id, last.due_at)
+
+    def _show(
+        self, tenant_id: int, row: JobRow, redriven: Mapping[UUID, UUID | None] | None = None
+    ) -> JobView:
+        """Show a job, as what it was redriven, and whether its destination holds it back."""
+        view = show(row)
+        if redriven and row.job_id in redriven:
+            return msgspec.structs.replace(view, redriven_as=redriven[row.job_id])
+        trouble = self._troubles.of_job(tenant_id, view.destination)
+        if trouble is None or not _was_put_off(view):
+            return view
+        until = max(trouble.held_until, view.next_attempt_at or trouble.held_until)
+        return msgspec.structs.replace(view, held_back=HeldBack(trouble.place, until))
 
     def _narrow(self, tenant_id: int, wanted: JobFilter) -> Filter:
         lanes = None if wanted.lane is None else self._lanes.of_tenant(tenant_id, wanted.lane)
@@ -125,9 +151,19 @@ class JobViews:
         return [_attempt(row) for row in rows]
 
 
+async def _redriven(
+    connection: Connection, tenant_id: int, rows: Sequence[JobRow]
+) -> dict[UUID, UUID | None]:
+    """Find as which new jobs those that failed were redriven."""
+    failed = [row.job_id for row in rows if row.status == JobStatus.FAILED]
+    keys = {key_of(tenant_id, REDRIVE_SCOPE, str(job_id)): job_id for job_id in failed}
+    kept = await idempotency_store.find(connection, list(keys))
+    return {keys[key]: one.subject for key, one in kept.items()}
+
+
 def _attempt(row: AttemptRow) -> AttemptView:
     return AttemptView(
-        attempt=row.token,
+        attempt=row.attempt,
         status=row.status,
         due_at=row.due_at,
         started_at=row.started_at,
@@ -139,6 +175,7 @@ def _attempt(row: AttemptRow) -> AttemptView:
         code=row.code,
         error=row.error,
         response=None if row.response is None else row.response.decode(errors="replace"),
+        worker_id=row.worker_id,
     )
 
 
@@ -160,15 +197,17 @@ def show(row: JobRow) -> JobView:
         due_at=row.due_at,
         effective_at=row.effective_at,
         created_at=row.created_at,
-        attempt=row.token,
+        attempt=row.attempt,
         revision=row.revision,
         next_attempt_at=row.timer_due_at if waiting else None,
+        waiting_for=_waiting_for(row),
         lease_until=row.timer_due_at if status is JobStatus.RUNNING else None,
         finished_at=row.finished_at,
         lateness_ms=_lateness(row),
         code=row.code,
         error=row.error,
         http_status=row.http_status,
+        worker_id=row.worker_id,
         expires_at=row.expires_at,
         retry=given.retry,
         timeout_seconds=given.timeout_seconds,
@@ -182,6 +221,21 @@ def show(row: JobRow) -> JobView:
         schedule_id=row.schedule_id,
         origin_id=row.origin_id,
     )
+
+
+def _waiting_for(row: JobRow) -> Literal["retry", "person"] | None:
+    if row.status == JobStatus.UNKNOWN:
+        return "person"
+    tried = row.status == JobStatus.PENDING and row.code is not None
+    return "retry" if tried else None
+
+
+def _was_put_off(view: JobView) -> bool:
+    """Say whether a job could have run by now: it is due, or its instant was moved."""
+    if view.status is JobStatus.READY:
+        return True
+    due = view.next_attempt_at
+    return view.status is JobStatus.PENDING and due is not None and due > view.effective_at
 
 
 def _lateness(row: JobRow) -> int | None:

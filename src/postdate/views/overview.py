@@ -1,6 +1,5 @@
 """What a tenant's operator should see first: what is late, in doubt, failed, and coming."""
 
-import random
 import time
 from collections.abc import Sequence
 from datetime import datetime
@@ -11,26 +10,21 @@ import msgspec
 from postdate.model.ids import BUCKETS, floor_id
 from postdate.store import activity as activity_store
 from postdate.store import overview as store
+from postdate.store import schedule as schedule_store
 from postdate.store import vital as vital_store
 from postdate.store.database import Connection, Database
 from postdate.store.lane import Lane, LaneDirectory
-from postdate.store.overview import Backlog, Due, Places
+from postdate.store.overview import Backlog, Places
 from postdate.store.timer import LANE_PAYMENT
 from postdate.store.vital import AuditRun
 from postdate.views.activity import HOUR_SECONDS, MINUTE_SECONDS, ActivityView, activity_view
+from postdate.views.forecast import Forecast, forecast
 
 COUNT_MOST: Final = 100
 """How far one bucket of a lane is counted: a lane of 8 buckets shows 800 exactly."""
 
 FAILED_MOST: Final = 25
-DUE_MOST: Final = 50
-"""The same for what failed and for what is coming."""
-
-SAMPLE_MOST: Final = 4000
-"""Where more is coming, one bucket of each lane stands for the others, looked at so far."""
-
-SAMPLE_LANES: Final = 8
-"""Of so many lanes, those with most buckets; a tenant with more sees the sum of these."""
+"""The same for what failed."""
 
 FAILED_SECONDS: Final = 24 * 3600
 REMEMBER_SECONDS: Final = 2.0
@@ -40,11 +34,6 @@ REMEMBER_SLOW_SECONDS: Final = 30.0
 """The same for charts and failures: they cost more, and nobody waits for them by the second."""
 
 REMEMBER_MOST: Final = 1000
-SLOT_SECONDS: Final = 60
-AHEAD_SECONDS: Final = 24 * 3600
-HOUR_SLOTS: Final = 60
-DAY_JOINED: Final = 15
-"""The day's chart joins so many slots into one."""
 
 
 class LaneBacklog(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,37 +51,15 @@ class LaneBacklog(msgspec.Struct, frozen=True, kw_only=True):
     weight: int
 
 
-class DueChart(msgspec.Struct, frozen=True, kw_only=True):
-    """How much becomes due, slot by slot from now on; None where it was not counted so far."""
-
-    slot_seconds: int
-    jobs: list[int | None]
-    payments: list[int | None]
-
-    @property
-    def total(self) -> int:
-        """Add up what was counted."""
-        return sum(many or 0 for many in (*self.jobs, *self.payments))
-
-    @property
-    def whole(self) -> bool:
-        """Say whether everything was counted."""
-        return None not in self.jobs
-
-
 class Slow(msgspec.Struct, frozen=True, kw_only=True):
     """What costs more to find out."""
 
     unix_ms: int
     jobs_failed: int
     payments_failed: int
-    hour: DueChart
-    day: DueChart
+    forecast: Forecast
     checks: list[AuditRun]
     """When the books of the whole cluster were last checked: for its operators only."""
-
-    estimated: bool = False
-    """Whether what is coming is told from one bucket of each lane."""
 
 
 class Overview(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,6 +69,7 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
     payments_overdue: int
     payments_oldest: datetime | None
     payments_parked: int
+    schedules_set_aside: int
     activity: ActivityView
     slow: Slow
 
@@ -148,6 +116,7 @@ class OverviewViews:
             seconds = HOUR_SECONDS + MINUTE_SECONDS
             slots = await activity_store.recent(connection, tenant_id, seconds)
             slow = await self._read_slow(connection, tenant_id, places)
+            set_aside = await schedule_store.count_set_aside(connection, tenant_id, COUNT_MOST)
         backlog = {row.lane_id: row for row in rows}
         payments = backlog[LANE_PAYMENT]
         return Overview(
@@ -155,6 +124,7 @@ class OverviewViews:
             payments_overdue=payments.overdue,
             payments_oldest=payments.oldest,
             payments_parked=payments.parked,
+            schedules_set_aside=set_aside,
             activity=activity_view(slots, self._database.unix_ms() / 1000),
             slow=slow,
         )
@@ -166,18 +136,12 @@ class OverviewViews:
         unix_ms = self._database.unix_ms()
         since = floor_id(unix_ms - FAILED_SECONDS * 1000)
         failed = await store.failed(connection, tenant_id, since, FAILED_MOST)
-        rows = await _due(connection, tenant_id, places, [1] * len(places[0]), DUE_MOST)
-        if estimated := _cut(rows):
-            lanes = self._lanes.of_tenant(tenant_id)
-            rows = await _due(connection, tenant_id, *_sample(lanes), SAMPLE_MOST)
         fresh = Slow(
             unix_ms=unix_ms,
             jobs_failed=failed.jobs,
             payments_failed=failed.payments,
-            hour=_chart(rows, 1, HOUR_SLOTS),
-            day=_chart(rows, DAY_JOINED, AHEAD_SECONDS // SLOT_SECONDS // DAY_JOINED),
+            forecast=await forecast(connection, tenant_id, places),
             checks=await vital_store.audits(connection),
-            estimated=estimated,
         )
         if len(self._slow) >= REMEMBER_MOST:
             self._slow.clear()
@@ -189,55 +153,6 @@ def _places(lanes: Sequence[Lane]) -> Places:
     pairs = [(bucket, LANE_PAYMENT) for bucket in range(BUCKETS)]
     pairs += [(bucket, lane.lane_id) for lane in lanes for bucket in lane.buckets]
     return [bucket for bucket, _ in pairs], [lane_id for _, lane_id in pairs]
-
-
-def _sample(lanes: Sequence[Lane]) -> tuple[Places, list[int]]:
-    """Choose one bucket for the payments and one for each lane, each standing for the others."""
-    bucket = random.randrange(BUCKETS)
-    widest = sorted(lanes, key=lambda lane: -len(lane.buckets))[:SAMPLE_LANES]
-    chosen = [
-        (bucket, LANE_PAYMENT, BUCKETS),
-        *((random.choice(lane.buckets), lane.lane_id, len(lane.buckets)) for lane in widest),
-    ]
-    buckets, lane_ids, shares = map(list, zip(*chosen, strict=True))
-    return (buckets, lane_ids), shares
-
-
-async def _due(
-    connection: Connection, tenant_id: int, places: Places, shares: list[int], most: int
-) -> list[Due]:
-    return await store.due(
-        connection,
-        tenant_id,
-        places,
-        shares,
-        slot_seconds=SLOT_SECONDS,
-        ahead_seconds=AHEAD_SECONDS,
-        most=most,
-    )
-
-
-def _cut(rows: Sequence[Due]) -> bool:
-    """Say whether the walk ended before the day did."""
-    return min((row.known_seconds for row in rows), default=AHEAD_SECONDS) < AHEAD_SECONDS
-
-
-def _chart(rows: Sequence[Due], joined: int, slots: int) -> DueChart:
-    return DueChart(
-        slot_seconds=joined * SLOT_SECONDS,
-        jobs=_series([row for row in rows if not row.payments], rows, joined, slots),
-        payments=_series([row for row in rows if row.payments], rows, joined, slots),
-    )
-
-
-def _series(own: Sequence[Due], rows: Sequence[Due], joined: int, slots: int) -> list[int | None]:
-    """Add slots up; what lies beyond the part that was counted whole is not known."""
-    known = min((row.known_seconds for row in rows), default=AHEAD_SECONDS)
-    whole = int(known // (joined * SLOT_SECONDS))
-    found = [0] * (slots + 1)
-    for row in own:
-        found[min(row.slot // joined, slots)] += row.many
-    return [many if slot < whole else None for slot, many in enumerate(found[:slots])]
 
 
 def _lane(lane: Lane, backlog: Backlog) -> LaneBacklog:

@@ -7,24 +7,22 @@ from typing import Any, Final
 from uuid import UUID
 
 import msgspec
-from msgspec import structs
 
 from postdate.model.errors import Code, refuse
-from postdate.model.event import implied
 from postdate.model.identity import Identity
 from postdate.model.ids import floor_id, unix_ms_of
 from postdate.model.money import AMOUNT_MOST
-from postdate.model.payment import Funding, execution_name
+from postdate.model.payment import execution_name
 from postdate.model.state import PaymentStatus
 from postdate.store import approval as approval_store
 from postdate.store import entry as entry_store
 from postdate.store import event as event_store
 from postdate.store import payment as payment_store
 from postdate.store.account import key_of
-from postdate.store.approval import Approval, Decision
 from postdate.store.database import Connection, Database
 from postdate.store.group import Grouper
 from postdate.store.payment import Amounts, ExecutionRow, PaymentRow, Seen, Span
+from postdate.views.payment_shape import PaymentView, view
 
 NEWEST: Final = UUID(int=2**128 - 1)
 """Where a list of payments begins."""
@@ -45,42 +43,6 @@ TENANTS_MOST: Final = 1000
 """How many tenants' groups of readers are remembered."""
 
 _BY_INDEX: Final = frozenset({PaymentStatus.FAILED, PaymentStatus.CANCELLED})
-
-
-class ApprovalView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The approval of a payment by a second person; without a decision it waits."""
-
-    required: bool
-    requested_by: str
-    requested_at: datetime
-    expires_at: datetime
-    decision: Decision | None = None
-    decided_by: str | None = None
-    decided_at: datetime | None = None
-    note: str | None = None
-
-
-class PaymentView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A payment; a field that does not apply yet is absent."""
-
-    payment_id: UUID
-    from_account_id: str
-    to_account_id: str
-    amount: int
-    scheduled_time: datetime
-    status: PaymentStatus
-    funding: Funding
-    created_at: datetime
-    description: str | None = None
-    retry_until: datetime | None = None
-    executed_at: datetime | None = None
-    cancelled_at: datetime | None = None
-    lateness_ms: int | None = None
-    error_code: str | None = None
-    error_message: str | None = None
-    transfer_id: UUID | None = None
-    schedule_id: UUID | None = None
-    approval: ApprovalView | None = None
 
 
 class ExecutionView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -127,6 +89,7 @@ class PaymentFilter(msgspec.Struct, frozen=True):
     most: int | None = None
     since: datetime | None = None
     until: datetime | None = None
+    broken: bool | None = None
 
     @property
     def amounts(self) -> Amounts | None:
@@ -135,9 +98,17 @@ class PaymentFilter(msgspec.Struct, frozen=True):
             return None
         return Amounts(self.least or 0, self.most or AMOUNT_MOST, AMOUNT_DEPTH)
 
+    def admits(self, found: PaymentView) -> bool:
+        """Say whether a loaded payment stands where the filter wants it."""
+        if self.broken is not None and self.broken != (found.broken is not None):
+            return False
+        return self.status in {None, found.status}
+
     @property
     def indexed(self) -> bool:
         """Say whether an index knows the status, so that none is passed over when loaded."""
+        if self.broken is not None:
+            return False
         if self.status is None:
             return True
         return self.status in _BY_INDEX and self.account_id is None and self.amounts is None
@@ -182,7 +153,7 @@ class PaymentViews:
                     break
             rows = await payment_store.load(connection, who.tenant_id, seen.ids)
         views = map(view, rows)
-        found = [one for one in views if wanted.status in {None, one.status}]
+        found = [one for one in views if wanted.admits(one)]
         if len(found) > limit:
             return found[:limit], found[limit - 1].payment_id
         return found, seen.edge
@@ -238,7 +209,7 @@ class PaymentViews:
                 type=r.type,
                 time=r.time,
                 actor=r.actor,
-                data=r.data or implied(r.type, r.event_id) or None,
+                data=r.data,
             )
             for r in rows
         ]
@@ -301,59 +272,11 @@ async def _candidates(connection: Connection, span: Span, wanted: PaymentFilter)
         return await payment_store.ended(connection, span, wanted.status)
     if account is not None:
         ids = await payment_store.of_account(connection, span, account)
-    elif wanted.status is PaymentStatus.EXECUTING:
+    elif wanted.broken or wanted.status is PaymentStatus.EXECUTING:
         ids = await payment_store.parked(connection, span)
     else:
         ids = await payment_store.newest(connection, span)
     return Seen(ids, ids[-1] if len(ids) == span.limit else None)
-
-
-def approval_view(approval: Approval) -> ApprovalView:
-    """Show an approval."""
-    return ApprovalView(required=True, **structs.asdict(approval))
-
-
-def view(row: PaymentRow) -> PaymentView:
-    """Derive the view of a payment from the rows that exist."""
-    status = status_of(row)
-    executed = status in {PaymentStatus.COMPLETED, PaymentStatus.FAILED}
-    finished_at, due_at = row.finished_at, _due_at(row)
-    return PaymentView(
-        payment_id=row.payment_id,
-        from_account_id=row.from_account,
-        to_account_id=row.to_account,
-        amount=row.amount,
-        scheduled_time=due_at,
-        status=status,
-        funding="hold" if row.hold else "at_execution",
-        created_at=row.created_at,
-        description=row.description,
-        retry_until=row.retry_until,
-        executed_at=finished_at if executed else None,
-        cancelled_at=finished_at if status is PaymentStatus.CANCELLED else None,
-        lateness_ms=_milliseconds(due_at, finished_at) if executed and finished_at else None,
-        error_code=row.code,
-        error_message=row.error,
-        transfer_id=row.transfer_id,
-        schedule_id=row.schedule_id,
-        approval=None if row.approval is None else approval_view(row.approval),
-    )
-
-
-def status_of(row: PaymentRow) -> PaymentStatus:
-    """Say where a payment stands; one without timer and outcome is found by reconciling."""
-    if row.status is not None:
-        return PaymentStatus(row.status)
-    return PaymentStatus.EXECUTING if row.parked else PaymentStatus.PENDING
-
-
-def _due_at(row: PaymentRow) -> datetime:
-    """Give the instant that holds now: rescheduling and retries move it."""
-    return row.outcome_due_at or row.timer_due_at or row.attempt_due_at or row.due_at
-
-
-def _milliseconds(start: datetime, end: datetime) -> int:
-    return round((end - start).total_seconds() * 1000)
 
 
 def _execution(payment_id: UUID, number: int, row: ExecutionRow) -> ExecutionView:

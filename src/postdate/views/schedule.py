@@ -2,27 +2,27 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from itertools import islice
 from typing import Final
 from uuid import UUID
 
 import msgspec
 import structlog
 
-from postdate.model import zone
+from postdate.model.expansion import Progress
 from postdate.model.identity import Identity
-from postdate.model.recurrence import occurrences
-from postdate.model.schedule import Definition, Status, jitter
-from postdate.model.schedule_rules import plan_of
+from postdate.model.schedule import Definition, Status
+from postdate.model.schedule_preview import Preview, preview_stored
+from postdate.model.schedule_rules import illegible
 from postdate.model.schedule_spec import ScheduleView, Standing, view
 from postdate.store import calendar as calendar_store
 from postdate.store import event as event_store
 from postdate.store import occurrence as occurrence_store
 from postdate.store import schedule as store
-from postdate.store import sealed_template
+from postdate.store import sealed_template, timeline
 from postdate.store.calendar import CalendarRow
 from postdate.store.database import Connection, Database
 from postdate.store.occurrence import OccurrenceRow
+from postdate.store.off_loop import computed
 from postdate.store.schedule import ScheduleRow, key_of
 from postdate.store.secret import SecretError
 from postdate.store.vault import Vault
@@ -31,21 +31,6 @@ log = structlog.get_logger()
 
 LAST: Final = UUID(int=2**128 - 1)
 FIRST: Final = UUID(int=0)
-
-
-class Coming(msgspec.Struct, frozen=True, kw_only=True):
-    """An occurrence to come: what the rule says, when that is, and what the policies did.
-
-    `status` is there when it will not run. `local` is the wall clock at `scheduled_for`.
-    """
-
-    nominal_local: datetime
-    local: datetime
-    scheduled_for: datetime
-    due_at: datetime
-    notes: list[str]
-    merged: list[datetime]
-    status: Status | None
 
 
 class OccurrenceView(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,16 +64,29 @@ class ScheduleViews:
             return None if row is None else (await self._show(connection, [row]))[0]
 
     async def page(
-        self, who: Identity, after: UUID | None, limit: int, *, missed: bool
+        self,
+        who: Identity,
+        after: UUID | None,
+        limit: int,
+        *,
+        missed: bool = False,
+        set_aside: bool = False,
     ) -> tuple[list[ScheduleView], UUID | None]:
-        """List schedules, all or those that missed an occurrence; give where to go on.
+        """List schedules: all, those that missed an occurrence, those set aside.
 
         A key that is limited to accounts gets short pages: what is not its own is left out.
         """
         tenant_id = who.tenant_id
         async with self._database.read(tenant_id) as connection:
-            rows = await store.page(connection, tenant_id, after or FIRST, limit + 1, missed=missed)
-            own = [r for r in rows[:limit] if r.definition.template.visible(who.accounts)]
+            rows = await store.page(
+                connection,
+                tenant_id,
+                after or FIRST,
+                limit + 1,
+                missed=missed,
+                set_aside=set_aside,
+            )
+            own = [r for r in rows[:limit] if r.visible(who.accounts)]
             shown = await self._show(connection, own)
         return shown, rows[limit - 1].schedule_id if len(rows) > limit else None
 
@@ -100,7 +98,7 @@ class ScheduleViews:
         ]
 
     async def _opened(self, connection: Connection, row: ScheduleRow) -> Definition:
-        definition = row.definition
+        definition = row.legible
         try:
             template = await sealed_template.opened(
                 self._vault, connection, row.tenant_id, row.schedule_id, definition.template
@@ -111,32 +109,21 @@ class ScheduleViews:
             template = sealed_template.without_payload(definition.template)
         return msgspec.structs.replace(definition, template=template)
 
-    async def preview(self, who: Identity, schedule_id: UUID, count: int) -> list[Coming] | None:
+    async def preview(self, who: Identity, schedule_id: UUID, count: int) -> Preview | None:
         """Compute the next occurrences."""
         async with self._database.read(who.tenant_id) as connection:
             row = await _row(connection, who, schedule_id)
             if row is None:
                 return None
-            definition = row.definition
-            wanted = [(who.tenant_id, name)] if (name := definition.rule.calendar) else []
-            calendars = await calendar_store.find(connection, wanted)
+            try:
+                held = await timeline.of(connection, row, row.handled)
+            except msgspec.MsgspecError as error:
+                raise illegible(schedule_id) from error
+            now = await store.now(connection)
         if row.ended_at is not None:
-            return []
-        plan = plan_of(definition, next(iter(calendars.values()), None))
-        shift = jitter(schedule_id, definition.policies.jitter_seconds)
-        place = zone.find(definition.rule.timezone)
-        return [
-            Coming(
-                nominal_local=each.nominal_local,
-                local=each.scheduled_for.astimezone(place),
-                scheduled_for=each.scheduled_for,
-                due_at=each.scheduled_for + shift,
-                notes=list(each.notes),
-                merged=list(each.merged),
-                status=each.skip,
-            )
-            for each in islice(occurrences(plan, row.handled), count)
-        ]
+            count = 0
+        progress = Progress(schedule_id=schedule_id, handled=row.handled, runs=row.runs)
+        return await computed(who.tenant_id, preview_stored, held, progress, now, count)
 
     async def book(
         self,
@@ -147,9 +134,10 @@ class ScheduleViews:
         status: Status | None,
         limit: int,
     ) -> tuple[list[OccurrenceView], UUID | None] | None:
-        """List what became of occurrences, the newest first."""
+        """List what became of occurrences, the newest first; also of a schedule that is deleted."""
         async with self._database.read(who.tenant_id) as connection:
-            if await _row(connection, who, schedule_id) is None:
+            kept = await store.load_any(connection, key_of(who.tenant_id, schedule_id))
+            if kept is None or not kept.visible(who.accounts):
                 return None
             rows = await occurrence_store.page(
                 connection,
@@ -193,7 +181,7 @@ class ScheduleViews:
 
 async def _row(connection: Connection, who: Identity, schedule_id: UUID) -> ScheduleRow | None:
     rows = await store.load(connection, [key_of(who.tenant_id, schedule_id)])
-    if not rows or not rows[0].definition.template.visible(who.accounts):
+    if not rows or not rows[0].visible(who.accounts):
         return None
     return rows[0]
 
@@ -210,6 +198,8 @@ def _standing(row: ScheduleRow, due_at: datetime | None) -> Standing:
         paused_at=row.paused_at if row.paused else None,
         paused_note=row.paused_note,
         missed_at=row.missed_at,
+        set_aside_at=row.set_aside_at,
+        set_aside_error=row.set_aside_error,
     )
 
 

@@ -1,23 +1,30 @@
-"""Read run-time settings: what is set, and what holds."""
+"""Read run-time settings: what holds for a tenant, who has set it, and what the tenant may do."""
 
 from datetime import datetime
+from typing import Literal
 
 import msgspec
 
-from postdate.model.setting import SETTINGS, Settings, Value
+from postdate.model.setting import Settings
+from postdate.model.setting_table import SETTINGS, TenantMay, Value
 from postdate.store import setting as setting_store
 from postdate.store.database import Database
+from postdate.store.setting import SettingRow
 
 
 class SettingView(msgspec.Struct, frozen=True, kw_only=True):
-    """A setting as a tenant sees it: the value that holds, and what the tenant itself has set."""
+    """A setting as a tenant sees it: the value that holds, and who has set it.
+
+    `own` is what the tenant itself has set; the operator may have set something tighter since.
+    """
 
     name: str
     value: Value
-    default: Value | None
+    set_by: Literal["default", "operator", "tenant"]
+    default: Value
     doc: str
+    tenant_may: TenantMay
     own: Value | None = None
-    percent: int | None = None
     changed_at: datetime | None = None
     changed_by: str | None = None
 
@@ -25,27 +32,36 @@ class SettingView(msgspec.Struct, frozen=True, kw_only=True):
 class SettingViews:
     """List what holds for a tenant."""
 
-    def __init__(self, database: Database, runtime: Settings) -> None:
+    def __init__(self, database: Database) -> None:
         self._database = database
-        self._runtime = runtime
 
     async def page(self, tenant_id: int) -> list[SettingView]:
-        """List every setting, and the features that are set for this tenant."""
+        """List every setting that there is for a tenant."""
         async with self._database.read(tenant_id) as connection:
-            own = {row.name: row for row in await setting_store.page(connection, tenant_id)}
-        names = [*SETTINGS, *sorted(own.keys() - SETTINGS.keys())]
-        return [self._view(name, tenant_id, own.get(name)) for name in names]
+            rows = await setting_store.page(connection, tenant_id)
+            rows += await setting_store.page(connection, 0)
+        holds = Settings(setting_store.resolved(rows))
+        return [_view(name, tenant_id, holds, rows) for name in SETTINGS if _exists(name)]
 
-    def _view(self, name: str, tenant_id: int, row: setting_store.SettingRow | None) -> SettingView:
-        known = SETTINGS.get(name)
-        holds = self._runtime.get(name, tenant_id) if known else row.value if row else False
-        return SettingView(
-            name=name,
-            value=row.value if row else holds,
-            default=known.default if known else False,
-            doc=known.doc if known else "A feature flag.",
-            own=row.value if row else None,
-            percent=row.percent if row else None,
-            changed_at=row.changed_at if row else None,
-            changed_by=row.changed_by if row else None,
-        )
+
+def _exists(name: str) -> bool:
+    return SETTINGS[name].per_tenant
+
+
+def _view(name: str, tenant_id: int, holds: Settings, rows: list[SettingRow]) -> SettingView:
+    setting, set_by = SETTINGS[name], holds.set_by(name, tenant_id)
+    named = [row for row in rows if row.name == name]
+    own = next((row for row in named if not row.operator), None)
+    # Those for the tenant stand before those for all.
+    shown = next((row for row in named if row.operator == (set_by == "operator")), None)
+    return SettingView(
+        name=name,
+        value=holds.get(name, tenant_id),
+        set_by=set_by,
+        default=setting.default,
+        doc=setting.doc,
+        tenant_may=setting.tenant_may,
+        own=own.value if own else None,
+        changed_at=shown.changed_at if shown else None,
+        changed_by=shown.changed_by if shown else None,
+    )

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 import jwt
 import msgspec
@@ -23,6 +23,11 @@ AGAIN_SECONDS: Final = 10.0
 
 LEEWAY_SECONDS: Final = 10.0
 """By how much the issuer's clock may be ahead of the database's."""
+
+LATEST: Final = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
+"""No calendar of ours goes further; a token that claims to is not believed."""
+
+AMOUNT_MOST: Final = 2**63 - 1
 
 RSA_LEAST_BITS: Final = 2048
 _KINDS: Final[Mapping[str, tuple[str, str | None]]] = {
@@ -58,7 +63,7 @@ class Tokens:
         try:
             claims = await self._claims(token)
             return None if claims is None else await self._identity(claims)
-        except (jwt.PyJWTError, ValueError, TypeError, OverflowError) as error:
+        except (jwt.PyJWTError, ValueError, TypeError, OverflowError, RecursionError) as error:
             log.info("token.refused", error=str(error)[:200])
             return None
 
@@ -89,7 +94,7 @@ class Tokens:
     def _timely(self, claims: Mapping[str, Any]) -> bool:
         now = self._database.unix_ms() / 1000
         begins = max(float(claims.get("nbf", 0)), float(claims.get("iat", 0)))
-        return begins - LEEWAY_SECONDS <= now < float(claims["exp"])
+        return begins - LEEWAY_SECONDS <= now < float(claims["exp"]) < LATEST
 
     async def _key(self, kid: str) -> jwt.PyJWK | None:
         age = time.monotonic() - self._read_at
@@ -114,7 +119,8 @@ class Tokens:
     async def _identity(self, claims: Mapping[str, Any]) -> Identity | None:
         name = claims.get("tenant")
         scopes = _scopes(claims.get("scope"))
-        if not isinstance(name, str) or not scopes:
+        subject = claims["sub"]
+        if not _storable(name) or not _storable(subject) or not scopes:
             return None
         async with self._database.writer.acquire() as connection:
             tenant_id = await tenant_store.enabled(connection, name)
@@ -124,7 +130,7 @@ class Tokens:
         return Identity(
             tenant_id=tenant_id,
             tenant=name,
-            key_id=f"jwt:{str(claims['sub'])[:200]}",
+            key_id=f"jwt:{subject[:200]}",
             scopes=scopes,
             accounts=None if accounts is None else frozenset(map(_text, accounts)),
             max_amount=_amount(claims.get("max_amount")),
@@ -166,12 +172,19 @@ def _scopes(given: Any) -> frozenset[Scope]:
 
 
 def _text(value: Any) -> str:
-    if not isinstance(value, str):
+    if not _storable(value):
         raise TypeError("an account is a text")
-    return value
+    return str(value)
+
+
+def _storable(value: Any) -> TypeGuard[str]:
+    """Say whether something is a text that the database takes: no U+0000, no half characters."""
+    if not isinstance(value, str) or "\x00" in value:
+        return False
+    return not any(0xD800 <= ord(letter) <= 0xDFFF for letter in value)  # noqa: PLR2004
 
 
 def _amount(value: Any) -> int | None:
-    if value is not None and (type(value) is not int or value < 1):
+    if value is not None and (type(value) is not int or not 1 <= value <= AMOUNT_MOST):
         raise ValueError("max_amount is a positive whole number")
     return value

@@ -7,6 +7,7 @@ from typing import Final, TypedDict
 from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
+from postdate.store.partition import Strays
 from postdate.store.vital import AuditRun, Backlog, Pin, Slot, Standby, TableRow
 
 KINDS: Final = ("push", "pull", "payment", "schedule", "delivery")
@@ -29,6 +30,7 @@ class Parts(TypedDict, total=False):
     node: Mapping[str, int]
     audit: Sequence[AuditRun]
     partition: int
+    stray: Sequence[Strays]
 
 
 def render(
@@ -48,6 +50,7 @@ def render(
     yield _nodes(parts.get("node"))
     yield from _audits(parts.get("audit", ()))
     yield _partition(parts.get("partition"))
+    yield _strays(parts.get("stray", ()))
 
 
 def _ages(ages: Mapping[str, float]) -> Metric:
@@ -113,6 +116,17 @@ def _partition(weeks: int | None) -> Metric:
     )
     if weeks is not None:
         family.add_metric([], weeks)
+    return family
+
+
+def _strays(found: Sequence[Strays]) -> Metric:
+    family = GaugeMetricFamily(
+        "postdate_partition_stray_rows",
+        "Rows of a table in its default partition, where none should be, counted up to 10,000.",
+        labels=["table"],
+    )
+    for table in sorted({each.parent for each in found}):
+        family.add_metric([table], sum(each.rows for each in found if each.parent == table))
     return family
 
 

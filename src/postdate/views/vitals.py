@@ -1,7 +1,7 @@
 """The state of the database as metrics: read now and then, shown from memory."""
 
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final, cast
 
@@ -9,22 +9,18 @@ import asyncpg
 import structlog
 from prometheus_client import CollectorRegistry, Metric
 
-from postdate.model.ids import BUCKETS
-from postdate.model.lane import buckets
 from postdate.store import partition, vital
 from postdate.store.database import LOST, Connection, Database
 from postdate.store.lane import LaneDirectory
-from postdate.store.timer import LANE_EVENT, LANE_PAYMENT, LANE_SCHEDULE, LONG_AGO
+from postdate.store.timer import LONG_AGO
 from postdate.store.vital import Backlog
+from postdate.views.place_turn import Place, PlacesInTurn
 from postdate.views.vital_metrics import Parts, render
 
 log = structlog.get_logger()
 
 POLL_SECONDS: Final = 15.0
 """How often the database is asked; a scrape only shows what is known."""
-
-PLACES_MOST: Final = 2000
-"""The most places (a bucket of a lane) of one look; with more lanes, each look takes the next."""
 
 COUNT_BUDGET: Final = 50_000
 """The most rows that one look counts: a single busy lane is exact up to 6,250 a bucket."""
@@ -35,28 +31,20 @@ SLACK: Final = timedelta(seconds=120)
 FORGET_LOOKS: Final = 30
 """After so many looks the marks are forgotten, for what came later still."""
 
-_SYSTEM: Final[Mapping[int, str]] = {
-    LANE_PAYMENT: "payment",
-    LANE_SCHEDULE: "schedule",
-    LANE_EVENT: "delivery",
-}
-_Place = tuple[int, int]
-
 
 class BacklogWatch:
     """What is due and not done, place by place, each looked at in turn."""
 
     def __init__(self, lanes: LaneDirectory) -> None:
-        self._lanes = lanes
-        self._lows: dict[_Place, datetime] = {}
-        self._found: dict[_Place, tuple[str, Backlog]] = {}
-        self._next = 0
+        self._places = PlacesInTurn(lanes)
+        self._lows: dict[Place, datetime] = {}
+        self._found: dict[Place, tuple[str, Backlog]] = {}
         self._looks = 0
 
     async def look(self, connection: Connection) -> list[tuple[str, Backlog]]:
         """Look at the next places, and give what is known of all."""
-        kinds = self._kinds()
-        places = self._turn(list(kinds))
+        kinds = self._places.kinds()
+        places = self._places.turn(list(kinds))
         at = await vital.now(connection)
         wanted = [(*place, self._lows.get(place, LONG_AGO)) for place in places]
         most = max(10, COUNT_BUDGET // max(1, len(places)))
@@ -69,28 +57,6 @@ class BacklogWatch:
             self._lows.clear()
         self._found = {place: row for place, row in self._found.items() if place in kinds}
         return list(self._found.values())
-
-    def _kinds(self) -> dict[_Place, str]:
-        """Give every place with its kind; what is paused owes nothing."""
-        found = {
-            (bucket, lane_id): kind
-            for lane_id, kind in _SYSTEM.items()
-            for bucket in range(BUCKETS)
-        }
-        for lane in self._lanes.by_id.values():
-            if not lane.paused:
-                for bucket in buckets(lane.lane_id, lane.width):
-                    found[bucket, lane.lane_id] = lane.kind
-        return found
-
-    def _turn(self, places: Sequence[_Place]) -> Sequence[_Place]:
-        if len(places) <= PLACES_MOST:
-            return places
-        first, self._next = self._next % len(places), self._next + PLACES_MOST
-        return [
-            *places[first : first + PLACES_MOST],
-            *places[: max(0, first + PLACES_MOST - len(places))],
-        ]
 
 
 class Vitals:
@@ -151,5 +117,6 @@ READS: Final[Mapping[str, Callable[[Connection], Awaitable[Any]]]] = {
     "node": vital.nodes,
     "audit": vital.audits,
     "partition": partition.lead,
+    "stray": partition.strays,
 }
 """The parts of a reading, in their order."""

@@ -1,29 +1,31 @@
 """Choose what to claim next, fairly, and claim it."""
 
 import asyncio
-import dataclasses
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final
 from uuid import UUID
 
+import asyncpg
 import msgspec
 
 from postdate.model.lane import Kind
-from postdate.model.limit import Limit
 from postdate.model.retry import Policies
 from postdate.model.setting import Settings
 from postdate.model.verdict import Move
 from postdate.store import execution, halt, node, timer
-from postdate.store.database import CommitUnknownError, Connection, Database
+from postdate.store.database import Connection, Database
 from postdate.store.execution import Execution
-from postdate.store.lane import Lane, LaneDirectory
+from postdate.store.lane import LaneDirectory
 from postdate.store.mark import Mark
 from postdate.store.permit import lane_limits
 from postdate.store.timer import LONG_AGO
 from postdate.store.vault import Vault
 from postdate.worker.bucket import EVERY_BUCKET, preferred
+from postdate.worker.claim import Claim, Turn
 from postdate.worker.pace import Pace
 from postdate.worker.permit import Permits
 from postdate.worker.place import ACTIVE_SECONDS, Place, Places
@@ -36,36 +38,21 @@ PLACES_MOST: Final = 16
 LOOK_MOST: Final = 2000
 """The most places of one look."""
 
+FAILED_SECONDS: Final = 0.5
+"""How long a place rests at which a claim failed: those claimed together with it come first."""
+
+LOCKED_SECONDS: Final = 10.0
+"""How long a lane is passed over whose limits another session has locked."""
+
 ROLE: Final = "worker"
-
-
-@dataclass(slots=True, frozen=True)
-class Batch:
-    """What one claim at one place brought: executions, each holding permits of these scopes."""
-
-    lane: Lane
-    executions: list[Execution]
-    scopes: tuple[str, ...]
-    lease_seconds: float
-    claimed_at: float
-    """By this node's monotonic clock, taken before the claim: the lease ends no sooner."""
-
-
-@dataclass(slots=True)
-class _Taken:
-    """A claim under way; `counted` is how much of the window it fills."""
-
-    place: Place
-    wanted: int
-    counted: int
-    scopes: tuple[str, ...] = ()
-    claimed_at: float = 0.0
-    executions: list[Execution] = field(default_factory=list)
 
 
 @dataclass(slots=True, kw_only=True)
 class Claimer:
-    """One node's view of what is due. Several claims may be under way, never two at one place."""
+    """One node's view of what is due. Several claims may be under way, never two at one place.
+
+    Whatever is claimed goes to `hand_over`, in the very step in which the claim ends.
+    """
 
     database: Database
     node_id: UUID
@@ -73,6 +60,7 @@ class Claimer:
     settings: Settings
     permits: Permits
     window: Window
+    hand_over: Callable[[Claim], None]
     kinds: frozenset[Kind] = frozenset({"push"})
     pace: Pace = field(default_factory=Pace)
     vault: Vault | None = None
@@ -81,6 +69,7 @@ class Claimer:
     ready: Ready = field(init=False)
     _looking: asyncio.Lock = field(default_factory=asyncio.Lock)
     _policies: Policies = field(init=False)
+    _turns: set[Turn] = field(default_factory=set)
     _stale: bool = True
     _floor: datetime = LONG_AGO
 
@@ -119,6 +108,15 @@ class Claimer:
         self.places.hint(lane_id, time.monotonic())
         return True
 
+    def under_way(self) -> list[Claim]:
+        """List the claims that have not ended."""
+        return [claim for turn in self._turns for claim in turn.claims]
+
+    def reexamine(self, bucket: int, lane_id: int) -> None:
+        """Forget what is remembered of a place, and look there at once."""
+        self.ready.open(lane_id)
+        self.places.forget(bucket, lane_id, time.monotonic())
+
     def next_due(self) -> float | None:
         """Say in how many seconds a claim may find something."""
         now = time.monotonic()
@@ -126,16 +124,17 @@ class Claimer:
         known = [at for at in times if at is not None]
         return max(0.0, min(known) - now) if known else None
 
-    async def claim(self, limit: int) -> list[Batch]:
+    async def claim(self, limit: int) -> list[Claim]:
         """Claim up to `limit` due jobs, in turn, as far as their tenants have room."""
         limit = min(limit, self.pace.size)
         await self._look()
-        place = self.ready.next(time.monotonic())
-        if place is None:
-            return []
-        if limits := lane_limits(place.lane, self.settings):
-            return await self._claim_limited(place, limits, limit)
-        return await self._claim_several(place, limit)
+        with self._turn() as turn:
+            claim = self._begin(turn, limit)
+            if claim is not None and claim.limits:
+                await self._claim_limited(turn, claim)
+            elif claim is not None:
+                await self._claim_several(turn, claim, limit)
+        return turn.claims
 
     def _heed_floor(self) -> datetime:
         """Give the instant below which nothing is touched; marks made above a higher one go."""
@@ -158,125 +157,132 @@ class Claimer:
                 wanted = [(p.bucket, p.lane.lane_id, max(floor, p.mark.low(now))) for p in looked]
                 async with self.database.writer.acquire() as connection:
                     heads = await timer.heads(connection, wanted)
+                at = datetime.fromtimestamp(self.database.unix_ms() / 1000, UTC)
+                for place in self.places.learn(looked, heads, (time.monotonic(), at), self.mine):
+                    self.ready.add(place)
             except BaseException:
                 for place in looked:
-                    self.places.plan(place, now)
+                    self._look_anew(place, now)
                 raise
-            at = datetime.fromtimestamp(self.database.unix_ms() / 1000, UTC)
-            for place in self.places.learn(looked, heads, (time.monotonic(), at), self.mine):
-                self.ready.add(place)
 
-    async def _claim_several(self, first: Place, limit: int) -> list[Batch]:
-        """Claim at one place after another in one transaction, until the limit is reached."""
-        taken: list[_Taken] = []
-        place: Place | None = first
-        began = time.monotonic()
+    @contextmanager
+    def _turn(self) -> Iterator[Turn]:
+        """Own the claims of one transaction: however it ends, each of them leaves by one way."""
+        turn = Turn()
+        self._turns.add(turn)
         try:
-            async with self.database.write() as connection:
-                while place is not None:
-                    taken.append(self._reserve(place, limit))
-                    await self._take(connection, taken[-1])
-                    limit -= len(taken[-1].executions)
-                    more = limit > 0 and len(taken) < PLACES_MOST
-                    place = self._next_unlimited() if more else None
-        except CommitUnknownError:
-            return [self._give_up(each) for each in taken]
+            yield turn
         except BaseException:
-            for each in taken:
-                self._undo(each)
+            self._break_off(turn)
             raise
-        count = sum(len(each.executions) for each in taken)
-        self.pace.took(count, time.monotonic() - began)
-        return [self._batch(each) for each in taken]
+        else:
+            for claim in turn.claims:
+                self._conclude(claim)
+        finally:
+            self._turns.discard(turn)
 
-    async def _claim_limited(self, place: Place, limits: list[Limit], limit: int) -> list[Batch]:
-        """Claim at one place as far as its limits permit."""
-        now = time.monotonic()
-        taken = self._reserve(place, limit)
-        try:
-            grant = await self.permits.acquire_all(limits, taken.counted)
-            if not grant.starts:
-                self._trim(taken, 0)
-                self.ready.close(place.lane, now + grant.wait_seconds)
-                self.ready.add(place)
-                return []
-            self._trim(taken, grant.starts)
-            taken.scopes = tuple(each.scope for each in limits)
-            async with self.database.write() as connection:
-                await self._take(connection, taken)
-        except CommitUnknownError:
-            return [self._give_up(taken)]
-        except BaseException:
-            self._undo(taken)
-            raise
-        await self.permits.refund(limits, grant.starts - len(taken.executions))
-        if grant.wait_seconds and len(taken.executions) == grant.starts:
-            self.ready.close(place.lane, now + grant.wait_seconds)
-        return [self._batch(taken)]
-
-    def _reserve(self, place: Place, limit: int) -> _Taken:
-        """Take room in the window first: another claim may be under way."""
-        wanted = min(limit, self.window.room(place.lane.tenant_id))
-        self.window.add(place.lane.tenant_id, wanted)
-        return _Taken(place, wanted, wanted)
-
-    def _trim(self, taken: _Taken, count: int) -> None:
-        """Give back the room that is not needed."""
-        self.window.add(taken.place.lane.tenant_id, count - taken.counted)
-        taken.counted = count
-
-    def _next_unlimited(self) -> Place | None:
+    def _begin(self, turn: Turn, limit: int, *, only_unlimited: bool = False) -> Claim | None:
+        """Take the place whose turn it is, and room in the window: other claims are under way."""
         place = self.ready.next(time.monotonic())
-        if place is not None and lane_limits(place.lane, self.settings):
+        if place is None:
+            return None
+        lane = place.lane
+        limits = lane_limits(lane, self.settings)
+        if limits and only_unlimited:
             self.ready.add(place)
             return None
-        return place
+        room = self.window.enter(lane.tenant_id, min(limit, self.window.free(lane.tenant_id)))
+        lease_seconds = self.settings.number("worker.lease_seconds", lane.tenant_id)
+        claim = Claim(place, lane, limits, room, lease_seconds)
+        turn.claims.append(claim)
+        return claim
 
-    async def _take(self, connection: Connection, taken: _Taken) -> None:
-        place = taken.place
-        taken.wanted = taken.counted
-        taken.claimed_at = time.monotonic()
-        taken.executions = await execution.take(
+    async def _claim_several(self, turn: Turn, first: Claim, limit: int) -> None:
+        """Claim at one place after another in one transaction, until the limit is reached."""
+        claim: Claim | None = first
+        began = time.monotonic()
+        async with self.database.write() as connection:
+            while claim is not None:
+                await self._take(connection, claim, claim.room.count)
+                limit -= len(claim.executions)
+                more = limit > 0 and len(turn.claims) < PLACES_MOST
+                claim = self._begin(turn, limit, only_unlimited=True) if more else None
+            turn.committing = True
+        count = sum(len(each.executions) for each in turn.claims)
+        self.pace.took(count, time.monotonic() - began)
+
+    async def _claim_limited(self, turn: Turn, claim: Claim) -> None:
+        """Claim at one place as far as its limits permit."""
+        now = time.monotonic()
+        try:
+            wait = await self.permits.acquire(claim.permits, claim.limits, claim.room.count)
+        except asyncpg.LockNotAvailableError:
+            # Somebody holds its limits: waiting for them at each of its buckets in turn would
+            # hold up the other lanes.
+            self.ready.close(claim.lane, time.monotonic() + LOCKED_SECONDS)
+            raise
+        granted = claim.permits.count
+        if granted:
+            async with self.database.write() as connection:
+                await self._take(connection, claim, granted)
+                turn.committing = True
+        if wait and len(claim.executions) == granted:
+            self.ready.close(claim.lane, now + wait)
+
+    async def _take(self, connection: Connection, claim: Claim, count: int) -> None:
+        """Send the claim; what is not needed of its room is free for the next at once."""
+        place, claim.wanted, claim.claimed_at = claim.place, count, time.monotonic()
+        claim.executions = await execution.take(
             connection,
-            place.lane,
+            claim.lane,
             place.bucket,
             self._policies,
             self.vault,
-            low=max(self.settings.floor, place.mark.low(taken.claimed_at)),
-            limit=taken.wanted,
-            lease_seconds=self.settings.number("worker.lease_seconds", place.lane.tenant_id),
+            low=max(self.settings.floor, place.mark.low(claim.claimed_at)),
+            limit=count,
+            lease_seconds=claim.lease_seconds,
             claimed_by=self.node_id,
         )
-        self._trim(taken, len(taken.executions))
+        claim.trim()
 
-    def _batch(self, taken: _Taken) -> Batch:
-        """Note what a claim brought, and when to come back to its place."""
-        place, now = taken.place, time.monotonic()
-        self.ready.spend(place.lane, len(taken.executions))
-        if taken.executions:
-            highest = max(each.ready_at for each in taken.executions)
-            place.mark.passed(highest, taken.executions[0].claimed_at)
+    def _conclude(self, claim: Claim) -> None:
+        """Give back what a claim did not need, plan when to come back, and hand its jobs over."""
+        claim.trim()
+        place, now, taken = claim.place, time.monotonic(), claim.executions
+        self.ready.spend(claim.lane, len(taken))
+        if taken:
+            place.mark.passed(max(each.ready_at for each in taken), taken[0].claimed_at)
             place.active_until = now + ACTIVE_SECONDS
-        full = len(taken.executions) == taken.wanted
+        full = len(taken) == claim.wanted
         if full and place.bucket in self.mine and self.places.knows(place):
             self.ready.add(place)
         else:
             self.places.plan(place, now)
-        seconds = self.settings.number("worker.lease_seconds", place.lane.tenant_id)
-        return Batch(place.lane, taken.executions, taken.scopes, seconds, taken.claimed_at)
+        if taken:
+            self.hand_over(claim)
 
-    def _undo(self, taken: _Taken) -> None:
-        """Forget a claim that was rolled back."""
-        self.window.add(taken.place.lane.tenant_id, -taken.counted)
-        self.permits.release(taken.scopes, taken.wanted)
-        self.places.plan(taken.place, time.monotonic())
+    def _break_off(self, turn: Turn) -> None:
+        """Let go of everything. What may have been committed goes back by its tokens.
 
-    def _give_up(self, taken: _Taken) -> Batch:
-        """Let go of leases that may or may not have been taken: nothing of them has run."""
-        self.permits.release(taken.scopes, taken.wanted - len(taken.executions))
-        batch = self._batch(taken)
-        back = [
-            msgspec.structs.replace(each, delivery=None, verdict=Move(seconds=0.0))
-            for each in batch.executions
-        ]
-        return dataclasses.replace(batch, executions=back)
+        Nothing of it has run. The place at which it failed rests: it must not fail the others
+        for ever.
+        """
+        now = time.monotonic()
+        for claim in turn.claims:
+            failed = claim is turn.claims[-1] and not turn.committing
+            self._look_anew(claim.place, now + FAILED_SECONDS if failed else now)
+            claim.in_doubt = turn.committing
+            claim.executions = _given_back(claim.executions) if claim.in_doubt else []
+            claim.trim()
+            if claim.executions:
+                self.hand_over(claim)
+
+    def _look_anew(self, place: Place, at: float) -> None:
+        """Look at a place again as if for the first time: what its mark hid may be back."""
+        place.mark = Mark()
+        self.places.plan(place, at)
+
+
+def _given_back(executions: list[Execution]) -> list[Execution]:
+    back = Move(seconds=0.0)
+    return [msgspec.structs.replace(each, delivery=None, verdict=back) for each in executions]

@@ -9,7 +9,8 @@ from uuid import UUID
 
 from postdate.model.outcome import Delivery
 from postdate.store.execution import Execution
-from postdate.worker.claimer import Batch
+from postdate.worker.claim import Claim
+from postdate.worker.permit import HeldPermits
 
 Reach = Callable[[str], Awaitable[None]]
 """Called at named points around each side effect; the fault tests stop or kill there."""
@@ -24,15 +25,21 @@ class Flight:
     """One lease in this process. Times are of the monotonic clock unless they carry a date."""
 
     execution: Execution
-    batch: Batch
+    claim: Claim
     renew_at: float
-    # The limits of which it holds a permit: its lane's, then its destination's.
-    scopes: tuple[str, ...]
+    # It holds one of each: those of its lane's limits, then those of its destination's.
+    permits: tuple[HeldPermits, ...]
+    # Whether it still fills a part of its claim's room.
+    in_window: bool = True
+    # Its destination's limits are being looked up.
+    admitting: bool = False
     running: asyncio.Task[None] | None = None
     started_at: float = 0.0
     # Why it was stopped from outside, before its handler came back.
     stopped: str | None = None
+    # Its one way out: given to the recorder, then landed.
     recording: bool = False
+    landed: bool = False
 
     @property
     def key(self) -> tuple[UUID, int]:
@@ -48,11 +55,16 @@ class Flight:
 
     def now(self) -> datetime:
         """Give the time of the database: that of the claim, carried on by the monotonic clock."""
-        passed = time.monotonic() - self.batch.claimed_at
+        passed = time.monotonic() - self.claim.claimed_at
         return self.execution.claimed_at + timedelta(seconds=passed)
 
+    def may_start(self, now: float) -> bool:
+        """Say whether the lease is surely held: it was taken a third of it before `renew_at`."""
+        return self.stopped is None and now < self.renew_at + self.claim.lease_seconds * 2 / 3
+
     def stop(self, why: str) -> None:
-        """Cancel the handler; its flight ends with this reason."""
-        if self.stopped is None and self.running is not None:
+        """Cancel the handler, or do not let it begin; the flight ends with this reason."""
+        if self.stopped is None:
             self.stopped = why
-            self.running.cancel()
+            if self.running is not None:
+                self.running.cancel()

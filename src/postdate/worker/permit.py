@@ -2,10 +2,12 @@
 
 import asyncio
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 from uuid import UUID
+
+import asyncpg
 
 from postdate.model.limit import Limit
 from postdate.store import permit
@@ -22,18 +24,78 @@ ASK_SECONDS: Final = 0.1
 """How long to wait before asking again for slots that others hold."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Share:
+    """A node's part of one limit."""
+
+    limit: Limit
+    # Granted by the database; what is free of them is kept a moment for the next start.
     slots: int = 0
-    used: int = 0
     least_free: int = 0
-    counted: bool = False
     safe_until: float = 0.0
+    # Tokens of the rate that nothing was started with; the next transaction gives them back.
+    unspent: int = 0
+    # A write was broken off: the database may hold other slots for this node than `slots`.
+    unsure: bool = False
+    held: "set[HeldPermits]" = field(default_factory=set)
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    @property
+    def used(self) -> int:
+        """Count what is held: it is never counted by hand, so nothing can be counted twice."""
+        return sum(each.count for each in self.held)
+
+    def has(self, wanted: int) -> bool:
+        """Say whether slots already held are enough, and surely still ours."""
+        return (
+            self.limit.rate_per_second is None
+            and self.used + wanted <= min(self.slots, self.limit.max_running or 0)
+            and time.monotonic() < self.safe_until
+        )
+
+    def take_unspent(self) -> int:
+        """Take the tokens to give back: if that breaks off, they are gone, and grow again."""
+        unspent, self.unspent = self.unspent, 0
+        return unspent
+
+
+class HeldPermits:
+    """Permits for so many starts, of every limit that was asked. Whoever owns them ends them."""
+
+    __slots__ = ("_shares", "count")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._shares: list[_Share] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._shares)
+
+    def end(self, count: int = 1) -> None:
+        """Give permits back to this node; it keeps them a moment for its own next start."""
+        if not 0 <= count <= self.count:
+            raise ValueError(f"{count} of {self.count} permits cannot end")
+        self.count -= count
+        if not self.count:
+            for share in self._shares:
+                share.held.discard(self)
+
+    def refund(self, count: int) -> None:
+        """Give back permits that nothing was started with, tokens included."""
+        self.end(count)
+        for share in self._shares:
+            if share.limit.rate_per_second is not None:
+                share.unspent += count
+
+    def add(self, share: _Share) -> None:
+        """Hold permits of one limit more, as many as of the others."""
+        self._shares.append(share)
+        if self.count:
+            share.held.add(self)
 
 
 class Permits:
-    """Acquire before starting, release after recording; what is unlimited never comes here."""
+    """Acquire before starting, end after recording; what is unlimited never comes here."""
 
     def __init__(self, database: Database, node_id: UUID, seconds: float = 30.0) -> None:
         self._database = database
@@ -41,83 +103,95 @@ class Permits:
         self._seconds = seconds
         self._shares: dict[str, _Share] = {}
 
-    async def acquire(self, limit: Limit, wanted: int) -> Grant:
-        """Take permits for up to so many starts."""
-        share = self._shares.setdefault(limit.scope, _Share())
-        async with share.lock:
-            share.counted = limit.max_running is not None
-            if self._has(limit, share, wanted):
-                grant = Grant(wanted)
-            else:
-                grant = await self._ask(limit, share, wanted)
-            share.used += grant.starts
-            share.least_free = min(share.least_free, share.slots - share.used)
-        if grant.starts < wanted and grant.wait_seconds <= 0:
-            return Grant(grant.starts, ASK_SECONDS)
-        return grant
+    def used(self, scope: str) -> int:
+        """Say how many permits of a scope are held by what runs here."""
+        return self._shares[scope].used if scope in self._shares else 0
 
-    async def acquire_all(self, limits: Sequence[Limit], wanted: int) -> Grant:
-        """Take permits of every limit, as many as the tightest gives."""
-        count, wait = wanted, 0.0
-        for number, limit in enumerate(limits):
-            grant = await self.acquire(limit, count) if count else Grant(0)
-            await self.refund(limits[:number], count - grant.starts)
-            count, wait = grant.starts, max(wait, grant.wait_seconds)
-        return Grant(count, wait)
+    def keep_only(self, owned: Collection[HeldPermits]) -> int:
+        """Take back the permits that have no owner any more, and say how many."""
+        count = 0
+        for share in self._shares.values():
+            ownerless = share.held.difference(owned)
+            share.held -= ownerless
+            count += len(ownerless)
+        return count
 
-    async def refund(self, limits: Sequence[Limit], count: int) -> None:
-        """Give back permits that nothing was started with, tokens included."""
-        if not count:
-            return
-        self.release([limit.scope for limit in limits], count)
+    async def acquire(self, held: HeldPermits, limits: Sequence[Limit], wanted: int) -> float:
+        """Take permits of every limit, as many as the tightest gives; say when to ask for more.
+
+        The caller owns `held` before anything is taken: whatever is raised here, it has them all.
+        """
+        held.count, wait = wanted, 0.0
         for limit in limits:
-            if limit.rate_per_second is not None:
-                async with self._database.write() as connection:
-                    await permit.refund(connection, limit, count)
+            if held.count:
+                wait = max(wait, await self._acquire_one(held, limit))
+        return wait
 
-    def _has(self, limit: Limit, share: _Share, wanted: int) -> bool:
-        """Say whether slots already held are enough, and surely still ours."""
-        return (
-            limit.rate_per_second is None
-            and share.used + wanted <= min(share.slots, limit.max_running or 0)
-            and time.monotonic() < share.safe_until
-        )
+    async def _acquire_one(self, held: HeldPermits, limit: Limit) -> float:
+        share = self._shares.setdefault(limit.scope, _Share(limit))
+        async with share.lock:
+            share.limit, wanted = limit, held.count
+            grant = Grant(wanted) if share.has(wanted) else await self._ask(share, wanted)
+            held.refund(wanted - grant.starts)
+            held.add(share)
+            share.least_free = min(share.least_free, share.slots - share.used)
+        short = grant.starts < wanted and grant.wait_seconds <= 0
+        return ASK_SECONDS if short else grant.wait_seconds
 
-    async def _ask(self, limit: Limit, share: _Share, wanted: int) -> Grant:
-        asked = time.monotonic()
+    async def _ask(self, share: _Share, wanted: int) -> Grant:
+        asked, used, refund = time.monotonic(), share.used, share.take_unspent()
+        share.unsure = True
         async with self._database.write() as connection:
+            await permit.refund(connection, share.limit, refund)
             grant = await permit.acquire(
-                connection, limit, self._node_id, share.used, wanted, self._seconds
+                connection, share.limit, self._node_id, used, wanted, self._seconds
             )
-        share.slots = share.used + grant.starts
+        share.unsure = False
+        share.slots = used + grant.starts
         share.safe_until = asked + self._seconds * SAFE_PART
         return grant
 
-    def release(self, scopes: Iterable[str], count: int = 1) -> None:
-        """Give permits back to this node; it keeps them a moment for its own next start."""
-        for scope in scopes:
-            self._shares[scope].used -= count
-
     async def keep(self, _: int = 1) -> int:
-        """Renew what is used and give back what is not; to be called every second or so."""
-        for scope, share in self._shares.items():
-            async with share.lock:
-                if share.counted:
-                    await self._keep(scope, share)
+        """Renew what is used and give back what is not; to be called every second or so.
+
+        A scope that somebody has locked must not cost the others their slots.
+        """
+        failed: list[Exception] = []
+        for share in list(self._shares.values()):
+            try:
+                async with share.lock:
+                    await self._keep(share)
+            except asyncpg.LockNotAvailableError as error:
+                failed.append(error)
+        if failed:
+            raise failed[0]
         return 0
 
-    async def _keep(self, scope: str, share: _Share) -> None:
+    async def _keep(self, share: _Share) -> None:
+        if share.unspent:
+            async with self._database.write() as connection:
+                await permit.refund(connection, share.limit, share.take_unspent())
+        if share.limit.max_running is not None:
+            await self._keep_slots(share)
+
+    async def _keep_slots(self, share: _Share) -> None:
         asked = time.monotonic()
         renew = share.safe_until - asked < self._seconds * SAFE_PART / 2
         # Slots that may have run out meanwhile are only kept where something is really running.
         idle = share.slots - share.used if asked > share.safe_until else share.least_free
         idle = min(idle, share.slots - share.used)
-        if share.slots and (idle > 0 or renew):
+        unsure = share.unsure
+        if unsure or (share.slots and (idle > 0 or renew)):
             share.slots -= max(0, idle)
+            share.unsure = True
+            scope = share.limit.scope
             async with self._database.write() as connection:
+                if unsure:
+                    await permit.lock(connection, share.limit)
                 await permit.keep(connection, scope, self._node_id, share.slots, self._seconds)
                 if renew:
                     await permit.sweep(connection, scope)
+            share.unsure = False
             share.safe_until = asked + self._seconds * SAFE_PART
         share.least_free = share.slots - share.used
 

@@ -67,6 +67,14 @@ class Places:
                 self._places[key] = place = Place(lane, key[0], active_until=now + ACTIVE_SECONDS)
                 self.plan(place, now)
 
+    def forget(self, bucket: int, lane_id: int, now: float) -> None:
+        """Look at a place as if for the first time; whoever is at it goes on with the old one."""
+        if (place := self._places.get((bucket, lane_id))) is not None:
+            place.ready = False
+            fresh = Place(place.lane, bucket, active_until=now + ACTIVE_SECONDS)
+            self._places[bucket, lane_id] = fresh
+            self.plan(fresh, now)
+
     def watches(self, lane_id: int) -> bool:
         """Say whether a lane has places here."""
         return lane_id in self._lanes

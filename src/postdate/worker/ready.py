@@ -28,6 +28,10 @@ class Ready:
         """Pass a lane over for a while: its limit is reached."""
         self._closed_until[lane.lane_id] = until
 
+    def open(self, lane_id: int) -> None:
+        """Pass a lane over no longer."""
+        self._closed_until.pop(lane_id, None)
+
     def next(self, now: float) -> Place | None:
         """Take out the place whose turn it is; None when nobody may start anything."""
         while tenants := dict(self._open(now)):
@@ -43,7 +47,7 @@ class Ready:
         times = (
             self._closed_until.get(lane_id, now)
             for tenant_id, lanes in self._places.items()
-            if self._window.room(tenant_id) > 0
+            if self._window.free(tenant_id) > 0
             for lane_id in lanes
         )
         return min(times, default=None)
@@ -62,7 +66,7 @@ class Ready:
 
     def _open(self, now: float) -> Iterator[tuple[int, list[int]]]:
         for tenant_id, lanes in self._places.items():
-            if self._window.room(tenant_id) > 0:
+            if self._window.free(tenant_id) > 0:
                 found = [each for each in lanes if self._closed_until.get(each, now) <= now]
                 if found:
                     yield tenant_id, found

@@ -2,8 +2,8 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Sequence
-from typing import Final
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Final
 from uuid import UUID
 
 import structlog
@@ -11,7 +11,7 @@ import structlog
 from postdate.model.tally import Tally
 from postdate.model.verdict import End, Keep, Move, Verdict
 from postdate.store import execution
-from postdate.store.database import LOST, CommitUnknownError, Database
+from postdate.store.database import Database, transient
 from postdate.worker.flight import Flight, Reach, pass_by
 
 log = structlog.get_logger()
@@ -22,8 +22,14 @@ GROUP_MOST: Final = 500
 GROUPS_MOST: Final = 2
 """The most commits under way at once."""
 
+TRIES_MOST: Final = 5
+"""How often one verdict is tried that fails by itself: what fails may pass in a moment."""
+
 PAUSE_SECONDS: Final = 0.1
 PAUSE_MOST_SECONDS: Final = 2.0
+
+LOCKED_SECONDS: Final = 0.1
+"""How soon a verdict is tried again whose timer somebody else had locked."""
 
 Group = Sequence[tuple[Flight, Verdict]]
 Landing = Callable[[Sequence[Flight]], None]
@@ -34,7 +40,8 @@ class Recorder:
     """Collect verdicts while commits are under way; each commit takes what has gathered.
 
     Repeating a commit whose end is unknown is harmless here: if it did happen, the leases are
-    gone and the repetition changes nothing.
+    gone and the repetition changes nothing. What cannot be written because somebody else has
+    locked its timer is set aside: it is tried again and again, and holds nobody up.
     """
 
     def __init__(
@@ -51,50 +58,106 @@ class Recorder:
         self._landed = landed
         self._reach = reach
         self._waiting: deque[tuple[Flight, Verdict]] = deque()
+        self._aside: deque[tuple[Flight, Verdict]] = deque()
         self._active = 0
+        self._revisiting = False
         self._running: set[asyncio.Task[None]] = set()
 
     def submit(self, flight: Flight, verdict: Verdict) -> None:
         """Have a verdict written soon; the flight lands when it is, or when its lease is lost."""
+        if flight.recording:
+            return  # it has one verdict: the first
         flight.recording = True
-        self._waiting.append((flight, verdict))
-        if self._active < GROUPS_MOST:
+        queue = self._aside if flight.claim.in_doubt else self._waiting
+        queue.append((flight, verdict))
+        self.resume()
+
+    def lose(self, flight: Flight) -> None:
+        """Let a flight land whose lease somebody else has: there is nothing to write."""
+        if not flight.recording:
+            flight.recording = True
+            self._land([(flight, Move(seconds=0.0))], set())
+
+    def resume(self) -> None:
+        """See that what waits is written."""
+        if self._waiting and self._active < GROUPS_MOST:
             self._active += 1
-            running = asyncio.create_task(self._drain())
-            self._running.add(running)
-            running.add_done_callback(self._running.discard)
+            self._start(self._drain())
+        if self._aside and not self._revisiting:
+            self._revisiting = True
+            self._start(self._revisit())
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        running = asyncio.create_task(work)
+        self._running.add(running)
+        running.add_done_callback(self._running.discard)
 
     async def _drain(self) -> None:
-        # One turn of the loop lets outcomes that came together gather into one group.
-        await asyncio.sleep(0)
+        group: Group = ()
         try:
+            # One turn of the loop lets outcomes that came together gather into one group.
+            await asyncio.sleep(0)
             while self._waiting:
                 count = min(len(self._waiting), GROUP_MOST)
                 group = [self._waiting.popleft() for _ in range(count)]
                 self._begun([flight for flight, _ in group])
                 await self._record(group)
+                group = ()
         finally:
             # In the same step as the look at an empty queue: a verdict that comes before this
             # coroutine counts as done must find that nobody drains, or it would wait for ever.
             self._active -= 1
+            # What was broken off is not forgotten.
+            self._waiting.extendleft(self._unfinished(group))
 
-    async def _record(self, group: Group) -> None:
-        pause = PAUSE_SECONDS
+    async def _revisit(self) -> None:
+        """Write what was set aside as soon as its timers are free."""
+        group: Group = ()
+        try:
+            while self._aside:
+                group = [self._aside.popleft() for _ in range(min(len(self._aside), GROUP_MOST))]
+                await self._record(group, aside=True)
+                group = ()
+                await asyncio.sleep(LOCKED_SECONDS)
+        finally:
+            self._revisiting = False
+            self._aside.extendleft(self._unfinished(group))
+
+    def _unfinished(self, group: Group) -> Group:
+        return [pair for pair in group if not pair[0].landed and pair not in self._aside]
+
+    async def _record(self, group: Group, *, aside: bool = False) -> None:
+        pause, tries = PAUSE_SECONDS, 0
         while True:
             try:
-                done = await self._write(group)
-            except (CommitUnknownError, *LOST) as error:
-                log.warning("record.delayed", count=len(group), error=str(error), pause=pause)
-                await asyncio.sleep(pause)
-                pause = min(pause * 2, PAUSE_MOST_SECONDS)
-            except Exception as error:  # noqa: BLE001 - whatever it is, it belongs to one verdict
-                await self._split(group, error)
-                return
+                done, locked = await self._write(group, aside=aside)
+            except Exception as error:  # noqa: BLE001 - it belongs to one verdict, or passes
+                if transient(error):
+                    log.warning("record.delayed", count=len(group), error=repr(error), pause=pause)
+                elif len(group) > 1:
+                    await self._split(group, aside=aside)
+                    return
+                else:
+                    tries += 1
+                    if self._refused(group, tries, error):
+                        return
             else:
-                self._land(group, done)
+                self._conclude(group, done, locked)
                 return
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, PAUSE_MOST_SECONDS)
 
-    async def _write(self, group: Group) -> set[UUID]:
+    def _refused(self, group: Group, tries: int, error: Exception) -> bool:
+        """Give up a verdict that failed by itself too often: its lease runs out."""
+        job_id = str(group[0][0].key[0])
+        if tries < TRIES_MOST:
+            log.warning("record.failed", job_id=job_id, error=repr(error))
+            return False
+        log.error("record.refused", job_id=job_id, exc_info=error)
+        self._land(group, set())
+        return True
+
+    async def _write(self, group: Group, *, aside: bool) -> execution.Written:
         await self._reach("record.before")
         verdicts: list[tuple[execution.Held, End | Move]] = []
         keeps: list[tuple[execution.Held, Keep]] = []
@@ -103,25 +166,33 @@ class Recorder:
                 keeps.append((flight.execution.held, verdict))
             else:
                 verdicts.append((flight.execution.held, verdict))
-        done = await execution.record(self._database, verdicts)
+        written = await execution.record(self._database, verdicts, in_doubt=aside)
         if keeps:
-            done |= (await execution.renew(self._database, keeps)).keys()
+            for job_id, until in (await execution.renew(self._database, keeps)).items():
+                (written.done if until else written.locked).add(job_id)
         await self._reach("record.after")
-        return done
+        return written
 
-    async def _split(self, group: Group, error: Exception) -> None:
+    async def _split(self, group: Group, *, aside: bool) -> None:
         """Find the one verdict that cannot be written: the others must not suffer for it."""
-        if len(group) == 1:
-            log.error("record.refused", job_id=str(group[0][0].key[0]), exc_info=error)
-            self._land(group, set())
-            return
         middle = len(group) // 2
-        await self._record(group[:middle])
-        await self._record(group[middle:])
+        await self._record(group[:middle], aside=aside)
+        await self._record(group[middle:], aside=aside)
+
+    def _conclude(self, group: Group, done: set[UUID], locked: set[UUID]) -> None:
+        """Let land what is settled, and set aside what somebody else holds."""
+        if not locked:
+            self._land(group, done)
+            return
+        waits = [pair for pair in group if pair[0].execution.held.job_id in locked]
+        self._land([pair for pair in group if pair not in waits], done)
+        self._aside.extend(waits)
+        self.resume()
 
     def _land(self, group: Group, done: set[UUID]) -> None:
         written: list[Verdict] = []
         for flight, verdict in group:
+            flight.landed = True
             if flight.execution.held.job_id in done:
                 written.append(verdict)
             else:

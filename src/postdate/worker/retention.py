@@ -12,7 +12,7 @@ from postdate.model.setting import Settings
 from postdate.store import prune
 from postdate.store.database import Database
 from postdate.store.lane import LaneDirectory
-from postdate.store.prune import Stretch
+from postdate.store.prune import KeyStretch, Stretch
 
 log = structlog.get_logger()
 
@@ -21,6 +21,9 @@ ROUND_SECONDS: Final = 3600.0
 
 STEP_ROWS: Final = 500
 """The most jobs of one transaction: some milliseconds."""
+
+KEY_SCOPES: Final = ("job", "redrive")
+"""Keys of what moves no money; those of money are kept for ever."""
 
 FIRST: Final = UUID(int=0)
 
@@ -33,21 +36,21 @@ class Retention:
         self._lanes = lanes
         self._settings = settings
         self._stretches: deque[Stretch] = deque()
-        self._buckets: deque[int] = deque()
+        self._keys: deque[KeyStretch] = deque()
         self._round_at = 0.0
 
     async def run_once(self, limit: int) -> int:
         """Take at most so many small steps; fewer means that the walk is over."""
-        if not self._stretches and not self._buckets:
+        if not self._stretches and not self._keys:
             if time.monotonic() < self._round_at:
                 return 0
             self._plan()
         steps = 0
-        while steps < limit and (self._stretches or self._buckets):
+        while steps < limit and (self._stretches or self._keys):
             if self._stretches:
                 await self._prune_jobs(self._stretches.popleft())
             else:
-                await self._prune_keys(self._buckets.popleft())
+                await self._prune_keys(self._keys.popleft())
             steps += 1
         return steps
 
@@ -59,7 +62,12 @@ class Retention:
             buckets = {bucket for lane in lanes.values() for bucket in lane.buckets}
             if days > 0:
                 self._stretches += [Stretch(bucket, tenant_id, days, FIRST) for bucket in buckets]
-        self._buckets.extend(range(BUCKETS))
+            days = self._settings.whole("job.idempotency_days", tenant_id)
+            self._keys += [
+                KeyStretch(bucket, tenant_id, scope, days, "")
+                for bucket in range(BUCKETS)
+                for scope in KEY_SCOPES
+            ]
 
     async def _prune_jobs(self, stretch: Stretch) -> None:
         async with self._database.write() as connection:
@@ -69,11 +77,8 @@ class Retention:
         if walk.last is not None:
             self._stretches.appendleft(stretch._replace(after=walk.last))
 
-    async def _prune_keys(self, bucket: int) -> None:
-        # One age for all tenants, the longest that any of them wants: keys are kept at least so.
-        tenants = [0, *self._lanes.by_tenant]
-        days = max(self._settings.whole("job.idempotency_days", one) for one in tenants)
+    async def _prune_keys(self, stretch: KeyStretch) -> None:
         async with self._database.write() as connection:
-            removed = await prune.keys(connection, bucket, days, STEP_ROWS)
-        if removed == STEP_ROWS:
-            self._buckets.appendleft(bucket)
+            last = await prune.keys(connection, stretch, STEP_ROWS)
+        if last is not None:
+            self._keys.appendleft(stretch._replace(after=last))

@@ -17,12 +17,11 @@ from postdate.model.tally import Tally
 from postdate.model.verdict import Keep, Move, complete, decide
 from postdate.store import execution
 from postdate.store.database import LOST, CommitUnknownError, Database
-from postdate.store.permit import Grant
-from postdate.worker.claimer import Batch
+from postdate.worker.claim import Claim
 from postdate.worker.flight import Flight, Reach, pass_by
-from postdate.worker.permit import Permits
+from postdate.worker.permit import HeldPermits, Permits
 from postdate.worker.recorder import Recorder
-from postdate.worker.share import Window
+from postdate.worker.share import Room, Window
 
 log = structlog.get_logger()
 
@@ -37,6 +36,7 @@ STOP_SECONDS: Final = 3.0
 """How long stopped handlers have to be recorded when the process ends."""
 
 TAKEN: Final = "lease_lost"
+UNREADABLE: Final[Sequence[Limit]] = [Limit("unreadable")]
 
 LimitsOf = Callable[[Delivery], Awaitable[Sequence[Limit]]]
 """What limits a delivery beyond its lane: its destination, for example."""
@@ -70,6 +70,7 @@ class Runner:
         self._reach = reach
         self._recorder = Recorder(database, tally, self._make_room, self._land, reach)
         self._flights: set[Flight] = set()
+        self._arrived: list[Flight] = []
         self._waiting: deque[Flight] = deque()
         self._spare = False
         self._closing = False
@@ -80,21 +81,43 @@ class Runner:
     def __len__(self) -> int:
         return len(self._flights)
 
-    async def start(self, batch: Batch) -> None:
-        """Take over what was claimed, and run what may run."""
-        renew_at = batch.claimed_at + batch.lease_seconds / 3
-        flights = [Flight(each, batch, renew_at, batch.scopes) for each in batch.executions]
+    def take_over(self, claim: Claim) -> None:
+        """Own what was claimed from now on: each flight lands once, whatever becomes of it."""
+        renew_at = claim.claimed_at + claim.lease_seconds / 3
+        permits = (claim.permits,) if claim.permits else ()
+        flights = [Flight(each, claim, renew_at, permits) for each in claim.executions]
         self._flights.update(flights)
         self._tally.running = len(self._flights)
-        late = [each.late_seconds for each in batch.executions]
-        self._tally.claimed(batch.lane.tenant_id, late)
+        self._tally.claimed(claim.lane.tenant_id, [each.late_seconds for each in claim.executions])
         for flight in flights:
             if flight.execution.verdict is not None:
                 self._recorder.submit(flight, flight.execution.verdict)
-        await self._admit([flight for flight in flights if flight.execution.verdict is None])
-        if self._closing:
-            self._give_back()
-        self._spawn()
+            else:
+                self._arrived.append(flight)
+
+    async def admit(self) -> None:
+        """Run what has arrived, as far as it may run; what nobody could look at goes back."""
+        arrived, self._arrived = self._arrived, []
+        for flight in arrived:
+            flight.admitting = True
+        try:
+            await self._admit(arrived)
+        except BaseException:
+            self._put_off(arrived)
+            raise
+        finally:
+            for flight in arrived:
+                flight.admitting = False
+            if self._closing:
+                self._give_back()
+            self._spawn()
+
+    def _put_off(self, flights: Sequence[Flight]) -> None:
+        """Give back those for which nothing is under way yet; soon they are claimed again."""
+        waiting = set(self._waiting)
+        for flight in flights:
+            if flight not in waiting and flight.running is None:
+                self._recorder.submit(flight, Move(seconds=BUSY_SECONDS))
 
     def _give_back(self) -> None:
         while self._waiting:
@@ -109,27 +132,41 @@ class Runner:
             where = id(flight.delivery.destination)
             limits = known.get(where)
             if limits is None:
-                limits = known[where] = await self._limits_of(flight.delivery)
-            if limits:
+                limits = known[where] = await self._limits(flight)
+            if limits is UNREADABLE:
+                self._recorder.submit(flight, Move(seconds=BUSY_SECONDS))
+            elif limits:
                 groups[tuple(limit for limit in limits if limit.limited)].append(flight)
             else:
                 self._waiting.append(flight)
         for limits, group in groups.items():
             await self._admit_limited(limits, group)
 
-    async def _admit_limited(self, limits: Sequence[Limit], group: Sequence[Flight]) -> None:
+    async def _limits(self, flight: Flight) -> Sequence[Limit]:
+        """Read what limits a flight; where only that fails, the others do not wait for it."""
         try:
-            grant = await self._permits.acquire_all(limits, len(group))
-        except (CommitUnknownError, asyncpg.PostgresError, *LOST) as error:
+            return await self._limits_of(flight.delivery)
+        except (CommitUnknownError, *LOST):
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever it is, it belongs to one destination
+            log.warning("job.limits_unreadable", job_id=str(flight.key[0]), error=repr(error))
+            return UNREADABLE
+
+    async def _admit_limited(self, limits: Sequence[Limit], group: Sequence[Flight]) -> None:
+        held = HeldPermits()
+        try:
+            wait_seconds = await self._permits.acquire(held, limits, len(group))
+        except BaseException:
             # Without a permit nothing starts; the leases are given back and soon claimed again.
-            log.warning("permit.unavailable", count=len(group), error=str(error))
-            grant = Grant(0, BUSY_SECONDS)
-        for flight in group[: grant.starts]:
-            flight.scopes += tuple(limit.scope for limit in limits)
+            held.refund(held.count)
+            raise
+        starts = held.count
+        for flight in group[:starts]:
+            flight.permits += (held,)
             self._waiting.append(flight)
-        for number, flight in enumerate(group[grant.starts :]):
+        for number, flight in enumerate(group[starts:]):
             wait = max(_line_seconds(limit, number) for limit in limits)
-            self._end(flight, Throttled(seconds=grant.wait_seconds + wait, reason="limit"))
+            self._end(flight, Throttled(seconds=wait_seconds + wait, reason="limit"))
 
     def _spawn(self) -> None:
         """See that somebody takes the next waiting flight.
@@ -150,14 +187,21 @@ class Runner:
             flight = self._waiting.popleft()
             if not self._spare:
                 self._spawn()
-            flight.running = own
             flight.started_at = time.monotonic()
-            outcome = await self._handle(flight)
-            flight.running = None
-            if flight.stopped == TAKEN:
-                self._lose(flight)
-            else:
-                self._end(flight, outcome)
+            if not flight.may_start(flight.started_at):
+                # Somebody else may have it by now; if nobody has, it is due again.
+                self._recorder.submit(flight, Move(seconds=0.0))
+                continue
+            flight.running = own
+            try:
+                self._end(flight, await self._handle(flight))
+            except BaseException as error:
+                self._end(flight, Unknown(code="handler_error", error=repr(error)))
+                if not isinstance(error, Exception):
+                    raise
+                log.warning("handler.failed", job_id=str(flight.key[0]), exc_info=True)
+            finally:
+                flight.running = None
             if flight.stopped is not None:
                 self._spawn()
                 return
@@ -182,16 +226,12 @@ class Runner:
         return outcome
 
     def _end(self, flight: Flight, outcome: Outcome) -> None:
-        if isinstance(outcome, Completed):
+        if flight.stopped == TAKEN:
+            self._recorder.lose(flight)
+        elif isinstance(outcome, Completed):
             self._recorder.submit(flight, complete(outcome))
         else:
             self._recorder.submit(flight, decide(flight.execution.facts, outcome, flight.now()))
-
-    def _lose(self, flight: Flight) -> None:
-        self._tally.lost()
-        log.info("lease.lost", job_id=str(flight.key[0]), token=flight.key[1])
-        self._make_room([flight])
-        self._land([flight])
 
     def _make_room(self, flights: Sequence[Flight]) -> None:
         """Let others run: the next are claimed while these are being recorded.
@@ -199,31 +239,55 @@ class Runner:
         The recorder bounds how many those can be, and calls this when their commit begins. What
         holds a permit keeps its room as long: the permit may be wanted by another process.
         """
-        self._leave([flight for flight in flights if not flight.scopes])
+        self._leave([flight for flight in flights if not flight.permits])
 
     def _land(self, flights: Sequence[Flight]) -> None:
         """Let go of flights, and say so where somebody may have waited for a permit."""
         self._flights.difference_update(flights)
         self._tally.running = len(self._flights)
-        limited = [flight for flight in flights if flight.scopes]
+        limited = [flight for flight in flights if flight.permits]
         for flight in limited:
-            self._permits.release(flight.scopes)
-        self._leave(limited)
+            for held in flight.permits:
+                held.end()
+        self._leave(flights)
         self._changed.set()
         if limited:
             self.on_room()
 
     def _leave(self, flights: Sequence[Flight]) -> None:
         """Give room back, and say so where somebody waited for it."""
-        tenants = Counter(flight.batch.lane.tenant_id for flight in flights)
-        waited = any(self._window.room(tenant_id) == 0 for tenant_id in tenants)
-        for tenant_id, count in tenants.items():
-            self._window.add(tenant_id, -count)
+        leaving = [flight for flight in flights if flight.in_window]
+        for flight in leaving:
+            flight.in_window = False
+        rooms = Counter(flight.claim.room for flight in leaving)
+        waited = any(self._window.free(room.tenant_id) == 0 for room in rooms)
+        for room, count in rooms.items():
+            room.leave(count)
         if waited:
             self.on_room()
 
+    def owned(self) -> tuple[set[Room], set[HeldPermits]]:
+        """Give the room and the permits of what is in flight."""
+        rooms = {flight.claim.room for flight in self._flights if flight.in_window}
+        return rooms, {held for flight in self._flights for held in flight.permits}
+
+    def end_unhandled(self) -> None:
+        """Let go of flights with which nobody is at work: what never began goes back."""
+        cared = {*self._waiting, *self._arrived}
+        for flight in self._flights - cared:
+            if flight.running is not None or flight.recording or flight.admitting:
+                continue
+            log.error("flight.unhandled", job_id=str(flight.key[0]), token=flight.key[1])
+            if flight.started_at:
+                self._end(flight, Unknown(code="handler_lost", error="Nobody is at work with it."))
+            else:
+                self._recorder.submit(flight, Move(seconds=0.0))
+        self._recorder.resume()
+        self._spawn()
+
     async def renew(self, _: int = 1) -> int:
         """Renew the leases that need it; stop what has lost its lease or outlived its time."""
+        self._recorder.resume()
         now = time.monotonic()
         wanted = [f for f in self._flights if f.renew_at <= now and not f.recording]
         for flight in wanted:
@@ -231,22 +295,15 @@ class Runner:
             if flight.running is not None and now > overtime:
                 flight.stop("handler_timeout")
         await self._reach("renew.before")
-        keeps = [(f.execution.held, Keep(f.batch.lease_seconds)) for f in wanted]
+        keeps = [(f.execution.held, Keep(f.claim.lease_seconds)) for f in wanted]
         held = await execution.renew(self._database, keeps) if keeps else {}
         for flight in wanted:
-            if flight.execution.held.job_id in held:
-                flight.renew_at = now + flight.batch.lease_seconds / 3
-            elif not flight.recording:
-                self._drop(flight)
+            if held.get(flight.execution.held.job_id) is not None:
+                flight.renew_at = now + flight.claim.lease_seconds / 3
+            elif flight.execution.held.job_id not in held and not flight.recording:
+                # Somebody else has it, or it was cancelled. One that is only locked is tried again.
+                flight.stop(TAKEN)
         return 0
-
-    def _drop(self, flight: Flight) -> None:
-        """Let go of a lease that somebody else has, or that was cancelled."""
-        if flight.running is not None:
-            flight.stop(TAKEN)
-        elif flight in self._waiting:
-            self._waiting.remove(flight)
-            self._lose(flight)
 
     async def join(self) -> None:
         """Wait until nothing is in flight."""

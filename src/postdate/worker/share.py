@@ -1,7 +1,7 @@
 """Fair shares: tenants take turns, and within a tenant its lanes, by weight."""
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Collection, Hashable, Iterable
 from typing import Final, Generic, TypeVar
 
 K = TypeVar("K", bound=Hashable)
@@ -42,16 +42,61 @@ class Window:
         self.size = size
         self.running = 0
         self._running_of: Counter[int] = Counter()
+        self._rooms: set[Room] = set()
 
-    def room(self, tenant_id: int) -> int:
+    def free(self, tenant_id: int) -> int:
         """Say how many more one tenant may start while others may still come."""
         own = self._running_of[tenant_id]
         most = max(1, int((self.size - self.running + own) * TENANT_PART))
         return max(0, min(most - own, self.size - self.running))
 
-    def add(self, tenant_id: int, count: int) -> None:
-        """Note starts; a negative count notes ends."""
+    def enter(self, tenant_id: int, count: int) -> "Room":
+        """Take room for so many starts; whoever owns it gives it back."""
+        room = Room(self, tenant_id, count)
+        if count:
+            self._rooms.add(room)
+            self._add(tenant_id, count)
+        return room
+
+    def leave(self, room: "Room", count: int) -> None:
+        """Take back a part of a room, unless it was taken back already."""
+        if room in self._rooms:
+            self._add(room.tenant_id, -count)
+            if not room.count:
+                self._rooms.discard(room)
+
+    def keep_only(self, rooms: Collection["Room"]) -> int:
+        """Take back the rooms that have no owner any more, and say how many."""
+        ownerless = self._rooms.difference(rooms)
+        for room in ownerless:
+            self._rooms.discard(room)
+            self._add(room.tenant_id, -room.count)
+        return len(ownerless)
+
+    def _add(self, tenant_id: int, count: int) -> None:
         self.running += count
         self._running_of[tenant_id] += count
         if not self._running_of[tenant_id]:
             del self._running_of[tenant_id]
+
+
+class Room:
+    """A part of the window. It only ever shrinks, and never below nothing."""
+
+    __slots__ = ("_window", "count", "tenant_id")
+
+    def __init__(self, window: Window, tenant_id: int, count: int) -> None:
+        self._window = window
+        self.tenant_id = tenant_id
+        self.count = count
+
+    def leave(self, count: int) -> None:
+        """Give so much of it back."""
+        if not 0 <= count <= self.count:
+            raise ValueError(f"{count} cannot leave a room of {self.count}")
+        self.count -= count
+        self._window.leave(self, count)
+
+    def keep(self, count: int) -> None:
+        """Give back all but so much of it."""
+        self.leave(self.count - count)

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from typing import Final
 from uuid import UUID
 
+import structlog
+
 from postdate.model.lane import Kind, kind_of
 from postdate.model.outcome import Handler
 from postdate.model.setting import Settings
@@ -17,6 +19,8 @@ from postdate.worker.flight import Reach, pass_by
 from postdate.worker.permit import Permits
 from postdate.worker.runner import LimitsOf, Runner, unlimited
 from postdate.worker.share import Window
+
+log = structlog.get_logger()
 
 WINDOW: Final = 1000
 """The most jobs in flight in one process."""
@@ -44,16 +48,6 @@ class Worker:
         window = Window(self.window_size)
         self.permits = Permits(self.database, self.node_id)
         kinds: frozenset[Kind] = frozenset(kind_of(each) for each in self.handlers)
-        self.claimer = Claimer(
-            database=self.database,
-            node_id=self.node_id,
-            lanes=self.lanes,
-            settings=self.settings,
-            permits=self.permits,
-            window=window,
-            kinds=kinds,
-            vault=self.vault,
-        )
         self.runner = Runner(
             self.database,
             self.handlers,
@@ -63,14 +57,38 @@ class Worker:
             limits_of=self.limits_of,
             reach=self.reach,
         )
+        self.claimer = Claimer(
+            database=self.database,
+            node_id=self.node_id,
+            lanes=self.lanes,
+            settings=self.settings,
+            permits=self.permits,
+            window=window,
+            hand_over=self.runner.take_over,
+            kinds=kinds,
+            vault=self.vault,
+        )
 
     async def run_once(self, limit: int) -> int:
         """Claim what is due and start it; its record follows by itself."""
-        batches = await self.claimer.claim(limit)
-        await self.reach("claim.after")
-        for batch in batches:
-            await self.runner.start(batch)
-        return sum(len(batch.executions) for batch in batches)
+        try:
+            claims = await self.claimer.claim(limit)
+            await self.reach("claim.after")
+        finally:
+            await self.runner.admit()
+        return sum(len(claim.executions) for claim in claims)
+
+    def reexamine(self, bucket: int, lane_id: int) -> None:
+        """Take back what has no owner any more, and look at a place as if for the first time."""
+        claims = self.claimer.under_way()
+        rooms, permits = self.runner.owned()
+        left = self.claimer.window.keep_only(rooms.union(each.room for each in claims))
+        left += self.permits.keep_only(permits.union(each.permits for each in claims))
+        if left:
+            log.error("worker.ownerless", count=left)
+        self.runner.end_unhandled()
+        self.claimer.reexamine(bucket, lane_id)
+        self.runner.on_room()
 
     async def next_due(self) -> float | None:
         """Say in how many seconds a step may find something."""
@@ -78,5 +96,8 @@ class Worker:
 
     async def keep(self, _: int = 1) -> int:
         """Renew leases and permits; the step of a loop."""
-        await self.runner.renew()
-        return await self.permits.keep()
+        try:
+            await self.runner.renew()
+        finally:
+            await self.permits.keep()
+        return 0

@@ -21,7 +21,7 @@ from postdate.model.identity import Identity, Scope
 from postdate.model.ids import BUCKETS, new_ids
 from postdate.model.job import Queue
 from postdate.publisher.meter import PublisherMeter
-from postdate.publisher.sealer import CHUNK, Sealer
+from postdate.publisher.sealer import Sealer
 from postdate.store import event as event_store
 from postdate.store.event import NewEvent
 
@@ -50,7 +50,7 @@ async def seal(at: Ground, plan: Plan) -> list[Measure]:
     sealer = Sealer(at.node.database, PublisherMeter(CollectorRegistry()))
     before, watch = await at.wal(), Watch()
     done = 0
-    while more := await sealer.run_once(CHUNK):
+    while more := await sealer.run_once():
         done += more
     rate, written = watch.rate(done), await at.wal() - before
     if done < plan.events:

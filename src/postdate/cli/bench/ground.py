@@ -20,7 +20,7 @@ from postdate.cli.node import Node
 from postdate.cli.settings import Settings
 from postdate.model.lane import Kind
 from postdate.publisher.meter import PublisherMeter
-from postdate.publisher.sealer import CHUNK, Sealer
+from postdate.publisher.sealer import Sealer
 from postdate.store import bench, migrate
 from postdate.store import database as database_store
 from postdate.store import lane as lane_store
@@ -127,7 +127,7 @@ class Ground:
     async def seal(self) -> None:
         """Seal what the arms before have left, so that no server does it while it is measured."""
         sealer = Sealer(self.node.database, PublisherMeter(CollectorRegistry()))
-        while await sealer.run_once(CHUNK):
+        while await sealer.run_once():
             pass
         await self.settle()
 

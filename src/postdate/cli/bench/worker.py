@@ -93,12 +93,11 @@ class Bench:
 
     async def _step(self, limit: int) -> int:
         began = time.monotonic()
-        batches = await self.worker.claimer.claim(limit)
-        if batches:
+        claims = await self.worker.claimer.claim(limit)
+        if claims:
             self.claim_ms.append((time.monotonic() - began) * 1000)
-        for batch in batches:
-            await self.worker.runner.start(batch)
-        return sum(len(batch.executions) for batch in batches)
+        await self.worker.runner.admit()
+        return sum(len(claim.executions) for claim in claims)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:

@@ -15,6 +15,8 @@ CREATE TABLE account (
     frozen_at  timestamptz,
     closed_at  timestamptz,
     created_at timestamptz NOT NULL DEFAULT clock(),
+    -- When anything about it last changed: its money, what is held, or its terms.
+    updated_at timestamptz NOT NULL DEFAULT clock(),
     note       text,
     PRIMARY KEY (bucket, tenant_id, account_id),
     CONSTRAINT account_covered CHECK (floor IS NULL OR balance - held >= floor),
@@ -37,6 +39,8 @@ CREATE TABLE payment (
     description  text,
     schedule_id  uuid,
     traceparent  text,
+    -- What becomes of the hold when settling breaks for good; NULL leaves it to the setting.
+    on_broken    text CHECK (on_broken IN ('hold', 'release')),
     PRIMARY KEY (bucket, tenant_id, payment_id),
     CHECK (from_account <> to_account),
     CHECK (retry_until IS NULL OR NOT hold)
@@ -87,9 +91,11 @@ CREATE TRIGGER entry_balanced AFTER INSERT ON entry
 
 -- Lock accounts in one order, (bucket, tenant_id, account_id), bucket by bucket, in one round trip.
 -- The arguments come sorted. A statement over several buckets would be refused by a sharded
--- PostgreSQL; sixty-four round trips would be most of a small batch's time.
+-- PostgreSQL; sixty-four round trips would be most of a small batch's time. What a stranger holds
+-- is not waited for for long: see account_locked.
 CREATE FUNCTION account_lock(buckets smallint[], tenants integer[], accounts text[])
-    RETURNS SETOF account LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+    RETURNS SETOF account LANGUAGE plpgsql SET search_path FROM CURRENT
+    SET lock_timeout = '500ms' AS $$
 DECLARE
     first integer := 1;
     last integer;

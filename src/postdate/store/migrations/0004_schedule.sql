@@ -13,6 +13,14 @@ CREATE TABLE schedule_version (
     template    json NOT NULL,
     created_at  timestamptz NOT NULL DEFAULT clock(),
     actor       text NOT NULL,
+    -- Who wrote the template as it stands, and the persons behind it as it will be executed: the
+    -- author's, and those who have changed the rule or the policies since.
+    template_by text NOT NULL,
+    persons     text[] NOT NULL CHECK (cardinality(persons) > 0),
+    -- It decides about what is scheduled after `since`; the version before it about what is
+    -- scheduled until `previous_until`. The two differ only where a schedule stood still between.
+    since          timestamptz NOT NULL DEFAULT clock(),
+    previous_until timestamptz NOT NULL DEFAULT clock(),
     PRIMARY KEY (bucket, tenant_id, schedule_id, version)
 );
 
@@ -34,16 +42,22 @@ CREATE TABLE schedule (
     resumed_at   timestamptz,
     paused_note  text,
     missed_at    timestamptz,
+    -- Expanding it failed: it has no timer until somebody changes or resumes it.
+    set_aside_at    timestamptz,
+    set_aside_error text,
     ended_at     timestamptz,
     deleted_at   timestamptz,
     created_at   timestamptz NOT NULL DEFAULT clock(),
     changed_at   timestamptz NOT NULL DEFAULT clock(),
     PRIMARY KEY (bucket, tenant_id, schedule_id),
-    CHECK (resumed_at IS NULL OR paused_at IS NOT NULL)
+    CHECK (resumed_at IS NULL OR paused_at IS NOT NULL),
+    CHECK ((set_aside_at IS NULL) = (set_aside_error IS NULL))
 ) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.05);
 CREATE INDEX schedule_tenant ON schedule (tenant_id, schedule_id) WHERE deleted_at IS NULL;
 CREATE INDEX schedule_missed ON schedule (tenant_id, schedule_id)
     WHERE missed_at IS NOT NULL AND deleted_at IS NULL;
+CREATE INDEX schedule_set_aside ON schedule (tenant_id, schedule_id)
+    WHERE set_aside_at IS NOT NULL AND deleted_at IS NULL;
 
 -- The book. occurrence_id is made of the schedule and the instant alone, so that the key is the
 -- exactly-once guard of (schedule, occurrence); being a UUIDv7 of that instant it partitions like
@@ -83,6 +97,17 @@ CREATE TABLE calendar (
     PRIMARY KEY (tenant_id, name)
 );
 
+-- What each calendar has said, and since when: the past is judged by what held then. The newest few
+-- of each name are kept, also of one that is deleted.
+CREATE TABLE calendar_version (
+    tenant_id integer NOT NULL,
+    name      text COLLATE "C" NOT NULL,
+    since     timestamptz NOT NULL,
+    weekend   smallint[] NOT NULL,
+    holidays  date[] NOT NULL,
+    PRIMARY KEY (tenant_id, name, since)
+);
+
 -- With which tz data the timers of all schedules were computed; one row.
 CREATE TABLE schedule_tzdata (
     one        boolean PRIMARY KEY DEFAULT true CHECK (one),
@@ -90,7 +115,8 @@ CREATE TABLE schedule_tzdata (
     changed_at timestamptz NOT NULL DEFAULT clock()
 );
 
-SELECT table_guard(t, fact => false) FROM unnest('{schedule,occurrence,calendar}'::regclass[]) AS t;
+SELECT table_guard(t, fact => false) FROM
+    unnest('{schedule,occurrence,calendar,calendar_version}'::regclass[]) AS t;
 SELECT table_guard('schedule_version', fact => true);
 GRANT SELECT ON schedule_tzdata TO postdate_reader;
 GRANT SELECT, INSERT, UPDATE ON schedule_tzdata TO postdate_writer;

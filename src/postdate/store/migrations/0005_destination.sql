@@ -46,4 +46,21 @@ CREATE TABLE signing_secret (
     CHECK ((previous_secret IS NULL) = (previous_until IS NULL))
 );
 
-SELECT table_guard(t, fact => false) FROM unnest('{destination,signing_secret}'::regclass[]) AS t;
+-- Places whose breaker is open in a process: told by that process when something changes, and
+-- forgotten when it falls silent. A place is a destination's name, or a URL without its query.
+CREATE TABLE destination_trouble (
+    tenant_id  integer NOT NULL,
+    place      text COLLATE "C" NOT NULL,
+    node_id    uuid NOT NULL,
+    held_until timestamptz NOT NULL,
+    since      timestamptz NOT NULL,
+    calls      integer NOT NULL,
+    successes  integer NOT NULL CHECK (successes BETWEEN 0 AND calls),
+    p99_ms     integer NOT NULL,
+    answers    jsonb NOT NULL,
+    told_at    timestamptz NOT NULL DEFAULT clock(),
+    PRIMARY KEY (tenant_id, place, node_id)
+);
+
+SELECT table_guard(t, fact => false)
+    FROM unnest('{destination,signing_secret,destination_trouble}'::regclass[]) AS t;

@@ -35,12 +35,13 @@ SELECT table_guard('subscription', fact => false);
 -- row until its commit and then makes timers: waiting for that row first, in the same order, leaves
 -- no moment in which a new event finds the old timer and loses it.
 CREATE FUNCTION subscription_rest(_bucket smallint, _tenant_id integer, _subscription_id uuid,
-                                  _token integer, _position bigint)
+                                  _token bigint, _position bigint)
     RETURNS boolean LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE
     last bigint;
 BEGIN
-    SELECT p.position INTO last FROM event_position p WHERE p.tenant_id = _tenant_id FOR SHARE;
+    SELECT c.position INTO last FROM chain c
+     WHERE c.bucket = tenant_bucket(_tenant_id) AND c.tenant_id = _tenant_id FOR SHARE;
     IF last > _position THEN
         RETURN false;
     END IF;

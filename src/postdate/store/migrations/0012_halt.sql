@@ -26,12 +26,13 @@ CREATE FUNCTION tenants_held() RETURNS integer[] LANGUAGE sql STABLE SET search_
        WHERE h.mode = 'hold' AND h.lifted_at IS NULL AND h.from_at <= greatest(clock(), h.set_at)
          AND (h.until_at IS NULL OR h.until_at > clock())$$;
 
--- One lock stands between money and switches: whoever moves money shares it until its commit,
--- whoever turns a switch waits until it has it alone. When the switch is acknowledged, every
--- transfer that did not see it is committed.
+-- One lock stands between money and switches: whoever moves money or accepts work shares it until
+-- its commit, and looks at the switches after it has its share. Whoever turns a switch commits that
+-- first, then waits until it has had the lock alone: everything that did not see the switch has
+-- ended by then. It waits for a second, for meanwhile nobody else gets a share, and asks again.
 CREATE FUNCTION halt_share() RETURNS void LANGUAGE sql AS
     $$SELECT pg_advisory_xact_lock_shared(hashtext('tenant_halt'))$$;
-CREATE FUNCTION halt_alone() RETURNS void LANGUAGE sql AS
+CREATE FUNCTION halt_alone() RETURNS void LANGUAGE sql SET lock_timeout = '1s' AS
     $$SELECT pg_advisory_xact_lock(hashtext('tenant_halt'))$$;
 
 -- Lock due payments as timer_lock does, after the lock above, and say which may not be settled.
@@ -46,7 +47,7 @@ BEGIN
     PERFORM halt_share();
     still := (SELECT tenants_held());
     RETURN QUERY
-        SELECT t.bucket, t.tenant_id, t.subject, t.due_at, t.token, clock(),
+        SELECT t.bucket, t.tenant_id, t.subject, t.due_at, t.token::integer, clock(),
                t.tenant_id = ANY (still)
           FROM timer_lock(lane, buckets, subjects) AS t;
 END $$;
@@ -61,10 +62,12 @@ BEGIN
     END IF;
 END $$;
 
--- Refuse new work of tenants that accept none. What a schedule makes was promised before.
+-- Refuse new work of tenants that accept none; else no switch is acknowledged before our commit.
+-- What a schedule makes was promised before.
 CREATE FUNCTION halt_refuse_new(tenants integer[], schedules uuid[]) RETURNS void
     LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 BEGIN
+    PERFORM halt_share();
     IF EXISTS (SELECT FROM tenant_halt) AND EXISTS (
             SELECT FROM unnest(tenants, schedules) AS new (tenant, schedule)
               JOIN tenant_halt h ON h.tenant_id = coalesce(new.tenant, tenants[1])

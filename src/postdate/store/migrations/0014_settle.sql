@@ -25,8 +25,8 @@ BEGIN
         WHILE last < cardinality(buckets) AND buckets[last + 1] = buckets[first] LOOP
             last := last + 1;
         END LOOP;
-        RETURN QUERY SELECT t.bucket, t.tenant_id, t.subject, t.due_at, t.token, p.from_account,
-                p.to_account, p.amount, p.hold, p.retry_until, p.traceparent,
+        RETURN QUERY SELECT t.bucket, t.tenant_id, t.subject, t.due_at, t.token::integer,
+                p.from_account, p.to_account, p.amount, p.hold, p.retry_until, p.traceparent,
                 t.tenant_id = ANY (still), NULL::timestamptz
             FROM unnest(subjects[first:last]) AS wanted (subject)
             JOIN timer t ON t.bucket = buckets[first] AND t.subject = wanted.subject
@@ -104,7 +104,7 @@ BEGIN
       FROM unnest(to_buckets, tenants, payees, to_versions, transfers, amounts, to_balances,
                   ids) AS leg (bucket, tenant_id, account_id, version, transfer_id, amount,
                                balance, payment_id);
-    INSERT INTO outcome (bucket, tenant_id, subject, token, status, due_at, started_at,
+    INSERT INTO outcome (bucket, tenant_id, subject, attempt, status, due_at, started_at,
                          finished_at, transfer_id, execution_id)
     SELECT bucket, tenant_id, subject, token + 1, 'COMPLETED', due_at, started, clock(),
            transfer_id, execution
@@ -122,3 +122,22 @@ BEGIN
 END $$;
 REVOKE EXECUTE ON FUNCTION payment_settle FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION payment_settle TO postdate_writer;
+
+-- The last time at which a settler trusted the database's clock. A node that starts compares the
+-- time with it, and with its own clock, before it believes that something is due.
+CREATE TABLE settlement_clock (
+    one boolean PRIMARY KEY DEFAULT true CHECK (one),
+    at  timestamptz NOT NULL DEFAULT clock()
+);
+INSERT INTO settlement_clock DEFAULT VALUES;
+
+-- It belongs to no tenant.
+GRANT SELECT ON settlement_clock TO postdate_reader;
+GRANT SELECT, UPDATE ON settlement_clock TO postdate_writer;
+
+-- Nobody waits for the row: whoever holds it records the time, too.
+CREATE FUNCTION settlement_clock_record() RETURNS void LANGUAGE sql SET search_path FROM CURRENT AS
+    $$UPDATE settlement_clock SET at = clock()
+       WHERE one IN (SELECT one FROM settlement_clock FOR UPDATE SKIP LOCKED)$$;
+REVOKE EXECUTE ON FUNCTION settlement_clock_record FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION settlement_clock_record TO postdate_writer;

@@ -21,7 +21,7 @@ DECLARE
     shared_destination jsonb := CASE WHEN cardinality(destinations) = 1
         THEN destinations[1]::jsonb END;
     shared_data jsonb := CASE WHEN cardinality(names) = 1 AND cardinality(dues) = 1
-        THEN jsonb_build_object('lane', names[1], 'due_at', dues[1]) END;
+        THEN jsonb_build_object('lane', names[1], 'due_at', instant_text(dues[1])) END;
 BEGIN
     INSERT INTO job (bucket, tenant_id, job_id, lane_id, due_at, effective_at, expires_at,
                      destination, policy, payload, content_type, payload_ref, spread_seconds,
@@ -47,8 +47,13 @@ BEGIN
     INSERT INTO event (bucket, tenant_id, subject, event_id, type, actor, data)
     SELECT bucket_of(id), coalesce(tenant, first_tenant), id, event_id, 'job.accepted',
            coalesce(actor, first_actor),
-           coalesce(shared_data, jsonb_build_object('lane', coalesce(lane, first_name),
-                                                    'due_at', coalesce(due, first_due)))
+           coalesce(shared_data, jsonb_build_object(
+               'lane', coalesce(lane, first_name),
+               'due_at', instant_text(coalesce(due, first_due))))
       FROM (SELECT unnest(ids) AS id, unnest(tenants) AS tenant, unnest(event_ids) AS event_id,
                    unnest(actors) AS actor, unnest(names) AS lane, unnest(dues) AS due) AS new;
+    INSERT INTO outbox (bucket, tenant_id, time, subject, event_id, type)
+    SELECT bucket_of(id), coalesce(tenant, first_tenant), clock(), id, event_id, 'job.accepted'
+      FROM (SELECT unnest(ids) AS id, unnest(tenants) AS tenant, unnest(event_ids) AS event_id)
+           AS new;
 END $$;

@@ -14,6 +14,10 @@ BEGIN
     SELECT bucket, coalesce(tenant, first_tenant), id, transfer, 'payment.completed', actor
       FROM (SELECT unnest(buckets) AS bucket, unnest(tenants) AS tenant, unnest(ids) AS id,
                    unnest(transfers) AS transfer) AS done;
+    INSERT INTO outbox (bucket, tenant_id, time, subject, event_id, type)
+    SELECT bucket, coalesce(tenant, first_tenant), clock(), id, transfer, 'payment.completed'
+      FROM (SELECT unnest(buckets) AS bucket, unnest(tenants) AS tenant, unnest(ids) AS id,
+                   unnest(transfers) AS transfer) AS done;
     DELETE FROM timer t
      USING (SELECT unnest(buckets) AS bucket, unnest(ids) AS subject) AS done
      WHERE t.bucket = done.bucket AND t.subject = done.subject;
@@ -52,7 +56,7 @@ BEGIN
                    unnest(payees) AS account_id, unnest(to_versions) AS version,
                    unnest(transfers) AS transfer, unnest(amounts) AS amount,
                    unnest(to_balances) AS balance, unnest(ids) AS id) AS leg;
-    INSERT INTO outcome (bucket, tenant_id, subject, token, status, due_at, started_at,
+    INSERT INTO outcome (bucket, tenant_id, subject, attempt, status, due_at, started_at,
                          finished_at, transfer_id, execution_id)
     SELECT bucket, coalesce(tenant, first_tenant), id, coalesce(token, first_token) + 1,
            'COMPLETED', due, started, clock(), transfer, execution
@@ -98,7 +102,7 @@ BEGIN
                array_agg(l.subject) AS ids, array_agg(l.due_at) AS dues,
                array_agg(l.token) AS tokens
           INTO mine
-          FROM (SELECT t.bucket, t.tenant_id, t.subject, t.due_at, t.token
+          FROM (SELECT t.bucket, t.tenant_id, t.subject, t.due_at, t.token::integer
                   FROM unnest(subjects[first:last]) AS wanted (subject)
                   JOIN timer t ON t.bucket = buckets[first] AND t.subject = wanted.subject
                  WHERE t.lane_id = lane AND t.due_at <= clock()

@@ -7,8 +7,8 @@ DROP FUNCTION payment_accept;
 CREATE FUNCTION payment_accept(
     buckets smallint[], tenants integer[], ids uuid[], payers text[], payees text[],
     amounts bigint[], dues timestamptz[], holds boolean[], retries timestamptz[],
-    descriptions text[], schedules uuid[], traces text[], actors text[], events uuid[],
-    lane integer
+    descriptions text[], schedules uuid[], traces text[], brokens text[], actors text[],
+    events uuid[], lane integer
 ) RETURNS void LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE
     first_tenant integer := tenants[1];
@@ -16,14 +16,14 @@ DECLARE
     first_actor text := actors[1];
 BEGIN
     INSERT INTO payment (bucket, tenant_id, payment_id, from_account, to_account, amount, due_at,
-                         hold, retry_until, description, schedule_id, traceparent)
+                         hold, retry_until, description, schedule_id, traceparent, on_broken)
     SELECT bucket, coalesce(tenant, first_tenant), id, payer, payee, amount, due,
-           coalesce(hold, first_hold), retry, description, schedule, trace
+           coalesce(hold, first_hold), retry, description, schedule, trace, broken
       FROM (SELECT unnest(buckets) AS bucket, unnest(tenants) AS tenant, unnest(ids) AS id,
                    unnest(payers) AS payer, unnest(payees) AS payee, unnest(amounts) AS amount,
                    unnest(dues) AS due, unnest(holds) AS hold, unnest(retries) AS retry,
                    unnest(descriptions) AS description, unnest(schedules) AS schedule,
-                   unnest(traces) AS trace) AS new;
+                   unnest(traces) AS trace, unnest(brokens) AS broken) AS new;
     INSERT INTO timer (bucket, tenant_id, lane_id, subject, due_at)
     SELECT bucket, coalesce(tenant, first_tenant), lane, id, due
       FROM (SELECT unnest(buckets) AS bucket, unnest(tenants) AS tenant, unnest(ids) AS id,
@@ -32,10 +32,14 @@ BEGIN
     SELECT bucket, coalesce(tenant, first_tenant), id, event_id, 'payment.scheduled',
            coalesce(actor, first_actor),
            jsonb_build_object('from_account_id', payer, 'to_account_id', payee, 'amount', amount,
-                              'scheduled_time', due)
+                              'scheduled_time', instant_text(due))
       FROM (SELECT unnest(buckets) AS bucket, unnest(tenants) AS tenant, unnest(ids) AS id,
                    unnest(events) AS event_id, unnest(actors) AS actor, unnest(payers) AS payer,
                    unnest(payees) AS payee, unnest(amounts) AS amount, unnest(dues) AS due) AS new;
+    INSERT INTO outbox (bucket, tenant_id, time, subject, event_id, type)
+    SELECT bucket, coalesce(tenant, first_tenant), clock(), id, event_id, 'payment.scheduled'
+      FROM (SELECT unnest(buckets) AS bucket, unnest(tenants) AS tenant, unnest(ids) AS id,
+                   unnest(events) AS event_id) AS new;
 END $$;
 REVOKE EXECUTE ON FUNCTION payment_accept FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION payment_accept TO postdate_writer;

@@ -3,7 +3,8 @@
 -- sharded PostgreSQL admits: begun anew for each bucket it read the table's checks 64 times. Rows
 -- are visited in the one order of locking: without hash and merge joins either side of the loop
 -- comes in that order, the arguments as given or the accounts by their index. A column of one value
--- for all rows comes as that value.
+-- for all rows comes as that value. A row that a stranger holds is not waited for for long: the
+-- caller asks account_locked which one it is, and goes on without it.
 CREATE OR REPLACE FUNCTION account_add(
     buckets smallint[], tenants integer[], accounts text[], balances bigint[], helds bigint[],
     versions bigint[]
@@ -11,7 +12,7 @@ CREATE OR REPLACE FUNCTION account_add(
     bucket smallint, tenant_id integer, account_id text, balance bigint, held bigint,
     version bigint, floor bigint, max_amount bigint, frozen_at timestamptz, closed_at timestamptz
 ) LANGUAGE plpgsql SET search_path FROM CURRENT SET enable_hashjoin = off SET enable_mergejoin = off
-AS $$
+SET lock_timeout = '500ms' AS $$
 #variable_conflict use_column
 DECLARE
     first_tenant integer := tenants[1];
@@ -20,7 +21,7 @@ DECLARE
     first_version bigint := versions[1];
 BEGIN
     RETURN QUERY UPDATE account a SET balance = a.balance + more.balance,
-            held = a.held + more.held, version = a.version + more.version
+            held = a.held + more.held, version = a.version + more.version, updated_at = clock()
         FROM (SELECT bucket, coalesce(tenant_id, first_tenant) AS tenant_id, account_id,
                      coalesce(balance, first_balance) AS balance,
                      coalesce(held, first_held) AS held,
@@ -34,3 +35,36 @@ BEGIN
             a.held - more.held, a.version - more.version, a.floor, a.max_amount, a.frozen_at,
             a.closed_at;
 END $$;
+
+-- Say which of these accounts somebody holds, without waiting for any of them. The arguments come
+-- sorted by bucket; one bucket at a time, as everywhere where rows are locked.
+CREATE FUNCTION account_locked(buckets smallint[], tenants integer[], accounts text[])
+    RETURNS TABLE (bucket smallint, tenant_id integer, account_id text)
+    LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+#variable_conflict use_column
+DECLARE
+    first integer := 1;
+    last integer;
+BEGIN
+    WHILE first <= cardinality(buckets) LOOP
+        last := first;
+        WHILE last < cardinality(buckets) AND buckets[last + 1] = buckets[first] LOOP
+            last := last + 1;
+        END LOOP;
+        RETURN QUERY
+            SELECT a.bucket, a.tenant_id, a.account_id
+              FROM unnest(tenants[first:last], accounts[first:last]) AS wanted (tenant, account)
+              JOIN account a ON a.bucket = buckets[first] AND a.tenant_id = wanted.tenant
+               AND a.account_id = wanted.account
+            EXCEPT
+            SELECT free.bucket, free.tenant_id, free.account_id FROM (
+                SELECT a.bucket, a.tenant_id, a.account_id
+                  FROM unnest(tenants[first:last], accounts[first:last]) AS wanted (tenant, account)
+                  JOIN account a ON a.bucket = buckets[first] AND a.tenant_id = wanted.tenant
+                   AND a.account_id = wanted.account
+                   FOR NO KEY UPDATE OF a SKIP LOCKED) AS free;
+        first := last + 1;
+    END LOOP;
+END $$;
+REVOKE EXECUTE ON FUNCTION account_locked FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION account_locked TO postdate_writer;

@@ -31,7 +31,7 @@ BEGIN
                array_agg(l.subject) AS ids, array_agg(l.due_at) AS dues,
                array_agg(l.token) AS tokens
           INTO mine
-          FROM (SELECT t.bucket, t.tenant_id, t.subject, t.due_at, t.token
+          FROM (SELECT t.bucket, t.tenant_id, t.subject, t.due_at, t.token::integer
                   FROM unnest(subjects[first:last]) AS wanted (subject)
                   JOIN timer t ON t.bucket = buckets[first] AND t.subject = wanted.subject
                  WHERE t.lane_id = lane AND t.due_at <= clock()

@@ -7,7 +7,8 @@ SELECT bucket, tenant_id, account_id, balance, held, version, floor, max_amount,
 
 -- name: account_write
 -- From locked rows only. Nothing indexed changes, so the update stays on its page (HOT).
-UPDATE account a SET balance = new.balance, held = new.held, version = new.version
+UPDATE account a SET balance = new.balance, held = new.held, version = new.version,
+       updated_at = clock()
   FROM unnest($1::smallint[], $2::integer[], $3::text[], $4::bigint[], $5::bigint[], $6::bigint[])
        AS new (bucket, tenant_id, account_id, balance, held, version)
  WHERE a.bucket = new.bucket AND a.tenant_id = new.tenant_id AND a.account_id = new.account_id
@@ -15,19 +16,22 @@ UPDATE account a SET balance = new.balance, held = new.held, version = new.versi
 -- name: account_add
 SELECT * FROM account_add($1, $2, $3, $4, $5, $6)
 
+-- name: account_locked
+SELECT bucket, tenant_id, account_id FROM account_locked($1, $2, $3)
+
 -- name: account_create
 INSERT INTO account (bucket, tenant_id, account_id, floor, max_amount, note)
 VALUES ($1, $2, $3, $4, $5, $6)
 ON CONFLICT (bucket, tenant_id, account_id) DO NOTHING
 RETURNING bucket, tenant_id, account_id, balance, held, version, floor, max_amount, frozen_at,
-          closed_at, created_at, note
+          closed_at, created_at, updated_at, note
 
 -- name: account_gather
 SELECT * FROM account_gather($1, $2, $3, $4, $5, $6)
 
 -- name: account_get
 SELECT bucket, tenant_id, account_id, balance, held, version, floor, max_amount, frozen_at,
-       closed_at, created_at, note
+       closed_at, created_at, updated_at, note
   FROM account WHERE bucket = $1 AND tenant_id = $2 AND account_id = $3
 
 -- name: account_list
@@ -35,7 +39,7 @@ SELECT bucket, tenant_id, account_id, balance, held, version, floor, max_amount,
 SELECT a.* FROM generate_series(0, 63) AS place (bucket)
  CROSS JOIN LATERAL (
        SELECT bucket, tenant_id, account_id, balance, held, version, floor, max_amount, frozen_at,
-              closed_at, created_at, note
+              closed_at, created_at, updated_at, note
          FROM account
         WHERE account.bucket = place.bucket AND tenant_id = $1 AND account_id > $2
         ORDER BY account_id LIMIT $3) AS a
@@ -43,9 +47,9 @@ SELECT a.* FROM generate_series(0, 63) AS place (bucket)
 
 -- name: account_change
 -- Of a locked row: everything about an account but its money.
-UPDATE account SET floor = $4, max_amount = $5, note = $6,
+UPDATE account SET floor = $4, max_amount = $5, note = $6, updated_at = clock(),
        frozen_at = CASE WHEN $7::boolean THEN coalesce(frozen_at, clock()) END,
        closed_at = CASE WHEN $8::boolean THEN coalesce(closed_at, clock()) END
  WHERE bucket = $1 AND tenant_id = $2 AND account_id = $3
 RETURNING bucket, tenant_id, account_id, balance, held, version, floor, max_amount, frozen_at,
-          closed_at, created_at, note
+          closed_at, created_at, updated_at, note

@@ -2,7 +2,7 @@
 
 -- name: bench_delete
 -- The least that must happen to a claimed timer: gone, by its key and token.
-DELETE FROM timer t USING unnest($2::uuid[], $3::integer[]) AS done (subject, token)
+DELETE FROM timer t USING unnest($2::uuid[], $3::bigint[]) AS done (subject, token)
  WHERE t.bucket = $1 AND t.subject = done.subject AND t.token = done.token
 
 -- name: bench_fill
@@ -27,9 +27,9 @@ WITH place AS (
     SELECT * FROM unnest($3::smallint[], $4::uuid[]) AS p (bucket, schedule_id)
 ), versions AS (
     INSERT INTO schedule_version (bucket, tenant_id, schedule_id, version, name, rule, policies,
-                                  template, actor)
+                                  template, actor, template_by, persons)
     SELECT p.bucket, v.tenant_id, p.schedule_id, v.version, v.name, v.rule, v.policies, v.template,
-           v.actor
+           v.actor, v.template_by, v.persons
       FROM place p, schedule_version v WHERE v.tenant_id = $1 AND v.schedule_id = $2
 ), timers AS (
     INSERT INTO timer (bucket, tenant_id, lane_id, subject, due_at)

@@ -3,7 +3,7 @@
 -- name: job_change_lock
 -- A person's change waits for the claim or record under way, which is a matter of milliseconds.
 SELECT subject AS job_id, lane_id, nullif(due_at, 'infinity') AS due_at, claimed_at, ready_at,
-       token, revision,
+       attempt + (claimed_at IS NOT NULL)::integer AS attempt, revision,
        CASE WHEN due_at = 'infinity' THEN 'UNKNOWN' WHEN due_at <= clock() THEN 'READY'
             WHEN claimed_at IS NOT NULL THEN 'RUNNING' ELSE 'PENDING' END AS status,
        clock() AS now
@@ -17,11 +17,11 @@ DELETE FROM timer t USING unnest($1::smallint[], $2::uuid[]) AS gone (bucket, su
 
 -- name: job_change_end
 -- started_at stays NULL when no execution ended it: a list of attempts then shows none for this.
-INSERT INTO outcome (bucket, tenant_id, subject, token, status, due_at, started_at, finished_at,
+INSERT INTO outcome (bucket, tenant_id, subject, attempt, status, due_at, started_at, finished_at,
                      code)
-SELECT bucket_of(subject), $1, subject, token, status, due_at, started_at, clock(), code
+SELECT bucket_of(subject), $1, subject, attempt, status, due_at, started_at, clock(), code
   FROM unnest($2::uuid[], $3::integer[], $4::text[], $5::timestamptz[], $6::timestamptz[],
-              $7::text[]) AS ended (subject, token, status, due_at, started_at, code)
+              $7::text[]) AS ended (subject, attempt, status, due_at, started_at, code)
 
 -- name: job_change_move
 UPDATE timer t SET due_at = moved.due_at, revision = moved.revision, claimed_at = NULL,

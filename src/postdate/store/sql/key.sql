@@ -1,15 +1,16 @@
 -- API keys, looked up by the hash of their secret.
 
 -- name: key_create
-INSERT INTO api_key (key_id, tenant_id, hash, hint, note, scopes, accounts, max_amount, expires_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+INSERT INTO api_key (key_id, tenant_id, hash, hint, note, scopes, accounts, max_amount, expires_at,
+                     persons)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
 ON CONFLICT (hash) DO NOTHING
 
 -- name: key_find
 SELECT k.key_id, k.tenant_id, t.name AS tenant, k.scopes, k.accounts, k.max_amount,
        k.revoked_at IS NOT NULL OR t.disabled_at IS NOT NULL
            OR coalesce(k.expires_at <= clock(), false) AS ended,
-       extract(epoch FROM k.expires_at - clock())::float8 AS seconds_left
+       extract(epoch FROM k.expires_at - clock())::float8 AS seconds_left, k.persons
   FROM api_key k JOIN tenant t USING (tenant_id)
  WHERE k.hash = $1
 
@@ -28,7 +29,7 @@ UPDATE api_key SET revoked_at = coalesce(revoked_at, clock())
 
 -- name: key_get
 SELECT note, scopes, accounts, max_amount, expires_at,
-       revoked_at IS NOT NULL OR coalesce(expires_at <= clock(), false) AS ended
+       revoked_at IS NOT NULL OR coalesce(expires_at <= clock(), false) AS ended, persons
   FROM api_key WHERE tenant_id = $1 AND key_id = $2
 
 -- name: key_count

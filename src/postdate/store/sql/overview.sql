@@ -23,26 +23,8 @@ SELECT wanted.lane_id, sum(late.many)::integer AS overdue, min(late.oldest) AS o
  GROUP BY wanted.lane_id
 
 -- name: overview_due
--- How much becomes due in each slot of $4 seconds, up to $5 seconds ahead. Where a bucket was not
--- walked to its end, nothing later is known: `known` says how many seconds ahead are counted whole.
--- Each found counts for as many as its bucket stands for.
-WITH found AS (
-    SELECT wanted.bucket, wanted.lane_id, wanted.share, head.due_at
-      FROM unnest($2::smallint[], $3::integer[], $7::integer[]) AS wanted (bucket, lane_id, share)
-     CROSS JOIN LATERAL (
-           SELECT t.due_at FROM timer t
-            WHERE t.bucket = wanted.bucket AND t.lane_id = wanted.lane_id AND t.tenant_id = $1
-              AND t.due_at > clock() AND t.due_at < clock() + make_interval(secs => $5)
-              AND t.claimed_at IS NULL
-            ORDER BY t.due_at LIMIT $6) AS head),
-edge AS (
-    SELECT min(last) AS due_at FROM (
-        SELECT max(due_at) AS last FROM found GROUP BY bucket, lane_id
-        HAVING count(*) = $6) AS ends)
-SELECT floor(extract(epoch FROM due_at - clock()) / $4)::integer AS slot,
-       lane_id = 0 AS payments, sum(share)::integer AS many,
-       coalesce((SELECT extract(epoch FROM edge.due_at - clock()) FROM edge), $5)::float8 AS known
-  FROM found GROUP BY 1, 2 ORDER BY 1, 2
+SELECT slot, place, payments, many, walked, known
+  FROM due_ahead($1, $2::smallint[], $3::integer[], $4, $5, $6, $7)
 
 -- name: overview_failed
 -- Jobs and payments accepted since $2 that failed for good.

@@ -1,7 +1,17 @@
 -- Partitions of history.
 
 -- name: partition_ahead
-SELECT partition_ahead($1)
+SELECT made, blocked FROM partition_ahead($1)
+
+-- name: partition_strays
+SELECT parent, monday, strays FROM partition_strays()
+
+-- name: partition_patience
+-- A week of a busy table may take minutes to be moved.
+SET LOCAL statement_timeout = '10min'
+
+-- name: partition_mend
+SELECT partition_mend($1, $2)
 
 -- name: partition_lead
 -- The weeks that the shortest table is made ahead, from the names of the partitions.

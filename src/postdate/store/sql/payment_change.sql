@@ -14,9 +14,9 @@ UPDATE timer SET due_at = $3, revision = revision + 1, claimed_at = NULL, ready_
  WHERE bucket = $1 AND subject = $2
 
 -- name: payment_change_end
-INSERT INTO outcome (bucket, tenant_id, subject, token, due_at, status, code, error, finished_at)
+INSERT INTO outcome (bucket, tenant_id, subject, attempt, due_at, status, code, error, finished_at)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, clock())
 
 -- name: payment_change_outcome
-SELECT tenant_id, token, status, transfer_id, execution_id, code, error
+SELECT tenant_id, attempt, status, transfer_id, execution_id, code, error
   FROM outcome WHERE bucket = $1 AND subject = $2

@@ -9,8 +9,14 @@ VALUES ($1, $2, $3, $4, $4, $4)
 
 -- name: schedule_insert_version
 INSERT INTO schedule_version (bucket, tenant_id, schedule_id, version, name, rule, policies,
-                              template, actor, traceparent)
-VALUES ($1, $2, $3, $4, $5, $6::text::jsonb, $7::text::jsonb, $8::text::json, $9, $10)
+                              template, actor, traceparent, template_by, persons, since,
+                              previous_until)
+VALUES ($1, $2, $3, $4, $5, $6::text::jsonb, $7::text::jsonb, $8::text::json, $9, $10, $11, $12,
+        $13, $14)
+
+-- name: schedule_authors
+SELECT template_by, persons FROM schedule_version
+ WHERE bucket = $1 AND tenant_id = $2 AND schedule_id = $3 AND version = $4
 
 -- name: schedule_due
 -- The first due timers of one bucket, those that no other node is at.
@@ -31,9 +37,9 @@ SELECT s.version FROM schedule s
 
 -- name: schedule_load
 SELECT s.bucket, s.tenant_id, s.schedule_id, s.version, s.runs, s.handled, s.buffered_for,
-       s.last_id, s.paused_at, s.resumed_at, s.paused_note, s.missed_at, s.ended_at, s.created_at,
-       s.changed_at, v.created_at AS version_at, v.name, v.rule::text, v.policies::text,
-       v.template::text, v.traceparent
+       s.last_id, s.paused_at, s.resumed_at, s.paused_note, s.missed_at, s.set_aside_at,
+       s.set_aside_error, s.ended_at, s.created_at, s.changed_at, v.since, v.name, v.rule::text,
+       v.policies::text, v.template::text, v.traceparent
   FROM unnest($1::smallint[], $2::integer[], $3::uuid[]) AS wanted (bucket, tenant_id, schedule_id)
   JOIN schedule s ON s.bucket = coalesce(wanted.bucket, ($1::smallint[])[1])
        AND s.tenant_id = coalesce(wanted.tenant_id, ($2::integer[])[1])
@@ -41,6 +47,28 @@ SELECT s.bucket, s.tenant_id, s.schedule_id, s.version, s.runs, s.handled, s.buf
   JOIN schedule_version v ON v.bucket = s.bucket AND v.tenant_id = s.tenant_id
        AND v.schedule_id = s.schedule_id AND v.version = s.version
  WHERE s.deleted_at IS NULL
+
+-- name: schedule_load_any
+-- Also one that was deleted: its book can still be read.
+SELECT s.bucket, s.tenant_id, s.schedule_id, s.version, s.runs, s.handled, s.buffered_for,
+       s.last_id, s.paused_at, s.resumed_at, s.paused_note, s.missed_at, s.set_aside_at,
+       s.set_aside_error, s.ended_at, s.created_at, s.changed_at, v.since, v.name, v.rule::text,
+       v.policies::text, v.template::text, v.traceparent
+  FROM schedule s JOIN schedule_version v USING (bucket, tenant_id, schedule_id, version)
+ WHERE s.bucket = $1 AND s.tenant_id = $2 AND s.schedule_id = $3
+
+-- name: schedule_versions
+-- The newest versions of several schedules, the oldest of each first.
+SELECT held.* FROM unnest($1::smallint[], $2::integer[], $3::uuid[])
+       AS wanted (bucket, tenant_id, schedule_id)
+ CROSS JOIN LATERAL (
+       SELECT v.schedule_id, v.version, v.since, v.previous_until, v.name, v.rule::text,
+              v.policies::text, v.template::text
+         FROM schedule_version v
+        WHERE v.bucket = wanted.bucket AND v.tenant_id = wanted.tenant_id
+          AND v.schedule_id = wanted.schedule_id
+        ORDER BY v.version DESC LIMIT $4) AS held
+ ORDER BY held.schedule_id, held.version
 
 -- name: schedule_running
 -- Which jobs and payments have not ended: those that still have their timer.
@@ -72,7 +100,9 @@ INSERT INTO timer (bucket, tenant_id, lane_id, subject, due_at) VALUES ($1, $2, 
 ON CONFLICT (bucket, subject) DO UPDATE SET due_at = excluded.due_at
 
 -- name: schedule_change
-UPDATE schedule SET version = $4, handled = $5, ended_at = $6, changed_at = clock()
+-- What was set aside is tried again with the new version.
+UPDATE schedule SET version = $4, ended_at = $5, set_aside_at = NULL, set_aside_error = NULL,
+       changed_at = clock()
  WHERE bucket = $1 AND tenant_id = $2 AND schedule_id = $3
 
 -- name: schedule_pause
@@ -84,6 +114,19 @@ UPDATE schedule SET paused_at = clock(), resumed_at = NULL, paused_note = $4, ch
 UPDATE schedule SET resumed_at = clock(), paused_note = NULL, changed_at = clock()
  WHERE bucket = $1 AND tenant_id = $2 AND schedule_id = $3
 
+-- name: schedule_set_aside
+UPDATE schedule SET set_aside_at = clock(), set_aside_error = $4, changed_at = clock()
+ WHERE bucket = $1 AND tenant_id = $2 AND schedule_id = $3 AND deleted_at IS NULL
+
+-- name: schedule_take_up
+UPDATE schedule SET set_aside_at = NULL, set_aside_error = NULL, changed_at = clock()
+ WHERE bucket = $1 AND tenant_id = $2 AND schedule_id = $3
+
+-- name: schedule_count_set_aside
+SELECT count(*)::integer FROM (
+    SELECT FROM schedule
+     WHERE tenant_id = $1 AND set_aside_at IS NOT NULL AND deleted_at IS NULL LIMIT $2) AS found
+
 -- name: schedule_delete
 UPDATE schedule SET deleted_at = clock(), changed_at = clock()
  WHERE bucket = $1 AND tenant_id = $2 AND schedule_id = $3
@@ -93,12 +136,13 @@ UPDATE schedule SET missed_at = $4 WHERE bucket = $1 AND tenant_id = $2 AND sche
 
 -- name: schedule_page
 SELECT s.bucket, s.tenant_id, s.schedule_id, s.version, s.runs, s.handled, s.buffered_for,
-       s.last_id, s.paused_at, s.resumed_at, s.paused_note, s.missed_at, s.ended_at, s.created_at,
-       s.changed_at, v.created_at AS version_at, v.name, v.rule::text, v.policies::text,
-       v.template::text, v.traceparent
+       s.last_id, s.paused_at, s.resumed_at, s.paused_note, s.missed_at, s.set_aside_at,
+       s.set_aside_error, s.ended_at, s.created_at, s.changed_at, v.since, v.name, v.rule::text,
+       v.policies::text, v.template::text, v.traceparent
   FROM schedule s JOIN schedule_version v USING (bucket, tenant_id, schedule_id, version)
  WHERE s.tenant_id = $1 AND s.schedule_id > $2 AND s.deleted_at IS NULL
    AND ($4::boolean IS NOT TRUE OR s.missed_at IS NOT NULL)
+   AND ($5::boolean IS NOT TRUE OR s.set_aside_at IS NOT NULL)
  ORDER BY s.schedule_id LIMIT $3
 
 -- name: schedule_timers
@@ -106,14 +150,14 @@ SELECT t.subject, t.due_at FROM unnest($1::smallint[], $2::uuid[]) AS wanted (bu
   JOIN timer t USING (bucket, subject)
 
 -- name: schedule_walk
--- Every schedule of a bucket that has not ended, in the order of its key.
+-- Every schedule of a bucket that goes on, in the order of its key.
 SELECT s.bucket, s.tenant_id, s.schedule_id, s.version, s.runs, s.handled, s.buffered_for,
-       s.last_id, s.paused_at, s.resumed_at, s.paused_note, s.missed_at, s.ended_at, s.created_at,
-       s.changed_at, v.created_at AS version_at, v.name, v.rule::text, v.policies::text,
-       v.template::text, v.traceparent
+       s.last_id, s.paused_at, s.resumed_at, s.paused_note, s.missed_at, s.set_aside_at,
+       s.set_aside_error, s.ended_at, s.created_at, s.changed_at, v.since, v.name, v.rule::text,
+       v.policies::text, v.template::text, v.traceparent
   FROM schedule s JOIN schedule_version v USING (bucket, tenant_id, schedule_id, version)
  WHERE s.bucket = $1 AND (s.tenant_id, s.schedule_id) > ($2, $3) AND s.deleted_at IS NULL
-   AND s.ended_at IS NULL
+   AND s.ended_at IS NULL AND s.set_aside_at IS NULL
  ORDER BY s.tenant_id, s.schedule_id LIMIT $4
 
 -- name: schedule_tzdata

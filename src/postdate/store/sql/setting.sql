@@ -1,19 +1,24 @@
 -- Run-time settings, read whole every two seconds.
 
 -- name: setting_all
-SELECT tenant_id, name, value, percent FROM setting
+SELECT tenant_id, name, value, operator FROM setting
 
 -- name: setting_list
-SELECT name, value, percent, changed_at, changed_by FROM setting
- WHERE tenant_id = $1 ORDER BY name
+SELECT tenant_id, name, value, operator, changed_at, changed_by FROM setting
+ WHERE tenant_id = $1 ORDER BY name, operator
 
 -- name: setting_put
-INSERT INTO setting (tenant_id, name, value, percent, changed_by) VALUES ($1, $2, $3, $4, $5)
-ON CONFLICT (tenant_id, name) DO UPDATE SET value = excluded.value, percent = excluded.percent,
+INSERT INTO setting (tenant_id, name, value, operator, changed_by) VALUES ($1, $2, $3, $4, $5)
+ON CONFLICT (tenant_id, name, operator) DO UPDATE SET value = excluded.value,
     changed_at = clock(), changed_by = excluded.changed_by
 
 -- name: setting_delete
-DELETE FROM setting WHERE tenant_id = $1 AND name = $2 RETURNING name
+DELETE FROM setting WHERE tenant_id = $1 AND name = $2 AND operator = $3 RETURNING name
 
 -- name: setting_find
-SELECT value FROM setting WHERE tenant_id = 0 AND name = $1
+SELECT value FROM setting WHERE tenant_id = 0 AND name = $1 AND operator
+
+-- name: setting_allowed
+-- What the operator has set for a tenant, else for all.
+SELECT value FROM setting WHERE tenant_id IN ($1, 0) AND name = $2 AND operator
+ ORDER BY tenant_id DESC LIMIT 1

@@ -3,7 +3,8 @@
 -- name: settlement_peek
 -- The first due timers, unlocked: so many of each bucket, so many of them all, in order; and as the
 -- last row the time, even where nothing is due. A node waits `grace` before it reaches into a
--- bucket that another one prefers. Below the low-water mark only dead rows remain.
+-- bucket that another one prefers. Below the low-water mark only dead rows remain. Left out are
+-- those of accounts that somebody holds ($7).
 SELECT due_at, subject, bucket, at FROM (
     (SELECT found.due_at, found.subject, wanted.bucket, NULL::timestamptz AS at
        FROM unnest($1::smallint[], $2::timestamptz[], $3::float8[]) AS wanted (bucket, low, grace)
@@ -11,6 +12,7 @@ SELECT due_at, subject, bucket, at FROM (
             SELECT t.due_at, t.subject FROM timer t
              WHERE t.bucket = wanted.bucket AND t.lane_id = $4 AND t.due_at >= wanted.low
                AND t.due_at <= clock() - make_interval(secs => wanted.grace)
+               AND t.subject NOT IN (SELECT unnest($7::uuid[]))
              ORDER BY t.due_at, t.subject LIMIT $5) AS found
       ORDER BY found.due_at, found.subject LIMIT $6)
      UNION ALL
@@ -27,15 +29,34 @@ SELECT from_account, to_account, amount, hold, retry_until, traceparent
   FROM payment WHERE bucket = $1 AND tenant_id = $2 AND payment_id = $3
 
 -- name: settlement_earlier
--- The first open payment that is not among ours, up to an instant.
-SELECT found.due_at, found.subject
+-- Whether a payment of these tenants ($7) that is not among ours ($6) is open before a place in the
+-- order of settling ($4, $5).
+SELECT EXISTS (
+    SELECT FROM unnest($1::smallint[], $2::timestamptz[]) AS wanted (bucket, low)
+     CROSS JOIN LATERAL (
+           SELECT FROM timer t
+            WHERE t.bucket = wanted.bucket AND t.lane_id = $3 AND t.due_at >= wanted.low
+              AND (t.due_at, t.subject) < ($4, $5) AND t.tenant_id = ANY ($7::integer[])
+              AND t.subject NOT IN (SELECT unnest($6::uuid[]))
+            LIMIT 1) AS found)
+
+-- name: settlement_earliest
+-- As above; the first such payment of each account ($7, $8) that it touches.
+SELECT DISTINCT ON (asked.tenant_id, asked.account_id)
+       asked.tenant_id, asked.account_id, found.due_at, found.subject
   FROM unnest($1::smallint[], $2::timestamptz[]) AS wanted (bucket, low)
  CROSS JOIN LATERAL (
-       SELECT t.due_at, t.subject FROM timer t
+       SELECT t.tenant_id, t.due_at, t.subject, p.from_account, p.to_account
+         FROM timer t
+         JOIN payment p ON p.bucket = wanted.bucket AND p.tenant_id = t.tenant_id
+          AND p.payment_id = t.subject
         WHERE t.bucket = wanted.bucket AND t.lane_id = $3 AND t.due_at >= wanted.low
-          AND t.due_at <= $4 AND t.subject NOT IN (SELECT unnest($5::uuid[]))
-        ORDER BY t.due_at, t.subject LIMIT 1) AS found
- ORDER BY found.due_at, found.subject LIMIT 1
+          AND (t.due_at, t.subject) < ($4, $5) AND t.tenant_id = ANY ($7::integer[])
+          AND t.subject NOT IN (SELECT unnest($6::uuid[]))) AS found
+  JOIN unnest($7::integer[], $8::text[]) AS asked (tenant_id, account_id)
+    ON asked.tenant_id = found.tenant_id
+   AND asked.account_id IN (found.from_account, found.to_account)
+ ORDER BY asked.tenant_id, asked.account_id, found.due_at, found.subject
 
 -- name: settlement_complete
 SELECT payment_settle($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
@@ -44,7 +65,7 @@ SELECT payment_settle($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $1
 SELECT payment_leave($1, $2, $3, $4, $5)
 
 -- name: settlement_failed
-INSERT INTO outcome (bucket, tenant_id, subject, token, status, due_at, started_at, finished_at,
+INSERT INTO outcome (bucket, tenant_id, subject, attempt, status, due_at, started_at, finished_at,
                      code, error, execution_id)
 SELECT bucket, tenant_id, subject, token + 1, 'FAILED', due_at, $6::timestamptz, clock(),
        code, error, $7::text
@@ -52,7 +73,7 @@ SELECT bucket, tenant_id, subject, token + 1, 'FAILED', due_at, $6::timestamptz,
               $8::text[], $9::text[]) AS t (bucket, tenant_id, subject, token, due_at, code, error)
 
 -- name: settlement_attempt
-INSERT INTO attempt (bucket, tenant_id, subject, token, status, due_at, started_at, finished_at,
+INSERT INTO attempt (bucket, tenant_id, subject, attempt, status, due_at, started_at, finished_at,
                      code, error, retry_at, execution_id)
 SELECT bucket, tenant_id, subject, token + 1, 'FAILED', due_at, $6::timestamptz, clock(),
        code, error, retry_at, $7::text
@@ -74,6 +95,9 @@ UPDATE timer SET due_at = 'infinity', ready_at = due_at, token = token + 1, clai
 -- name: settlement_delete
 DELETE FROM timer t USING unnest($1::smallint[], $2::uuid[]) AS done (bucket, subject)
  WHERE t.bucket = done.bucket AND t.subject = done.subject
+
+-- name: settlement_on_broken
+SELECT on_broken FROM payment WHERE bucket = $1 AND tenant_id = $2 AND payment_id = $3
 
 -- name: settlement_trials
 -- How often an execution broke for a reason that had nothing to do with money.

@@ -89,12 +89,16 @@ SELECT s.subscription_id, s.destination, s.types, s.accounts, s.position,
             THEN extract(epoch FROM clock() - next.time)::float8 END AS lag_seconds,
        CASE WHEN s.failures > 0 AND t.claimed_at IS NULL THEN t.due_at END AS retry_at
   FROM subscription s
-  LEFT JOIN event_position p ON p.tenant_id = s.tenant_id
+  LEFT JOIN chain p ON p.bucket = tenant_bucket(s.tenant_id) AND p.tenant_id = s.tenant_id
   LEFT JOIN timer t ON t.bucket = s.bucket AND t.subject = s.subscription_id
   LEFT JOIN LATERAL (
-       SELECT e.time FROM event_seal k
-         JOIN event e ON e.bucket = k.bucket AND e.subject = k.subject AND e.event_id = k.event_id
-        WHERE k.tenant_id = s.tenant_id AND k.position = s.position + 1) AS next ON true
+       SELECT e.time
+         FROM (SELECT k.subjects, k.events, s.position + 2 - k.position AS place FROM seal k
+                WHERE k.bucket = tenant_bucket(s.tenant_id) AND k.tenant_id = s.tenant_id
+                  AND k.position <= s.position + 1 ORDER BY k.position DESC LIMIT 1) AS k
+         JOIN event e ON e.bucket = bucket_of(k.subjects[k.place])
+          AND e.subject = k.subjects[k.place]
+          AND e.event_id = coalesce(k.events[k.place], k.subjects[k.place])) AS next ON true
  WHERE s.tenant_id = $1 AND s.subscription_id > $2 AND ($4::uuid IS NULL OR s.subscription_id = $4)
  ORDER BY s.subscription_id LIMIT $3
 
@@ -104,5 +108,5 @@ SELECT count(*) FILTER (WHERE s.paused_at IS NOT NULL) AS paused,
        count(*) FILTER (WHERE s.failures > 0 AND s.paused_at IS NULL) AS failing,
        coalesce(max(p.position - s.position) FILTER (WHERE t.subject IS NOT NULL), 0) AS events
   FROM subscription s
-  LEFT JOIN event_position p ON p.tenant_id = s.tenant_id
+  LEFT JOIN chain p ON p.bucket = tenant_bucket(s.tenant_id) AND p.tenant_id = s.tenant_id
   LEFT JOIN timer t ON t.bucket = s.bucket AND t.subject = s.subscription_id

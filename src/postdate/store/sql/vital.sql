@@ -20,6 +20,49 @@ SELECT wanted.bucket, wanted.lane_id, late.many::integer AS overdue,
             WHERE t.bucket = wanted.bucket AND t.lane_id = wanted.lane_id
               AND t.due_at = 'infinity' LIMIT $4) AS head) AS parked
 
+-- name: vital_untouched
+-- The first timer of each place, where it has been due for longer than $4 seconds: what is claimed
+-- first should long have moved. What belongs to a tenant that was halted owes nothing.
+SELECT wanted.bucket, wanted.lane_id, head.tenant_id, head.subject, head.token,
+       extract(epoch FROM clock() - head.due_at)::float8 AS seconds, head.due_at
+  FROM unnest($1::smallint[], $2::integer[], $3::timestamptz[]) AS wanted (bucket, lane_id, low)
+ CROSS JOIN LATERAL (
+       SELECT t.tenant_id, t.subject, t.token, t.due_at FROM timer t
+        WHERE t.bucket = wanted.bucket AND t.lane_id = wanted.lane_id AND t.due_at >= wanted.low
+          AND t.due_at <= clock() - make_interval(secs => $4)
+          AND t.tenant_id <> ALL ((SELECT tenants_held())::integer[])
+        ORDER BY t.due_at LIMIT 1) AS head
+
+-- name: vital_leased
+-- The places among these with a living lease: the first $3 timers of the next minute are looked at.
+SELECT wanted.bucket, wanted.lane_id
+  FROM unnest($1::smallint[], $2::integer[]) AS wanted (bucket, lane_id)
+ WHERE EXISTS (
+       SELECT FROM (
+           SELECT t.claimed_at FROM timer t
+            WHERE t.bucket = wanted.bucket AND t.lane_id = wanted.lane_id AND t.due_at > clock()
+              AND t.due_at < clock() + interval '1 minute'
+            ORDER BY t.due_at LIMIT $3) AS head
+        WHERE head.claimed_at IS NOT NULL)
+
+-- name: vital_outlived
+-- Leases of one node that live longer than their handlers may: $5 seconds beyond the job's timeout
+-- (its own, or the tenant's, $3). Renewing moves a lease into the next minute, so that the first $6
+-- timers of that minute are looked at.
+SELECT head.bucket, head.lane_id, head.tenant_id, head.subject, head.token,
+       extract(epoch FROM clock() - head.claimed_at)::float8 AS seconds
+  FROM unnest($1::smallint[], $2::integer[], $3::float8[]) AS wanted (bucket, lane_id, timeout)
+ CROSS JOIN LATERAL (
+       SELECT t.* FROM timer t
+        WHERE t.bucket = wanted.bucket AND t.lane_id = wanted.lane_id AND t.due_at > clock()
+          AND t.due_at < clock() + interval '1 minute'
+        ORDER BY t.due_at LIMIT $6) AS head
+  LEFT JOIN job j ON j.bucket = wanted.bucket AND j.tenant_id = head.tenant_id
+                 AND j.job_id = head.subject
+ WHERE head.claimed_by = $4
+   AND head.claimed_at < clock() - make_interval(secs => $5 +
+           coalesce((j.policy ->> 'timeout_seconds')::float8, wanted.timeout))
+
 -- name: vital_due_until
 -- How much of each lane was due up to an instant, counted up to $4 a bucket.
 SELECT wanted.lane_id, sum(head.many)::integer
@@ -35,11 +78,10 @@ SELECT wanted.lane_id, sum(head.many)::integer
 SELECT clock()
 
 -- name: vital_event
--- How long the oldest event that no chain holds yet has waited.
+-- How long the oldest event that no seal holds yet has waited.
 SELECT coalesce(max(extract(epoch FROM clock() - head.time)), 0)::float8
-  FROM event_chain c CROSS JOIN LATERAL (
-       SELECT e.time FROM event e WHERE e.bucket = c.bucket AND e.xid >= c.upto
-        ORDER BY e.xid LIMIT 1) AS head
+  FROM outbox_lock l CROSS JOIN LATERAL (
+       SELECT o.time FROM outbox o WHERE o.bucket = l.bucket ORDER BY o.time LIMIT 1) AS head
 
 -- name: vital_table
 -- Dead and living rows of the tables that are changed in place; statistics, not counts.

@@ -1,0 +1,149 @@
+"""Know the connections that are open: how many there may be, and which are slow."""
+
+import asyncio
+import resource
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Final, Protocol
+
+import msgspec
+import structlog
+
+LOOK_SECONDS: Final = 1.0
+"""How often slow connections are looked for."""
+
+SPARE_DESCRIPTORS: Final = 512
+"""Descriptors left for the database, for calls that go out, and for files."""
+
+_log = structlog.get_logger(__name__)
+
+
+class Open(Protocol):
+    """What is known of an open connection."""
+
+    address: str
+    quiet_since: float
+
+    def drop(self) -> None:
+        """End it at once."""
+
+    def close_if_idle(self) -> None:
+        """End it, unless a request is being served."""
+
+    def overdue(self, now: float, head_seconds: float) -> bool:
+        """Say whether its client has been slow for longer than it may be."""
+
+
+class ConnectionLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """How many connections there may be; `exempt` says which address may have all of them."""
+
+    total: int = 4096
+    per_address: int = 1024
+    exempt: Callable[[str], bool] = lambda _: False
+
+
+def make_room(wanted: int) -> int:
+    """Have this process may open so many connections; give how many that really are."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = wanted + SPARE_DESCRIPTORS
+    if soft < needed or soft == resource.RLIM_INFINITY:
+        soft = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return max(min(wanted, soft - SPARE_DESCRIPTORS), 64)
+
+
+class Connections:
+    """The open connections of a server.
+
+    Whoever comes when there is no room takes the place of the connection that has been quiet for
+    longest: of its own address when that has too many, else of all.
+    """
+
+    def __init__(self, limits: ConnectionLimits, head_seconds: float) -> None:
+        self._limits = limits
+        self._head_seconds = head_seconds
+        self._open: set[Open] = set()
+        self._of_address: Counter[str] = Counter()
+        # Dictionaries as ordered sets: what has been quiet for longest stands first.
+        self._quiet: dict[Open, None] = {}
+        self._quiet_of: defaultdict[str, dict[Open, None]] = defaultdict(dict)
+        self._shed = 0
+        self.closing = False
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def admit(self, new: Open) -> bool:
+        """Take a connection in, in the place of a quiet one where that is needed."""
+        self._open.add(new)
+        self._of_address[new.address] += 1
+        many = self._of_address[new.address] > self._limits.per_address
+        if many and not self._limits.exempt(new.address):
+            admitted = self._shed_one(self._quiet_of[new.address])
+        elif len(self._open) > self._limits.total:
+            admitted = self._shed_one(self._quiet)
+        else:
+            admitted = True
+        if admitted:
+            self.idle(new)
+        return admitted
+
+    def _shed_one(self, quiet: dict[Open, None]) -> bool:
+        victim = next(iter(quiet), None)
+        if victim is None:
+            return False
+        self._shed += 1
+        self.leave(victim)
+        victim.drop()
+        return True
+
+    def leave(self, gone: Open) -> None:
+        """Forget a connection; it does not matter how often."""
+        self.busy(gone)
+        if gone in self._open:
+            self._open.discard(gone)
+            self._of_address[gone.address] -= 1
+            if not self._of_address[gone.address]:
+                del self._of_address[gone.address]
+
+    def busy(self, serving: Open) -> None:
+        """Note that a request of a connection is being served."""
+        self._quiet.pop(serving, None)
+        own = self._quiet_of.get(serving.address)
+        if own is not None:
+            own.pop(serving, None)
+            if not own:
+                del self._quiet_of[serving.address]
+
+    def idle(self, quiet: Open) -> None:
+        """Note that a connection waits for its next request."""
+        if quiet in self._open:
+            quiet.quiet_since = time.monotonic()
+            self._quiet[quiet] = None
+            self._quiet_of[quiet.address][quiet] = None
+
+    async def watch(self) -> None:
+        """Drop the connections of slow clients, again and again, until cancelled."""
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            now = time.monotonic()
+            for each in [one for one in self._open if one.overdue(now, self._head_seconds)]:
+                each.drop()
+            if self._shed:
+                _log.warning("connections closed", count=self._shed, open=len(self._open))
+                self._shed = 0
+
+    def close_idle(self) -> None:
+        """Let no connection have another request, and end those that have none."""
+        self.closing = True
+        for each in list(self._quiet):
+            each.close_if_idle()
+
+    def drop_all(self) -> None:
+        """End what is left."""
+        for each in list(self._open):
+            each.drop()

@@ -1,0 +1,229 @@
+"""One request and its answer: the two callables that an ASGI app is given."""
+
+import asyncio
+import time
+from email.utils import formatdate
+from enum import Enum, auto
+from http import HTTPStatus
+from typing import Final, Protocol
+
+from starlette.types import Message, Scope
+
+BODY_BUFFER: Final = 64 * 1024
+"""So many bytes of a body wait for the app; then nothing more is read from the connection."""
+
+_CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
+_STATUS_LINES: Final = {
+    each.value: f"HTTP/1.1 {each.value} {each.phrase}".encode() for each in HTTPStatus
+}
+_WITHOUT_BODY: Final = frozenset({HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED})
+
+
+class Wire(Protocol):
+    """What an exchange needs of its connection."""
+
+    def write(self, data: bytes) -> None:
+        """Send bytes."""
+
+    async def writable(self) -> None:
+        """Wait until the client has taken most of what was sent."""
+
+    def pause_reading(self) -> None:
+        """Read nothing until told to."""
+
+    def resume_reading(self) -> None:
+        """Read again."""
+
+
+class _Framing(Enum):
+    """How the body of an answer is told from what follows it."""
+
+    LENGTH = auto()
+    CHUNKS = auto()
+    END = auto()
+    """It ends with the connection."""
+    NO_BODY = auto()
+
+
+class Exchange:
+    """Hands the body of one request to the app, and the app's answer to the connection."""
+
+    __slots__ = (
+        "_buffered",
+        "_chunks",
+        "_expects_continue",
+        "_framing",
+        "_given",
+        "_head",
+        "_unreadable",
+        "_waiter",
+        "_wire",
+        "answered",
+        "begun",
+        "complete",
+        "ended",
+        "keep_alive",
+        "scope",
+    )
+
+    def __init__(
+        self, wire: Wire, scope: Scope, *, keep_alive: bool, expects_continue: bool
+    ) -> None:
+        self.scope = scope
+        self.keep_alive = keep_alive
+        self.complete = False
+        """The whole request has arrived."""
+        self.begun = False
+        """Something of the answer was sent."""
+        self.answered = False
+        """All of the answer was sent."""
+        self.ended = False
+        """The client has gone."""
+        self._wire = wire
+        self._expects_continue = expects_continue
+        self._chunks: list[bytes] = []
+        self._buffered = 0
+        # Whether the app has been given the whole body.
+        self._given = False
+        self._unreadable = False
+        self._waiter: asyncio.Future[None] | None = None
+        # The head of the answer waits for its first part, which tells how long it is.
+        self._head: Message | None = None
+        self._framing = _Framing.LENGTH
+
+    def feed(self, data: bytes) -> None:
+        """Take the next bytes of the body."""
+        if self.answered:
+            return
+        self._chunks.append(data)
+        self._buffered += len(data)
+        if self._buffered > BODY_BUFFER:
+            self._wire.pause_reading()
+        self._wake()
+
+    def feed_end(self) -> None:
+        """Note that the request is complete."""
+        self.complete = True
+        self._wake()
+
+    def end(self) -> None:
+        """Tell the app that nothing more comes and nobody hears its answer."""
+        self.ended = True
+        self._wake()
+
+    def break_off(self) -> None:
+        """Tell the app that the rest of the body cannot be read; it may still answer."""
+        self._unreadable = True
+        self.keep_alive = False
+        self._wake()
+
+    async def receive(self) -> Message:
+        """Give the next part of the body; when all was given, wait until the client has gone."""
+        if self._expects_continue and not self.begun:
+            self._expects_continue = False
+            self._wire.write(_CONTINUE)
+        while not (self.ended or self.answered or self._unreadable):
+            if self._chunks or (self.complete and not self._given):
+                return self._next_part()
+            await self._wait()
+        return {"type": "http.disconnect"}
+
+    def _next_part(self) -> Message:
+        body = self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)
+        self._chunks.clear()
+        self._buffered = 0
+        self._given = self.complete
+        self._wire.resume_reading()
+        return {"type": "http.request", "body": body, "more_body": not self.complete}
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    async def _wait(self) -> None:
+        self._waiter = asyncio.get_running_loop().create_future()
+        try:
+            await self._waiter
+        finally:
+            self._waiter = None
+
+    async def send(self, message: Message) -> None:
+        """Send the next part of the answer; where nobody hears it, it is thrown away."""
+        if message["type"] == "http.response.start":
+            self._head = message
+            return
+        if self.answered or self.ended:
+            return
+        body, more = message.get("body", b""), message.get("more_body", False)
+        parts = []
+        if self._head is not None:
+            parts.append(self._begin(self._head, None if more else len(body)))
+            self._head, self.begun = None, True
+        match self._framing:
+            case _Framing.CHUNKS:
+                parts += [b"%x\r\n" % len(body), body, b"\r\n"] if body else []
+                parts += [] if more else [b"0\r\n\r\n"]
+            case _Framing.LENGTH | _Framing.END:
+                parts.append(body)
+            case _Framing.NO_BODY:
+                pass
+        self._wire.write(b"".join(parts))
+        if more:
+            await self._wire.writable()
+        else:
+            self.answered = True
+            self._wake()
+
+    def _begin(self, start: Message, length: int | None) -> bytes:
+        """Write the head; `length` is that of the whole body, where it is known."""
+        status = start["status"]
+        lines = [_STATUS_LINES.get(status) or b"HTTP/1.1 %d " % status]
+        sized = dated = False
+        for name, value in start.get("headers", ()):
+            lines.append(name + b": " + value)
+            match name.lower():
+                case b"content-length":
+                    sized = True
+                case b"date":
+                    dated = True
+                case b"connection" if value.lower() == b"close":
+                    self.keep_alive = False
+        if not dated:
+            lines.append(_date())
+        lines += self._frame(status, length, sized=sized)
+        head = b"\r\n".join(lines)
+        if head.count(b"\n") != len(lines) - 1 or head.count(b"\r") != len(lines) - 1:
+            raise ValueError("a header of the answer has a line break in it")
+        return head + b"\r\n\r\n"
+
+    def _frame(self, status: int, length: int | None, *, sized: bool) -> list[bytes]:
+        """Choose how the body ends; give the headers that say it."""
+        headers = []
+        if status in _WITHOUT_BODY or self.scope["method"] == "HEAD":
+            self._framing = _Framing.NO_BODY
+        elif sized:
+            self._framing = _Framing.LENGTH
+        elif length is not None:
+            headers.append(b"content-length: %d" % length)
+        elif self.scope["http_version"] == "1.1":
+            self._framing = _Framing.CHUNKS
+            headers.append(b"transfer-encoding: chunked")
+        else:
+            self._framing, self.keep_alive = _Framing.END, False
+        if not self.keep_alive and self.scope["http_version"] == "1.1":
+            headers.append(b"connection: close")
+        elif self.keep_alive and self.scope["http_version"] == "1.0":
+            headers.append(b"connection: keep-alive")
+        return headers
+
+
+_dated: tuple[int, bytes] = (0, b"")
+
+
+def _date() -> bytes:
+    """Give the header that says when, made once a second."""
+    global _dated  # noqa: PLW0603 - a cache of one
+    now = int(time.time())
+    if _dated[0] != now:
+        _dated = now, b"date: " + formatdate(now, usegmt=True).encode()
+    return _dated[1]

@@ -1,0 +1,81 @@
+"""Bound what stays open: streams and long polls, and bodies that are still on their way."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+import msgspec
+
+from postdate.model.errors import Code, RefusedError, refuse
+from postdate.model.identity import Identity
+
+AGAIN_SECONDS: Final = 5
+"""What a client that has too many open is told to wait before it tries again."""
+
+
+class OpenLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """How many requests may be held open at once in this process; two kinds are counted apart."""
+
+    per_key: int = 256
+    per_tenant: int = 512
+    per_address: int = 512
+    total: int = 2048
+
+
+class HeldOpen:
+    """Counts the requests of one kind that are open now, by key, tenant and address."""
+
+    def __init__(self, noun: str, limits: OpenLimits) -> None:
+        self._noun = noun
+        self._limits = limits
+        self._total = 0
+        self._counts: dict[tuple[str, str | int], int] = {}
+
+    def __len__(self) -> int:
+        return self._total
+
+    @contextmanager
+    def hold(self, who: Identity | None, address: str) -> Iterator[None]:
+        """Count a request for as long as the block runs; refuse it where there are too many."""
+        owners = self._owners(who, address)
+        self._admit(owners)
+        self._total += 1
+        for owner, _ in owners:
+            self._counts[owner] = self._counts.get(owner, 0) + 1
+        try:
+            yield
+        finally:
+            self._total -= 1
+            for owner, _ in owners:
+                self._leave(owner)
+
+    def _owners(
+        self, who: Identity | None, address: str
+    ) -> list[tuple[tuple[str, str | int], int]]:
+        owners: list[tuple[tuple[str, str | int], int]] = [
+            (("address", address), self._limits.per_address)
+        ]
+        if who is not None:
+            owners.append((("key", who.key_id), self._limits.per_key))
+            owners.append((("tenant", who.tenant_id), self._limits.per_tenant))
+        return owners
+
+    def _admit(self, owners: list[tuple[tuple[str, str | int], int]]) -> None:
+        for owner, most in owners:
+            if self._counts.get(owner, 0) >= most:
+                raise self._refused(owner[0], most)
+        if self._total >= self._limits.total:
+            raise refuse(Code.OVERLOADED, f"Too many {self._noun} are open here.")
+
+    def _refused(self, owner: str, most: int) -> RefusedError:
+        detail = f"This {owner} has {most} {self._noun} open, as many as it may."
+        return refuse(
+            Code.TOO_MANY_OPEN, detail, limited_by=owner, retry_after_seconds=AGAIN_SECONDS
+        )
+
+    def _leave(self, owner: tuple[str, str | int]) -> None:
+        left = self._counts[owner] - 1
+        if left:
+            self._counts[owner] = left
+        else:
+            del self._counts[owner]

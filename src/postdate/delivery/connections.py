@@ -1,0 +1,206 @@
+"""Connections to brokers: opened once for a destination, by the guard, kept while they are used."""
+
+import asyncio
+import importlib
+import importlib.util
+import time
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any, Final
+
+import structlog
+
+from postdate.delivery.broker import (
+    Access,
+    Broker,
+    Kind,
+    NotSentError,
+    Permitted,
+    RejectedError,
+)
+from postdate.delivery.guard import Guard, LookupBusyError, TargetRefusedError
+from postdate.delivery.threads import TenantThreads, ThreadsBusyError
+from postdate.model.destination import Destination
+from postdate.model.errors import Refusal
+
+log = structlog.get_logger()
+
+IDLE_SECONDS: Final = 300.0
+"""How long a connection that nobody uses is kept."""
+
+OPEN_SECONDS: Final = 10.0
+"""How long opening may take altogether, whatever a broker answers or names."""
+
+CLOSE_SECONDS: Final = 2.0
+THREADS: Final = 32
+"""Most blocking calls of client libraries at once; only Kafka's makes any."""
+
+THREADS_TENANT: Final = 4
+
+_LIBRARIES: Final = {
+    "nats": "nats",
+    "rabbitmq": "aio_pika",
+    "redis": "redis",
+    "kafka": "confluent_kafka",
+}
+
+OPEN_ERRORS: Final = (
+    NotSentError,
+    RejectedError,
+    TargetRefusedError,
+    LookupBusyError,
+    ThreadsBusyError,
+)
+"""Every way in which opening fails."""
+
+
+class Installed(Mapping[str, Kind]):
+    """The adapters whose libraries are installed: each is an extra, loaded when it is first used.
+
+    The libraries take most of a second to load, and most servers need none of them.
+    """
+
+    def __init__(self) -> None:
+        self._names = [
+            name for name, library in _LIBRARIES.items() if importlib.util.find_spec(library)
+        ]
+
+    def __getitem__(self, name: str) -> Kind:
+        if name not in self._names:
+            raise KeyError(name)
+        module = importlib.import_module(f"postdate.delivery.{name}")
+        kind: Kind = getattr(module, name.upper())
+        return kind
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+class _Held:
+    """A broker's connection, opened once however many deliveries ask for it."""
+
+    def __init__(self) -> None:
+        self.lock = asyncio.Lock()
+        self.broker: Broker | None = None
+        self.config: Mapping[str, Any] | None = None
+        self.used_at = 0.0
+
+    def fitting(self, found: Destination) -> Broker | None:
+        """Give the connection if it is the one that the destination asks for now."""
+        broker = self.broker
+        if broker is None or broker.closed or self.config != found.config:
+            return None
+        return broker
+
+
+class Connections:
+    """Opens connections to tenants' brokers, and keeps one for each destination."""
+
+    def __init__(
+        self, guard: Guard, permitted: Permitted, kinds: Mapping[str, Kind] | None = None
+    ) -> None:
+        self._guard = guard
+        self._permitted = permitted
+        self.kinds = Installed() if kinds is None else kinds
+        self._held: dict[tuple[int, str], _Held] = {}
+        self._loaded: dict[str, Kind] = {}
+        self._loading = ThreadPoolExecutor(1, thread_name_prefix="load")
+        self._threads = TenantThreads("broker", THREADS, THREADS_TENANT)
+
+    async def check(self, kind: str, config: Mapping[str, Any]) -> Refusal | None:
+        """Judge a destination's settings without asking the network."""
+        found = await self._kind(kind)
+        return found.check(config, self._permitted)
+
+    async def try_out(self, tenant_id: int, kind: str, config: Mapping[str, Any]) -> str | None:
+        """Connect once with new settings; give the reason when that fails."""
+        try:
+            broker = await self._connect(tenant_id, kind, config)
+        except OPEN_ERRORS as error:
+            return str(error)
+        await _close(broker)
+        return None
+
+    async def open(self, found: Destination) -> Broker:
+        """Give the destination's connection, opening it if need be; raise one of OPEN_ERRORS."""
+        held = self._held.setdefault((found.tenant_id, found.name or ""), _Held())
+        held.used_at = time.monotonic()
+        if (broker := held.fitting(found)) is not None:
+            return broker
+        async with held.lock:
+            if (broker := held.fitting(found)) is not None:
+                return broker
+            outdated, held.broker = held.broker, None
+            await _close(outdated)
+            if found.kind is None or found.kind not in self.kinds:
+                raise RejectedError("kind_missing", f"this node cannot speak {found.kind}")
+            broker = await self._connect(found.tenant_id, found.kind, found.config or {})
+            held.broker, held.config = broker, found.config
+            return broker
+
+    async def close_idle(self, _: int = 1) -> int:
+        """Close connections that nobody has used for a while."""
+        before = time.monotonic() - IDLE_SECONDS
+        for key, one in list(self._held.items()):
+            if one.used_at < before and not one.lock.locked():
+                del self._held[key]
+                await _close(one.broker)
+        return 0
+
+    async def close(self) -> None:
+        """Close every connection."""
+        held, self._held = self._held, {}
+        await asyncio.gather(*(_close(one.broker) for one in held.values()))
+        self._threads.close()
+        self._loading.shutdown(wait=False, cancel_futures=True)
+
+    async def _kind(self, name: str) -> Kind:
+        """Give the adapter; loading it must not hold up what else is due."""
+        kind = self._loaded.get(name)
+        if kind is None:
+            loop = asyncio.get_running_loop()
+            kind = await loop.run_in_executor(self._loading, self.kinds.__getitem__, name)
+            self._loaded[name] = kind
+        return kind
+
+    async def _connect(self, tenant_id: int, name: str, config: Mapping[str, Any]) -> Broker:
+        """Connect by the guard; what was stored before a rule existed is judged by it now."""
+        kind = await self._kind(name)
+        if refusal := kind.check(config, self._permitted):
+            raise TargetRefusedError(refusal.detail)
+        access = Access(
+            partial(self._guard.dial, tenant_id),
+            partial(self._threads.run, tenant_id),
+            self._threads.finish,
+        )
+        try:
+            async with asyncio.timeout(OPEN_SECONDS):
+                return await kind.open(kind.read(config), access)
+        except OPEN_ERRORS:
+            raise
+        except Exception as error:
+            # A library that talks to a hostile broker may raise anything, and wrap our own errors.
+            raise _ours(error) or NotSentError(str(error) or type(error).__name__) from error
+
+
+async def _close(broker: Broker | None) -> None:
+    if broker is None:
+        return
+    try:
+        async with asyncio.timeout(CLOSE_SECONDS):
+            await broker.close()
+    except Exception as error:  # noqa: BLE001 - a library's farewell must not fail a delivery
+        log.debug("broker.close_failed", error=str(error))
+
+
+def _ours(error: BaseException | None) -> Exception | None:
+    """Find an error of ours among those that a library wrapped it in."""
+    while error is not None:
+        if isinstance(error, OPEN_ERRORS):
+            return error
+        error = error.__cause__ or error.__context__
+    return None

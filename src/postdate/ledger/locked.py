@@ -1,0 +1,69 @@
+"""Accounts that a stranger holds: left alone, and looked at again ever later."""
+
+import time
+from collections.abc import Collection
+from typing import Final
+
+import structlog
+
+from postdate.store import account as account_store
+from postdate.store.account import AccountKey
+from postdate.store.database import Database
+
+log = structlog.get_logger()
+
+FIRST_SECONDS: Final = 0.05
+LONGEST_SECONDS: Final = 1.0
+"""The longest wait between two looks at an account that is held."""
+
+DOUBLINGS: Final = 5
+"""How often the wait doubles: FIRST_SECONDS to beyond LONGEST_SECONDS."""
+
+
+class LockedAccounts:
+    """Remembers which accounts were held when somebody waited for them in vain.
+
+    A transaction that changes many accounts waits half a second for one that a stranger holds,
+    then rolls back; this finds out which one it was, so that the next goes on without it. Whether
+    it is free is then asked without waiting (`SKIP LOCKED`), once for all that are due to be asked.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._looks: dict[AccountKey, tuple[float, int]] = {}
+
+    def __len__(self) -> int:
+        return len(self._looks)
+
+    def __contains__(self, key: AccountKey) -> bool:
+        return key in self._looks
+
+    async def find(self, keys: Collection[AccountKey]) -> bool:
+        """Remember those of the accounts that are held now; say whether any is."""
+        held = await self._held(keys)
+        for key in held - self._looks.keys():
+            log.warning("account.locked", tenant_id=key.tenant_id, account_id=key.account_id)
+            self._looks[key] = (time.monotonic() + FIRST_SECONDS, 1)
+        return bool(held)
+
+    async def look_again(self) -> None:
+        """Forget the accounts that are free by now, among those whose wait is over."""
+        now = time.monotonic()
+        due = [key for key, (at, _) in self._looks.items() if at <= now]
+        if not due:
+            return
+        held = await self._held(due)
+        for key in due:
+            if key not in held:
+                log.info("account.free", tenant_id=key.tenant_id, account_id=key.account_id)
+                del self._looks[key]
+                continue
+            looks = self._looks[key][1]
+            pause = min(FIRST_SECONDS * 2.0 ** min(looks, DOUBLINGS), LONGEST_SECONDS)
+            self._looks[key] = (now + pause, looks + 1)
+
+    async def _held(self, keys: Collection[AccountKey]) -> set[AccountKey]:
+        if not keys:
+            return set()
+        async with self._database.writer.acquire() as connection:
+            return await account_store.locked(connection, keys)

@@ -1,0 +1,37 @@
+"""The work that finding one occurrence may take, counted in steps and never in time."""
+
+from datetime import date
+from typing import Final
+
+from postdate.model.errors import Code, refuse
+
+HORIZON: Final = date(2200, 1, 1)
+"""No rule is followed beyond this day: every search has an end, and schedules have one too."""
+
+STEPS_MOST: Final = 50_000
+"""Several times what the slowest known rule needs: the horizon ends a search before this does."""
+
+
+class Budget:
+    """Steps that lead to no occurrence; a rule that needs too many of them is refused."""
+
+    __slots__ = ("left", "spent")
+
+    def __init__(self) -> None:
+        self.left = STEPS_MOST
+        self.spent = 0
+
+    def spend(self, steps: int = 1) -> None:
+        """Count steps of a search."""
+        self.left -= steps
+        self.spent += steps
+        if self.left < 0:
+            detail = (
+                f"Finding an occurrence takes more than {STEPS_MOST} steps; write a simpler rule, "
+                "or end it by end_at or max_runs instead of COUNT."
+            )
+            raise refuse(Code.INVALID_FIELD, detail, "rrule")
+
+    def renew(self) -> None:
+        """Begin to count anew: an occurrence was found."""
+        self.left = STEPS_MOST

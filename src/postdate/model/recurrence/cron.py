@@ -1,0 +1,124 @@
+"""Cron expressions on a wall clock: five fields, six with seconds, and the names with an @."""
+
+import re
+from collections.abc import Iterator
+from datetime import datetime
+from functools import lru_cache, partial
+from typing import Final, NamedTuple
+
+from cronsim import CronSim, CronSimError
+
+from postdate.model.errors import Code, RefusedError, refuse
+from postdate.model.recurrence import year as years
+from postdate.model.recurrence.days import Days
+from postdate.model.recurrence.product import clock
+from postdate.model.recurrence.walk import DayWalk
+from postdate.model.recurrence.year import Year
+
+NICKNAMES: Final = {
+    "@hourly": "0 * * * *",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@weekly": "0 0 * * 0",
+    "@monthly": "0 0 1 * *",
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+}
+_CHARACTERS_MOST: Final = 200
+_STEPS_MOST: Final = (60, 60, 24, 31, 12, 7)
+_ALL_MONTH_DAYS: Final = frozenset(range(1, 32))
+_ALL_WEEKDAYS: Final = frozenset(range(7))
+_WEEKDAYS: Final = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
+_STEP: Final = re.compile(r"/([0-9]+)")
+_LAST_NAMED: Final = re.compile(r"\b(SUN|MON|TUE|WED|THU|FRI|SAT)L\b")
+
+
+class _Cron(NamedTuple):
+    parsed: CronSim
+    walk: DayWalk
+
+
+@lru_cache(maxsize=4096)
+def _compiled(text: str) -> _Cron:
+    if len(text) > _CHARACTERS_MOST:
+        raise refuse(Code.INVALID_FIELD, f"More than {_CHARACTERS_MOST} characters.", "cron")
+    if not text.isascii():
+        raise _wrong(text, "only ASCII letters and digits make an expression")
+    fields = NICKNAMES.get(text.strip().lower(), text).upper().split()
+    _check_steps(text, fields)
+    try:
+        # FRIL is 5L: the parser knows only the number.
+        expression = _LAST_NAMED.sub(lambda day: f"{_WEEKDAYS.index(day[1])}L", " ".join(fields))
+        parsed = CronSim(expression, datetime(2000, 1, 1))  # noqa: DTZ001 - a wall clock
+    except (CronSimError, AssertionError, ValueError, TypeError) as error:
+        raise _wrong(text, str(error) or "a field is wrong") from error
+    times = (parsed.hours, parsed.minutes, parsed.seconds)
+    hours, minutes, seconds = (tuple(sorted(each)) for each in times)
+    days = Days(partial(_chosen, parsed))
+    return _Cron(parsed, DayWalk(days, clock(hours, minutes, seconds)))
+
+
+def _check_steps(text: str, fields: list[str]) -> None:
+    for field, most in zip(reversed(fields), reversed(_STEPS_MOST), strict=False):
+        if any(len(step) > 2 or int(step) > most for step in _STEP.findall(field)):  # noqa: PLR2004
+            raise _wrong(text, f"a step in {field[:20]!r} is greater than {most}")
+
+
+def _wrong(text: str, why: str) -> RefusedError:
+    return refuse(Code.INVALID_FIELD, f"{text!r} is not a cron expression: {why}.", "cron")
+
+
+def validate(text: str) -> None:
+    """Refuse what is not a cron expression, saying which part is wrong."""
+    _compiled(text)
+
+
+def every_hour(text: str) -> bool:
+    """Say whether the expression does not fix the hour, so that it means an interval."""
+    return _compiled(text).parsed.parts[2].startswith("*")
+
+
+def matches(text: str, start: datetime) -> Iterator[datetime]:
+    """Give the wall-clock times from `start` on."""
+    return _compiled(text).walk.times(start)
+
+
+def explain(text: str) -> str:
+    """Say an expression in words."""
+    return str(_compiled(text).parsed.explain())
+
+
+def _chosen(parsed: CronSim, year: Year) -> int:
+    """Choose the days of a year: by both day fields if one of them is a star, else by either."""
+    month_days, weekdays = _on_month_days(parsed, year), _on_weekdays(parsed, year)
+    days = month_days & weekdays if parsed.day_and else month_days | weekdays
+    return days & years.in_months(year, parsed.months)
+
+
+def _on_month_days(parsed: CronSim, year: Year) -> int:
+    if parsed.days >= _ALL_MONTH_DAYS:
+        return years.all_days(year)
+    # The parser has numbers of its own for L and LW, which are no days.
+    mask = years.on_month_days(year, (day for day in parsed.days if day > 0))
+    if CronSim.LAST in parsed.days:
+        mask |= years.on_month_days(year, (-1,))
+    if CronSim.LAST_WEEKDAY in parsed.days:
+        for month in years.months(year.leap):
+            mask |= years.last_workday(year, month)
+    return mask
+
+
+def _on_weekdays(parsed: CronSim, year: Year) -> int:
+    if parsed.weekdays >= _ALL_WEEKDAYS:
+        return years.all_days(year)
+    mask = 0
+    for each in parsed.weekdays:
+        number, nth = each if isinstance(each, tuple) else (each, 0)
+        weekday = (number - 1) % 7
+        if not nth:
+            mask |= years.on_weekday(year, weekday)
+            continue
+        for month in years.months(year.leap):
+            place = -1 if nth == CronSim.LAST else nth
+            mask |= years.on_nth_weekday(year, place, weekday, month)
+    return mask

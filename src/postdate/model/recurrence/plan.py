@@ -1,0 +1,191 @@
+"""From a rule to its occurrences: wall-clock times, rolled by the calendar, mapped to instants.
+
+The rule is evaluated on the wall clock, which knows nothing of zones. Each time is then mapped to
+the instant or instants at which a clock of the zone shows it, so that what happens in missing and
+repeated hours is decided there and nowhere else.
+"""
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, date, datetime, time, timedelta
+from functools import lru_cache, partial
+from heapq import heappop, heappush
+from itertools import takewhile
+from typing import Final, NamedTuple
+from zoneinfo import ZoneInfo
+
+from postdate.model.recurrence import calendar as calendars
+from postdate.model.recurrence import cron, mapping, rrule, zone
+from postdate.model.recurrence.budget import HORIZON
+from postdate.model.recurrence.calendar import ROLL_DAYS_MOST, Calendar, Roll
+from postdate.model.recurrence.mapping import Nominal, mapped
+from postdate.model.schedule import EPOCH, Dst, Gap, Occurrence, Rule, Status
+
+_TICK: Final = timedelta(microseconds=1)
+_SECOND: Final = timedelta(seconds=1)
+_DAY: Final = timedelta(days=1)
+_WORTH_A_LEAP: Final = timedelta(hours=1)
+_END: Final = datetime(HORIZON.year, HORIZON.month, HORIZON.day, tzinfo=UTC)
+
+
+class Plan(NamedTuple):
+    """All that decides when: the rule, what it does about DST, and its calendar if it has one."""
+
+    rule: Rule
+    dst: Dst
+    calendar: Calendar | None = None
+
+
+def occurrences(plan: Plan, after: datetime) -> Iterator[Occurrence]:
+    """Give the occurrences after an instant, in order; no two of them run at one instant."""
+    rule = plan.rule
+    if rule.start_at is not None:
+        after = max(after, rule.start_at - _TICK)
+    found = _fixed(plan, after) if rule.every_seconds else _walled(plan, after)
+    later = (each for each in found if each.scheduled_for > after)
+    end = rule.end_at
+    return later if end is None else takewhile(lambda each: each.scheduled_for <= end, later)
+
+
+def first_that_runs(plan: Plan, after: datetime) -> Occurrence | None:
+    """Give the next occurrence that is not left out; closed days are passed as a whole."""
+    opens = after
+    while True:
+        for each in occurrences(plan, after):
+            if each.skip is None:
+                return each
+            if each.skip is Status.SKIPPED_BY_CALENDAR and each.scheduled_for >= opens:
+                opens = max(each.scheduled_for, _reopening(plan, each))
+                if opens > each.scheduled_for + _WORTH_A_LEAP:
+                    after = opens
+                    break
+        else:
+            return None
+
+
+def _reopening(plan: Plan, closed: Occurrence) -> datetime:
+    """Give an instant before which nothing that is due after a closed one can run."""
+    place = zone.find(plan.rule.timezone)
+    day = zone.to_local(place, closed.scheduled_for).date()
+    excluded = frozenset(plan.rule.exclude_dates)
+    opens = calendars.reopening(plan.calendar, excluded, day, HORIZON)
+    if plan.rule.roll is not Roll.NONE:
+        opens = max(day, opens - timedelta(days=ROLL_DAYS_MOST))
+    # A clock that is changed on that day may put its first times before midnight.
+    span = zone.span(place, datetime.combine(opens, time(), UTC) - _DAY)
+    size = span.closed.size if span.closed and span.closed.at.date() <= opens + _DAY else _TICK
+    return mapping.earliest(datetime.combine(opens, time()), place, plan.dst) - size
+
+
+def _fixed(plan: Plan, after: datetime) -> Iterator[Occurrence]:
+    """Give the occurrences of an interval: counted on the instants, no clock change moves them."""
+    place = zone.find(plan.rule.timezone)
+    excluded = frozenset(plan.rule.exclude_dates)
+    every = timedelta(seconds=plan.rule.every_seconds or 0)
+    origin = plan.rule.start_at or EPOCH
+    at = origin + max(0, (after - origin) // every) * every
+    while at < _END:
+        local = zone.to_local(place, at)
+        closed = plan.calendar is not None and not plan.calendar.is_open(local.date())
+        skip = closed or local.date() in excluded
+        note = ("closed_day",) if closed else ("excluded_date",) if skip else ()
+        yield Occurrence(at, local, note, Status.SKIPPED_BY_CALENDAR if skip else None)
+        at += every
+
+
+def _walled(plan: Plan, after: datetime) -> Iterator[Occurrence]:
+    place = zone.find(plan.rule.timezone)
+    rolls = plan.calendar is not None and plan.rule.roll is not Roll.NONE
+    nominals = partial(_nominals, plan, place, frozenset(plan.rule.exclude_dates))
+    found = mapped(nominals, place, plan.dst, after, twins=rolls)
+    until = rrule.until(plan.rule.rrule) if plan.rule.rrule is not None else None
+    if until is None:
+        return found
+    # What the calendar moved was judged by where the rule had put it.
+    return (each for each in found if each.scheduled_for <= until or _was_rolled(each))
+
+
+def _was_rolled(occurrence: Occurrence) -> bool:
+    return any(note.startswith("rolled_") for note in occurrence.notes)
+
+
+def wall_clock(plan: Plan, after: datetime) -> Iterator[datetime]:
+    """Give what cron or rrule say after an instant, before zones and calendars move anything."""
+    place = zone.find(plan.rule.timezone)
+    return _wall_clock(plan, place, zone.to_local(place, after) + _TICK)
+
+
+def _wall_clock(plan: Plan, place: ZoneInfo, start: datetime) -> Iterator[datetime]:
+    """Give what cron or rrule say on the wall clock from `start` on."""
+    rule = plan.rule
+    if rule.cron is not None:
+        return cron.matches(rule.cron, start)
+    begin = rule.start_at or EPOCH
+    if begin.microsecond:
+        begin = begin.replace(microsecond=0) + _SECOND  # a wall clock shows whole seconds
+    uncounted = place if plan.dst.gap is Gap.SKIP else None
+    text = rule.rrule or ""
+    times = rrule.matches(text, zone.to_local(place, begin), start, uncounted)
+    until = rrule.until(text)
+    if until is None:
+        return times
+    last = zone.latest_reading(place, until)
+    # Beside a change of the clock a later reading may mean an earlier instant.
+    possible = takewhile(lambda at: at <= last, times)
+    return (at for at in possible if mapping.earliest(at, place, plan.dst) <= until)
+
+
+def _nominals(
+    plan: Plan, place: ZoneInfo, excluded: frozenset[date], start: datetime
+) -> Iterator[Nominal]:
+    """Apply excluded dates and the calendar to the times that end at `start` or later."""
+    if plan.calendar is None or plan.rule.roll is Roll.NONE:
+        times = _wall_clock(plan, place, start)
+        target = partial(_target, plan)
+        return (_roll(plan, excluded, at, target) for at in times)
+    return _rolled(plan, plan.calendar, place, excluded, start)
+
+
+def _rolled(
+    plan: Plan, calendar: Calendar, place: ZoneInfo, excluded: frozenset[date], start: datetime
+) -> Iterator[Nominal]:
+    """Give what rolls in the order of where it ends: a time waits until none can come before it."""
+    begin = datetime.combine(calendars.reach_back(calendar, start.date()), time())
+    # All times of a day roll alike, and a long closure takes a while to look through.
+    target = lru_cache(maxsize=64)(partial(_target, plan))
+    earliest = lru_cache(maxsize=64)(partial(calendars.earliest, calendar, roll=plan.rule.roll))
+    waiting: list[Nominal] = []
+    for at in _wall_clock(plan, place, begin):
+        safe = datetime.combine(earliest(at.date()), time())
+        while waiting and waiting[0].local < safe:
+            yield heappop(waiting)
+        nominal = _roll(plan, excluded, at, target)
+        if nominal.local >= start:
+            heappush(waiting, nominal)
+    while waiting:
+        yield heappop(waiting)
+
+
+def _target(plan: Plan, day: date) -> date | None:
+    """Give the day on which an occurrence of this day runs; None when it has nowhere to go."""
+    if plan.calendar is None:
+        return day
+    return calendars.rolled(plan.calendar, day, plan.rule.roll)
+
+
+def _roll(
+    plan: Plan,
+    excluded: frozenset[date],
+    at: datetime,
+    target: Callable[[date], date | None],
+) -> Nominal:
+    if at.date() in excluded:
+        return Nominal(at, at, ("excluded_date",), Status.SKIPPED_BY_CALENDAR)
+    day = target(at.date())
+    if day is None:
+        return Nominal(at, at, ("closed_day",), Status.SKIPPED_BY_CALENDAR)
+    if day == at.date():
+        return Nominal(at, at)
+    moved, note = datetime.combine(day, at.time()), f"rolled_{plan.rule.roll}"
+    if day in excluded:
+        return Nominal(moved, at, (note, "excluded_date"), Status.SKIPPED_BY_CALENDAR)
+    return Nominal(moved, at, (note,))

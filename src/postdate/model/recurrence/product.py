@@ -1,0 +1,71 @@
+"""Numbers made of digits that are chosen place by place, such as the seconds of a day."""
+
+from bisect import bisect_left
+from typing import Final
+
+HOUR: Final = 3600
+MINUTE: Final = 60
+HOURS: Final = tuple(range(24))
+SIXTY: Final = tuple(range(60))
+
+
+class Product:
+    """All sums of one value of each level times its weight, in order, without being listed."""
+
+    def __init__(self, *levels: tuple[tuple[int, ...], int]) -> None:
+        self._levels: list[tuple[tuple[int, ...], int, int]] = []
+        self._size = 1
+        for values, weight in reversed(levels):
+            self._levels.insert(0, (values, weight, self._size))
+            self._size *= len(values)
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __getitem__(self, place: int) -> int:
+        number = 0
+        for values, weight, below in self._levels:
+            at, place = divmod(place, below)
+            number += values[at] * weight
+        return number
+
+    def rank(self, number: int) -> int:
+        """Say how many of them are less than a number."""
+        count = 0
+        for values, weight, below in self._levels:
+            digit, number = divmod(number, weight)
+            place = bisect_left(values, digit)
+            count += place * below
+            if place == len(values) or values[place] != digit:
+                break
+        return count
+
+    def following(self, number: int) -> int | None:
+        """Give the first of them that is not less than a number."""
+        rank = self.rank(number)
+        return self[rank] if rank < self._size else None
+
+    def bits(self) -> int:
+        """Give them as a row of bits."""
+        mask = 1
+        for values, weight, _ in reversed(self._levels):
+            shifted = 0
+            for value in values:
+                shifted |= mask << value * weight
+            mask = shifted
+        return mask
+
+    def picked(self, positions: tuple[int, ...]) -> "Product":
+        """Choose by position, from 1 on or, from the end, from -1 on."""
+        return Product((tuple(self[at] for at in places(positions, len(self))), 1))
+
+
+def places(positions: tuple[int, ...], size: int) -> list[int]:
+    """Bring positions in a set, counted from 1 or from -1, to places from 0 on, in order."""
+    found = {at - 1 if at > 0 else size + at for at in positions}
+    return sorted(at for at in found if 0 <= at < size)
+
+
+def clock(hours: tuple[int, ...], minutes: tuple[int, ...], seconds: tuple[int, ...]) -> Product:
+    """Give the seconds of a day at which a clock shows one of each."""
+    return Product((hours, HOUR), (minutes, MINUTE), (seconds, 1))

@@ -1,0 +1,351 @@
+"""The run-time settings: default, bounds and meaning of each, and what a tenant may do about it."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Final
+
+import msgspec
+
+Value = int | float | bool | str
+
+NAME_CHARACTERS: Final = 64
+"""No setting has a longer name; what is longer is not compared with those there are."""
+
+TEXT_CHARACTERS: Final = 500
+
+
+class TenantMay(StrEnum):
+    """What a tenant's admin may do about a setting; the operator may set every one."""
+
+    NOTHING = "nothing"
+    LOWER = "lower"
+    RAISE = "raise"
+    CHOOSE = "choose"
+
+
+class Setting(msgspec.Struct, frozen=True):
+    """One setting: its default, its bounds, what it is for, and who may set it.
+
+    A tenant that may lower it sets what is at most what the operator allows it, by a value for the
+    tenant, for all, or by the default. What nobody declares is the operator's.
+    """
+
+    default: Value
+    doc: str
+    least: float | None = None
+    most: float | None = None
+    choices: tuple[str, ...] = ()
+    instant: bool = False
+    """Empty, or an instant with its offset."""
+    tenant_may: TenantMay = TenantMay.NOTHING
+    zero_is_none: bool = False
+    """Whether 0 stands for no limit: the loosest value, not the tightest."""
+    per_tenant: bool = True
+    """Whether it can differ between tenants."""
+
+    def as_tight(self, value: Value, allowed: Value) -> bool:
+        """Say whether a tenant's value is within what the operator allows."""
+        match self.tenant_may:
+            case TenantMay.NOTHING:
+                return False
+            case TenantMay.CHOOSE:
+                return True
+            case TenantMay.LOWER:
+                return self._place(value) <= self._place(allowed)
+            case TenantMay.RAISE:
+                return self._place(value) >= self._place(allowed)
+
+    def _place(self, value: Value) -> float:
+        if isinstance(value, str):
+            return self.choices.index(value)
+        return float("inf") if self.zero_is_none and value == 0 else float(value)
+
+
+SECONDS_A_YEAR: Final = 365 * 24 * 3600
+QUARANTINE: Final = "restore.quarantine"
+
+LOWER, RAISE, CHOOSE = TenantMay.LOWER, TenantMay.RAISE, TenantMay.CHOOSE
+
+SETTINGS: Final[Mapping[str, Setting]] = {
+    "payment.max_amount": Setting(
+        1_000_000,
+        "Largest amount of one payment; an account may have a limit of its own.",
+        1,
+        2**53,
+        tenant_may=LOWER,
+    ),
+    "payment.account_max_amount": Setting(
+        0,
+        "How far the `max_amount` of an account may go above `payment.max_amount`: up to this "
+        "amount. 0 lets it only be lower.",
+        0,
+        2**53,
+    ),
+    "payment.max_delay_seconds": Setting(
+        SECONDS_A_YEAR,
+        "How far ahead a payment may be scheduled.",
+        1,
+        10 * SECONDS_A_YEAR,
+        tenant_may=LOWER,
+    ),
+    "payment.approval_above": Setting(
+        0,
+        "Payments above this amount wait for a second key's approval; 0 asks for none.",
+        0,
+        2**53,
+        tenant_may=LOWER,
+        zero_is_none=True,
+    ),
+    "payment.approval_seconds": Setting(
+        86400.0,
+        "How long a payment waits for that before it fails.",
+        1,
+        SECONDS_A_YEAR,
+        tenant_may=CHOOSE,
+    ),
+    "payment.retry_attempts": Setting(
+        3, "How often a payment that failed for a passing reason is tried again.", 0, 20
+    ),
+    "payment.retry_seconds": Setting(
+        1.0, "Wait before the first of those retries; it doubles each time.", 0.01, 3600
+    ),
+    "payment.on_broken": Setting(
+        "hold",
+        "What becomes of a payment whose settling broke for good, unless it says so itself: its "
+        "amount stays held and it waits for a person, or it fails and the amount is released.",
+        choices=("hold", "release"),
+        tenant_may=CHOOSE,
+    ),
+    "payment.unsafe_commits": Setting(
+        "refuse",
+        "What becomes of new payments while the database may lose what it has confirmed "
+        "(`fsync`, `full_page_writes` or `synchronous_commit` off, asynchronous replication).",
+        choices=("refuse", "accept"),
+        per_tenant=False,
+    ),
+    "history.retention_days": Setting(
+        0,
+        "After how many days the weeks of attempts and events are detached; 0 keeps them for ever.",
+        0,
+        36500,
+        per_tenant=False,
+    ),
+    "settlement.stopped": Setting(
+        "",
+        "Why no payment is settled now, on any node; empty lets settlement go on.",
+        per_tenant=False,
+    ),
+    "restore.quarantine": Setting(
+        "",
+        "Nothing that was due up to this instant is claimed, settled or expanded: after a restore "
+        "it may have run already. `postdate restore` sets and clears it.",
+        instant=True,
+        per_tenant=False,
+    ),
+    "settlement.clock_step_seconds": Setting(
+        60.0,
+        "How far the database's clock may run ahead of a node's steady one, or at its start of its "
+        "clock and the last recorded time, before settlement stops until the time is right again "
+        "or somebody confirms it.",
+        1,
+        10 * SECONDS_A_YEAR,
+        per_tenant=False,
+    ),
+    "worker.lease_seconds": Setting(
+        30.0, "How long a claimed job is out of reach of other workers unless renewed.", 0.2, 3600
+    ),
+    "worker.max_running": Setting(
+        0,
+        "The most jobs of a tenant running at once in all processes; 0 is no limit.",
+        0,
+        2**31,
+        tenant_may=LOWER,
+        zero_is_none=True,
+    ),
+    "worker.rate_per_second": Setting(
+        0.0,
+        "The most jobs of a tenant started in a second; 0 is no limit.",
+        0,
+        1e6,
+        tenant_may=LOWER,
+        zero_is_none=True,
+    ),
+    "event.timeout_seconds": Setting(
+        10.0, "How long a subscriber may take to accept one event.", 0.1, 20, tenant_may=LOWER
+    ),
+    "event.concurrency": Setting(
+        32, "How many events of one subscription are under way at once.", 1, 256, tenant_may=LOWER
+    ),
+    "event.max_seconds": Setting(
+        300.0, "Longest wait between two tries to reach a subscriber.", 1, 86400, tenant_may=RAISE
+    ),
+    "event.max_age_seconds": Setting(
+        3 * 86400.0,
+        "A subscription that fails for this long is paused.",
+        1,
+        366 * 86400,
+        tenant_may=LOWER,
+    ),
+    "event.max_subscriptions": Setting(
+        100, "The most subscriptions of a tenant.", 0, 10_000, tenant_may=LOWER
+    ),
+    "schedule.min_interval_seconds": Setting(
+        1,
+        "The shortest distance between two occurrences of a schedule.",
+        1,
+        86400,
+        tenant_may=RAISE,
+    ),
+    "schedule.audit_hours": Setting(
+        24, "How far back the audit compares the book with what the rules say.", 1, 720
+    ),
+    "job.max_attempts": Setting(
+        10, "How often a job is tried, the first time included.", 1, 100, tenant_may=CHOOSE
+    ),
+    "job.backoff": Setting(
+        "exponential",
+        "How the wait between attempts grows.",
+        choices=("exponential", "linear", "fixed"),
+        tenant_may=CHOOSE,
+    ),
+    "job.initial_seconds": Setting(
+        2.0, "Wait after the first attempt of a job.", 0.01, 86400, tenant_may=CHOOSE
+    ),
+    "job.max_seconds": Setting(
+        3600.0, "Longest wait between two attempts.", 0.01, 7 * 86400, tenant_may=CHOOSE
+    ),
+    "job.jitter": Setting(
+        0.2, "Part of the wait by which it may differ either way.", 0, 1, tenant_may=CHOOSE
+    ),
+    "job.max_age_seconds": Setting(
+        3 * 86400.0,
+        "How long after its first due instant a job is still tried.",
+        1,
+        366 * 86400,
+        tenant_may=CHOOSE,
+    ),
+    "job.on_unknown": Setting(
+        "retry",
+        "What an attempt of unknown outcome leads to: another one, or waiting for a person.",
+        choices=("retry", "hold"),
+        tenant_may=CHOOSE,
+    ),
+    "job.encryption": Setting(
+        "off",
+        "Whether payloads are stored encrypted from now on.",
+        choices=("off", "on"),
+        tenant_may=RAISE,
+    ),
+    "job.timeout_seconds": Setting(
+        30.0, "How long one attempt may take.", 0.1, 3600, tenant_may=CHOOSE
+    ),
+    "job.past_tolerance_seconds": Setting(
+        3600,
+        "A `run_at` this far in the past still runs, at once; beyond, it is refused.",
+        0,
+        2**31,
+        tenant_may=CHOOSE,
+    ),
+    "job.horizon_seconds": Setting(
+        10 * SECONDS_A_YEAR,
+        "How far ahead a job may be due.",
+        60,
+        100 * SECONDS_A_YEAR,
+        tenant_may=LOWER,
+    ),
+    "job.idempotency_days": Setting(
+        7,
+        "How long the key of a job is remembered, at least; while the job is open, always.",
+        7,
+        3650,
+    ),
+    "job.retention_days": Setting(
+        30,
+        "How long a finished job and its attempts are kept; 0 keeps them for ever.",
+        0,
+        36500,
+        tenant_may=LOWER,
+        zero_is_none=True,
+    ),
+    "job.max_lanes": Setting(1000, "The most lanes of a tenant.", 1, 100_000, tenant_may=LOWER),
+    "destination.most": Setting(
+        1000, "The most destinations of a tenant.", 0, 100_000, tenant_may=LOWER
+    ),
+    "quota.pending_jobs": Setting(
+        0,
+        "The most jobs of a tenant that wait or run; 0 is no limit.",
+        0,
+        2**53,
+        tenant_may=LOWER,
+        zero_is_none=True,
+    ),
+    "quota.pending_payments": Setting(
+        0,
+        "The most open payments of a tenant; 0 is no limit.",
+        0,
+        2**53,
+        tenant_may=LOWER,
+        zero_is_none=True,
+    ),
+    "quota.accounts": Setting(
+        0,
+        "The most open accounts of a tenant; 0 is no limit.",
+        0,
+        2**53,
+        tenant_may=LOWER,
+        zero_is_none=True,
+    ),
+    "quota.schedules": Setting(
+        0,
+        "The most schedules of a tenant; 0 is no limit.",
+        0,
+        2**53,
+        tenant_may=LOWER,
+        zero_is_none=True,
+    ),
+    "key.most": Setting(
+        1000, "The most keys of a tenant that have not ended.", 1, 100_000, tenant_may=LOWER
+    ),
+    "rate.key_per_second": Setting(
+        0.0,
+        "The most requests of one key in a second, over all nodes; 0 is no limit.",
+        0,
+        1e6,
+        tenant_may=LOWER,
+        zero_is_none=True,
+    ),
+    "rate.tenant_per_second": Setting(
+        0.0,
+        "The most requests of a tenant in a second, over all nodes; 0 is no limit.",
+        0,
+        1e6,
+        tenant_may=LOWER,
+        zero_is_none=True,
+    ),
+    "webhook.response_bytes": Setting(
+        4096,
+        "How much of a webhook's answer is kept with the attempt.",
+        0,
+        65_536,
+        tenant_may=LOWER,
+    ),
+    "webhook.ack_seconds": Setting(
+        900.0,
+        "How long `202` with `postdate-ack: later` keeps a job running.",
+        1,
+        86_400,
+        tenant_may=LOWER,
+    ),
+}
+
+
+def reference() -> str:
+    """Write the table of the run-time settings for the reference page."""
+    lines = ["| name | default | bounds | a tenant may | meaning |", "|---|---|---|---|---|"]
+    for name, setting in SETTINGS.items():
+        bounds = ", ".join(setting.choices) or f"{setting.least} to {setting.most}"
+        if setting.least is None and not setting.choices:
+            bounds = "an instant" if setting.instant else f"{TEXT_CHARACTERS} characters"
+        may = setting.tenant_may.value if setting.per_tenant else "nothing: one for all"
+        lines.append(f"| `{name}` | `{setting.default}` | {bounds} | {may} | {setting.doc} |")
+    return "\n".join(lines)

@@ -1,0 +1,70 @@
+"""Due payments of accounts that a stranger holds: left out until the accounts are free."""
+
+from collections.abc import Sequence
+from typing import Final
+from uuid import UUID
+
+from postdate.ledger.locked import LockedAccounts
+from postdate.store.account import AccountKey, key_of
+from postdate.store.database import Database
+from postdate.store.settlement import Candidate, LockedPayment
+
+ASIDE_MOST: Final = 50_000
+"""The most payments remembered; more of them are found, and left out, again and again."""
+
+
+class Aside:
+    """What one settler leaves out, so that a stranger's lock costs the payments of its accounts."""
+
+    def __init__(self, database: Database) -> None:
+        self.locked = LockedAccounts(database)
+        self._payments: dict[UUID, tuple[Candidate, tuple[AccountKey, AccountKey]]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._payments)
+
+    def __len__(self) -> int:
+        return len(self._payments)
+
+    def subjects(self) -> list[UUID]:
+        """List what the next look leaves out."""
+        return list(self._payments)
+
+    def candidates(self) -> list[Candidate]:
+        """List the same as if it had been seen."""
+        return [candidate for candidate, _ in self._payments.values()]
+
+    def divide(self, payments: Sequence[LockedPayment]) -> Sequence[LockedPayment]:
+        """Give what can be settled, and remember what must wait for an account."""
+        if not len(self.locked):
+            return payments
+        free = []
+        for payment in payments:
+            keys = _accounts(payment)
+            if keys is None or not any(key in self.locked for key in keys):
+                free.append(payment)
+            elif len(self._payments) < ASIDE_MOST:
+                seen = Candidate(payment.due_at, payment.subject, payment.bucket)
+                self._payments[payment.subject] = (seen, keys)
+        return free
+
+    async def look_again(self) -> None:
+        """Bring back what need not wait any longer."""
+        if not len(self.locked):
+            return
+        before = len(self.locked)
+        await self.locked.look_again()
+        if len(self.locked) < before:
+            self._payments = {
+                subject: (seen, keys)
+                for subject, (seen, keys) in self._payments.items()
+                if any(key in self.locked for key in keys)
+            }
+
+
+def _accounts(payment: LockedPayment) -> tuple[AccountKey, AccountKey] | None:
+    """Name both accounts; None for a timer without its payment, which is a surprise later on."""
+    if not payment.from_account:
+        return None
+    payer = AccountKey(payment.bucket, payment.tenant_id, payment.from_account)
+    return payer, key_of(payment.tenant_id, payment.to_account)

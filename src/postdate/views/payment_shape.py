@@ -1,0 +1,149 @@
+"""The shape of a payment in every answer, derived from the rows that exist."""
+
+from datetime import datetime
+from typing import Annotated, Literal
+from uuid import UUID
+
+import msgspec
+from msgspec import Meta, structs
+
+from postdate.model.payment import BROKE, Funding, OnBroken
+from postdate.model.state import PaymentStatus
+from postdate.store.approval import Approval, Decision
+from postdate.store.payment import PaymentRow
+
+WaitingFor = Literal["approval", "retry", "person"]
+
+
+class ApprovalView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The approval of a payment by a second person; without a decision it waits."""
+
+    required: bool
+    requested_by: str
+    requested_at: datetime
+    expires_at: datetime
+    decision: Decision | None = None
+    decided_by: str | None = None
+    decided_at: datetime | None = None
+    note: str | None = None
+
+
+class BrokenView(msgspec.Struct, frozen=True, kw_only=True):
+    """Why a payment waits for a person: settling it broke, and the last try has been used up."""
+
+    code: str
+    error: str
+    attempts: int
+    since: datetime
+    amount_held: int
+
+
+class PaymentView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A payment; a field that does not apply yet is absent."""
+
+    payment_id: UUID
+    from_account_id: str
+    to_account_id: str
+    amount: int
+    scheduled_time: datetime
+    status: PaymentStatus
+    funding: Funding
+    created_at: datetime
+    description: str | None = None
+    retry_until: datetime | None = None
+    executed_at: datetime | None = None
+    cancelled_at: datetime | None = None
+    first_due_at: Annotated[
+        datetime | None,
+        Meta(description="When it was first due, where retries have moved `scheduled_time`."),
+    ] = None
+    lateness_ms: Annotated[
+        int | None, Meta(description="From the first due instant until it was executed.")
+    ] = None
+    waiting_for: Annotated[
+        WaitingFor | None,
+        Meta(description="What an open payment waits for, besides its instant."),
+    ] = None
+    broken: BrokenView | None = None
+    on_broken: OnBroken | None = None
+    error_code: str | None = None
+    error_message: str | None = None
+    transfer_id: UUID | None = None
+    schedule_id: UUID | None = None
+    approval: ApprovalView | None = None
+
+
+def approval_view(approval: Approval) -> ApprovalView:
+    """Show an approval."""
+    return ApprovalView(required=True, **structs.asdict(approval))
+
+
+def view(row: PaymentRow) -> PaymentView:
+    """Derive the view of a payment from the rows that exist."""
+    status = status_of(row)
+    executed = status in {PaymentStatus.COMPLETED, PaymentStatus.FAILED}
+    finished_at, due_at = row.finished_at, _due_at(row)
+    first_due_at = row.first_due_at or due_at
+    return PaymentView(
+        payment_id=row.payment_id,
+        from_account_id=row.from_account,
+        to_account_id=row.to_account,
+        amount=row.amount,
+        scheduled_time=due_at,
+        status=status,
+        funding="hold" if row.hold else "at_execution",
+        created_at=row.created_at,
+        description=row.description,
+        retry_until=row.retry_until,
+        executed_at=finished_at if executed else None,
+        cancelled_at=finished_at if status is PaymentStatus.CANCELLED else None,
+        first_due_at=first_due_at if first_due_at != due_at else None,
+        lateness_ms=_milliseconds(first_due_at, finished_at) if executed and finished_at else None,
+        waiting_for=_waiting_for(row),
+        broken=_broken(row),
+        on_broken=row.on_broken,
+        error_code=row.code,
+        error_message=row.error,
+        transfer_id=row.transfer_id,
+        schedule_id=row.schedule_id,
+        approval=None if row.approval is None else approval_view(row.approval),
+    )
+
+
+def status_of(row: PaymentRow) -> PaymentStatus:
+    """Say where a payment stands; one without timer and outcome is found by reconciling."""
+    if row.status is not None:
+        return PaymentStatus(row.status)
+    return PaymentStatus.EXECUTING if row.parked else PaymentStatus.PENDING
+
+
+def _waiting_for(row: PaymentRow) -> WaitingFor | None:
+    if row.status is not None:
+        return None
+    if row.parked:
+        return "person"
+    if row.approval is not None and row.approval.decision is None:
+        return "approval"
+    return "retry" if row.code is not None else None
+
+
+def _broken(row: PaymentRow) -> BrokenView | None:
+    """Say what broke a payment that waits for a person."""
+    if not row.parked or row.attempted_at is None:
+        return None
+    return BrokenView(
+        code=row.code or BROKE,
+        error=row.error or "",
+        attempts=row.attempts or 0,
+        since=row.attempted_at,
+        amount_held=row.amount if row.hold else 0,
+    )
+
+
+def _due_at(row: PaymentRow) -> datetime:
+    """Give the instant that holds now: rescheduling and retries move it."""
+    return row.outcome_due_at or row.timer_due_at or row.attempt_due_at or row.due_at
+
+
+def _milliseconds(start: datetime, end: datetime) -> int:
+    return round((end - start).total_seconds() * 1000)

@@ -1,0 +1,48 @@
+"""Claims: what is taken at one place, and the one way in which it leaves again."""
+
+from dataclasses import dataclass, field
+
+from postdate.model.limit import Limit
+from postdate.store.execution import Execution
+from postdate.store.lane import Lane
+from postdate.worker.permit import HeldPermits
+from postdate.worker.place import Place
+from postdate.worker.share import Room
+
+
+@dataclass(slots=True, eq=False)
+class Claim:
+    """One claim at one place, and everything that it has taken.
+
+    While it is under way it owns its place, and room and permits for every job it may bring.
+    Afterwards each job that it brought owns one part of the room and of the permits.
+    """
+
+    place: Place
+    lane: Lane
+    limits: list[Limit]
+    room: Room
+    lease_seconds: float
+    permits: HeldPermits = field(default_factory=HeldPermits)
+    # How many jobs the statement was to bring; 0 before it was sent.
+    wanted: int = 0
+    # By this node's monotonic clock, taken before the claim: the lease ends no sooner.
+    claimed_at: float = 0.0
+    executions: list[Execution] = field(default_factory=list)
+    # Its commit may have happened, or may be about to: nothing of it runs, all of it goes back.
+    in_doubt: bool = False
+
+    def trim(self) -> None:
+        """Keep what its jobs need, and give back what nothing was started with."""
+        self.room.keep(len(self.executions))
+        if self.permits:
+            self.permits.refund(self.permits.count - len(self.executions))
+
+
+@dataclass(slots=True, eq=False)
+class Turn:
+    """The claims of one transaction: they are committed together, or not at all."""
+
+    claims: list[Claim] = field(default_factory=list)
+    # Set when the commit is sent: an error from then on leaves in doubt whether it happened.
+    committing: bool = False

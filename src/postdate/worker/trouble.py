@@ -1,0 +1,48 @@
+"""Tell the other processes which destinations are in trouble: only when something has changed."""
+
+import time
+from collections.abc import Callable, Mapping
+from itertools import islice
+from typing import Final
+from uuid import UUID
+
+from postdate.model.trouble import Place, Report
+from postdate.store import trouble
+from postdate.store.database import Database
+
+AGAIN_SECONDS: Final = 20.0
+"""How soon a trouble that goes on unchanged is told again, to be believed."""
+
+MOST_TOLD: Final = 500
+"""Most destinations that one process tells of."""
+
+
+class TroubleTeller:
+    """Writes what the breakers of this process know; while all is well it writes nothing."""
+
+    def __init__(
+        self, database: Database, node_id: UUID, reports: Callable[[], Mapping[Place, Report]]
+    ) -> None:
+        self._database = database
+        self._node_id = node_id
+        self._reports = reports
+        self._told: dict[Place, tuple[int, float]] = {}
+
+    async def run_once(self, _: int = 1) -> int:
+        """Tell what changed since the last time."""
+        now = time.monotonic()
+        found = dict(islice(self._reports().items(), MOST_TOLD))
+        changed = {place: each for place, each in found.items() if self._news(place, each, now)}
+        over = [place for place in self._told if place not in found]
+        if not changed and not over:
+            return 0
+        async with self._database.writer.acquire() as connection:
+            await trouble.tell(connection, self._node_id, changed, over)
+        for place in over:
+            del self._told[place]
+        self._told |= {place: (each.recorded, now) for place, each in changed.items()}
+        return 0
+
+    def _news(self, place: Place, report: Report, now: float) -> bool:
+        told = self._told.get(place)
+        return told is None or told[0] != report.recorded or now - told[1] > AGAIN_SECONDS

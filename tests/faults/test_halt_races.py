@@ -1,0 +1,167 @@
+"""The kill switch in the middle of everything: it answers soon, and nothing happens after it."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from typing import Any
+from uuid import uuid4
+
+import asyncpg
+import pytest
+
+from bank_ground import Bank, Wish, drain, settings, settler
+from conftest import eventually
+from postdate.intake.account import Accounts
+from postdate.intake.halt import Halting
+from postdate.intake.payment import Payments
+from postdate.intake.payment import Wish as Order
+from postdate.ledger.prove import prove
+from postdate.model.errors import Code, RefusedError
+from postdate.model.halt import Halts
+from postdate.model.identity import Identity, Scope
+from postdate.model.payment import PaymentOrder
+from postdate.store import account as account_store
+from postdate.store import halt as halt_store
+from postdate.store.account import key_of
+from postdate.store.database import Database
+
+CLI = "cli"
+ANSWER_SECONDS = 1.0
+SHARES = """SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted
+             AND mode = 'ShareLock'"""
+WAITS = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+
+
+@pytest.fixture(autouse=True)
+async def quiet(database: Database) -> AsyncIterator[None]:
+    """Leave nothing that would come due during the next test."""
+    yield
+    await database.writer.execute("DELETE FROM timer")
+
+
+@pytest.fixture
+async def bank(database: Database, tenant_id: int) -> Bank:
+    made = Bank(database, tenant_id)
+    await made.open({"alice": 100_000, "bob": 0, "frozen": 0})
+    return made
+
+
+def who(bank: Bank) -> Identity:
+    scopes = frozenset({Scope.ADMIN})
+    return Identity(tenant_id=bank.tenant_id, tenant="t", key_id="k", scopes=scopes)
+
+
+async def kill(bank: Bank) -> tuple[float, float]:
+    """Turn the switch; say how long the answer took, and when it came."""
+    began = time.monotonic()
+    await Halting(bank.database, Halts()).kill(bank.tenant_id, "stolen key", CLI)
+    return time.monotonic() - began, time.monotonic()
+
+
+async def entries(bank: Bank) -> int:
+    found: int = await bank.database.writer.fetchval(
+        "SELECT count(*) FROM entry WHERE tenant_id = $1", bank.tenant_id
+    )
+    return found
+
+
+async def test_the_switch_does_not_wait_for_batches_that_wait_for_each_other(
+    bank: Bank, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first batch must begin again, behind the switch; the second waits for the first."""
+    database = bank.database
+    await Accounts(database).freeze(who(bank), "frozen")
+    at = await bank.now()
+    await bank.pay(
+        [
+            Wish("alice", "frozen", 1, at - timedelta(seconds=2)),
+            Wish("alice", "bob", 1, at - timedelta(seconds=1)),
+        ]
+    )
+    killing: list[asyncio.Task[tuple[float, float]]] = []
+    add = account_store.add
+
+    async def add_behind_the_switch(*given: Any) -> Any:
+        if not killing:
+            await eventually(lambda: _two_shares(database))
+            killing.append(asyncio.create_task(kill(bank)))
+            await eventually(lambda: database.writer.fetchval(WAITS))
+        return await add(*given)
+
+    monkeypatch.setattr(account_store, "add", add_behind_the_switch)
+    await drain(settler(database, 1))
+    seconds, _ = await killing[0]
+    assert seconds < ANSWER_SECONDS * 2, "it answers in a second; the machine may be busy"
+    assert (await prove(database, bank.tenant_id)).findings == []
+
+
+async def _two_shares(database: Database) -> bool:
+    return bool(await database.writer.fetchval(SHARES) >= 2)
+
+
+async def test_nothing_is_accepted_after_the_switch_was_acknowledged(bank: Bank) -> None:
+    """The payer is busy, so that the payment is between its look at the switches and its commit."""
+    database = bank.database
+    payments = Payments(database, settings())
+    order = PaymentOrder(from_account_id="alice", to_account_id="bob", amount=1, delay_seconds=60)
+
+    async def accept() -> tuple[int, float]:
+        try:
+            answer = await payments.schedule(who(bank), Order(order, uuid4().hex))
+        except asyncpg.PostgresError as error:
+            if error.sqlstate != halt_store.REFUSED:
+                raise
+            return 403, time.monotonic()
+        return answer.status, time.monotonic()
+
+    async with database.write() as busy:
+        await account_store.lock(busy, [key_of(bank.tenant_id, "alice")])
+        accepting = asyncio.create_task(accept())
+        await eventually(lambda: _waits_for_a_row(database))
+        killing = asyncio.create_task(kill(bank))
+        await asyncio.wait([killing], timeout=0.2)
+    status, told_at = await accepting
+    _, killed_at = await killing
+    assert status == 403 or told_at <= killed_at, f"{status} after the switch was acknowledged"
+
+
+async def _waits_for_a_row(database: Database) -> bool:
+    found: int = await database.writer.fetchval(
+        "SELECT count(*) FROM pg_locks WHERE locktype IN ('transactionid', 'tuple') AND NOT granted"
+    )
+    return found > 0
+
+
+async def test_the_switch_answers_under_full_settlement_and_nothing_moves_after_it(
+    bank: Bank,
+) -> None:
+    database = bank.database
+    await Accounts(database).freeze(who(bank), "frozen")
+    due = await bank.now() - timedelta(seconds=5)
+    names = ["bob"] * 9 + ["frozen"]
+    for _ in range(4):
+        await bank.pay([Wish("alice", names[n % 10], 1, due) for n in range(500)])
+    settling = [asyncio.create_task(drain(settler(database, 50), 200)) for _ in range(3)]
+    await eventually(lambda: entries(bank), step=0.001)
+    seconds, _ = await kill(bank)
+    moved = await entries(bank)
+    await asyncio.gather(*settling)
+    assert seconds < ANSWER_SECONDS * 2, "it answers in a second; the machine may be busy"
+    assert moved < 4000
+    assert await entries(bank) == moved
+    assert (await prove(database, bank.tenant_id)).findings == []
+
+
+async def test_a_switch_that_cannot_wait_for_others_is_turned_all_the_same(
+    bank: Bank, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("postdate.intake.halt.WAITS_MOST", 1)
+    payment = await bank.due("alice", "bob", 1)
+    async with bank.database.write() as hung:
+        await halt_store.share(hung)
+        with pytest.raises(RefusedError) as refused:
+            await kill(bank)
+        assert refused.value.refusal.code is Code.OVERLOADED
+        await drain(settler(bank.database))
+        assert await bank.outcome(payment) is None

@@ -1,0 +1,190 @@
+"""A transaction from outside holds one job's timer: that job waits, and no other."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from uuid import UUID, uuid4
+
+import asyncpg
+
+from conftest import eventually
+from faults.pg_proxy import wait_a_moment
+from postdate.intake.lease import NOT_RUN
+from postdate.intake.lease_return import LeaseReturns
+from postdate.model.limit import Limit
+from postdate.model.retry import Policies
+from postdate.model.setting import Settings
+from postdate.store import execution, permit
+from postdate.store.database import Connection, Database
+from postdate.store.execution import Execution, Recorded
+from postdate.store.lane import Lane
+from postdate.store.permit import lane_limits
+from postdate.store.timer import LONG_AGO
+from postdate.worker.permit import HeldPermits, Permits
+from postdate.worker.worker import Worker
+from worker_ground import Handled, add_jobs, make_lane, make_worker, one
+
+JOBS = 40
+HELD = {"on_unknown": "hold"}
+
+
+@asynccontextmanager
+async def locked(database: Database, job_id: UUID) -> AsyncIterator[None]:
+    """Hold the timer of a job as a stranger's open transaction does."""
+    async with database.writer.acquire() as connection, connection.transaction():
+        await connection.execute("SELECT FROM timer WHERE subject = $1 FOR UPDATE", job_id)
+        yield
+
+
+async def running(
+    database: Database, tenant_id: int, handler: Handled, lease_seconds: float = 30.0
+) -> tuple[Worker, list[UUID]]:
+    """Have many jobs claimed and begun."""
+    lane = await make_lane(database, tenant_id, width=1)
+    jobs = await add_jobs(database, lane, JOBS, retry=HELD)
+    handler.gate.clear()
+    worker = await make_worker(
+        database, handler, tenant_id, settings={"worker.lease_seconds": lease_seconds}
+    )
+
+    async def begun() -> bool:
+        await worker.run_once(JOBS)
+        return handler.running == JOBS
+
+    await eventually(begun)
+    return worker, jobs
+
+
+async def ended(database: Database, jobs: list[UUID]) -> int:
+    found: int = await database.writer.fetchval(
+        "SELECT count(*) FROM outcome WHERE subject = ANY ($1) AND status = 'COMPLETED'", jobs
+    )
+    return found
+
+
+async def test_the_others_are_recorded_while_a_stranger_holds_one_timer(
+    database: Database, tenant_id: int
+) -> None:
+    handler = Handled()
+    worker, jobs = await running(database, tenant_id, handler)
+
+    async def all_but_one() -> bool:
+        return await ended(database, jobs) == JOBS - 1
+
+    async with locked(database, jobs[JOBS // 2]):
+        began = time.monotonic()
+        handler.gate.set()
+        await eventually(all_but_one, 8)
+        assert time.monotonic() - began < 5  # one wait for the lock, not one for each halving
+        assert len(worker.runner) == 1
+    await asyncio.wait_for(worker.runner.join(), 3)
+    assert await ended(database, jobs) == JOBS
+
+
+async def test_the_others_are_renewed_while_a_stranger_holds_one_timer(
+    database: Database, tenant_id: int
+) -> None:
+    handler = Handled()
+    worker, jobs = await running(database, tenant_id, handler, lease_seconds=3.0)
+    before = {job: (await one(database, "timer", job))["due_at"] for job in jobs}
+    async with locked(database, jobs[0]):
+        for flight in worker.runner._flights:
+            flight.renew_at = 0.0
+        began = time.monotonic()
+        await worker.runner.renew()
+        assert time.monotonic() - began < 1
+        after = {job: (await one(database, "timer", job))["due_at"] for job in jobs}
+        assert {job for job in jobs if after[job] <= before[job]} == {jobs[0]}
+        assert handler.running == JOBS  # a lease that is only locked is not lost
+    await worker.runner.renew()
+    assert (await one(database, "timer", jobs[0]))["due_at"] > before[jobs[0]]
+    handler.gate.set()
+    await worker.runner.join()
+    assert await ended(database, jobs) == JOBS
+
+
+async def test_the_other_lanes_run_while_a_stranger_holds_the_limits_of_one(
+    database: Database, tenant_id: int
+) -> None:
+    narrow = await make_lane(database, tenant_id, "narrow", max_running=5)
+    free = await make_lane(database, tenant_id, "free")
+    worker = await make_worker(database, Handled(), tenant_id)
+    [limit] = lane_limits(narrow, worker.settings)
+    await add_jobs(database, narrow, JOBS)
+    jobs = await add_jobs(database, free, 8)
+
+    async def all_free() -> bool:
+        with suppress(asyncpg.LockNotAvailableError):
+            await worker.run_once(1)
+        return await ended(database, jobs) == len(jobs)
+
+    async with database.write() as connection:
+        await permit.lock(connection, limit)
+        began = time.monotonic()
+        await eventually(all_free, 12)
+        assert time.monotonic() - began < 4  # one wait for the lock, not one for each bucket
+
+
+async def take(connection: Connection, lane: Lane) -> list[Execution]:
+    return await execution.take(
+        connection,
+        lane,
+        lane.buckets[0],
+        Policies(Settings()),
+        low=LONG_AGO,
+        limit=10,
+        lease_seconds=30.0,
+        claimed_by=uuid4(),
+    )
+
+
+async def test_leases_go_back_whose_claim_commits_after_they_were_given_back(
+    database: Database, tenant_id: int
+) -> None:
+    lane = await make_lane(database, tenant_id, kind="pull", width=1)
+    [job_id] = await add_jobs(database, lane, retry=HELD)
+    returns = LeaseReturns(database)
+    async with database.write() as connection:
+        taken = await take(connection, lane)
+        returns.give_back([Recorded(each.held, NOT_RUN) for each in taken], [])
+        await wait_a_moment(0.3)
+
+    async def free() -> bool:
+        return (await one(database, "timer", job_id))["claimed_at"] is None
+
+    await eventually(free)
+
+
+async def test_slots_go_back_whose_grant_commits_after_it_was_given_up(
+    database: Database, tenant_id: int
+) -> None:
+    limit = Limit(f"lane:{tenant_id}/late", max_running=2)
+    node_id = uuid4()
+    permits = Permits(database, node_id)
+    held = HeldPermits()
+    await permits.acquire(held, [limit], 1)
+    held.end()
+    await permits.give_back()
+    share = permits._shares[limit.scope]
+    share.unsure = True  # as after a commit that got no answer
+
+    granting, committing = asyncio.Event(), asyncio.Event()
+
+    async def grant() -> None:
+        async with database.write() as connection:
+            await permit.acquire(connection, limit, node_id, 0, 2, 30.0)
+            granting.set()
+            await committing.wait()
+
+    granted = asyncio.create_task(grant())
+    await granting.wait()
+    keeping = asyncio.create_task(permits.keep())
+    await wait_a_moment(0.2)
+    committing.set()
+    await granted
+    await keeping
+    slots = await database.writer.fetchval(
+        "SELECT coalesce(sum(slots), 0) FROM permit WHERE holder = $1", node_id
+    )
+    assert slots == 0

@@ -1,0 +1,93 @@
+"""A node stays in rotation for what it can do, and says what it cannot."""
+
+from collections.abc import AsyncIterator
+from uuid import uuid4
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from conftest import Api, admin
+from ledger_ground import open_ledger
+from postdate.api.health import Degraded, NotReady, ReadinessMeter, judge
+from postdate.cli import edge
+from postdate.store.database import Database
+from postdate.store.embedded import Embedded
+from postdate.store.loop import Loop
+from postdate.views import health
+
+
+@pytest.fixture
+async def read_only(api: Api, server: Embedded, database_name: str) -> AsyncIterator[Api]:
+    """An API whose database can be read, not written."""
+    pools = (api.node.database.writer, api.node.database.reader)
+    await admin(server, f"ALTER DATABASE {database_name} SET default_transaction_read_only = on")
+    for pool in pools:
+        await pool.expire_connections()
+    yield api
+    await admin(server, f"ALTER DATABASE {database_name} RESET default_transaction_read_only")
+    for pool in pools:
+        await pool.expire_connections()
+
+
+async def text(api: Api, path: str) -> tuple[int, str]:
+    async with api.session.get(f"{api.url}{path}") as answer:
+        return answer.status, await answer.text()
+
+
+async def test_a_node_that_can_read_but_not_write_stays_in_rotation(
+    api: Api, read_only: Api
+) -> None:
+    status, body = await text(read_only, "/readyz")
+    assert status == 200
+    assert health.READ_ONLY in body
+    _, metrics = await text(read_only, "/metrics")
+    assert 'postdate_degraded{part="database"} 1.0' in metrics
+    assert (await read_only.call("GET", "/accounts")).status == 200
+    job = {"destination": {"type": "worker"}}
+    assert (await api.call("POST", "/jobs", job)).status == 503
+
+
+async def stopped(_: int) -> int:
+    return 0
+
+
+async def test_a_settlement_that_was_stopped_keeps_nobody_away(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop = Loop("settlement", stopped, limit=1, blocked=lambda: "maintenance")
+    monkeypatch.setattr(api.node, "loops", [loop])
+    answer = judge(await edge.not_ready(api.node), [])
+    assert answer.ready
+    assert answer.degraded == [Degraded("settlement", "maintenance")]
+    assert (await (await open_ledger(api)).order()).status == 201
+
+
+async def test_a_loop_that_stands_still_by_itself_takes_the_node_out(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop = Loop("worker", stopped, limit=1)
+    monkeypatch.setattr(loop, "_alive_at", loop._alive_at - 3600)
+    monkeypatch.setattr(api.node, "loops", [loop])
+    answer = judge(await edge.not_ready(api.node), [])
+    assert [reason.name for reason in answer.reasons] == ["worker"]
+
+
+async def test_no_database_at_all_takes_the_node_out(database: Database) -> None:
+    class Gone:
+        def acquire(self, *, timeout: float) -> None:
+            raise ConnectionRefusedError(timeout)
+
+    [amiss] = await health.readiness(Database(Gone(), database.reader))  # type: ignore[arg-type]
+    assert (amiss.name, amiss.reads) == ("database", False)
+
+
+def test_what_is_degraded_is_forgotten_when_it_is_well_again() -> None:
+    registry = CollectorRegistry()
+    meter = ReadinessMeter(registry)
+    part = {"part": f"part-{uuid4()}"}
+    meter.answered(judge([Degraded(part["part"], "why")], []))
+    assert registry.get_sample_value("postdate_degraded", part) == 1
+    assert registry.get_sample_value("postdate_ready") == 1
+    meter.answered(judge([NotReady("server", "draining")], []))
+    assert registry.get_sample_value("postdate_degraded", part) is None
+    assert registry.get_sample_value("postdate_ready") == 0

@@ -1,0 +1,64 @@
+"""No text makes a regular expression of ours slow: each runs in linear time."""
+
+import re
+from typing import Any
+
+import pytest
+
+from pattern_pump import Found, compiled_in_source, in_document, in_source, pumped, seconds
+from postdate.api import openapi
+from postdate.cli.edge import ENDPOINTS
+
+FEW, SOME = 8, 18
+"""Repetitions between which an exponential pattern takes a thousand times longer."""
+
+MANY, MORE = 200, 1600
+"""Repetitions between which a quadratic pattern takes 64 times longer, a linear one 8 times."""
+
+NOISE_SECONDS = 0.000_02
+"""Below this a ratio says more about the machine than about the pattern."""
+
+
+def growth(found: Found, shorter: str, longer: str) -> float:
+    """Measure how many times longer the longer text takes."""
+    return seconds(found, longer) / max(seconds(found, shorter), NOISE_SECONDS)
+
+
+def slow_text(found: Found) -> str | None:
+    """Give the beginning of a text that takes longer than its length explains."""
+    for text in pumped(found.pattern):
+        if growth(found, text(FEW), text(SOME)) > 50:
+            return text(5)
+        # Measured again before it is believed: a busy machine may stretch one run.
+        if all(growth(found, text(MANY), text(MORE)) > 24 for _ in range(3)):
+            return text(5)
+    return None
+
+
+EVERY = [*in_source(), *in_document(openapi.document(ENDPOINTS, "0"))]
+
+
+def test_every_compiled_pattern_is_looked_at() -> None:
+    places = {found.place for found in in_source()}
+    assert len(places) >= compiled_in_source() >= 20
+
+
+@pytest.mark.parametrize(
+    "found", {f.pattern.pattern: f for f in EVERY}.values(), ids=lambda f: f.place
+)
+def test_a_pattern_runs_in_linear_time(found: Found) -> None:
+    assert slow_text(found) is None
+
+
+@pytest.mark.parametrize(
+    ("pattern", "method"),
+    [
+        (r"^[!-~]+/[!-~]+( *; *[!-~]+)*$(?!\n)", "search"),
+        (r"(a+)+b", "fullmatch"),
+        (r"(?:x|xy|y)*z", "match"),
+        (r"\s*\w+\s*\w*\s*-", "fullmatch"),
+        (rb"[0-9]+x", "search"),
+    ],
+)
+def test_a_pattern_that_is_not_linear_is_found(pattern: Any, method: str) -> None:
+    assert slow_text(Found("sample", re.compile(pattern), method)) is not None

@@ -1,0 +1,34 @@
+"""A tenant whose rules take long to compute holds up itself, and nobody else."""
+
+import asyncio
+import threading
+
+import pytest
+
+from conftest import eventually
+from postdate.model.errors import Code, RefusedError
+from postdate.store import off_loop
+from postdate.store.off_loop import PER_TENANT, computed
+
+
+async def test_a_tenant_has_a_share_of_the_threads_that_compute_rules() -> None:
+    leave = threading.Event()
+    slow = [asyncio.create_task(computed(1, leave.wait, 30.0)) for _ in range(PER_TENANT)]
+    await asyncio.sleep(0)
+    with pytest.raises(RefusedError) as refused:
+        await computed(1, int, "1")
+    assert refused.value.refusal.code is Code.RATE_LIMITED
+    assert await asyncio.wait_for(computed(2, int, "2"), 5) == 2, "another tenant goes on"
+    slow[0].cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await slow[0]
+    with pytest.raises(RefusedError):  # it counts until it has really ended
+        await computed(1, int, "1")
+    leave.set()
+    assert await asyncio.gather(*slow[1:]) == [True] * (PER_TENANT - 1)
+
+    async def free() -> bool:
+        return not off_loop._under_way
+
+    assert await eventually(free)
+    assert await computed(1, int, "1") == 1

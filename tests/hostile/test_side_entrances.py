@@ -1,0 +1,57 @@
+"""Limits and secrets have no side entrance: the console, the internal token, the first message."""
+
+import sys
+
+import pytest
+
+from conftest import Api
+from console_ground import Browser
+from http_ground import make_app, serving
+from http_sample import endpoint
+from postdate.api.route import Call, Reply
+from postdate.cli.running import _announce
+from postdate.cli.settings import Settings
+from postdate.model.knock import Knocks
+
+KEY = "pdk_shown_to_a_person"
+
+
+async def test_the_console_obeys_the_limits_on_requests(api: Api) -> None:
+    async with Browser(api) as browser:
+        await browser.sign_in(api.key)
+        path = "/settings/rate.key_per_second"
+        assert (await api.call("PUT", path, {"value": 2})).status == 200
+        await api.node.refresh_settings()
+        pages = [await browser.get("/jobs") for _ in range(8)]
+    [refused, *_] = [page for page in pages if page.status == 429]
+    assert refused.headers["retry-after"] == "1"
+
+
+async def test_wrong_internal_tokens_are_slowed_and_the_right_one_is_not() -> None:
+    async def inside(_: Call[None, None, None]) -> Reply:
+        return Reply(b"{}")
+
+    app = make_app(
+        [endpoint("POST", "/inside", inside, scope="internal", returns=None)],
+        internal_token="right",
+        knocks=Knocks(free=3),
+    )
+    async with serving(app) as running:
+        wrong = {"x-internal-auth": "wrong"}
+        path = "/api/v1/inside"
+        got = [(await running.ask("POST", path, headers=wrong)).status for _ in range(5)]
+        assert got == [401] * 4 + [429]
+        right = await running.ask("POST", path, headers={"x-internal-auth": "right"})
+        assert right.status == 200
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_the_admin_key_is_shown_to_a_terminal_alone(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *, terminal: bool
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: terminal)
+    _announce("http://127.0.0.1:1", KEY, Settings())
+    said = capsys.readouterr()
+    assert (KEY in said.out) is terminal
+    assert KEY not in said.err
+    assert "admin.key" in said.out
