@@ -71,7 +71,8 @@ async def fuzz(api: Api, directory: Path, *more: str) -> tuple[int, str]:
         *("--header", f"Authorization: Bearer {api.key}"),
         *("--header", f"X-Internal-Auth: {INTERNAL_TOKEN}"),
         *("--generation-database", "none", "--warnings", "off", "--continue-on-failure"),
-        *("--suppress-health-check", "all", "--request-timeout", "60", "--workers", "2", *more),
+        # One thread: `ast.parse` of Python 3.11 may fail when two threads parse at once.
+        *("--suppress-health-check", "all", "--request-timeout", "60", "--workers", "1", *more),
         cwd=directory,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
