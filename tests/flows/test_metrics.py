@@ -5,9 +5,9 @@ from pathlib import Path
 
 import asyncpg
 import pytest
-from prometheus_client.parser import text_string_to_metric_families
 
 from conftest import Api, app_dsn
+from metric_ground import scrape, value
 from postdate.cli import edge, metrics, stages
 from postdate.cli.node import Node
 from postdate.cli.settings import Settings
@@ -18,22 +18,6 @@ from postdate.views import place_turn, vital_metrics, vitals
 from postdate.views.identity import Identities
 
 REFERENCE = Path(__file__).parents[2] / "docs/reference/metrics.md"
-Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
-
-
-async def scrape(api: Api) -> Samples:
-    async with api.session.get(f"{api.url}/metrics") as response:
-        assert response.status == 200
-        text = await response.text()
-    return {
-        (sample.name, tuple(sorted(sample.labels.items()))): sample.value
-        for family in text_string_to_metric_families(text)
-        for sample in family.samples
-    }
-
-
-def value(samples: Samples, name: str, **labels: str) -> float:
-    return samples[name, tuple(sorted(labels.items()))]
 
 
 async def test_every_metric_of_a_server_is_documented_and_the_other_way_round(

@@ -11,7 +11,7 @@ from event_ground import emit, new_event, seal_all, subjects
 from postdate.model.activity import (
     LATE_SECONDS,
     Lateness,
-    empty,
+    empty_histogram,
     histogram,
     percentile,
     together,
@@ -50,7 +50,7 @@ async def test_lateness_of_several_nodes_adds_up(database: Database, tenant_id: 
     for _ in range(2):
         node = Lateness()
         node.jobs(tenant_id, histogram([0.003]))
-        node.payment(tenant_id, 7200.0)
+        node.payments(tenant_id, histogram([7200.0]))
         async with database.write() as connection:
             await activity.add_lateness(connection, node.take())
         assert node.take() == {}
@@ -79,15 +79,15 @@ async def test_old_slots_are_forgotten(database: Database, tenant_id: int) -> No
 
 @given(st.lists(st.one_of(st.floats(-1, 8000), st.sampled_from(LATE_SECONDS))))
 def test_a_set_is_counted_as_one_by_one(seconds: list[float]) -> None:
-    alone = empty()
+    alone = empty_histogram()
     for each in seconds:
         alone[bisect_left(LATE_SECONDS, each)] += 1
     assert histogram(seconds) == alone
 
 
 async def test_percentiles_lie_between_the_bounds() -> None:
-    assert percentile(empty(), 0.5) is None
-    histogram = empty()
+    assert percentile(empty_histogram(), 0.5) is None
+    histogram = empty_histogram()
     histogram[LATE_SECONDS.index(0.1)] = 100
     assert percentile(histogram, 0.5) == pytest.approx(0.075)
     assert percentile(histogram, 0.99) == pytest.approx(0.0995)
@@ -98,7 +98,7 @@ async def test_percentiles_lie_between_the_bounds() -> None:
 async def test_rates_are_those_of_the_last_seconds_and_the_hour_has_sixty_minutes() -> None:
     def slot(seconds_ago: int, accepted: int) -> Slot:
         at = datetime.fromtimestamp(NOW.timestamp() // 10 * 10 - seconds_ago, UTC)
-        late = empty()
+        late = empty_histogram()
         late[0] = accepted
         return Slot(at, accepted, 0, 0, 2 * accepted, 0, 0, late, [])
 

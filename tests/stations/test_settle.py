@@ -164,3 +164,25 @@ async def test_every_balance_that_changes_is_counted(bank: Bank) -> None:
     await bank.due("a", "b", 1000, hold=False)
     await drain(Settler(bank.database, settings(), uuid4(), Meter(registry)))
     assert registry.get_sample_value("postdate_balance_updates_total") == 6
+
+
+async def test_lateness_counts_from_the_first_due_instant(bank: Bank, clock: Clock) -> None:
+    # What other tests have left to become due must not count here.
+    await clock.advance(3600)
+    await drain(settler(bank.database))
+    registry = CollectorRegistry()
+    await bank.open({"a": 0, "b": 0})
+    until = await bank.now() + timedelta(seconds=1000)
+    payment = await bank.due("a", "b", 6, hold=False, retry_until=until)
+    one = Settler(bank.database, settings(), uuid4(), Meter(registry))
+    await drain(one)
+    # What is tried again has not ended: it is not late yet.
+    assert registry.get_sample_value("postdate_payment_lateness_seconds_count") == 0
+    await bank.adjust("a", 6)
+    await clock.advance(100)
+    await drain(one)
+    assert (await bank.outcome(payment))["status"] == "COMPLETED"
+    assert registry.get_sample_value("postdate_payment_lateness_seconds_count") == 1
+    late_seconds = registry.get_sample_value("postdate_payment_lateness_seconds_sum")
+    assert late_seconds is not None
+    assert late_seconds > 99

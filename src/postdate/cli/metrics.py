@@ -16,6 +16,7 @@ from postdate.model.activity import Lateness
 from postdate.model.setting import LONG_AGO
 from postdate.model.setting import Settings as RuntimeSettings
 from postdate.model.tally import Tally
+from postdate.model.tenant_share import TenantShares
 from postdate.publisher.meter import PublisherMeter
 from postdate.scheduler.meter import Meter as ScheduleMeter
 from postdate.settlement.meter import Meter as SettlementMeter
@@ -28,9 +29,11 @@ from postdate.worker.meter import Meter as JobMeter
 Tallies = Mapping[str, Tally]
 
 
-def tallies(lateness: Lateness | None = None) -> dict[str, Tally]:
+def tallies(
+    lateness: Lateness | None = None, shares: TenantShares | None = None
+) -> dict[str, Tally]:
     """Make the counts of jobs, one for each kind of lane."""
-    return {"push": Tally(lateness), "pull": Tally(lateness)}
+    return {"push": Tally(lateness, shares), "pull": Tally(lateness, shares)}
 
 
 class _Node(Protocol):

@@ -27,6 +27,7 @@ from postdate.model.outcome import Handler
 from postdate.model.quota import Quotas
 from postdate.model.setting import Settings as RuntimeSettings
 from postdate.model.tally import Tally
+from postdate.model.tenant_share import TenantShares
 from postdate.model.trouble import Place, Report, Troubles
 from postdate.store import (
     activity,
@@ -79,6 +80,7 @@ class Node:
     on_accept: list[Callable[[int, float], None]] = field(default_factory=list)
     # How late things began since the last heartbeat, for each tenant.
     lateness: Lateness = field(default_factory=Lateness)
+    shares: TenantShares = field(default_factory=TenantShares)
     loop_watch: LoopWatch = field(default_factory=LoopWatch)
     tallies: Mapping[str, Tally] = field(init=False)
     payment_meter: PaymentMeter = field(init=False)
@@ -97,9 +99,9 @@ class Node:
         self.lanes = LaneDirectory(self.database)
         self.wakeup = Wakeup(self.database)
         self.on_accept.append(self.wakeup.hint)
-        self.tallies = metrics.tallies(self.lateness)
+        self.tallies = metrics.tallies(self.lateness, self.shares)
         self.payment_meter = PaymentMeter(self.registry)
-        self.vitals = Vitals(self.registry, self.database, self.lanes)
+        self.vitals = Vitals(self.registry, self.database, self.lanes, self.shares)
         self.overdue = OverdueWatch(
             self.registry, self.database, self.lanes, self.runtime, self.node_id
         )

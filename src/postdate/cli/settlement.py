@@ -28,7 +28,7 @@ settlement_app = cyclopts.App(
 
 def loops(node: Node) -> list[Loop]:
     """Make the loops of the settlement role."""
-    meter = Meter(node.registry, node.lateness)
+    meter = Meter(node.registry, node.lateness, node.shares)
     followed = node.tracing.settled if node.tracing else None
     settler = Settler(node.database, node.runtime, node.node_id, meter, followed)
     ends = halt.HaltEnds(node.database, settler.look_everywhere)

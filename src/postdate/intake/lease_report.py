@@ -112,6 +112,8 @@ class LeaseReports:
             locked |= written.locked
         await self._release([known.leases[job_id] for job_id in done])
         self._tally.recorded([v for report, v in verdicts.items() if report.job_id in done])
+        leases = [known.leases[job_id] for job_id in done]
+        self._tally.ran([(known.now - each.claimed_at).total_seconds() for each in leases])
         return [
             _answer(verdicts[report])
             if report in verdicts and report.job_id in done

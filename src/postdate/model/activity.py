@@ -1,6 +1,6 @@
 """Activity: what is counted in slots of ten seconds, and how lateness is told from counts."""
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate, pairwise
 from typing import Final
@@ -44,7 +44,7 @@ Late = tuple[Histogram, Histogram]
 """How many jobs and how many payments began so late."""
 
 
-def empty() -> Histogram:
+def empty_histogram() -> Histogram:
     """Give a histogram without counts."""
     return [0] * (len(LATE_SECONDS) + 1)
 
@@ -64,11 +64,11 @@ class Lateness:
 
     def jobs(self, tenant_id: int, late: Sequence[int]) -> None:
         """Count jobs that began so late."""
-        _add(self._of(tenant_id)[0], late)
+        add_counts(self._of(tenant_id)[0], late)
 
-    def payment(self, tenant_id: int, seconds: float) -> None:
-        """Count a payment that was settled so many seconds after it was due."""
-        self._of(tenant_id)[1][bisect_left(LATE_SECONDS, seconds)] += 1
+    def payments(self, tenant_id: int, late: Sequence[int]) -> None:
+        """Count payments that were settled so late."""
+        add_counts(self._of(tenant_id)[1], late)
 
     def take(self) -> dict[int, Late]:
         """Give what was counted and begin anew."""
@@ -78,19 +78,20 @@ class Lateness:
     def _of(self, tenant_id: int) -> Late:
         found = self._late.get(tenant_id)
         if found is None:
-            found = self._late[tenant_id] = (empty(), empty())
+            found = self._late[tenant_id] = (empty_histogram(), empty_histogram())
         return found
 
 
 def together(histograms: Iterable[Sequence[int]]) -> Histogram:
     """Add histograms up."""
-    total = empty()
+    total = empty_histogram()
     for each in histograms:
-        _add(total, each[: len(total)])
+        add_counts(total, each[: len(total)])
     return total
 
 
-def _add(total: Histogram, counts: Sequence[int]) -> None:
+def add_counts(total: Histogram, counts: Sequence[int]) -> None:
+    """Add the counts of one histogram to another."""
     for place, many in enumerate(counts):
         total[place] += many
 

@@ -4,7 +4,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
-from postdate.model.activity import Lateness, empty, histogram, together
+from postdate.model.activity import Lateness, add_counts, empty_histogram, histogram
+from postdate.model.tenant_share import TenantShares
 from postdate.model.verdict import DONE, TOO_OLD, WORKER_LOST, End, Keep, Move, Verdict, event_type
 
 _CLASSES: Final = {
@@ -60,13 +61,18 @@ def failure_class(code: str | None) -> str:
 class Tally:
     """The counts of one process and one kind of lane."""
 
-    def __init__(self, lateness: Lateness | None = None) -> None:
+    def __init__(
+        self, lateness: Lateness | None = None, shares: TenantShares | None = None
+    ) -> None:
         self._lateness = lateness or Lateness()
+        self._shares = shares or TenantShares()
         self.counts: Counter[str] = Counter()
         self.classes: Counter[tuple[str, str]] = Counter()
         """How often (verb, class of failure) happened."""
-        self.late = empty()
+        self.late = empty_histogram()
         self.late_sum = 0.0
+        self.durations = empty_histogram()
+        self.duration_sum = 0.0
         self.running = 0
 
     def accepted(self, count: int) -> None:
@@ -77,10 +83,17 @@ class Tally:
         """Count claims of a tenant's jobs, each so long after it was due."""
         if not late_seconds:
             return
-        late = histogram(late_seconds)
+        late, seconds = histogram(late_seconds), sum(late_seconds)
         self._lateness.jobs(tenant_id, late)
-        self.late = together((self.late, late))
-        self.late_sum += sum(late_seconds)
+        self._shares.add(tenant_id, "job", late, seconds)
+        add_counts(self.late, late)
+        self.late_sum += seconds
+
+    def ran(self, seconds: Sequence[float]) -> None:
+        """Count attempts that took so long, from their start to their report."""
+        if seconds:
+            add_counts(self.durations, histogram(seconds))
+            self.duration_sum += sum(seconds)
 
     def lost(self) -> None:
         """Count a lease that was no longer its holder's."""

@@ -2,14 +2,27 @@
 
 import time
 from collections import Counter as Count
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from itertools import accumulate
+from types import MappingProxyType
 from typing import Final
+from uuid import UUID
 
 import structlog
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric
+from prometheus_client.core import HistogramMetricFamily
 
 from postdate.ledger.settle import Completed, Decision, Due, Failed, RetryLater, Waits
-from postdate.model.activity import Lateness
+from postdate.model.activity import (
+    LATE_SECONDS,
+    Lateness,
+    add_counts,
+    empty_histogram,
+    histogram,
+)
+from postdate.model.tenant_share import TenantShares
 from postdate.store.prove import BUCKET_CHECKS
 from postdate.store.settlement import LockedTimer
 
@@ -29,13 +42,43 @@ _PAYMENTS = (1, 2, 5, 10, 25, 50, 100, 250, 500, 1000)
 _RATIOS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5)
 
 
+class PaymentLateness:
+    """A histogram to which a whole batch is added at once."""
+
+    def __init__(self, registry: CollectorRegistry | None) -> None:
+        self._counts = empty_histogram()
+        self._sum = 0.0
+        if registry is not None:
+            registry.register(self)
+
+    def add(self, counts: Sequence[int], seconds: float) -> None:
+        """Add what was counted, and its sum."""
+        add_counts(self._counts, counts)
+        self._sum += seconds
+
+    def collect(self) -> Iterator[Metric]:
+        """Give the histogram as it stands."""
+        family = HistogramMetricFamily(
+            "postdate_payment_lateness_seconds",
+            "From the first due instant of a payment to the settlement that ended it.",
+        )
+        bounds = [*map(str, LATE_SECONDS), "+Inf"]
+        family.add_metric([], list(zip(bounds, accumulate(self._counts), strict=True)), self._sum)
+        yield family
+
+
 class Meter:
     """Counters and histograms of one process."""
 
     def __init__(
-        self, registry: CollectorRegistry | None = None, lateness: Lateness | None = None
+        self,
+        registry: CollectorRegistry | None = None,
+        lateness: Lateness | None = None,
+        shares: TenantShares | None = None,
     ) -> None:
-        self._late = lateness or Lateness()
+        self._lateness = lateness or Lateness()
+        self._shares = shares or TenantShares()
+        self._late = PaymentLateness(registry)
         self._settled = Counter(
             "postdate_payment_settled",
             "Due payments by what became of them, and why they failed.",
@@ -51,12 +94,6 @@ class Meter:
             "postdate_payment_broken",
             "Executions of payments that failed for a reason that is not about money.",
             registry=registry,
-        )
-        self._lateness = Histogram(
-            "postdate_payment_lateness_seconds",
-            "From due_at to the lock of the settlement.",
-            registry=registry,
-            buckets=_SECONDS,
         )
         self._seconds = Histogram(
             "postdate_settlement_batch_seconds",
@@ -105,8 +142,9 @@ class Meter:
         dues: Sequence[Due],
         decisions: Sequence[Decision],
         seconds: float,
+        first_due: Mapping[UUID, datetime] = MappingProxyType({}),
     ) -> None:
-        """Count a committed batch."""
+        """Count a committed batch; `first_due` tells of payments that were tried before."""
         if not timers:
             return
         self._seconds.observe(seconds)
@@ -114,11 +152,27 @@ class Meter:
         for labels, count in Count(map(_labels, decisions)).items():
             self._settled.labels(*labels).inc(count)
         self._balances.inc(2 * sum(isinstance(each, Completed) for each in decisions))
-        for timer in timers:
-            late_seconds = (timer.at - timer.due_at).total_seconds()
-            self._lateness.observe(late_seconds)
-            self._late.payment(timer.tenant_id, late_seconds)
+        self._ended(timers[0].at, dues, decisions, first_due)
         self._touched(dues)
+
+    def _ended(
+        self,
+        at: datetime,
+        dues: Sequence[Due],
+        decisions: Sequence[Decision],
+        first_due: Mapping[UUID, datetime],
+    ) -> None:
+        """Count how late payments ended, tenant by tenant; what is tried again has not ended."""
+        late: dict[int, list[float]] = defaultdict(list)
+        for due, decision in zip(dues, decisions, strict=True):
+            if isinstance(decision, Completed | Failed):
+                was_due = first_due.get(due.payment_id, due.due_at) if first_due else due.due_at
+                late[due.payer.tenant_id].append((at - was_due).total_seconds())
+        for tenant_id, seconds in late.items():
+            counts, total = histogram(seconds), sum(seconds)
+            self._late.add(counts, total)
+            self._lateness.payments(tenant_id, counts)
+            self._shares.add(tenant_id, "payment", counts, total)
 
     def reconciled(self, found: Mapping[str, int]) -> None:
         """Say what the last round of reconciling found."""

@@ -2,8 +2,9 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
+from types import MappingProxyType
 from typing import Final, NamedTuple
 from uuid import UUID
 
@@ -64,6 +65,8 @@ class Commit(NamedTuple):
     dues: Sequence[Due] = ()
     decisions: Sequence[Decision] = ()
     seconds: float = 0.0
+    # When those that were tried before were due for the first time.
+    first_due: Mapping[UUID, datetime] = MappingProxyType({})
 
 
 class Settler:
@@ -257,13 +260,16 @@ class Settler:
             locked, held = await store.lock(connection, keys)
             await halt_store.set_aside(connection, held)
             payments = self._aside.divide(locked)
+            first_due = await store.first_due(connection, [p for p in payments if p.token])
             settling = self._settling(connection, dues, turn, eager=eager)
             decisions = await batch.settle(connection, payments, settling)
         left = len(held) + sum(not isinstance(decision, Waits) for decision in decisions)
-        return Commit(left, payments, dues, decisions, time.monotonic() - started)
+        return Commit(left, payments, dues, decisions, time.monotonic() - started, first_due)
 
     def _tell(self, commit: Commit) -> None:
-        self._meter.settled(commit.payments, commit.dues, commit.decisions, commit.seconds)
+        self._meter.settled(
+            commit.payments, commit.dues, commit.decisions, commit.seconds, commit.first_due
+        )
         if self._followed is not None:
             self._followed(commit.dues, commit.decisions, commit.seconds)
 

@@ -153,6 +153,16 @@ def _locked(row: asyncpg.Record, at: datetime) -> LockedPayment:
     return LockedPayment(bucket, tenant_id, subject, due_at, token, at, *asked)
 
 
+async def first_due(connection: Connection, timers: Sequence[LockedTimer]) -> dict[UUID, datetime]:
+    """Find when payments that were tried before were due for the first time."""
+    if not timers:
+        return {}
+    rows = await connection.fetch(
+        query("settlement_first_due"), [t.bucket for t in timers], [t.subject for t in timers]
+    )
+    return {row[0]: row[1] for row in rows}
+
+
 async def terms(connection: Connection, tenant_id: int, payment_id: UUID) -> Terms | None:
     """Load what a payment of a tenant asks for."""
     row = await connection.fetchrow(

@@ -41,6 +41,15 @@ class Backlog(msgspec.Struct, frozen=True):
     parked: int
 
 
+class Ahead(msgspec.Struct, frozen=True):
+    """What lies ahead at one place, as far as it was counted, and how much of that is running."""
+
+    bucket: int
+    lane_id: int
+    many: int
+    running: int
+
+
 class Untouched(msgspec.Struct, frozen=True):
     """The first timer of a place, due for longer than it should be."""
 
@@ -124,6 +133,34 @@ async def backlog(
         query("vital_backlog"), buckets, lanes, lows, most, timeout=READ_SECONDS
     )
     return [Backlog(*row) for row in rows]
+
+
+async def pending(
+    connection: Connection, places: Sequence[tuple[int, int, datetime]], most: int
+) -> list[Ahead]:
+    """Count what lies ahead at each place (bucket, lane, from when on), up to so many."""
+    buckets, lanes, lows = zip(*places, strict=True) if places else ((), (), ())
+    rows = await connection.fetch(
+        query("vital_pending"), buckets, lanes, lows, most, timeout=READ_SECONDS
+    )
+    return [Ahead(*row) for row in rows]
+
+
+async def pending_estimate(
+    connection: Connection, lanes: Sequence[int], since: datetime
+) -> int | None:
+    """Estimate what lies ahead in some lanes; None where the planner only guesses (Citus)."""
+    text = await connection.fetchval(
+        query("vital_pending_estimate"), lanes, since, timeout=READ_SECONDS
+    )
+    plan = msgspec.json.decode(text)[0]["Plan"]
+    return None if plan["Node Type"] == "Custom Scan" else int(plan["Plan Rows"])
+
+
+async def tenant_names(connection: Connection, tenant_ids: Sequence[int]) -> dict[int, str]:
+    """Give the names of these tenants."""
+    rows = await connection.fetch(query("vital_tenant"), tenant_ids, timeout=READ_SECONDS)
+    return dict(map(tuple, rows))
 
 
 async def untouched(

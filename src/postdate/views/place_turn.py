@@ -41,10 +41,14 @@ class PlacesInTurn:
 
     def turn(self, places: Sequence[Place]) -> Sequence[Place]:
         """Take the next places of so many."""
-        if len(places) <= PLACES_MOST:
-            return places
-        first, self._next = self._next % len(places), self._next + PLACES_MOST
-        return [
-            *places[first : first + PLACES_MOST],
-            *places[: max(0, first + PLACES_MOST - len(places))],
-        ]
+        taken, self._next = in_turn(places, self._next)
+        return taken
+
+
+def in_turn(places: Sequence[Place], at: int) -> tuple[Sequence[Place], int]:
+    """Take the next places of so many, and say where the next look begins."""
+    if len(places) <= PLACES_MOST:
+        return places, at
+    first = at % len(places)
+    beyond = max(0, first + PLACES_MOST - len(places))
+    return [*places[first : first + PLACES_MOST], *places[:beyond]], at + PLACES_MOST

@@ -9,6 +9,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
 from postdate.store.partition import Strays
 from postdate.store.vital import AuditRun, Backlog, Pin, Slot, Standby, TableRow
+from postdate.views.pending import Pending, render_pending
 
 KINDS: Final = ("push", "pull", "payment", "schedule", "delivery")
 ROLES: Final = ("api", "worker", "settlement", "publisher")
@@ -22,6 +23,8 @@ class Parts(TypedDict, total=False):
     """What was read, by part."""
 
     backlog: Found
+    pending: Pending
+    tenant: Mapping[int, str]
     event: float
     table: Sequence[TableRow]
     pin: Pin | None
@@ -39,7 +42,7 @@ def render(
     """Make every family; what is not known has no sample."""
     yield _ages(ages)
     yield _failures(failed)
-    yield from _backlog(parts.get("backlog"))
+    yield from _backlog(parts.get("backlog"), parts.get("pending"))
     lanes = GaugeMetricFamily("postdate_lanes_paused", "Lanes that somebody paused.")
     lanes.add_metric([], paused)
     yield lanes
@@ -73,7 +76,7 @@ def _failures(failed: Mapping[str, int]) -> Metric:
     return family
 
 
-def _backlog(found: Found | None) -> Iterator[Metric]:
+def _backlog(found: Found | None, pending: Pending | None) -> Iterator[Metric]:
     overdue: dict[str, int] = defaultdict(int)
     oldest: dict[str, float] = defaultdict(float)
     parked: dict[str, int] = defaultdict(int)
@@ -98,6 +101,7 @@ def _backlog(found: Found | None) -> Iterator[Metric]:
         for kind in KINDS if found is not None else ():
             family.add_metric([kind], values[kind])
         yield family
+    yield from render_pending(pending, overdue, parked)
 
 
 def _event(seconds: float | None) -> Metric:

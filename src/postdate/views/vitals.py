@@ -9,12 +9,15 @@ import asyncpg
 import structlog
 from prometheus_client import CollectorRegistry, Metric
 
+from postdate.model.tenant_share import TenantShares
 from postdate.store import partition, vital
 from postdate.store.database import LOST, Connection, Database
 from postdate.store.lane import LaneDirectory
 from postdate.store.timer import LONG_AGO
 from postdate.store.vital import Backlog
+from postdate.views.pending import PendingWatch
 from postdate.views.place_turn import Place, PlacesInTurn
+from postdate.views.tenant_metrics import render_tenants
 from postdate.views.vital_metrics import Parts, render
 
 log = structlog.get_logger()
@@ -30,6 +33,8 @@ SLACK: Final = timedelta(seconds=120)
 
 FORGET_LOOKS: Final = 30
 """After so many looks the marks are forgotten, for what came later still."""
+
+Read = Callable[[Connection], Awaitable[Any]]
 
 
 class BacklogWatch:
@@ -63,30 +68,42 @@ class Vitals:
     """One reading for each node and interval. A part that cannot be read keeps its last one."""
 
     def __init__(
-        self, registry: CollectorRegistry, database: Database | None, lanes: LaneDirectory | None
+        self,
+        registry: CollectorRegistry,
+        database: Database | None,
+        lanes: LaneDirectory | None,
+        shares: TenantShares | None = None,
     ) -> None:
+        self._shares = shares or TenantShares()
         self._database = database
         self._lanes = lanes
         self._parts: Parts = {}
         self._read_at: dict[str, float] = {}
         self._failed: dict[str, int] = dict.fromkeys(READS, 0)
         self._backlog = BacklogWatch(lanes) if lanes else None
+        self._pending = PendingWatch(lanes) if lanes else None
         registry.register(self)
 
     async def run_once(self, _: int = 1) -> int:
         """Read every part once; the step of a loop."""
-        if self._database is None or self._backlog is None:
+        if self._database is None or self._backlog is None or self._pending is None:
             return 0
+        own: dict[str, Read] = {
+            "backlog": self._backlog.look,
+            "pending": self._pending.look,
+            "tenant": self._tenants,
+        }
         async with self._database.writer.acquire() as connection:
-            await self._read("backlog", self._backlog.look, connection)
             for name, read in READS.items():
-                if name != "backlog":
-                    await self._read(name, read, connection)
+                await self._read(name, own.get(name, read), connection)
         return 0
 
-    async def _read(
-        self, name: str, read: Callable[[Connection], Awaitable[Any]], connection: Connection
-    ) -> None:
+    async def _tenants(self, connection: Connection) -> Mapping[int, str]:
+        """Decide which tenants have series of their own, and learn their names."""
+        self._shares.rank()
+        return await vital.tenant_names(connection, list(self._shares.named))
+
+    async def _read(self, name: str, read: Read, connection: Connection) -> None:
         try:
             found = await read(connection)
             self._parts = cast("Parts", {**self._parts, name: found})
@@ -101,14 +118,17 @@ class Vitals:
         ages = {name: now - at for name, at in self._read_at.items()}
         paused = sum(lane.paused for lane in self._lanes.by_id.values()) if self._lanes else 0
         yield from render(self._parts, ages, self._failed, paused)
+        yield from render_tenants(self._shares, self._parts.get("tenant", {}))
 
 
 async def _nothing(_: Connection) -> None:
     return None
 
 
-READS: Final[Mapping[str, Callable[[Connection], Awaitable[Any]]]] = {
+READS: Final[Mapping[str, Read]] = {
     "backlog": _nothing,
+    "pending": _nothing,
+    "tenant": _nothing,
     "event": vital.event_seconds,
     "table": vital.tables,
     "pin": vital.pin,

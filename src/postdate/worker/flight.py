@@ -35,6 +35,7 @@ class Flight:
     admitting: bool = False
     running: asyncio.Task[None] | None = None
     started_at: float = 0.0
+    ended_at: float = 0.0
     # Why it was stopped from outside, before its handler came back.
     stopped: str | None = None
     # Its one way out: given to the recorder, then landed.
@@ -45,6 +46,11 @@ class Flight:
     def key(self) -> tuple[UUID, int]:
         """Give what tells this lease from others of the same job."""
         return self.execution.held[:2]
+
+    @property
+    def ran(self) -> bool:
+        """Say whether its handler began and ended."""
+        return 0.0 < self.started_at <= self.ended_at
 
     @property
     def delivery(self) -> Delivery:

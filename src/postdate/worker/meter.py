@@ -1,6 +1,6 @@
 """What became of jobs, as metrics: made from the tallies when somebody asks."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Final
 
@@ -46,7 +46,16 @@ class Meter:
         )
         running.add_metric(["push"], self._tallies["push"].running)
         yield running
-        yield self._lateness()
+        yield self._histogram(
+            "postdate_job_lateness_seconds",
+            "From the instant a job was due to its claim.",
+            {kind: (tally.late, tally.late_sum) for kind, tally in self._tallies.items()},
+        )
+        yield self._histogram(
+            "postdate_job_duration_seconds",
+            "How long attempts took: the call (push), or from the claim to the report (pull).",
+            {kind: (tally.durations, tally.duration_sum) for kind, tally in self._tallies.items()},
+        )
 
     def _counter(self, name: str, doc: str, verb: str) -> Metric:
         family = CounterMetricFamily(name, doc, labels=["kind"])
@@ -63,14 +72,11 @@ class Meter:
                 family.add_metric([kind, failure], tally.classes[verb, failure])
         return family
 
-    def _lateness(self) -> Metric:
-        family = HistogramMetricFamily(
-            "postdate_job_lateness_seconds",
-            "From the instant a job was due to its claim.",
-            labels=["kind"],
-        )
+    def _histogram(
+        self, name: str, doc: str, found: Mapping[str, tuple[Sequence[int], float]]
+    ) -> Metric:
+        family = HistogramMetricFamily(name, doc, labels=["kind"])
         bounds = [*map(str, LATE_SECONDS), "+Inf"]
-        for kind, tally in self._tallies.items():
-            counts = list(zip(bounds, accumulate(tally.late), strict=True))
-            family.add_metric([kind], counts, tally.late_sum)
+        for kind, (counts, total) in found.items():
+            family.add_metric([kind], list(zip(bounds, accumulate(counts), strict=True)), total)
         return family

@@ -199,4 +199,5 @@ class Recorder:
                 self._tally.lost()
                 log.info("lease.lost", job_id=str(flight.key[0]), token=flight.key[1])
         self._tally.recorded(written)
+        self._tally.ran([each.ended_at - each.started_at for each, _ in group if each.ran])
         self._landed([flight for flight, _ in group])

@@ -226,6 +226,7 @@ class Runner:
         return outcome
 
     def _end(self, flight: Flight, outcome: Outcome) -> None:
+        flight.ended_at = time.monotonic()
         if flight.stopped == TAKEN:
             self._recorder.lose(flight)
         elif isinstance(outcome, Completed):

@@ -24,6 +24,14 @@ SELECT bucket, tenant_id, subject, due_at, token, from_account, to_account, amou
        retry_until, traceparent, held, at
   FROM settlement_lock($1, $2, $3)
 
+-- name: settlement_first_due
+SELECT wanted.subject, first.due_at
+  FROM unnest($1::smallint[], $2::uuid[]) AS wanted (bucket, subject)
+ CROSS JOIN LATERAL (
+       SELECT a.due_at FROM attempt a
+        WHERE a.bucket = wanted.bucket AND a.subject = wanted.subject
+        ORDER BY a.attempt LIMIT 1) AS first
+
 -- name: settlement_terms
 SELECT from_account, to_account, amount, hold, retry_until, traceparent
   FROM payment WHERE bucket = $1 AND tenant_id = $2 AND payment_id = $3

@@ -20,6 +20,28 @@ SELECT wanted.bucket, wanted.lane_id, late.many::integer AS overdue,
             WHERE t.bucket = wanted.bucket AND t.lane_id = wanted.lane_id
               AND t.due_at = 'infinity' LIMIT $4) AS head) AS parked
 
+-- name: vital_pending
+-- What lies ahead at each place, from an instant on, counted up to $4, and how much of it is
+-- claimed: leases end soon, so that they stand first.
+SELECT wanted.bucket, wanted.lane_id, head.many::integer, head.running::integer
+  FROM unnest($1::smallint[], $2::integer[], $3::timestamptz[]) AS wanted (bucket, lane_id, low)
+ CROSS JOIN LATERAL (
+       SELECT count(*) AS many, count(ahead.claimed_at) AS running FROM (
+           SELECT t.claimed_at FROM timer t
+            WHERE t.bucket = wanted.bucket AND t.lane_id = wanted.lane_id
+              AND t.due_at > wanted.low AND t.due_at < 'infinity'
+            ORDER BY t.due_at LIMIT $4) AS ahead) AS head
+
+-- name: vital_pending_estimate
+-- How many timers of these lanes the planner expects after an instant; nothing is read but its
+-- statistics.
+EXPLAIN (FORMAT JSON)
+SELECT FROM timer t
+ WHERE t.lane_id = ANY ($1::integer[]) AND t.due_at > $2 AND t.due_at < 'infinity'
+
+-- name: vital_tenant
+SELECT tenant_id, name FROM tenant WHERE tenant_id = ANY ($1::integer[])
+
 -- name: vital_untouched
 -- The first timer of each place, where it has been due for longer than $4 seconds: what is claimed
 -- first should long have moved. What belongs to a tenant that was halted owes nothing.
