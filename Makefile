@@ -53,6 +53,7 @@ browser:
 
 docs: setup
 	PYTHONPATH=tests $(BIN)/python -m tidy.generated
+	PYTHONPATH=tests $(BIN)/python -m tidy.schema
 
 bench: setup
 	@UV_PROJECT_ENVIRONMENT=$(VENV) $(UV) sync --quiet --locked --all-extras --group bench --python $(PYTHON)

@@ -18,6 +18,7 @@ SHARED = {
     "outbox_lock",
     "birthplace",
     "migration",
+    "function_file",
     "node",
     "permit",
     "permit_scope",

@@ -9,7 +9,17 @@ from postdate.model.errors import StartError
 from postdate.store import database as database_store
 from postdate.store import migrate
 from postdate.store.embedded import Embedded
-from postdate.store.migrate import Migration, known, pending
+from postdate.store.migrate import (
+    FunctionFile,
+    Migration,
+    Remembered,
+    changed_functions,
+    known,
+    known_functions,
+    pending,
+)
+
+EVERYTHING = [*(m.name for m in known()), *(f.name for f in known_functions())]
 
 
 def numbered(*texts: str) -> list[Migration]:
@@ -42,8 +52,7 @@ async def empty(server: Embedded) -> str:
 
 
 async def test_a_dry_run_says_everything_and_changes_nothing(empty: str) -> None:
-    names = [m.name for m in known()]
-    assert await migrate.migrate(empty, dry_run=True) == names
+    assert await migrate.migrate(empty, dry_run=True) == EVERYTHING
     connection = await asyncpg.connect(empty)
     assert await connection.fetchval("SELECT to_regnamespace('postdate')") is None
     await connection.close()
@@ -51,23 +60,82 @@ async def test_a_dry_run_says_everything_and_changes_nothing(empty: str) -> None
 
 async def test_migrators_that_meet_apply_each_file_once(empty: str) -> None:
     done = await asyncio.gather(*(migrate.migrate(empty) for _ in range(4)))
-    assert max(done, key=len) == [m.name for m in known()]
-    assert sum(map(len, done)) == len(known())
+    assert max(done, key=len) == EVERYTHING
+    assert sum(map(len, done)) == len(EVERYTHING)
 
 
 async def test_a_kill_half_way_is_taken_up_again(
     empty: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The second file dies in its middle: the first stays, the second leaves nothing."""
-    whole = known()
-    broken = [*whole[:1], Migration(2, "0002_dies", "CREATE TABLE half (); SELECT 1/0")]
-    monkeypatch.setattr(migrate, "known", lambda: broken)
-    with pytest.raises(asyncpg.DivisionByZeroError):
-        await migrate.migrate(empty)
-    monkeypatch.setattr(migrate, "known", lambda: whole)
-    assert await migrate.migrate(empty) == [m.name for m in whole[1:]]
+    """The second step dies in its middle: nothing is there, and the next run does it all."""
+    broken = [*known(), Migration(2, "0002_dies", "CREATE TABLE half (); SELECT 1/0")]
+    with monkeypatch.context() as patch:
+        patch.setattr(migrate, "known", lambda: broken)
+        with pytest.raises(asyncpg.DivisionByZeroError):
+            await migrate.migrate(empty)
+    assert await migrate.migrate(empty) == EVERYTHING
     connection = await asyncpg.connect(empty)
     assert await connection.fetchval("SELECT to_regclass('postdate.half')") is None
+    await connection.close()
+
+
+UPGRADE = Migration(
+    2, "0002_grows", "ALTER TABLE node ADD COLUMN zone text; DROP FUNCTION claim_token;"
+)
+TIMER_LATER = FunctionFile(
+    "timer",
+    "CREATE OR REPLACE FUNCTION claim_token(random_bits integer) RETURNS text LANGUAGE sql AS "
+    "$$SELECT zone FROM node LIMIT 1$$;",
+)
+"""What a later release may bring: a new column, and a function that now returns it."""
+
+
+async def test_an_upgrade_applies_the_next_step_and_the_functions_that_changed(
+    empty: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await migrate.migrate(empty)
+    later = [TIMER_LATER if f.noun == "timer" else f for f in known_functions()]
+    monkeypatch.setattr(migrate, "known", lambda: [*known(), UPGRADE])
+    monkeypatch.setattr(migrate, "known_functions", lambda: later)
+    names = ["0002_grows", "functions/timer"]
+    assert await migrate.migrate(empty, dry_run=True) == names
+    done = await asyncio.gather(*(migrate.migrate(empty) for _ in range(2)))
+    assert sorted(done) == [[], names]
+    connection = await asyncpg.connect(empty)
+    await connection.execute(
+        "SET search_path = postdate; INSERT INTO node (node_id, name, roles, version, zone) "
+        "VALUES (gen_random_uuid(), 'a', '{}', '1', 'north')"
+    )
+    assert await connection.fetchval("SELECT claim_token(1)") == "north"
+    await connection.close()
+
+
+def test_only_functions_that_changed_are_applied() -> None:
+    functions = [FunctionFile("a", "1"), FunctionFile("b", "1"), FunctionFile("c", "1")]
+    same = Remembered(functions[0].checksum, "1.2.0")
+    other = Remembered("other", "1.2.0")
+    remembered = {"a": same, "b": other}
+    assert changed_functions(remembered, functions, "1.2.0") == functions[1:]
+    assert changed_functions(remembered, functions, "1.10.0") == functions[1:]
+
+
+def test_an_older_release_leaves_the_functions_of_a_newer_one_alone() -> None:
+    remembered = {"a": Remembered("other", "1.10.0")}
+    assert changed_functions(remembered, [FunctionFile("a", "1")], "1.9.3") == []
+
+
+async def test_every_body_of_a_function_passes_the_check_of_the_server(empty: str) -> None:
+    """The runner applies them unchecked, since they name each other in any order."""
+    await migrate.migrate(empty)
+    connection = await asyncpg.connect(empty)
+    await connection.execute("SET ROLE postdate_owner; SET search_path = postdate")
+    for function in known_functions():
+        await connection.execute(function.sql)
+    twice = await connection.fetch(
+        "SELECT proname FROM pg_proc WHERE pronamespace = 'postdate'::regnamespace "
+        "GROUP BY proname HAVING count(*) > 1"
+    )
+    assert twice == []
     await connection.close()
 
 
@@ -100,7 +168,7 @@ async def test_an_external_database_needs_one_address_or_prepared_roles(bare: Em
     weak = superuser.replace("postgres:" + bare.credentials.superuser_password, "weak:weak")
     with pytest.raises(StartError, match="CREATE ROLE postdate_owner"):
         await migrate.migrate(weak)
-    assert await migrate.migrate(superuser) == [m.name for m in known()]
+    assert await migrate.migrate(superuser) == EVERYTHING
     opened = await database_store.connect(superuser)
     assert await opened.writer.fetchval("SELECT current_user") == "postdate_writer"
     await opened.close()

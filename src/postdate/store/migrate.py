@@ -1,8 +1,17 @@
-"""Migrations: numbered SQL files, applied once each, in order, under one lock."""
+"""The schema: numbered migrations, applied once each, and functions, applied when they changed.
+
+A migration is a file `migrations/NNNN_name.sql`, or a folder of that name whose files are read in
+the order of their names. A function has one text, in `functions/<noun>.sql`: the whole file is
+applied again when it differs from what the database remembers. One upgrade is one transaction under
+one lock, so that nodes that start together neither race nor see half of it.
+"""
 
 import hashlib
+import re
 from collections.abc import Callable
+from importlib.metadata import version
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from typing import Final
 
 import asyncpg
@@ -19,9 +28,15 @@ LOCK: Final = 0x706F7374  # "post": one migrator at a time in this database
 PARTITION_WEEKS: Final = 8
 """How many weeks of partitions are made ahead."""
 
+FOUNDATION: Final = ("clock", "uuid", "tenant", "guard", "birthplace")
+"""Functions that tables need for defaults, policies and triggers. They are applied before the
+migrations, so their signatures name no table; all others are applied after them."""
+
+_NUMBER: Final = re.compile(r"\d+")
+
 
 class Migration(msgspec.Struct, frozen=True):
-    """One numbered file."""
+    """One numbered step."""
 
     version: int
     name: str
@@ -30,20 +45,64 @@ class Migration(msgspec.Struct, frozen=True):
     @property
     def checksum(self) -> str:
         """Fingerprint the text, so that an edited migration is noticed."""
-        return hashlib.sha256(self.sql.encode()).hexdigest()[:16]
+        return _checksum(self.sql)
+
+
+class FunctionFile(msgspec.Struct, frozen=True):
+    """The functions of one noun."""
+
+    noun: str
+    sql: str
+
+    @property
+    def name(self) -> str:
+        """Name it as `postdate migrate` shows it."""
+        return f"functions/{self.noun}"
+
+    @property
+    def checksum(self) -> str:
+        """Fingerprint the text, so that a change is noticed."""
+        return _checksum(self.sql)
+
+
+class Remembered(msgspec.Struct, frozen=True):
+    """What the database has of a file of functions, and the release that put it there."""
+
+    checksum: str
+    release: str
+
+
+def _checksum(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def known() -> list[Migration]:
     """List the migrations this code knows, in order."""
     found = [
-        Migration(int(file.name.split("_")[0]), file.name.removesuffix(".sql"), file.read_text())
-        for file in files("postdate.store").joinpath("migrations").iterdir()
-        if file.name.endswith(".sql")
+        Migration(int(place.name.split("_")[0]), place.name.removesuffix(".sql"), _text(place))
+        for place in files("postdate.store").joinpath("migrations").iterdir()
+        if place.name[0].isdigit()
     ]
     found.sort(key=lambda m: m.version)
     if [m.version for m in found] != list(range(1, len(found) + 1)):
         raise ValueError("migrations are not numbered 1, 2, 3 …")
     return found
+
+
+def _text(place: Traversable) -> str:
+    if place.is_file():
+        return place.read_text()
+    return "".join(file.read_text() for file in sorted(place.iterdir(), key=lambda f: f.name))
+
+
+def known_functions() -> list[FunctionFile]:
+    """List the files of functions: the foundation first, the others by name."""
+    found = [
+        FunctionFile(file.name.removesuffix(".sql"), file.read_text())
+        for file in files("postdate.store").joinpath("functions").iterdir()
+        if file.name.endswith(".sql")
+    ]
+    return sorted(found, key=lambda f: (f.noun not in FOUNDATION, f.noun))
 
 
 def pending(applied: dict[int, str], migrations: list[Migration]) -> list[Migration]:
@@ -63,12 +122,31 @@ def pending(applied: dict[int, str], migrations: list[Migration]) -> list[Migrat
     return [m for m in migrations if m.version not in applied]
 
 
+def changed_functions(
+    remembered: dict[str, Remembered], functions: list[FunctionFile], release: str
+) -> list[FunctionFile]:
+    """Decide which files of functions to apply: those that differ from what is there.
+
+    An older release that starts after a newer one leaves the newer one's functions alone.
+    """
+    return [
+        function
+        for function in functions
+        if (there := remembered.get(function.noun)) is None
+        or (there.checksum != function.checksum and _order(there.release) <= _order(release))
+    ]
+
+
+def _order(release: str) -> list[int]:
+    return [int(number) for number in _NUMBER.findall(release)]
+
+
 async def migrate(
     dsn: str, *, dry_run: bool = False, step: Callable[[str], None] = lambda _: None
 ) -> list[str]:
     """Apply what is pending as the owner and return the names; with `dry_run` only say them.
 
-    `step` is told each one that was applied.
+    `step` is called with each name.
     """
     connection = await asyncpg.connect(dsn, timeout=CONNECT_SECONDS)
     try:
@@ -88,7 +166,9 @@ async def _migrate(
     connection: asyncpg.Connection, *, dry_run: bool, step: Callable[[str], None]
 ) -> list[str]:
     if dry_run:
-        return [m.name for m in pending(await _applied(connection), known())]
+        todo = pending(await _applied(connection), known())
+        changed = changed_functions(await _remembered(connection), known_functions(), release())
+        return [*(m.name for m in todo), *(f.name for f in changed)]
     await connection.execute("SELECT pg_advisory_lock($1)", LOCK)
     await _ensure_roles(connection)
     await connection.execute(
@@ -96,12 +176,13 @@ async def _migrate(
         f"GRANT USAGE ON SCHEMA {SCHEMA} TO {WRITER}, {READER};"
         "CREATE TABLE IF NOT EXISTS migration (version integer PRIMARY KEY, name text NOT NULL, "
         "checksum text NOT NULL, applied_at timestamptz NOT NULL DEFAULT statement_timestamp());"
-        f"GRANT SELECT ON migration TO {WRITER}, {READER}"
+        "CREATE TABLE IF NOT EXISTS function_file (noun text PRIMARY KEY, checksum text NOT NULL, "
+        "release text NOT NULL, applied_at timestamptz NOT NULL DEFAULT statement_timestamp());"
+        f"GRANT SELECT ON migration, function_file TO {WRITER}, {READER}"
     )
-    todo = pending(await _applied(connection), known())
-    for migration in todo:
-        await _apply(connection, migration)
-        step(migration.name)
+    done = await _upgrade(connection)
+    for name in done:
+        step(name)
     await connection.execute("SELECT partition_ahead($1)", PARTITION_WEEKS)
     if await connection.fetchval("SELECT birthplace_moved()"):
         log.warning("restore.quarantine", reason="the database was restored from a dump")
@@ -111,20 +192,54 @@ async def _migrate(
             "VALUES (0, $1, to_jsonb(clock()), true, 'system') ON CONFLICT DO NOTHING",
             QUARANTINE,
         )
-    return [m.name for m in todo]
+    return done
+
+
+async def _upgrade(connection: asyncpg.Connection) -> list[str]:
+    # One transaction for everything and its record: a kill half way leaves nothing behind, and no
+    # server sees a table without the function that fits it.
+    async with connection.transaction():
+        todo = pending(await _applied(connection), known())
+        changed = changed_functions(await _remembered(connection), known_functions(), release())
+        # Functions name each other and tables that come after them; a test checks the bodies.
+        await connection.execute("SET LOCAL check_function_bodies = off")
+        for function in (f for f in changed if f.noun in FOUNDATION):
+            await _apply_functions(connection, function)
+        for migration in todo:
+            await _apply(connection, migration)
+        for function in (f for f in changed if f.noun not in FOUNDATION):
+            await _apply_functions(connection, function)
+    names = [*(m.name for m in todo), *(f.name for f in changed)]
+    if names:
+        log.info("migration.applied", names=names)
+    return names
 
 
 async def _apply(connection: asyncpg.Connection, migration: Migration) -> None:
-    # One transaction for the file and its record: a kill half way leaves nothing behind.
-    async with connection.transaction():
-        await connection.execute(migration.sql)
-        await connection.execute(
-            "INSERT INTO migration (version, name, checksum) VALUES ($1, $2, $3)",
-            migration.version,
-            migration.name,
-            migration.checksum,
-        )
-    log.info("migration.applied", name=migration.name)
+    await connection.execute(migration.sql)
+    await connection.execute(
+        "INSERT INTO migration (version, name, checksum) VALUES ($1, $2, $3)",
+        migration.version,
+        migration.name,
+        migration.checksum,
+    )
+
+
+async def _apply_functions(connection: asyncpg.Connection, function: FunctionFile) -> None:
+    await connection.execute(function.sql)
+    await connection.execute(
+        "INSERT INTO function_file (noun, checksum, release) VALUES ($1, $2, $3) "
+        "ON CONFLICT (noun) DO UPDATE SET checksum = excluded.checksum, "
+        "release = excluded.release, applied_at = excluded.applied_at",
+        function.noun,
+        function.checksum,
+        release(),
+    )
+
+
+def release() -> str:
+    """Return the version of this postdate."""
+    return version("postdate")
 
 
 async def _applied(connection: asyncpg.Connection) -> dict[int, str]:
@@ -132,6 +247,15 @@ async def _applied(connection: asyncpg.Connection) -> dict[int, str]:
         return {}
     rows = await connection.fetch(f"SELECT version, checksum FROM {SCHEMA}.migration")  # noqa: S608
     return {row["version"]: row["checksum"] for row in rows}
+
+
+async def _remembered(connection: asyncpg.Connection) -> dict[str, Remembered]:
+    if await connection.fetchval("SELECT to_regclass($1)", f"{SCHEMA}.function_file") is None:
+        return {}
+    rows = await connection.fetch(
+        f"SELECT noun, checksum, release FROM {SCHEMA}.function_file"  # noqa: S608
+    )
+    return {row["noun"]: Remembered(row["checksum"], row["release"]) for row in rows}
 
 
 async def _ensure_roles(connection: asyncpg.Connection) -> None:

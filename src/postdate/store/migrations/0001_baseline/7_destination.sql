@@ -46,6 +46,16 @@ CREATE TABLE signing_secret (
     CHECK ((previous_secret IS NULL) = (previous_until IS NULL))
 );
 
+-- Payload keys: what encrypts the payloads of tenants that ask for it.
+--
+-- Payloads are facts and never change, so they are sealed with a key of their tenant; that key is
+-- in an envelope of the server's own, and rotation writes only the envelope anew.
+CREATE TABLE payload_key (
+    tenant_id  integer PRIMARY KEY REFERENCES tenant,
+    envelope   bytea NOT NULL,
+    created_at timestamptz NOT NULL DEFAULT clock()
+);
+
 -- Places whose breaker is open in a process: told by that process when something changes, and
 -- forgotten when it falls silent. A place is a destination's name, or a URL without its query.
 CREATE TABLE destination_trouble (
@@ -62,5 +72,7 @@ CREATE TABLE destination_trouble (
     PRIMARY KEY (tenant_id, place, node_id)
 );
 
-SELECT table_guard(t, fact => false)
-    FROM unnest('{destination,signing_secret,destination_trouble}'::regclass[]) AS t;
+SELECT table_guard('destination', fact => false);
+SELECT table_guard('signing_secret', fact => false);
+SELECT table_guard('payload_key', fact => false);
+SELECT table_guard('destination_trouble', fact => false);

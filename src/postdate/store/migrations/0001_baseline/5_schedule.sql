@@ -21,6 +21,8 @@ CREATE TABLE schedule_version (
     -- scheduled until `previous_until`. The two differ only where a schedule stood still between.
     since          timestamptz NOT NULL DEFAULT clock(),
     previous_until timestamptz NOT NULL DEFAULT clock(),
+    -- Which request asked for it: what the schedule makes is linked to it.
+    traceparent text,
     PRIMARY KEY (bucket, tenant_id, schedule_id, version)
 );
 
@@ -115,19 +117,14 @@ CREATE TABLE schedule_tzdata (
     changed_at timestamptz NOT NULL DEFAULT clock()
 );
 
-SELECT table_guard(t, fact => false) FROM
-    unnest('{schedule,occurrence,calendar,calendar_version}'::regclass[]) AS t;
+SELECT table_guard('schedule', fact => false);
+SELECT table_guard('occurrence', fact => false);
+SELECT table_guard('calendar', fact => false);
+SELECT table_guard('calendar_version', fact => false);
 SELECT table_guard('schedule_version', fact => true);
 GRANT SELECT ON schedule_tzdata TO postdate_reader;
 GRANT SELECT, INSERT, UPDATE ON schedule_tzdata TO postdate_writer;
 
--- What was skipped may be backfilled later; what became a job or payment never changes again, no
--- matter who writes.
-CREATE FUNCTION occurrence_final() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-    RAISE EXCEPTION 'occurrence % of schedule % ran and does not change', OLD.occurrence_id,
-        OLD.schedule_id USING ERRCODE = 'PD003';
-END $$;
 CREATE TRIGGER occurrence_final BEFORE UPDATE ON occurrence FOR EACH ROW
     WHEN (OLD.status IN ('fired', 'late')) EXECUTE FUNCTION occurrence_final();
 REVOKE DELETE ON occurrence FROM postdate_writer;

@@ -1,30 +1,9 @@
--- Activity: what a tenant had accepted, executed and failed in each ten seconds, and how late.
---
--- The publisher counts while it seals, in the same transaction, so that the numbers are those of
--- the whole cluster and survive a restart; nodes add how late they began. A page reads some hundred
--- narrow rows of one tenant, however many jobs there are. Two hours are kept.
+-- Activity: counts that are added up, and what is due ahead.
 
-CREATE FUNCTION array_sum(integer[], integer[]) RETURNS integer[]
+CREATE OR REPLACE FUNCTION array_sum(integer[], integer[]) RETURNS integer[]
     LANGUAGE sql IMMUTABLE PARALLEL SAFE AS
     $$SELECT coalesce(array_agg(coalesce(a, 0) + coalesce(b, 0) ORDER BY place), '{}')
         FROM unnest($1, $2) WITH ORDINALITY AS both_of (a, b, place)$$;
-
-CREATE TABLE activity (
-    tenant_id         integer NOT NULL,
-    slot              timestamptz NOT NULL,
-    jobs_accepted     integer NOT NULL DEFAULT 0,
-    payments_accepted integer NOT NULL DEFAULT 0,
-    jobs_executed     integer NOT NULL DEFAULT 0,
-    payments_executed integer NOT NULL DEFAULT 0,
-    jobs_failed       integer NOT NULL DEFAULT 0,
-    payments_failed   integer NOT NULL DEFAULT 0,
-    -- Histograms: how many began so late, by the bounds of model/activity.py.
-    jobs_late         integer[] NOT NULL DEFAULT '{}',
-    payments_late     integer[] NOT NULL DEFAULT '{}',
-    PRIMARY KEY (tenant_id, slot)
-) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
-CREATE INDEX activity_slot ON activity (slot);
-SELECT table_guard('activity', false);
 
 -- How much of one tenant becomes due in each slot, and at each of the given places (buckets and,
 -- beside each, a lane). At most `place_limit` timers are walked at a place and `walk_limit` in all,
@@ -32,7 +11,7 @@ SELECT table_guard('activity', false);
 -- bounded before the tenant is looked at, which row-level security would do first.
 -- A row has either a slot or a place. `walked` is how many timers were seen; `known` for how many
 -- seconds ahead every place was walked whole.
-CREATE FUNCTION due_ahead(
+CREATE OR REPLACE FUNCTION due_ahead(
     of_tenant integer, buckets smallint[], lanes integer[], slot_seconds integer,
     ahead_seconds integer, place_limit integer, walk_limit integer
 ) RETURNS TABLE (slot integer, place integer, payments boolean, many integer, walked integer,
@@ -63,5 +42,6 @@ SELECT floor(w.seconds / slot_seconds)::integer AS slot, w.place, w.payments,
  WHERE of_tenant = current_tenant() AND w.seconds <= seen.known
  GROUP BY GROUPING SETS ((1, 3, 5, 6), (2, 3, 5, 6))
 $$;
+
 REVOKE EXECUTE ON FUNCTION due_ahead FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION due_ahead TO postdate_reader;

@@ -1,7 +1,14 @@
--- Insert jobs, their timers and the events that tell of them, in one round trip: as before (see
--- 0003_job.sql), a twelfth cheaper. Arrays side by side in FROM are laid down one by one before
--- they are read, in the select list they are walked; and what all rows share is taken out of its
--- array once, not for every row.
+-- Jobs: inserted, and removed when they are history.
+--
+-- Removing is the owner's right, and only through these functions, which say what may go: jobs that
+-- have ended, with everything that belongs to them. Small sets, so that locks are short;
+-- `postdate.prune` opens the trigger that guards facts.
+
+-- Insert jobs, their timers and the events that tell of them, in one round trip. Every element of
+-- an array costs the driver more than a row costs the server. So a column that is NULL throughout
+-- comes as an empty array, which unnest pads with NULL; one value for all rows comes as an array of
+-- that one, which coalesce repeats; and the bucket is read from the id. Arrays side by side in FROM
+-- are laid down one by one before they are read, in the select list they are walked.
 CREATE OR REPLACE FUNCTION job_insert(
     ids uuid[], tenants integer[], lanes integer[], dues timestamptz[], effectives timestamptz[],
     expiries timestamptz[], destinations text[], policies text[], payloads bytea[], types text[],
@@ -57,3 +64,59 @@ BEGIN
       FROM (SELECT unnest(ids) AS id, unnest(tenants) AS tenant, unnest(event_ids) AS event_id)
            AS new;
 END $$;
+
+CREATE OR REPLACE FUNCTION job_remove(in_bucket smallint, in_tenant integer, ids uuid[])
+    RETURNS integer LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+DECLARE
+    removed integer;
+BEGIN
+    PERFORM set_config('postdate.prune', 'on', true);
+    DELETE FROM attempt WHERE bucket = in_bucket AND subject = ANY(ids) AND tenant_id = in_tenant;
+    DELETE FROM job_revision
+        WHERE bucket = in_bucket AND job_id = ANY(ids) AND tenant_id = in_tenant;
+    DELETE FROM outcome WHERE bucket = in_bucket AND subject = ANY(ids) AND tenant_id = in_tenant;
+    DELETE FROM job WHERE bucket = in_bucket AND tenant_id = in_tenant AND job_id = ANY(ids);
+    GET DIAGNOSTICS removed = ROW_COUNT;
+    PERFORM set_config('postdate.prune', 'off', true);
+    RETURN removed;
+END $$;
+
+-- The failed ones among these jobs: the dead letters that a person wants to be rid of.
+CREATE OR REPLACE FUNCTION job_purge(in_bucket smallint, in_tenant integer, ids uuid[])
+    RETURNS uuid[] LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+DECLARE
+    failed uuid[] := ARRAY(
+        SELECT j.job_id FROM job j JOIN outcome o ON o.bucket = j.bucket AND o.subject = j.job_id
+         WHERE j.bucket = in_bucket AND j.tenant_id = in_tenant AND j.job_id = ANY(ids)
+           AND o.status = 'FAILED' ORDER BY 1);
+BEGIN
+    PERFORM job_remove(in_bucket, in_tenant, failed);
+    RETURN failed;
+END $$;
+
+-- Walk a tenant's jobs of a bucket from an id on, remove those that ended before an instant, and
+-- say where to go on: NULL at the end. One node at a time walks a bucket.
+CREATE OR REPLACE FUNCTION job_prune(
+    in_bucket smallint, in_tenant integer, before timestamptz, after uuid, most integer,
+    OUT removed integer, OUT last uuid)
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT SET enable_seqscan = 'off' AS $$
+DECLARE
+    walked uuid[];
+BEGIN
+    removed := 0;
+    IF NOT pg_try_advisory_xact_lock(hashtext('job_prune'), in_bucket) THEN
+        RETURN;
+    END IF;
+    walked := ARRAY(
+        SELECT job_id FROM job WHERE bucket = in_bucket AND tenant_id = in_tenant
+           AND job_id > after AND job_id < uuid_floor(before) ORDER BY job_id LIMIT most);
+    IF cardinality(walked) = most THEN
+        last := walked[most];
+    END IF;
+    removed := job_remove(in_bucket, in_tenant, ARRAY(
+        SELECT subject FROM outcome WHERE bucket = in_bucket AND subject = ANY(walked)
+           AND finished_at < before));
+END $$;
+
+REVOKE EXECUTE ON FUNCTION job_insert, job_remove, job_purge, job_prune FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION job_insert, job_purge, job_prune TO postdate_writer;

@@ -1,22 +1,19 @@
--- Which server, database and table these rows were first written by: a dump that was restored
--- elsewhere brings this row along, and tells by it that it was.
-CREATE TABLE birthplace (
-    only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),
-    place    text NOT NULL
-);
-CREATE FUNCTION birthplace_now() RETURNS text LANGUAGE sql STABLE SET search_path FROM CURRENT AS $$
+-- Whether this database is a restored dump.
+
+CREATE OR REPLACE FUNCTION birthplace_now() RETURNS text
+    LANGUAGE sql STABLE SET search_path FROM CURRENT AS $$
     SELECT concat_ws('/', (SELECT system_identifier FROM pg_control_system()),
                      (SELECT oid FROM pg_database WHERE datname = current_database()),
                      'timer'::regclass::oid)
 $$;
-INSERT INTO birthplace (place) VALUES (birthplace_now());
 
 -- Say whether the database was restored from a dump since the last call. The owner asks before any
 -- node writes.
-CREATE FUNCTION birthplace_moved() RETURNS boolean
+CREATE OR REPLACE FUNCTION birthplace_moved() RETURNS boolean
     LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 BEGIN
     UPDATE birthplace SET place = birthplace_now() WHERE place <> birthplace_now();
     RETURN FOUND;
 END $$;
+
 REVOKE EXECUTE ON FUNCTION birthplace_now, birthplace_moved FROM PUBLIC;

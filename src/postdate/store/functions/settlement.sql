@@ -1,5 +1,12 @@
--- As before (see 0019_leave.sql), but weeks of payments outside of the ids' range are not even
--- begun: with a year of weeks, that took longer than to lock and load one payment.
+-- Settling: what is due is locked and loaded with one call.
+
+-- Lock due payments' timers bucket by bucket, then load what they ask for, all at once: a plan
+-- over the weeks of payments is long, and is not begun anew for each bucket; and weeks outside of
+-- the ids' range are not even begun: with a year of weeks, that took longer than to lock and load
+-- one payment. Says which may not be settled because their tenant stands still: the lock of halts
+-- comes first. The arguments come sorted by bucket. What somebody else holds (another settler, a
+-- cancel) is skipped: none waits for a timer. A timer without its payment gives nulls, never
+-- nothing: it must not be overlooked. The last row has the time and nothing else.
 CREATE OR REPLACE FUNCTION settlement_lock(lane integer, buckets smallint[], subjects uuid[])
     RETURNS TABLE (bucket smallint, tenant_id integer, subject uuid, due_at timestamptz,
                    token integer, from_account text, to_account text, amount bigint, hold boolean,
@@ -53,3 +60,12 @@ BEGIN
     at := clock();
     RETURN NEXT;
 END $$;
+
+-- Nobody waits for the row: whoever holds it records the time, too.
+CREATE OR REPLACE FUNCTION settlement_clock_record() RETURNS void
+    LANGUAGE sql SET search_path FROM CURRENT AS
+    $$UPDATE settlement_clock SET at = clock()
+       WHERE one IN (SELECT one FROM settlement_clock FOR UPDATE SKIP LOCKED)$$;
+
+REVOKE EXECUTE ON FUNCTION settlement_lock, settlement_clock_record FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION settlement_lock, settlement_clock_record TO postdate_writer;

@@ -1,0 +1,72 @@
+-- What must hold whoever writes: triggers that refuse, rights and row-level security.
+
+-- Facts are immutable, no matter who writes. Only the owner, inside a prune, may remove old ones.
+CREATE OR REPLACE FUNCTION refuse_change() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF TG_OP = 'DELETE' AND current_setting('postdate.prune', true) = 'on'
+       AND current_user = (SELECT pg_get_userbyid(relowner) FROM pg_class WHERE oid = TG_RELID) THEN
+        RETURN OLD;
+    END IF;
+    RAISE EXCEPTION '% on % refused: facts are only ever inserted', TG_OP, TG_TABLE_NAME
+        USING ERRCODE = 'PD001';
+END $$;
+
+-- Money is neither made nor lost, no matter who writes: the legs that one statement inserts for a
+-- transfer sum to zero.
+CREATE OR REPLACE FUNCTION entry_balanced() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    culprit uuid;
+BEGIN
+    SELECT transfer_id INTO culprit FROM inserted GROUP BY transfer_id HAVING sum(amount) <> 0
+        LIMIT 1;
+    IF culprit IS NOT NULL THEN
+        RAISE EXCEPTION 'the entries of transfer % do not sum to zero', culprit
+            USING ERRCODE = 'PD002';
+    END IF;
+    RETURN NULL;
+END $$;
+
+-- What was skipped may be backfilled later; what became a job or payment never changes again, no
+-- matter who writes.
+CREATE OR REPLACE FUNCTION occurrence_final() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION 'occurrence % of schedule % ran and does not change', OLD.occurrence_id,
+        OLD.schedule_id USING ERRCODE = 'PD003';
+END $$;
+
+-- Turn a table into one of ours: row-level security forced, rights given, facts guarded.
+-- Rights of a fact: insert and select. A definition may also be changed and deleted.
+CREATE OR REPLACE FUNCTION table_guard(target regclass, fact boolean) RETURNS void
+    LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+DECLARE
+    partitioned boolean := EXISTS (SELECT FROM pg_partitioned_table WHERE partrelid = target);
+    plain text := (SELECT relname FROM pg_class WHERE oid = target);
+BEGIN
+    EXECUTE format('ALTER TABLE %s ENABLE ROW LEVEL SECURITY', target);
+    EXECUTE format('ALTER TABLE %s FORCE ROW LEVEL SECURITY', target);
+    EXECUTE format('CREATE POLICY owner_all ON %s TO CURRENT_USER USING (true) WITH CHECK (true)',
+                   target);
+    EXECUTE format('CREATE POLICY writer_all ON %s TO postdate_writer USING (true) '
+                   'WITH CHECK (true)', target);
+    EXECUTE format('CREATE POLICY reader_own ON %s FOR SELECT TO postdate_reader '
+                   'USING (tenant_id = current_tenant())', target);
+    EXECUTE format('GRANT SELECT ON %s TO postdate_reader', target);
+    IF fact THEN
+        EXECUTE format('GRANT SELECT, INSERT ON %s TO postdate_writer', target);
+        EXECUTE format('CREATE TRIGGER %I BEFORE UPDATE OR DELETE ON %s '
+                       'FOR EACH ROW EXECUTE FUNCTION refuse_change()', plain || '_fact', target);
+        EXECUTE format('CREATE TRIGGER %I BEFORE TRUNCATE ON %s FOR EACH STATEMENT '
+                       'EXECUTE FUNCTION refuse_change()', plain || '_fact_truncate', target);
+    ELSE
+        EXECUTE format('GRANT SELECT, INSERT, UPDATE, DELETE ON %s TO postdate_writer', target);
+    END IF;
+    IF partitioned THEN
+        EXECUTE format('CREATE TABLE %I PARTITION OF %s DEFAULT', plain || '_default', target);
+        EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', plain || '_default');
+        EXECUTE format('ALTER TABLE %I FORCE ROW LEVEL SECURITY', plain || '_default');
+        EXECUTE format('CREATE POLICY owner_all ON %I TO CURRENT_USER USING (true) '
+                       'WITH CHECK (true)', plain || '_default');
+    END IF;
+END $$;
+
+REVOKE EXECUTE ON FUNCTION table_guard FROM PUBLIC;

@@ -1,0 +1,50 @@
+-- Halts: which tenants stand still, and the lock that makes a switch sure.
+
+-- The tenants of which nothing may start now. A statement that waited for the lock below carries a
+-- time from before the switch was turned; what had begun when it was set holds all the same.
+CREATE OR REPLACE FUNCTION tenants_held() RETURNS integer[]
+    LANGUAGE sql STABLE SET search_path FROM CURRENT AS
+    $$SELECT coalesce(array_agg(DISTINCT h.tenant_id), '{}') FROM tenant_halt h
+       WHERE h.mode = 'hold' AND h.lifted_at IS NULL AND h.from_at <= greatest(clock(), h.set_at)
+         AND (h.until_at IS NULL OR h.until_at > clock())$$;
+
+-- One lock stands between money and switches: whoever moves money or accepts work shares it until
+-- its commit, and looks at the switches after it has its share. Whoever turns a switch commits that
+-- first, then waits until it has had the lock alone: everything that did not see the switch has
+-- ended by then. It waits for a second, for meanwhile nobody else gets a share, and asks again.
+CREATE OR REPLACE FUNCTION halt_share() RETURNS void LANGUAGE sql AS
+    $$SELECT pg_advisory_xact_lock_shared(hashtext('tenant_halt'))$$;
+
+CREATE OR REPLACE FUNCTION halt_alone() RETURNS void LANGUAGE sql SET lock_timeout = '1s' AS
+    $$SELECT pg_advisory_xact_lock(hashtext('tenant_halt'))$$;
+
+-- Move money by hand only where nothing stands still.
+CREATE OR REPLACE FUNCTION halt_refuse_held(tenants integer[]) RETURNS void
+    LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+BEGIN
+    PERFORM halt_share();
+    IF tenants && (SELECT tenants_held()) THEN
+        RAISE EXCEPTION 'the tenant stands still' USING ERRCODE = 'PD004';
+    END IF;
+END $$;
+
+-- Refuse new work of tenants that accept none; else no switch is acknowledged before our commit.
+-- What a schedule makes was promised before.
+CREATE OR REPLACE FUNCTION halt_refuse_new(tenants integer[], schedules uuid[]) RETURNS void
+    LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+BEGIN
+    PERFORM halt_share();
+    IF EXISTS (SELECT FROM tenant_halt) AND EXISTS (
+            SELECT FROM unnest(tenants, schedules) AS new (tenant, schedule)
+              JOIN tenant_halt h ON h.tenant_id = coalesce(new.tenant, tenants[1])
+             WHERE new.schedule IS NULL AND (h.kind = 'kill' OR h.mode = 'drain')
+               AND h.lifted_at IS NULL AND h.from_at <= greatest(clock(), h.set_at)
+               AND (h.until_at IS NULL OR h.until_at > clock())) THEN
+        RAISE EXCEPTION 'the tenant accepts nothing new' USING ERRCODE = 'PD004';
+    END IF;
+END $$;
+
+REVOKE EXECUTE ON FUNCTION tenants_held, halt_share, halt_alone, halt_refuse_held, halt_refuse_new
+    FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION tenants_held, halt_share, halt_alone, halt_refuse_held, halt_refuse_new
+    TO postdate_writer;

@@ -1,0 +1,41 @@
+-- History that is no longer asked for leaves by whole weeks.
+
+-- Detach one partition. Refused, whoever asks: what is younger than two weeks, and what holds
+-- anything that still has a timer. Money (payment, entry, and outcome, which ends payments) only
+-- leaves when it is meant by name.
+CREATE OR REPLACE FUNCTION history_detach(child text, money boolean) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+DECLARE
+    part history_partition;
+BEGIN
+    SELECT * INTO part FROM history_partition WHERE partition = child;
+    IF part IS NULL THEN
+        RAISE EXCEPTION 'there is no attached partition %', child USING ERRCODE = 'PD003';
+    ELSIF part.until > clock() - interval '14 days' THEN
+        RAISE EXCEPTION '% is younger than two weeks', child USING ERRCODE = 'PD003';
+    ELSIF part.parent IN ('payment', 'entry', 'outcome') AND NOT money THEN
+        RAISE EXCEPTION '% holds money: say so to detach it', child USING ERRCODE = 'PD003';
+    ELSIF part.parent <> 'entry' AND EXISTS (
+            SELECT FROM generate_series(0, 63) AS place (bucket)
+              JOIN timer t ON t.bucket = place.bucket
+               AND t.subject >= part.from_id AND t.subject < part.to_id) THEN
+        RAISE EXCEPTION '% holds what still has a timer', child USING ERRCODE = 'PD003';
+    END IF;
+    EXECUTE format('ALTER TABLE %I DETACH PARTITION %I', part.parent, child);
+    INSERT INTO history (partition, parent, from_id, to_id)
+        VALUES (child, part.parent, part.from_id, part.to_id);
+END $$;
+
+-- Drop a partition that was detached before.
+CREATE OR REPLACE FUNCTION history_drop(child text) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+BEGIN
+    UPDATE history SET dropped_at = clock() WHERE partition = child AND dropped_at IS NULL;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION '% is not detached', child USING ERRCODE = 'PD003';
+    END IF;
+    EXECUTE format('DROP TABLE %I', child);
+END $$;
+
+REVOKE EXECUTE ON FUNCTION history_detach, history_drop FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION history_detach, history_drop TO postdate_writer;

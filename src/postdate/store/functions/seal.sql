@@ -1,0 +1,52 @@
+-- Seals: what the outbox holds is taken, and what is sealed is found.
+
+-- Take what the outbox holds of the buckets that nobody else is sealing, the oldest of each first,
+-- with the digests of what it tells of. The lock comes before the look: a snapshot from before it
+-- could miss what the last sealer has left. Below `low` only dead rows remain.
+CREATE OR REPLACE FUNCTION outbox_take(low timestamptz, per_bucket integer)
+    RETURNS TABLE (tenant_id integer, "time" timestamptz, subject uuid, event_id uuid, type text,
+                   digest bytea)
+    LANGUAGE plpgsql VOLATILE SET search_path FROM CURRENT AS $$
+#variable_conflict use_column
+DECLARE
+    one smallint;
+BEGIN
+    FOR one IN SELECT l.bucket FROM outbox_lock l
+                WHERE EXISTS (SELECT FROM outbox o WHERE o.bucket = l.bucket AND o.time >= low)
+                ORDER BY l.bucket FOR NO KEY UPDATE SKIP LOCKED LOOP
+        RETURN QUERY
+            WITH taken AS (
+                DELETE FROM outbox o
+                 USING (SELECT head.time, head.event_id FROM outbox head
+                         WHERE head.bucket = one AND head.time >= low
+                         ORDER BY head.time, head.event_id LIMIT per_bucket) AS head
+                 WHERE o.bucket = one AND o.time = head.time AND o.event_id = head.event_id
+                RETURNING o.tenant_id, o.time, o.subject, o.event_id, o.type)
+            SELECT taken.tenant_id, taken.time, taken.subject, taken.event_id, taken.type, e.digest
+              FROM taken LEFT JOIN LATERAL (
+                   SELECT event_digest(e) AS digest FROM event e
+                    WHERE e.bucket = one AND e.subject = taken.subject
+                      AND e.event_id = taken.event_id OFFSET 0) AS e ON true;
+    END LOOP;
+END $$;
+
+-- The position of an event in its tenant's chain; NULL while it is not sealed. It is in one of the
+-- first seals made after it: only one whose transaction took minutes is in a later one than the
+-- thousandth.
+CREATE OR REPLACE FUNCTION seal_find(
+    of_tenant integer, of_subject uuid, of_event uuid, since timestamptz)
+    RETURNS bigint LANGUAGE sql STABLE SET search_path FROM CURRENT AS $$
+    SELECT near.position + one.place - 1
+      FROM (SELECT s.position, s.subjects, s.events FROM seal s
+             WHERE s.bucket = tenant_bucket(of_tenant) AND s.tenant_id = of_tenant
+               AND s.sealed_at >= since
+             ORDER BY s.sealed_at, s.position LIMIT 1000) AS near
+     CROSS JOIN LATERAL unnest(near.subjects, near.events)
+                WITH ORDINALITY AS one (subject, event_id, place)
+     WHERE one.subject = of_subject AND coalesce(one.event_id, one.subject) = of_event
+     LIMIT 1
+$$;
+
+REVOKE EXECUTE ON FUNCTION outbox_take, seal_find FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION outbox_take TO postdate_writer;
+GRANT EXECUTE ON FUNCTION seal_find TO postdate_reader, postdate_writer;

@@ -1,0 +1,126 @@
+-- What will happen (timer, by lane), what became of it (attempt, outcome), and what bounds it
+-- (permits).
+
+-- A lane is a tenant's queue of jobs. Ids below 16 are the system's own lanes (payments, schedules,
+-- deliveries of events), which have no row here. `width` is how many of the buckets its jobs use.
+-- A name has up to two rows, which share everything but the id: our own handlers take from the one
+-- (push), workers that ask over HTTP from the other (pull), so that neither walks past the other's.
+CREATE TABLE lane (
+    lane_id         integer GENERATED ALWAYS AS IDENTITY (START WITH 16) PRIMARY KEY,
+    tenant_id       integer NOT NULL REFERENCES tenant,
+    name            text COLLATE "C" NOT NULL CHECK (name ~ '^[A-Za-z0-9][A-Za-z0-9_.:-]{0,62}$'),
+    kind            text NOT NULL DEFAULT 'push' CHECK (kind IN ('push', 'pull')),
+    weight          smallint NOT NULL DEFAULT 1 CHECK (weight BETWEEN 1 AND 100),
+    width           smallint NOT NULL DEFAULT 8 CHECK (width BETWEEN 1 AND 64),
+    max_running     integer CHECK (max_running > 0),
+    rate_per_second real CHECK (rate_per_second > 0),
+    paused_at       timestamptz,
+    paused_note     text,
+    created_at      timestamptz NOT NULL DEFAULT clock(),
+    changed_at      timestamptz NOT NULL DEFAULT clock(),
+    UNIQUE (tenant_id, name, kind)
+);
+-- Every node asks every other second which lanes have changed.
+CREATE INDEX lane_changed ON lane (changed_at);
+
+-- Everything that must happen at an instant is one narrow row. A claimed timer is a lease: due_at
+-- is when the lease ends, token fences it (of a payment: how often it was tried), ready_at is when
+-- this execution was due, attempt how many attempts at the job are written down. 'infinity' waits
+-- for a person. The columns stand so that none is padded.
+CREATE TABLE timer (
+    bucket     smallint NOT NULL CHECK (bucket BETWEEN 0 AND 63),
+    attempt    smallint NOT NULL DEFAULT 0 CHECK (attempt >= 0),
+    tenant_id  integer NOT NULL,
+    lane_id    integer NOT NULL,
+    subject    uuid NOT NULL,
+    revision   integer NOT NULL DEFAULT 0 CHECK (revision >= 0),
+    due_at     timestamptz NOT NULL,
+    claimed_at timestamptz,
+    token      bigint NOT NULL DEFAULT 0 CHECK (token >= 0),
+    claimed_by uuid,
+    ready_at   timestamptz,
+    PRIMARY KEY (bucket, subject),
+    CHECK (claimed_at IS NULL OR token > 0)
+) WITH (
+    -- The busiest table: vacuum it by the row, not by the percentage, and never slowly.
+    autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 5000,
+    autovacuum_analyze_scale_factor = 0.2, autovacuum_vacuum_cost_delay = 0
+);
+-- The subject stands last so that what is due at one instant (midnight) has one order as well, and
+-- a batch that ends in the middle of it neither sorts nor walks the rest.
+CREATE INDEX timer_due ON timer (bucket, lane_id, due_at, subject);
+
+-- One row for each execution that did not end the matter: retries, lost leases, doubt.
+CREATE TABLE attempt (
+    bucket       smallint NOT NULL,
+    attempt      smallint NOT NULL CHECK (attempt > 0),
+    tenant_id    integer NOT NULL,
+    subject      uuid NOT NULL,
+    status       text NOT NULL CHECK (status IN ('FAILED', 'LOST', 'UNKNOWN')),
+    due_at       timestamptz NOT NULL,
+    started_at   timestamptz NOT NULL,
+    finished_at  timestamptz NOT NULL,
+    retry_at     timestamptz,
+    http_status  smallint,
+    execution_id text,
+    code         text NOT NULL,
+    error        text,
+    response     bytea,
+    node_id      uuid,
+    PRIMARY KEY (bucket, subject, attempt)
+) PARTITION BY RANGE (subject);
+
+-- The end of a job or payment, with the execution that ended it. Its key is the exactly-once guard.
+-- The token is kept where a worker reported the end over HTTP: it may repeat the report.
+CREATE TABLE outcome (
+    bucket       smallint NOT NULL,
+    attempt      smallint NOT NULL,
+    tenant_id    integer NOT NULL,
+    subject      uuid NOT NULL,
+    status       text NOT NULL CHECK (status IN ('COMPLETED', 'FAILED', 'CANCELLED')),
+    due_at       timestamptz NOT NULL,
+    started_at   timestamptz,
+    finished_at  timestamptz NOT NULL,
+    transfer_id  uuid,
+    http_status  smallint,
+    execution_id text,
+    code         text,
+    error        text,
+    response     bytea,
+    node_id      uuid,
+    token        bigint,
+    PRIMARY KEY (bucket, subject),
+    CHECK (status <> 'FAILED' OR code IS NOT NULL)
+) PARTITION BY RANGE (subject);
+-- Success is the rule and pays nothing for this index; it serves the dead letters.
+CREATE INDEX outcome_not_completed ON outcome (bucket, tenant_id, status, subject)
+    WHERE status <> 'COMPLETED';
+
+SELECT table_guard('lane', fact => false);
+SELECT table_guard('timer', fact => false);
+SELECT table_guard('attempt', fact => true);
+SELECT table_guard('outcome', fact => true);
+
+-- Permits: limits on what runs at once, and starts in a second, that hold across all processes.
+
+-- One row for each limited thing: its lock, and its bucket of tokens for the rate.
+CREATE TABLE permit_scope (
+    bucket      smallint NOT NULL,
+    scope       text COLLATE "C" NOT NULL,
+    tokens      double precision NOT NULL CHECK (tokens >= 0),
+    refilled_at timestamptz NOT NULL DEFAULT clock(),
+    PRIMARY KEY (bucket, scope)
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
+
+-- Slots held by a node, or by the lease of a worker over HTTP; those of the dead run out.
+CREATE TABLE permit (
+    bucket     smallint NOT NULL,
+    scope      text COLLATE "C" NOT NULL,
+    holder     uuid NOT NULL,
+    slots      integer NOT NULL CHECK (slots > 0),
+    expires_at timestamptz NOT NULL,
+    PRIMARY KEY (bucket, scope, holder)
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
+
+-- They belong to no tenant, and no reader needs them.
+GRANT SELECT, INSERT, UPDATE, DELETE ON permit_scope, permit TO postdate_writer;

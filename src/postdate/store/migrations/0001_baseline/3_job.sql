@@ -1,0 +1,68 @@
+-- Jobs: what to do at an instant, immutable; changes before execution are revisions.
+
+CREATE TABLE job (
+    bucket         smallint NOT NULL,
+    tenant_id      integer NOT NULL,
+    job_id         uuid NOT NULL,
+    lane_id        integer NOT NULL,
+    -- The nominal instant and the one after spreading; the timer carries the latter.
+    due_at         timestamptz NOT NULL,
+    effective_at   timestamptz NOT NULL,
+    expires_at     timestamptz,
+    created_at     timestamptz NOT NULL DEFAULT clock(),
+    destination    jsonb NOT NULL,
+    -- Retry policy and timeout, as given; absent members follow the tenant's defaults.
+    policy         jsonb,
+    payload        bytea,
+    content_type   text,
+    payload_ref    text,
+    spread_seconds integer,
+    metadata       jsonb,
+    description    text,
+    schedule_id    uuid,
+    origin_id      uuid,
+    traceparent    text,
+    PRIMARY KEY (bucket, tenant_id, job_id),
+    CHECK (payload IS NULL OR payload_ref IS NULL)
+) PARTITION BY RANGE (job_id);
+CREATE INDEX job_schedule ON job (bucket, schedule_id, job_id) WHERE schedule_id IS NOT NULL;
+
+-- A change of time, payload or policy before execution; timer.revision says which one counts. Every
+-- revision is whole but for the payload, which may be large: payload_revision says which revision
+-- carries it, 0 being the job itself.
+CREATE TABLE job_revision (
+    bucket           smallint NOT NULL,
+    tenant_id        integer NOT NULL,
+    job_id           uuid NOT NULL,
+    revision         integer NOT NULL CHECK (revision > 0),
+    due_at           timestamptz NOT NULL,
+    effective_at     timestamptz NOT NULL,
+    expires_at       timestamptz,
+    policy           jsonb,
+    payload_revision integer NOT NULL CHECK (payload_revision BETWEEN 0 AND revision),
+    payload          bytea,
+    content_type     text,
+    payload_ref      text,
+    created_at       timestamptz NOT NULL DEFAULT clock(),
+    PRIMARY KEY (bucket, job_id, revision),
+    CHECK (payload IS NULL OR payload_ref IS NULL),
+    CHECK (payload_revision = revision OR (payload IS NULL AND payload_ref IS NULL))
+) PARTITION BY RANGE (job_id);
+
+-- What was asked under a key and what was answered. For ever for money, by retention for jobs.
+CREATE TABLE idempotency (
+    bucket     smallint NOT NULL,
+    tenant_id  integer NOT NULL,
+    scope      text NOT NULL,
+    key        text COLLATE "C" NOT NULL,
+    subject    uuid,
+    status     smallint NOT NULL,
+    request    bytea NOT NULL,
+    response   bytea NOT NULL,
+    created_at timestamptz NOT NULL DEFAULT clock(),
+    PRIMARY KEY (bucket, tenant_id, scope, key)
+);
+
+SELECT table_guard('job', fact => true);
+SELECT table_guard('job_revision', fact => true);
+SELECT table_guard('idempotency', fact => false);

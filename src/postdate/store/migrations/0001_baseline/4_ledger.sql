@@ -1,0 +1,116 @@
+-- The ledger: accounts, the payments that will move money, the entries that moved it.
+
+-- No foreign key points here and no column that changes is indexed, so that an update stays HOT;
+-- the free space on each page is for exactly that.
+CREATE TABLE account (
+    bucket     smallint NOT NULL CHECK (bucket BETWEEN 0 AND 63),
+    tenant_id  integer NOT NULL,
+    account_id text COLLATE "C" NOT NULL CHECK (length(account_id) BETWEEN 1 AND 64),
+    balance    bigint NOT NULL DEFAULT 0,
+    held       bigint NOT NULL DEFAULT 0 CHECK (held >= 0),
+    version    bigint NOT NULL DEFAULT 0 CHECK (version >= 0),
+    -- The least that must stay available; NULL (the issuer) may go below zero without end.
+    floor      bigint DEFAULT 0,
+    max_amount bigint CHECK (max_amount > 0),
+    frozen_at  timestamptz,
+    closed_at  timestamptz,
+    created_at timestamptz NOT NULL DEFAULT clock(),
+    -- When anything about it last changed: its money, what is held, or its terms.
+    updated_at timestamptz NOT NULL DEFAULT clock(),
+    note       text,
+    PRIMARY KEY (bucket, tenant_id, account_id),
+    CONSTRAINT account_covered CHECK (floor IS NULL OR balance - held >= floor),
+    CONSTRAINT account_closed_empty CHECK (closed_at IS NULL OR (balance = 0 AND held = 0))
+) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
+
+CREATE TABLE payment (
+    bucket       smallint NOT NULL,
+    tenant_id    integer NOT NULL,
+    payment_id   uuid NOT NULL,
+    from_account text COLLATE "C" NOT NULL,
+    to_account   text COLLATE "C" NOT NULL,
+    amount       bigint NOT NULL CHECK (amount > 0),
+    due_at       timestamptz NOT NULL,
+    -- True: the amount was reserved when this row was written. False: checked at the due second.
+    hold         boolean NOT NULL,
+    -- With hold = false: keep trying until then when the money is not there.
+    retry_until  timestamptz,
+    created_at   timestamptz NOT NULL DEFAULT clock(),
+    description  text,
+    schedule_id  uuid,
+    traceparent  text,
+    -- What becomes of the hold when settling breaks for good; NULL leaves it to the setting.
+    on_broken    text CHECK (on_broken IN ('hold', 'release')),
+    PRIMARY KEY (bucket, tenant_id, payment_id),
+    CHECK (from_account <> to_account),
+    CHECK (retry_until IS NULL OR NOT hold)
+) PARTITION BY RANGE (payment_id);
+CREATE INDEX payment_from ON payment (bucket, tenant_id, from_account, payment_id);
+CREATE INDEX payment_to ON payment (bucket, tenant_id, to_account, payment_id);
+CREATE INDEX payment_schedule ON payment (bucket, schedule_id, payment_id)
+    WHERE schedule_id IS NOT NULL;
+
+-- Payments above a tenant's threshold wait for a second person: one row for each. Its timer lies in
+-- a lane of its own, where no settler looks, until it is decided. That nobody approves what he
+-- asked for holds no matter who writes: `persons` are those who may stand behind a key or token,
+-- and none of them is on both sides.
+CREATE TABLE payment_approval (
+    bucket       smallint NOT NULL,
+    tenant_id    integer NOT NULL,
+    payment_id   uuid NOT NULL,
+    requested_by text NOT NULL,
+    requested_persons text[] NOT NULL CHECK (cardinality(requested_persons) > 0),
+    requested_at timestamptz NOT NULL DEFAULT clock(),
+    expires_at   timestamptz NOT NULL,
+    decision     text CHECK (decision IN ('approved', 'refused', 'expired', 'withdrawn')),
+    decided_by   text,
+    decided_persons text[],
+    decided_at   timestamptz,
+    note         text,
+    PRIMARY KEY (bucket, tenant_id, payment_id),
+    CHECK ((decision IS NULL) = (decided_at IS NULL) AND (decision IS NULL) = (decided_by IS NULL)),
+    CONSTRAINT payment_approval_second CHECK (decision <> 'approved' OR (
+        decided_by <> requested_by AND coalesce(cardinality(decided_persons), 0) > 0
+        AND NOT decided_persons && requested_persons))
+);
+CREATE INDEX payment_approval_waiting ON payment_approval (tenant_id, payment_id)
+    WHERE decision IS NULL;
+CREATE INDEX payment_approval_expiry ON payment_approval (expires_at) WHERE decision IS NULL;
+
+-- One leg of a transfer. transfer_id is a UUIDv7 made when the money moves.
+CREATE TABLE entry (
+    bucket      smallint NOT NULL,
+    tenant_id   integer NOT NULL,
+    transfer_id uuid NOT NULL,
+    amount      bigint NOT NULL CHECK (amount <> 0),
+    balance     bigint NOT NULL,
+    version     bigint NOT NULL CHECK (version > 0),
+    created_at  timestamptz NOT NULL DEFAULT clock(),
+    type        text NOT NULL CHECK (type IN ('PAYMENT', 'ADJUSTMENT', 'REFUND')),
+    account_id  text COLLATE "C" NOT NULL,
+    -- The payment that caused it; an adjustment has its reason instead.
+    payment_id  uuid,
+    reason      text,
+    PRIMARY KEY (bucket, tenant_id, account_id, version, transfer_id),
+    CHECK ((type = 'PAYMENT') = (payment_id IS NOT NULL)),
+    CHECK (type <> 'ADJUSTMENT' OR reason IS NOT NULL)
+) PARTITION BY RANGE (transfer_id);
+
+SELECT table_guard('account', fact => false);
+SELECT table_guard('payment_approval', fact => false);
+SELECT table_guard('payment', fact => true);
+SELECT table_guard('entry', fact => true);
+
+CREATE TRIGGER entry_balanced AFTER INSERT ON entry
+    REFERENCING NEW TABLE AS inserted FOR EACH STATEMENT EXECUTE FUNCTION entry_balanced();
+
+-- The last time at which a settler trusted the database's clock. A node that starts compares the
+-- time with it, and with its own clock, before it believes that something is due.
+CREATE TABLE settlement_clock (
+    one boolean PRIMARY KEY DEFAULT true CHECK (one),
+    at  timestamptz NOT NULL DEFAULT clock()
+);
+INSERT INTO settlement_clock DEFAULT VALUES;
+-- It belongs to no tenant.
+GRANT SELECT ON settlement_clock TO postdate_reader;
+GRANT SELECT, UPDATE ON settlement_clock TO postdate_writer;

@@ -1,0 +1,56 @@
+-- For the operator: nodes, detached history, when the books were checked, where this was born.
+-- None of it belongs to a tenant.
+
+CREATE TABLE node (
+    node_id    uuid PRIMARY KEY,
+    name       text NOT NULL,
+    roles      text[] NOT NULL,
+    version    text NOT NULL,
+    started_at timestamptz NOT NULL DEFAULT clock(),
+    seen_at    timestamptz NOT NULL DEFAULT clock()
+);
+GRANT SELECT, INSERT, UPDATE, DELETE ON node TO postdate_writer;
+
+-- What of the history has been detached, and from where on it is whole. Belongs to no tenant.
+CREATE TABLE history (
+    partition   text PRIMARY KEY,
+    parent      text NOT NULL,
+    from_id     uuid NOT NULL,
+    to_id       uuid NOT NULL,
+    detached_at timestamptz NOT NULL DEFAULT clock(),
+    dropped_at  timestamptz
+);
+GRANT SELECT ON history TO postdate_reader, postdate_writer;
+
+-- Every weekly partition that is attached, the oldest first.
+CREATE VIEW history_partition AS
+    SELECT c.oid, c.relname::text AS partition, p.relname::text AS parent,
+           uuid_floor(monday) AS from_id, uuid_floor(monday + interval '7 days') AS to_id,
+           monday, monday + interval '7 days' AS until
+      FROM pg_inherits i
+      JOIN pg_class c ON c.oid = i.inhrelid
+      JOIN pg_class p ON p.oid = i.inhparent AND p.relkind = 'p'
+     CROSS JOIN LATERAL (
+           SELECT to_date(right(c.relname, 8), 'YYYYMMDD')::timestamp AT TIME ZONE 'UTC'
+                  AS monday) AS week
+     WHERE c.relnamespace = current_schema()::regnamespace AND c.relname ~ '_\d{8}$'
+     ORDER BY c.relname;
+GRANT SELECT ON history_partition TO postdate_writer;
+
+-- When the books were last checked as a whole, and what that found: shown by metrics and alerts.
+CREATE TABLE audit_run (
+    name        text PRIMARY KEY CHECK (name IN ('prove', 'reconcile', 'verify')),
+    finished_at timestamptz NOT NULL DEFAULT clock(),
+    seconds     double precision NOT NULL CHECK (seconds >= 0),
+    findings    integer NOT NULL CHECK (findings >= 0)
+);
+GRANT SELECT ON audit_run TO postdate_reader;
+GRANT SELECT, INSERT, UPDATE ON audit_run TO postdate_writer;
+
+-- Which server, database and table these rows were first written by: a dump that was restored
+-- elsewhere brings this row along, and tells by it that it was.
+CREATE TABLE birthplace (
+    only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),
+    place    text NOT NULL
+);
+INSERT INTO birthplace (place) VALUES (birthplace_now());
