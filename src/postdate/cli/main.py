@@ -9,7 +9,7 @@ import cyclopts
 import uvloop
 
 from postdate.cli import output, watch
-from postdate.cli.settings import load
+from postdate.cli.settings import listed, load
 from postdate.model.errors import RefusedError, StartError
 
 FAILED: Final = 1
@@ -85,6 +85,7 @@ def serve(
     """
     _load_structlog()
     from postdate.cli import log, serve, trace
+    from postdate.store.item_log import items
 
     settings = load(
         {
@@ -98,6 +99,7 @@ def serve(
     tracing = trace.configure()
     more = [trace.add_trace] if tracing else []
     log.configure(settings.log_level, settings.log_format, *more)
+    items.configure(listed(settings.log_items), settings.log_items_per_second)
     uvloop.run(serve.serve(settings, role, tracing))
 
 

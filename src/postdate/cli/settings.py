@@ -17,6 +17,7 @@ TEST_PREFIX: Final = "POSTDATE_TEST_"
 
 CONFIG: Final = "POSTDATE_CONFIG"
 MOST_PORT: Final = 65535
+LOG_ITEMS: Final = ("accepted", "settled", "failed")
 
 
 def _setting(default: Any, doc: str, *, secret: bool = False) -> Any:
@@ -120,6 +121,14 @@ class Settings:
     drain_seconds: int = _setting(10, "How long requests under way may take when stopping.")
     log_level: str = _setting("info", "debug, info, warning or error.")
     log_format: str = _setting("auto", "console, json, or auto: console on a terminal.")
+    log_items: str = _setting(
+        "",
+        "Log lines for single jobs and payments, at `info`: a comma-separated choice of accepted, "
+        "settled, failed; empty writes none.",
+    )
+    log_items_per_second: int = _setting(
+        100, "Most such lines a second in this process; what is left out is counted in a line."
+    )
 
 
 FIELDS: Final = {f.name: f for f in fields(Settings)}
@@ -197,6 +206,7 @@ def _validate(settings: Settings) -> None:
         ("readers", 1, 1000),
         ("worker_window", 1, 100_000),
         ("drain_seconds", 0, 3600),
+        ("log_items_per_second", 1, 100_000),
         ("connections", 64, 1_000_000),
         ("connections_per_address", 1, 1_000_000),
         ("open_per_key", 1, 1_000_000),
@@ -205,12 +215,20 @@ def _validate(settings: Settings) -> None:
     ):
         if not least <= getattr(settings, name) <= most:
             raise StartError(f"{PREFIX}{name.upper()} lies between {least} and {most}")
+    if unknown := set(listed(settings.log_items)) - set(LOG_ITEMS):
+        raise StartError(
+            f"POSTDATE_LOG_ITEMS lists some of {', '.join(LOG_ITEMS)}, not {', '.join(unknown)}"
+        )
     if settings.jwt_issuer and not (settings.jwt_audience and settings.jwt_jwks):
         raise StartError("POSTDATE_JWT_ISSUER needs POSTDATE_JWT_AUDIENCE and POSTDATE_JWT_JWKS")
     try:
         kafka_brokers(settings.kafka_brokers)
     except ValueError as error:
         raise StartError(f"POSTDATE_KAFKA_BROKERS lists hosts such as k1:9092: {error}") from error
+    _validate_networks(settings)
+
+
+def _validate_networks(settings: Settings) -> None:
     for name in ("allow_private_targets", "trusted_proxies"):
         for network in filter(None, getattr(settings, name).split(",")):
             try:
@@ -219,6 +237,11 @@ def _validate(settings: Settings) -> None:
                 raise StartError(
                     f"{PREFIX}{name.upper()} lists networks such as 10.0.0.0/8: {error}"
                 ) from error
+
+
+def listed(value: str) -> list[str]:
+    """Take a comma-separated setting apart."""
+    return [each.strip() for each in value.split(",") if each.strip()]
 
 
 def reference() -> str:

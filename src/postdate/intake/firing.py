@@ -16,6 +16,8 @@ from postdate.model.ids import bucket_of
 from postdate.model.state import JobStatus
 from postdate.store import job_change
 from postdate.store.database import Connection, Database
+from postdate.store.item_log import items
+from postdate.store.timer import LANE_PAYMENT
 
 OnAccept = Callable[[int, float], None]
 """Told, after a commit, the lane and in how many seconds its first new job is due."""
@@ -61,10 +63,15 @@ class Firings:
 
     def tell(self, fired: Iterable[Fired | Refusal]) -> None:
         """Hint after the commit which lanes have work, and how soon."""
+        made = [each for each in fired if isinstance(each, Fired)]
+        if items.wants("accepted"):
+            paid = [each for each in made if each.lane_id == LANE_PAYMENT]
+            items.write("payment.accepted", paid, lambda each: {"payment_id": str(each.subject)})
+            jobs = [each for each in made if each.lane_id != LANE_PAYMENT]
+            items.write("job.accepted", jobs, lambda each: {"job_id": str(each.subject)})
         first: dict[int, float] = {}
-        for each in fired:
-            if isinstance(each, Fired):
-                first[each.lane_id] = min(first.get(each.lane_id, each.seconds), each.seconds)
+        for each in made:
+            first[each.lane_id] = min(first.get(each.lane_id, each.seconds), each.seconds)
         for lane_id, seconds in first.items():
             for hook in self._on_accept:
                 hook(lane_id, seconds)

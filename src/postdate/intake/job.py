@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from postdate.intake import job_rules
@@ -12,6 +13,7 @@ from postdate.intake.job_rules import Draft, Route
 from postdate.intake.lane import Lanes
 from postdate.intake.seal import Seals
 from postdate.model.errors import Refusal
+from postdate.model.instant import instant_text
 from postdate.model.job import Destination, Queue, Webhook
 from postdate.model.quota import Quotas
 from postdate.model.setting import Settings
@@ -22,6 +24,7 @@ from postdate.store import job as job_store
 from postdate.store.database import Connection, Database
 from postdate.store.group import Grouper
 from postdate.store.idempotency import key_of
+from postdate.store.item_log import items
 from postdate.store.vault import Vault
 
 Named = tuple[int, str, str]
@@ -160,6 +163,8 @@ class JobIntake:
     def tell(self, results: Sequence[Result]) -> None:
         """Hint after the commit which lanes have work, and how soon."""
         accepted = [result for result in results if isinstance(result, Accepted)]
+        if items.wants("accepted"):
+            items.write("job.accepted", accepted, _line)
         first: dict[int, datetime] = {}
         for each in accepted:
             lane_id, at = each.job.lane_id, each.job.effective_at
@@ -177,6 +182,16 @@ class JobIntake:
         lane = self._lanes.directory.by_id.get(lane_id)
         if lane is not None and lane.kind in self._tallies:
             self._tallies[lane.kind].accepted(jobs)
+
+
+def _line(accepted: Accepted) -> dict[str, Any]:
+    job = accepted.job
+    return {
+        "tenant_id": job.tenant_id,
+        "job_id": str(job.job_id),
+        "lane": accepted.ask.spec.lane,
+        "due_at": instant_text(job.effective_at),
+    }
 
 
 def _named(tenant_id: int, destination: Destination) -> Named | None:

@@ -18,6 +18,7 @@ from postdate.store import execution, job, lease, permit
 from postdate.store.database import Database
 from postdate.store.execution import Held, Recorded
 from postdate.store.group import Grouper
+from postdate.store.item_log import write_endings
 from postdate.store.job import JobKey, LoadedJob
 from postdate.store.lane import LaneDirectory
 from postdate.store.lease import Found
@@ -113,6 +114,8 @@ class LeaseReports:
         await self._release([known.leases[job_id] for job_id in done])
         self._tally.recorded([v for report, v in verdicts.items() if report.job_id in done])
         leases = [known.leases[job_id] for job_id in done]
+        ended = {report.job_id: v for report, v in verdicts.items() if report.job_id in done}
+        write_endings([(each.subject, each.attempt, ended[each.subject]) for each in leases])
         self._tally.ran([(known.now - each.claimed_at).total_seconds() for each in leases])
         return [
             _answer(verdicts[report])

@@ -47,9 +47,10 @@ class PaymentMeter:
             self._accepted.labels(funding).inc(count)
         self._held.inc(held)
 
-    def refused(self, code: str) -> None:
-        """Count a payment that was refused for what it asks."""
-        self._refused.labels(code).inc()
+    def refused(self, codes: Iterable[str]) -> None:
+        """Count payments that were refused for what they ask."""
+        for code, count in Tally(codes).items():
+            self._refused.labels(code).inc(count)
 
     def cancelled(self, held: int) -> None:
         """Count a payment that was cancelled, and what it held."""

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Collection, Sequence
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 import asyncpg
@@ -25,6 +25,7 @@ from postdate.store.database import Connection, Database
 from postdate.store.group import GROUPS_MOST
 from postdate.store.idempotency import key_of as idempotency_key_of
 from postdate.store.ids import new_ids
+from postdate.store.item_log import items
 
 SCOPE: Final = "payment"
 BATCH_MOST: Final = 1000
@@ -132,9 +133,14 @@ class Payments:
         self._meter.accepted(
             (ask.order.funding, ask.order.amount) for ask, answer in fresh if answer.subject
         )
-        for _, answer in fresh:
-            if refusal := answer.refusal:
-                self._meter.refused(refusal.code)
+        self._meter.refused(refusal.code for _, answer in fresh if (refusal := answer.refusal))
+        if items.wants("accepted"):
+            items.write("payment.accepted", [pair for pair in fresh if pair[1].subject], _line)
+
+
+def _line(taken: tuple[PaymentAsk, Answer]) -> dict[str, Any]:
+    ask, answer = taken
+    return {"tenant_id": ask.payer.tenant_id, "payment_id": str(answer.subject)}
 
 
 class Group(NamedTuple):

@@ -5,14 +5,14 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 import asyncpg
 import structlog
 
 from postdate.ledger import batch
-from postdate.ledger.settle import Decision, Due, Waits
+from postdate.ledger.settle import Completed, Decision, Due, Failed, RetryLater, Waits
 from postdate.ledger.turn import BeginAgainError, Turn
 from postdate.model.ids import BUCKETS
 from postdate.model.setting import Settings
@@ -27,6 +27,7 @@ from postdate.store import settlement as store
 from postdate.store import timer as timer_store
 from postdate.store.account import AccountKey
 from postdate.store.database import Connection, Database, transient
+from postdate.store.item_log import items
 from postdate.store.settlement import Candidate, LockedPayment, Order
 
 log = structlog.get_logger()
@@ -270,6 +271,7 @@ class Settler:
         self._meter.settled(
             commit.payments, commit.dues, commit.decisions, commit.seconds, commit.first_due
         )
+        _write_lines(commit)
         if self._followed is not None:
             self._followed(commit.dues, commit.decisions, commit.seconds)
 
@@ -291,6 +293,27 @@ class Settler:
             turn=turn,
             eager=eager,
         )
+
+
+def _write_lines(commit: Commit) -> None:
+    """Write what became of payments into the log, where that is switched on."""
+    decided = list(zip(commit.dues, commit.decisions, strict=True))
+    if items.wants("settled"):
+        done = [pair for pair in decided if isinstance(pair[1], Completed)]
+        items.write("payment.completed", done, _line)
+    if items.wants("failed"):
+        failed = [pair for pair in decided if isinstance(pair[1], Failed)]
+        items.write("payment.failed", failed, _line)
+        later = [pair for pair in decided if isinstance(pair[1], RetryLater)]
+        items.write("payment.retried", later, _line)
+
+
+def _line(settled: tuple[Due, Decision]) -> dict[str, Any]:
+    due, decision = settled
+    line = {"tenant_id": due.payer.tenant_id, "payment_id": str(due.payment_id)}
+    if isinstance(decision, Failed | RetryLater):
+        line["code"] = str(decision.reason)
+    return line
 
 
 def _complete(found: Sequence[Candidate], depth: int) -> Sequence[Candidate]:

@@ -12,6 +12,7 @@ from postdate.model.tally import Tally
 from postdate.model.verdict import End, Keep, Move, Verdict
 from postdate.store import execution
 from postdate.store.database import Database, transient
+from postdate.store.item_log import write_endings
 from postdate.worker.flight import Flight, Reach, pass_by
 
 log = structlog.get_logger()
@@ -199,5 +200,10 @@ class Recorder:
                 self._tally.lost()
                 log.info("lease.lost", job_id=str(flight.key[0]), token=flight.key[1])
         self._tally.recorded(written)
+        write_endings(
+            (flight.execution.held.job_id, flight.execution.held.attempt, verdict)
+            for flight, verdict in group
+            if flight.execution.held.job_id in done
+        )
         self._tally.ran([each.ended_at - each.started_at for each, _ in group if each.ran])
         self._landed([flight for flight, _ in group])
