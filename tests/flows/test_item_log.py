@@ -1,6 +1,6 @@
 """Lines for single jobs and payments: off unless switched on, bounded, and nothing private."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, MutableMapping
 from typing import Any
 
 import pytest
@@ -22,7 +22,7 @@ def off() -> Iterator[None]:
     items.configure((), 1)
 
 
-async def use(api: Api, clock: Clock) -> list[dict[str, Any]]:
+async def use(api: Api, clock: Clock) -> list[MutableMapping[str, Any]]:
     """Do some of everything, and give the lines that tell of single things."""
     with capture_logs() as lines:
         ledger = await open_ledger(api)
