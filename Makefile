@@ -62,8 +62,10 @@ bench: setup
 	$(BIN)/postdate bench schedules
 	$(BIN)/postdate bench events
 
+# MINUTES is how long the fault harness runs (tests/faults/test_chaos.py); the rest takes its time.
+MINUTES ?= 10
 soak: setup
-	$(BIN)/pytest -q -m soak
+	POSTDATE_TEST_MINUTES=$(MINUTES) $(BIN)/pytest -q -m soak
 
 audit: setup
 	@mkdir -p build

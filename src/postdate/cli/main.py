@@ -27,6 +27,7 @@ COMMANDS: Final = {
     "secret": "secret:secret_app",
     "events": "event_remote:events_app",
     "bench": "bench:bench_app",
+    "chaos": "chaos:chaos",
     "job": "job_remote:job_app",
     "payment": "payment_remote:payment_app",
     "account": "account_remote:account_app",

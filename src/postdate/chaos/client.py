@@ -1,0 +1,101 @@
+"""One tenant's client: asks two servers by turns, and asks again until it knows the answer."""
+
+import asyncio
+import itertools
+from collections.abc import Sequence
+from typing import Any, Final
+
+import aiohttp
+import msgspec
+
+from postdate.chaos.history import Recorder, Type
+
+AGAIN: Final = frozenset({429, 500, 502, 503, 504})
+IN_FLIGHT: Final = "idempotency_in_flight"
+KNOWN_SECONDS: Final = 60.0
+"""For how long a client asks again before it gives up."""
+
+PAUSE_SECONDS: Final = 0.25
+CALL_SECONDS: Final = 10.0
+CLIENT_ERROR: Final = 400
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What a server has answered."""
+
+    status: int
+    body: Any
+
+    @property
+    def is_ok(self) -> bool:
+        """Say whether it was done."""
+        return self.status < CLIENT_ERROR
+
+    @property
+    def code(self) -> str:
+        """Give the code of a refusal."""
+        return str(self.body.get("code", "")) if isinstance(self.body, dict) else ""
+
+
+class Client:
+    """Calls the API on behalf of one tenant, and records every call and every answer."""
+
+    def __init__(
+        self, session: aiohttp.ClientSession, urls: Sequence[str], record: Recorder, tenant: str
+    ) -> None:
+        self._session = session
+        self._urls = itertools.cycle(urls)
+        self._record = record
+        self.tenant = tenant
+        self.key = ""
+
+    async def ask(
+        self, method: str, path: str, body: Any = None, *, key: str = "", as_key: str = ""
+    ) -> Answer | None:
+        """Ask once; None when nobody knows whether it was done."""
+        headers = {"Authorization": f"Bearer {as_key or self.key}"}
+        if key:
+            headers["Idempotency-Key"] = key
+        url = f"{next(self._urls)}/api/v1{path}"
+        try:
+            async with self._session.request(
+                method,
+                url,
+                json=body,
+                headers=headers,
+                timeout=aiohttp.ClientTimeout(total=CALL_SECONDS),
+            ) as response:
+                data = await response.read()
+        except (aiohttp.ClientError, TimeoutError, OSError):
+            return None
+        try:
+            decoded = msgspec.json.decode(data) if data else None
+        except msgspec.DecodeError:
+            return None
+        return Answer(response.status, decoded)
+
+    async def do(  # noqa: PLR0913 - what is asked, as whom, and what to note about it
+        self, op: str, n: int, method: str, path: str, body: Any = None, *, key: str = "",
+        as_key: str = "", seconds: float = KNOWN_SECONDS, **about: Any,
+    ) -> Answer | None:  # fmt: skip
+        """Ask until the answer is known, and record what was asked and what came of it."""
+        by = f"client-{self.tenant}"
+        self._record(by, "invoke", op, n, self.tenant, key=key, path=path, **about)
+        loop = asyncio.get_running_loop()
+        until, asked = loop.time() + seconds, 0
+        while True:
+            answer = await self.ask(method, path, body, key=key, as_key=as_key)
+            asked += 1
+            if answer is not None and answer.status not in AGAIN and answer.code != IN_FLIGHT:
+                break
+            status = answer.status if answer else 0
+            self._record(by, "info", op, n, self.tenant, status=status, asked=asked)
+            if loop.time() > until:
+                return None
+            await asyncio.sleep(PAUSE_SECONDS)
+        kind: Type = "ok" if answer.is_ok else "fail"
+        self._record(
+            by, kind, op, n, self.tenant, status=answer.status, asked=asked, answer=answer.body,
+            **about,
+        )  # fmt: skip
+        return answer

@@ -1,0 +1,96 @@
+"""What a run will do, all of it drawn from one seed: how much life, which faults, when."""
+
+import random
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+FAULTS: Final = (
+    "kill",
+    "zombie",
+    "postmaster",
+    "backend",
+    "cut",
+    "silence",
+    "refuse",
+    "lock",
+    "broker",
+)
+"""Every fault: what each does is told in `nemesis`."""
+
+CALM_SECONDS: Final = 3.0
+"""How long the run goes undisturbed at its beginning."""
+
+BETWEEN_SECONDS: Final = (1.0, 4.0)
+"""The least and the most time from one fault to the next."""
+
+
+class Fault(msgspec.Struct, frozen=True):
+    """One fault: seconds after the start, its name, how long it lasts, and a number that aims."""
+
+    at: float
+    name: str
+    seconds: float
+    aim: int
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """A run. The same plan gives the same operations and the same faults."""
+
+    seed: int
+    seconds: float = 60.0
+    rate: float = 20.0
+    """Operations begun in a second."""
+    apis: int = 2
+    workers: int = 3
+    settlers: int = 2
+    publishers: int = 2
+    faults: tuple[str, ...] = FAULTS
+    lease_seconds: float = 3.0
+    drain_seconds: float = 90.0
+    """Within how long after the last fault everything must have ended."""
+
+    @property
+    def roles(self) -> list[str]:
+        """Give the role of each process."""
+        return (
+            ["api"] * self.apis
+            + ["worker"] * self.workers
+            + ["settlement"] * self.settlers
+            + ["publisher"] * self.publishers
+        )
+
+    def command(self) -> str:
+        """Give the command that runs it again."""
+        words = [
+            f"postdate chaos --seed {self.seed} --seconds {self.seconds:g} --rate {self.rate:g}",
+            f"--apis {self.apis} --workers {self.workers}",
+            f"--settlers {self.settlers} --publishers {self.publishers}",
+            *(f"--fault {name}" for name in self._chosen()),
+        ]
+        return " ".join(words)
+
+    def _chosen(self) -> Sequence[str]:
+        return () if self.faults == FAULTS else self.faults or ("none",)
+
+    def fault_list(self) -> Sequence[Fault]:
+        """Draw the faults of the run, each after the one before."""
+        drawn = random.Random(f"faults {self.seed}")
+        found: list[Fault] = []
+        at = CALM_SECONDS
+        while self.faults and at < self.seconds:
+            name = drawn.choice(self.faults)
+            seconds = _lasts(name, drawn, self.lease_seconds)
+            found.append(Fault(round(at, 2), name, round(seconds, 2), drawn.randrange(2**31)))
+            at += seconds + drawn.uniform(*BETWEEN_SECONDS)
+        return found
+
+
+def _lasts(name: str, drawn: random.Random, lease_seconds: float) -> float:
+    """Say how long a fault lasts: a zombie longer than its leases, a cut no time at all."""
+    if name == "zombie":
+        return 2.0 * lease_seconds + drawn.random()
+    if name in {"cut", "backend", "postmaster"}:
+        return 0.0
+    return drawn.uniform(0.3, 3.0)

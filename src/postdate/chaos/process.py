@@ -1,0 +1,87 @@
+"""Processes of a run: started, watched and started again by us, and ended by nobody else's id."""
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+AGAIN_SECONDS: Final = 0.5
+"""How long after its end a process is started again, as an init system would."""
+
+STOP_SECONDS: Final = 20.0
+
+
+class Process:
+    """One process of ours. While it is kept, it is started again whenever it has ended."""
+
+    def __init__(
+        self, name: str, command: list[str], log: Path, env: Mapping[str, str] | None = None
+    ) -> None:
+        self.name = name
+        self._command = command
+        self._env = dict(env or {})
+        self._log = log
+        self._running: asyncio.subprocess.Process | None = None
+        self._keeping: asyncio.Task[None] | None = None
+        self.starts = 0
+
+    async def keep(self) -> None:
+        """Start it, and see from now on that it runs."""
+        await self._start()
+        self._keeping = asyncio.create_task(self._keep())
+
+    async def _start(self) -> None:
+        others = {k: v for k, v in os.environ.items() if not k.startswith("POSTDATE_")}
+        with self._log.open("ab") as log:
+            self._running = await asyncio.create_subprocess_exec(
+                *self._command, env=others | self._env, start_new_session=True,
+                stdout=log, stderr=log,
+            )  # fmt: skip
+        self.starts += 1
+
+    async def _keep(self) -> None:
+        while self._running is not None:
+            await self._running.wait()
+            await asyncio.sleep(AGAIN_SECONDS)
+            await self._start()
+
+    def send(self, number: int) -> bool:
+        """Send a signal, if it lives."""
+        if self._running is None or self._running.returncode is not None:
+            return False
+        with suppress(ProcessLookupError):
+            self._running.send_signal(number)
+        return True
+
+    async def end(self) -> int | None:
+        """End it for good: asked first, killed when it does not listen."""
+        if self._keeping is not None:
+            self._keeping.cancel()
+        if self._running is None:
+            return None
+        self.send(signal.SIGCONT)
+        self.send(signal.SIGTERM)
+        try:
+            await asyncio.wait_for(self._running.wait(), STOP_SECONDS)
+        except TimeoutError:
+            self.send(signal.SIGKILL)
+            await self._running.wait()
+        return self._running.returncode
+
+
+def postdate(*arguments: str) -> list[str]:
+    """Give the command line of our own program."""
+    return [str(Path(sys.executable).with_name("postdate")), *arguments]
+
+
+def free_port() -> int:
+    """Find a port that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port

@@ -1,0 +1,91 @@
+"""A proxy between some of the processes and PostgreSQL that cuts, refuses or falls silent."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote
+
+SOCKET: Final = ".s.PGSQL.5432"
+CHUNK: Final = 65536
+
+
+class Proxy:
+    """Carries bytes both ways until it is told not to."""
+
+    def __init__(self, server_socket: Path) -> None:
+        self._server_socket = server_socket
+        self._open: set[asyncio.StreamWriter] = set()
+        self._speaking = asyncio.Event()
+        self._speaking.set()
+        self.refusing = False
+
+    def cut(self) -> int:
+        """Break every connection; what was committed and not yet answered becomes unknown."""
+        for writer in list(self._open):
+            writer.transport.abort()
+        return len(self._open) // 2
+
+    def silence(self) -> None:
+        """Carry nothing any more, and break nothing off: both sides wait."""
+        self._speaking.clear()
+
+    def heal(self) -> None:
+        """Carry everything again."""
+        self.refusing = False
+        self._speaking.set()
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Serve one connection until either side ends it."""
+        if self.refusing:
+            writer.transport.abort()
+            return
+        try:
+            theirs = await asyncio.open_unix_connection(str(self._server_socket))
+        except OSError:
+            writer.transport.abort()
+            return
+        both = {writer, theirs[1]}
+        self._open |= both
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._carry(reader, theirs[1]))
+                group.create_task(self._carry(theirs[0], writer))
+        except* (OSError, _EndError):
+            pass
+        finally:
+            self._open -= both
+            for each in both:
+                each.transport.abort()
+
+    async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while data := await reader.read(CHUNK):
+            await self._speaking.wait()
+            writer.write(data)
+            await writer.drain()
+        raise _EndError
+
+
+class _EndError(Exception):
+    """One side has ended the connection."""
+
+
+@asynccontextmanager
+async def proxied(directory: Path, server_socket: Path) -> AsyncIterator[Proxy]:
+    """Listen in a directory, as a server of its own would."""
+    proxy = Proxy(server_socket)
+    listening = await asyncio.start_unix_server(proxy.serve, str(directory / SOCKET))
+    try:
+        yield proxy
+    finally:
+        listening.close()
+        proxy.heal()
+        proxy.cut()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(listening.wait_closed(), 5)
+
+
+def through(dsn: str, server_directory: str, directory: Path) -> str:
+    """Give the address that leads through the proxy."""
+    return dsn.replace(quote(server_directory), quote(str(directory)))
