@@ -1,12 +1,22 @@
 """What the tests of schedules share."""
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from conftest import Api, eventually
+from conftest import Api, Clock, eventually
 from postdate.scheduler.expander import Expander
 
 MINUTE_SECONDS = 4.0
 PULL = {"job": {"destination": {"type": "worker"}, "lane": "ticks"}}
+
+
+async def set_to_morning(clock: Clock) -> None:
+    """Move the clock on to five past ten, so that no test depends on when it is run."""
+    now: datetime = await clock.database.writer.fetchval("SELECT clock()")
+    morning = now.astimezone(UTC).replace(hour=10, minute=5, second=0, microsecond=0)
+    if morning < now:
+        morning += timedelta(days=1)
+    await clock.advance((morning - now).total_seconds())
 
 
 async def drain(expander: Expander) -> int:

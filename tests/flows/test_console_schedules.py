@@ -11,8 +11,14 @@ from postdate.cli.schedules import firings
 from postdate.console import schedule_bulk
 from postdate.scheduler.expander import LIMIT, Expander
 from postdate.scheduler.meter import Meter
+from schedule_ground import set_to_morning
 
 JOB = {"job": {"destination": {"type": "worker"}, "lane": "reports"}}
+
+
+@pytest.fixture(autouse=True)
+async def _morning(clock: Clock) -> None:
+    await set_to_morning(clock)
 
 
 @pytest.fixture

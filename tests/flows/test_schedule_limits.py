@@ -9,7 +9,7 @@ import pytest
 from conftest import Api, Clock
 from postdate.cli import schedules as wiring
 from postdate.scheduler.expander import Expander
-from schedule_ground import PULL, book, create, drain, labels
+from schedule_ground import PULL, book, create, drain, labels, set_to_morning
 
 
 @pytest.fixture
@@ -18,8 +18,9 @@ def expander(api: Api) -> Expander:
 
 
 @pytest.fixture(autouse=True)
-async def _only_ours(api: Api) -> AsyncIterator[None]:
-    """Leave no schedule of another test due."""
+async def _only_ours(api: Api, clock: Clock) -> AsyncIterator[None]:
+    """Start in the morning, and leave no schedule of another test due."""
+    await set_to_morning(clock)
     yield
     await api.node.database.writer.execute("DELETE FROM timer WHERE lane_id = 1")
 

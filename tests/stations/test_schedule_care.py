@@ -21,7 +21,12 @@ from postdate.scheduler.audit import Audit
 from postdate.scheduler.expander import Expander
 from postdate.scheduler.recompute import Recompute
 from postdate.store.database import Connection
-from schedule_ground import book, create, drain, labels
+from schedule_ground import book, create, drain, labels, set_to_morning
+
+
+@pytest.fixture(autouse=True)
+async def _morning(clock: Clock) -> None:
+    await set_to_morning(clock)
 
 
 @pytest.fixture
