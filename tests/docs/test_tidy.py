@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tidy import clocks, generated, pages, places, queries, size, words
+from tidy import clocks, connections, generated, pages, places, queries, size, words
 from tidy.rule import Rule, read_tree
 
 ROOT = Path(__file__).parents[2]
@@ -14,6 +14,7 @@ RULES: tuple[Rule, ...] = (
     *words.RULES,
     *queries.RULES,
     *clocks.RULES,
+    *connections.RULES,
     *places.RULES,
     *pages.RULES,
     *generated.RULES,

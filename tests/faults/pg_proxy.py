@@ -89,6 +89,7 @@ class Proxy:
         self._links: set[_Link] = set()
         self._started: set[asyncio.Future[None]] = set()
         self._away = False
+        self._silent = False
         self.plan = Plan()
 
     def arm(self, plan: Plan) -> Plan:
@@ -114,6 +115,16 @@ class Proxy:
         await wait_a_moment(seconds)
         self._away = False
 
+    async def fall_silent(self) -> None:
+        """Swallow every byte from now on, and close nothing: nobody learns that nobody is there."""
+        self._silent = True
+        for link in self._links:
+            link.silent = True
+
+    def speak_again(self) -> None:
+        """Carry new connections; those that fell silent stay so."""
+        self._silent = False
+
     async def arrived(self) -> None:
         """Wait until everything that was to come late has come."""
         while self._started:
@@ -125,6 +136,9 @@ class Proxy:
         try:
             if self._away:
                 return
+            if self._silent:
+                await reader.read(-1)
+                return
             theirs = await asyncio.open_unix_connection(str(self._server_socket))
             link = _Link(self, reader, writer, *theirs)
             self._links.add(link)
@@ -133,7 +147,8 @@ class Proxy:
             pass
         finally:
             writer.transport.abort()
-            if link is not None:
+            # What the client ends in silence, the server is not told of.
+            if link is not None and not link.silent:
                 link.end()
                 self._links.discard(link)
 
@@ -180,6 +195,7 @@ class _Link:
         self._answering: asyncio.Task[None] | None = None
         self._deaf = False
         self._mute = False
+        self.silent = False
         self._answered = asyncio.Event()
 
     async def run(self) -> None:
@@ -219,14 +235,18 @@ class _Link:
             data = b"".join(each.data for each in group)
             group = []
             if fault is None:
-                self._to_server.write(data)
+                self._send(data)
             else:
                 await self._suffer(fault, data)
+
+    def _send(self, data: bytes) -> None:
+        if not self.silent:
+            self._to_server.write(data)
 
     async def _downstream(self) -> None:
         while True:
             message = await _message(self._server)
-            if not (self._deaf or self._mute):
+            if not (self._deaf or self._mute or self.silent):
                 self._to_client.write(message.data)
             if message.kind == b"Z":
                 self._answered.set()
@@ -236,7 +256,7 @@ class _Link:
         match fault:
             case Fault.DELAY:
                 await asyncio.wait([proxy.start(proxy.plan.meanwhile())], timeout=LATE_SECONDS)
-                self._to_server.write(data)
+                self._send(data)
             case Fault.LATE:
                 self._deaf = True
                 proxy.start(self._arrive_late(data))

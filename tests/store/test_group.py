@@ -3,6 +3,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from postdate.model.errors import Code, RefusedError
 from postdate.store.database import CommitUnknownError
 from postdate.store.group import Grouper
 
@@ -52,3 +53,60 @@ async def test_an_unknown_commit_is_not_repeated() -> None:
     answers = await asyncio.gather(*(grouper.submit(n) for n in (1, 404)), return_exceptions=True)
     assert [type(answer) for answer in answers] == [CommitUnknownError] * 2
     assert commits.groups == [[1, 404]]
+
+
+class Gated(Commits):
+    """Commits only when it is let; a group with a 13 in it fails before."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open = asyncio.Event()
+
+    async def __call__(self, items: Sequence[int]) -> list[int]:
+        if 13 not in items:
+            self.groups.append(list(items))
+            await self.open.wait()
+        return await super().__call__(items)
+
+
+async def cancelled(grouper: Grouper[int, int], items: Sequence[int], steps: int) -> list[object]:
+    """Submit, cancel every task of the grouper after some steps, and give what the callers got."""
+    callers = [asyncio.create_task(grouper.submit(item)) for item in items]
+    for _ in range(steps):
+        await asyncio.sleep(0)
+    for task in [*grouper._running, *grouper._divided]:
+        task.cancel()
+    async with asyncio.timeout(1):
+        return list(await asyncio.gather(*callers, return_exceptions=True))
+
+
+@pytest.mark.parametrize("items", [range(50, 60), range(20)], ids=["one commit", "halves"])
+@pytest.mark.parametrize("steps", range(1, 8))
+async def test_whoever_waits_gets_an_error_when_the_group_is_cancelled(
+    items: Sequence[int], steps: int
+) -> None:
+    grouper = Grouper(Gated(), most=4, groups=1)
+    found = await cancelled(grouper, items, steps)
+    kinds = {type(each) for each in found}
+    assert kinds <= {RefusedError, CommitUnknownError, ValueError}, kinds
+    # It is as good as new: nothing of it counts as under way, and nothing waits.
+    grouper._commit.open.set()  # type: ignore[attr-defined]
+    async with asyncio.timeout(1):
+        assert await grouper.submit(21) == 42
+
+
+async def test_what_was_not_begun_is_refused_and_what_was_begun_is_unknown() -> None:
+    found = await cancelled(Grouper(Gated(), most=2, groups=1), range(50, 54), 5)
+    assert [type(each) for each in found[:2]] == [CommitUnknownError] * 2
+    assert [each.refusal.code for each in found[2:] if isinstance(each, RefusedError)] == [
+        Code.OVERLOADED
+    ] * 2
+
+
+async def test_an_answer_too_few_is_an_error_for_all() -> None:
+    async def forgets(items: Sequence[int]) -> list[int]:
+        return list(items[1:])
+
+    grouper: Grouper[int, int] = Grouper(forgets, groups=1)
+    found = await asyncio.gather(*(grouper.submit(n) for n in range(3)), return_exceptions=True)
+    assert [type(each) for each in found] == [RuntimeError] * 3

@@ -40,7 +40,7 @@ def history_list(*, json: Json = False) -> None:
     """List every week of every table of facts, with its size."""
 
     async def run(database: Database) -> list[store.PartitionRow]:
-        async with database.writer.acquire() as connection:
+        async with database.connection() as connection:
             return await store.page(connection)
 
     show(with_database(run), as_json=json)
@@ -89,7 +89,7 @@ def history_mend(*, dry_run: DryRun = False, json: Json = False) -> None:
     """
 
     async def run(database: Database) -> list[dict[str, Any]]:
-        async with database.writer.acquire() as connection:
+        async with database.connection() as connection:
             found = await partition.strays(connection)
         return [await _mended(database, each, dry_run=dry_run) for each in found]
 
@@ -131,7 +131,7 @@ def loops(node: Node) -> list[Loop]:
     """Make the loop that detaches what the retention lets go."""
 
     async def run_once(_: int) -> int:
-        async with node.database.writer.acquire() as connection:
+        async with node.database.connection() as connection:
             days = node.runtime.whole(RETENTION)
             names = await store.old(connection, PRUNED, days) if days else []
         for name in names:

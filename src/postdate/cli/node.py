@@ -151,7 +151,7 @@ class Node:
 
     async def refresh_settings(self, _: int = 1) -> int:
         """Take over what other nodes have set."""
-        async with self.database.writer.acquire() as connection:
+        async with self.database.connection() as connection:
             self.runtime.replace(await setting.load(connection))
             self.halts.replace(await halt.load(connection))
             self.troubles.replace(await trouble.load(connection))
@@ -161,7 +161,7 @@ class Node:
 
     async def beat(self, _: int = 1) -> int:
         """Say that this node is alive."""
-        async with self.database.writer.acquire() as connection:
+        async with self.database.connection() as connection:
             await node.beat(connection, self.node_id, self.name, self.roles, version("postdate"))
             # What a failed beat has taken is lost: a few counts of ten seconds.
             await activity.add_lateness(connection, self.lateness.take())
@@ -169,12 +169,12 @@ class Node:
 
     async def leave(self) -> None:
         """Sign off, so that others need not wait to take over."""
-        async with self.database.writer.acquire() as connection:
+        async with self.database.connection() as connection:
             await node.leave(connection, self.node_id)
 
     async def make_partitions(self, _: int = 1) -> int:
         """Keep history's partitions made ahead."""
-        async with self.database.writer.acquire() as connection:
+        async with self.database.connection() as connection:
             done = await partition.ahead(connection, migrate.PARTITION_WEEKS)
         if done.made:
             log.info("partition.made", count=done.made)

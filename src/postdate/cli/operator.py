@@ -50,7 +50,7 @@ def _settings() -> Settings:
 
 async def tenant_number(database: Database, name: str) -> int:
     """Give the number of a tenant, refusing an unknown name."""
-    async with database.writer.acquire() as connection:
+    async with database.connection() as connection:
         found = await tenant_store.find(connection, name)
     if found is None:
         raise refuse(Code.UNKNOWN_TENANT, f"There is no tenant {name}.", "tenant")
@@ -121,7 +121,7 @@ def key_list(*, tenant: str = "default", json: Json = False) -> None:
 
     async def run(database: Database) -> list[key_store.KeyRow]:
         tenant_id = await tenant_number(database, tenant)
-        async with database.writer.acquire() as connection:
+        async with database.connection() as connection:
             return await key_store.page(connection, tenant_id, UUID(int=0), PAGE)
 
     show(with_database(run), as_json=json)
@@ -150,7 +150,7 @@ def node_list(*, json: Json = False) -> None:
     """List the nodes that have not signed off; one that is not live fell silent."""
 
     async def run(database: Database) -> list[dict[str, Any]]:
-        async with database.writer.acquire() as connection:
+        async with database.connection() as connection:
             live = {row.node_id for row in await node_store.live(connection)}
             rows = await node_store.live(connection, node_store.FORGET_SECONDS)
         return [msgspec.structs.asdict(row) | {"live": row.node_id in live} for row in rows]
@@ -164,7 +164,7 @@ def setting_list(*, tenant: str | None = None, json: Json = False) -> None:
 
     async def run(database: Database) -> list[setting_store.SettingRow]:
         tenant_id = await tenant_number(database, tenant) if tenant else 0
-        async with database.writer.acquire() as connection:
+        async with database.connection() as connection:
             return await setting_store.page(connection, tenant_id)
 
     rows = with_database(run)

@@ -72,7 +72,7 @@ def resume(*, json: Json = False) -> None:
 async def hold(database: Database, until: datetime | None = None) -> Held:
     """Set the instant up to which nothing is touched, by the database's clock."""
     if until is None:
-        async with database.writer.acquire() as connection:
+        async with database.connection() as connection:
             until = await vital.now(connection)
     until = until if until.tzinfo else until.astimezone()
     await SettingChanges(database).put(0, QUARANTINE, instant_text(until), changed_by="cli")
@@ -92,7 +92,7 @@ async def release(database: Database) -> Held:
 
 async def held(database: Database) -> Held:
     """Count what waits."""
-    async with database.writer.acquire() as connection:
+    async with database.connection() as connection:
         until = str(await setting_store.find(connection, QUARANTINE) or "")
         if not until:
             return Held(quarantine=None)

@@ -56,7 +56,7 @@ def status(*, json: Json = False) -> None:
     """Say whether payments are being settled."""
 
     async def run(database: Database) -> dict[str, Any]:
-        async with database.writer.acquire() as connection:
+        async with database.connection() as connection:
             reason = await setting_store.find(connection, STOPPED)
         return {"running": not reason, "reason": reason or None}
 
@@ -79,7 +79,7 @@ def resume(*, json: Json = False) -> None:
     """Settle again; where the clock was the reason, this confirms the database's time."""
 
     async def run(database: Database) -> bool:
-        async with database.writer.acquire() as connection:
+        async with database.connection() as connection:
             await clock_store.record(connection)
         try:
             await SettingChanges(database).clear(0, STOPPED)

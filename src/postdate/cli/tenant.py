@@ -34,7 +34,7 @@ def tenant_list(*, json: Json = False) -> None:
     """List the tenants."""
 
     async def run(database: Database) -> list[tenant_store.TenantRow]:
-        async with database.writer.acquire() as connection:
+        async with database.connection() as connection:
             return await tenant_store.page(connection, "", PAGE)
 
     show(with_database(run), as_json=json)
@@ -105,7 +105,7 @@ def tenant_halts(*, json: Json = False) -> None:
     """List the tenants that stand still, or will."""
 
     async def run(database: Database) -> list[Halt]:
-        async with database.writer.acquire() as connection:
+        async with database.connection() as connection:
             return await halt_store.load(connection)
 
     show(with_database(run), as_json=json)

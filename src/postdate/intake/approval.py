@@ -56,7 +56,7 @@ class Approvals:
 
     async def run_once(self, limit: int = EXPIRE_MOST) -> int:
         """Let expire what has waited too long."""
-        async with self._database.writer.acquire() as connection:
+        async with self._database.connection() as connection:
             late = await store.expired(connection, limit)
         for tenant_id, payment_id in late:
             await self._expire(tenant_id, payment_id)

@@ -87,7 +87,7 @@ class Halting:
             await told.tell(connection, self._database, about, event, tenant_id, data, actor=actor)
 
     async def _number(self, name: str) -> int:
-        async with self._database.writer.acquire() as connection:
+        async with self._database.connection() as connection:
             found = await tenant_store.find(connection, name)
         if found is None:
             raise refuse(Code.NOT_FOUND, f"There is no tenant {name}.")
@@ -149,7 +149,7 @@ class Halting:
 
     async def _refresh(self, tenant_id: int) -> list[Halt]:
         """Let this node follow at once; give the tenant's halts."""
-        async with self._database.writer.acquire() as connection:
+        async with self._database.connection() as connection:
             halts = await store.load(connection)
         self._known.replace(halts)
         return [halt for halt in halts if halt.tenant_id == tenant_id]

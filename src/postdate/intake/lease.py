@@ -228,7 +228,7 @@ class LeaseClaims:
             (bucket, lane.lane_id, max(floor, door.marks.setdefault(bucket, Mark()).low(now)))
             for bucket in lane.buckets
         ]
-        async with self._database.writer.acquire() as connection:
+        async with self._database.connection() as connection:
             heads = await timer.heads(connection, places)
         for head in heads:
             door.marks[head.bucket].found(head.due_at)

@@ -174,7 +174,7 @@ class LeaseReports:
 
     async def _past(self, report: Report) -> Reported | Refusal:
         """Answer a report whose lease is gone: a repeated one gets its answer once more."""
-        async with self._database.writer.acquire() as connection:
+        async with self._database.connection() as connection:
             bucket = bucket_of(report.job_id)
             past = await lease.past(connection, bucket, report.tenant_id, report.job_id)
         status = "COMPLETED" if isinstance(report.outcome, Completed) else "FAILED"

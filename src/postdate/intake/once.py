@@ -70,7 +70,7 @@ class Once:
                 await answers.keep(connection)
 
             for _ in range(RACES_MOST):
-                async with self._database.writer.acquire() as connection:
+                async with self._database.connection() as connection:
                     known = await Answers.find(connection, [ask])
                 if not known.fresh(ask):
                     return known.known(ask)

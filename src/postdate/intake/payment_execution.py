@@ -55,7 +55,7 @@ class PaymentExecutions:
                 refused = await self._settle(connection, found, execution_id)
         if refused is not None:
             raise refused
-        async with self._database.writer.acquire() as connection:
+        async with self._database.connection() as connection:
             return await _settled(connection, payment_id, execution_id)
 
     async def _settle(

@@ -27,7 +27,7 @@ class PendingCounts:
         started = time.monotonic()
         if started < self._not_before:
             return 0
-        async with self._database.writer.acquire() as connection:
+        async with self._database.connection() as connection:
             limited = self._quotas.limited(await store.tenants(connection))
         if limited:
             self._quotas.learn(await store.pending(self._database, limited))

@@ -63,11 +63,11 @@ class Schedules:
             request=self._seals.canonical_schedule(who.tenant_id, spec),
         )
         if key is not None:
-            async with self._database.writer.acquire() as connection:
+            async with self._database.connection() as connection:
                 known = await Answers.find(connection, [ask])
             if not known.fresh(ask):
                 return known.known(ask)
-        async with self._database.writer.acquire() as connection:
+        async with self._database.connection() as connection:
             now = await store.now(connection)
             definition = schedule_rules.completed(spec.definition(), now)
             await self._check.room(connection, who)
@@ -92,7 +92,7 @@ class Schedules:
 
     async def preview(self, who: Identity, spec: PreviewSpec) -> Preview:
         """Show what a schedule would do; nothing is written."""
-        async with self._database.writer.acquire() as connection:
+        async with self._database.connection() as connection:
             now = await store.now(connection)
             compute = await self._check.preview(connection, who, spec, now)
         # The connection is given back first: a rule can take a while to look through.

@@ -65,5 +65,5 @@ class LockedAccounts:
     async def _held(self, keys: Collection[AccountKey]) -> set[AccountKey]:
         if not keys:
             return set()
-        async with self._database.writer.acquire() as connection:
+        async with self._database.connection() as connection:
             return await account_store.locked(connection, keys)

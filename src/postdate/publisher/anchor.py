@@ -128,7 +128,7 @@ class Anchorer:
     async def _anchor(self) -> None:
         if self._last is None:
             self._last = await asyncio.to_thread(self._anchored)
-        async with self._database.writer.acquire() as connection:
+        async with self._database.connection() as connection:
             chains = await seal.chains(connection)
             now = await seal.now(connection)
         ends = {chain.tenant_id: (chain.position, chain.hash.hex()) for chain in chains}

@@ -94,7 +94,7 @@ class Deliverer:
 
     async def _heads(self) -> list[timer.Head]:
         places = [(bucket, LANE_EVENT, LONG_AGO) for bucket in range(BUCKETS)]
-        async with self._database.writer.acquire() as connection:
+        async with self._database.connection() as connection:
             heads = await timer.heads(connection, places)
         self._next = min((head.seconds for head in heads if head.seconds > 0), default=None)
         return heads
@@ -137,7 +137,7 @@ class LagWatch:
 
     async def run_once(self, _: int) -> int:
         """Look once; every node of this role tells the same."""
-        async with self._database.writer.acquire() as connection:
+        async with self._database.connection() as connection:
             lag = await subscription.lag(connection)
         self._meter.lag(events=lag.events, failing=lag.failing, paused=lag.paused)
         return 0
@@ -163,7 +163,7 @@ class _Service:
     async def run(self, handlers: Mapping[str, Handler], *, followed: bool) -> None:
         """Serve until there is nothing left, something fails, or the lease is lost."""
         while True:
-            async with self._database.writer.acquire() as connection:
+            async with self._database.connection() as connection:
                 held = await subscription.load(connection, self._id, self._token)
                 if held is None or held.paused:
                     return

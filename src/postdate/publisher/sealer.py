@@ -54,7 +54,7 @@ class Sealer:
 
     async def run_once(self, limit: int = PER_BUCKET) -> int:
         """Seal everything there is, up to `limit` of each bucket at a time; give how many."""
-        async with self._database.writer.acquire() as connection:
+        async with self._database.connection() as connection:
             found, now = await seal.waiting(connection, self._low)
         count = 0
         while found:

@@ -45,7 +45,7 @@ async def verify(
 ) -> Report:
     """Recompute every chain; `progress` is told how many events are done, of how many."""
     report = Report(findings=[])
-    async with database.writer.acquire() as connection:
+    async with database.connection() as connection:
         chains = await seal.chains(connection)
         chains += [
             Chain(tenant_id, 0, GENESIS)

@@ -59,7 +59,7 @@ class Audit:
         rows = await self._next(limit)
         if not rows:
             return 0
-        async with self._database.writer.acquire() as connection:
+        async with self._database.connection() as connection:
             now = await store.now(connection)
             begin = [(row, self._begin(row, now)) for row in rows]
             held = await timeline.load(connection, begin)
@@ -82,7 +82,7 @@ class Audit:
 
     async def _next(self, limit: int) -> list[ScheduleRow]:
         rows: list[ScheduleRow] = []
-        async with self._database.writer.acquire() as connection:
+        async with self._database.connection() as connection:
             for _ in range(BUCKETS):
                 left = limit - len(rows)
                 found = await store.walk(connection, self._bucket, self._after, left)
@@ -103,7 +103,7 @@ class Audit:
             return 0
         if not expected:
             return 0
-        async with self._database.writer.acquire() as connection:
+        async with self._database.connection() as connection:
             missing = await _missing(connection, row, expected)
         if not missing:
             return 0

@@ -109,7 +109,7 @@ class Expander:
 
     async def next_due(self) -> float | None:
         """Give the seconds until the next schedule is due, by the database's clock."""
-        async with self._database.writer.acquire() as connection:
+        async with self._database.connection() as connection:
             heads = await timer_store.heads(connection, self._places())
         return min((head.seconds for head in heads), default=None)
 
@@ -123,7 +123,7 @@ class Expander:
         return [(bucket, LANE_SCHEDULE, max(floor, low)) for bucket, low in enumerate(self._lows)]
 
     async def _due_buckets(self) -> list[int]:
-        async with self._database.writer.acquire() as connection:
+        async with self._database.connection() as connection:
             heads = await timer_store.heads(connection, self._places())
         due = [head.bucket for head in heads if head.seconds <= 0]
         # Nodes that begin at different buckets seldom meet.

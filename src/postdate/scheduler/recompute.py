@@ -40,7 +40,7 @@ class Recompute:
 
     async def run_once(self, _: int = 1) -> int:
         """Move every timer that the new data moves; give how many schedules that were."""
-        async with self._database.writer.acquire() as connection:
+        async with self._database.connection() as connection:
             known = await store.tzdata(connection)
         moved = 0
         if known is not None:

@@ -23,7 +23,7 @@ class HaltEnds:
 
     async def run_once(self, _: int = 1) -> int:
         """Bring back what waited; 0, because the pause is meant."""
-        async with self._database.writer.acquire() as connection:
+        async with self._database.connection() as connection:
             ended = await store.over(connection)
         for over in ended:
             await self._bring_back(over)

@@ -127,7 +127,7 @@ class Settler:
         """Give the seconds until the next payment is due, by the database's clock."""
         if self._stop.reason:
             return None
-        async with self._database.writer.acquire() as connection:
+        async with self._database.connection() as connection:
             heads = await timer_store.heads(connection, self._places.heads())
         seconds = self._places.seconds(heads)
         if seconds is None:
@@ -143,7 +143,7 @@ class Settler:
         await self._aside.look_again()
         self._meter.waiting(len(self._aside.locked), len(self._aside))
         aside = self._aside.subjects()
-        async with self._database.writer.acquire() as connection:
+        async with self._database.connection() as connection:
             await self._take_share(connection)
             looks = self._places.looks(self._beyond)
             at, found = await store.peek(connection, looks, depth, limit, aside)

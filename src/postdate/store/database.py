@@ -12,6 +12,7 @@ import msgspec
 import structlog
 
 from postdate.model.errors import StartError
+from postdate.store.session import Session, reset
 
 log = structlog.get_logger()
 
@@ -22,10 +23,19 @@ READER: Final = "postdate_reader"
 
 CONNECT_SECONDS: Final = 5
 ACQUIRE_SECONDS: Final = 5
-"""How long a request waits for a free connection before it is told that we are overloaded."""
+"""How long whoever needs a connection waits for a free one before it is told that none is."""
 
 TRANSACTION_SECONDS: Final = 20
 """The longest that a transaction of ours may take: what it wrote is visible by then, or never."""
+
+READ_SECONDS: Final = 5
+"""The longest that a statement of a reader may take."""
+
+ANSWER_SECONDS: Final = 5
+"""How long beyond a statement's own time its answer is waited for: then the server is gone."""
+
+LONG_SECONDS: Final = 86_400.0
+"""The time of a statement that reads everything there is, beside `lift_time_limits`."""
 
 LOST: Final = (
     asyncpg.PostgresConnectionError,
@@ -41,7 +51,8 @@ LOST: Final = (
 """What a broken connection or a stopping server looks like from here."""
 
 # A node that is gone without a word (a lost network, a stopped machine) must not keep its locks:
-# the server notices within 15 s that nobody answers (TCP), or that nothing is asked (idle).
+# the server notices within 15 s that nobody answers (TCP), or that nothing is asked (idle). The
+# node notices a server that is gone by the same means, on its side of the socket.
 _COMMON: Final = {
     "search_path": SCHEMA,
     "timezone": "UTC",
@@ -66,7 +77,7 @@ _WRITER: Final = _COMMON | {
 }
 _READER: Final = _COMMON | {
     "role": READER,
-    "statement_timeout": "5s",
+    "statement_timeout": f"{READ_SECONDS}s",
     "lock_timeout": "1s",
     "default_transaction_read_only": "on",
     # A partition that was empty when a plan was made fills within minutes; until it is analysed, a
@@ -118,12 +129,22 @@ class Database:
     async def synchronize(self) -> None:
         """Learn the database's time; between two calls the monotonic clock carries it on."""
         before = time.monotonic()
-        epoch = await self.writer.fetchval("SELECT extract(epoch FROM clock())::float8")
+        async with self.connection() as connection:
+            epoch = await connection.fetchval("SELECT extract(epoch FROM clock())::float8")
         self._epoch = epoch - (before + time.monotonic()) / 2
 
     def unix_ms(self) -> int:
         """Give the database's time as this node knows it: for ids, never for a decision."""
         return int((self._epoch + time.monotonic()) * 1000)
+
+    def connection(
+        self, seconds: float = ACQUIRE_SECONDS
+    ) -> "asyncpg.pool.PoolAcquireContext[asyncpg.Record]":
+        """Take a connection of the writer's for statements that need no transaction around them.
+
+        The time bounds waiting for a free one, and giving it back when the server is gone.
+        """
+        return self.writer.acquire(timeout=seconds)
 
     @asynccontextmanager
     async def write(self) -> AsyncIterator[Connection]:
@@ -235,35 +256,6 @@ async def lift_time_limits(connection: Connection) -> None:
     )
 
 
-class Session(asyncpg.Connection):
-    """A connection that remembers being cancelled between preparing a statement and running it.
-
-    The driver ends both with one message. Without it the server waits in the middle of a
-    transaction that nobody sees, until its time is up and it ignores what comes next.
-    """
-
-    broken_off = False
-
-    async def _get_statement(self, *given: Any, **named: Any) -> Any:
-        try:
-            return await super()._get_statement(*given, **named)  # type: ignore[misc]
-        except asyncio.CancelledError:
-            self.broken_off = True
-            raise
-
-
-async def _reset(connection: asyncpg.Connection) -> None:
-    """Leave a connection as it is when it comes back to the pool, unless it was broken off.
-
-    The driver would ask the server to forget the session's state, one round trip for every
-    transaction. Ours have none: settings are made when connecting or are LOCAL, locks end with the
-    transaction, and whoever listens stops listening.
-    """
-    if isinstance(connection, Session) and connection.broken_off:
-        connection.broken_off = False
-        await connection.execute("SELECT 1")
-
-
 async def _prepare(connection: asyncpg.Connection) -> None:
     if connection.get_server_version() >= _TRANSACTION_TIMEOUT_VERSION:
         await connection.execute(f"SET transaction_timeout = '{TRANSACTION_SECONDS}s'")
@@ -277,19 +269,19 @@ async def _prepare(connection: asyncpg.Connection) -> None:
 
 
 async def open_pool(
-    dsn: str, settings: Mapping[str, str], size: int, name: str = "postdate"
+    dsn: str, settings: Mapping[str, str], size: int, name: str = "postdate", *, seconds: float
 ) -> asyncpg.Pool:
-    """Open a pool of at most `size` connections to the primary."""
+    """Open a pool of at most `size` connections; an answer may take so many seconds."""
     return await asyncpg.create_pool(
         dsn,
         min_size=1,
         max_size=size,
         timeout=CONNECT_SECONDS,
-        command_timeout=60,
+        command_timeout=seconds,
         max_inactive_connection_lifetime=300,
         connection_class=Session,
         init=_prepare,
-        reset=_reset,
+        reset=reset,
         server_settings={**settings, "application_name": name},
     )
 
@@ -304,13 +296,17 @@ async def connect(
 ) -> Database:
     """Open both pools, and refuse a role that could see or change more than it should."""
     try:
-        writer = await open_pool(dsn, _WRITER, writers, name)
+        writer = await open_pool(
+            dsn, _WRITER, writers, name, seconds=TRANSACTION_SECONDS + ANSWER_SECONDS
+        )
     except asyncpg.InsufficientPrivilegeError as error:
         raise StartError(
             f"the database login may not act as {WRITER}: run `postdate migrate` as the owner, "
             f"then GRANT {WRITER}, {READER} TO that login ({error})"
         ) from error
-    reader = await open_pool(read_dsn or dsn, _READER, readers, name)
+    reader = await open_pool(
+        read_dsn or dsn, _READER, readers, name, seconds=READ_SECONDS + ANSWER_SECONDS
+    )
     database = Database(writer, reader)
     try:
         for pool in (writer, reader):
@@ -324,16 +320,17 @@ async def connect(
 
 
 async def _bounds_transactions(pool: asyncpg.Pool) -> bool:
-    async with pool.acquire() as connection:
+    async with pool.acquire(timeout=ACQUIRE_SECONDS) as connection:
         return bool(connection.get_server_version() >= _TRANSACTION_TIMEOUT_VERSION)
 
 
 async def _refuse_strong_role(pool: asyncpg.Pool) -> None:
-    row = await pool.fetchrow(
-        """SELECT rolname, rolsuper, rolbypassrls,
-                  EXISTS (SELECT FROM pg_class WHERE relowner = r.oid) AS owns
-             FROM pg_roles r WHERE rolname = current_user"""
-    )
+    async with pool.acquire(timeout=ACQUIRE_SECONDS) as connection:
+        row = await connection.fetchrow(
+            """SELECT rolname, rolsuper, rolbypassrls,
+                      EXISTS (SELECT FROM pg_class WHERE relowner = r.oid) AS owns
+                 FROM pg_roles r WHERE rolname = current_user"""
+        )
     if row is None:
         raise StartError("the database does not know the role that it let in")
     for flag, wrong in (

@@ -95,12 +95,12 @@ class DestinationDirectory:
         return found
 
     async def _named(self, tenant_id: int, name: str | None) -> Resolved:
-        async with self._database.writer.acquire() as connection:
+        async with self._database.connection() as connection:
             row = await destination.find(connection, tenant_id, name or "")
         return Missing() if row is None else self._open(row)
 
     async def _default(self, tenant_id: int) -> Resolved:
-        async with self._database.writer.acquire() as connection:
+        async with self._database.connection() as connection:
             found = await destination.signing(connection, tenant_id)
         if found is None:
             async with self._database.write() as connection:

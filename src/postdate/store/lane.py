@@ -126,7 +126,7 @@ class LaneDirectory:
         now = time.monotonic()
         if now >= self._reload_at:
             self._since, self._reload_at = LONG_AGO, now + RELOAD_SECONDS
-        async with self._database.writer.acquire() as connection:
+        async with self._database.connection() as connection:
             found = await changed(connection, self._since)
         self.remember(found)
         self._since = max([self._since, *(lane.changed_at for lane in found)])

@@ -8,7 +8,7 @@ from uuid import UUID
 import asyncpg
 import msgspec
 
-from postdate.store.database import Connection, Database, lift_time_limits
+from postdate.store.database import LONG_SECONDS, Connection, Database, lift_time_limits
 from postdate.store.query import query
 
 CHECKS: Final = (
@@ -67,7 +67,7 @@ class Range(msgspec.Struct, frozen=True):
 @asynccontextmanager
 async def snapshot(database: Database) -> AsyncIterator[Connection]:
     """Open one view of the whole database, which nothing that happens meanwhile changes."""
-    async with database.writer.acquire() as connection:
+    async with database.connection() as connection:
         await connection.execute(query("prove_begin"))
         await lift_time_limits(connection)
         try:
@@ -79,9 +79,8 @@ async def snapshot(database: Database) -> AsyncIterator[Connection]:
 
 async def check(connection: Connection, name: str, where: Range) -> list[Finding]:
     """Make one proof and give what contradicts it."""
-    rows = await connection.fetch(
-        query(_QUERIES[name]), where.tenant_id, where.bucket, where.most, where.floor, timeout=None
-    )
+    asked = (where.tenant_id, where.bucket, where.most, where.floor)
+    rows = await connection.fetch(query(_QUERIES[name]), *asked, timeout=LONG_SECONDS)
     return _findings(name, rows)
 
 

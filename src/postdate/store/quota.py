@@ -13,7 +13,7 @@ async def pending(database: Database, tenant_ids: Sequence[int]) -> Counter[tupl
     """Count the pending jobs and payments of these tenants, bucket by bucket."""
     found: Counter[tuple[int, Kind]] = Counter()
     for bucket in range(BUCKETS):
-        async with database.writer.acquire() as connection:
+        async with database.connection() as connection:
             rows = await connection.fetch(query("quota_pending"), bucket, tenant_ids)
         for tenant_id, kind, many in rows:
             found[tenant_id, kind] += many

@@ -9,7 +9,7 @@ import msgspec
 from postdate.model.chain import SealContent
 from postdate.model.event import Sealed
 from postdate.model.ids import bucket_of
-from postdate.store.database import Connection, lift_time_limits
+from postdate.store.database import LONG_SECONDS, Connection, lift_time_limits
 from postdate.store.query import query
 
 
@@ -207,7 +207,7 @@ async def unsealed(connection: Connection, since: UUID) -> dict[int, UUID]:
     async with connection.transaction():
         await lift_time_limits(connection)
         await connection.execute("SET LOCAL enable_seqscan = on")
-        rows = await connection.fetch(query("seal_unsealed"), since)
+        rows = await connection.fetch(query("seal_unsealed"), since, timeout=LONG_SECONDS)
     return {row["tenant_id"]: row["event_id"] for row in rows}
 
 

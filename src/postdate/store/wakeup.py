@@ -47,7 +47,7 @@ class Wakeup:
             return 0
         lanes, self._lanes = self._lanes, set()
         text = ",".join(map(str, sorted(lanes))) if len(lanes) <= LANES_MOST else "*"
-        async with self._database.writer.acquire() as connection:
+        async with self._database.connection() as connection:
             await connection.execute(query("wakeup_send"), CHANNEL, text)
         return len(lanes)
 
@@ -70,7 +70,7 @@ class Wakeup:
     async def _listen_all(self) -> None:
         while True:
             try:
-                async with self._database.writer.acquire() as connection:
+                async with self._database.connection() as connection:
                     await self._listen(connection)
             except (asyncpg.PostgresError, *LOST) as error:
                 log.debug("wakeup.not_heard", error=str(error))

@@ -121,7 +121,7 @@ class _News:
             await asyncio.sleep(POLL_SECONDS)
             tenants = sorted({tenant_id for tenant_id, _ in self._waiting.values()})
             try:
-                async with self._database.writer.acquire() as connection:
+                async with self._database.connection() as connection:
                     found = await seal.positions(connection, tenants)
             except LOST as error:
                 log.debug("event.news_lost", error=str(error))

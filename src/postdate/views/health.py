@@ -24,7 +24,7 @@ class Amiss(NamedTuple):
 async def readiness(database: Database) -> list[Amiss]:
     """Ask the database whether it answers, and whether it can be written."""
     try:
-        async with database.writer.acquire(timeout=2) as connection:
+        async with database.connection(2) as connection:
             if await connection.fetchval(
                 "SELECT pg_is_in_recovery() OR current_setting('transaction_read_only')::boolean",
                 timeout=2,

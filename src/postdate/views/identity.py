@@ -76,7 +76,7 @@ class Identities:
         """Say whether a key still holds, for what goes on longer than one request."""
         if who.expires_at is not None:
             return self._holds(who)
-        async with self._database.writer.acquire() as connection:
+        async with self._database.connection() as connection:
             return await key_store.alive(connection, UUID(who.key_id))
 
     def _holds(self, who: Identity) -> bool:

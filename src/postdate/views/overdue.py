@@ -121,7 +121,7 @@ class OverdueWatch:
 
     async def run_once(self, _: int = 1) -> int:
         """Look once; the step of a loop."""
-        async with self._database.writer.acquire() as connection:
+        async with self._database.connection() as connection:
             roles = await vital.nodes(connection)
             found = await self._untouched(connection)
             found += await self._unsealed(connection)

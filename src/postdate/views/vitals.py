@@ -93,7 +93,7 @@ class Vitals:
             "pending": self._pending.look,
             "tenant": self._tenants,
         }
-        async with self._database.writer.acquire() as connection:
+        async with self._database.connection() as connection:
             for name, read in READS.items():
                 await self._read(name, own.get(name, read), connection)
         return 0

@@ -82,7 +82,7 @@ class Claimer:
         if self._stale:
             self._stale = False
             await self.lanes.refresh()
-        async with self.database.writer.acquire() as connection:
+        async with self.database.connection() as connection:
             nodes = await node.live(connection)
             held = await halt.held(connection)
         self.mine = preferred(self.node_id, [n.node_id for n in nodes if ROLE in n.roles])
@@ -155,7 +155,7 @@ class Claimer:
                 return
             try:
                 wanted = [(p.bucket, p.lane.lane_id, max(floor, p.mark.low(now))) for p in looked]
-                async with self.database.writer.acquire() as connection:
+                async with self.database.connection() as connection:
                     heads = await timer.heads(connection, wanted)
                 at = datetime.fromtimestamp(self.database.unix_ms() / 1000, UTC)
                 for place in self.places.learn(looked, heads, (time.monotonic(), at), self.mine):

@@ -36,7 +36,7 @@ class TroubleTeller:
         over = [place for place in self._told if place not in found]
         if not changed and not over:
             return 0
-        async with self._database.writer.acquire() as connection:
+        async with self._database.connection() as connection:
             await trouble.tell(connection, self._node_id, changed, over)
         for place in over:
             del self._told[place]

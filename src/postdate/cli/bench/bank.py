@@ -31,7 +31,7 @@ class Bank:
 
     async def now(self) -> datetime:
         """Ask the database for its time."""
-        async with self.ground.node.database.writer.acquire() as connection:
+        async with self.ground.node.database.connection() as connection:
             return await job_store.now(connection)
 
     async def fill(self, count: int, *, hot: bool = False, due: Due | None = None) -> None:

@@ -149,7 +149,7 @@ class Ground:
 
     async def wal(self) -> int:
         """Give the position in the write-ahead log."""
-        async with self.node.database.writer.acquire() as connection:
+        async with self.node.database.connection() as connection:
             return await bench.wal(connection)
 
 

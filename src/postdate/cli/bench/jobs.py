@@ -109,7 +109,7 @@ async def pending(at: Ground, plan: Plan) -> list[Measure]:
     costs: dict[int, float] = {}
     filled = 0
     for size in (FEW, plan.pending):
-        async with at.node.database.writer.acquire() as connection:
+        async with at.node.database.connection() as connection:
             each = (size - filled) // lane.width
             for first in range(0, each, FILL_MOST):
                 many = min(FILL_MOST, each - first)
@@ -140,7 +140,7 @@ async def fairness(at: Ground, plan: Plan) -> list[Measure]:
     worker = Bench(at, "worker")
     async with worker.running():
         await worker.until(plan.count * 5 + 100)
-    async with at.node.database.writer.acquire() as connection:
+    async with at.node.database.connection() as connection:
         late = await bench.lateness(connection, quiet.tenant_id)
     return [
         at_most("fairness", f"p99 lateness beside {plan.count * 5} due", late.p99, 1000, "ms"),
@@ -161,7 +161,7 @@ async def lateness(at: Ground, _: Plan) -> list[Measure]:
             ahead = (begun + timedelta(seconds=step / 20) - await adding.now()).total_seconds()
             await asyncio.sleep(max(0.0, ahead))
         await worker.until(rate * LOADED_SECONDS)
-    async with at.node.database.writer.acquire() as connection:
+    async with at.node.database.connection() as connection:
         late = await bench.lateness(connection, lane.tenant_id)
     return [
         plain("lateness", "p50 at 500/s", late.p50, "ms"),

@@ -135,7 +135,7 @@ class Hourly:
 
     async def check(self, count: int) -> None:
         """Each must have become one job and one row of the book."""
-        async with self._database.writer.acquire() as connection:
+        async with self._database.connection() as connection:
             found = await bench.fired(connection, self._tenant_id)
         if found != (count, count):
             raise RuntimeError(f"{count} schedules made {found[0]} jobs, {found[1]} occurrences")

@@ -65,7 +65,7 @@ async def _rows(bank: Bank) -> list[Bare]:
     database = bank.ground.node.database
     async with bank.ground.superuser() as connection:
         payments = await store.due(connection, bank.tenant_id)
-    async with database.writer.acquire() as connection:
+    async with database.connection() as connection:
         _, accounts = await account_store.gather(connection, [], bank.keys)
         ready: list[Bare] = []
         for first in range(0, len(payments), BATCH_MOST):

@@ -45,7 +45,7 @@ class Accepting:
 
     async def now(self) -> datetime:
         """Ask the database for its time."""
-        async with self._database.writer.acquire() as connection:
+        async with self._database.connection() as connection:
             return await job_store.now(connection)
 
     async def add(
@@ -128,7 +128,7 @@ async def bare(ground: Ground, lane: Lane, count: int, connections: int) -> floa
         nonlocal left
         marks = dict.fromkeys(buckets, LONG_AGO)
         open_buckets = list(buckets)
-        async with ground.node.database.writer.acquire() as connection:
+        async with ground.node.database.connection() as connection:
             while open_buckets:
                 bucket = open_buckets[0]
                 place = (bucket, lane.lane_id)
