@@ -72,7 +72,7 @@ async def test_old_slots_are_forgotten(database: Database, tenant_id: int) -> No
     long_ago = int((datetime.now(UTC) - timedelta(hours=5)).timestamp()) // 10
     async with database.write() as connection:
         await activity.count(connection, {(tenant_id, long_ago, 0): 3})
-        await activity.add_lateness(connection, {})
+        await activity.forget(connection)
         rows = await connection.fetch("SELECT FROM activity WHERE tenant_id = $1", tenant_id)
     assert rows == []
 

@@ -13,6 +13,9 @@ from postdate.store.job_list import Filter, Position
 from postdate.store.lane import Lane, LaneDirectory
 
 JOBS = 100_000
+STEP = 10_000
+"""Rows made by one statement: each ends well before its time-out on a busy machine too."""
+
 BLOCKS_MOST = 8_000
 """Pages of memory that one page of a list may look at; the tables have several times as many."""
 
@@ -22,7 +25,7 @@ BLOCKS_NONE = 200
 FILL = """
 WITH made AS (
     SELECT n, (SELECT array_agg(b) FROM unnest($1::smallint[]) AS b) AS buckets
-      FROM generate_series(1, $4) AS n),
+      FROM generate_series($4::integer + 1, $4 + $5) AS n),
 ids AS (
     SELECT n, buckets[1 + n % 8] AS bucket,
            overlay(overlay(uuid_send(uuid_floor(clock() - n * interval '1 second'))
@@ -53,7 +56,9 @@ async def lane(database: Database) -> Lane:
     lanes = LaneDirectory(database)
     await make_intake(database, lanes).accept([ask(tenant_id, delay_seconds=1)])
     (lane,) = lanes.of_tenant(tenant_id)
-    await database.writer.execute(FILL, list(lane.buckets), tenant_id, lane.lane_id, JOBS)
+    for first in range(0, JOBS, STEP):
+        buckets = list(lane.buckets)
+        await database.writer.execute(FILL, buckets, tenant_id, lane.lane_id, first, STEP)
     await database.writer.execute("ANALYZE")
     return lane
 

@@ -54,6 +54,7 @@ log = structlog.get_logger()
 BEAT_SECONDS: Final = 2.0
 REFRESH_SECONDS: Final = 2.0
 TELL_SECONDS: Final = 1.0
+FORGET_SECONDS: Final = 60.0
 PARTITION_SECONDS: Final = 3600.0
 
 
@@ -167,6 +168,13 @@ class Node:
             await activity.add_lateness(connection, self.lateness.take())
         return 0
 
+    async def forget(self, _: int = 1) -> int:
+        """Delete what is kept only for a while."""
+        async with self.database.connection() as connection:
+            await node.forget(connection)
+            await activity.forget(connection)
+        return 0
+
     async def leave(self) -> None:
         """Sign off, so that others need not wait to take over."""
         async with self.database.connection() as connection:
@@ -190,6 +198,7 @@ class Node:
             Loop("troubles", teller.run_once, limit=1, poll_seconds=TELL_SECONDS),
             Loop("lanes", self.lanes.refresh, limit=1, poll_seconds=LANE_SECONDS),
             Loop("heartbeat", self.beat, limit=1, poll_seconds=BEAT_SECONDS),
+            Loop("forget", self.forget, limit=1, poll_seconds=FORGET_SECONDS),
             Loop("overdue", self.overdue.run_once, limit=1, poll_seconds=WATCH_SECONDS),
             Loop("partitions", self.make_partitions, limit=1, poll_seconds=PARTITION_SECONDS),
         ]

@@ -74,11 +74,6 @@ JOB_FINAL: Final = frozenset(s for s, after in JOB_MOVES.items() if not after)
 PAYMENT_FINAL: Final = frozenset(s for s, after in PAYMENT_MOVES.items() if not after)
 
 
-def may_move(moves: Mapping[S, frozenset[S]], before: S, after: S) -> bool:
-    """Say whether the table allows this move."""
-    return after in moves[before]
-
-
 def diagram(moves: Mapping[S, frozenset[S]]) -> str:
     """Draw the table as a Mermaid state diagram; the first status is where a thing begins."""
     lines = ["stateDiagram-v2", f"    [*] --> {next(iter(moves))}"]

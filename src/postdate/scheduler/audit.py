@@ -23,7 +23,7 @@ from postdate.store.database import Connection, Database
 from postdate.store.event import NewEvent
 from postdate.store.occurrence import NewOccurrence, OccurrenceKey
 from postdate.store.off_loop import computed
-from postdate.store.schedule import ScheduleRow
+from postdate.store.schedule import ScheduleKey, ScheduleRow
 
 log = structlog.get_logger()
 
@@ -37,7 +37,7 @@ EXPECTED_MOST: Final = 500
 OVERDUE: Final = timedelta(minutes=5)
 """A timer that is due for longer than this is an alert: nobody expands schedules."""
 
-_START: Final = (0, UUID(int=0))
+_START: Final = ScheduleKey(0, 0, UUID(int=0))
 
 Expected = tuple[Segment, Occurrence]
 """An occurrence that the book must have, and the versions that decided about it."""
@@ -50,8 +50,7 @@ class Audit:
         self._database = database
         self._settings = settings
         self._meter = meter or Meter()
-        self._bucket = random.randrange(BUCKETS)
-        self._after = _START
+        self._after = _START._replace(bucket=random.randrange(BUCKETS))
 
     async def run_once(self, limit: int = LIMIT) -> int:
         """Look at up to `limit` schedules and say how many occurrences are missing."""
@@ -81,16 +80,15 @@ class Audit:
         return 0
 
     async def _next(self, limit: int) -> list[ScheduleRow]:
-        rows: list[ScheduleRow] = []
+        """Give the schedules after those of the last step, and at the end begin again."""
+        before = self._after
         async with self._database.connection() as connection:
-            for _ in range(BUCKETS):
-                left = limit - len(rows)
-                found = await store.walk(connection, self._bucket, self._after, left)
-                rows += found
-                if len(found) == left:
-                    self._after = found[-1].tenant_id, found[-1].schedule_id
-                    break
-                self._bucket, self._after = (self._bucket + 1) % BUCKETS, _START
+            rows = await store.walk(connection, before, limit)
+            if len(rows) < limit:
+                first = await store.walk(connection, _START, limit - len(rows))
+                rows += [row for row in first if row.key <= before]
+        if rows:
+            self._after = rows[-1].key
         return rows
 
     async def _look(self, row: ScheduleRow, segments: Sequence[Segment], now: datetime) -> int:

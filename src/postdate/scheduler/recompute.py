@@ -1,13 +1,14 @@
 """New tz data: compute the next occurrences again, and report those that moved."""
 
 from datetime import datetime
+from itertools import groupby
 from typing import Final
 from uuid import UUID
 
 import structlog
 
 from postdate.model.expansion import next_due
-from postdate.model.ids import BUCKETS, new_id
+from postdate.model.ids import new_id
 from postdate.model.instant import instant_text
 from postdate.model.recurrence import zone
 from postdate.scheduler.batch import progress_of
@@ -18,7 +19,7 @@ from postdate.store import timeline
 from postdate.store.database import Connection, Database
 from postdate.store.event import NewEvent
 from postdate.store.off_loop import computed
-from postdate.store.schedule import ScheduleRow
+from postdate.store.schedule import ScheduleKey, ScheduleRow
 
 log = structlog.get_logger()
 
@@ -47,24 +48,25 @@ class Recompute:
             # Nodes with older data leave the timers alone: releases sort by name, as 2026a, 2026b.
             if known >= self._version:
                 return 0
-            for bucket in range(BUCKETS):
-                moved += await self._bucket(bucket)
+            moved = await self._all()
             log.warning("schedule.tzdata", before=known, after=self._version, moved=moved)
             self._meter.recomputed(moved)
         async with self._database.write() as connection:
             await store.put_tzdata(connection, self._version)
         return 0
 
-    async def _bucket(self, bucket: int) -> int:
-        moved, after = 0, (0, UUID(int=0))
+    async def _all(self) -> int:
+        moved, after = 0, ScheduleKey(0, 0, UUID(int=0))
         while True:
-            async with self._database.write() as connection:
-                rows = await store.walk(connection, bucket, after, PAGE)
-                for row in rows:
-                    moved += await self._one(connection, row)
+            async with self._database.connection() as connection:
+                rows = await store.walk(connection, after, PAGE)
+            for _, together in groupby(rows, key=lambda row: row.bucket):
+                async with self._database.write() as connection:
+                    for row in together:
+                        moved += await self._one(connection, row)
             if len(rows) < PAGE:
                 return moved
-            after = rows[-1].tenant_id, rows[-1].schedule_id
+            after = rows[-1].key
 
     async def _one(self, connection: Connection, row: ScheduleRow) -> bool:
         if row.buffered_for is not None:

@@ -46,15 +46,20 @@ async def count(connection: Connection, counted: Mapping[Counted, int]) -> None:
 
 
 async def add_lateness(connection: Connection, late: Mapping[int, Late]) -> None:
-    """Add to the present slot how late this process began things; forget what is old."""
-    if late:
-        await connection.execute(
-            query("activity_late"),
-            list(late),
-            [_array(jobs) for jobs, _ in late.values()],
-            [_array(payments) for _, payments in late.values()],
-            SLOT_SECONDS,
-        )
+    """Add to the present slot how late this process began things."""
+    if not late:
+        return
+    await connection.execute(
+        query("activity_late"),
+        list(late),
+        [_array(jobs) for jobs, _ in late.values()],
+        [_array(payments) for _, payments in late.values()],
+        SLOT_SECONDS,
+    )
+
+
+async def forget(connection: Connection) -> None:
+    """Delete the slots that nobody is shown any more."""
     await connection.execute(query("activity_forget"), KEEP_SECONDS)
 
 

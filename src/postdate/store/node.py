@@ -29,8 +29,12 @@ class NodeRow(msgspec.Struct, frozen=True):
 async def beat(
     connection: Connection, node_id: UUID, name: str, roles: list[str], version: str
 ) -> None:
-    """Say that this process is alive, and forget those long gone."""
+    """Say that this process is alive."""
     await connection.execute(query("node_beat"), node_id, name, roles, version)
+
+
+async def forget(connection: Connection) -> None:
+    """Delete the nodes long gone."""
     await connection.execute(query("node_forget"), FORGET_SECONDS)
 
 

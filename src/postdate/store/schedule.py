@@ -381,11 +381,9 @@ async def timers(connection: Connection, keys: Sequence[ScheduleKey]) -> dict[UU
     return {row[0]: row[1] for row in rows}
 
 
-async def walk(
-    connection: Connection, bucket: int, after: tuple[int, UUID], limit: int
-) -> list[ScheduleRow]:
-    """Go through every schedule of a bucket that has neither ended nor been set aside."""
-    rows = await connection.fetch(query("schedule_walk"), bucket, *after, limit)
+async def walk(connection: Connection, after: ScheduleKey, limit: int) -> list[ScheduleRow]:
+    """Give the next schedules that have neither ended nor been set aside."""
+    rows = await connection.fetch(query("schedule_walk"), *after, limit)
     return [ScheduleRow(*row) for row in rows]
 
 
