@@ -52,6 +52,7 @@ browser:
 	  echo "no chromium here: the browser tests are skipped (Debian: apt-get install chromium)"
 
 docs: setup
+	PYTHONPATH=tests $(BIN)/python -m sdk.source
 	PYTHONPATH=tests $(BIN)/python -m tidy.generated
 	PYTHONPATH=tests $(BIN)/python -m tidy.schema
 

@@ -1,39 +1,35 @@
 """Find what failed for good, and try it again once the cause is gone.
 
-Needs a running server, POSTDATE_URL, and an admin key in POSTDATE_KEY.
+Needs a running server: POSTDATE_URL names it, POSTDATE_API_KEY is an admin key.
 """
 
-import os
-from typing import Any
+from postdate.client import Client, Lease
 
-from postdate.client import Client
-
-URL = os.environ.get("POSTDATE_URL", "http://127.0.0.1:8080")
-KEY = os.environ.get("POSTDATE_KEY", "")
 LANE = "letters"
 
 
-def take(client: Client) -> Any:
+def take(client: Client) -> Lease:
     """Claim the one job of the lane."""
-    return client.claim(LANE, most=1, wait_seconds=20)[0]
+    return client.leases.claim(LANE, wait_seconds=20).leases[0]
 
 
 def main() -> None:
     """Fail a job for good, redrive it, and complete what came of it."""
-    with Client(URL, KEY) as client:
-        client.accept_job({"type": "worker"}, lane=LANE, payload={"to": "nobody"})
+    with Client() as client:
+        made = client.jobs.create(
+            destination={"type": "worker"}, lane=LANE, payload={"to": "nobody"}
+        )
         lease = take(client)
-        refused = {"token": lease["token"], "error": "no such street", "retryable": False}
-        client.call("POST", f"/leases/{lease['job_id']}/fail", refused)
-        dead = client.call("GET", "/dead-letters", query={"lane": LANE})["jobs"][0]
-        print("dead letter:", dead["status"])
-        body = {"job_ids": [dead["job_id"]], "per_second": 10}
-        print("redriven:", client.call("POST", "/dead-letters/redrive", body)["redriven"])
+        client.leases.fail(lease.job_id, token=lease.token, error="no such street", retryable=False)
+        dead = client.dead_letters.get(made.job_id).job
+        print("dead letter:", dead.status)
+        redriven = client.dead_letters.redrive(job_ids=[dead.job_id], per_second=10)
+        print("redriven:", redriven.redriven)
         again = take(client)
-        client.call("POST", f"/leases/{again['job_id']}/complete", {"token": again["token"]})
-        job = client.call("GET", f"/jobs/{again['job_id']}")
-        print("now:", job["status"])
-        print("in place of the failed one:", job["origin_id"] == dead["job_id"])
+        client.leases.complete(again.job_id, token=again.token)
+        job = client.jobs.get(again.job_id)
+        print("now:", job.status)
+        print("in place of the failed one:", job.origin_id == dead.job_id)
 
 
 if __name__ == "__main__":

@@ -1,36 +1,27 @@
 """Repeat something on weekdays at nine in Berlin, and see what comes before it is created.
 
-Needs a running server, POSTDATE_URL, and an admin key in POSTDATE_KEY.
+Needs a running server: POSTDATE_URL names it, POSTDATE_API_KEY is an admin key.
 """
 
-import os
+from datetime import UTC, datetime
 
 from postdate.client import Client
-
-URL = os.environ.get("POSTDATE_URL", "http://127.0.0.1:8080")
-KEY = os.environ.get("POSTDATE_KEY", "")
 
 
 def main() -> None:
     """Create a schedule, preview it, run it once by hand, and pause it."""
-    with Client(URL, KEY) as client:
-        made = client.call(
-            "POST",
-            "/schedules",
-            {
-                "cron": "0 9 * * 1-5",
-                "timezone": "Europe/Berlin",
-                "start_at": "2031-03-28T00:00:00Z",
-                "template": {"job": {"destination": {"type": "worker"}, "lane": "stand-up"}},
-            },
+    with Client() as client:
+        made = client.schedules.create(
+            cron="0 9 * * 1-5",
+            timezone="Europe/Berlin",
+            start_at=datetime(2031, 3, 28, tzinfo=UTC),
+            template={"job": {"destination": {"type": "worker"}, "lane": "stand-up"}},
         )
-        path = f"/schedules/{made['schedule_id']}"
-        preview = client.call("GET", f"{path}/preview", query={"count": 2})
-        for one in preview["occurrences"]:
-            print("comes:", one["scheduled_for"])
-        made = client.call("POST", f"{path}/trigger")
-        print("one at once:", made["job_id"] is not None)
-        print("paused:", client.call("POST", f"{path}/pause", {"note": "holidays"})["status"])
+        for one in client.schedules.preview(made.schedule_id, count=2).occurrences:
+            print("comes:", one.scheduled_for)
+        triggered = client.schedules.trigger(made.schedule_id)
+        print("one at once:", triggered.job_id is not None)
+        print("paused:", client.schedules.pause(made.schedule_id, note="holidays").status)
 
 
 if __name__ == "__main__":

@@ -1,18 +1,15 @@
 """Let an attempt fail, and see the next one succeed; the receiver decides how soon.
 
-Needs a running server, POSTDATE_URL, and an admin key in POSTDATE_KEY.
+Needs a running server: POSTDATE_URL names it, POSTDATE_API_KEY is an admin key.
 """
 
 import asyncio
-import os
 
 from postdate.client import AsyncClient, Lease, RetryLaterError, Worker
 
-URL = os.environ.get("POSTDATE_URL", "http://127.0.0.1:8080")
-KEY = os.environ.get("POSTDATE_KEY", "")
 LANE = "flaky"
 
-worker = Worker(URL, KEY)
+worker = Worker()
 
 
 @worker.handle(LANE)
@@ -26,14 +23,17 @@ async def call_the_bank(lease: Lease) -> str:
 
 async def main() -> None:
     """Register a job with a quick policy, work, and look at what was tried."""
-    retry = {"initial_seconds": 0.1, "jitter": 0}
-    async with AsyncClient(URL, KEY) as client:
-        job = await client.accept_job({"type": "worker"}, lane=LANE, payload={}, retry=retry)
+    async with AsyncClient() as client:
+        job = await client.jobs.create(
+            destination={"type": "worker"},
+            lane=LANE,
+            payload={},
+            retry={"initial_seconds": 0.1, "jitter": 0},
+        )
         await worker.run()
-        path = f"/jobs/{job['job_id']}"
-        for attempt in (await client.call("GET", f"{path}/attempts"))["attempts"]:
-            print(attempt["status"], attempt.get("error") or "")
-        print("job:", (await client.call("GET", path))["status"])
+        async for attempt in client.jobs.list_attempts(job.job_id):
+            print(attempt.status, attempt.error or "")
+        print("job:", (await client.jobs.get(job.job_id)).status)
 
 
 if __name__ == "__main__":

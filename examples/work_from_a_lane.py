@@ -1,19 +1,16 @@
 """Hand work to a worker of your own: it asks for jobs, does them, and says what came of it.
 
-Needs a running server, POSTDATE_URL, and an admin key in POSTDATE_KEY.
+Needs a running server: POSTDATE_URL names it, POSTDATE_API_KEY is an admin key.
 """
 
 import asyncio
-import os
 
 from postdate.client import AsyncClient, Lease, Worker
 
-URL = os.environ.get("POSTDATE_URL", "http://127.0.0.1:8080")
-KEY = os.environ.get("POSTDATE_KEY", "")
 LANE = "thumbnails"
 COUNT = 3
 
-worker = Worker(URL, KEY, concurrency=2)
+worker = Worker(concurrency=2)
 done: list[str] = []
 
 
@@ -30,10 +27,11 @@ def make_thumbnail(lease: Lease) -> dict[str, str]:
 
 async def main() -> None:
     """Register three jobs, and work until they are done."""
-    async with AsyncClient(URL, KEY) as client:
+    async with AsyncClient() as client:
         for number in range(COUNT):
-            picture = {"picture": f"cat-{number}"}
-            await client.accept_job({"type": "worker"}, lane=LANE, payload=picture)
+            await client.jobs.create(
+                destination={"type": "worker"}, lane=LANE, payload={"picture": f"cat-{number}"}
+            )
     await worker.run()
     print("done:", sorted(done))
 

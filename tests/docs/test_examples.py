@@ -18,11 +18,11 @@ SAYS = {
         "COMPLETED",
     ],
     "pay_rent_monthly.py": [
-        "2031-01-02T09:00:00+01:00  rolled_following",
+        "2031-01-02 09:00:00+01:00  rolled_following",
         "one at once: COMPLETED",
         "in the book: fired by trigger",
     ],
-    "remind_by_webhook.py": ["called: True", "water the plants", "signature holds: True"],
+    "remind_by_webhook.py": ["called, and the signature holds: True", "text: water the plants"],
     "cancel_before_due.py": [
         "held: 200",
         "held after cancelling: 0",
@@ -41,8 +41,8 @@ SAYS = {
     ],
     "follow_what_happens.py": ["payment.scheduled\n", "payment.completed\n"],
     "remind_every_weekday.py": [
-        "comes: 2031-03-28T08:00:00Z",
-        "comes: 2031-03-31T07:00:00Z",
+        "comes: 2031-03-28 08:00:00+00:00",
+        "comes: 2031-03-31 07:00:00+00:00",
         "one at once: True",
         "paused: paused",
     ],
@@ -62,7 +62,7 @@ async def ran(postdate_server: PostdateServer) -> Ran:
     environ = {
         **os.environ,
         "POSTDATE_URL": postdate_server.url,
-        "POSTDATE_KEY": postdate_server.key,
+        "POSTDATE_API_KEY": postdate_server.key,
     }
 
     async def run(name: str) -> tuple[int | None, str, str]:

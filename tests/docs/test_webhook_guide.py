@@ -11,7 +11,7 @@ GUIDE = Path(__file__).parents[2] / "docs/guides/webhooks.md"
 
 
 def test_the_guide_verifies_what_is_sent() -> None:
-    (code,) = re.findall(r"```python\n(.*?)```", GUIDE.read_text(), re.DOTALL)
+    by_client, code = re.findall(r"```python\n(.*?)```", GUIDE.read_text(), re.DOTALL)
     names: dict[str, Any] = {}
     exec(code, names)
     verify = names["verify"]
@@ -22,6 +22,9 @@ def test_the_guide_verifies_what_is_sent() -> None:
         "webhook-timestamp": str(now),
         "webhook-signature": sign(keys, "job", now, body),
     }
+    given: dict[str, Any] = {"body": body, "headers": headers, "secret": [new, old]}
+    exec(by_client, given)
+    assert given["order"] == {"a": 1}
     assert verify(old, headers, body)
     assert verify(new, headers, body)
     assert not verify(new_secret(), headers, body)

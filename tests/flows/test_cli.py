@@ -98,11 +98,11 @@ async def test_nobody_answering_is_said_so(api: Api) -> None:
 async def test_the_client_goes_through_pages_and_raises_problems(api: Api) -> None:
     async with AsyncClient(api.url, api.key) as client:
         for number in range(3):
-            await client.call("POST", "/accounts", {"account_id": f"a{number}"})
-        found = [one async for one in client.pages("/accounts", "accounts", {"limit": 2})]
-        assert [one["account_id"] for one in found][:3] == ["a0", "a1", "a2"]
+            await client.accounts.create(account_id=f"a{number}")
+        found = [one async for one in client.accounts.list(page_size=2)]
+        assert [one.account_id for one in found][:3] == ["a0", "a1", "a2"]
         with pytest.raises(ProblemError) as raised:
-            await client.cancel_payment("nothing")
+            await client.payments.cancel("nothing")
         assert (raised.value.status, raised.value.code) == (404, "not_found")
 
 

@@ -12,6 +12,11 @@ LINE_CHARACTERS: Final = 100
 README_LINES: Final = 120
 
 CODE: Final = ("src/", "tests/", "examples/")
+GENERATED: Final = {
+    "src/postdate/client/models/": "one class after the other, written from the API",
+    "src/postdate/client/problems.py": "one class for each error code, written from the API",
+}
+"""Files that nobody reads from top to bottom, and why they may be long."""
 
 
 def _code(tree: Tree) -> Iterator[tuple[str, str]]:
@@ -23,7 +28,7 @@ def long_files(tree: Tree) -> Iterator[Finding]:
     """Find files that should be two."""
     for path, text in _code(tree):
         count = len(text.splitlines())
-        if count > FILE_LINES:
+        if count > FILE_LINES and not path.startswith(tuple(GENERATED)):
             yield Finding(path, count, f"{count} lines; split it, the limit is {FILE_LINES}")
 
 
@@ -59,7 +64,11 @@ RULES: Final = (
         "long_files",
         long_files,
         bad=({"src/a.py": "x = 1\n" * 401}, {"src/a.sql": "SELECT 1;\n" * 401}),
-        good=({"src/a.py": "x = 1\n" * 400}, {"docs/a.md": "word\n" * 401}),
+        good=(
+            {"src/a.py": "x = 1\n" * 400},
+            {"docs/a.md": "word\n" * 401},
+            {"src/postdate/client/problems.py": "x = 1\n" * 401},
+        ),
     ),
     Rule(
         "long_functions",

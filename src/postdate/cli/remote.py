@@ -12,7 +12,7 @@ from cyclopts import Parameter
 from postdate.cli.admin_key import KEY_FILE, read_key
 from postdate.cli.output import UsageError, show
 from postdate.cli.settings import load
-from postdate.client import Client, ProblemError, UnreachableError
+from postdate.client import Client, PostdateError, ProblemError, UnreachableError
 from postdate.model.errors import StartError
 
 EXITS: Final = {401: 4, 403: 4, 404: 3, 409: 5}
@@ -40,7 +40,7 @@ def call(method: str, path: str, body: Any = None, **options: Any) -> Any:
     """Call the server that the settings name; a refusal ends the command with its exit code."""
     url, key = server()
     try:
-        with Client(url, key) as client:
+        with Client(url, key, retries=0) as client:
             return client.call(method, path, body, **options)
     except UnreachableError as error:
         raise StartError(f"{error}; is the server running? POSTDATE_URL names another") from error
@@ -50,7 +50,7 @@ def call(method: str, path: str, body: Any = None, **options: Any) -> Any:
 
 def _fail(error: ProblemError) -> NoReturn:
     place = f" ({error.field})" if error.field else ""
-    print(f"postdate: {error}{place} [{error.code}]", file=sys.stderr)
+    print(f"postdate: {error.detail}{place} [{error.code}]", file=sys.stderr)
     sys.exit(EXITS.get(error.status, 1))
 
 
@@ -99,9 +99,9 @@ def _offer(path: str, noun: str, names: tuple[str, str]) -> Iterable[tuple[str, 
     url, key = server()
     name, about = names
     try:
-        with Client(url, key) as client:
+        with Client(url, key, retries=0) as client:
             found = client.call("GET", path, query={"limit": OFFERED_MOST})[noun]
-    except (ProblemError, UnreachableError):
+    except PostdateError:
         return []
     return [(each[name], str(each.get(about) or "")) for each in found]
 

@@ -1,16 +1,34 @@
 """The Python SDK: talks HTTP only."""
 
-from postdate.client.client import AsyncClient, Client, ProblemError, UnreachableError
-from postdate.client.worker import GiveUpError, InDoubtError, Lease, RetryLaterError, Worker
+from postdate.client.client import AsyncClient, Client
+from postdate.client.errors import (
+    ConfigurationError,
+    PostdateError,
+    ProblemError,
+    SignatureError,
+    UnexpectedAnswerError,
+    UnreachableError,
+    WaitTimeoutError,
+)
+from postdate.client.models.leases import Lease
+from postdate.client.webhook import Delivery, verify_webhook
+from postdate.client.worker import GiveUpError, InDoubtError, RetryLaterError, Worker
 
 __all__ = [
     "AsyncClient",
     "Client",
+    "ConfigurationError",
+    "Delivery",
     "GiveUpError",
     "InDoubtError",
     "Lease",
+    "PostdateError",
     "ProblemError",
     "RetryLaterError",
+    "SignatureError",
+    "UnexpectedAnswerError",
     "UnreachableError",
+    "WaitTimeoutError",
     "Worker",
+    "verify_webhook",
 ]

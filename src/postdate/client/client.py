@@ -1,46 +1,56 @@
-"""An HTTP client: asynchronous, with a thin synchronous wrapper."""
+"""The clients: asynchronous, and the same for programs without an event loop."""
 
-import asyncio
 import secrets
-from collections.abc import AsyncIterator, Mapping
+import weakref
+from collections.abc import Mapping
+from datetime import timedelta
 from types import TracebackType
-from typing import Any, Final, Self
-from urllib.parse import quote
+from typing import Any, Final, Self, TypeVar
 
-import aiohttp
 import msgspec
 
+from postdate.client import encoding
+from postdate.client.async_groups.groups import AsyncGroups
+from postdate.client.configuration import read_internal_token, read_key, read_url
+from postdate.client.errors import ConfigurationError, UnexpectedAnswerError
+from postdate.client.group import NOTHING
+from postdate.client.operation import Operation
+from postdate.client.portal import Portal
+from postdate.client.sync_groups.groups import Groups
+from postdate.client.transport import Request, Transport, decode
+
+T = TypeVar("T")
+
 TIMEOUT_SECONDS: Final = 60.0
-BASE: Final = "/api/v1"
+RETRIES: Final = 3
+KEY_BYTES: Final = 16
+WAIT: Final = "wait_seconds"
+REPEATED: Final = frozenset({"GET", "PUT", "DELETE", "PATCH"})
 
 
-class ProblemError(Exception):
-    """The server refused: a stable `code`, the HTTP `status`, and what else it said."""
+class AsyncClient(AsyncGroups):
+    """Calls a server with one key; each group of calls is an attribute (`client.jobs`).
 
-    def __init__(self, status: int, body: Mapping[str, Any]) -> None:
-        super().__init__(str(body.get("detail", f"HTTP {status}")))
-        self.status = status
-        self.code = str(body.get("code", "unknown"))
-        self.field = body.get("field")
-        self.body = body
+    The address and the key come from POSTDATE_URL and POSTDATE_API_KEY unless they are given.
+    A request that was not answered is sent again, up to `retries` times, with one idempotency
+    key for all tries.
+    """
 
-
-class UnreachableError(Exception):
-    """Nobody answered. A request that changes something may have been done all the same."""
-
-
-class AsyncClient:
-    """Calls a server with one key. Use it as a context manager."""
-
-    def __init__(self, url: str, key: str) -> None:
-        self._url = url.rstrip("/")
-        self._headers = {"Authorization": f"Bearer {key}"}
-        self._session: aiohttp.ClientSession | None = None
+    def __init__(
+        self,
+        url: str | None = None,
+        api_key: str | None = None,
+        *,
+        timeout: float | timedelta = TIMEOUT_SECONDS,
+        retries: int = RETRIES,
+        internal_token: str | None = None,
+    ) -> None:
+        headers = {"Authorization": f"Bearer {read_key(api_key)}"}
+        self._internal_token = read_internal_token(internal_token)
+        self.url = read_url(url)
+        self._transport = Transport(self.url, headers, encoding.seconds(timeout), retries)
 
     async def __aenter__(self) -> Self:
-        self._session = aiohttp.ClientSession(
-            headers=self._headers, timeout=aiohttp.ClientTimeout(TIMEOUT_SECONDS)
-        )
         return self
 
     async def __aexit__(
@@ -49,8 +59,43 @@ class AsyncClient:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._session:
-            await self._session.close()
+        await self.close()
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._transport.close()
+
+    async def send(
+        self,
+        operation: Operation[T],
+        *,
+        path: Mapping[str, object] = NOTHING,
+        query: Mapping[str, Any] = NOTHING,
+        body: Mapping[str, Any] | None = None,
+        key: str | None = None,
+    ) -> T:
+        """Call an operation and give its typed answer; a refusal is raised by its code."""
+        made = key or (_new_key() if operation.keyed or operation.batch else None)
+        sent = body
+        if body is not None and operation.batch:
+            sent = {operation.batch: _keyed(body[operation.batch], str(made))}
+        request = Request(
+            method=operation.method,
+            path=encoding.path(operation.path, path),
+            query=encoding.query(query),
+            body=None if sent is None else encoding.body(sent, operation.nulls),
+            headers=self._internal() if operation.internal else {},
+            key=made if operation.keyed else None,
+            repeatable=operation.repeatable,
+            wait_seconds=_waiting(query, body),
+        )
+        try:
+            data = await self._transport.send(request)
+        except Exception as error:
+            if operation.batch:
+                error.idempotency_key = made  # type: ignore[attr-defined] # ours have it
+            raise
+        return _answer(operation, data)
 
     async def call(
         self,
@@ -61,88 +106,50 @@ class AsyncClient:
         query: Mapping[str, Any] | None = None,
         idempotency_key: str | None = None,
     ) -> Any:
-        """Call a route below /api/v1 and give the decoded answer, or raise what was refused."""
-        if self._session is None:
-            raise RuntimeError("use the client as a context manager")
-        sent = {name: str(value) for name, value in (query or {}).items() if value is not None}
-        headers = {"Idempotency-Key": idempotency_key} if idempotency_key else {}
-        try:
-            async with self._session.request(
-                method, f"{self._url}{BASE}{path}", json=body, params=sent, headers=headers
-            ) as response:
-                data = await response.read()
-        except (aiohttp.ClientError, TimeoutError) as error:
-            raise UnreachableError(f"{self._url} does not answer: {error}") from error
-        answer = _decode(data)
-        if not response.ok:
-            raise ProblemError(response.status, answer if isinstance(answer, dict) else {})
-        return answer
+        """Call any route below /api/v1 and give the decoded answer, without types."""
+        request = Request(
+            method=method,
+            path=path,
+            query=encoding.query(query or {}),
+            body=None if body is None else msgspec.json.encode(encoding.plain(body, "body")),
+            key=idempotency_key,
+            repeatable=method in REPEATED or idempotency_key is not None,
+            wait_seconds=_waiting(query, body if isinstance(body, dict) else None),
+        )
+        return decode(await self._transport.send(request))
 
-    async def pages(
-        self, path: str, noun: str, query: Mapping[str, Any] | None = None
-    ) -> AsyncIterator[Any]:
-        """Go through a list page by page."""
-        cursor: str | None = None
-        while True:
-            page = await self.call("GET", path, query={**(query or {}), "cursor": cursor})
-            for item in page[noun]:
-                yield item
-            cursor = page["next_cursor"]
-            if cursor is None:
-                return
+    def _internal(self) -> dict[str, str]:
+        if self._internal_token is None:
+            raise ConfigurationError(
+                "this call is internal: pass internal_token=…, or set POSTDATE_INTERNAL_TOKEN"
+            )
+        return {"X-Internal-Auth": self._internal_token}
 
-    async def schedule_payment(
+
+class Client(Groups):
+    """The same calls for programs without an event loop.
+
+    It may be shared by threads, and used where a loop is running: the calls run in a thread of
+    the client's own.
+    """
+
+    def __init__(
         self,
-        from_account_id: str,
-        to_account_id: str,
-        amount: int,
+        url: str | None = None,
+        api_key: str | None = None,
         *,
-        idempotency_key: str | None = None,
-        **fields: Any,
-    ) -> Any:
-        """Schedule a payment; give `delay_seconds` or `scheduled_time`.
-
-        Pass an `idempotency_key` of your own where the call may be repeated by another process.
-        """
-        body = {
-            "from_account_id": from_account_id,
-            "to_account_id": to_account_id,
-            "amount": amount,
-            **fields,
-        }
-        key = idempotency_key or secrets.token_urlsafe(16)
-        return await self.call("POST", "/payments/schedule", body, idempotency_key=key)
-
-    async def cancel_payment(self, payment_id: str) -> Any:
-        """Cancel a payment that is not yet settled."""
-        return await self.call("DELETE", f"/payments/{quote(payment_id, safe='')}/cancel")
-
-    async def accept_job(
-        self, destination: Mapping[str, Any], *, idempotency_key: str | None = None, **fields: Any
-    ) -> Any:
-        """Register a job; give `delay_seconds` or `run_at`, and `payload`, `lane` or `retry`."""
-        body = {"destination": destination, **fields}
-        return await self.call("POST", "/jobs", body, idempotency_key=idempotency_key)
-
-    async def claim(
-        self, lane: str, *, most: int = 10, lease_seconds: float = 60, wait_seconds: float = 20
-    ) -> list[Any]:
-        """Claim due jobs of a lane, waiting for one if there is none."""
-        body = {"max": most, "lease_seconds": lease_seconds, "wait_seconds": wait_seconds}
-        answer = await self.call("POST", f"/lanes/{quote(lane, safe='')}/claim", body)
-        leases: list[Any] = answer["leases"]
-        return leases
-
-
-class Client:
-    """The same calls for programs without an event loop."""
-
-    def __init__(self, url: str, key: str) -> None:
-        self._client = AsyncClient(url, key)
-        self._runner = asyncio.Runner()
+        timeout: float | timedelta = TIMEOUT_SECONDS,
+        retries: int = RETRIES,
+        internal_token: str | None = None,
+    ) -> None:
+        self.asynchronous = AsyncClient(
+            url, api_key, timeout=timeout, retries=retries, internal_token=internal_token
+        )
+        self.url = self.asynchronous.url
+        self.portal = Portal()
+        weakref.finalize(self, _end, self.portal, self.asynchronous)
 
     def __enter__(self) -> Self:
-        self._runner.run(self._client.__aenter__())
         return self
 
     def __exit__(
@@ -151,32 +158,71 @@ class Client:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._runner.run(self._client.__aexit__(kind, error, trace))
-        self._runner.close()
+        self.close()
 
-    def call(self, method: str, path: str, body: Any = None, **options: Any) -> Any:
-        """Call a route below /api/v1; the options are those of `AsyncClient.call`."""
-        return self._runner.run(self._client.call(method, path, body, **options))
+    def close(self) -> None:
+        """Close the connections and end the thread."""
+        _end(self.portal, self.asynchronous)
 
-    def schedule_payment(self, *accounts_and_amount: Any, **fields: Any) -> Any:
-        """Schedule a payment as `AsyncClient.schedule_payment` does."""
-        return self._runner.run(self._client.schedule_payment(*accounts_and_amount, **fields))
+    def send(
+        self,
+        operation: Operation[T],
+        *,
+        path: Mapping[str, object] = NOTHING,
+        query: Mapping[str, Any] = NOTHING,
+        body: Mapping[str, Any] | None = None,
+        key: str | None = None,
+    ) -> T:
+        """Call an operation as `AsyncClient.send` does."""
+        work = self.asynchronous.send(operation, path=path, query=query, body=body, key=key)
+        return self.portal.run(work)
 
-    def cancel_payment(self, payment_id: str) -> Any:
-        """Cancel a payment that is not yet settled."""
-        return self._runner.run(self._client.cancel_payment(payment_id))
+    def call(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        query: Mapping[str, Any] | None = None,
+        idempotency_key: str | None = None,
+    ) -> Any:
+        """Call any route below /api/v1 as `AsyncClient.call` does."""
+        work = self.asynchronous.call(
+            method, path, body, query=query, idempotency_key=idempotency_key
+        )
+        return self.portal.run(work)
 
-    def accept_job(self, destination: Mapping[str, Any], **fields: Any) -> Any:
-        """Register a job as `AsyncClient.accept_job` does."""
-        return self._runner.run(self._client.accept_job(destination, **fields))
 
-    def claim(self, lane: str, **options: Any) -> list[Any]:
-        """Claim due jobs as `AsyncClient.claim` does."""
-        return self._runner.run(self._client.claim(lane, **options))
+def _end(portal: Portal, client: AsyncClient) -> None:
+    """Close what was opened; also when a program ends that closed nothing."""
+    if portal.started:
+        portal.run(client.close())
+        portal.close()
 
 
-def _decode(data: bytes) -> Any:
+def _new_key() -> str:
+    return secrets.token_urlsafe(KEY_BYTES)
+
+
+def _keyed(items: Any, key: str) -> list[Any]:
+    """Give each item of a batch a key of its own, the same whenever the batch is sent again."""
+    return [
+        {**each, "idempotency_key": each.get("idempotency_key") or f"{key}-{number}"}
+        for number, each in enumerate(items)
+    ]
+
+
+def _waiting(*parts: Mapping[str, Any] | None) -> float:
+    """Find how long the server was asked to wait: the answer may take that much longer."""
+    for part in parts:
+        found = (part or {}).get(WAIT)
+        if isinstance(found, int | float | timedelta):
+            return encoding.seconds(found)
+    return 0.0
+
+
+def _answer(operation: Operation[T], data: bytes) -> T:
     try:
-        return msgspec.json.decode(data) if data else None
-    except msgspec.DecodeError:
-        return None
+        return msgspec.json.decode(data or b"null", type=operation.returns)
+    except msgspec.DecodeError as error:
+        raise UnexpectedAnswerError(f"{operation.name}: {error}") from error

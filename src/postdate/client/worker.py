@@ -9,12 +9,12 @@ import contextlib
 import inspect
 import random
 import signal
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
-import msgspec
-
-from postdate.client.client import AsyncClient, ProblemError, UnreachableError
+from postdate.client.client import AsyncClient
+from postdate.client.errors import ProblemError, UnreachableError
+from postdate.client.models import Lease, LeaseList
 
 WAIT_SECONDS: Final = 20.0
 """How long one claim waits at the server for something to be due."""
@@ -25,30 +25,6 @@ PAUSE_MOST_SECONDS: Final = 10.0
 
 ERROR_CHARACTERS: Final = 1000
 LEASE_LOST: Final = "lease_lost"
-
-
-class Lease(msgspec.Struct, frozen=True, kw_only=True):
-    """A job that is yours until its lease ends; the worker renews it while you work.
-
-    Hand `token` on to whatever you write to: it rises with each claim, so that a store that
-    remembers the highest one refuses a worker whose lease was lost (fencing).
-    """
-
-    job_id: str
-    token: int
-    attempt: int
-    max_attempts: int
-    lease_until: str
-    due_at: str
-    timeout_seconds: float
-    payload: Any = None
-    payload_base64: str | None = None
-    content_type: str | None = None
-    payload_ref: str | None = None
-    metadata: Mapping[str, Any] | None = None
-    schedule_id: str | None = None
-    scheduled_for: str | None = None
-    traceparent: str | None = None
 
 
 class RetryLaterError(Exception):
@@ -78,9 +54,14 @@ class Worker:
     """Serves lanes with your functions until it is stopped."""
 
     def __init__(
-        self, url: str, key: str, *, concurrency: int = 10, lease_seconds: float = 30.0
+        self,
+        url: str | None = None,
+        api_key: str | None = None,
+        *,
+        concurrency: int = 10,
+        lease_seconds: float = 30.0,
     ) -> None:
-        self._client = AsyncClient(url, key)
+        self._client = AsyncClient(url, api_key, retries=0)
         self._concurrency = concurrency
         self._lease_seconds = lease_seconds
         self._functions: dict[str, Function] = {}
@@ -142,8 +123,8 @@ class Worker:
         """Ask for as much as there is room; stopping ends the wait at the server."""
         most = max(1, min(100, room._value))  # noqa: SLF001 - asyncio offers no other way to see it
         asking = asyncio.ensure_future(
-            self._client.claim(
-                lane, most=most, lease_seconds=self._lease_seconds, wait_seconds=WAIT_SECONDS
+            self._client.leases.claim(
+                lane, max=most, lease_seconds=self._lease_seconds, wait_seconds=WAIT_SECONDS
             )
         )
         stopping = asyncio.ensure_future(self._stopping.wait())
@@ -154,7 +135,8 @@ class Worker:
             with contextlib.suppress(asyncio.CancelledError):
                 await asking
             return []
-        return [msgspec.convert(each, Lease) for each in asking.result()]
+        found: LeaseList = asking.result()
+        return found.leases
 
     async def _rest(self, seconds: float) -> None:
         with contextlib.suppress(TimeoutError):

@@ -1,0 +1,1 @@
+"""The calls of the asynchronous client. Written by `make docs` from the endpoints."""

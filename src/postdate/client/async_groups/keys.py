@@ -1,0 +1,85 @@
+"""Calls about keys. Written by `make docs` from the endpoints."""
+
+from collections.abc import AsyncIterator, Sequence
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from msgspec import UNSET, UnsetType
+
+from postdate.client.group import AsyncGroup
+from postdate.client.models.keys import Key, KeyList, NewKey, RotatedKey, ScopeName, WhoAmI
+from postdate.client.operations import keys as operations
+
+
+class AsyncKeys(AsyncGroup):
+    """What the API offers about keys."""
+
+    async def whoami(self) -> WhoAmI:
+        """Show the tenant and scopes of the key."""
+        return await self._send(operations.WHOAMI)
+
+    async def create(
+        self,
+        *,
+        scopes: Sequence[ScopeName],
+        note: str | UnsetType = UNSET,
+        accounts: Sequence[str] | None = None,
+        max_amount: int | None = None,
+        expires_at: datetime | None = None,
+        idempotency_key: str | None = None,
+    ) -> NewKey:
+        """Make a key that reaches at most as far as yours; it is shown only now.
+
+        `note`: What it is for.
+        `accounts`: Only these accounts.
+        `max_amount`: The largest amount of one payment.
+        `expires_at`: When it ends.
+        """
+        return await self._send(
+            operations.CREATE_KEY,
+            body={
+                "scopes": scopes,
+                "note": note,
+                "accounts": accounts,
+                "max_amount": max_amount,
+                "expires_at": expires_at,
+            },
+            key=idempotency_key,
+        )
+
+    def list(self, *, page_size: int = 100) -> AsyncIterator[Key]:
+        """List the keys, page by page until the end.
+
+        `limit`: How many items to return at most.
+        `cursor`: `next_cursor` of the page before.
+        """
+        return self._pages(operations.LIST_KEYS, lambda page: page.keys, query={"limit": page_size})
+
+    async def list_page(
+        self, *, limit: int | UnsetType = UNSET, cursor: str | None = None
+    ) -> KeyList:
+        """List the keys.
+
+        `limit`: How many items to return at most.
+        `cursor`: `next_cursor` of the page before.
+        """
+        return await self._send(operations.LIST_KEYS, query={"limit": limit, "cursor": cursor})
+
+    async def revoke(self, key_id: UUID | str) -> None:
+        """Revoke a key; every node refuses it within five seconds."""
+        await self._send(operations.REVOKE_KEY, path={"key_id": key_id})
+
+    async def rotate(
+        self,
+        key_id: UUID | str,
+        *,
+        overlap_seconds: float | timedelta | UnsetType = UNSET,
+        idempotency_key: str | None = None,
+    ) -> RotatedKey:
+        """Put a new key in the place of one that ends after the overlap."""
+        return await self._send(
+            operations.ROTATE_KEY,
+            path={"key_id": key_id},
+            body={"overlap_seconds": overlap_seconds},
+            key=idempotency_key,
+        )

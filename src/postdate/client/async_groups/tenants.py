@@ -1,0 +1,51 @@
+"""Calls about tenants. Written by `make docs` from the endpoints."""
+
+from collections.abc import AsyncIterator
+
+from msgspec import UNSET, UnsetType
+
+from postdate.client.group import AsyncGroup
+from postdate.client.models.tenants import NewTenant, Tenant, TenantList
+from postdate.client.operations import tenants as operations
+
+
+class AsyncTenants(AsyncGroup):
+    """What the API offers about tenants."""
+
+    async def create(self, *, name: str, idempotency_key: str | None = None) -> NewTenant:
+        """Create a tenant and its first key, which is shown only now.
+
+        `name`: 1 to 63 of a-z 0-9 _ -, beginning with a letter or digit.
+        """
+        return await self._send(operations.CREATE_TENANT, body={"name": name}, key=idempotency_key)
+
+    def list(self, *, page_size: int = 100) -> AsyncIterator[Tenant]:
+        """List the tenants, page by page until the end.
+
+        `limit`: How many items to return at most.
+        `cursor`: `next_cursor` of the page before.
+        """
+        return self._pages(
+            operations.LIST_TENANTS, lambda page: page.tenants, query={"limit": page_size}
+        )
+
+    async def list_page(
+        self, *, limit: int | UnsetType = UNSET, cursor: str | None = None
+    ) -> TenantList:
+        """List the tenants.
+
+        `limit`: How many items to return at most.
+        `cursor`: `next_cursor` of the page before.
+        """
+        return await self._send(operations.LIST_TENANTS, query={"limit": limit, "cursor": cursor})
+
+    async def disable(self, name: str, *, note: str) -> None:
+        """Stop a tenant and take none of its keys any more.
+
+        `note`: Why.
+        """
+        await self._send(operations.DISABLE_TENANT, path={"name": name}, body={"note": note})
+
+    async def enable(self, name: str) -> None:
+        """Take a tenant's keys again, and let it go on."""
+        await self._send(operations.ENABLE_TENANT, path={"name": name})

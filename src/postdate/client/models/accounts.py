@@ -1,0 +1,80 @@
+"""Models of accounts. Written by `make docs` from the endpoints."""
+
+from datetime import datetime
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+
+from postdate.client.word import Word
+
+
+class Account(Struct, frozen=True, kw_only=True):
+    """An account: `available` is what is not held, `version` counts its entries."""
+
+    account_id: str
+    balance: int
+    held: int
+    available: int
+    version: int
+    floor: int | None
+    max_amount: int | None
+    created_at: datetime
+    updated_at: datetime
+    """When its money, what is held, or its terms last changed."""
+    frozen_at: datetime | None = None
+    closed_at: datetime | None = None
+    note: str | None = None
+
+
+class AccountList(Struct, frozen=True, kw_only=True):
+    """A page of accounts, by id."""
+
+    accounts: list[Account]
+    next_cursor: str | None
+
+
+class EntryType(Word):
+    """What `EntryType` may be."""
+
+    ADJUSTMENT = "ADJUSTMENT"
+    PAYMENT = "PAYMENT"
+    REFUND = "REFUND"
+
+
+EntryTypeName: TypeAlias = EntryType | Literal["ADJUSTMENT", "PAYMENT", "REFUND"]
+
+
+class Entry(Struct, frozen=True, kw_only=True):
+    """One movement, with the balance after it."""
+
+    version: int
+    transfer_id: str
+    type: EntryType
+    amount: int
+    balance: int
+    created_at: datetime
+    payment_id: str | None = None
+    reason: str | None = None
+
+
+class Statement(Struct, frozen=True, kw_only=True):
+    """Where the account stood.
+
+    Now or at the instant asked for, and its entries back from there.
+    """
+
+    account_id: str
+    balance: int
+    version: int
+    entries: list[Entry]
+    next_cursor: str | None
+
+
+class AdjustedAccount(Struct, frozen=True, kw_only=True):
+    """The answer to an adjustment: the account after it."""
+
+    transfer_id: str
+    account_id: str
+    amount: int
+    balance: int
+    version: int

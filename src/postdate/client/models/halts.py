@@ -1,0 +1,46 @@
+"""Models of halts. Written by `make docs` from the endpoints."""
+
+from datetime import datetime
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+
+from postdate.client.word import Word
+
+
+class HaltKind(Word):
+    """What `HaltKind` may be."""
+
+    FREEZE = "freeze"
+    KILL = "kill"
+
+
+HaltKindName: TypeAlias = HaltKind | Literal["freeze", "kill"]
+
+
+class HaltMode(Word):
+    """What `HaltMode` may be."""
+
+    DRAIN = "drain"
+    HOLD = "hold"
+
+
+HaltModeName: TypeAlias = HaltMode | Literal["drain", "hold"]
+
+
+class Halt(Struct, frozen=True, kw_only=True, rename={"from_": "from"}):
+    """A halt that holds or will: why, by whom, and until when (null: until it is lifted)."""
+
+    kind: HaltKind
+    mode: HaltMode
+    from_: datetime
+    until: datetime | None
+    note: str
+    set_by: str
+    set_at: datetime
+
+
+class HaltList(Struct, frozen=True, kw_only=True):
+    """What holds now or will."""
+
+    halts: list[Halt]

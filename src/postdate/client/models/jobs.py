@@ -1,0 +1,125 @@
+"""Models of jobs. Written by `make docs` from the endpoints."""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any, Literal, Required, TypeAlias, TypedDict
+from uuid import UUID
+
+from msgspec import Struct
+
+from postdate.client.models.shared import (
+    Attempt,
+    Job,
+    JobStatus,
+    JobStatusName,
+    Problem,
+    QueueDestinationParams,
+    RetryParams,
+    WebhookDestinationParams,
+    WorkerDestinationParams,
+)
+from postdate.client.word import Word
+
+
+class BatchJobParams(TypedDict, total=False):
+    """A job of a batch, with a key of its own."""
+
+    destination: Required[
+        WebhookDestinationParams | QueueDestinationParams | WorkerDestinationParams
+    ]
+    run_at: datetime | None
+    delay_seconds: float | timedelta | None
+    payload: Any
+    payload_base64: str | None
+    """The payload as opaque bytes."""
+    content_type: str | None
+    payload_ref: str | None
+    retry: RetryParams | None
+    timeout_seconds: float | timedelta | None
+    expires_at: datetime | None
+    spread_seconds: int | timedelta | None
+    lane: str
+    metadata: Mapping[str, Any] | None
+    description: str | None
+    idempotency_key: str | None
+
+
+class JobOutcome(Struct, frozen=True, kw_only=True):
+    """What became of one item: a job, or the problem with it."""
+
+    status: int
+    """What a single request would have answered."""
+    job: Job | None = None
+    problem: Problem | None = None
+    replayed: bool = False
+    """Whether the key was answered before."""
+
+
+class JobOutcomes(Struct, frozen=True, kw_only=True):
+    """One outcome for each item, in the order of the request."""
+
+    accepted: int
+    """How many have a job."""
+    refused: int
+    """How many have a problem."""
+    outcomes: list[JobOutcome]
+
+
+class JobList(Struct, frozen=True, kw_only=True):
+    """A page of jobs; it may be short though more follow, `next_cursor` says."""
+
+    jobs: list[Job]
+    next_cursor: str | None
+
+
+class AttemptList(Struct, frozen=True, kw_only=True):
+    """The attempts at a job, in order."""
+
+    attempts: list[Attempt]
+    next_cursor: str | None
+
+
+class CancelledJobEffect(Word):
+    """What `CancelledJobEffect` may be."""
+
+    CANCELLED_BEFORE_CLAIM = "cancelled_before_claim"
+    STOPPED_IN_FLIGHT = "stopped_in_flight"
+
+
+CancelledJobEffectName: TypeAlias = (
+    CancelledJobEffect | Literal["cancelled_before_claim", "stopped_in_flight"]
+)
+
+
+class CancelledJob(Struct, frozen=True, kw_only=True):
+    """What a cancel came to. Of a job stopped in flight, the effect may have happened."""
+
+    status: JobStatus
+    result: CancelledJobEffect
+
+
+class BulkFilterParams(TypedDict, total=False):
+    """Which jobs; at least one member must be given. No status means PENDING and READY."""
+
+    status: JobStatusName | None
+    lane: str | None
+    schedule_id: UUID | str | None
+    due_after: datetime | None
+    due_before: datetime | None
+
+
+class BulkOutcome(Struct, frozen=True, kw_only=True):
+    """How many matched, by status, and how many were changed; `more` means: ask again."""
+
+    dry_run: bool
+    matched: dict[str, int]
+    changed: int
+    more: bool
+
+
+class InstantParams(TypedDict, total=False):
+    """When the jobs are to be due; with a spread each has its own place in it."""
+
+    run_at: datetime | None
+    delay_seconds: float | timedelta | None
+    spread_seconds: int | timedelta | None

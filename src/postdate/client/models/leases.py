@@ -1,0 +1,47 @@
+"""Models of leases. Written by `make docs` from the endpoints."""
+
+from datetime import datetime
+from typing import Any
+
+from msgspec import Struct
+
+
+class Lease(Struct, frozen=True, kw_only=True):
+    """A job that is the worker's until `lease_until`, unless renewed."""
+
+    job_id: str
+    token: int
+    attempt: int
+    max_attempts: int
+    lease_until: datetime
+    due_at: datetime
+    payload: Any = None
+    payload_base64: str | None = None
+    content_type: str | None = None
+    payload_ref: str | None = None
+    metadata: dict[str, Any] | None = None
+    timeout_seconds: float
+    schedule_id: str | None = None
+    scheduled_for: datetime | None = None
+    traceparent: str | None = None
+
+
+class LeaseList(Struct, frozen=True, kw_only=True):
+    """The leases just claimed; none when nothing was due in time."""
+
+    leases: list[Lease]
+
+
+class LeaseReport(Struct, frozen=True, kw_only=True):
+    """What became of the job; a retry also says when."""
+
+    job_id: str
+    status: str
+    retry_in_seconds: float | None = None
+
+
+class RenewedLease(Struct, frozen=True, kw_only=True):
+    """Until when the lease holds now."""
+
+    job_id: str
+    lease_until: datetime

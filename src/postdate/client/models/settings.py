@@ -1,0 +1,51 @@
+"""Models of settings. Written by `make docs` from the endpoints."""
+
+from datetime import datetime
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+
+from postdate.client.word import Word
+
+
+class SettingSetBy(Word):
+    """What `SettingSetBy` may be."""
+
+    DEFAULT = "default"
+    OPERATOR = "operator"
+    TENANT = "tenant"
+
+
+SettingSetByName: TypeAlias = SettingSetBy | Literal["default", "operator", "tenant"]
+
+
+class TenantMay(Word):
+    """What a tenant's admin may do about a setting; the operator may set every one."""
+
+    NOTHING = "nothing"
+    LOWER = "lower"
+    RAISE = "raise"
+    CHOOSE = "choose"
+
+
+TenantMayName: TypeAlias = TenantMay | Literal["nothing", "lower", "raise", "choose"]
+
+
+class Setting(Struct, frozen=True, kw_only=True):
+    """A setting as a tenant sees it: the value that holds, and who has set it."""
+
+    name: str
+    value: float | bool | str
+    set_by: SettingSetBy
+    default: float | bool | str
+    doc: str
+    tenant_may: TenantMay
+    own: float | bool | str | None = None
+    changed_at: datetime | None = None
+    changed_by: str | None = None
+
+
+class SettingList(Struct, frozen=True, kw_only=True):
+    """Every setting."""
+
+    settings: list[Setting]

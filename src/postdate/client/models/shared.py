@@ -1,0 +1,442 @@
+"""Models of shared. Written by `make docs` from the endpoints."""
+
+from datetime import datetime, timedelta
+from typing import Any, Literal, Required, TypeAlias, TypedDict
+
+from msgspec import Struct
+
+from postdate.client.word import Word
+
+
+class PaymentStatus(Word):
+    """Where a payment stands."""
+
+    PENDING = "PENDING"
+    EXECUTING = "EXECUTING"
+    COMPLETED = "COMPLETED"
+    FAILED = "FAILED"
+    CANCELLED = "CANCELLED"
+
+
+PaymentStatusName: TypeAlias = (
+    PaymentStatus | Literal["PENDING", "EXECUTING", "COMPLETED", "FAILED", "CANCELLED"]
+)
+
+
+class ProblemCode(Word):
+    """A stable name for a refusal. Codes never change; each has its section in the docs."""
+
+    MALFORMED_JSON = "malformed_json"
+    INVALID_FIELD = "invalid_field"
+    UNKNOWN_FIELD = "unknown_field"
+    BODY_INCOMPLETE = "body_incomplete"
+    BODY_TOO_LARGE = "body_too_large"
+    BODY_TOO_DEEP = "body_too_deep"
+    RECEIVE_TIMEOUT = "receive_timeout"
+    UNSUPPORTED_MEDIA_TYPE = "unsupported_media_type"
+    INVALID_CURSOR = "invalid_cursor"
+    BATCH_TOO_LARGE = "batch_too_large"
+    TARGET_NOT_ALLOWED = "target_not_allowed"
+    HEAD_TOO_LARGE = "head_too_large"
+    AMBIGUOUS_REQUEST = "ambiguous_request"
+    UNAUTHENTICATED = "unauthenticated"
+    FORBIDDEN = "forbidden"
+    NOT_FOUND = "not_found"
+    METHOD_NOT_ALLOWED = "method_not_allowed"
+    CONFLICT = "conflict"
+    UNKNOWN_SETTING = "unknown_setting"
+    UNKNOWN_TENANT = "unknown_tenant"
+    UNKNOWN_SCOPE = "unknown_scope"
+    TENANT_HALTED = "tenant_halted"
+    QUOTA_EXCEEDED = "quota_exceeded"
+    UNKNOWN_ACCOUNT = "unknown_account"
+    ACCOUNT_EXISTS = "account_exists"
+    ACCOUNT_RESERVED = "account_reserved"
+    ACCOUNT_FROZEN = "account_frozen"
+    ACCOUNT_CLOSED = "account_closed"
+    ACCOUNT_NOT_EMPTY = "account_not_empty"
+    SELF_PAYMENT = "self_payment"
+    AMOUNT_ABOVE_LIMIT = "amount_above_limit"
+    BALANCE_ABOVE_LIMIT = "balance_above_limit"
+    INSUFFICIENT_FUNDS = "insufficient_funds"
+    TIME_OUT_OF_RANGE = "time_out_of_range"
+    PAYMENT_NOT_PENDING = "payment_not_pending"
+    NOT_DUE = "not_due"
+    APPROVAL_MISSING = "approval_missing"
+    APPROVAL_BY_REQUESTER = "approval_by_requester"
+    DUE_IN_PAST = "due_in_past"
+    BEYOND_HORIZON = "beyond_horizon"
+    PAYLOAD_TOO_LARGE = "payload_too_large"
+    UNKNOWN_DESTINATION = "unknown_destination"
+    TOO_MANY_LANES = "too_many_lanes"
+    LEASE_LOST = "lease_lost"
+    DESTINATION_UNREACHABLE = "destination_unreachable"
+    IDEMPOTENCY_KEY_MISSING = "idempotency_key_missing"
+    IDEMPOTENCY_KEY_INVALID = "idempotency_key_invalid"
+    IDEMPOTENCY_KEY_REUSED = "idempotency_key_reused"
+    IDEMPOTENCY_IN_FLIGHT = "idempotency_in_flight"
+    RATE_LIMITED = "rate_limited"
+    TOO_MANY_OPEN = "too_many_open"
+    OVERLOADED = "overloaded"
+    UNAVAILABLE = "unavailable"
+    SETTLEMENT_STOPPED = "settlement_stopped"
+    OUTCOME_UNKNOWN = "outcome_unknown"
+    COMMITS_NOT_DURABLE = "commits_not_durable"
+    SECRET_KEY_MISSING = "secret_key_missing"
+    INTERNAL = "internal"
+
+
+ProblemCodeName: TypeAlias = (
+    ProblemCode
+    | Literal[
+        "malformed_json",
+        "invalid_field",
+        "unknown_field",
+        "body_incomplete",
+        "body_too_large",
+        "body_too_deep",
+        "receive_timeout",
+        "unsupported_media_type",
+        "invalid_cursor",
+        "batch_too_large",
+        "target_not_allowed",
+        "head_too_large",
+        "ambiguous_request",
+        "unauthenticated",
+        "forbidden",
+        "not_found",
+        "method_not_allowed",
+        "conflict",
+        "unknown_setting",
+        "unknown_tenant",
+        "unknown_scope",
+        "tenant_halted",
+        "quota_exceeded",
+        "unknown_account",
+        "account_exists",
+        "account_reserved",
+        "account_frozen",
+        "account_closed",
+        "account_not_empty",
+        "self_payment",
+        "amount_above_limit",
+        "balance_above_limit",
+        "insufficient_funds",
+        "time_out_of_range",
+        "payment_not_pending",
+        "not_due",
+        "approval_missing",
+        "approval_by_requester",
+        "due_in_past",
+        "beyond_horizon",
+        "payload_too_large",
+        "unknown_destination",
+        "too_many_lanes",
+        "lease_lost",
+        "destination_unreachable",
+        "idempotency_key_missing",
+        "idempotency_key_invalid",
+        "idempotency_key_reused",
+        "idempotency_in_flight",
+        "rate_limited",
+        "too_many_open",
+        "overloaded",
+        "unavailable",
+        "settlement_stopped",
+        "outcome_unknown",
+        "commits_not_durable",
+        "secret_key_missing",
+        "internal",
+    ]
+)
+
+
+class Problem(Struct, frozen=True, kw_only=True):
+    """Why a request was refused; some codes add members of their own."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    code: ProblemCode
+    request_id: str
+    field: str | None = None
+
+
+class ApprovalDecision(Word):
+    """What `ApprovalDecision` may be."""
+
+    APPROVED = "approved"
+    EXPIRED = "expired"
+    REFUSED = "refused"
+    WITHDRAWN = "withdrawn"
+
+
+ApprovalDecisionName: TypeAlias = (
+    ApprovalDecision | Literal["approved", "expired", "refused", "withdrawn"]
+)
+
+
+class Approval(Struct, frozen=True, kw_only=True):
+    """The approval of a payment by a second person; without a decision it waits."""
+
+    required: bool
+    requested_by: str
+    requested_at: datetime
+    expires_at: datetime
+    decision: ApprovalDecision | None = None
+    decided_by: str | None = None
+    decided_at: datetime | None = None
+    note: str | None = None
+
+
+class Broken(Struct, frozen=True, kw_only=True):
+    """Why a payment waits for a person: settling it broke, and the last try has been used up."""
+
+    code: str
+    error: str
+    attempts: int
+    since: datetime
+    amount_held: int
+
+
+class PaymentFunding(Word):
+    """What `PaymentFunding` may be."""
+
+    AT_EXECUTION = "at_execution"
+    HOLD = "hold"
+
+
+PaymentFundingName: TypeAlias = PaymentFunding | Literal["at_execution", "hold"]
+
+
+class PaymentOnBroken(Word):
+    """What `PaymentOnBroken` may be."""
+
+    HOLD = "hold"
+    RELEASE = "release"
+
+
+PaymentOnBrokenName: TypeAlias = PaymentOnBroken | Literal["hold", "release"]
+
+
+class PaymentWaitingFor(Word):
+    """What `PaymentWaitingFor` may be."""
+
+    APPROVAL = "approval"
+    PERSON = "person"
+    RETRY = "retry"
+
+
+PaymentWaitingForName: TypeAlias = PaymentWaitingFor | Literal["approval", "person", "retry"]
+
+
+class Payment(Struct, frozen=True, kw_only=True):
+    """A payment; a field that does not apply yet is absent."""
+
+    payment_id: str
+    from_account_id: str
+    to_account_id: str
+    amount: int
+    scheduled_time: datetime
+    status: PaymentStatus
+    funding: PaymentFunding
+    created_at: datetime
+    description: str | None = None
+    retry_until: datetime | None = None
+    executed_at: datetime | None = None
+    cancelled_at: datetime | None = None
+    first_due_at: datetime | None = None
+    """When it was first due, where retries have moved `scheduled_time`."""
+    lateness_ms: int | None = None
+    """From the first due instant until it was executed."""
+    waiting_for: PaymentWaitingFor | None = None
+    """What an open payment waits for, besides its instant."""
+    broken: Broken | None = None
+    on_broken: PaymentOnBroken | None = None
+    error_code: str | None = None
+    error_message: str | None = None
+    transfer_id: str | None = None
+    schedule_id: str | None = None
+    approval: Approval | None = None
+
+
+class WebhookDestinationParams(TypedDict, total=False):
+    """A call to a URL, or to a destination known by its name; exactly one of the two."""
+
+    type: Required[Literal["webhook"]]
+    url: str | None
+    name: str | None
+    subject: str | None
+
+
+class QueueDestinationParams(TypedDict, total=False):
+    """A message on a queue elsewhere, known by its name."""
+
+    type: Required[Literal["queue"]]
+    name: Required[str]
+    subject: str | None
+
+
+class WorkerDestinationParams(TypedDict, total=False):
+    """Work that waits in its lane until a worker asks for it."""
+
+    type: Required[Literal["worker"]]
+
+
+class RetryParams(TypedDict, total=False):
+    """When to try again, as given; what is absent follows the tenant's settings `job.*`."""
+
+    max_attempts: int | None
+    """The first one counts."""
+    backoff: Literal["exponential", "fixed", "linear"] | None
+    initial_seconds: float | timedelta | None
+    max_seconds: float | timedelta | None
+    jitter: float | None
+    """Part of the wait, 0 to 1."""
+    max_age_seconds: float | timedelta | None
+    on_unknown: Literal["hold", "retry"] | None
+
+
+class HeldBack(Struct, frozen=True, kw_only=True):
+    """The destination is in trouble: the job is not tried before the instant."""
+
+    destination: str
+    until: datetime
+
+
+class JobStatus(Word):
+    """Where a job stands; READY is PENDING whose instant has come."""
+
+    PENDING = "PENDING"
+    READY = "READY"
+    RUNNING = "RUNNING"
+    COMPLETED = "COMPLETED"
+    FAILED = "FAILED"
+    CANCELLED = "CANCELLED"
+    UNKNOWN = "UNKNOWN"
+
+
+JobStatusName: TypeAlias = (
+    JobStatus
+    | Literal["PENDING", "READY", "RUNNING", "COMPLETED", "FAILED", "CANCELLED", "UNKNOWN"]
+)
+
+
+class JobWaitingFor(Word):
+    """What `JobWaitingFor` may be."""
+
+    PERSON = "person"
+    RETRY = "retry"
+
+
+JobWaitingForName: TypeAlias = JobWaitingFor | Literal["person", "retry"]
+
+
+class QueueDestination(Struct, frozen=True, kw_only=True, tag_field="type", tag="queue"):
+    """A message on a queue elsewhere, known by its name."""
+
+    name: str
+    subject: str | None = None
+
+
+class RetryBackoff(Word):
+    """What `RetryBackoff` may be."""
+
+    EXPONENTIAL = "exponential"
+    FIXED = "fixed"
+    LINEAR = "linear"
+
+
+RetryBackoffName: TypeAlias = RetryBackoff | Literal["exponential", "fixed", "linear"]
+
+
+class RetryOnUnknown(Word):
+    """What `RetryOnUnknown` may be."""
+
+    HOLD = "hold"
+    RETRY = "retry"
+
+
+RetryOnUnknownName: TypeAlias = RetryOnUnknown | Literal["hold", "retry"]
+
+
+class Retry(Struct, frozen=True, kw_only=True):
+    """When to try again, as given; what is absent follows the tenant's settings `job.*`."""
+
+    max_attempts: int | None = None
+    """The first one counts."""
+    backoff: RetryBackoff | None = None
+    initial_seconds: float | None = None
+    max_seconds: float | None = None
+    jitter: float | None = None
+    """Part of the wait, 0 to 1."""
+    max_age_seconds: float | None = None
+    on_unknown: RetryOnUnknown | None = None
+
+
+class WebhookDestination(Struct, frozen=True, kw_only=True, tag_field="type", tag="webhook"):
+    """A call to a URL, or to a destination known by its name; exactly one of the two."""
+
+    url: str | None = None
+    name: str | None = None
+    subject: str | None = None
+
+
+class WorkerDestination(Struct, frozen=True, kw_only=True, tag_field="type", tag="worker"):
+    """Work that waits in its lane until a worker asks for it."""
+
+
+class Job(Struct, frozen=True, kw_only=True):
+    """A job, and where it stands."""
+
+    job_id: str
+    status: JobStatus
+    lane: str
+    destination: WebhookDestination | QueueDestination | WorkerDestination
+    due_at: datetime
+    effective_at: datetime
+    created_at: datetime
+    attempt: int = 0
+    revision: int = 0
+    next_attempt_at: datetime | None = None
+    waiting_for: JobWaitingFor | None = None
+    held_back: HeldBack | None = None
+    lease_until: datetime | None = None
+    finished_at: datetime | None = None
+    lateness_ms: int | None = None
+    code: str | None = None
+    error: str | None = None
+    http_status: int | None = None
+    worker_id: str | None = None
+    expires_at: datetime | None = None
+    retry: Retry | None = None
+    timeout_seconds: float | None = None
+    spread_seconds: int | None = None
+    payload: Any = None
+    payload_base64: str | None = None
+    content_type: str | None = None
+    payload_ref: str | None = None
+    metadata: dict[str, Any] | None = None
+    description: str | None = None
+    schedule_id: str | None = None
+    origin_id: str | None = None
+    redriven_as: str | None = None
+
+
+class Attempt(Struct, frozen=True, kw_only=True):
+    """One attempt: how it ended, how long it took and how late it began."""
+
+    attempt: int
+    status: str
+    due_at: datetime
+    started_at: datetime
+    finished_at: datetime
+    duration_ms: int
+    lateness_ms: int
+    retry_at: datetime | None = None
+    http_status: int | None = None
+    code: str | None = None
+    error: str | None = None
+    response: str | None = None
+    worker_id: str | None = None

@@ -1,0 +1,46 @@
+"""Models of subscriptions. Written by `make docs` from the endpoints."""
+
+from datetime import datetime
+from typing import Any, Literal, TypeAlias
+
+from msgspec import Struct
+
+from postdate.client.word import Word
+
+
+class SubscriptionStatus(Word):
+    """Where a subscription stands."""
+
+    ACTIVE = "ACTIVE"
+    RETRYING = "RETRYING"
+    PAUSED = "PAUSED"
+
+
+SubscriptionStatusName: TypeAlias = SubscriptionStatus | Literal["ACTIVE", "RETRYING", "PAUSED"]
+
+
+class Subscription(Struct, frozen=True, kw_only=True):
+    """A subscription. The lag counts what it has not looked at, whether or not it is for it."""
+
+    subscription_id: str
+    status: SubscriptionStatus
+    destination: dict[str, Any]
+    types: list[str]
+    accounts: list[str] | None
+    cursor: str
+    lag_events: int
+    lag_seconds: float | None
+    failures: int
+    error: str | None
+    retry_at: datetime | None
+    delivered_at: datetime | None
+    paused_at: datetime | None
+    paused_note: str | None
+    created_at: datetime
+
+
+class SubscriptionList(Struct, frozen=True, kw_only=True):
+    """A page of subscriptions."""
+
+    subscriptions: list[Subscription]
+    next_cursor: str | None

@@ -1,0 +1,1 @@
+"""The operations of the API, as values. Written by `make docs` from the endpoints."""

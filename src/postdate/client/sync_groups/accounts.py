@@ -1,0 +1,150 @@
+"""Calls about accounts. Written by `make docs` from the endpoints."""
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from msgspec import UNSET, UnsetType
+
+from postdate.client.group import Group
+from postdate.client.models.accounts import Account, AccountList, AdjustedAccount, Entry, Statement
+from postdate.client.operations import accounts as operations
+
+
+class Accounts(Group):
+    """What the API offers about accounts."""
+
+    def create(
+        self,
+        *,
+        account_id: str | None = None,
+        floor: int | UnsetType = UNSET,
+        max_amount: int | None = None,
+        note: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Account:
+        """Create an account.
+
+        `account_id`: Yours, or one is assigned.
+        `floor`: The least that must stay available; below 0 needs the scope ledger:adjust.
+        `max_amount`: The most for one payment from this account; null: the tenant's limit. It
+        counts above that only as far as the setting `payment.account_max_amount` allows.
+        `note`: Yours.
+        """
+        return self._send(
+            operations.CREATE_ACCOUNT,
+            body={"account_id": account_id, "floor": floor, "max_amount": max_amount, "note": note},
+            key=idempotency_key,
+        )
+
+    def list(self, *, page_size: int = 100) -> Iterator[Account]:
+        """List accounts by id, page by page until the end.
+
+        `limit`: How many items to return at most.
+        `cursor`: `next_cursor` of the page before.
+        """
+        return self._pages(
+            operations.LIST_ACCOUNTS, lambda page: page.accounts, query={"limit": page_size}
+        )
+
+    def list_page(
+        self, *, limit: int | UnsetType = UNSET, cursor: str | None = None
+    ) -> AccountList:
+        """List accounts by id.
+
+        `limit`: How many items to return at most.
+        `cursor`: `next_cursor` of the page before.
+        """
+        return self._send(operations.LIST_ACCOUNTS, query={"limit": limit, "cursor": cursor})
+
+    def get(self, account_id: str) -> Account:
+        """Show an account."""
+        return self._send(operations.GET_ACCOUNT, path={"account_id": account_id})
+
+    def change(
+        self,
+        account_id: str,
+        *,
+        floor: int | UnsetType = UNSET,
+        max_amount: int | UnsetType | None = UNSET,
+        note: str | UnsetType | None = UNSET,
+    ) -> Account:
+        """Change the limits or the note of an account.
+
+        `floor`: The least that must stay available; below 0 needs the scope ledger:adjust.
+        `max_amount`: The most for one payment from this account; null: the tenant's limit. It
+        counts above that only as far as the setting `payment.account_max_amount` allows.
+        `note`: Yours.
+        """
+        return self._send(
+            operations.CHANGE_ACCOUNT,
+            path={"account_id": account_id},
+            body={"floor": floor, "max_amount": max_amount, "note": note},
+        )
+
+    def freeze(self, account_id: str) -> Account:
+        """Refuse every new payment from and to an account."""
+        return self._send(operations.FREEZE_ACCOUNT, path={"account_id": account_id})
+
+    def unfreeze(self, account_id: str) -> Account:
+        """Allow payments from and to an account again."""
+        return self._send(operations.UNFREEZE_ACCOUNT, path={"account_id": account_id})
+
+    def close(self, account_id: str) -> Account:
+        """Close an empty account for ever.
+
+        Refused while it has money or open holds. Its history and its id stay. Payments to it that
+        are still pending fail when they are due.
+        """
+        return self._send(operations.CLOSE_ACCOUNT, path={"account_id": account_id})
+
+    def list_entries(
+        self, account_id: str, *, at: datetime | None = None, page_size: int = 100
+    ) -> Iterator[Entry]:
+        """Show the statement of an account, the newest entry first, page by page until the end.
+
+        `limit`: How many items to return at most.
+        `cursor`: `next_cursor` of the page before.
+        `at`: Begin where the account stood at this instant.
+        """
+        return self._pages(
+            operations.LIST_ACCOUNT_ENTRIES,
+            lambda page: page.entries,
+            path={"account_id": account_id},
+            query={"at": at, "limit": page_size},
+        )
+
+    def list_entries_page(
+        self,
+        account_id: str,
+        *,
+        limit: int | UnsetType = UNSET,
+        cursor: str | None = None,
+        at: datetime | None = None,
+    ) -> Statement:
+        """Show the statement of an account, the newest entry first.
+
+        `limit`: How many items to return at most.
+        `cursor`: `next_cursor` of the page before.
+        `at`: Begin where the account stood at this instant.
+        """
+        return self._send(
+            operations.LIST_ACCOUNT_ENTRIES,
+            path={"account_id": account_id},
+            query={"limit": limit, "cursor": cursor, "at": at},
+        )
+
+    def adjust(
+        self, account_id: str, *, amount: int, reason: str, idempotency_key: str | None = None
+    ) -> AdjustedAccount:
+        """Credit or debit an account, with a reason.
+
+        The counterpart is the tenant's `issuer` account, so that the ledger always sums to zero.
+        `amount`: Positive credits the account, negative debits it; not 0.
+        `reason`: Why; kept with the entries.
+        """
+        return self._send(
+            operations.ADJUST_ACCOUNT,
+            path={"account_id": account_id},
+            body={"amount": amount, "reason": reason},
+            key=idempotency_key,
+        )

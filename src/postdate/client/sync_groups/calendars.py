@@ -1,0 +1,60 @@
+"""Calls about calendars. Written by `make docs` from the endpoints."""
+
+from collections.abc import Iterator, Sequence
+from datetime import date
+
+from msgspec import UNSET, UnsetType
+
+from postdate.client.group import Group
+from postdate.client.models.calendars import Calendar, CalendarList
+from postdate.client.operations import calendars as operations
+
+
+class Calendars(Group):
+    """What the API offers about calendars."""
+
+    def put(
+        self,
+        *,
+        name: str,
+        holidays: Sequence[date],
+        weekend: Sequence[int] | UnsetType = UNSET,
+        idempotency_key: str | None = None,
+    ) -> Calendar:
+        """Upload a business calendar; schedules that follow it are computed anew.
+
+        `weekend`: Closed days of the week; 1 is Monday.
+        """
+        return self._send(
+            operations.PUT_CALENDAR,
+            body={"name": name, "holidays": holidays, "weekend": weekend},
+            key=idempotency_key,
+        )
+
+    def list(self, *, page_size: int = 100) -> Iterator[Calendar]:
+        """List business calendars, page by page until the end.
+
+        `limit`: How many items to return at most.
+        `cursor`: `next_cursor` of the page before.
+        """
+        return self._pages(
+            operations.LIST_CALENDARS, lambda page: page.calendars, query={"limit": page_size}
+        )
+
+    def list_page(
+        self, *, limit: int | UnsetType = UNSET, cursor: str | None = None
+    ) -> CalendarList:
+        """List business calendars.
+
+        `limit`: How many items to return at most.
+        `cursor`: `next_cursor` of the page before.
+        """
+        return self._send(operations.LIST_CALENDARS, query={"limit": limit, "cursor": cursor})
+
+    def get(self, name: str) -> Calendar:
+        """Show a business calendar."""
+        return self._send(operations.SHOW_CALENDAR, path={"name": name})
+
+    def delete(self, name: str) -> None:
+        """Delete a business calendar that no schedule follows."""
+        self._send(operations.DELETE_CALENDAR, path={"name": name})

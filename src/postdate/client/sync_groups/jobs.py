@@ -1,0 +1,257 @@
+"""Calls about jobs. Written by `make docs` from the endpoints."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Literal
+from uuid import UUID
+
+from msgspec import UNSET, UnsetType
+
+from postdate.client.group import Group
+from postdate.client.models.jobs import (
+    AttemptList,
+    BatchJobParams,
+    BulkFilterParams,
+    BulkOutcome,
+    CancelledJob,
+    InstantParams,
+    JobList,
+    JobOutcomes,
+)
+from postdate.client.models.shared import (
+    Attempt,
+    Job,
+    JobStatusName,
+    QueueDestinationParams,
+    RetryParams,
+    WebhookDestinationParams,
+    WorkerDestinationParams,
+)
+from postdate.client.operations import jobs as operations
+
+
+class Jobs(Group):
+    """What the API offers about jobs."""
+
+    def create(
+        self,
+        *,
+        destination: WebhookDestinationParams | QueueDestinationParams | WorkerDestinationParams,
+        run_at: datetime | None = None,
+        delay_seconds: float | timedelta | None = None,
+        payload: Any = UNSET,
+        payload_base64: str | None = None,
+        content_type: str | None = None,
+        payload_ref: str | None = None,
+        retry: RetryParams | None = None,
+        timeout_seconds: float | timedelta | None = None,
+        expires_at: datetime | None = None,
+        spread_seconds: int | timedelta | None = None,
+        lane: str | UnsetType = UNSET,
+        metadata: Mapping[str, Any] | None = None,
+        description: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Job:
+        """Register a job.
+
+        `payload_base64`: The payload as opaque bytes.
+        """
+        return self._send(
+            operations.CREATE_JOB,
+            body={
+                "destination": destination,
+                "run_at": run_at,
+                "delay_seconds": delay_seconds,
+                "payload": payload,
+                "payload_base64": payload_base64,
+                "content_type": content_type,
+                "payload_ref": payload_ref,
+                "retry": retry,
+                "timeout_seconds": timeout_seconds,
+                "expires_at": expires_at,
+                "spread_seconds": spread_seconds,
+                "lane": lane,
+                "metadata": metadata,
+                "description": description,
+            },
+            key=idempotency_key,
+        )
+
+    def create_many(
+        self, *, jobs: Sequence[BatchJobParams], idempotency_key: str | None = None
+    ) -> JobOutcomes:
+        """Register up to 1,000 jobs in one commit.
+
+        `jobs`: At most 1000.
+        """
+        return self._send(operations.CREATE_JOBS, body={"jobs": jobs}, key=idempotency_key)
+
+    def list(
+        self,
+        *,
+        status: JobStatusName | None = None,
+        lane: str | None = None,
+        schedule_id: UUID | str | None = None,
+        due_after: datetime | None = None,
+        due_before: datetime | None = None,
+        page_size: int = 100,
+    ) -> Iterator[Job]:
+        """List jobs, page by page until the end.
+
+        With an open status the soonest comes first, otherwise the newest.
+        `limit`: How many items to return at most.
+        `cursor`: `next_cursor` of the page before.
+        """
+        return self._pages(
+            operations.LIST_JOBS,
+            lambda page: page.jobs,
+            query={
+                "status": status,
+                "lane": lane,
+                "schedule_id": schedule_id,
+                "due_after": due_after,
+                "due_before": due_before,
+                "limit": page_size,
+            },
+        )
+
+    def list_page(
+        self,
+        *,
+        limit: int | UnsetType = UNSET,
+        cursor: str | None = None,
+        status: JobStatusName | None = None,
+        lane: str | None = None,
+        schedule_id: UUID | str | None = None,
+        due_after: datetime | None = None,
+        due_before: datetime | None = None,
+    ) -> JobList:
+        """List jobs.
+
+        With an open status the soonest comes first, otherwise the newest.
+        `limit`: How many items to return at most.
+        `cursor`: `next_cursor` of the page before.
+        """
+        return self._send(
+            operations.LIST_JOBS,
+            query={
+                "limit": limit,
+                "cursor": cursor,
+                "status": status,
+                "lane": lane,
+                "schedule_id": schedule_id,
+                "due_after": due_after,
+                "due_before": due_before,
+            },
+        )
+
+    def get(self, job_id: UUID | str) -> Job:
+        """Show a job."""
+        return self._send(operations.SHOW_JOB, path={"job_id": job_id})
+
+    def list_attempts(self, job_id: UUID | str, *, page_size: int = 100) -> Iterator[Attempt]:
+        """List the attempts at a job, page by page until the end.
+
+        `limit`: How many items to return at most.
+        `cursor`: `next_cursor` of the page before.
+        """
+        return self._pages(
+            operations.LIST_ATTEMPTS,
+            lambda page: page.attempts,
+            path={"job_id": job_id},
+            query={"limit": page_size},
+        )
+
+    def list_attempts_page(
+        self, job_id: UUID | str, *, limit: int | UnsetType = UNSET, cursor: str | None = None
+    ) -> AttemptList:
+        """List the attempts at a job.
+
+        `limit`: How many items to return at most.
+        `cursor`: `next_cursor` of the page before.
+        """
+        return self._send(
+            operations.LIST_ATTEMPTS,
+            path={"job_id": job_id},
+            query={"limit": limit, "cursor": cursor},
+        )
+
+    def change(
+        self,
+        job_id: UUID | str,
+        *,
+        run_at: datetime | None = None,
+        delay_seconds: float | timedelta | None = None,
+        payload: Any = UNSET,
+        payload_base64: str | None = None,
+        content_type: str | None = None,
+        payload_ref: str | None = None,
+        retry: RetryParams | UnsetType | None = UNSET,
+        timeout_seconds: float | timedelta | UnsetType | None = UNSET,
+        expires_at: datetime | UnsetType | None = UNSET,
+    ) -> Job:
+        """Change a job that is not running."""
+        return self._send(
+            operations.CHANGE_JOB,
+            path={"job_id": job_id},
+            body={
+                "run_at": run_at,
+                "delay_seconds": delay_seconds,
+                "payload": payload,
+                "payload_base64": payload_base64,
+                "content_type": content_type,
+                "payload_ref": payload_ref,
+                "retry": retry,
+                "timeout_seconds": timeout_seconds,
+                "expires_at": expires_at,
+            },
+        )
+
+    def cancel(self, job_id: UUID | str) -> CancelledJob:
+        """Cancel a job, at any moment before its end."""
+        return self._send(operations.CANCEL_JOB, path={"job_id": job_id})
+
+    def run_now(self, job_id: UUID | str) -> Job:
+        """Make a pending job due at once."""
+        return self._send(operations.RUN_JOB_NOW, path={"job_id": job_id})
+
+    def resolve(
+        self, job_id: UUID | str, *, outcome: Literal["completed", "failed", "retry"]
+    ) -> Job:
+        """Say what became of a job whose status is UNKNOWN."""
+        return self._send(
+            operations.RESOLVE_JOB, path={"job_id": job_id}, body={"outcome": outcome}
+        )
+
+    def cancel_many(
+        self,
+        *,
+        filter: BulkFilterParams,
+        reason: str | None = None,
+        dry_run: bool | UnsetType = UNSET,
+    ) -> BulkOutcome:
+        """Cancel jobs by a filter, at most 10,000 in a call.
+
+        `reason`: Why: it stands in the event and the audit.
+        """
+        return self._send(
+            operations.CANCEL_JOBS, body={"filter": filter, "reason": reason, "dry_run": dry_run}
+        )
+
+    def reschedule_many(
+        self,
+        *,
+        filter: BulkFilterParams,
+        to: InstantParams,
+        reason: str | None = None,
+        dry_run: bool | UnsetType = UNSET,
+    ) -> BulkOutcome:
+        """Reschedule jobs by a filter, at most 10,000 in a call.
+
+        `to`: The new instant; it lies outside the filter.
+        `reason`: Why: it stands in the event and the audit.
+        """
+        return self._send(
+            operations.RESCHEDULE_JOBS,
+            body={"filter": filter, "to": to, "reason": reason, "dry_run": dry_run},
+        )

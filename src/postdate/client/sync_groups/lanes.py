@@ -1,0 +1,68 @@
+"""Calls about lanes. Written by `make docs` from the endpoints."""
+
+from collections.abc import Iterator
+
+from msgspec import UNSET, UnsetType
+
+from postdate.client.group import Group
+from postdate.client.models.lanes import Lane, LaneList
+from postdate.client.operations import lanes as operations
+
+
+class Lanes(Group):
+    """What the API offers about lanes."""
+
+    def list(self, *, page_size: int = 100) -> Iterator[Lane]:
+        """List the lanes and what waits in them, page by page until the end.
+
+        `limit`: How many items to return at most.
+        `cursor`: `next_cursor` of the page before.
+        """
+        return self._pages(
+            operations.LIST_LANES, lambda page: page.lanes, query={"limit": page_size}
+        )
+
+    def list_page(self, *, limit: int | UnsetType = UNSET, cursor: str | None = None) -> LaneList:
+        """List the lanes and what waits in them.
+
+        `limit`: How many items to return at most.
+        `cursor`: `next_cursor` of the page before.
+        """
+        return self._send(operations.LIST_LANES, query={"limit": limit, "cursor": cursor})
+
+    def get(self, lane: str) -> Lane:
+        """Show a lane."""
+        return self._send(operations.SHOW_LANE, path={"lane": lane})
+
+    def change(
+        self,
+        lane: str,
+        *,
+        weight: int | UnsetType = UNSET,
+        width: int | UnsetType = UNSET,
+        max_running: int | UnsetType | None = UNSET,
+        rate_per_second: float | UnsetType | None = UNSET,
+    ) -> Lane:
+        """Change the weight, width and limits of a lane.
+
+        `weight`: Its share beside others.
+        `width`: Buckets it uses; only grows.
+        """
+        return self._send(
+            operations.CHANGE_LANE,
+            path={"lane": lane},
+            body={
+                "weight": weight,
+                "width": width,
+                "max_running": max_running,
+                "rate_per_second": rate_per_second,
+            },
+        )
+
+    def pause(self, lane: str, *, note: str | None = None) -> Lane:
+        """Pause a lane: what runs goes on, nothing else starts."""
+        return self._send(operations.PAUSE_LANE, path={"lane": lane}, body={"note": note})
+
+    def resume(self, lane: str) -> Lane:
+        """Resume a paused lane."""
+        return self._send(operations.RESUME_LANE, path={"lane": lane})

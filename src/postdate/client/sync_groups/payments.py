@@ -1,0 +1,258 @@
+"""Calls about payments. Written by `make docs` from the endpoints."""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+from typing import Literal
+from uuid import UUID
+
+from msgspec import UNSET, UnsetType
+
+from postdate.client.group import Group
+from postdate.client.models.payments import (
+    ApprovalList,
+    BatchPaymentParams,
+    CancelledPayment,
+    ExecutedPayment,
+    ExecutionList,
+    PaymentEvent,
+    PaymentEventList,
+    PaymentList,
+    PaymentOutcomes,
+    RetryUntilParams,
+    ScheduledPayment,
+)
+from postdate.client.models.shared import Approval, Payment, PaymentStatusName
+from postdate.client.operations import payments as operations
+
+
+class Payments(Group):
+    """What the API offers about payments."""
+
+    def schedule(
+        self,
+        *,
+        from_account_id: str,
+        to_account_id: str,
+        amount: int,
+        delay_seconds: int | timedelta | None = None,
+        scheduled_time: datetime | None = None,
+        description: str | None = None,
+        funding: Literal["at_execution", "hold"] | UnsetType = UNSET,
+        on_insufficient: Literal["fail"] | RetryUntilParams | UnsetType = UNSET,
+        on_broken: Literal["hold", "release"] | None = None,
+        idempotency_key: str | None = None,
+    ) -> ScheduledPayment:
+        """Schedule a payment.
+
+        Holds the amount now and moves it at the second it is due. A refusal that depends on the
+        accounts is remembered under the key, as a success is.
+        `from_account_id`: Who pays.
+        `to_account_id`: Who is paid.
+        `amount`: How much; the tenant or payer may be limited.
+        `delay_seconds`: Due so long after the payment is accepted, by the database's clock.
+        `scheduled_time`: Due then.
+        `description`: Your words.
+        `funding`: Hold the amount now, or look for it at the due second.
+        `on_insufficient`: With `at_execution`: what to do when the money is not there.
+        `on_broken`: When settling breaks for good, for a reason that is not about money: keep the
+        amount held and wait for a person, or release it and fail. Without it, the setting
+        `payment.on_broken` decides at that moment.
+        """
+        return self._send(
+            operations.SCHEDULE_PAYMENT,
+            body={
+                "from_account_id": from_account_id,
+                "to_account_id": to_account_id,
+                "amount": amount,
+                "delay_seconds": delay_seconds,
+                "scheduled_time": scheduled_time,
+                "description": description,
+                "funding": funding,
+                "on_insufficient": on_insufficient,
+                "on_broken": on_broken,
+            },
+            key=idempotency_key,
+        )
+
+    def schedule_many(
+        self, *, payments: Sequence[BatchPaymentParams], idempotency_key: str | None = None
+    ) -> PaymentOutcomes:
+        """Schedule up to 1,000 payments.
+
+        Each item has its own `idempotency_key` and gets its own outcome, as if the payments had
+        been scheduled one after the other.
+        `payments`: At most 1000, each with its own key.
+        """
+        return self._send(
+            operations.SCHEDULE_PAYMENTS, body={"payments": payments}, key=idempotency_key
+        )
+
+    def list(
+        self,
+        *,
+        account_id: str | None = None,
+        status: PaymentStatusName | None = None,
+        broken: bool | None = None,
+        page_size: int = 100,
+    ) -> Iterator[Payment]:
+        """List payments, the newest first, page by page until the end.
+
+        `limit`: How many items to return at most.
+        `cursor`: `next_cursor` of the page before.
+        `account_id`: Those that this account pays or is paid.
+        `status`: Only these. A page may then hold fewer than `limit` and still have a
+        `next_cursor`.
+        `broken`: True: only those whose settling broke, which wait for a person.
+        """
+        return self._pages(
+            operations.LIST_PAYMENTS,
+            lambda page: page.payments,
+            query={
+                "account_id": account_id,
+                "status": status,
+                "broken": broken,
+                "limit": page_size,
+            },
+        )
+
+    def list_page(
+        self,
+        *,
+        limit: int | UnsetType = UNSET,
+        cursor: str | None = None,
+        account_id: str | None = None,
+        status: PaymentStatusName | None = None,
+        broken: bool | None = None,
+    ) -> PaymentList:
+        """List payments, the newest first.
+
+        `limit`: How many items to return at most.
+        `cursor`: `next_cursor` of the page before.
+        `account_id`: Those that this account pays or is paid.
+        `status`: Only these. A page may then hold fewer than `limit` and still have a
+        `next_cursor`.
+        `broken`: True: only those whose settling broke, which wait for a person.
+        """
+        return self._send(
+            operations.LIST_PAYMENTS,
+            query={
+                "limit": limit,
+                "cursor": cursor,
+                "account_id": account_id,
+                "status": status,
+                "broken": broken,
+            },
+        )
+
+    def get(self, payment_id: UUID | str) -> Payment:
+        """Show a payment and where it stands."""
+        return self._send(operations.GET_PAYMENT, path={"payment_id": payment_id})
+
+    def list_executions(self, payment_id: UUID | str) -> ExecutionList:
+        """List every execution of a payment."""
+        return self._send(operations.LIST_PAYMENT_EXECUTIONS, path={"payment_id": payment_id})
+
+    def list_events(
+        self, payment_id: UUID | str, *, page_size: int = 100
+    ) -> Iterator[PaymentEvent]:
+        """List what happened to a payment, page by page until the end.
+
+        `limit`: How many items to return at most.
+        `cursor`: `next_cursor` of the page before.
+        """
+        return self._pages(
+            operations.LIST_PAYMENT_EVENTS,
+            lambda page: page.events,
+            path={"payment_id": payment_id},
+            query={"limit": page_size},
+        )
+
+    def list_events_page(
+        self, payment_id: UUID | str, *, limit: int | UnsetType = UNSET, cursor: str | None = None
+    ) -> PaymentEventList:
+        """List what happened to a payment.
+
+        `limit`: How many items to return at most.
+        `cursor`: `next_cursor` of the page before.
+        """
+        return self._send(
+            operations.LIST_PAYMENT_EVENTS,
+            path={"payment_id": payment_id},
+            query={"limit": limit, "cursor": cursor},
+        )
+
+    def cancel(self, payment_id: UUID | str) -> CancelledPayment:
+        """Cancel a payment that has not happened.
+
+        Wins if and only if it ends the payment's timer before a settlement does; otherwise the
+        answer is 409 with the status that was reached.
+        """
+        return self._send(operations.CANCEL_PAYMENT, path={"payment_id": payment_id})
+
+    def reschedule(
+        self,
+        payment_id: UUID | str,
+        *,
+        delay_seconds: int | timedelta | None = None,
+        scheduled_time: datetime | None = None,
+    ) -> ScheduledPayment:
+        """Give a payment another time.
+
+        The hold stays. A payment that waits for a person (a dead letter) is tried again at the
+        new time.
+        `delay_seconds`: Due so long from now, by the database's clock.
+        `scheduled_time`: Due then.
+        """
+        return self._send(
+            operations.RESCHEDULE_PAYMENT,
+            path={"payment_id": payment_id},
+            body={"delay_seconds": delay_seconds, "scheduled_time": scheduled_time},
+        )
+
+    def execute(self, payment_id: UUID | str, *, execution_id: str) -> ExecutedPayment:
+        """Settle a due payment now.
+
+        The same payment moves money once, however often and under whatever `execution_id` this is
+        called.
+        `execution_id`: Printable, no space.
+        """
+        return self._send(
+            operations.EXECUTE_PAYMENT,
+            path={"payment_id": payment_id},
+            body={"execution_id": execution_id},
+        )
+
+    def list_approvals(self, *, page_size: int = 100) -> Iterator[Payment]:
+        """List the payments that wait for a second person, page by page until the end.
+
+        `limit`: How many items to return at most.
+        `cursor`: `next_cursor` of the page before.
+        """
+        return self._pages(
+            operations.LIST_APPROVALS, lambda page: page.payments, query={"limit": page_size}
+        )
+
+    def list_approvals_page(
+        self, *, limit: int | UnsetType = UNSET, cursor: str | None = None
+    ) -> ApprovalList:
+        """List the payments that wait for a second person.
+
+        `limit`: How many items to return at most.
+        `cursor`: `next_cursor` of the page before.
+        """
+        return self._send(operations.LIST_APPROVALS, query={"limit": limit, "cursor": cursor})
+
+    def approve(self, payment_id: UUID | str, *, note: str | None = None) -> Approval:
+        """Approve a payment that another key has scheduled.
+
+        It is settled at its instant, or at once if that has passed.
+        """
+        return self._send(
+            operations.APPROVE_PAYMENT, path={"payment_id": payment_id}, body={"note": note}
+        )
+
+    def refuse(self, payment_id: UUID | str, *, note: str | None = None) -> Approval:
+        """Refuse a payment that waits; its hold is released."""
+        return self._send(
+            operations.REFUSE_PAYMENT, path={"payment_id": payment_id}, body={"note": note}
+        )

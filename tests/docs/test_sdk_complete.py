@@ -1,0 +1,129 @@
+"""The client is complete: every operation, field and error code of the API's own document."""
+
+import inspect
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import pytest
+
+from postdate.api.openapi import document
+from postdate.cli.edge import ENDPOINTS
+from postdate.client import AsyncClient, Client, problems
+from sdk import names, source
+
+DOCUMENT = document(ENDPOINTS, "0")
+SCHEMAS: dict[str, Any] = DOCUMENT["components"]["schemas"]
+BY_ID = {endpoint.handler.__name__: endpoint for endpoint in ENDPOINTS}
+
+
+def operations() -> Iterator[Any]:
+    for path, methods in DOCUMENT["paths"].items():
+        for method, operation in methods.items():
+            name = f"{method} {path}"
+            yield pytest.param(operation, id=name)
+
+
+OPERATIONS = list(operations())
+
+
+def test_the_generated_modules_are_those_of_the_endpoints() -> None:
+    assert source.stale() == [], "run `make docs`"
+
+
+@pytest.mark.parametrize("kind", [Client, AsyncClient])
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_every_operation_takes_every_field(operation: dict[str, Any], kind: type) -> None:
+    group, name = names.place(BY_ID[operation["operationId"]])
+    method = getattr(type(getattr(kind("http://x", "k"), group)), name)
+    page = getattr(type(getattr(kind("http://x", "k"), group)), f"{name}_page", method)
+    wanted = {names.identifier(each) for each in _inputs(operation)}
+    assert wanted <= set(inspect.signature(page).parameters)
+    assert method.__doc__
+
+
+def _inputs(operation: dict[str, Any]) -> Iterator[str]:
+    for parameter in operation["parameters"]:
+        if parameter.get("in") in {"path", "query"}:
+            yield parameter["name"]
+        elif parameter.get("name") == "Idempotency-Key":
+            yield "idempotency_key"
+    if "requestBody" in operation:
+        schema = operation["requestBody"]["content"]["application/json"]["schema"]
+        yield from _resolved(schema)["properties"]
+
+
+def _resolved(schema: dict[str, Any]) -> dict[str, Any]:
+    if "$ref" not in schema:
+        return schema
+    found: dict[str, Any] = SCHEMAS[schema["$ref"].rpartition("/")[2]]
+    return found
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_every_answer_has_every_field(operation: dict[str, Any]) -> None:
+    group, _ = names.place(BY_ID[operation["operationId"]])
+    module = __import__(f"postdate.client.operations.{group}", fromlist=["x"])
+    described = getattr(module, operation["operationId"].upper())
+    success = next(r for status, r in operation["responses"].items() if status < "300")
+    if "content" not in success:
+        assert described.returns is type(None)
+        return
+    schema = success["content"]["application/json"]["schema"]
+    assert list(_missing(schema, described.returns, set())) == []
+
+
+def _missing(schema: dict[str, Any], kind: Any, seen: set[Any]) -> Iterator[str]:
+    """Walk a schema and the client's own beside it; name what the client lacks."""
+    mine, components = msgspec.json.schema_components([kind], ref_template="#/{name}")
+    yield from _compare(schema, mine[0], components, "", seen)
+
+
+def _compare(
+    theirs: dict[str, Any], mine: dict[str, Any], own: dict[str, Any], at: str, seen: set[Any]
+) -> Iterator[str]:
+    if theirs.get("$ref", "") in seen:
+        return
+    seen |= {theirs["$ref"]} if "$ref" in theirs else set()
+    for branch in theirs.get("anyOf", []):
+        yield from _compare(branch, mine, own, at, seen)
+    fields, items = _offered(mine, own)
+    theirs = _resolved(theirs)
+    for name, schema in theirs.get("properties", {}).items():
+        if name not in fields:
+            yield f"{at}.{name}"
+            continue
+        yield from _compare(schema, fields[name], own, f"{at}.{name}", seen)
+    if "items" in theirs:
+        yield from _compare(theirs["items"], items, own, f"{at}[]", seen)
+
+
+def _offered(mine: dict[str, Any], own: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Give the fields and the items of a schema of the client, whichever branch has them."""
+    mine = own[mine["$ref"].rpartition("/")[2]] if "$ref" in mine else mine
+    fields, items = dict(mine.get("properties", {})), mine.get("items", {})
+    for branch in mine.get("anyOf", []):
+        more, found = _offered(branch, own)
+        fields, items = {**fields, **more}, items or found
+    return fields, items
+
+
+def test_every_error_code_has_its_class() -> None:
+    assert set(problems.BY_CODE) == set(SCHEMAS["Code"]["enum"])
+
+
+def test_both_clients_have_the_same_calls() -> None:
+    found, _ = source.described()
+    sync, asynchronous = Client("http://x", "k"), AsyncClient("http://x", "k")
+    for each in found:
+        one = getattr(getattr(sync, each.group), each.name)
+        other = getattr(getattr(asynchronous, each.group), each.name)
+        assert inspect.signature(one).parameters == inspect.signature(other).parameters
+
+
+def test_a_missing_field_is_found() -> None:
+    class Narrow(msgspec.Struct):
+        job_id: str
+
+    schema = {"$ref": "#/components/schemas/JobView"}
+    assert ".status" in list(_missing(schema, Narrow, set()))

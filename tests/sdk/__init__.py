@@ -1,0 +1,1 @@
+"""Writes the operations, models and errors of `postdate.client` from the API's own endpoints."""
