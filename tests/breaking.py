@@ -51,9 +51,9 @@ class BreakingDatabase(Database):
             raise raised(self.fault, commit=commit)
 
     @asynccontextmanager
-    async def _acquire(self) -> AsyncIterator[Connection]:
+    async def _acquire(self, **time: float) -> AsyncIterator[Connection]:
         self.step("acquire")
-        async with self.pool.acquire() as connection:
+        async with self.pool.acquire(**time) as connection:
             yield _Watched(connection, self)  # type: ignore[misc] # it looks like one
 
     @asynccontextmanager

@@ -149,7 +149,9 @@ async def test_other_tenants_are_settled_while_a_stranger_holds_an_account(
 async def test_for_a_minute_other_tenants_are_settled_beside_a_held_account(
     database: Database, stranger: asyncpg.Connection
 ) -> None:
-    assert await hold_for(60.0, database, stranger) <= LATE_SECONDS
+    p99 = await hold_for(60.0, database, stranger)
+    print(f"an account held for 60 s: the other tenant's lateness p99 {p99 * 1000:.0f} ms")
+    assert p99 <= LATE_SECONDS
 
 
 async def test_a_held_account_costs_no_other_account_of_its_tenant(

@@ -12,7 +12,15 @@ from postdate.console.action import REASON, Action, Field, Rehearsal, moment_of,
 from postdate.console.same import Same
 from postdate.console.visit import Visit, instant
 from postdate.console.work import Do, Piece, Work
-from postdate.intake.job_bulk import BULK_MOST, CANCELLABLE, WAITING, BulkFilter, Found, Instant
+from postdate.intake.job_bulk import (
+    BULK_MOST,
+    CANCELLABLE,
+    WAITING,
+    BulkFilter,
+    Changed,
+    Found,
+    Instant,
+)
 from postdate.model.errors import Code, refuse
 from postdate.model.identity import Scope
 from postdate.model.ids import bucket_of
@@ -34,6 +42,7 @@ FIELDS: Final = tuple(
     for name in FILTER
 )
 ORDER: Final = (JobStatus.RUNNING, JobStatus.READY, JobStatus.PENDING)
+HELD: Final = "that somebody else held: run it again"
 HEAD: Final = ("Job", "Status", "Due", "Lane", "Description")
 
 
@@ -170,15 +179,16 @@ def _work(visit: Visit, found: Mapping[UUID, JobStatus], title: str, verb: str, 
 
 
 async def _outcome(
-    visit: Visit, piece: Sequence[UUID], done: int, usual: Collection[JobStatus], rest: str
+    visit: Visit, piece: Sequence[UUID], done: Changed, usual: Collection[JobStatus], rest: str
 ) -> Piece:
     """Say why some were left alone: by how they stand now, or else for the reason that is left."""
-    if done == len(piece):
-        return Piece(done)
+    if done.jobs == len(piece):
+        return Piece(done.jobs)
     now = await visit.services.job_views.some(visit.who.tenant_id, piece)
     left = Counter(f"{job.status} by now" for job in now if job.status not in usual)
-    left[rest] += len(piece) - done - left.total()
-    return Piece(done, +left)
+    left[HELD] += min(done.held, len(piece) - done.jobs - left.total())
+    left[rest] += len(piece) - done.jobs - left.total()
+    return Piece(done.jobs, +left)
 
 
 _LATE_REASON: Final = Field(name="reason", label=REASON.label, hint=REASON.hint, late=True)

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 from uuid import UUID
 
+import asyncpg
 import msgspec
 
 from postdate.intake.idempotency import RaceError, in_flight
@@ -25,6 +26,9 @@ from postdate.store.lane import LaneDirectory
 
 REDRIVE_MOST: Final = 1000
 """The most jobs of one call; `next_cursor` says where the next one goes on."""
+
+IMPATIENT: Final = "SET LOCAL lock_timeout = '100ms'"
+"""While a purge is divided, every part waits for the same lock again."""
 
 ALREADY: Final = "already_redriven"
 CREATED: Final = 201
@@ -202,11 +206,43 @@ class DeadLetters:
         self, tenant_id: int, job_ids: Sequence[UUID], actor: str, reason: str | None = None
     ) -> list[UUID]:
         """Remove dead letters with all that belongs to them; give those that were removed."""
+        try:
+            return await self._purge(tenant_id, job_ids, actor, reason)
+        except asyncpg.LockNotAvailableError:
+            return await self._purge_around_held(tenant_id, job_ids, actor, reason)
+
+    async def _purge_around_held(
+        self, tenant_id: int, job_ids: Sequence[UUID], actor: str, reason: str | None
+    ) -> list[UUID]:
+        """Remove one half after the other; what somebody else holds stays a dead letter."""
+        middle = len(job_ids) // 2
+        removed: list[UUID] = []
+        for half in (job_ids[:middle], job_ids[middle:]):
+            if not half:
+                continue
+            try:
+                removed += await self._purge(tenant_id, half, actor, reason, impatient=True)
+            except asyncpg.LockNotAvailableError:
+                if len(half) > 1:
+                    removed += await self._purge_around_held(tenant_id, half, actor, reason)
+        return removed
+
+    async def _purge(
+        self,
+        tenant_id: int,
+        job_ids: Sequence[UUID],
+        actor: str,
+        reason: str | None,
+        *,
+        impatient: bool = False,
+    ) -> list[UUID]:
         buckets: dict[int, list[UUID]] = {}
         for job_id in sorted(job_ids):
             buckets.setdefault(bucket_of(job_id), []).append(job_id)
         removed: list[UUID] = []
         async with self._database.write() as connection:
+            if impatient:
+                await connection.execute(IMPATIENT)
             for bucket in sorted(buckets):
                 removed += await prune.failed(connection, bucket, tenant_id, buckets[bucket])
             why: dict[str, object] = {} if reason is None else {"reason": reason}

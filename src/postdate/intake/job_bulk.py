@@ -1,9 +1,11 @@
 """Change many jobs by a filter: bounded batches, and a dry run that says how many."""
 
+import asyncio
+import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, NamedTuple
 from uuid import UUID
 
 import msgspec
@@ -32,6 +34,11 @@ BATCH: Final = 500
 
 PAGES_MOST: Final = 200
 
+WAIT_SECONDS: Final = 3.0
+"""How long a call comes back to jobs that somebody else holds."""
+
+PAUSE_SECONDS: Final = 0.1
+
 WAITING: Final = (JobStatus.PENDING, JobStatus.READY)
 CANCELLABLE: Final = (*WAITING, JobStatus.RUNNING)
 
@@ -55,7 +62,10 @@ class Instant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class BulkOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """How many matched, by status, and how many were changed; `more` means: ask again."""
+    """How many matched, by status, and how many were changed; `more` means: ask again.
+
+    There is more when a call does not take all, or when somebody else holds some of the jobs.
+    """
 
     dry_run: bool
     matched: dict[str, int]
@@ -68,6 +78,17 @@ class Found(msgspec.Struct, frozen=True):
 
     jobs: dict[UUID, JobStatus]
     more: bool
+
+
+class Changed(NamedTuple):
+    """How many jobs were changed, and how many not, because somebody else held them all along."""
+
+    jobs: int = 0
+    held: int = 0
+
+
+Change = Callable[[Connection, Sequence[OpenJob]], Awaitable[int]]
+"""Change jobs that are locked, and say how many it changed."""
 
 
 class JobBulk:
@@ -89,7 +110,9 @@ class JobBulk:
     ) -> BulkOutcome:
         """Cancel what matches; a RUNNING job is stopped only when the filter says RUNNING."""
         found = await self.find(tenant_id, wanted, CANCELLABLE)
-        changed = 0 if dry_run else await self.cancel_these(tenant_id, found.jobs, actor, reason)
+        changed = Changed()
+        if not dry_run:
+            changed = await self.cancel_these(tenant_id, found.jobs, actor, reason)
         return _outcome(found, changed, dry_run=dry_run)
 
     async def find(self, tenant_id: int, wanted: BulkFilter, allowed: Sequence[JobStatus]) -> Found:
@@ -99,20 +122,19 @@ class JobBulk:
 
     async def cancel_these(
         self, tenant_id: int, found: Mapping[UUID, JobStatus], actor: str, reason: str | None = None
-    ) -> int:
+    ) -> Changed:
         """Cancel exactly these, as far as they are as they were found; say how many that were."""
         statuses = _still(found)
-        changed = 0
-        for batch in _batches(found):
-            async with self._database.write() as connection:
-                locked = await _lock(connection, tenant_id, batch)
-                jobs = [job for job in locked if job.status in statuses]
-                await job_change.end(connection, tenant_id, [cancellation(job) for job in jobs])
-                told = _told(reason)
-                data = {job.job_id: {"result": result_of(job), **told} for job in jobs}
-                await note(connection, self._database, tenant_id, data, "job.cancelled", actor)
-            changed += len(jobs)
-        return changed
+
+        async def cancel(connection: Connection, locked: Sequence[OpenJob]) -> int:
+            jobs = [job for job in locked if job.status in statuses]
+            await job_change.end(connection, tenant_id, [cancellation(job) for job in jobs])
+            told = _told(reason)
+            data = {job.job_id: {"result": result_of(job), **told} for job in jobs}
+            await note(connection, self._database, tenant_id, data, "job.cancelled", actor)
+            return len(jobs)
+
+        return await self._change(tenant_id, found, cancel)
 
     async def reschedule(
         self,
@@ -128,10 +150,9 @@ class JobBulk:
         _statuses(wanted, WAITING)
         await self._check_target(tenant_id, wanted, to)
         found = await self.find(tenant_id, wanted, WAITING)
+        changed = Changed()
         if not dry_run:
             changed = await self.move_these(tenant_id, found.jobs, to, actor, reason)
-        else:
-            changed = 0
         return _outcome(found, changed, dry_run=dry_run)
 
     async def move_these(
@@ -141,17 +162,33 @@ class JobBulk:
         to: Instant,
         actor: str,
         reason: str | None = None,
-    ) -> int:
+    ) -> Changed:
         """Give exactly these another instant, as far as none has begun; say how many that were."""
-        changed = 0
-        for batch in _batches(found):
-            async with self._database.write() as connection:
-                moved = await self._reschedule(connection, tenant_id, batch, to)
-                told = _told(reason)
-                data = {one.job_id: {"due_at": one.due_at, **told} for one in moved}
-                await note(connection, self._database, tenant_id, data, "job.rescheduled", actor)
-            changed += len(moved)
-        return changed
+
+        async def move(connection: Connection, locked: Sequence[OpenJob]) -> int:
+            moved = await self._reschedule(connection, tenant_id, locked, to)
+            told = _told(reason)
+            data = {one.job_id: {"due_at": one.due_at, **told} for one in moved}
+            await note(connection, self._database, tenant_id, data, "job.rescheduled", actor)
+            return len(moved)
+
+        return await self._change(tenant_id, found, move)
+
+    async def _change(self, tenant_id: int, found: Iterable[UUID], change: Change) -> Changed:
+        """Change what nobody holds, then come back to the rest, for a moment."""
+        until, left, count = time.monotonic() + WAIT_SECONDS, list(found), 0
+        while True:
+            held: list[UUID] = []
+            for batch in _batches(left):
+                async with self._database.write() as connection:
+                    locked, busy = await _lock(connection, tenant_id, batch)
+                    done = await change(connection, locked)
+                held += busy
+                count += done
+            if not held or time.monotonic() >= until:
+                return Changed(count, len(held))
+            left = held
+            await asyncio.sleep(PAUSE_SECONDS)
 
     async def check_instant(self, tenant_id: int, to: Instant) -> datetime:
         """Refuse an instant that does not lie ahead; give the first that a job may get."""
@@ -190,10 +227,9 @@ class JobBulk:
         self,
         connection: Connection,
         tenant_id: int,
-        batch: Sequence[UUID],
+        locked: Sequence[OpenJob],
         to: Instant,
     ) -> list[Revision]:
-        locked = await _lock(connection, tenant_id, batch)
         jobs = [job for job in locked if job.claimed_at is None and job.status in WAITING]
         rows = await job_view.find(connection, tenant_id, [job.job_id for job in jobs])
         revisions = [self._revision(tenant_id, job, rows[job.job_id], to) for job in jobs]
@@ -267,26 +303,32 @@ def _told(reason: str | None) -> dict[str, object]:
     return {"bulk": True} if reason is None else {"bulk": True, "reason": reason}
 
 
-def _batches(found: Mapping[UUID, JobStatus]) -> Iterator[list[UUID]]:
+def _batches(found: Iterable[UUID]) -> Iterator[list[UUID]]:
     """Split into transactions, in the order in which timers are locked."""
     ordered = sorted(found, key=lambda job_id: (bucket_of(job_id), job_id))
     for start in range(0, len(ordered), BATCH):
         yield ordered[start : start + BATCH]
 
 
-async def _lock(connection: Connection, tenant_id: int, batch: Sequence[UUID]) -> list[OpenJob]:
+async def _lock(
+    connection: Connection, tenant_id: int, batch: Sequence[UUID]
+) -> tuple[list[OpenJob], list[UUID]]:
     buckets: dict[int, list[UUID]] = {}
     for job_id in batch:
         buckets.setdefault(bucket_of(job_id), []).append(job_id)
     locked: list[OpenJob] = []
+    held: list[UUID] = []
     for bucket, ids in buckets.items():
-        locked += await job_change.lock(connection, tenant_id, bucket, ids)
-    return locked
+        free, busy = await job_change.lock_free(connection, tenant_id, bucket, ids)
+        locked += free
+        held += busy
+    return locked, held
 
 
-def _outcome(found: Found, changed: int, *, dry_run: bool) -> BulkOutcome:
+def _outcome(found: Found, changed: Changed, *, dry_run: bool) -> BulkOutcome:
     matched = {str(status): count for status, count in Counter(found.jobs.values()).items()}
-    return BulkOutcome(dry_run=dry_run, matched=matched, changed=changed, more=found.more)
+    more = found.more or changed.held > 0
+    return BulkOutcome(dry_run=dry_run, matched=matched, changed=changed.jobs, more=more)
 
 
 def _right(value: datetime | Refusal) -> datetime:

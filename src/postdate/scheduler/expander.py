@@ -43,6 +43,12 @@ AT_ONCE: Final = 2
 """Buckets expanded at the same time."""
 
 FORGET_SECONDS: Final = 30.0
+HELD_SECONDS: Final = 2.0
+"""How long a schedule rests for whose rows, job or account somebody else's lock was awaited."""
+
+HELD_POLL_SECONDS: Final = 0.1
+IMPATIENT: Final = "SET LOCAL lock_timeout = '100ms'"
+"""While a batch is divided, every part waits for the same lock again."""
 
 _DECIDING: Final = ThreadPoolExecutor(max_workers=1, thread_name_prefix="expand")
 """One thread for all expanders of the process: what rules give is remembered in one thread."""
@@ -79,9 +85,12 @@ class Expander:
         self._lows = [LONG_AGO] * BUCKETS
         self._forget_at = 0.0
         self._floor = LONG_AGO
+        self._held: dict[UUID, tuple[int, float]] = {}
 
     async def run_once(self, limit: int = LIMIT) -> int:
         """Expand up to `limit` due schedules and say how many."""
+        now = time.monotonic()
+        self._held = {key: held for key, held in self._held.items() if held[1] > now}
         due = iter(await self._due_buckets())
         budget = _Budget(limit)
         # While the database writes one bucket, the next is decided.
@@ -111,7 +120,11 @@ class Expander:
         """Give the seconds until the next schedule is due, by the database's clock."""
         async with self._database.connection() as connection:
             heads = await timer_store.heads(connection, self._places())
-        return min((head.seconds for head in heads), default=None)
+        seconds = min((head.seconds for head in heads), default=None)
+        if seconds is None or not self._held:
+            return seconds
+        # What rests is due all the time.
+        return max(seconds, HELD_POLL_SECONDS)
 
     def _places(self) -> list[tuple[int, int, datetime]]:
         now = time.monotonic()
@@ -130,10 +143,10 @@ class Expander:
         random.shuffle(due)
         return due
 
-    async def _expand(self, bucket: int, limit: int) -> int:
+    async def _expand(self, bucket: int, limit: int, *, divided: bool = False) -> int:
         try:
             with self._follow(bucket) as spans:
-                return await self._once(bucket, limit, spans)
+                return await self._once(bucket, limit, spans, impatient=divided)
         except BrokenBatchError as broken:
             log.warning("schedule.halved", bucket=bucket, schedules=broken.count, error=str(broken))
             return await self._find_culprit(bucket, broken)
@@ -143,10 +156,12 @@ class Expander:
         if broken.count == 1:
             return await self._expand_alone(bucket, broken)
         half = broken.count // 2
-        done = await self._expand(bucket, half)
-        return done + await self._expand(bucket, broken.count - half)
+        done = await self._expand(bucket, half, divided=True)
+        return done + await self._expand(bucket, broken.count - half, divided=True)
 
     async def _expand_alone(self, bucket: int, broken: "BrokenBatchError") -> int:
+        if isinstance(broken.__cause__, asyncpg.LockNotAvailableError):
+            return self._let_rest(bucket, broken)
         if not isinstance(broken.__cause__, asyncpg.UniqueViolationError):
             return await self._set_aside(bucket, broken)
         # The book has one of its occurrences already, after a clock was set back for example. The
@@ -156,6 +171,13 @@ class Expander:
                 return await self._once(bucket, 1, spans, look=True)
         except BrokenBatchError as again:
             return await self._set_aside(bucket, again)
+
+    def _let_rest(self, bucket: int, broken: "BrokenBatchError") -> int:
+        """Leave a schedule out for a moment: only itself waits for what somebody else holds."""
+        [timer] = broken.timers
+        log.warning("schedule.held", schedule_id=str(timer.schedule_id), error=str(broken))
+        self._held[timer.schedule_id] = (bucket, time.monotonic() + HELD_SECONDS)
+        return 1
 
     async def _set_aside(self, bucket: int, broken: "BrokenBatchError") -> int:
         """Leave a schedule to a person; where somebody else has come between, nothing is done."""
@@ -170,10 +192,21 @@ class Expander:
         self._meter.broke()
         return 1
 
-    async def _once(self, bucket: int, limit: int, spans: Spans, *, look: bool = False) -> int:
+    async def _once(
+        self,
+        bucket: int,
+        limit: int,
+        spans: Spans,
+        *,
+        look: bool = False,
+        impatient: bool = False,
+    ) -> int:
+        held = [key for key, (at, _) in self._held.items() if at == bucket]
         async with self._database.write() as connection:
+            if impatient:
+                await connection.execute(IMPATIENT)
             low = max(self._settings.floor, self._lows[bucket])
-            timers = await store.due(connection, bucket, low, limit)
+            timers = await store.due(connection, bucket, low, limit, held)
             if not timers:
                 return 0
             try:
@@ -184,10 +217,10 @@ class Expander:
                 fired = await self._firer.fire(connection, firings, batch.now)
                 statuses = await self._write(connection, batch, fired)
             except Exception as error:
-                if transient(error):
+                if transient(error) and not isinstance(error, asyncpg.LockNotAvailableError):
                     raise
                 raise BrokenBatchError(timers, error) from error
-        if len(timers) < limit:
+        if len(timers) < limit and not held:
             self._lows[bucket] = max(self._lows[bucket], batch.now - WIDE_MARGIN)
         spans.end(fired)
         self._firer.tell(fired)
@@ -245,7 +278,7 @@ class Expander:
 
 
 class BrokenBatchError(Exception):
-    """A batch that failed because of one of its schedules, and not because the database did."""
+    """A batch that failed because of one of its schedules, or of what somebody else has locked."""
 
     def __init__(self, timers: Sequence[DueTimer], error: Exception) -> None:
         super().__init__(repr(error))

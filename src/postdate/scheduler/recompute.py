@@ -5,6 +5,7 @@ from itertools import groupby
 from typing import Final
 from uuid import UUID
 
+import asyncpg
 import structlog
 
 from postdate.model.expansion import next_due
@@ -27,6 +28,12 @@ PAGE: Final = 200
 """Schedules of one transaction."""
 
 POLL_SECONDS: Final = 600.0
+IMPATIENT: Final = "SET LOCAL lock_timeout = '50ms'"
+"""A page of schedules that somebody holds must fit into one transaction."""
+
+
+class HeldError(Exception):
+    """Some schedules could not be looked at; all others were."""
 
 
 class Recompute:
@@ -38,6 +45,7 @@ class Recompute:
         self._database = database
         self._meter = meter or Meter()
         self._version = version
+        self._held = 0
 
     async def run_once(self, _: int = 1) -> int:
         """Move every timer that the new data moves; give how many schedules that were."""
@@ -48,7 +56,11 @@ class Recompute:
             # Nodes with older data leave the timers alone: releases sort by name, as 2026a, 2026b.
             if known >= self._version:
                 return 0
+            self._held = 0
             moved = await self._all()
+            if self._held:
+                # The others are done; the loop comes back for these in a moment.
+                raise HeldError(f"{self._held} schedules are held by somebody else")
             log.warning("schedule.tzdata", before=known, after=self._version, moved=moved)
             self._meter.recomputed(moved)
         async with self._database.write() as connection:
@@ -62,11 +74,21 @@ class Recompute:
                 rows = await store.walk(connection, after, PAGE)
             for _, together in groupby(rows, key=lambda row: row.bucket):
                 async with self._database.write() as connection:
+                    await connection.execute(IMPATIENT)
                     for row in together:
-                        moved += await self._one(connection, row)
+                        moved += await self._around_held(connection, row)
             if len(rows) < PAGE:
                 return moved
             after = rows[-1].key
+
+    async def _around_held(self, connection: Connection, row: ScheduleRow) -> bool:
+        try:
+            async with connection.transaction():
+                return await self._one(connection, row)
+        except asyncpg.LockNotAvailableError:
+            log.warning("schedule.held", schedule_id=str(row.schedule_id))
+            self._held += 1
+            return False
 
     async def _one(self, connection: Connection, row: ScheduleRow) -> bool:
         if row.buffered_for is not None:

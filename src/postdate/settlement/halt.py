@@ -25,22 +25,35 @@ class HaltEnds:
         """Bring back what waited; 0, because the pause is meant."""
         async with self._database.connection() as connection:
             ended = await store.over(connection)
+        failed: list[Exception] = []
         for over in ended:
-            await self._bring_back(over)
+            try:
+                await self._bring_back(over)
+            except Exception as error:  # noqa: BLE001 - raised when the others have been seen to
+                failed.append(error)
         if ended:
             self._returned()
+        if failed:
+            raise failed[0]
         return 0
 
     async def _bring_back(self, over: Over) -> None:
-        """Bring back bucket by bucket, then once more alone: a settlement may still set aside."""
+        """Bring back bucket by bucket, then once more alone: a settlement may still set aside.
+
+        What somebody holds comes back the next time, and only then is the halt forgotten. Nobody
+        settles while we are alone, so that is not done in vain.
+        """
+        everything = True
         for bucket in range(BUCKETS):
             async with self._database.write() as connection:
-                await store.bring_back(connection, bucket, over.tenant_id)
+                everything &= await store.bring_back(connection, bucket, over.tenant_id)
+        if not everything:
+            return
         async with self._database.write() as connection:
             await store.wait_alone(connection)
             for bucket in range(BUCKETS):
-                await store.bring_back(connection, bucket, over.tenant_id)
-            if await store.delete(connection, over) and over.by_clock:
+                everything &= await store.bring_back(connection, bucket, over.tenant_id)
+            if everything and await store.delete(connection, over) and over.by_clock:
                 await self._tell(connection, over)
 
     async def _tell(self, connection: Connection, over: Over) -> None:

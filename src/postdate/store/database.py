@@ -153,9 +153,19 @@ class Database:
             try:
                 yield connection
             except BaseException as error:
+                await self._suspect(error)
                 await _quietly(transaction.__aexit__(type(error), error, None))
                 raise
-            await _commit(connection, transaction)
+            try:
+                await _commit(connection, transaction)
+            except CommitUnknownError as error:
+                await self._suspect(error.__cause__)
+                raise
+
+    async def _suspect(self, error: BaseException | None) -> None:
+        """Where one connection got no answer in time, none of the others is worth a wait."""
+        if isinstance(error, TimeoutError):
+            await self.writer.expire_connections()
 
     @asynccontextmanager
     async def read(self, tenant_id: int) -> AsyncIterator[Connection]:

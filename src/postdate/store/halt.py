@@ -97,12 +97,15 @@ async def set_aside(connection: Connection, timers: Sequence[LockedTimer]) -> No
         )
 
 
-async def bring_back(connection: Connection, bucket: int, tenant_id: int) -> int:
-    """Put a tenant's waiting payments of one bucket where settlers look; give how many."""
-    done: str = await connection.execute(
-        query("halt_return"), bucket, tenant_id, LANE_HELD, LANE_PAYMENT
-    )
-    return int(done.rpartition(" ")[2])
+async def bring_back(connection: Connection, bucket: int, tenant_id: int) -> bool:
+    """Put a tenant's waiting payments of one bucket where settlers look; say whether all are.
+
+    A payment that somebody holds is passed by.
+    """
+    place = (bucket, tenant_id, LANE_HELD)
+    await connection.execute(query("halt_return"), *place, LANE_PAYMENT)
+    left: bool = await connection.fetchval(query("halt_left"), *place)
+    return not left
 
 
 async def delete(connection: Connection, over: Over) -> bool:

@@ -70,6 +70,21 @@ async def lock(
     return [OpenJob(**{**row, "status": JobStatus(row["status"])}) for row in rows]
 
 
+async def lock_free(
+    connection: Connection, tenant_id: int, bucket: int, job_ids: Sequence[UUID]
+) -> tuple[list[OpenJob], list[UUID]]:
+    """Lock those timers of one bucket that nobody holds; give them, and the jobs that are held."""
+    asked = (bucket, list(job_ids), tenant_id)
+    rows = await connection.fetch(query("job_change_lock_free"), *asked)
+    free = [OpenJob(**{**row, "status": JobStatus(row["status"])}) for row in rows]
+    known = {job.job_id for job in free}
+    left = [job_id for job_id in job_ids if job_id not in known]
+    if not left:
+        return free, []
+    rows = await connection.fetch(query("job_change_open"), bucket, left, tenant_id)
+    return free, [row[0] for row in rows]
+
+
 async def end(connection: Connection, tenant_id: int, ends: Sequence[End]) -> None:
     """Remove timers and write the outcomes in their place."""
     if ends:

@@ -51,13 +51,8 @@ async def lock(connection: Connection, limit: Limit) -> float:
 
     Whoever has the lock knows that a grant in doubt has committed, or never will.
     """
-    place = (_bucket(limit.scope), limit.scope)
-    rate = limit.rate_per_second or 0.0
-    while True:
-        tokens = await connection.fetchval(query("permit_lock"), *place, rate, limit.burst)
-        if tokens is not None:
-            return float(tokens)
-        await connection.execute(query("permit_open"), *place, limit.burst)
+    asked = (_bucket(limit.scope), limit.scope, limit.rate_per_second or 0.0, limit.burst)
+    return float(await connection.fetchval(query("permit_lock"), *asked))
 
 
 async def spend(connection: Connection, limit: Limit, starts: int) -> None:
@@ -89,6 +84,7 @@ async def drop(connection: Connection, scope: str, holders: Sequence[UUID]) -> N
 async def refund(connection: Connection, limit: Limit, count: int) -> None:
     """Give back tokens that were not used; the next refill cuts them to the burst."""
     if count:
+        await lock(connection, limit)
         await connection.execute(query("permit_spend"), _bucket(limit.scope), limit.scope, -count)
 
 

@@ -218,10 +218,12 @@ async def authors(connection: Connection, key: ScheduleKey, version: int) -> Aut
     return Authors(row[0], frozenset(row[1]))
 
 
-async def due(connection: Connection, bucket: int, low: datetime, limit: int) -> list[DueTimer]:
-    """Lock the first due timers of a bucket that nobody else is at."""
-    rows = await connection.fetch(query("schedule_due"), bucket, LANE_SCHEDULE, low, limit)
-    return [DueTimer(*row) for row in rows]
+async def due(
+    connection: Connection, bucket: int, low: datetime, limit: int, without: Sequence[UUID] = ()
+) -> list[DueTimer]:
+    """Lock the first due timers of a bucket that nobody else is at, without some schedules."""
+    asked = (bucket, LANE_SCHEDULE, low, limit, without)
+    return [DueTimer(*row) for row in await connection.fetch(query("schedule_due"), *asked)]
 
 
 async def lock(connection: Connection, key: ScheduleKey) -> int | None:

@@ -11,6 +11,7 @@ from uuid import UUID
 
 import asyncpg
 import msgspec
+import structlog
 
 from postdate.model.lane import Kind
 from postdate.model.retry import Policies
@@ -19,7 +20,7 @@ from postdate.model.verdict import Move
 from postdate.store import execution, halt, node, timer
 from postdate.store.database import Connection, Database
 from postdate.store.execution import Execution
-from postdate.store.lane import LaneDirectory
+from postdate.store.lane import Lane, LaneDirectory
 from postdate.store.mark import Mark
 from postdate.store.permit import lane_limits
 from postdate.store.timer import LONG_AGO
@@ -32,6 +33,8 @@ from postdate.worker.place import ACTIVE_SECONDS, Place, Places
 from postdate.worker.ready import Ready
 from postdate.worker.share import Window
 
+log = structlog.get_logger()
+
 PLACES_MOST: Final = 16
 """The most places of one transaction: lanes with a job each share the cost of a commit."""
 
@@ -41,7 +44,7 @@ LOOK_MOST: Final = 2000
 FAILED_SECONDS: Final = 0.5
 """How long a place rests at which a claim failed: those claimed together with it come first."""
 
-LOCKED_SECONDS: Final = 10.0
+LOCKED_SECONDS: Final = 5.0
 """How long a lane is passed over whose limits another session has locked."""
 
 ROLE: Final = "worker"
@@ -217,10 +220,8 @@ class Claimer:
         try:
             wait = await self.permits.acquire(claim.permits, claim.limits, claim.room.count)
         except asyncpg.LockNotAvailableError:
-            # Somebody holds its limits: waiting for them at each of its buckets in turn would
-            # hold up the other lanes.
-            self.ready.close(claim.lane, time.monotonic() + LOCKED_SECONDS)
-            raise
+            self._pass_over(claim)
+            return
         granted = claim.permits.count
         if granted:
             async with self.database.write() as connection:
@@ -228,6 +229,18 @@ class Claimer:
                 turn.committing = True
         if wait and len(claim.executions) == granted:
             self.ready.close(claim.lane, now + wait)
+
+    def _pass_over(self, claim: Claim) -> None:
+        """Leave the lanes alone whose limit somebody holds: waiting there holds up the others.
+
+        It is no failure of this step, which would be waited after: others have jobs to run.
+        """
+        scope = claim.limits[claim.permits.limits].scope
+        lanes = self.lanes.of_tenant(claim.lane.tenant_id)
+        shared = [lane for lane in lanes if scope in _scopes(lane, self.settings)]
+        log.warning("limit.locked", scope=scope, lanes=len(shared))
+        for lane in shared:
+            self.ready.close(lane, time.monotonic() + LOCKED_SECONDS)
 
     async def _take(self, connection: Connection, claim: Claim, count: int) -> None:
         """Send the claim; what is not needed of its room is free for the next at once."""
@@ -281,6 +294,10 @@ class Claimer:
         """Look at a place again as if for the first time: what its mark hid may be back."""
         place.mark = Mark()
         self.places.plan(place, at)
+
+
+def _scopes(lane: Lane, settings: Settings) -> list[str]:
+    return [limit.scope for limit in lane_limits(lane, settings)]
 
 
 def _given_back(executions: list[Execution]) -> list[Execution]:

@@ -71,6 +71,11 @@ class HeldPermits:
     def __bool__(self) -> bool:
         return bool(self._shares)
 
+    @property
+    def limits(self) -> int:
+        """Say of how many limits these are: the next one may be what was waited for in vain."""
+        return len(self._shares)
+
     def end(self, count: int = 1) -> None:
         """Give permits back to this node; it keeps them a moment for its own next start."""
         if not 0 <= count <= self.count:

@@ -53,9 +53,19 @@ UPDATE timer t SET lane_id = $3
  WHERE t.bucket = held.bucket AND t.subject = held.subject
 
 -- name: halt_return
-UPDATE timer SET lane_id = $4
- WHERE bucket = $1 AND lane_id = $3 AND tenant_id = $2
-   AND tenant_id <> ALL ((SELECT tenants_held())::integer[])
+-- Around those that somebody holds: they come back the next time.
+WITH free AS MATERIALIZED (
+    SELECT t.subject FROM timer t
+     WHERE t.bucket = $1 AND t.lane_id = $3 AND t.tenant_id = $2
+       AND t.tenant_id <> ALL ((SELECT tenants_held())::integer[])
+     ORDER BY t.subject FOR NO KEY UPDATE SKIP LOCKED)
+UPDATE timer t SET lane_id = $4 FROM free WHERE t.bucket = $1 AND t.subject = free.subject
+
+-- name: halt_left
+-- Whether something of a tenant that need not stand still any more has not come back.
+SELECT EXISTS (SELECT FROM timer t
+                WHERE t.bucket = $1 AND t.lane_id = $3 AND t.tenant_id = $2
+                  AND t.tenant_id <> ALL ((SELECT tenants_held())::integer[]))
 
 -- name: halt_delete
 DELETE FROM tenant_halt

@@ -11,6 +11,22 @@ SELECT subject AS job_id, lane_id, nullif(due_at, 'infinity') AS due_at, claimed
  WHERE bucket = $1 AND subject = ANY($2::uuid[]) AND tenant_id = $3 AND lane_id >= 16
  ORDER BY subject FOR UPDATE
 
+-- name: job_change_lock_free
+-- A change of many jobs goes around those that somebody holds, and comes back to them.
+SELECT subject AS job_id, lane_id, nullif(due_at, 'infinity') AS due_at, claimed_at, ready_at,
+       attempt + (claimed_at IS NOT NULL)::integer AS attempt, revision,
+       CASE WHEN due_at = 'infinity' THEN 'UNKNOWN' WHEN due_at <= clock() THEN 'READY'
+            WHEN claimed_at IS NOT NULL THEN 'RUNNING' ELSE 'PENDING' END AS status,
+       clock() AS now
+  FROM timer
+ WHERE bucket = $1 AND subject = ANY($2::uuid[]) AND tenant_id = $3 AND lane_id >= 16
+ ORDER BY subject FOR UPDATE SKIP LOCKED
+
+-- name: job_change_open
+-- Which of these jobs are open, whoever holds them.
+SELECT subject FROM timer
+ WHERE bucket = $1 AND subject = ANY($2::uuid[]) AND tenant_id = $3 AND lane_id >= 16
+
 -- name: job_change_remove
 DELETE FROM timer t USING unnest($1::smallint[], $2::uuid[]) AS gone (bucket, subject)
  WHERE t.bucket = gone.bucket AND t.subject = gone.subject

@@ -1,17 +1,9 @@
 -- Permits: slots and tokens of one scope, given under the lock of its row.
 
--- name: permit_open
-INSERT INTO permit_scope (bucket, scope, tokens) VALUES ($1, $2, $3)
-ON CONFLICT (bucket, scope) DO NOTHING
-
 -- name: permit_lock
--- Refill the tokens by what has passed since, and hold the row until the commit. What is held is
--- read by the next statement: only then does it see what the previous owner of the lock wrote.
-UPDATE permit_scope
-   SET tokens = least($4, tokens + $3 * greatest(0, extract(epoch FROM clock() - refilled_at))),
-       refilled_at = clock()
- WHERE bucket = $1 AND scope = $2
-RETURNING tokens
+-- What is held is read by the next statement: only then does it see what the previous owner of the
+-- lock wrote.
+SELECT permit_lock($1, $2, $3, $4)
 
 -- name: permit_others
 SELECT coalesce(sum(slots), 0)::integer FROM permit
