@@ -184,3 +184,11 @@ def table(rows: Iterable[Row]) -> str:
         values = " | ".join(str(found.get(fault, "")) for fault in faults)
         lines.append(f"| {operation} | {position} | {values} |")
     return "\n".join(lines)
+
+
+def summary(rows: Sequence[Row]) -> str:
+    """Give one line for an operation, as docs/operate/faults.md shows it."""
+    positions = {row.position for row in rows if not row.position.startswith("every")}
+    violations = sum(len(row.violations) for row in rows)
+    faults = len({row.fault for row in rows})
+    return f"| {rows[0].operation} | {len(positions)} | {faults} | {len(rows)} | {violations} |"

@@ -12,6 +12,7 @@ import pytest
 
 from bank_ground import Bank, drain, settler
 from conftest import Api, Clock, eventually
+from event_ground import emit, new_event, sealer, subjects
 from job_ground import failed
 from postdate.cli import schedules as wiring
 from postdate.intake.halt import Halting
@@ -19,10 +20,11 @@ from postdate.intake.job_bulk import Changed, Instant, JobBulk
 from postdate.model.halt import Halts
 from postdate.model.setting import Settings
 from postdate.model.state import JobStatus
+from postdate.publisher.verify import verify
 from postdate.scheduler.expander import Expander
 from postdate.scheduler.recompute import HeldError, Recompute
 from postdate.settlement.halt import HaltEnds
-from postdate.store import permit
+from postdate.store import permit, seal
 from postdate.store import tenant as tenant_store
 from postdate.store.database import Database
 from postdate.store.embedded import Embedded
@@ -251,3 +253,37 @@ async def test_other_tenants_run_while_a_stranger_holds_the_limit_of_one(
         began = time.monotonic()
         await eventually(all_free, 20)
         assert time.monotonic() - began < 2, "one short wait for the lock, not one for each lane"
+
+
+async def test_a_chain_that_a_stranger_holds_stops_the_seals_of_no_other(
+    database: Database, tenant_id: int, stranger: Stranger
+) -> None:
+    async with database.write() as connection:
+        other_id = await tenant_store.create(connection, f"sealed-beside-{tenant_id}")
+    assert other_id is not None
+    one = sealer(database)
+
+    async def emit_both() -> None:
+        for tenant in (tenant_id, other_id):
+            await emit(database, new_event(database, tenant, subjects(database, 1)[0]))
+
+    async def sealed() -> tuple[int, int]:
+        async with database.connection() as connection:
+            found = await seal.positions(connection, [tenant_id, other_id])
+        return found[tenant_id], found[other_id]
+
+    await emit_both()
+    await one.run_once()
+    first, second = await sealed()
+    async with stranger.holds("chain", "tenant_id", tenant_id):
+        await emit_both()
+        await one.run_once()
+        assert await sealed() == (first, second + 1)
+        await emit_both()
+        began = time.monotonic()
+        await one.run_once()
+        assert time.monotonic() - began < 1.5, "it waited again for a chain known to be held"
+        assert await sealed() == (first, second + 2)
+    await one.run_once()
+    assert await sealed() == (first + 2, second + 2)
+    assert (await verify(database, {})).findings == []

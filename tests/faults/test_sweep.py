@@ -8,7 +8,7 @@ from conftest import app_dsn
 from event_ground import sealer
 from faults import sweep, sweep_jobs, sweep_money, sweep_stages
 from faults.pg_proxy import Fault
-from faults.sweep import Nodes, Operation, Sweep, table
+from faults.sweep import Nodes, Operation, Sweep, summary, table
 from postdate.ledger.prove import prove
 from postdate.publisher.verify import verify
 from postdate.store.embedded import Embedded
@@ -65,7 +65,7 @@ async def test_any_statement_may_be_lost(nodes: Nodes, operation: type[Operation
     swept = Sweep(nodes, operation)
     rows = await swept.single(Fault)
     rows += await swept.every([Fault.STATEMENT, Fault.ANSWER], [3, 5, 7, 11])
-    print("\n" + table(rows))
+    print("\n" + table(rows) + "\n" + summary(rows))
     assert [row for row in rows if row.violations] == []
 
 

@@ -6,6 +6,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+import asyncpg
+import structlog
+
 from postdate.model.activity import COUNTED, KEEP_SECONDS, SLOT_SECONDS
 from postdate.model.audit import audited
 from postdate.model.chain import DIGEST_BYTES, SealContent, seal_hash
@@ -14,6 +17,8 @@ from postdate.publisher.meter import PublisherMeter
 from postdate.store import activity, seal, subscription
 from postdate.store.database import Connection, Database
 from postdate.store.seal import Chain, NewSeal, Waiting
+
+log = structlog.get_logger()
 
 PER_BUCKET: Final = 500
 """How many events of a bucket one transaction seals at the most."""
@@ -51,25 +56,46 @@ class Sealer:
         self._sealed = sealed
         self._low = ALWAYS
         self._whole_at = ALWAYS
+        self._held: set[int] = set()
 
     async def run_once(self, limit: int = PER_BUCKET) -> int:
         """Seal everything there is, up to `limit` of each bucket at a time; give how many."""
         async with self._database.connection() as connection:
+            if self._held:
+                self._held = await seal.held(connection, self._held)
             found, now = await seal.waiting(connection, self._low)
         count = 0
         while found:
-            async with self._database.write() as connection:
-                taken = await seal.take(connection, self._low, limit)
-                if taken:
-                    await _write(connection, taken, now, self._database.unix_ms())
+            taken = await self._seal(limit, now)
             if not taken:  # another node is sealing what there is
                 return count
             self._meter.sealed(len(taken), (now - taken[0].time).total_seconds())
             self._sealed()
             count += len(taken)
             found = len(taken) >= limit
-        self._look_less_far_back(now)
+        if not self._held:
+            self._look_less_far_back(now)
         return count
+
+    async def _seal(self, limit: int, now: datetime) -> list[Waiting]:
+        """Seal once; a tenant whose chain somebody else holds is left out until it is free."""
+        while True:
+            tenants: set[int] = set()
+            try:
+                async with self._database.write() as connection:
+                    taken = await seal.take(connection, self._low, limit, self._held)
+                    tenants |= {each.tenant_id for each in taken}
+                    if taken:
+                        await _write(connection, taken, now, self._database.unix_ms())
+            except asyncpg.LockNotAvailableError:
+                async with self._database.connection() as connection:
+                    held = await seal.held(connection, tenants)
+                if not held:
+                    raise
+                log.warning("seal.held", tenant_ids=sorted(held))
+                self._held |= held
+            else:
+                return taken
 
     def look_everywhere(self) -> None:
         """Look at the whole outbox next time: something waits behind the mark."""

@@ -8,7 +8,7 @@ import msgspec
 
 from postdate.model.chain import SealContent
 from postdate.model.event import Sealed
-from postdate.model.ids import bucket_of
+from postdate.model.ids import BUCKETS, bucket_of
 from postdate.store.database import LONG_SECONDS, Connection, lift_time_limits
 from postdate.store.query import query
 
@@ -63,9 +63,28 @@ async def waiting(connection: Connection, low: datetime) -> tuple[bool, datetime
     return row[0], row[1]
 
 
-async def take(connection: Connection, low: datetime, per_bucket: int) -> list[Waiting]:
-    """Take events from the outbox, in the order to seal; others wait for the same buckets."""
-    return [Waiting(*row) for row in await connection.fetch(query("seal_take"), low, per_bucket)]
+async def take(
+    connection: Connection, low: datetime, per_bucket: int, without: Collection[int] = ()
+) -> list[Waiting]:
+    """Take events from the outbox, in the order to seal; others wait for the same buckets.
+
+    Those of some tenants stay where they are.
+    """
+    asked = (low, per_bucket, list(without))
+    return [Waiting(*row) for row in await connection.fetch(query("seal_take"), *asked)]
+
+
+async def held(connection: Connection, tenant_ids: Collection[int]) -> set[int]:
+    """Say whose chains somebody else holds now, without waiting for any."""
+    buckets: dict[int, list[int]] = {}
+    for tenant_id in tenant_ids:
+        buckets.setdefault(tenant_id % BUCKETS, []).append(tenant_id)
+    found: set[int] = set()
+    for bucket, some in buckets.items():
+        known = await connection.fetch(query("seal_known"), bucket, some)
+        free = await connection.fetch(query("seal_free"), bucket, some)
+        found |= {row[0] for row in known} - {row[0] for row in free}
+    return found
 
 
 async def advance(connection: Connection, events: Mapping[int, int]) -> dict[int, Chain]:

@@ -3,9 +3,10 @@
 -- Take what the outbox holds of the buckets that nobody else is sealing, the oldest of each first,
 -- with the digests of what it tells of. The lock comes before the look: a snapshot from before it
 -- could miss what the last sealer has left. Below `low` only dead rows remain.
-CREATE OR REPLACE FUNCTION outbox_take(low timestamptz, per_bucket integer)
-    RETURNS TABLE (tenant_id integer, "time" timestamptz, subject uuid, event_id uuid, type text,
-                   digest bytea)
+CREATE OR REPLACE FUNCTION outbox_take(
+    low timestamptz, per_bucket integer, without integer[]
+) RETURNS TABLE (tenant_id integer, "time" timestamptz, subject uuid, event_id uuid, type text,
+                 digest bytea)
     LANGUAGE plpgsql VOLATILE SET search_path FROM CURRENT AS $$
 #variable_conflict use_column
 DECLARE
@@ -19,6 +20,7 @@ BEGIN
                 DELETE FROM outbox o
                  USING (SELECT head.time, head.event_id FROM outbox head
                          WHERE head.bucket = one AND head.time >= low
+                           AND head.tenant_id <> ALL (without)
                          ORDER BY head.time, head.event_id LIMIT per_bucket) AS head
                  WHERE o.bucket = one AND o.time = head.time AND o.event_id = head.event_id
                 RETURNING o.tenant_id, o.time, o.subject, o.event_id, o.type)

@@ -7,7 +7,7 @@ SELECT EXISTS (SELECT FROM outbox_lock l
        clock()
 
 -- name: seal_take
-SELECT tenant_id, time, subject, event_id, type, digest FROM outbox_take($1, $2)
+SELECT tenant_id, time, subject, event_id, type, digest FROM outbox_take($1, $2, $3)
  ORDER BY time, event_id
 
 -- name: seal_advance
@@ -19,6 +19,15 @@ SELECT tenant_bucket(tenant_id), tenant_id, events
  ORDER BY tenant_id
 ON CONFLICT (bucket, tenant_id) DO UPDATE SET position = c.position + excluded.position
 RETURNING tenant_id, position, hash
+
+-- name: seal_known
+-- Which of these tenants have a chain.
+SELECT tenant_id FROM chain WHERE bucket = $1 AND tenant_id = ANY ($2::integer[])
+
+-- name: seal_free
+-- Whose chains nobody holds.
+SELECT tenant_id FROM chain
+ WHERE bucket = $1 AND tenant_id = ANY ($2::integer[]) FOR NO KEY UPDATE SKIP LOCKED
 
 -- name: seal_insert
 INSERT INTO seal (bucket, tenant_id, seal_id, position, sealed_at, decision, types, kinds, subjects,
