@@ -1,7 +1,7 @@
 """Put the HTTP edge together from endpoints and what they need."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from typing import Any, Final, TypeVar
 
@@ -51,6 +51,7 @@ def create_app(  # noqa: PLR0913 - every part of the edge is injected here, by n
     overdue: OverdueNow = list,
     proxies: TrustedProxies | None = None,
     knocks: Knocks | None = None,
+    freshness: Callable[[], int] = lambda: 0,
 ) -> Shell:
     """Make the ASGI app. Setting its `draining` event turns `/readyz` false and ends long polls.
 
@@ -74,6 +75,7 @@ def create_app(  # noqa: PLR0913 - every part of the edge is injected here, by n
             pace=pace,
             trace=trace,
             halted=halted,
+            freshness=freshness,
             proxies=proxies or TrustedProxies(),
             # Not `or`: one that remembers nobody yet counts as empty.
             knocks=Knocks() if knocks is None else knocks,

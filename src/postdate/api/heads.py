@@ -1,14 +1,19 @@
-"""Refuse heads that can be read in two ways.
+"""Read what a head says, and refuse one that can be read in two ways.
 
 The parser refuses most of them by itself: bare line feeds and carriage returns, folded lines,
 lengths that differ, a length beside `Transfer-Encoding`.
 """
 
+import re
+import secrets
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
-from postdate.model.errors import Code, Refusal
+from postdate.model.errors import Code, Refusal, refuse
+
+_REQUEST_ID: Final = re.compile(rb"[\x21-\x7e]{1,128}")
+_TRACEPARENT: Final = re.compile(rb"00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 
 ONCE: Final = frozenset(
     {
@@ -41,3 +46,26 @@ def ambiguity(headers: Sequence[tuple[bytes, bytes]]) -> Refusal | None:
         detail = "A `Transfer-Encoding` must be `chunked`, without a `Content-Length`."
         return Refusal(Code.AMBIGUOUS_REQUEST, detail, TRANSFER_ENCODING.decode())
     return None
+
+
+def request_id(headers: Mapping[bytes, bytes]) -> str:
+    """Take the id that a client gave its request, or make one."""
+    given = headers.get(b"x-request-id")
+    if given is not None and _REQUEST_ID.fullmatch(given):
+        return given.decode("ascii")
+    return secrets.token_hex(16)
+
+
+def traceparent(headers: Mapping[bytes, bytes]) -> str | None:
+    """Give the trace that a request belongs to, where it names one."""
+    given = headers.get(b"traceparent")
+    return given.decode("ascii") if given and _TRACEPARENT.fullmatch(given) else None
+
+
+def bearer(headers: Mapping[bytes, bytes]) -> str:
+    """Give the key that a request came with, or refuse it."""
+    scheme, _, key = headers.get(b"authorization", b"").partition(b" ")
+    key = key.strip()
+    if scheme.lower() != b"bearer" or not key or not key.isascii():
+        raise refuse(Code.UNAUTHENTICATED, "Send `Authorization: Bearer <key>`.")
+    return key.decode("ascii")

@@ -47,8 +47,22 @@ _PARAMETERS: Final[Json] = {
         "characters without a space. Otherwise one is made up.",
         "schema": {"type": "string"},
     },
+    "freshness": {
+        "name": "Postdate-Freshness",
+        "in": "header",
+        "description": "What the answer to a change said: this answer is no older than that.",
+        "schema": {"type": "string"},
+    },
 }
 _HEADERS: Final[Json] = {
+    "stale": {
+        "description": "`possible` when a replica has answered: it may lag a little.",
+        "schema": {"type": "string", "enum": ["possible"]},
+    },
+    "freshness": {
+        "description": "Send it with reads that must know of this change, where replicas read.",
+        "schema": {"type": "string"},
+    },
     "request_id": {"description": "The id in logs.", "schema": {"type": "string"}},
     "replayed": {
         "description": "`true` when this is the stored answer to the same key.",
@@ -141,6 +155,8 @@ def _parameters(endpoint: AnyEndpoint, schemas: _Schemas) -> Iterator[Json]:
     if endpoint.idempotency is not None:
         yield {**_PARAMETERS["idempotency_key"], "required": endpoint.idempotency == "required"}
     yield {"$ref": "#/components/parameters/request_id"}
+    if endpoint.method == "GET":
+        yield {"$ref": "#/components/parameters/freshness"}
 
 
 def _security(endpoint: AnyEndpoint) -> list[Json]:
@@ -159,6 +175,7 @@ def _responses(endpoint: AnyEndpoint, schemas: _Schemas) -> Json:
     success: Json = {"description": endpoint.summary, "headers": _header_refs("request_id")}
     if endpoint.idempotency is not None:
         success["headers"] |= _header_refs("replayed")
+    success["headers"] |= _header_refs("stale" if endpoint.method == "GET" else "freshness")
     if endpoint.returns is not None:
         success["content"] = {"application/json": {"schema": schemas.of[endpoint.returns]}}
     responses = {str(endpoint.status): success}
@@ -174,6 +191,8 @@ def _header_refs(*names: str) -> Json:
     titles = {
         "request_id": "X-Request-Id",
         "replayed": "Idempotency-Replayed",
+        "stale": "Postdate-Stale",
+        "freshness": "Postdate-Freshness",
         "retry_after": "Retry-After",
     }
     return {titles[name]: {"$ref": f"#/components/headers/{name}"} for name in names}

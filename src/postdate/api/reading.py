@@ -21,6 +21,10 @@ Q = TypeVar("Q", bound=msgspec.Struct)
 QUERY_PARAMETERS: Final = 50
 """How many query parameters are looked at; no route knows as many."""
 
+FRESHNESS: Final = b"postdate-freshness"
+"""Given with the answer to a change; a read that sends it back is no older than the change."""
+
+_FRESHNESS: Final = re.compile(rb"[0-9a-f]{1,15}")
 _KEY: Final = re.compile(rb"[\x20-\x7e]{1,255}")
 _NUL: Final = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 _STRING: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
@@ -205,6 +209,12 @@ def idempotency_key(headers: Mapping[bytes, bytes], *, required: bool) -> str | 
         detail = "The Idempotency-Key must be 1 to 255 printable ASCII characters."
         raise refuse(Code.IDEMPOTENCY_KEY_INVALID, detail)
     return given.decode("ascii")
+
+
+def freshness(headers: Mapping[bytes, bytes]) -> int:
+    """Read how far a replica must be to answer; what no answer of ours has said counts for none."""
+    given = headers.get(FRESHNESS)
+    return int(given, 16) if given is not None and _FRESHNESS.fullmatch(given) else 0
 
 
 def bounded(receive: Receive, limits: Limits) -> Receive:

@@ -2,10 +2,8 @@
 
 import asyncio
 import hmac
-import re
-import secrets
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
@@ -57,9 +55,8 @@ Halted = Callable[[int, bool], Refusal | None]
 NO_ANSWER: Final = 499
 """The status in logs and metrics of a request that was given up before it had an answer."""
 
-_REQUEST_ID: Final = re.compile(rb"[\x21-\x7e]{1,128}")
-_TRACEPARENT: Final = re.compile(rb"00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+_READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _API: Final = b"/api/"
 _log = structlog.get_logger(__name__)
 
@@ -87,6 +84,7 @@ class Doors:
     pace: Pace | None = None
     trace: Trace | None = None
     halted: Halted | None = None
+    freshness: Callable[[], int] = lambda: 0
     proxies: TrustedProxies = field(default_factory=TrustedProxies)
     knocks: Knocks = field(default_factory=Knocks)
 
@@ -103,6 +101,7 @@ class _Request:
     held: ExitStack | None = None
     route: str = "unmatched"
     status: int = NO_ANSWER
+    came: origin.Origin | None = None
     told: Mapping[str, str] = field(default_factory=dict)
     traceparent: str | None = None
 
@@ -153,8 +152,10 @@ class Shell:
         headers = dict(scope["headers"])
         peer = scope.get("client") or ("", 0)
         address = self._doors.proxies.client(peer[0], headers.get(b"x-forwarded-for"))
-        request = _Request(scope, receive, headers, _request_id(headers), address)
-        origin.arrive(request.id, address)
+        request = _Request(scope, receive, headers, heads.request_id(headers), address)
+        request.came = origin.arrive(request.id, address)
+        if scope["method"] not in _READING:
+            request.came.wanted = origin.PRIMARY
         serving = self.in_flight.enter()
         try:
             if len(headers) != len(scope["headers"]) or heads.TRANSFER_ENCODING in headers:
@@ -198,9 +199,17 @@ class Shell:
 
     async def _send(self, request: _Request, answer: Answer, send: Send) -> None:
         request.status = answer.status
+        answer.headers.extend(self._told_freshness(request))
         for name, value in request.told.items():
             answer.headers.append((name.encode(), value.encode()))
         await send_answer(send, request.receive, answer, request.id)
+
+    def _told_freshness(self, request: _Request) -> Iterator[tuple[bytes, bytes]]:
+        """Say that an answer may be old, or up to where a replica must be to know of a change."""
+        if request.came is not None and request.came.stale:
+            yield b"Postdate-Stale", b"possible"
+        elif request.scope["method"] not in _READING and (reached := self._doors.freshness()):
+            yield b"Postdate-Freshness", b"%x" % reached
 
     async def _answer(self, request: _Request) -> Answer:
         found = self._table.find(request.scope["raw_path"])
@@ -213,7 +222,7 @@ class Shell:
         request.route = (bound or next(iter(methods.values()))).template
         if bound is None:
             return _not_allowed(methods, request.id)
-        request.traceparent = _traceparent(request.headers)
+        request.traceparent = heads.traceparent(request.headers)
         if self._doors.trace is None:
             return await self._serve(bound, raw, request)
         with self._doors.trace(request.route, method, request.traceparent) as span:
@@ -236,6 +245,8 @@ class Shell:
         self, bound: _Bound, raw: list[bytes], request: _Request
     ) -> Call[Any, Any, Any]:
         endpoint, headers = bound.endpoint, request.headers
+        if request.came is not None and not request.came.wanted:
+            request.came.wanted = reading.freshness(headers)
         who = await self._identify(endpoint, request)
         if who is not None and self._doors.pace is not None:
             request.told = await self._doors.pace(who)
@@ -275,7 +286,7 @@ class Shell:
         if endpoint.scope == "internal":
             self._check_internal(request)
             return None
-        who = await self._doors.authenticate(_bearer(request.headers))
+        who = await self._doors.authenticate(heads.bearer(request.headers))
         if who is None:
             raise refuse(Code.UNAUTHENTICATED, "The key is not valid.")
         origin.identified(who.tenant)
@@ -312,6 +323,9 @@ class Shell:
     async def _page(self, request: _Request, send: Send) -> None:
         outgoing = Outgoing(send, request.id)
         request.scope["request_id"] = request.id
+        if request.came is not None and not request.came.wanted:
+            # A person sees what was just done here, on the page that follows.
+            request.came.wanted = self._doors.freshness()
         # A page that streams ends when the server drains.
         request.scope["draining"] = self.draining
         receive = reading.bounded(request.receive, self._limits)
@@ -355,26 +369,6 @@ def _page_name(scope: ConnectionScope) -> str:
     if endpoint is None:
         return "unmatched"
     return str(getattr(endpoint, "__name__", type(endpoint).__name__))
-
-
-def _request_id(headers: Mapping[bytes, bytes]) -> str:
-    given = headers.get(b"x-request-id")
-    if given is not None and _REQUEST_ID.fullmatch(given):
-        return given.decode("ascii")
-    return secrets.token_hex(16)
-
-
-def _traceparent(headers: Mapping[bytes, bytes]) -> str | None:
-    given = headers.get(b"traceparent")
-    return given.decode("ascii") if given and _TRACEPARENT.fullmatch(given) else None
-
-
-def _bearer(headers: Mapping[bytes, bytes]) -> str:
-    scheme, _, key = headers.get(b"authorization", b"").partition(b" ")
-    key = key.strip()
-    if scheme.lower() != b"bearer" or not key or not key.isascii():
-        raise refuse(Code.UNAUTHENTICATED, "Send `Authorization: Bearer <key>`.")
-    return key.decode("ascii")
 
 
 def _not_allowed(methods: Mapping[str, _Bound], request_id: str) -> Answer:

@@ -174,6 +174,7 @@ def build(node: Node, identities: Identities) -> Shell:
         proxies=proxies(node.settings),
         knocks=identities.knocks,
         trace=node.tracing.request if node.tracing else None,
+        freshness=lambda: node.database.freshness,
     )
 
 

@@ -9,6 +9,7 @@ import asyncpg
 from postdate.cli.settings import Settings
 from postdate.model.errors import StartError
 from postdate.store import database
+from postdate.store.address import writable
 from postdate.store.database import LOST, Database
 from postdate.store.embedded import Embedded, find
 
@@ -26,15 +27,8 @@ def external(settings: Settings) -> Address | None:
     """Give the address of a database that somebody else runs."""
     if not settings.database_url:
         return None
-    app = _read_write(settings.database_url)
-    owner = _read_write(settings.owner_database_url) if settings.owner_database_url else app
-    return Address(app, owner, settings.read_database_url or None)
-
-
-def _read_write(url: str) -> str:
-    if "target_session_attrs" in url or "," not in url:
-        return url
-    return f"{url}{'&' if '?' in url else '?'}target_session_attrs=read-write"
+    owner = writable(settings.owner_database_url or settings.database_url)
+    return Address(settings.database_url, owner, settings.read_database_url or None)
 
 
 async def running(settings: Settings) -> Address | None:

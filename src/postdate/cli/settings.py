@@ -47,7 +47,8 @@ class Settings:
     )
     read_database_url: str = _setting(
         "",
-        "Replica that may serve lists and status; never a decision about money.",
+        "Replica that serves lists and status, and keys while the primary is away; never a "
+        "decision about money.",
         secret=True,
     )
     anchor: str = _setting(

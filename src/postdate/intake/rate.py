@@ -88,6 +88,10 @@ class Rates:
         if purse.tokens >= 1 or time.monotonic() < purse.empty_until:
             return
         wanted = max(1, math.ceil((limit.rate_per_second or 0.0) * CHUNK_SECONDS))
+        if self._database.primary_away:
+            # Reads go on without it. Each node then limits by itself: as much as it may take.
+            purse.tokens, purse.empty_until = wanted, time.monotonic() + CHUNK_SECONDS
+            return
         async with self._database.write() as connection:
             grant = await permit.acquire(connection, limit, self._node_id, 0, wanted, 0.0)
         purse.tokens = grant.starts

@@ -1,8 +1,13 @@
 """Where a request came from: known to whatever runs on its behalf, log lines too."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
+
+PRIMARY: Final = -1
+"""Wanted by whoever is about to change something: no replica is near enough."""
 
 
 @dataclass(slots=True)
@@ -12,6 +17,10 @@ class Origin:
     request_id: str
     address: str
     tenant: str | None = None
+    # What the client has seen: a read must not be older than that.
+    wanted: int = 0
+    # Whether something was read from a replica.
+    stale: bool = False
 
 
 _current: Final[ContextVar[Origin | None]] = ContextVar("origin", default=None)
@@ -33,6 +42,33 @@ def stamp() -> dict[str, str] | None:
     """Give what an event says of where it was caused."""
     came = _current.get()
     return None if came is None else {"request_id": came.request_id, "address": came.address}
+
+
+def wanted() -> int:
+    """Give the position in the log that a read must have reached: 0 for any, or PRIMARY.
+
+    Only requests that change nothing may read what is old.
+    """
+    came = _current.get()
+    return PRIMARY if came is None else came.wanted
+
+
+@contextmanager
+def apart() -> Iterator[Origin]:
+    """Let what is read now be remembered apart: it may be read for several requests."""
+    came = _current.get()
+    own = Origin("", "") if came is None else replace(came, stale=False)
+    before = _current.set(own)
+    try:
+        yield own
+    finally:
+        _current.reset(before)
+
+
+def read_from(*, replica: bool) -> None:
+    """Remember that something was read from a replica: what it says may be old."""
+    if replica and (came := _current.get()) is not None:
+        came.stale = True
 
 
 def identified(tenant: str) -> None:

@@ -2,17 +2,19 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Mapping
 from contextlib import asynccontextmanager, suppress
-from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import asyncpg
 import msgspec
 import structlog
 
+from postdate.model import origin
 from postdate.model.errors import StartError
-from postdate.store.session import Session, reset
+from postdate.store import address, freshness, pool
+from postdate.store.pool import Sources, Spares, begun
+from postdate.store.session import Session, refuse_strong_role, reset
 
 log = structlog.get_logger()
 
@@ -25,9 +27,6 @@ CONNECT_SECONDS: Final = 5
 ACQUIRE_SECONDS: Final = 5
 """How long whoever needs a connection waits for a free one before it is told that none is."""
 
-TRANSACTION_SECONDS: Final = 20
-"""The longest that a transaction of ours may take: what it wrote is visible by then, or never."""
-
 READ_SECONDS: Final = 5
 """The longest that a statement of a reader may take."""
 
@@ -37,18 +36,9 @@ ANSWER_SECONDS: Final = 5
 LONG_SECONDS: Final = 86_400.0
 """The time of a statement that reads everything there is, beside `lift_time_limits`."""
 
-LOST: Final = (
-    asyncpg.PostgresConnectionError,
-    asyncpg.InterfaceError,
-    asyncpg.InternalClientError,
-    asyncpg.OperatorInterventionError,
-    # The server has ended a session that idled or took too long within a transaction.
-    asyncpg.IdleInTransactionSessionTimeoutError,
-    asyncpg.TransactionTimeoutError,
-    OSError,
-    TimeoutError,
-)
-"""What a broken connection or a stopping server looks like from here."""
+LOST: Final = pool.LOST
+TRANSACTION_SECONDS: Final = 20
+"""The longest that a transaction of ours may take: what it wrote is visible by then, or never."""
 
 # A node that is gone without a word (a lost network, a stopped machine) must not keep its locks:
 # the server notices within 15 s that nobody answers (TCP), or that nothing is asked (idle). The
@@ -88,12 +78,15 @@ _READER: Final = _COMMON | {
     "plan_cache_mode": "force_generic_plan",
 }
 
+_LOOK_UP: Final = _WRITER | {"default_transaction_read_only": "on"}
+LOOK_UPS: Final = 2
+"""The most connections that look keys up while the primary is away: each is remembered."""
+
 _TRANSACTION_TIMEOUT_VERSION: Final = (17,)
 """The first server with `transaction_timeout`; an older one bounds each statement, and idling."""
 
-Connection = asyncpg.pool.PoolConnectionProxy
+Connection = pool.Connection
 Transaction = asyncpg.transaction.Transaction
-T = TypeVar("T")
 
 
 class CommitUnknownError(Exception):
@@ -117,14 +110,21 @@ def transient(error: BaseException) -> bool:
 
 
 class Database:
-    """The two pools. Every statement of a node goes through one of them."""
+    """The pools. Every statement of a node goes through one of them."""
 
-    def __init__(self, writer: asyncpg.Pool, reader: asyncpg.Pool) -> None:
+    def __init__(
+        self, writer: asyncpg.Pool, reader: asyncpg.Pool, spares: Spares | None = None
+    ) -> None:
         self.writer = writer
         self.reader = reader
+        self.spares = spares or Spares()
         self.bounds_transactions = False
         """Whether the server ends each of our transactions after TRANSACTION_SECONDS."""
         self._epoch = 0.0
+        self._reads = Sources(reader, self.spares.reader, ACQUIRE_SECONDS)
+        self._primary = Sources(self.spares.reader or reader, None, ACQUIRE_SECONDS)
+        self._look_ups = Sources(writer, self.spares.look_up, ACQUIRE_SECONDS)
+        self._committed = 0
 
     async def synchronize(self) -> None:
         """Learn the database's time; between two calls the monotonic clock carries it on."""
@@ -149,29 +149,68 @@ class Database:
     @asynccontextmanager
     async def write(self) -> AsyncIterator[Connection]:
         """Run a READ COMMITTED transaction as the writer; a broken commit is an unknown one."""
-        async with _begun(self.writer, _start) as (connection, transaction):
+        transactions: list[Transaction] = []
+
+        async def start(connection: Connection) -> None:
+            transactions.append(await _start(connection))
+
+        async with begun(self.writer, start, ACQUIRE_SECONDS) as connection:
             try:
                 yield connection
             except BaseException as error:
                 await self._suspect(error)
-                await _quietly(transaction.__aexit__(type(error), error, None))
+                await _quietly(transactions[-1].__aexit__(type(error), error, None))
                 raise
             try:
-                await _commit(connection, transaction)
+                await _commit(connection, transactions[-1])
             except CommitUnknownError as error:
                 await self._suspect(error.__cause__)
                 raise
+            if self.spares.replica_reads:
+                self._committed = max(self._committed, await freshness.committed(connection))
 
     async def _suspect(self, error: BaseException | None) -> None:
         """Where one connection got no answer in time, none of the others is worth a wait."""
         if isinstance(error, TimeoutError):
             await self.writer.expire_connections()
 
+    @property
+    def freshness(self) -> int:
+        """Give the position up to which a replica must have replayed to know what we committed."""
+        return self._committed
+
+    @property
+    def primary_away(self) -> bool:
+        """Say whether the primary did not answer when a key was last looked up."""
+        return self._look_ups.away
+
     @asynccontextmanager
     async def read(self, tenant_id: int) -> AsyncIterator[Connection]:
-        """Run a read-only transaction that sees the rows of one tenant and no others."""
-        start = partial(_start_reading, tenant_id=tenant_id)
-        async with _begun(self.reader, start) as (connection, _):
+        """Run a read-only transaction that sees the rows of one tenant and no others.
+
+        A request that changes nothing may be served by a replica that knows what it has seen.
+        """
+        wanted = origin.wanted()
+        replica_first = self.spares.replica_reads
+
+        async def start(connection: Connection) -> None:
+            if replica_first and wanted > 0:
+                await freshness.wait(connection, wanted)
+            await _start_reading(connection, tenant_id)
+
+        on_primary = replica_first and wanted == origin.PRIMARY
+        async with (self._primary if on_primary else self._reads).begin(start) as begun_on:
+            connection, first = begun_on
+            origin.read_from(replica=not on_primary and first == replica_first)
+            try:
+                yield connection
+            finally:
+                await _quietly(connection.execute("COMMIT"))
+
+    @asynccontextmanager
+    async def look_up(self) -> AsyncIterator[Connection]:
+        """Read what belongs to no tenant yet, such as a key; a replica does while we must."""
+        async with self._look_ups.begin(_start_looking) as (connection, _):
             try:
                 yield connection
             finally:
@@ -179,37 +218,13 @@ class Database:
 
     async def close(self) -> None:
         """Close both pools, waiting a moment for what is under way."""
-        for pool in (self.writer, self.reader):
+        for each in (self.writer, self.reader, self.spares.reader, self.spares.look_up):
+            if each is None:
+                continue
             try:
-                await asyncio.wait_for(pool.close(), CONNECT_SECONDS)
+                await asyncio.wait_for(each.close(), CONNECT_SECONDS)
             except (TimeoutError, *LOST):
-                pool.terminate()
-
-
-@asynccontextmanager
-async def _begun(
-    pool: asyncpg.Pool, begin: Callable[[Connection], Awaitable[T]]
-) -> AsyncIterator[tuple[Connection, T]]:
-    """Take a connection and begin; give it back on every way out.
-
-    Whoever waits here may be cancelled at any await, because its client has gone. The driver takes
-    a connection and gives it back whole even then: it finishes giving back in a task of its own,
-    and rolls back what is still open.
-    """
-    held = [await pool.acquire(timeout=ACQUIRE_SECONDS)]
-    try:
-        try:
-            begun = await begin(held[0])
-        except LOST:
-            await pool.release(held.pop())
-            # A restarted server has closed every idle connection; none of them is worth a try.
-            await pool.expire_connections()
-            held.append(await pool.acquire(timeout=ACQUIRE_SECONDS))
-            begun = await begin(held[0])
-        yield held[0], begun
-    finally:
-        if held:
-            await pool.release(held.pop())
+                each.terminate()
 
 
 async def _start(connection: Connection) -> Transaction:
@@ -220,9 +235,18 @@ async def _start(connection: Connection) -> Transaction:
 
 
 async def _start_reading(connection: Connection, tenant_id: int) -> None:
+    # An integer formatted by us, never text from outside: SET takes no parameters.
+    await _begin(connection, f"BEGIN READ ONLY; SET LOCAL postdate.tenant_id = {tenant_id:d}")
+
+
+async def _start_looking(connection: Connection) -> None:
+    await _begin(connection, "BEGIN READ ONLY")
+
+
+async def _begin(connection: Connection, statement: str) -> None:
     try:
-        # An integer formatted by us, never text from outside: SET takes no parameters.
-        await connection.execute(f"BEGIN READ ONLY; SET LOCAL postdate.tenant_id = {tenant_id:d}")
+        # A server that is frozen holds its connections open: whoever waits must not wait long.
+        await connection.execute(statement, timeout=ANSWER_SECONDS)
     except asyncio.CancelledError:
         await _quietly(connection.execute("ROLLBACK"))
         raise
@@ -279,21 +303,33 @@ async def _prepare(connection: asyncpg.Connection) -> None:
 
 
 async def open_pool(
-    dsn: str, settings: Mapping[str, str], size: int, name: str = "postdate", *, seconds: float
+    dsn: str,
+    settings: Mapping[str, str],
+    size: int,
+    name: str = "postdate",
+    *,
+    seconds: float,
+    least: int = 1,
 ) -> asyncpg.Pool:
-    """Open a pool of at most `size` connections; an answer may take so many seconds."""
+    """Open a pool of `least` to `size` connections; an answer may take so many seconds."""
     return await asyncpg.create_pool(
         dsn,
-        min_size=1,
+        min_size=least,
         max_size=size,
         timeout=CONNECT_SECONDS,
         command_timeout=seconds,
         max_inactive_connection_lifetime=300,
         connection_class=Session,
-        init=_prepare,
+        init=_prepare if least else _prepare_checked,
         reset=reset,
         server_settings={**settings, "application_name": name},
     )
+
+
+async def _prepare_checked(connection: asyncpg.Connection) -> None:
+    """Prepare a connection of a pool that nobody has looked at when the process started."""
+    await refuse_strong_role(connection)
+    await _prepare(connection)
 
 
 async def connect(
@@ -304,52 +340,54 @@ async def connect(
     readers: int = 8,
     name: str = "postdate",
 ) -> Database:
-    """Open both pools, and refuse a role that could see or change more than it should."""
+    """Open the pools, and refuse a role that could see or change more than it should."""
     try:
-        writer = await open_pool(
-            dsn, _WRITER, writers, name, seconds=TRANSACTION_SECONDS + ANSWER_SECONDS
-        )
+        writing = TRANSACTION_SECONDS + ANSWER_SECONDS
+        writer = await open_pool(address.writable(dsn), _WRITER, writers, name, seconds=writing)
     except asyncpg.InsufficientPrivilegeError as error:
         raise StartError(
             f"the database login may not act as {WRITER}: run `postdate migrate` as the owner, "
             f"then GRANT {WRITER}, {READER} TO that login ({error})"
         ) from error
-    reader = await open_pool(
-        read_dsn or dsn, _READER, readers, name, seconds=READ_SECONDS + ANSWER_SECONDS
-    )
-    database = Database(writer, reader)
+    opened = [writer]
     try:
-        for pool in (writer, reader):
-            await _refuse_strong_role(pool)
+        primary = await _reader(address.primary(dsn), readers, name, least=0 if read_dsn else 1)
+        opened.append(primary)
+        spares = await _spares(dsn, read_dsn, primary, readers, name)
+        database = Database(writer, spares.replica or primary, spares)
+        opened += [each for each in (spares.replica, spares.reader, spares.look_up) if each]
+        for each in (writer, *(() if read_dsn else (primary,))):
+            async with each.acquire(timeout=ACQUIRE_SECONDS) as connection:
+                await refuse_strong_role(connection)
         await database.synchronize()
         database.bounds_transactions = await _bounds_transactions(writer)
     except BaseException:
-        await database.close()
+        for each in opened:
+            each.terminate()
         raise
     return database
+
+
+async def _reader(dsn: str, readers: int, name: str, *, least: int) -> asyncpg.Pool:
+    seconds = READ_SECONDS + ANSWER_SECONDS
+    return await open_pool(dsn, _READER, readers, name, seconds=seconds, least=least)
+
+
+async def _spares(
+    dsn: str, read_dsn: str | None, primary: asyncpg.Pool, readers: int, name: str
+) -> Spares:
+    """Open, without connecting yet, what is used while the primary or the replica is away."""
+    elsewhere = read_dsn or address.anywhere(dsn)
+    if elsewhere is None:
+        return Spares()
+    reader = await _reader(elsewhere, readers, name, least=0)
+    seconds = READ_SECONDS + ANSWER_SECONDS
+    look_up = await open_pool(elsewhere, _LOOK_UP, LOOK_UPS, name, seconds=seconds, least=0)
+    if read_dsn:
+        return Spares(primary, look_up, reader)
+    return Spares(reader, look_up)
 
 
 async def _bounds_transactions(pool: asyncpg.Pool) -> bool:
     async with pool.acquire(timeout=ACQUIRE_SECONDS) as connection:
         return bool(connection.get_server_version() >= _TRANSACTION_TIMEOUT_VERSION)
-
-
-async def _refuse_strong_role(pool: asyncpg.Pool) -> None:
-    async with pool.acquire(timeout=ACQUIRE_SECONDS) as connection:
-        row = await connection.fetchrow(
-            """SELECT rolname, rolsuper, rolbypassrls,
-                      EXISTS (SELECT FROM pg_class WHERE relowner = r.oid) AS owns
-                 FROM pg_roles r WHERE rolname = current_user"""
-        )
-    if row is None:
-        raise StartError("the database does not know the role that it let in")
-    for flag, wrong in (
-        ("rolsuper", "is a superuser"),
-        ("rolbypassrls", "bypasses row-level security"),
-        ("owns", "owns tables"),
-    ):
-        if row[flag]:
-            raise StartError(
-                f"the database role {row['rolname']} {wrong}: postdate only runs with a role that "
-                "owns nothing and bypasses nothing; run `postdate migrate` to set the roles up"
-            )

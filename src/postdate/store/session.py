@@ -6,6 +6,8 @@ from typing import Any, Final
 
 import asyncpg
 
+from postdate.model.errors import StartError
+
 _KEEPALIVES: Final = (
     ("TCP_KEEPIDLE", 5),
     ("TCP_KEEPINTVL", 3),
@@ -60,3 +62,26 @@ async def reset(connection: asyncpg.Connection) -> None:
     if isinstance(connection, Session) and connection.broken_off:
         connection.broken_off = False
         await connection.execute("SELECT 1")
+
+
+async def refuse_strong_role(
+    connection: asyncpg.pool.PoolConnectionProxy | asyncpg.Connection,
+) -> None:
+    """Refuse to work with a role that could see or change more than it should."""
+    row = await connection.fetchrow(
+        """SELECT rolname, rolsuper, rolbypassrls,
+                  EXISTS (SELECT FROM pg_class WHERE relowner = r.oid) AS owns
+             FROM pg_roles r WHERE rolname = current_user"""
+    )
+    if row is None:
+        raise StartError("the database does not know the role that it let in")
+    for flag, wrong in (
+        ("rolsuper", "is a superuser"),
+        ("rolbypassrls", "bypasses row-level security"),
+        ("owns", "owns tables"),
+    ):
+        if row[flag]:
+            raise StartError(
+                f"the database role {row['rolname']} {wrong}: postdate only runs with a role that "
+                "owns nothing and bypasses nothing; run `postdate migrate` to set the roles up"
+            )

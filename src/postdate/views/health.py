@@ -35,7 +35,18 @@ async def readiness(database: Database) -> list[Amiss]:
             weeks = await partition.lead(connection)
     except (asyncpg.PostgresError, *LOST) as error:
         reason = f"it does not answer: {type(error).__name__} {error}".strip()
-        return [Amiss("database", reason, reads=False)]
+        return [Amiss("database", reason, reads=await _replica_answers(database))]
     if weeks < LEAST_WEEKS:
         return [Amiss("partitions", f"history has partitions for only {weeks} weeks ahead")]
     return []
+
+
+async def _replica_answers(database: Database) -> bool:
+    """Say whether a replica can serve reads while the primary is away."""
+    if database.spares.look_up is None:
+        return False
+    try:
+        async with database.look_up() as connection:
+            return bool(await connection.fetchval("SELECT true", timeout=2))
+    except (asyncpg.PostgresError, *LOST):
+        return False

@@ -76,7 +76,7 @@ class Identities:
         """Say whether a key still holds, for what goes on longer than one request."""
         if who.expires_at is not None:
             return self._holds(who)
-        async with self._database.connection() as connection:
+        async with self._database.look_up() as connection:
             return await key_store.alive(connection, UUID(who.key_id))
 
     def _holds(self, who: Identity) -> bool:
@@ -84,7 +84,7 @@ class Identities:
         return ends is None or self._database.unix_ms() < ends.timestamp() * 1000
 
     async def _look_up(self, digest: bytes, now: float) -> tuple[Identity | None, float]:
-        async with self._database.write() as connection:
+        async with self._database.look_up() as connection:
             found = await key_store.find(connection, digest)
         if found is None or found.ended:
             return None, now + REMEMBER_SECONDS

@@ -8,6 +8,7 @@ from uuid import UUID
 
 import msgspec
 
+from postdate.model import origin
 from postdate.model.errors import Code, refuse
 from postdate.model.identity import Identity
 from postdate.model.ids import floor_id, unix_ms_of
@@ -123,16 +124,30 @@ class PaymentViews:
 
     async def get(self, who: Identity, payment_id: UUID) -> PaymentView | None:
         """Read one payment, together with whatever else its tenant asks for now."""
-        return _shown(who, await self._loads(who.tenant_id).submit(payment_id))
+        if origin.wanted():
+            # Others may not have seen as much: they need not wait for it.
+            (row,), replica = await self._load(who.tenant_id, [payment_id])
+        else:
+            row, replica = await self._loads(who.tenant_id).submit(payment_id)
+        origin.read_from(replica=replica)
+        return _shown(who, row)
 
-    def _loader(self, tenant_id: int) -> Grouper[UUID, PaymentRow | None]:
-        """Make what reads one tenant's payments together: no other's are ever among them."""
-
-        async def load(ids: Sequence[UUID]) -> list[PaymentRow | None]:
+    async def _load(
+        self, tenant_id: int, ids: Sequence[UUID]
+    ) -> tuple[list[PaymentRow | None], bool]:
+        """Read payments, and say whether a replica has told of them."""
+        with origin.apart() as reading:
             async with self._database.read(tenant_id) as connection:
                 rows = await payment_store.load(connection, tenant_id, ids)
-            found = {row.payment_id: row for row in rows}
-            return [found.get(payment_id) for payment_id in ids]
+        found = {row.payment_id: row for row in rows}
+        return [found.get(payment_id) for payment_id in ids], reading.stale
+
+    def _loader(self, tenant_id: int) -> Grouper[UUID, tuple[PaymentRow | None, bool]]:
+        """Make what reads one tenant's payments together: no other's are ever among them."""
+
+        async def load(ids: Sequence[UUID]) -> list[tuple[PaymentRow | None, bool]]:
+            rows, replica = await self._load(tenant_id, ids)
+            return [(row, replica) for row in rows]
 
         return Grouper(load)
 

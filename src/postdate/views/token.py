@@ -122,7 +122,7 @@ class Tokens:
         subject = claims["sub"]
         if not _storable(name) or not _storable(subject) or not scopes:
             return None
-        async with self._database.connection() as connection:
+        async with self._database.look_up() as connection:
             tenant_id = await tenant_store.enabled(connection, name)
         if tenant_id is None:
             return None
