@@ -123,8 +123,7 @@ class Bank:
             accounts = await account_store.lock(connection, keys)
             for payment, key in zip((p for p in made if p.hold), keys, strict=True):
                 accounts[key].held += payment.amount
-            event_ids = [new_id(p.bucket, self.database.unix_ms()) for p in made]
-            await payment_store.accept(connection, made, event_ids)
+            await payment_store.accept(connection, made)
             await account_store.write(connection, list(accounts.values()))
         return [p.payment_id for p in made]
 
@@ -157,8 +156,8 @@ class Bank:
 
     async def events(self, payment_id: UUID) -> list[str]:
         rows = await self.database.writer.fetch(
-            "SELECT type FROM event WHERE bucket = $1 AND subject = $2 ORDER BY time, event_id",
-            bucket_of(payment_id),
+            "SELECT type FROM fact_of_subject($1, $2) ORDER BY time, event_id",
+            self.tenant_id,
             payment_id,
         )
         return [r[0] for r in rows]

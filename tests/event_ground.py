@@ -31,7 +31,7 @@ def new_event(
     data: dict[str, Any] | None = None,
 ) -> NewEvent:
     bucket = bucket_of(subject)
-    event_id = new_id(bucket, database.unix_ms())
+    event_id = new_id(bucket, database.unix_ms() + 1)  # behind its subject, as insert wants it
     return NewEvent(bucket, tenant_id, subject, event_id, kind, "system", data)
 
 
@@ -98,7 +98,10 @@ async def check_chains(database: Database) -> list[Link]:
         assert b"".join(each or b"" for each in stored.now) == content.digests
         ends[content.tenant_id] = position + len(content.kinds), stored.hash
         found += links_of(stored)
-    rows = await database.writer.fetch("SELECT event_id FROM event")
+    rows = await database.writer.fetch(
+        "SELECT event_id FROM event UNION ALL SELECT job_id FROM job "
+        "UNION ALL SELECT payment_id FROM payment"
+    )
     assert sorted(row["event_id"] for row in rows) == sorted(link.event_id for link in found)
     async with database.writer.acquire() as connection:
         chains = await seal.chains(connection)

@@ -175,8 +175,9 @@ class World:
         assert balances == self.model.balances(), (balances, self.model.balances())
         rows = await self.bank.database.writer.fetch(
             """SELECT p.payment_id, coalesce(o.status, 'PENDING'),
-                      (SELECT array_agg(e.type ORDER BY age(e.xmin) DESC, e.event_id) FROM event e
-                        WHERE e.bucket = p.bucket AND e.subject = p.payment_id)
+                      ARRAY['payment.scheduled'] || (
+                          SELECT array_agg(e.type ORDER BY age(e.xmin) DESC, e.event_id)
+                            FROM event e WHERE e.bucket = p.bucket AND e.subject = p.payment_id)
                  FROM payment p LEFT JOIN outcome o
                    ON o.bucket = p.bucket AND o.subject = p.payment_id
                 WHERE p.tenant_id = $1""",

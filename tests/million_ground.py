@@ -57,7 +57,7 @@ SELECT bucket_of(id), $1, id, payer, payee, 1 + n % 100000, due, true, clock()
 """
 EVENTS = """
 INSERT INTO event (bucket, tenant_id, subject, event_id, type, actor, data)
-SELECT bucket_of(id), $1, id, id, CASE WHEN n % 5000 = 0 THEN 'lane.paused' ELSE 'job.accepted' END,
+SELECT bucket_of(id), $1, id, id, CASE WHEN n % 5000 = 0 THEN 'lane.paused' ELSE 'job.retried' END,
        'system', '{{"note": "made"}}'
   FROM (SELECT n, {id} AS id FROM generate_series(1, {many}::bigint) AS n) AS made
 """
@@ -65,8 +65,8 @@ SEALS = """
 INSERT INTO seal (bucket, tenant_id, seal_id, position, sealed_at, decision, types, kinds, subjects,
                   events, digests, previous, hash)
 SELECT tenant_bucket(tenant_id), tenant_id, max(event_id::text)::uuid, min(place), clock(),
-       bool_or(type <> 'job.accepted'), ARRAY['job.accepted', 'lane.paused'],
-       array_agg(CASE type WHEN 'job.accepted' THEN 1 ELSE 2 END::smallint ORDER BY place),
+       bool_or(type <> 'job.retried'), ARRAY['job.retried', 'lane.paused'],
+       array_agg(CASE type WHEN 'job.retried' THEN 1 ELSE 2 END::smallint ORDER BY place),
        array_agg(subject ORDER BY place), array_agg(NULL::uuid ORDER BY place),
        decode(repeat('00', 32 * count(*)::integer), 'hex'), sha256('made'), sha256('made')
   FROM (SELECT *, row_number() OVER (ORDER BY event_id) AS place FROM event

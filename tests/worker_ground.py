@@ -8,7 +8,7 @@ from uuid import UUID
 
 import msgspec
 
-from postdate.model.ids import bucket_of, new_id
+from postdate.model.ids import new_id
 from postdate.model.lane import Kind
 from postdate.model.outcome import Completed, Delivery, Handler, Outcome
 from postdate.model.setting import Settings, Stored
@@ -17,7 +17,7 @@ from postdate.store import job as job_store
 from postdate.store import lane as lane_store
 from postdate.store import tenant as tenant_store
 from postdate.store.database import Database
-from postdate.store.job import NewJob, Told
+from postdate.store.job import NewJob
 from postdate.store.lane import Lane, LaneDirectory
 from postdate.worker.worker import Worker
 
@@ -79,12 +79,12 @@ async def add_jobs(
                 payload=payload,
                 content_type="application/json",
                 payload_ref=None,
+                actor="test",
                 **fields,
             )
             for n, job_id in enumerate(ids)
         ]
-        told = Told([new_id(bucket_of(each), 0) for each in ids], ["test"], [lane.name])
-        await job_store.insert(connection, jobs, now, told)
+        await job_store.insert(connection, jobs, now)
     return ids
 
 

@@ -94,12 +94,17 @@ CREATE TABLE event (
 PARTITION BY RANGE (event_id);
 ALTER TABLE ONLY event FORCE ROW LEVEL SECURITY;
 
-CREATE FUNCTION event_digest(e event) RETURNS bytea
-    LANGUAGE sql IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION event_data(e event) RETURNS jsonb
+    LANGUAGE sql STABLE;
 
-CREATE FUNCTION event_shown(e event) RETURNS jsonb
-    LANGUAGE sql STABLE
-    SET search_path TO 'postdate';
+CREATE FUNCTION event_digest(e event) RETURNS bytea
+    LANGUAGE sql STABLE PARALLEL SAFE;
+
+CREATE FUNCTION fact_find(of_tenant integer, of_type text, of_subject uuid, of_event uuid) RETURNS TABLE("time" timestamp with time zone, actor text, data jsonb, digest bytea)
+    LANGUAGE sql STABLE;
+
+CREATE FUNCTION fact_of_subject(of_tenant integer, of_subject uuid) RETURNS TABLE(event_id uuid, type text, "time" timestamp with time zone, actor text, data jsonb)
+    LANGUAGE sql STABLE;
 
 CREATE FUNCTION halt_alone() RETURNS void
     LANGUAGE sql
@@ -132,7 +137,39 @@ CREATE FUNCTION idempotency_prune(in_bucket smallint, in_tenant integer, in_scop
 CREATE FUNCTION instant_text(at timestamp with time zone) RETURNS text
     LANGUAGE sql STABLE PARALLEL SAFE;
 
-CREATE FUNCTION job_insert(ids uuid[], tenants integer[], lanes integer[], dues timestamp with time zone[], effectives timestamp with time zone[], expiries timestamp with time zone[], destinations text[], policies text[], payloads bytea[], types text[], refs text[], spreads integer[], metadatas text[], descriptions text[], schedules uuid[], origins uuid[], traceparents text[], at timestamp with time zone, event_ids uuid[], actors text[], names text[]) RETURNS void
+CREATE TABLE job (
+    bucket smallint NOT NULL,
+    tenant_id integer NOT NULL,
+    job_id uuid NOT NULL,
+    lane_id integer NOT NULL,
+    due_at timestamp with time zone NOT NULL,
+    effective_at timestamp with time zone NOT NULL,
+    expires_at timestamp with time zone,
+    created_at timestamp with time zone DEFAULT clock() NOT NULL,
+    destination jsonb NOT NULL,
+    policy jsonb,
+    payload bytea,
+    content_type text,
+    payload_ref text,
+    spread_seconds integer,
+    metadata jsonb,
+    description text,
+    schedule_id uuid,
+    origin_id uuid,
+    traceparent text,
+    actor text,
+    CONSTRAINT job_check CHECK (((payload IS NULL) OR (payload_ref IS NULL)))
+)
+PARTITION BY RANGE (job_id);
+ALTER TABLE ONLY job FORCE ROW LEVEL SECURITY;
+
+CREATE FUNCTION job_accepted_data(j job) RETURNS jsonb
+    LANGUAGE sql STABLE;
+
+CREATE FUNCTION job_digest(j job) RETURNS bytea
+    LANGUAGE sql STABLE PARALLEL SAFE;
+
+CREATE FUNCTION job_insert(ids uuid[], tenants integer[], lanes integer[], dues timestamp with time zone[], effectives timestamp with time zone[], expiries timestamp with time zone[], destinations text[], policies text[], payloads bytea[], types text[], refs text[], spreads integer[], metadatas text[], descriptions text[], schedules uuid[], origins uuid[], traceparents text[], actors text[], at timestamp with time zone) RETURNS void
     LANGUAGE plpgsql
     SET search_path TO 'postdate';
 
@@ -149,10 +186,13 @@ CREATE FUNCTION job_remove(in_bucket smallint, in_tenant integer, ids uuid[]) RE
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'postdate';
 
+CREATE FUNCTION job_rows(ids uuid[], tenants integer[], lanes integer[], dues timestamp with time zone[], effectives timestamp with time zone[], expiries timestamp with time zone[], destinations text[], policies text[], payloads bytea[], types text[], refs text[], spreads integer[], metadatas text[], descriptions text[], schedules uuid[], origins uuid[], traceparents text[], actors text[], at timestamp with time zone) RETURNS SETOF job
+    LANGUAGE sql STABLE;
+
 CREATE FUNCTION occurrence_final() RETURNS trigger
     LANGUAGE plpgsql;
 
-CREATE FUNCTION outbox_take(low timestamp with time zone, per_bucket integer) RETURNS TABLE(tenant_id integer, "time" timestamp with time zone, subject uuid, event_id uuid, type text, digest bytea)
+CREATE FUNCTION outbox_take(low timestamp with time zone, per_bucket integer, without integer[]) RETURNS TABLE(tenant_id integer, "time" timestamp with time zone, subject uuid, event_id uuid, type text, digest bytea)
     LANGUAGE plpgsql
     SET search_path TO 'postdate';
 
@@ -175,17 +215,55 @@ CREATE FUNCTION partition_strays() RETURNS TABLE(parent text, monday timestamp w
     LANGUAGE plpgsql STABLE SECURITY DEFINER
     SET search_path TO 'postdate';
 
-CREATE FUNCTION payment_accept(buckets smallint[], tenants integer[], ids uuid[], payers text[], payees text[], amounts bigint[], dues timestamp with time zone[], holds boolean[], retries timestamp with time zone[], descriptions text[], schedules uuid[], traces text[], brokens text[], actors text[], events uuid[], lane integer) RETURNS void
+CREATE FUNCTION payment_accept(buckets smallint[], tenants integer[], ids uuid[], payers text[], payees text[], amounts bigint[], dues timestamp with time zone[], holds boolean[], retries timestamp with time zone[], descriptions text[], schedules uuid[], traces text[], brokens text[], actors text[], lane integer) RETURNS void
     LANGUAGE plpgsql
     SET search_path TO 'postdate';
+
+CREATE TABLE payment (
+    bucket smallint NOT NULL,
+    tenant_id integer NOT NULL,
+    payment_id uuid NOT NULL,
+    from_account text NOT NULL COLLATE pg_catalog."C",
+    to_account text NOT NULL COLLATE pg_catalog."C",
+    amount bigint NOT NULL,
+    due_at timestamp with time zone NOT NULL,
+    hold boolean NOT NULL,
+    retry_until timestamp with time zone,
+    created_at timestamp with time zone DEFAULT clock() NOT NULL,
+    description text,
+    schedule_id uuid,
+    traceparent text,
+    on_broken text,
+    actor text,
+    CONSTRAINT payment_amount_check CHECK ((amount > 0)),
+    CONSTRAINT payment_check CHECK ((from_account <> to_account)),
+    CONSTRAINT payment_check1 CHECK (((retry_until IS NULL) OR (NOT hold))),
+    CONSTRAINT payment_on_broken_check CHECK ((on_broken = ANY (ARRAY['hold'::text, 'release'::text])))
+)
+PARTITION BY RANGE (payment_id);
+ALTER TABLE ONLY payment FORCE ROW LEVEL SECURITY;
+
+CREATE FUNCTION payment_digest(p payment) RETURNS bytea
+    LANGUAGE sql STABLE PARALLEL SAFE;
 
 CREATE FUNCTION payment_leave(buckets smallint[], tenants integer[], ids uuid[], transfers uuid[], actor text) RETURNS integer
     LANGUAGE plpgsql
     SET search_path TO 'postdate';
 
+CREATE FUNCTION payment_rows(buckets smallint[], tenants integer[], ids uuid[], payers text[], payees text[], amounts bigint[], dues timestamp with time zone[], holds boolean[], retries timestamp with time zone[], descriptions text[], schedules uuid[], traces text[], brokens text[], actors text[]) RETURNS SETOF payment
+    LANGUAGE sql STABLE;
+
+CREATE FUNCTION payment_scheduled_data(p payment) RETURNS jsonb
+    LANGUAGE sql STABLE;
+
 CREATE FUNCTION payment_settle(tenants integer[], ids uuid[], tokens integer[], dues timestamp with time zone[], transfers uuid[], amounts bigint[], from_buckets smallint[], payers text[], from_balances bigint[], from_versions bigint[], to_buckets smallint[], payees text[], to_balances bigint[], to_versions bigint[], started timestamp with time zone, execution text) RETURNS void
     LANGUAGE plpgsql
     SET search_path TO 'postdate';
+
+CREATE FUNCTION permit_lock(in_bucket smallint, in_scope text, rate double precision, burst double precision) RETURNS double precision
+    LANGUAGE plpgsql
+    SET search_path TO 'postdate'
+    SET lock_timeout TO '200ms';
 
 CREATE FUNCTION refuse_change() RETURNS trigger
     LANGUAGE plpgsql;
@@ -445,30 +523,11 @@ CREATE TABLE idempotency (
 );
 ALTER TABLE ONLY idempotency FORCE ROW LEVEL SECURITY;
 
-CREATE TABLE job (
-    bucket smallint NOT NULL,
+CREATE TABLE job_pruned (
     tenant_id integer NOT NULL,
-    job_id uuid NOT NULL,
-    lane_id integer NOT NULL,
-    due_at timestamp with time zone NOT NULL,
-    effective_at timestamp with time zone NOT NULL,
-    expires_at timestamp with time zone,
-    created_at timestamp with time zone DEFAULT clock() NOT NULL,
-    destination jsonb NOT NULL,
-    policy jsonb,
-    payload bytea,
-    content_type text,
-    payload_ref text,
-    spread_seconds integer,
-    metadata jsonb,
-    description text,
-    schedule_id uuid,
-    origin_id uuid,
-    traceparent text,
-    CONSTRAINT job_check CHECK (((payload IS NULL) OR (payload_ref IS NULL)))
-)
-PARTITION BY RANGE (job_id);
-ALTER TABLE ONLY job FORCE ROW LEVEL SECURITY;
+    before timestamp with time zone NOT NULL
+);
+ALTER TABLE ONLY job_pruned FORCE ROW LEVEL SECURITY;
 
 CREATE TABLE job_revision (
     bucket smallint NOT NULL,
@@ -571,7 +630,9 @@ CREATE TABLE outbox (
     subject uuid NOT NULL,
     event_id uuid NOT NULL,
     type text NOT NULL,
-    CONSTRAINT outbox_bucket_check CHECK (((bucket >= 0) AND (bucket <= 63)))
+    digest bytea NOT NULL,
+    CONSTRAINT outbox_bucket_check CHECK (((bucket >= 0) AND (bucket <= 63))),
+    CONSTRAINT outbox_digest_check CHECK ((octet_length(digest) = 32))
 )
 WITH (autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='5000', autovacuum_vacuum_cost_delay='0');
 ALTER TABLE ONLY outbox FORCE ROW LEVEL SECURITY;
@@ -610,29 +671,6 @@ CREATE TABLE payload_key (
     created_at timestamp with time zone DEFAULT clock() NOT NULL
 );
 ALTER TABLE ONLY payload_key FORCE ROW LEVEL SECURITY;
-
-CREATE TABLE payment (
-    bucket smallint NOT NULL,
-    tenant_id integer NOT NULL,
-    payment_id uuid NOT NULL,
-    from_account text NOT NULL COLLATE pg_catalog."C",
-    to_account text NOT NULL COLLATE pg_catalog."C",
-    amount bigint NOT NULL,
-    due_at timestamp with time zone NOT NULL,
-    hold boolean NOT NULL,
-    retry_until timestamp with time zone,
-    created_at timestamp with time zone DEFAULT clock() NOT NULL,
-    description text,
-    schedule_id uuid,
-    traceparent text,
-    on_broken text,
-    CONSTRAINT payment_amount_check CHECK ((amount > 0)),
-    CONSTRAINT payment_check CHECK ((from_account <> to_account)),
-    CONSTRAINT payment_check1 CHECK (((retry_until IS NULL) OR (NOT hold))),
-    CONSTRAINT payment_on_broken_check CHECK ((on_broken = ANY (ARRAY['hold'::text, 'release'::text])))
-)
-PARTITION BY RANGE (payment_id);
-ALTER TABLE ONLY payment FORCE ROW LEVEL SECURITY;
 
 CREATE TABLE payment_approval (
     bucket smallint NOT NULL,
@@ -907,6 +945,8 @@ ALTER TABLE ONLY idempotency
     ADD CONSTRAINT idempotency_pkey PRIMARY KEY (bucket, tenant_id, scope, key);
 ALTER TABLE ONLY job
     ADD CONSTRAINT job_pkey PRIMARY KEY (bucket, tenant_id, job_id);
+ALTER TABLE ONLY job_pruned
+    ADD CONSTRAINT job_pruned_pkey PRIMARY KEY (tenant_id);
 ALTER TABLE ONLY job_revision
     ADD CONSTRAINT job_revision_pkey PRIMARY KEY (bucket, job_id, revision);
 ALTER TABLE ONLY lane
@@ -1062,6 +1102,7 @@ ALTER TABLE entry ENABLE ROW LEVEL SECURITY;
 ALTER TABLE event ENABLE ROW LEVEL SECURITY;
 ALTER TABLE idempotency ENABLE ROW LEVEL SECURITY;
 ALTER TABLE job ENABLE ROW LEVEL SECURITY;
+ALTER TABLE job_pruned ENABLE ROW LEVEL SECURITY;
 ALTER TABLE job_revision ENABLE ROW LEVEL SECURITY;
 ALTER TABLE lane ENABLE ROW LEVEL SECURITY;
 ALTER TABLE occurrence ENABLE ROW LEVEL SECURITY;
@@ -1093,6 +1134,8 @@ CREATE POLICY owner_all ON event TO postdate_owner USING (true) WITH CHECK (true
 CREATE POLICY owner_all ON idempotency TO postdate_owner USING (true) WITH CHECK (true);
 
 CREATE POLICY owner_all ON job TO postdate_owner USING (true) WITH CHECK (true);
+
+CREATE POLICY owner_all ON job_pruned TO postdate_owner USING (true) WITH CHECK (true);
 
 CREATE POLICY owner_all ON job_revision TO postdate_owner USING (true) WITH CHECK (true);
 
@@ -1156,6 +1199,8 @@ CREATE POLICY reader_own ON event FOR SELECT TO postdate_reader USING ((tenant_i
 CREATE POLICY reader_own ON idempotency FOR SELECT TO postdate_reader USING ((tenant_id = current_tenant()));
 
 CREATE POLICY reader_own ON job FOR SELECT TO postdate_reader USING ((tenant_id = current_tenant()));
+
+CREATE POLICY reader_own ON job_pruned FOR SELECT TO postdate_reader USING ((tenant_id = current_tenant()));
 
 CREATE POLICY reader_own ON job_revision FOR SELECT TO postdate_reader USING ((tenant_id = current_tenant()));
 
@@ -1226,6 +1271,8 @@ CREATE POLICY writer_all ON idempotency TO postdate_writer USING (true) WITH CHE
 
 CREATE POLICY writer_all ON job TO postdate_writer USING (true) WITH CHECK (true);
 
+CREATE POLICY writer_all ON job_pruned TO postdate_writer USING (true) WITH CHECK (true);
+
 CREATE POLICY writer_all ON job_revision TO postdate_writer USING (true) WITH CHECK (true);
 
 CREATE POLICY writer_all ON lane TO postdate_writer USING (true) WITH CHECK (true);
@@ -1291,15 +1338,17 @@ REVOKE ALL ON FUNCTION history_drop(child text) FROM PUBLIC;
 GRANT ALL ON FUNCTION history_drop(child text) TO postdate_writer;
 REVOKE ALL ON FUNCTION idempotency_prune(in_bucket smallint, in_tenant integer, in_scope text, before timestamp with time zone, after text, most integer, OUT removed integer, OUT last text) FROM PUBLIC;
 GRANT ALL ON FUNCTION idempotency_prune(in_bucket smallint, in_tenant integer, in_scope text, before timestamp with time zone, after text, most integer, OUT removed integer, OUT last text) TO postdate_writer;
-REVOKE ALL ON FUNCTION job_insert(ids uuid[], tenants integer[], lanes integer[], dues timestamp with time zone[], effectives timestamp with time zone[], expiries timestamp with time zone[], destinations text[], policies text[], payloads bytea[], types text[], refs text[], spreads integer[], metadatas text[], descriptions text[], schedules uuid[], origins uuid[], traceparents text[], at timestamp with time zone, event_ids uuid[], actors text[], names text[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION job_insert(ids uuid[], tenants integer[], lanes integer[], dues timestamp with time zone[], effectives timestamp with time zone[], expiries timestamp with time zone[], destinations text[], policies text[], payloads bytea[], types text[], refs text[], spreads integer[], metadatas text[], descriptions text[], schedules uuid[], origins uuid[], traceparents text[], at timestamp with time zone, event_ids uuid[], actors text[], names text[]) TO postdate_writer;
+GRANT SELECT ON TABLE job TO postdate_reader;
+GRANT SELECT,INSERT ON TABLE job TO postdate_writer;
+REVOKE ALL ON FUNCTION job_insert(ids uuid[], tenants integer[], lanes integer[], dues timestamp with time zone[], effectives timestamp with time zone[], expiries timestamp with time zone[], destinations text[], policies text[], payloads bytea[], types text[], refs text[], spreads integer[], metadatas text[], descriptions text[], schedules uuid[], origins uuid[], traceparents text[], actors text[], at timestamp with time zone) FROM PUBLIC;
+GRANT ALL ON FUNCTION job_insert(ids uuid[], tenants integer[], lanes integer[], dues timestamp with time zone[], effectives timestamp with time zone[], expiries timestamp with time zone[], destinations text[], policies text[], payloads bytea[], types text[], refs text[], spreads integer[], metadatas text[], descriptions text[], schedules uuid[], origins uuid[], traceparents text[], actors text[], at timestamp with time zone) TO postdate_writer;
 REVOKE ALL ON FUNCTION job_prune(in_bucket smallint, in_tenant integer, before timestamp with time zone, after uuid, most integer, OUT removed integer, OUT last uuid) FROM PUBLIC;
 GRANT ALL ON FUNCTION job_prune(in_bucket smallint, in_tenant integer, before timestamp with time zone, after uuid, most integer, OUT removed integer, OUT last uuid) TO postdate_writer;
 REVOKE ALL ON FUNCTION job_purge(in_bucket smallint, in_tenant integer, ids uuid[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION job_purge(in_bucket smallint, in_tenant integer, ids uuid[]) TO postdate_writer;
 REVOKE ALL ON FUNCTION job_remove(in_bucket smallint, in_tenant integer, ids uuid[]) FROM PUBLIC;
-REVOKE ALL ON FUNCTION outbox_take(low timestamp with time zone, per_bucket integer) FROM PUBLIC;
-GRANT ALL ON FUNCTION outbox_take(low timestamp with time zone, per_bucket integer) TO postdate_writer;
+REVOKE ALL ON FUNCTION outbox_take(low timestamp with time zone, per_bucket integer, without integer[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION outbox_take(low timestamp with time zone, per_bucket integer, without integer[]) TO postdate_writer;
 REVOKE ALL ON FUNCTION partition_ahead(weeks integer, OUT made integer, OUT blocked text[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION partition_ahead(weeks integer, OUT made integer, OUT blocked text[]) TO postdate_writer;
 REVOKE ALL ON FUNCTION partition_ensure(parent regclass, monday timestamp with time zone) FROM PUBLIC;
@@ -1307,12 +1356,16 @@ REVOKE ALL ON FUNCTION partition_mend(parent text, monday timestamp with time zo
 GRANT ALL ON FUNCTION partition_mend(parent text, monday timestamp with time zone) TO postdate_writer;
 REVOKE ALL ON FUNCTION partition_strays() FROM PUBLIC;
 GRANT ALL ON FUNCTION partition_strays() TO postdate_writer;
-REVOKE ALL ON FUNCTION payment_accept(buckets smallint[], tenants integer[], ids uuid[], payers text[], payees text[], amounts bigint[], dues timestamp with time zone[], holds boolean[], retries timestamp with time zone[], descriptions text[], schedules uuid[], traces text[], brokens text[], actors text[], events uuid[], lane integer) FROM PUBLIC;
-GRANT ALL ON FUNCTION payment_accept(buckets smallint[], tenants integer[], ids uuid[], payers text[], payees text[], amounts bigint[], dues timestamp with time zone[], holds boolean[], retries timestamp with time zone[], descriptions text[], schedules uuid[], traces text[], brokens text[], actors text[], events uuid[], lane integer) TO postdate_writer;
+REVOKE ALL ON FUNCTION payment_accept(buckets smallint[], tenants integer[], ids uuid[], payers text[], payees text[], amounts bigint[], dues timestamp with time zone[], holds boolean[], retries timestamp with time zone[], descriptions text[], schedules uuid[], traces text[], brokens text[], actors text[], lane integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION payment_accept(buckets smallint[], tenants integer[], ids uuid[], payers text[], payees text[], amounts bigint[], dues timestamp with time zone[], holds boolean[], retries timestamp with time zone[], descriptions text[], schedules uuid[], traces text[], brokens text[], actors text[], lane integer) TO postdate_writer;
+GRANT SELECT ON TABLE payment TO postdate_reader;
+GRANT SELECT,INSERT ON TABLE payment TO postdate_writer;
 REVOKE ALL ON FUNCTION payment_leave(buckets smallint[], tenants integer[], ids uuid[], transfers uuid[], actor text) FROM PUBLIC;
 GRANT ALL ON FUNCTION payment_leave(buckets smallint[], tenants integer[], ids uuid[], transfers uuid[], actor text) TO postdate_writer;
 REVOKE ALL ON FUNCTION payment_settle(tenants integer[], ids uuid[], tokens integer[], dues timestamp with time zone[], transfers uuid[], amounts bigint[], from_buckets smallint[], payers text[], from_balances bigint[], from_versions bigint[], to_buckets smallint[], payees text[], to_balances bigint[], to_versions bigint[], started timestamp with time zone, execution text) FROM PUBLIC;
 GRANT ALL ON FUNCTION payment_settle(tenants integer[], ids uuid[], tokens integer[], dues timestamp with time zone[], transfers uuid[], amounts bigint[], from_buckets smallint[], payers text[], from_balances bigint[], from_versions bigint[], to_buckets smallint[], payees text[], to_balances bigint[], to_versions bigint[], started timestamp with time zone, execution text) TO postdate_writer;
+REVOKE ALL ON FUNCTION permit_lock(in_bucket smallint, in_scope text, rate double precision, burst double precision) FROM PUBLIC;
+GRANT ALL ON FUNCTION permit_lock(in_bucket smallint, in_scope text, rate double precision, burst double precision) TO postdate_writer;
 REVOKE ALL ON FUNCTION seal_find(of_tenant integer, of_subject uuid, of_event uuid, since timestamp with time zone) FROM PUBLIC;
 GRANT ALL ON FUNCTION seal_find(of_tenant integer, of_subject uuid, of_event uuid, since timestamp with time zone) TO postdate_reader;
 GRANT ALL ON FUNCTION seal_find(of_tenant integer, of_subject uuid, of_event uuid, since timestamp with time zone) TO postdate_writer;
@@ -1352,8 +1405,8 @@ GRANT SELECT ON TABLE history TO postdate_writer;
 GRANT SELECT ON TABLE history_partition TO postdate_writer;
 GRANT SELECT ON TABLE idempotency TO postdate_reader;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE idempotency TO postdate_writer;
-GRANT SELECT ON TABLE job TO postdate_reader;
-GRANT SELECT,INSERT ON TABLE job TO postdate_writer;
+GRANT SELECT ON TABLE job_pruned TO postdate_reader;
+GRANT SELECT ON TABLE job_pruned TO postdate_writer;
 GRANT SELECT ON TABLE job_revision TO postdate_reader;
 GRANT SELECT,INSERT ON TABLE job_revision TO postdate_writer;
 GRANT SELECT ON TABLE lane TO postdate_reader;
@@ -1370,8 +1423,6 @@ GRANT SELECT ON TABLE outcome TO postdate_reader;
 GRANT SELECT,INSERT ON TABLE outcome TO postdate_writer;
 GRANT SELECT ON TABLE payload_key TO postdate_reader;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE payload_key TO postdate_writer;
-GRANT SELECT ON TABLE payment TO postdate_reader;
-GRANT SELECT,INSERT ON TABLE payment TO postdate_writer;
 GRANT SELECT ON TABLE payment_approval TO postdate_reader;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE payment_approval TO postdate_writer;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE permit TO postdate_writer;

@@ -35,13 +35,13 @@ async def bank(database: Database, tenant_id: int) -> Bank:
 async def accepting(bank: Bank) -> AsyncIterator[UUID]:
     """Accept a payment of 10 that is due in a second; the commit comes at the end."""
     bucket = key_of(bank.tenant_id, "alice").bucket
-    payment_id, event_id = (new_id(bucket, bank.database.unix_ms()) for _ in range(2))
+    payment_id = new_id(bucket, bank.database.unix_ms())
     due = await bank.now() + timedelta(seconds=1)
     new = NewPayment(
         bucket, bank.tenant_id, payment_id, "alice", "bob", 10, due, hold=False, retry_until=None
     )
     async with bank.database.write() as connection:
-        await payment_store.accept(connection, [new], [event_id])
+        await payment_store.accept(connection, [new])
         yield payment_id
 
 

@@ -144,9 +144,8 @@ async def test_a_worker_stopped_beyond_its_lease_changes_nothing_afterwards(
 
 async def everything(database: Database, job_id: UUID) -> list[object]:
     found: list[object] = []
-    for table in ("timer", "outcome", "attempt"):
+    for table in ("timer", "outcome", "attempt", "event", "outbox"):
         found += await database.writer.fetch(f"SELECT * FROM {table} WHERE subject = $1", job_id)
-    found += await database.writer.fetch("SELECT * FROM event WHERE subject = $1", job_id)
     return found
 
 

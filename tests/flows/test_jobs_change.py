@@ -36,8 +36,7 @@ async def put_timer(api: Api, job_id: str, due_at: str, token: int = 1) -> None:
 
 async def events(api: Api, job_id: str) -> list[str]:
     rows = await api.node.database.writer.fetch(
-        "SELECT type FROM event WHERE bucket = $1 AND subject = $2 ORDER BY event_id",
-        bucket_of(UUID(job_id)),
+        "SELECT e.type FROM job j, fact_of_subject(j.tenant_id, j.job_id) AS e WHERE j.job_id = $1",
         UUID(job_id),
     )
     return sorted(row["type"] for row in rows)

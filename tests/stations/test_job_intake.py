@@ -87,7 +87,7 @@ async def test_a_job_lies_in_a_bucket_of_its_lane_with_timer_and_event(
     rows = await database.writer.fetch(
         """SELECT j.bucket, e.type, e.actor, e.data->>'lane' AS lane
              FROM job j JOIN timer t ON t.bucket = j.bucket AND t.subject = j.job_id
-             JOIN event e ON e.bucket = j.bucket AND e.subject = j.job_id
+             CROSS JOIN LATERAL fact_of_subject(j.tenant_id, j.job_id) AS e
             WHERE j.tenant_id = $1 AND j.bucket = bucket_of(j.job_id) AND t.lane_id = $2""",
         tenant_id,
         lane.lane_id,

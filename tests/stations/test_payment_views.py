@@ -35,7 +35,7 @@ async def _pay(database: Database, tenant_id: int) -> UUID:
     payment_id = new_id(bucket, database.unix_ms())
     row = NewPayment(bucket, tenant_id, payment_id, "a", "b", 5, DUE, hold=False)
     async with database.write() as connection:
-        await payment_store.accept(connection, [row], [new_id(bucket, database.unix_ms())])
+        await payment_store.accept(connection, [row])
     return payment_id
 
 

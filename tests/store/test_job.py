@@ -4,7 +4,7 @@ from postdate.model.ids import new_id
 from postdate.model.job import Webhook, encode_destination
 from postdate.store import job as job_store
 from postdate.store.database import Database
-from postdate.store.job import JobKey, NewJob, Told
+from postdate.store.job import JobKey, NewJob
 
 HOOK = Webhook(url="https://example.com/hook")
 
@@ -26,8 +26,7 @@ async def test_a_job_is_loaded_as_it_was_inserted(database: Database, tenant_id:
             content_type="application/json",
             payload_ref=None,
         )
-        told = Told([new_id(9, database.unix_ms())], ["test"], ["default"])
-        await job_store.insert(connection, [job], now, told)
+        await job_store.insert(connection, [job], now)
         assert await connection.fetchval("SELECT bucket_of($1)", job_id) == 9
         found = await job_store.load(connection, [JobKey(9, tenant_id, job_id)])
         missing = await job_store.load(connection, [JobKey(9, tenant_id + 1, job_id)])

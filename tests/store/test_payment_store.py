@@ -16,8 +16,7 @@ async def _insert(database: Database, tenant_id: int, payer: str, payee: str) ->
     payment_id = new_id(bucket, database.unix_ms())
     row = NewPayment(bucket, tenant_id, payment_id, payer, payee, 5, DUE, hold=False)
     async with database.write() as connection:
-        event_id = new_id(bucket, database.unix_ms())
-        await payment_store.accept(connection, [row], [event_id])
+        await payment_store.accept(connection, [row])
     return payment_id
 
 

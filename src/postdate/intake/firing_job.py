@@ -21,7 +21,7 @@ from postdate.model.schedule import JobTemplate
 from postdate.model.target import Networks
 from postdate.store import job as job_store
 from postdate.store.database import Connection, Database
-from postdate.store.job import NewJob, Told
+from postdate.store.job import NewJob
 from postdate.store.lane import Lane, Place
 from postdate.store.sealed_template import is_sealed
 from postdate.store.secret import SecretError
@@ -45,10 +45,8 @@ class JobFirings:
         firings = [await self._opened(connection, each) for each in firings]
         specs, drafts = self._drafts(firings)
         lanes, drafts = await self._with_lanes(connection, drafts)
-        ids, event_ids = self._ids(drafts, lanes)
+        ids = self._ids(drafts, lanes)
         jobs: list[NewJob] = []
-        lane_names: list[str] = []
-        made_events: list[UUID] = []
         results: list[Fired | Refusal] = []
         for number, (each, draft) in enumerate(zip(firings, drafts, strict=True)):
             if isinstance(draft, Refusal):
@@ -57,14 +55,11 @@ class JobFirings:
             lane_id = lanes[draft.place].lane_id
             job = _job(each, specs[number], draft, (ids[number], lane_id), now)
             jobs.append(job)
-            lane_names.append(draft.place[1])
-            made_events.append(event_ids[number])
             results.append(Fired(job.job_id, lane_id, (job.effective_at - now).total_seconds()))
         if jobs:
-            told = Told(made_events, ["system"], lane_names)
             carrying = {job.tenant_id for job in jobs if job.payload is not None}
             await self._seals.prepare(connection, carrying)
-            await job_store.insert(connection, self._seals.jobs(jobs), now, told)
+            await job_store.insert(connection, self._seals.jobs(jobs), now)
         return results
 
     async def _opened(self, connection: Connection, firing: Firing) -> Firing:
@@ -113,16 +108,13 @@ class JobFirings:
             each if isinstance(each, Refusal) else refused.get(each.place, each) for each in drafts
         ]
 
-    def _ids(
-        self, drafts: Sequence[Draft | Refusal], lanes: Mapping[Place, Lane]
-    ) -> tuple[list[UUID], list[UUID]]:
+    def _ids(self, drafts: Sequence[Draft | Refusal], lanes: Mapping[Place, Lane]) -> list[UUID]:
         turn = random.randrange(BUCKETS)
         buckets = []
         for number, draft in enumerate(drafts, turn):
             own = (0,) if isinstance(draft, Refusal) else lanes[draft.place].buckets
             buckets.append(own[number % len(own)])
-        unix_ms = self._database.unix_ms()
-        return new_ids(buckets, unix_ms), new_ids(buckets, unix_ms)
+        return new_ids(buckets, self._database.unix_ms())
 
 
 def _job(
@@ -148,6 +140,7 @@ def _job(
         description=spec.description,
         schedule_id=firing.schedule_id,
         traceparent=firing.traceparent,
+        actor="system",
     )
 
 

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from postdate.ledger.hold import admit
 from postdate.model.errors import Refusal
 from postdate.model.firing import Fired, Firing
-from postdate.model.ids import new_id, new_ids
+from postdate.model.ids import new_id
 from postdate.model.payment import amount_limits, approval_seconds
 from postdate.model.schedule import FundsPolicy, PaymentTemplate
 from postdate.model.setting import Settings
@@ -56,8 +56,7 @@ class PaymentFirings:
             made.append(self._payment(each, template, payer.bucket, now))
             asked += self._requests(each, made[-1])
             results.append(Fired(made[-1].payment_id, LANE_PAYMENT))
-        event_ids = new_ids((payment.bucket for payment in made), self._database.unix_ms())
-        await payment_store.accept(connection, made, event_ids)
+        await payment_store.accept(connection, made)
         await approval_store.request(connection, asked)
         return results
 

@@ -151,11 +151,10 @@ class JobIntake:
         await self.seals.prepare(connection, {ask.tenant_id for ask in asks})
         directory = self._lanes.directory.by_place
         batch = Batch(directory, self._settings, now, known, self.seals, self._quotas)
-        unix_ms = self._database.unix_ms()
-        results = batch.decide(asks, drafts, unix_ms)
+        results = batch.decide(asks, drafts, self._database.unix_ms())
         if batch.jobs:
             jobs = self.seals.jobs(batch.jobs)
-            await job_store.insert(connection, jobs, now, batch.told(unix_ms))
+            await job_store.insert(connection, jobs, now)
         if not await idempotency_store.insert(connection, batch.kept):
             raise RaceError
         return results

@@ -21,7 +21,7 @@ from postdate.model.setting import Settings
 from postdate.model.state import JobStatus
 from postdate.store.idempotency import Kept, Key, key_of
 from postdate.store.ids import new_ids
-from postdate.store.job import NewJob, Told
+from postdate.store.job import NewJob
 from postdate.store.lane import Lane, Place
 
 OnAccept = Callable[[int, float], None]
@@ -105,8 +105,6 @@ class Batch:
         self._seals = seals
         self.jobs: list[NewJob] = []
         self.kept: list[Kept] = []
-        self._asks: list[Ask] = []
-        self._buckets: list[int] = []
         self._now = now
         self._known = dict(known)
         self._lanes = lanes
@@ -121,7 +119,7 @@ class Batch:
         placed = self._placed(drafts)
         ids = new_ids([to[1] for to in placed], unix_ms)
         results: list[Result] = []
-        for ask, draft, (lane_id, bucket), job_id in zip(asks, drafts, placed, ids, strict=True):
+        for ask, draft, (lane_id, _), job_id in zip(asks, drafts, placed, ids, strict=True):
             if isinstance(draft, Refusal):
                 results.append(draft)
                 continue
@@ -129,17 +127,7 @@ class Batch:
             results.append(result)
             if isinstance(result, Accepted):
                 self.jobs.append(result.job)
-                self._asks.append(ask)
-                self._buckets.append(bucket)
         return results
-
-    def told(self, unix_ms: int) -> Told:
-        """Give what the events of the new jobs say beside the jobs themselves."""
-        return Told(
-            new_ids(self._buckets, unix_ms),
-            [ask.actor for ask in self._asks],
-            [ask.spec.lane for ask in self._asks],
-        )
 
     def _placed(self, drafts: Sequence[Draft | Refusal]) -> list[tuple[int, int]]:
         """Find lane and bucket of each: a batch is shared out from a random bucket on.
@@ -217,6 +205,7 @@ class Batch:
             ask.schedule_id,
             ask.origin_id,
             ask.traceparent,
+            ask.actor,
         )
 
     def _keep(self, key: Key, accepted: Accepted) -> None:

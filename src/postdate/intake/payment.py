@@ -168,7 +168,7 @@ async def _accept(group: Group, connection: Connection) -> list[Answer]:
             told.append(refused(refusal))
         else:
             told.append(answers.add(ask, draft.decide(ask, payment_id)))
-    await draft.write(connection, unix_ms)
+    await draft.write(connection)
     await answers.keep(connection)
     return told
 

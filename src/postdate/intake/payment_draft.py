@@ -20,7 +20,6 @@ from postdate.store import payment as payment_store
 from postdate.store.account import Account, AccountKey, Change
 from postdate.store.approval import Request
 from postdate.store.database import Connection
-from postdate.store.ids import new_ids
 from postdate.store.payment import NewPayment
 from postdate.store.timer import LONG_AGO
 
@@ -138,10 +137,9 @@ class Draft:
         )
         return created(Scheduled(payment_id, due_at, approval=NeedsApproval()), payment_id)
 
-    async def write(self, connection: Connection, unix_ms: int) -> None:
+    async def write(self, connection: Connection) -> None:
         """Write payments, timers and events of everything that was accepted, then the holds."""
-        event_ids = new_ids([payment.bucket for payment in self._payments], unix_ms)
-        await payment_store.accept(connection, self._payments, event_ids)
+        await payment_store.accept(connection, self._payments)
         await approval_store.request(connection, self._requests)
         if self._locked:
             await account_store.write(connection, [self._accounts[key] for key in self._holds])

@@ -11,6 +11,8 @@ BUCKETS: Final = 64
 
 _RANDOM_BITS: Final = 62
 _VERSION: Final = 0x7
+NAMED_VERSION: Final = 0x8
+"""The version of ids that are made of a name and tell no time."""
 _VARIANT: Final = 0b10
 _WITH_VARIANT: Final = bytes(_VARIANT << 6 | byte & 0x3F for byte in range(256))
 
@@ -75,5 +77,5 @@ def subject_id(tenant_id: int, text: str) -> UUID:
     digest = blake2b(text.encode(), digest_size=16, key=tenant_id.to_bytes(8, "big")).digest()
     value = int.from_bytes(digest, "big")
     value &= ~(0xF << 76 | 0xFFF << 64 | 0b11 << _RANDOM_BITS)
-    value |= 0x8 << 76 | hash_bucket(tenant_id, text) << 64 | _VARIANT << _RANDOM_BITS
+    value |= NAMED_VERSION << 76 | hash_bucket(tenant_id, text) << 64 | _VARIANT << _RANDOM_BITS
     return UUID(int=value)

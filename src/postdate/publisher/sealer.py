@@ -11,7 +11,7 @@ import structlog
 
 from postdate.model.activity import COUNTED, KEEP_SECONDS, SLOT_SECONDS
 from postdate.model.audit import audited
-from postdate.model.chain import DIGEST_BYTES, SealContent, seal_hash
+from postdate.model.chain import SealContent, seal_hash
 from postdate.model.ids import BUCKETS, new_id
 from postdate.publisher.meter import PublisherMeter
 from postdate.store import activity, seal, subscription
@@ -156,7 +156,7 @@ def _content(tenant_id: int, position: int, events: Sequence[Waiting]) -> SealCo
         kinds=[types[each.type] for each in events],
         subjects=[each.subject for each in events],
         events=[None if e.event_id == e.subject else e.event_id for e in events],
-        digests=b"".join(each.digest or bytes(DIGEST_BYTES) for each in events),
+        digests=b"".join(each.digest for each in events),
     )
 
 

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import msgspec
 
-from postdate.model.chain import DIGEST_BYTES, GENESIS, seal_hash
+from postdate.model.chain import DIGEST_BYTES, GENESIS, SealContent, seal_hash
 from postdate.model.instant import instant_text
 from postdate.publisher.anchor import Anchors
 from postdate.store import seal
@@ -15,6 +15,11 @@ from postdate.store.seal import Chain, StoredSeal
 
 CHUNK: Final = 50
 """How many seals are read at a time."""
+
+JOB_FACTS: Final = frozenset({"job.accepted"})
+"""Types whose fact goes when its job is pruned."""
+
+GENESIS_ID: Final = UUID(int=0)
 
 Kind = Literal["missing", "changed", "rewritten", "cut_off", "unsealed", "head"]
 
@@ -94,6 +99,7 @@ class _Check:
         self._chain = chain
         self._anchors = anchors
         self._event_floor, seal_floor = floors
+        self._pruned_below = GENESIS_ID
         # Where old seals were detached, the chain is trusted up to the oldest that is left.
         self._trusting = seal_floor.int > 0
         self._hash = GENESIS
@@ -104,25 +110,37 @@ class _Check:
 
     async def run(self, progress: Callable[[int], None]) -> Finding | None:
         """Walk the chain; seals that were added meanwhile are left for the next time."""
+        self._pruned_below = await seal.pruned(self._connection, self._chain.tenant_id)
         while self._upto < self._chain.position:
             rows = await seal.stored(self._connection, self._chain.tenant_id, self._upto, CHUNK)
             for row in rows:
                 if row.content.position > self._chain.position:
                     break
-                if finding := self._seal(row):
+                if finding := self._seal(row, await self._purged(row)):
                     return finding
             progress(self.events)
             if len(rows) < CHUNK:
                 break
         return self._end()
 
-    def _seal(self, row: StoredSeal) -> Finding | None:
+    async def _purged(self, row: StoredSeal) -> set[UUID]:
+        """Say which jobs of a seal are gone because somebody removed them, and told so."""
+        gone = {
+            subject
+            for subject, now in zip(row.content.subjects, row.now, strict=True)
+            if now is None and subject >= self._pruned_below
+        }
+        if not gone:
+            return gone
+        return await seal.purged(self._connection, self._chain.tenant_id, gone)
+
+    def _seal(self, row: StoredSeal, purged: set[UUID]) -> Finding | None:
         first = row.content.position
         if self._trusting:
             self._trusting, self._upto, self._hash = False, first - 1, row.previous
         if first != self._upto + 1:
             return self._finding(self._upto + 1, "missing", f"Seal {self._upto + 1} is missing.")
-        if finding := self._contents(row):
+        if finding := self._contents(row, purged):
             return finding
         digest = seal_hash(self._hash, row.content)
         if (digest, row.previous) != (row.hash, self._hash):
@@ -131,19 +149,27 @@ class _Check:
         self.events += len(row.content.kinds)
         return self._anchor()
 
-    def _contents(self, row: StoredSeal) -> Finding | None:
+    def _contents(self, row: StoredSeal, purged: set[UUID]) -> Finding | None:
         """Compare what the events of a seal say now with what was sealed."""
         digests = row.content.digests
         for number, now in enumerate(row.now):
             sealed = digests[number * DIGEST_BYTES : (number + 1) * DIGEST_BYTES]
             event_id = row.content.events[number] or row.content.subjects[number]
-            if now == sealed or (now is None and event_id < self._event_floor):
+            if now == sealed or (now is None and self._excused(row.content, number, purged)):
                 continue
             gone = now is None
             detail = "This event is missing." if gone else "This event is not what was sealed."
             kind: Kind = "missing" if gone else "changed"
             return self._finding(row.content.position + number, kind, detail, event_id)
         return None
+
+    def _excused(self, content: SealContent, number: int, purged: set[UUID]) -> bool:
+        """Say whether a fact may be gone: detached with its week, or a job pruned or purged."""
+        subject = content.subjects[number]
+        if (content.events[number] or subject) < self._event_floor:
+            return True
+        pruned = subject < self._pruned_below or subject in purged
+        return pruned and content.types[content.kinds[number] - 1] in JOB_FACTS
 
     def _anchor(self) -> Finding | None:
         known = self._anchors.get(self._upto)

@@ -10,7 +10,7 @@ import msgspec
 
 from postdate.model import origin
 from postdate.model.audit import STAMP, stamped
-from postdate.model.ids import bucket_of
+from postdate.model.ids import NAMED_VERSION, bucket_of, unix_ms_of
 from postdate.store.database import Connection
 from postdate.store.query import query
 
@@ -40,7 +40,7 @@ class EventRow(msgspec.Struct, frozen=True):
 async def insert(connection: Connection, events: Sequence[NewEvent]) -> None:
     """Insert a set of events; those of one subject keep the order in which they are given."""
     if events:
-        told = [_stamp(event) for event in _rising(events)]
+        told = [_stamp(event) for event in _rising([_after_first(each) for each in events])]
         columns = zip(*(msgspec.structs.astuple(event) for event in told), strict=True)
         await connection.execute(query("event_insert"), *map(list, columns))
 
@@ -51,6 +51,18 @@ def _stamp(event: NewEvent) -> NewEvent:
     if stamp is None:
         return event
     return msgspec.structs.replace(event, data={**(event.data or {}), STAMP: stamp})
+
+
+def _after_first(event: NewEvent) -> NewEvent:
+    """Let the id be above that of a subject's first event, which is the subject's own.
+
+    Ids of one millisecond are in no order, and nodes differ by some: it moves just behind.
+    """
+    if event.event_id > event.subject or event.subject.version == NAMED_VERSION:
+        return event
+    low = event.event_id.int & ((1 << 80) - 1)
+    moved = UUID(int=(unix_ms_of(event.subject) + 1 << 80) | low)
+    return msgspec.structs.replace(event, event_id=moved)
 
 
 def _rising(events: Sequence[NewEvent]) -> Sequence[NewEvent]:
@@ -70,9 +82,7 @@ async def of_subject(
     connection: Connection, tenant_id: int, subject: UUID, after: UUID, limit: int
 ) -> list[EventRow]:
     """List what happened to one thing, in order."""
-    rows = await connection.fetch(
-        query("event_of_subject"), bucket_of(subject), tenant_id, subject, after, limit
-    )
+    rows = await connection.fetch(query("event_of_subject"), tenant_id, subject, after, limit)
     return [EventRow(*row) for row in rows]
 
 

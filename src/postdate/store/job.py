@@ -33,14 +33,7 @@ class NewJob(msgspec.Struct, frozen=True, gc=False):
     schedule_id: UUID | None = None
     origin_id: UUID | None = None
     traceparent: str | None = None
-
-
-class Told(NamedTuple):
-    """What the events of new jobs say beside the jobs themselves, column by column."""
-
-    event_ids: Sequence[UUID]
-    actors: Sequence[str]
-    lanes: Sequence[str]
+    actor: str | None = None
 
 
 class JobKey(NamedTuple):
@@ -89,23 +82,18 @@ async def now(connection: Connection) -> datetime:
     return found
 
 
-async def insert(
-    connection: Connection, jobs: Sequence[NewJob], created_at: datetime, told: Told
-) -> None:
-    """Insert jobs with their timers and the events that tell of them."""
+async def insert(connection: Connection, jobs: Sequence[NewJob], created_at: datetime) -> None:
+    """Insert jobs with their timers; each is its own first event."""
     ids, *columns = zip(*map(msgspec.structs.astuple, jobs), strict=True)
     lean = [
         same(column) if name in _REPEATED else filled(column)
         for name, column in zip(NewJob.__struct_fields__[1:], columns, strict=True)
     ]
-    actors, lanes = same(told.actors), same(told.lanes)
-    await connection.execute(
-        query("job_insert"), ids, *lean, created_at, told.event_ids, actors, lanes
-    )
+    await connection.execute(query("job_insert"), ids, *lean, created_at)
 
 
 _REPEATED: Final = frozenset(
-    {"tenant_id", "lane_id", "due_at", "effective_at", "destination", "content_type"}
+    {"tenant_id", "lane_id", "due_at", "effective_at", "destination", "content_type", "actor"}
 )
 
 

@@ -120,10 +120,8 @@ _REPEATED: Final = frozenset({"tenant_id", "hold", "actor"})
 """Columns that mostly hold one value for all rows, and then are sent once."""
 
 
-async def accept(
-    connection: Connection, payments: Sequence[NewPayment], event_ids: Sequence[UUID]
-) -> None:
-    """Write payments with their timers and first events; their holds are the caller's affair."""
+async def accept(connection: Connection, payments: Sequence[NewPayment]) -> None:
+    """Write payments with their timers; each is its own first event. Holds are the caller's."""
     if payments:
         names = NewPayment.__struct_fields__
         columns = zip(*map(msgspec.structs.astuple, payments), strict=True)
@@ -131,7 +129,7 @@ async def accept(
             same(column) if name in _REPEATED else filled(column)
             for name, column in zip(names, columns, strict=True)
         )
-        await connection.execute(query("payment_accept"), *sent, event_ids, LANE_PAYMENT)
+        await connection.execute(query("payment_accept"), *sent, LANE_PAYMENT)
 
 
 async def load(connection: Connection, tenant_id: int, ids: Sequence[UUID]) -> list[PaymentRow]:

@@ -14,14 +14,14 @@ from postdate.store.query import query
 
 
 class Waiting(msgspec.Struct, frozen=True, gc=False):
-    """An event that was taken from the outbox; without a digest its row is gone."""
+    """An event that was taken from the outbox."""
 
     tenant_id: int
     time: datetime
     subject: UUID
     event_id: UUID
     type: str
-    digest: bytes | None
+    digest: bytes
 
 
 class Chain(msgspec.Struct, frozen=True):
@@ -170,9 +170,7 @@ async def decided(
 
 async def page_of_subject(connection: Connection, window: Window, subject: UUID) -> list[Sealed]:
     """Read the events of one subject in order."""
-    rows = await connection.fetch(
-        query("seal_page_of_subject"), *_page_arguments(window), bucket_of(subject), subject
-    )
+    rows = await connection.fetch(query("seal_page_of_subject"), *_page_arguments(window), subject)
     return [Sealed(*row) for row in rows]
 
 
@@ -228,6 +226,19 @@ async def unsealed(connection: Connection, since: UUID) -> dict[int, UUID]:
         await connection.execute("SET LOCAL enable_seqscan = on")
         rows = await connection.fetch(query("seal_unsealed"), since, timeout=LONG_SECONDS)
     return {row["tenant_id"]: row["event_id"] for row in rows}
+
+
+async def pruned(connection: Connection, tenant_id: int) -> UUID:
+    """Give the id below which a tenant's jobs may have been pruned."""
+    found: UUID = await connection.fetchval(query("seal_pruned"), tenant_id)
+    return found
+
+
+async def purged(connection: Connection, tenant_id: int, subjects: Collection[UUID]) -> set[UUID]:
+    """Say which of these jobs somebody removed, and told so."""
+    buckets = [bucket_of(subject) for subject in subjects]
+    rows = await connection.fetch(query("seal_purged"), tenant_id, buckets, list(subjects))
+    return {row["subject"] for row in rows}
 
 
 async def floor(connection: Connection, parent: str) -> UUID:

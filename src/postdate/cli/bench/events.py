@@ -171,7 +171,7 @@ class Source:
         await publisher_parts.intake(self._at.node).create(_admin(self._tenant_id), spec)
 
 
-KIND: Final = "job.accepted"
+KIND: Final = "job.retried"
 
 
 def _admin(tenant_id: int) -> Identity:

@@ -3,42 +3,48 @@
 -- What asks for no account is written before the accounts are touched, so that they are held for
 -- less long, and the next batch can be prepared meanwhile.
 
-CREATE OR REPLACE FUNCTION payment_accept(
+-- Payments as rows, from one array for each column; a column of one value for all rows comes as
+-- that value. See job_rows, which is built alike.
+CREATE OR REPLACE FUNCTION payment_rows(
     buckets smallint[], tenants integer[], ids uuid[], payers text[], payees text[],
     amounts bigint[], dues timestamptz[], holds boolean[], retries timestamptz[],
-    descriptions text[], schedules uuid[], traces text[], brokens text[], actors text[],
-    events uuid[], lane integer
-) RETURNS void LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
-DECLARE
-    first_tenant integer := tenants[1];
-    first_hold boolean := holds[1];
-    first_actor text := actors[1];
-BEGIN
-    INSERT INTO payment (bucket, tenant_id, payment_id, from_account, to_account, amount, due_at,
-                         hold, retry_until, description, schedule_id, traceparent, on_broken)
-    SELECT bucket, coalesce(tenant, first_tenant), id, payer, payee, amount, due,
-           coalesce(hold, first_hold), retry, description, schedule, trace, broken
+    descriptions text[], schedules uuid[], traces text[], brokens text[], actors text[])
+    RETURNS SETOF payment LANGUAGE sql STABLE AS $$
+    SELECT bucket, coalesce(tenant, (SELECT tenants[1])), id, payer, payee, amount, due,
+           coalesce(hold, (SELECT holds[1])), retry, clock(), description, schedule, trace, broken,
+           coalesce(actor, (SELECT actors[1]))
       FROM (SELECT unnest(buckets) AS bucket, unnest(tenants) AS tenant, unnest(ids) AS id,
                    unnest(payers) AS payer, unnest(payees) AS payee, unnest(amounts) AS amount,
                    unnest(dues) AS due, unnest(holds) AS hold, unnest(retries) AS retry,
                    unnest(descriptions) AS description, unnest(schedules) AS schedule,
-                   unnest(traces) AS trace, unnest(brokens) AS broken) AS new;
+                   unnest(traces) AS trace, unnest(brokens) AS broken,
+                   unnest(actors) AS actor) AS new
+$$;
+
+-- Accept payments: each with its timer, and put into the outbox, in one round trip and with every
+-- value sent once. Plain statements of one table each, for a sharded PostgreSQL. The holds are
+-- added last, by account_add, so that accounts are held for as short a time as can be.
+CREATE OR REPLACE FUNCTION payment_accept(
+    buckets smallint[], tenants integer[], ids uuid[], payers text[], payees text[],
+    amounts bigint[], dues timestamptz[], holds boolean[], retries timestamptz[],
+    descriptions text[], schedules uuid[], traces text[], brokens text[], actors text[],
+    lane integer
+) RETURNS void LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+DECLARE
+    first_tenant integer := tenants[1];
+BEGIN
+    INSERT INTO payment
+    SELECT * FROM payment_rows(buckets, tenants, ids, payers, payees, amounts, dues, holds, retries,
+                              descriptions, schedules, traces, brokens, actors);
     INSERT INTO timer (bucket, tenant_id, lane_id, subject, due_at)
     SELECT bucket, coalesce(tenant, first_tenant), lane, id, due
       FROM (SELECT unnest(buckets) AS bucket, unnest(tenants) AS tenant, unnest(ids) AS id,
                    unnest(dues) AS due) AS new;
-    INSERT INTO event (bucket, tenant_id, subject, event_id, type, actor, data)
-    SELECT bucket, coalesce(tenant, first_tenant), id, event_id, 'payment.scheduled',
-           coalesce(actor, first_actor),
-           jsonb_build_object('from_account_id', payer, 'to_account_id', payee, 'amount', amount,
-                              'scheduled_time', instant_text(due))
-      FROM (SELECT unnest(buckets) AS bucket, unnest(tenants) AS tenant, unnest(ids) AS id,
-                   unnest(events) AS event_id, unnest(actors) AS actor, unnest(payers) AS payer,
-                   unnest(payees) AS payee, unnest(amounts) AS amount, unnest(dues) AS due) AS new;
-    INSERT INTO outbox (bucket, tenant_id, time, subject, event_id, type)
-    SELECT bucket, coalesce(tenant, first_tenant), clock(), id, event_id, 'payment.scheduled'
-      FROM (SELECT unnest(buckets) AS bucket, unnest(tenants) AS tenant, unnest(ids) AS id,
-                   unnest(events) AS event_id) AS new;
+    INSERT INTO outbox (bucket, tenant_id, time, subject, event_id, type, digest)
+    SELECT p.bucket, p.tenant_id, clock(), p.payment_id, p.payment_id, 'payment.scheduled',
+           payment_digest(p)
+      FROM payment_rows(buckets, tenants, ids, payers, payees, amounts, dues, holds, retries,
+                              descriptions, schedules, traces, brokens, actors) AS p;
 END $$;
 
 -- Tell that payments complete, and delete their timers. Returns how many timers there were. The
@@ -50,12 +56,14 @@ DECLARE
     first_tenant integer := tenants[1];
     deleted integer;
 BEGIN
-    INSERT INTO event (bucket, tenant_id, subject, event_id, type, actor)
-    SELECT bucket, coalesce(tenant, first_tenant), id, transfer, 'payment.completed', actor
+    INSERT INTO event (bucket, tenant_id, subject, event_id, time, type, actor)
+    SELECT bucket, coalesce(tenant, first_tenant), id, transfer, clock(), 'payment.completed', actor
       FROM (SELECT unnest(buckets) AS bucket, unnest(tenants) AS tenant, unnest(ids) AS id,
                    unnest(transfers) AS transfer) AS done;
-    INSERT INTO outbox (bucket, tenant_id, time, subject, event_id, type)
-    SELECT bucket, coalesce(tenant, first_tenant), clock(), id, transfer, 'payment.completed'
+    INSERT INTO outbox (bucket, tenant_id, time, subject, event_id, type, digest)
+    SELECT bucket, coalesce(tenant, first_tenant), clock(), id, transfer, 'payment.completed',
+           event_digest(ROW(bucket, coalesce(tenant, first_tenant), id, transfer, clock(),
+                            'payment.completed', actor, NULL)::event)
       FROM (SELECT unnest(buckets) AS bucket, unnest(tenants) AS tenant, unnest(ids) AS id,
                    unnest(transfers) AS transfer) AS done;
     DELETE FROM timer t
@@ -65,6 +73,9 @@ BEGIN
     RETURN deleted;
 END $$;
 
+-- Write completed payments: both legs of each transfer, and outcomes. Plain statements of one
+-- table each, for a sharded PostgreSQL. Arrays in the select list are walked, in FROM they would be
+-- laid down first; a column of one value for all rows comes as that value.
 CREATE OR REPLACE FUNCTION payment_settle(
     tenants integer[], ids uuid[], tokens integer[], dues timestamptz[], transfers uuid[],
     amounts bigint[], from_buckets smallint[], payers text[], from_balances bigint[],

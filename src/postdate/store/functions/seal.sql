@@ -1,8 +1,8 @@
 -- Seals: what the outbox holds is taken, and what is sealed is found.
 
--- Take what the outbox holds of the buckets that nobody else is sealing, the oldest of each first,
--- with the digests of what it tells of. The lock comes before the look: a snapshot from before it
--- could miss what the last sealer has left. Below `low` only dead rows remain.
+-- Take what the outbox holds of the buckets that nobody else is sealing, the oldest of each first.
+-- The lock comes before the look: a snapshot from before it could miss what the last sealer has
+-- left. Below `low` only dead rows remain.
 CREATE OR REPLACE FUNCTION outbox_take(
     low timestamptz, per_bucket integer, without integer[]
 ) RETURNS TABLE (tenant_id integer, "time" timestamptz, subject uuid, event_id uuid, type text,
@@ -16,19 +16,13 @@ BEGIN
                 WHERE EXISTS (SELECT FROM outbox o WHERE o.bucket = l.bucket AND o.time >= low)
                 ORDER BY l.bucket FOR NO KEY UPDATE SKIP LOCKED LOOP
         RETURN QUERY
-            WITH taken AS (
-                DELETE FROM outbox o
-                 USING (SELECT head.time, head.event_id FROM outbox head
-                         WHERE head.bucket = one AND head.time >= low
-                           AND head.tenant_id <> ALL (without)
-                         ORDER BY head.time, head.event_id LIMIT per_bucket) AS head
-                 WHERE o.bucket = one AND o.time = head.time AND o.event_id = head.event_id
-                RETURNING o.tenant_id, o.time, o.subject, o.event_id, o.type)
-            SELECT taken.tenant_id, taken.time, taken.subject, taken.event_id, taken.type, e.digest
-              FROM taken LEFT JOIN LATERAL (
-                   SELECT event_digest(e) AS digest FROM event e
-                    WHERE e.bucket = one AND e.subject = taken.subject
-                      AND e.event_id = taken.event_id OFFSET 0) AS e ON true;
+            DELETE FROM outbox o
+             USING (SELECT head.time, head.event_id FROM outbox head
+                     WHERE head.bucket = one AND head.time >= low
+                       AND head.tenant_id <> ALL (without)
+                     ORDER BY head.time, head.event_id LIMIT per_bucket) AS head
+             WHERE o.bucket = one AND o.time = head.time AND o.event_id = head.event_id
+            RETURNING o.tenant_id, o.time, o.subject, o.event_id, o.type, o.digest;
     END LOOP;
 END $$;
 

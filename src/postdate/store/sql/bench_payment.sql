@@ -26,8 +26,8 @@ SELECT issuer.bucket, $1, issuer.account_id, number, transfer_id, -$5, -$5::bigi
        'ADJUSTMENT', 'bench' FROM moved, issuer
 
 -- name: bench_payment_fill
--- Open payments of 1 with their holds, timers and first events. The payer is any account; the
--- payee is any other, or always the first one. They are due one after the other.
+-- Open payments of 1 with their holds and timers, waiting to be sealed. The payer is any account;
+-- the payee is any other, or always the first one. They are due one after the other.
 WITH place AS (
     SELECT * FROM unnest($2::smallint[], $3::text[]) WITH ORDINALITY
                   AS known (bucket, account_id, number)),
@@ -40,26 +40,24 @@ pick AS MATERIALIZED (
               FROM generate_series(1, $4::integer) AS n) AS thrown),
 made AS (
     INSERT INTO payment (bucket, tenant_id, payment_id, from_account, to_account, amount, due_at,
-                         hold)
+                         hold, actor)
     SELECT payer.bucket, $1,
            encode(substring(int8send((extract(epoch FROM clock()) * 1000)::bigint) FROM 3)
                   || int2send((28672 + payer.bucket)::smallint)
                   || substring(uuid_send(gen_random_uuid()) FROM 9), 'hex')::uuid,
-           payer.account_id, payee.account_id, 1, $5::timestamptz + n * $7::interval, true
+           payer.account_id, payee.account_id, 1, $5::timestamptz + n * $7::interval, true,
+           'bench'
       FROM pick
       JOIN place AS payer ON payer.number = pick.payer
       JOIN place AS payee ON payee.number = pick.payee
-    RETURNING bucket, tenant_id, payment_id, from_account, amount, due_at),
+    RETURNING bucket, tenant_id, payment_id, from_account, amount, due_at,
+              payment_digest(payment) AS digest),
 timers AS (
     INSERT INTO timer (bucket, tenant_id, lane_id, subject, due_at)
     SELECT bucket, tenant_id, $8, payment_id, due_at FROM made),
 told AS (
-    INSERT INTO event (bucket, tenant_id, subject, event_id, type, actor)
-    SELECT bucket, tenant_id, payment_id,
-           encode(substring(int8send((extract(epoch FROM clock()) * 1000)::bigint) FROM 3)
-                  || int2send((28672 + bucket)::smallint)
-                  || substring(uuid_send(gen_random_uuid()) FROM 9), 'hex')::uuid,
-           'payment.scheduled', 'bench' FROM made),
+    INSERT INTO outbox (bucket, tenant_id, subject, event_id, type, digest)
+    SELECT bucket, tenant_id, payment_id, payment_id, 'payment.scheduled', digest FROM made),
 held AS (
     SELECT bucket, from_account, sum(amount) AS amount FROM made GROUP BY bucket, from_account)
 UPDATE account a SET held = a.held + held.amount FROM held

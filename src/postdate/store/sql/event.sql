@@ -5,15 +5,15 @@ WITH told AS (
     INSERT INTO event (bucket, tenant_id, subject, event_id, type, actor, data)
     SELECT * FROM unnest($1::smallint[], $2::integer[], $3::uuid[], $4::uuid[], $5::text[],
                          $6::text[], $7::jsonb[])
-    RETURNING bucket, tenant_id, time, subject, event_id, type)
-INSERT INTO outbox (bucket, tenant_id, time, subject, event_id, type)
-SELECT bucket, tenant_id, time, subject, event_id, type FROM told
+    RETURNING bucket, tenant_id, time, subject, event_id, type, event_digest(event) AS digest)
+INSERT INTO outbox (bucket, tenant_id, time, subject, event_id, type, digest)
+SELECT bucket, tenant_id, time, subject, event_id, type, digest FROM told
 
 -- name: event_of_subject
 -- In order. An event is never older than its subject, whose id bounds the partitions to look into.
-SELECT event_id, type, time, actor, event_shown(e) AS data FROM event e
- WHERE bucket = $1 AND tenant_id = $2 AND subject = $3 AND event_id > $4
- ORDER BY event_id LIMIT $5
+SELECT event_id, type, time, actor, data FROM fact_of_subject($1, $2)
+ WHERE event_id > $3
+ ORDER BY event_id LIMIT $4
 
 -- name: event_last_actors
 -- Who last did a thing of this type to each subject.

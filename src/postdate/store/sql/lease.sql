@@ -120,10 +120,10 @@ ended AS (
 told AS (
     INSERT INTO event (bucket, tenant_id, subject, event_id, type, actor, data)
     SELECT bucket, tenant_id, subject, event_id, type, $12, data FROM done
-    RETURNING bucket, tenant_id, time, subject, event_id, type),
+    RETURNING bucket, tenant_id, time, subject, event_id, type, event_digest(event) AS digest),
 sent AS (
-    INSERT INTO outbox (bucket, tenant_id, time, subject, event_id, type)
-    SELECT bucket, tenant_id, time, subject, event_id, type FROM told)
+    INSERT INTO outbox (bucket, tenant_id, time, subject, event_id, type, digest)
+    SELECT bucket, tenant_id, time, subject, event_id, type, digest FROM told)
 SELECT CASE WHEN count(*) < cardinality($2::uuid[])
             THEN coalesce(array_agg(subject), '{}') END AS held FROM told
 

@@ -135,25 +135,27 @@ SELECT p.tenant_id, p.payment_id::text AS subject,
  ORDER BY p.payment_id LIMIT $3
 
 -- name: prove_events_are_legal
--- Scheduled once; ended at most once, and as the outcome says. Their order and their times are the
--- chain's to witness: see `postdate events verify`.
+-- Ended at most once, and as the outcome says; a payment is its own beginning. Their order and
+-- their times are the chain's to witness: see `postdate events verify`.
 WITH own AS (
-    SELECT tenant_id, bucket, subject, type,
-           type IN ('payment.completed', 'payment.failed', 'payment.cancelled') AS ends
+    SELECT tenant_id, bucket, subject, type
       FROM event
-     WHERE type LIKE 'payment.%' AND ($1::integer IS NULL OR tenant_id = $1)
+     WHERE type IN ('payment.completed', 'payment.failed', 'payment.cancelled')
+       AND ($1::integer IS NULL OR tenant_id = $1)
        AND ($2::smallint IS NULL OR bucket = $2) AND subject >= $4::uuid),
 story AS (
-    SELECT tenant_id, bucket, subject,
-           count(*) FILTER (WHERE type = 'payment.scheduled') AS beginnings,
-           count(*) FILTER (WHERE ends) AS endings,
-           max(type) FILTER (WHERE ends) AS ending
-      FROM own GROUP BY tenant_id, bucket, subject)
+    SELECT p.tenant_id, p.bucket, p.payment_id AS subject, count(own.type) AS endings,
+           max(own.type) AS ending
+      FROM payment p
+      LEFT JOIN own ON own.bucket = p.bucket AND own.subject = p.payment_id
+     WHERE ($1::integer IS NULL OR p.tenant_id = $1)
+       AND ($2::smallint IS NULL OR p.bucket = $2) AND p.payment_id >= $4::uuid
+     GROUP BY p.tenant_id, p.bucket, p.payment_id)
 SELECT s.tenant_id, s.subject::text AS subject,
-       format('scheduled %s times, ended %s times (%s), its outcome is %s', beginnings, endings,
-              coalesce(ending, 'open'), coalesce(o.status, 'none')) AS detail
+       format('ended %s times (%s), its outcome is %s', endings, coalesce(ending, 'open'),
+              coalesce(o.status, 'none')) AS detail
   FROM story s LEFT JOIN outcome o ON o.bucket = s.bucket AND o.subject = s.subject
- WHERE beginnings <> 1 OR endings > 1
+ WHERE endings > 1
     OR ending IS DISTINCT FROM 'payment.' || lower(o.status)
  ORDER BY s.subject LIMIT $3
 

@@ -60,10 +60,11 @@ SELECT tenant_id, position FROM chain
 -- name: seal_page
 -- A tenant's events between two positions, by type and by the accounts that they are about. The
 -- events are looked up one by one: left to itself, the planner reads a whole partition for them
--- as soon as it has statistics, for it does not see that the first few positions are enough.
+-- as soon as it has statistics, for it does not see that the first few positions are enough. What
+-- was pruned has left its position and its digest.
 WITH s AS MATERIALIZED (
     SELECT s.position + one.place - 1 AS position, s.types[one.kind] AS type, one.subject,
-           coalesce(one.event_id, one.subject) AS event_id
+           coalesce(one.event_id, one.subject) AS event_id, s.sealed_at
       FROM seal s
      CROSS JOIN LATERAL unnest(s.kinds, s.subjects, s.events)
                 WITH ORDINALITY AS one (kind, subject, event_id, place)
@@ -75,11 +76,11 @@ WITH s AS MATERIALIZED (
        AND s.position + one.place - 1 > $2 AND s.position + one.place - 1 <= $3
        AND s.types[one.kind] LIKE ANY ($4::text[])
      ORDER BY s.position, one.place LIMIT CASE WHEN $5::text[] IS NULL THEN $6::bigint END)
-SELECT s.position, s.event_id, s.subject, s.type, e.time, e.actor, e.data::text AS data
-  FROM s CROSS JOIN LATERAL (
-       SELECT e.time, e.actor, event_shown(e) AS data FROM event e
-        WHERE e.bucket = bucket_of(s.subject) AND e.subject = s.subject AND e.event_id = s.event_id
-       OFFSET 0) AS e
+SELECT s.position, s.event_id, s.subject, s.type, coalesce(e.time, s.sealed_at) AS time, e.actor,
+       CASE WHEN e.time IS NULL THEN '{"pruned": true}' ELSE e.data::text END AS data
+  FROM s LEFT JOIN LATERAL (
+       SELECT f.time, f.actor, f.data FROM fact_find($1, s.type, s.subject, s.event_id) AS f
+       OFFSET 0) AS e ON true
  WHERE $5 IS NULL OR e.data ->> 'account_id' = ANY ($5) OR EXISTS (
        SELECT FROM payment p
         WHERE p.bucket = bucket_of(s.subject) AND p.tenant_id = $1 AND p.payment_id = s.subject
@@ -106,15 +107,13 @@ SELECT s.position, s.event_id, s.subject, s.type, e.time, e.actor, e.data::text 
 
 -- name: seal_page_of_subject
 -- The same for one subject: its events are few, and found by its key.
-SELECT s.position, e.event_id, e.subject, e.type, e.time, e.actor, event_shown(e)::text AS data
-  FROM event e
- CROSS JOIN LATERAL (
-       SELECT seal_find(e.tenant_id, e.subject, e.event_id, e.time) AS position OFFSET 0) AS s
- WHERE e.bucket = $7 AND e.subject = $8 AND e.tenant_id = $1
-   AND s.position > $2 AND s.position <= $3 AND e.type LIKE ANY ($4::text[])
+SELECT s.position, e.event_id, $7::uuid AS subject, e.type, e.time, e.actor, e.data::text AS data
+  FROM fact_of_subject($1, $7) AS e
+ CROSS JOIN LATERAL (SELECT seal_find($1, $7, e.event_id, e.time) AS position OFFSET 0) AS s
+ WHERE s.position > $2 AND s.position <= $3 AND e.type LIKE ANY ($4::text[])
    AND ($5::text[] IS NULL OR e.data ->> 'account_id' = ANY ($5) OR EXISTS (
         SELECT FROM payment p
-         WHERE p.bucket = e.bucket AND p.tenant_id = e.tenant_id AND p.payment_id = e.subject
+         WHERE p.bucket = bucket_of($7) AND p.tenant_id = $1 AND p.payment_id = $7
            AND (p.from_account = ANY ($5) OR p.to_account = ANY ($5))))
  ORDER BY s.position LIMIT $6
 
@@ -135,13 +134,13 @@ SELECT s.position, s.types, s.kinds, s.subjects, s.events, s.digests, s.previous
   FROM (SELECT * FROM seal WHERE bucket = tenant_bucket($1) AND tenant_id = $1 AND position > $2
          ORDER BY position LIMIT $3) AS s
  CROSS JOIN LATERAL (
-       SELECT array_agg(e.digest ORDER BY one.place) AS digests
-         FROM unnest(s.subjects, s.events) WITH ORDINALITY AS one (subject, event_id, place)
+       SELECT array_agg(f.digest ORDER BY one.place) AS digests
+         FROM unnest(s.kinds, s.subjects, s.events)
+              WITH ORDINALITY AS one (kind, subject, event_id, place)
          LEFT JOIN LATERAL (
-              SELECT event_digest(e) AS digest FROM event e
-               WHERE e.bucket = bucket_of(one.subject) AND e.subject = one.subject
-                 AND e.event_id = coalesce(one.event_id, one.subject)
-                 AND e.tenant_id = s.tenant_id OFFSET 0) AS e ON true) AS now
+              SELECT f.digest FROM fact_find(s.tenant_id, s.types[one.kind], one.subject,
+                                             coalesce(one.event_id, one.subject)) AS f
+              OFFSET 0) AS f ON true) AS now
  ORDER BY s.position
 
 -- name: seal_unsealed
@@ -149,12 +148,25 @@ SELECT s.position, s.types, s.kinds, s.subjects, s.events, s.digests, s.previous
 -- in, or took its seal out. Events older than the oldest seal that is left ($1) are not asked for
 -- theirs.
 SELECT DISTINCT ON (e.tenant_id) e.tenant_id, e.event_id
-  FROM event e
+  FROM (SELECT tenant_id, event_id FROM event
+         UNION ALL SELECT tenant_id, job_id FROM job
+         UNION ALL SELECT tenant_id, payment_id FROM payment) AS e
   LEFT JOIN (SELECT coalesce(one.event_id, one.subject) AS event_id FROM seal s
               CROSS JOIN LATERAL unnest(s.subjects, s.events) AS one (subject, event_id)
               UNION ALL SELECT o.event_id FROM outbox o) AS known ON known.event_id = e.event_id
  WHERE known.event_id IS NULL AND e.event_id >= $1
  ORDER BY e.tenant_id, e.event_id
+
+-- name: seal_pruned
+-- Below this id a tenant's jobs may have been pruned.
+SELECT coalesce((SELECT uuid_floor(before) FROM job_pruned WHERE tenant_id = $1),
+                uuid_floor('epoch'))
+
+-- name: seal_purged
+-- Which of these jobs somebody removed, and said so.
+SELECT e.subject FROM unnest($2::smallint[], $3::uuid[]) AS gone (bucket, subject)
+  JOIN event e ON e.bucket = gone.bucket AND e.subject = gone.subject
+ WHERE e.tenant_id = $1 AND e.type = 'job.purged'
 
 -- name: seal_floor
 -- Below this id nothing is left of the events' history: it was detached.

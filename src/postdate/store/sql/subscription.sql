@@ -93,12 +93,12 @@ SELECT s.subscription_id, s.destination, s.types, s.accounts, s.position,
   LEFT JOIN timer t ON t.bucket = s.bucket AND t.subject = s.subscription_id
   LEFT JOIN LATERAL (
        SELECT e.time
-         FROM (SELECT k.subjects, k.events, s.position + 2 - k.position AS place FROM seal k
+         FROM (SELECT k.types, k.kinds, k.subjects, k.events, s.position + 2 - k.position AS place
+                 FROM seal k
                 WHERE k.bucket = tenant_bucket(s.tenant_id) AND k.tenant_id = s.tenant_id
                   AND k.position <= s.position + 1 ORDER BY k.position DESC LIMIT 1) AS k
-         JOIN event e ON e.bucket = bucket_of(k.subjects[k.place])
-          AND e.subject = k.subjects[k.place]
-          AND e.event_id = coalesce(k.events[k.place], k.subjects[k.place])) AS next ON true
+        CROSS JOIN LATERAL fact_find(s.tenant_id, k.types[k.kinds[k.place]], k.subjects[k.place],
+                   coalesce(k.events[k.place], k.subjects[k.place])) AS e) AS next ON true
  WHERE s.tenant_id = $1 AND s.subscription_id > $2 AND ($4::uuid IS NULL OR s.subscription_id = $4)
  ORDER BY s.subscription_id LIMIT $3
 

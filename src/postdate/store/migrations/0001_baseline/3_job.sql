@@ -22,6 +22,8 @@ CREATE TABLE job (
     schedule_id    uuid,
     origin_id      uuid,
     traceparent    text,
+    -- Who asked for it.
+    actor          text,
     PRIMARY KEY (bucket, tenant_id, job_id),
     CHECK (payload IS NULL OR payload_ref IS NULL)
 ) PARTITION BY RANGE (job_id);
@@ -63,6 +65,15 @@ CREATE TABLE idempotency (
     PRIMARY KEY (bucket, tenant_id, scope, key)
 );
 
+-- Up to which instant a tenant's ended jobs were pruned. What was told of them before stays sealed;
+-- that the jobs themselves are gone is then as it should be.
+CREATE TABLE job_pruned (
+    tenant_id integer PRIMARY KEY,
+    before    timestamptz NOT NULL
+);
+
 SELECT table_guard('job', fact => true);
 SELECT table_guard('job_revision', fact => true);
 SELECT table_guard('idempotency', fact => false);
+SELECT table_guard('job_pruned', fact => false);
+REVOKE INSERT, UPDATE, DELETE ON job_pruned FROM postdate_writer;

@@ -41,6 +41,8 @@ CREATE TABLE payment (
     traceparent  text,
     -- What becomes of the hold when settling breaks for good; NULL leaves it to the setting.
     on_broken    text CHECK (on_broken IN ('hold', 'release')),
+    -- Who asked for it.
+    actor        text,
     PRIMARY KEY (bucket, tenant_id, payment_id),
     CHECK (from_account <> to_account),
     CHECK (retry_until IS NULL OR NOT hold)

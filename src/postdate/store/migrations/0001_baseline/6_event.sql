@@ -28,6 +28,8 @@ CREATE TABLE outbox (
     subject   uuid NOT NULL,
     event_id  uuid NOT NULL,
     type      text NOT NULL,
+    -- Over everything that is told, as functions/fact.sql computes it.
+    digest    bytea NOT NULL CHECK (octet_length(digest) = 32),
     PRIMARY KEY (bucket, time, event_id)
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000,
         autovacuum_vacuum_cost_delay = 0);
