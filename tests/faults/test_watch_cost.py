@@ -17,7 +17,6 @@ from postdate.store.lane import LaneDirectory
 from postdate.views.overdue import WATCH_SECONDS, OverdueWatch
 from worker_ground import make_lane
 
-LANES = 200
 LOOKS = 20
 STATEMENTS_MOST = 5
 """Of one look, however many lanes there are: one a second, and no transaction around them."""
@@ -29,8 +28,11 @@ async def nodes(server: Embedded, database_name: str) -> AsyncIterator[Nodes]:
         yield opened
 
 
-async def test_the_watch_asks_an_idle_database_once_a_second(nodes: Nodes, tenant_id: int) -> None:
-    for number in range(LANES):
+@pytest.mark.parametrize("lanes_most", [10, pytest.param(200, marks=pytest.mark.soak)])
+async def test_the_watch_asks_an_idle_database_once_a_second(
+    nodes: Nodes, tenant_id: int, lanes_most: int
+) -> None:
+    for number in range(lanes_most):
         await make_lane(nodes.direct, tenant_id, f"lane-{number}")
     lanes = LaneDirectory(nodes.proxied)
     await lanes.refresh()
@@ -44,7 +46,7 @@ async def test_the_watch_asks_an_idle_database_once_a_second(nodes: Nodes, tenan
     seconds = (time.monotonic() - began) / LOOKS
     each = len(plan.seen) / LOOKS
     print(
-        f"the watch, idle, {LANES} lanes: {each:.1f} statements a look, "
+        f"the watch, idle, {lanes_most} lanes: {each:.1f} statements a look, "
         f"{each / WATCH_SECONDS:.1f} a second; a look takes {seconds * 1000:.1f} ms, "
         f"{seconds / WATCH_SECONDS:.2%} of one connection"
     )

@@ -23,12 +23,13 @@ from postdate.scheduler.meter import Meter
 from postdate.store import event as event_store
 from postdate.store import occurrence as occurrence_store
 from postdate.store import schedule as store
-from postdate.store import timeline
+from postdate.store import schedule_due, timeline
 from postdate.store import timer as timer_store
 from postdate.store.database import Connection, Database, transient
 from postdate.store.event import NewEvent
 from postdate.store.mark import WIDE_MARGIN
-from postdate.store.schedule import DueTimer, ScheduleKey
+from postdate.store.schedule import ScheduleKey
+from postdate.store.schedule_due import DueTimer, Wanted
 from postdate.store.timer import LANE_SCHEDULE, LONG_AGO
 
 log = structlog.get_logger()
@@ -47,6 +48,12 @@ HELD_SECONDS: Final = 2.0
 """How long a schedule rests for whose rows, job or account somebody else's lock was awaited."""
 
 HELD_POLL_SECONDS: Final = 0.1
+HELD_TRIES: Final = 4
+"""How many of those one step tries again."""
+
+DIVIDE_SECONDS: Final = 3.0
+"""How long one step looks for those that wait for a lock; then all that may be rest."""
+
 IMPATIENT: Final = "SET LOCAL lock_timeout = '100ms'"
 """While a batch is divided, every part waits for the same lock again."""
 
@@ -86,11 +93,12 @@ class Expander:
         self._forget_at = 0.0
         self._floor = LONG_AGO
         self._held: dict[UUID, tuple[int, float]] = {}
+        self._divide_until = 0.0
 
     async def run_once(self, limit: int = LIMIT) -> int:
         """Expand up to `limit` due schedules and say how many."""
-        now = time.monotonic()
-        self._held = {key: held for key, held in self._held.items() if held[1] > now}
+        await self._try_held()
+        self._divide_until = time.monotonic() + DIVIDE_SECONDS
         due = iter(await self._due_buckets())
         budget = _Budget(limit)
         # While the database writes one bucket, the next is decided.
@@ -102,6 +110,21 @@ class Expander:
             if isinstance(error, BaseException):
                 raise error
         return limit - budget.left
+
+    async def _try_held(self) -> None:
+        """Try some of those again that have rested, each alone: no other waits for their locks."""
+        now = time.monotonic()
+        rested = [(key, at[0]) for key, at in self._held.items() if at[1] <= now]
+        for key, bucket in rested[:HELD_TRIES]:
+            try:
+                with self._follow(bucket) as spans:
+                    await self._once(bucket, 1, spans, only=key, impatient=True)
+            except BrokenBatchError as broken:
+                if isinstance(broken.__cause__, asyncpg.LockNotAvailableError):
+                    self._let_rest(bucket, broken)
+                    continue
+            # It is done, or goes the way of all others again.
+            del self._held[key]
 
     async def _work(self, due: Iterator[int], budget: _Budget) -> None:
         for bucket in due:
@@ -153,6 +176,9 @@ class Expander:
 
     async def _find_culprit(self, bucket: int, broken: "BrokenBatchError") -> int:
         """Expand one half after the other, so that only what cannot be expanded is set aside."""
+        locked = isinstance(broken.__cause__, asyncpg.LockNotAvailableError)
+        if locked and (broken.count == 1 or time.monotonic() > self._divide_until):
+            return self._let_rest(bucket, broken)
         if broken.count == 1:
             return await self._expand_alone(bucket, broken)
         half = broken.count // 2
@@ -160,8 +186,6 @@ class Expander:
         return done + await self._expand(bucket, broken.count - half, divided=True)
 
     async def _expand_alone(self, bucket: int, broken: "BrokenBatchError") -> int:
-        if isinstance(broken.__cause__, asyncpg.LockNotAvailableError):
-            return self._let_rest(bucket, broken)
         if not isinstance(broken.__cause__, asyncpg.UniqueViolationError):
             return await self._set_aside(bucket, broken)
         # The book has one of its occurrences already, after a clock was set back for example. The
@@ -173,11 +197,11 @@ class Expander:
             return await self._set_aside(bucket, again)
 
     def _let_rest(self, bucket: int, broken: "BrokenBatchError") -> int:
-        """Leave a schedule out for a moment: only itself waits for what somebody else holds."""
-        [timer] = broken.timers
-        log.warning("schedule.held", schedule_id=str(timer.schedule_id), error=str(broken))
-        self._held[timer.schedule_id] = (bucket, time.monotonic() + HELD_SECONDS)
-        return 1
+        """Leave schedules out for a moment: only they wait for what somebody else holds."""
+        ids = [timer.schedule_id for timer in broken.timers]
+        log.warning("schedule.held", schedule_ids=[str(key) for key in ids], error=str(broken))
+        self._held |= dict.fromkeys(ids, (bucket, time.monotonic() + HELD_SECONDS))
+        return len(ids)
 
     async def _set_aside(self, bucket: int, broken: "BrokenBatchError") -> int:
         """Leave a schedule to a person; where somebody else has come between, nothing is done."""
@@ -200,13 +224,15 @@ class Expander:
         *,
         look: bool = False,
         impatient: bool = False,
+        only: UUID | None = None,
     ) -> int:
-        held = [key for key, (at, _) in self._held.items() if at == bucket]
+        held = [key for key, (at, _) in self._held.items() if at == bucket and key != only]
         async with self._database.write() as connection:
             if impatient:
                 await connection.execute(IMPATIENT)
             low = max(self._settings.floor, self._lows[bucket])
-            timers = await store.due(connection, bucket, low, limit, held)
+            wanted = Wanted(bucket, low, limit, held, only)
+            timers = await schedule_due.take(connection, wanted)
             if not timers:
                 return 0
             try:
@@ -220,7 +246,7 @@ class Expander:
                 if transient(error) and not isinstance(error, asyncpg.LockNotAvailableError):
                     raise
                 raise BrokenBatchError(timers, error) from error
-        if len(timers) < limit and not held:
+        if len(timers) < limit and not held and only is None:
             self._lows[bucket] = max(self._lows[bucket], batch.now - WIDE_MARGIN)
         spans.end(fired)
         self._firer.tell(fired)

@@ -143,15 +143,6 @@ def _read_or(read: Callable[[str], T], text: str, empty: T) -> tuple[T, bool]:
         return empty, False
 
 
-class DueTimer(NamedTuple):
-    """A due timer that this transaction has locked, and the time at which it was found due."""
-
-    tenant_id: int
-    schedule_id: UUID
-    due_at: datetime
-    at: datetime
-
-
 class Advance(NamedTuple):
     """Where a schedule stands after a step."""
 
@@ -216,14 +207,6 @@ async def authors(connection: Connection, key: ScheduleKey, version: int) -> Aut
     if row is None:
         raise LookupError(f"schedule {key.schedule_id} has no version {version}")
     return Authors(row[0], frozenset(row[1]))
-
-
-async def due(
-    connection: Connection, bucket: int, low: datetime, limit: int, without: Sequence[UUID] = ()
-) -> list[DueTimer]:
-    """Lock the first due timers of a bucket that nobody else is at, without some schedules."""
-    asked = (bucket, LANE_SCHEDULE, low, limit, without)
-    return [DueTimer(*row) for row in await connection.fetch(query("schedule_due"), *asked)]
 
 
 async def lock(connection: Connection, key: ScheduleKey) -> int | None:
