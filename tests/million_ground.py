@@ -88,7 +88,7 @@ versions AS (
 INSERT INTO occurrence (bucket, tenant_id, schedule_id, occurrence_id, scheduled_for,
                         nominal_local, due_at, status, cause, version, kind, subject)
 SELECT bucket, tenant_id, schedule_id, {run}, clock() - n * interval '1 hour',
-       (clock() - n * interval '1 hour')::timestamp, clock() - n * interval '1 hour', 'fired',
+       (clock() - n * interval '1 hour')::timestamp, clock() - n * interval '1 hour', 'FIRED',
        'rule', 1, 'job', schedule_id
   FROM made, generate_series(1, {runs}) AS n
 """

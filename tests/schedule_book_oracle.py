@@ -24,26 +24,26 @@ class BookOracle:
         for number, minute in enumerate(late):
             newest = number == len(late) - 1
             if self.misfire == "skip" or (self.misfire == "fire_once" and not newest):
-                self.book[minute] = "missed"
+                self.book[minute] = "MISSED"
             else:
-                self._run(minute, "late")
-        self._run(in_time, "fired")
+                self._run(minute, "LATE")
+        self._run(in_time, "FIRED")
 
     def end_open_jobs(self) -> None:
         """End every job; what waited for that runs."""
         self.open_jobs = 0
         if self.buffered is not None:
-            self.book[self.buffered] = "fired"
+            self.book[self.buffered] = "FIRED"
             self.buffered = None
             self.open_jobs = 1
 
     def _run(self, minute: datetime, label: str) -> None:
         if self.open_jobs and self.overlap == "skip":
-            self.book[minute] = "skipped_by_overlap"
+            self.book[minute] = "SKIPPED_BY_OVERLAP"
         elif self.open_jobs and self.overlap == "buffer_one":
             if self.buffered is not None:
-                self.book[self.buffered] = "skipped_by_overlap"
-            self.book[minute], self.buffered = "buffered", minute
+                self.book[self.buffered] = "SKIPPED_BY_OVERLAP"
+            self.book[minute], self.buffered = "BUFFERED", minute
         else:
             self.book[minute] = label
             self.open_jobs = self.open_jobs + 1 if self.overlap == "allow" else 1

@@ -614,11 +614,11 @@ CREATE TABLE occurrence (
     notes text[],
     created_at timestamp with time zone DEFAULT clock() NOT NULL,
     CONSTRAINT occurrence_cause_check CHECK ((cause = ANY (ARRAY['rule'::text, 'trigger'::text, 'backfill'::text]))),
-    CONSTRAINT occurrence_check CHECK (((status = ANY (ARRAY['fired'::text, 'late'::text])) = (subject IS NOT NULL))),
+    CONSTRAINT occurrence_check CHECK (((status = ANY (ARRAY['FIRED'::text, 'LATE'::text])) = (subject IS NOT NULL))),
     CONSTRAINT occurrence_check1 CHECK (((subject IS NULL) = (kind IS NULL))),
-    CONSTRAINT occurrence_check2 CHECK (((status <> 'refused'::text) OR (code IS NOT NULL))),
+    CONSTRAINT occurrence_check2 CHECK (((status <> 'REFUSED'::text) OR (code IS NOT NULL))),
     CONSTRAINT occurrence_kind_check CHECK ((kind = ANY (ARRAY['job'::text, 'payment'::text]))),
-    CONSTRAINT occurrence_status_check CHECK ((status = ANY (ARRAY['fired'::text, 'late'::text, 'buffered'::text, 'missed'::text, 'refused'::text, 'skipped_by_overlap'::text, 'skipped_by_pause'::text, 'skipped_by_calendar'::text, 'skipped_by_dst'::text])))
+    CONSTRAINT occurrence_status_check CHECK ((status = ANY (ARRAY['FIRED'::text, 'LATE'::text, 'BUFFERED'::text, 'MISSED'::text, 'REFUSED'::text, 'SKIPPED_BY_OVERLAP'::text, 'SKIPPED_BY_PAUSE'::text, 'SKIPPED_BY_CALENDAR'::text, 'SKIPPED_BY_DST'::text])))
 )
 PARTITION BY RANGE (occurrence_id);
 ALTER TABLE ONLY occurrence FORCE ROW LEVEL SECURITY;
@@ -1058,7 +1058,7 @@ CREATE TRIGGER job_revision_fact BEFORE DELETE OR UPDATE ON job_revision FOR EAC
 
 CREATE TRIGGER job_revision_fact_truncate BEFORE TRUNCATE ON job_revision FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 
-CREATE TRIGGER occurrence_final BEFORE UPDATE ON occurrence FOR EACH ROW WHEN ((old.status = ANY (ARRAY['fired'::text, 'late'::text]))) EXECUTE FUNCTION occurrence_final();
+CREATE TRIGGER occurrence_final BEFORE UPDATE ON occurrence FOR EACH ROW WHEN ((old.status = ANY (ARRAY['FIRED'::text, 'LATE'::text]))) EXECUTE FUNCTION occurrence_final();
 
 CREATE TRIGGER outcome_fact BEFORE DELETE OR UPDATE ON outcome FOR EACH ROW EXECUTE FUNCTION refuse_change();
 

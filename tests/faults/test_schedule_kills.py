@@ -85,7 +85,7 @@ async def _check(server: Embedded, name: str, schedule_id: str, first: datetime)
     ticks = [begin + timedelta(seconds=n) for n in range(1, len(rows) + 1)]
     assert len(rows) >= TICKS
     assert [row["scheduled_for"] for row in rows] == ticks
-    assert {row["status"] for row in rows} == {"fired"}
+    assert {row["status"] for row in rows} == {"FIRED"}
     assert [job["due_at"] for job in jobs] == ticks
     assert {job["job_id"] for job in jobs} == {row["subject"] for row in rows}
 

@@ -234,7 +234,7 @@ def test_the_oracle_knows_the_policies_by_heart() -> None:
     oracle = BookOracle("fire_once", "buffer_one")
     oracle.round(minutes[:1])
     oracle.round(minutes[1:])
-    said = ["fired", "missed", "missed", "skipped_by_overlap", "buffered"]
+    said = ["FIRED", "MISSED", "MISSED", "SKIPPED_BY_OVERLAP", "BUFFERED"]
     assert list(oracle.book.values()) == said
     oracle.end_open_jobs()
-    assert (oracle.book[minutes[-1]], oracle.open_jobs) == ("fired", 1)
+    assert (oracle.book[minutes[-1]], oracle.open_jobs) == ("FIRED", 1)

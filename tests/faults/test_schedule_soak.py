@@ -92,4 +92,4 @@ async def test_every_second_fires_once(api: Api, server: Embedded, database_name
     assert [row["scheduled_for"] for row in rows] == ticks
     assert set(Counter(job["due_at"] for job in jobs).values()) == {1}
     assert {job["due_at"] for job in jobs} == {row["scheduled_for"] for row in rows if row[2]}
-    assert {row["status"] for row in rows} <= {"fired", "late"}
+    assert {row["status"] for row in rows} <= {"FIRED", "LATE"}

@@ -118,7 +118,7 @@ async def test_schedules_from_the_command_line(api: Api) -> None:
     assert [warning["code"] for warning in unsaved["warnings"]] == ["leap_day_only"]
     assert (await run(api, "schedule", "pause", schedule_id, "--reason", "n")).out[
         "status"
-    ] == "paused"
+    ] == "PAUSED"
     assert (await run(api, "schedule", "trigger", schedule_id)).out["job_id"]
     assert len((await run(api, "schedule", "occurrences", schedule_id)).out) == 1
     assert (await run(api, "schedule", "list", "--missed")).out == []

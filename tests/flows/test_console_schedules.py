@@ -88,7 +88,7 @@ async def test_a_pause_needs_a_reason_and_names_who_paused(
     assert "PAUSED" in text
     assert (await browser.confirm(f"{path}/resume")).status == 303
     assert "PAUSED" not in (await browser.get("/schedules")).text
-    filtered = await browser.get(f"{path}?status=fired")
+    filtered = await browser.get(f"{path}?status=FIRED")
     assert "No occurrence became" in filtered.text
 
 
@@ -190,5 +190,5 @@ async def test_what_was_set_aside_is_named_with_its_error_and_can_be_resumed(
     assert "It was set aside" in text
     assert f"/schedules/{one}/resume" in text
     resumed = await browser.api.call("POST", f"/schedules/{one}/resume")
-    assert resumed.body["status"] == "active"
+    assert resumed.body["status"] == "ACTIVE"
     assert "Every schedule can be expanded" in (await browser.get("/schedules?set_aside=true")).text

@@ -64,7 +64,7 @@ async def test_a_backfill_counts_against_max_runs_and_the_last_ends_the_schedule
     assert len(_ran(items)) == 4
     assert [i["left_out"] for i in items if i["action"] == "left_out"] == ["max_runs"] * 55
     shown = (await api.call("GET", f"/schedules/{made['schedule_id']}")).body
-    assert (shown["runs"], shown["status"], shown["next_due_at"]) == (5, "ended", None)
+    assert (shown["runs"], shown["status"], shown["next_due_at"]) == (5, "ENDED", None)
     await clock.advance(120)
     assert await drain(expander) == 0
 
@@ -112,7 +112,7 @@ async def test_cancel_running_leaves_one_job_open_after_a_hiccup(
     assert len(opened) == 1
     rows = await book(api, made["schedule_id"])
     assert opened[0]["job_id"] == rows[-1]["job_id"]
-    assert {row["status"] for row in rows} == {"fired"}
+    assert {row["status"] for row in rows} == {"FIRED"}
 
 
 async def test_what_rolls_onto_one_instant_is_one_run_in_preview_backfill_and_live(
@@ -143,12 +143,12 @@ async def test_what_rolls_onto_one_instant_is_one_run_in_preview_backfill_and_li
         await clock.advance(min(left, 80_000))
         await drain(expander)
     rows = await book(api, made["schedule_id"])
-    live = [(r["scheduled_for"], r["nominal_local"]) for r in rows if r["status"] == "fired"]
+    live = [(r["scheduled_for"], r["nominal_local"]) for r in rows if r["status"] == "FIRED"]
     said = [(o["scheduled_for"], o["nominal_local"]) for o in coming if o["status"] is None]
     assert live[: len(said)] == said
     absorbed = f"absorbed_{days[3]}T12:00:00"
     assert any(absorbed in row["notes"] for row in rows)
-    assert "fired" in await labels(api, neighbour["schedule_id"])
+    assert "FIRED" in await labels(api, neighbour["schedule_id"])
     again = await create(
         api,
         cron="0 12 * * *",

@@ -34,7 +34,7 @@ async def test_a_due_schedule_makes_one_job_for_each_occurrence(
         assert await drain(expander) == 1
         assert await drain(expander) == 0
     rows = await book(api, made["schedule_id"])
-    assert [row["status"] for row in rows] == ["fired"] * 3
+    assert [row["status"] for row in rows] == ["FIRED"] * 3
     instants = [datetime.fromisoformat(row["scheduled_for"]) for row in rows]
     assert all(at.timestamp() % 60 == 0 for at in instants)
     assert instants[2] - instants[0] == timedelta(minutes=2)
@@ -65,10 +65,10 @@ async def test_after_an_outage_the_policy_decides(
     for _ in range(50):
         await drain(expander)
         await clock.advance(0.011)
-    assert await labels(api, once["schedule_id"]) == ["missed"] * 35 + ["late"]
-    assert await labels(api, skip["schedule_id"]) == ["missed"] * 36
-    assert await labels(api, every["schedule_id"]) == ["late"] * 36
-    assert await labels(api, bound["schedule_id"]) == ["missed"] * 33 + ["late"] * 3
+    assert await labels(api, once["schedule_id"]) == ["MISSED"] * 35 + ["LATE"]
+    assert await labels(api, skip["schedule_id"]) == ["MISSED"] * 36
+    assert await labels(api, every["schedule_id"]) == ["LATE"] * 36
+    assert await labels(api, bound["schedule_id"]) == ["MISSED"] * 33 + ["LATE"] * 3
     missed = await api.call("GET", "/schedules?missed=true")
     assert {each["schedule_id"] for each in missed.body["schedules"]} == {
         once["schedule_id"], skip["schedule_id"], bound["schedule_id"],
@@ -87,7 +87,7 @@ async def test_catching_up_is_paced(api: Api, expander: Expander, clock: Clock) 
     assert await drain(expander) == 0
     await clock.advance(2.1)
     assert await drain(expander) == 1
-    assert await labels(api, made["schedule_id"]) == ["late", "late"]
+    assert await labels(api, made["schedule_id"]) == ["LATE", "LATE"]
 
 
 async def test_a_pause_is_noted_for_each_occurrence(
@@ -96,17 +96,17 @@ async def test_a_pause_is_noted_for_each_occurrence(
     made = await create(api, every_seconds=60)
     path = f"/schedules/{made['schedule_id']}"
     paused = await api.call("POST", f"{path}/pause", {"note": "the receiver moves"})
-    assert (paused.body["status"], paused.body["paused_note"]) == ("paused", "the receiver moves")
+    assert (paused.body["status"], paused.body["paused_note"]) == ("PAUSED", "the receiver moves")
     await clock.advance(180)
     await drain(expander)
     # Occurrences of the pause that were not expanded before it ended are skipped all the same.
     await clock.advance(60)
     resumed = await api.call("POST", f"{path}/resume")
-    assert resumed.body["status"] == "active"
+    assert resumed.body["status"] == "ACTIVE"
     await drain(expander)
     await clock.advance(60)
     await drain(expander)
-    assert await labels(api, made["schedule_id"]) == ["skipped_by_pause"] * 4 + ["fired"]
+    assert await labels(api, made["schedule_id"]) == ["SKIPPED_BY_PAUSE"] * 4 + ["FIRED"]
 
 
 async def test_overlap_is_skipped_buffered_or_cancelled(
@@ -120,10 +120,10 @@ async def test_overlap_is_skipped_buffered_or_cancelled(
         await clock.advance(60)
         await drain(expander)
     seen = {policy: await labels(api, each["schedule_id"]) for policy, each in made.items()}
-    assert seen["allow"] == ["fired"] * 3
-    assert seen["skip"] == ["fired", "skipped_by_overlap", "skipped_by_overlap"]
-    assert seen["buffer_one"] == ["fired", "skipped_by_overlap", "buffered"]
-    assert seen["cancel_running"] == ["fired"] * 3
+    assert seen["allow"] == ["FIRED"] * 3
+    assert seen["skip"] == ["FIRED", "SKIPPED_BY_OVERLAP", "SKIPPED_BY_OVERLAP"]
+    assert seen["buffer_one"] == ["FIRED", "SKIPPED_BY_OVERLAP", "BUFFERED"]
+    assert seen["cancel_running"] == ["FIRED"] * 3
     rows = await book(api, made["cancel_running"]["schedule_id"])
     statuses = [(await api.call("GET", f"/jobs/{row['job_id']}")).body["status"] for row in rows]
     assert statuses == ["CANCELLED", "CANCELLED", "READY"]
@@ -132,7 +132,7 @@ async def test_overlap_is_skipped_buffered_or_cancelled(
     await clock.advance(1.5)
     await drain(expander)
     after = await book(api, made["buffer_one"]["schedule_id"])
-    assert [row["status"] for row in after] == ["fired", "skipped_by_overlap", "fired"]
+    assert [row["status"] for row in after] == ["FIRED", "SKIPPED_BY_OVERLAP", "FIRED"]
     assert after[2]["job_id"] is not None
 
 
@@ -154,7 +154,7 @@ async def test_a_change_is_a_new_version_from_the_next_occurrence_on(
     await clock.advance(3600)
     assert await drain(expander) == 0
     rows = await book(api, made["schedule_id"])
-    assert [(row["status"], row["version"]) for row in rows] == [("fired", 1)]
+    assert [(row["status"], row["version"]) for row in rows] == [("FIRED", 1)]
 
 
 async def test_max_runs_and_end_at_end_a_schedule(
@@ -168,7 +168,7 @@ async def test_max_runs_and_end_at_end_a_schedule(
         await drain(expander)
     for each, most in ((runs, 2), (ends, 3)):
         shown = (await api.call("GET", f"/schedules/{each['schedule_id']}")).body
-        assert (shown["status"], shown["next_due_at"]) == ("ended", None)
+        assert (shown["status"], shown["next_due_at"]) == ("ENDED", None)
         assert len(await labels(api, each["schedule_id"])) in {most, most - 1}
     preview = await api.call("GET", f"/schedules/{runs['schedule_id']}/preview")
     assert preview.body["occurrences"] == []
@@ -183,7 +183,7 @@ async def test_trigger_runs_once_now_even_when_paused(api: Api) -> None:
     second = await api.call("POST", f"{path}/trigger")
     assert first.body["job_id"] != second.body["job_id"]
     rows = await book(api, made["schedule_id"])
-    assert [(row["status"], row["cause"]) for row in rows] == [("fired", "trigger")] * 2
+    assert [(row["status"], row["cause"]) for row in rows] == [("FIRED", "trigger")] * 2
 
 
 async def test_backfill_is_a_dry_run_first_and_skips_what_ran(
@@ -196,7 +196,7 @@ async def test_backfill_is_a_dry_run_first_and_skips_what_ran(
     await clock.advance(300)
     await drain(expander)
     before = await labels(api, made["schedule_id"])
-    assert before.count("missed") == 4
+    assert before.count("MISSED") == 4
     now = await api.node.database.writer.fetchval("SELECT clock()")
     span = {"from": (now - timedelta(hours=1)).isoformat(), "until": now.isoformat()}
     planned = await api.call("POST", f"{path}/backfill", span)
@@ -209,8 +209,8 @@ async def test_backfill_is_a_dry_run_first_and_skips_what_ran(
     assert again.body["runs"] == 0
     assert {item["action"] for item in again.body["occurrences"]} == {"ran_already"}
     after = await labels(api, made["schedule_id"])
-    assert after.count("late") == 58
-    assert after.count("missed") == 0
+    assert after.count("LATE") == 58
+    assert after.count("MISSED") == 0
     due = sorted(item["due_at"] for item in done.body["occurrences"] if item["action"] == "run")
     assert datetime.fromisoformat(due[1]) - datetime.fromisoformat(due[0]) == timedelta(seconds=1)
     ahead = {"from": now.isoformat(), "until": (now + timedelta(days=1)).isoformat()}
@@ -228,7 +228,7 @@ async def test_a_deleted_schedule_is_gone_and_fires_no_more(
     await clock.advance(120)
     assert await drain(expander) == 0
     # What it did can still be read.
-    assert await labels(api, made["schedule_id"]) == ["fired"]
+    assert await labels(api, made["schedule_id"]) == ["FIRED"]
     for method, suffix in (("GET", ""), ("GET", "/preview"),
                            ("POST", "/trigger"), ("POST", "/resume"), ("DELETE", "")):  # fmt: skip
         assert (await api.call(method, path + suffix)).status == 404

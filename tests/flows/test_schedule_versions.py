@@ -60,7 +60,7 @@ async def test_another_name_changes_nothing_that_is_due(
         await drain(expander)
         await _patch(api, made["schedule_id"], name=f"name {number}")
         await clock.advance(0.011)
-    assert set(await labels(api, made["schedule_id"])) <= {"late", "fired"}
+    assert set(await labels(api, made["schedule_id"])) <= {"LATE", "FIRED"}
     assert len(await labels(api, made["schedule_id"])) == 10
 
 
@@ -75,7 +75,7 @@ async def test_another_name_in_an_outage_makes_no_second_version_catch_up(
     await clock.advance(3600)
     await drain(expander)
     seen = await labels(api, made["schedule_id"])
-    assert (seen.count("late"), seen[-1], set(seen)) == (1, "late", {"missed", "late"})
+    assert (seen.count("LATE"), seen[-1], set(seen)) == (1, "LATE", {"MISSED", "LATE"})
 
 
 async def test_what_was_due_is_decided_by_the_version_before(
@@ -91,9 +91,9 @@ async def test_what_was_due_is_decided_by_the_version_before(
     await clock.advance(120)
     await drain(expander)
     seen = [(row["status"], row["version"]) for row in await book(api, skips["schedule_id"])]
-    assert seen == [("missed", 1)] * 10
+    assert seen == [("MISSED", 1)] * 10
     rows = await book(api, fires["schedule_id"])
-    assert [(row["status"], row["version"]) for row in rows] == [("missed", 1)] * 9 + [("late", 1)]
+    assert [(row["status"], row["version"]) for row in rows] == [("MISSED", 1)] * 9 + [("LATE", 1)]
     job = await api.call("GET", f"/jobs/{rows[-1]['job_id']}")
     assert job.body["lane"] == "ticks"
     assert await Audit(api.node.database, Settings()).run_once() == 0
@@ -147,7 +147,7 @@ async def test_changes_that_race_with_the_expander_lose_no_occurrence(api: Api) 
     expected = [begin + timedelta(seconds=n) for n in range(1, int((last - begin).total_seconds()))]
     assert len(expected) > 2
     assert rows[: len(expected)] == expected
-    assert set(await labels(api, schedule_id)) <= {"fired", "late"}
+    assert set(await labels(api, schedule_id)) <= {"FIRED", "LATE"}
     assert changes > 20
 
 
@@ -195,10 +195,10 @@ async def test_a_schedule_that_had_ended_owes_nothing_for_the_time_between(
     await clock.advance(60)
     await drain(expander)
     await clock.advance(600)
-    assert (await _patch(api, made["schedule_id"], max_runs=2))["status"] == "active"
+    assert (await _patch(api, made["schedule_id"], max_runs=2))["status"] == "ACTIVE"
     await clock.advance(60)
     await drain(expander)
-    assert await labels(api, made["schedule_id"]) == ["fired", "fired"]
+    assert await labels(api, made["schedule_id"]) == ["FIRED", "FIRED"]
     assert await Audit(api.node.database, Settings()).run_once() == 0
 
 
@@ -223,7 +223,7 @@ async def test_a_new_calendar_leaves_the_past_alone(
     for _ in range(3):
         await clock.advance(600)
         await drain(expander)
-    assert await labels(api, opened["schedule_id"]) == ["fired"] * 3
+    assert await labels(api, opened["schedule_id"]) == ["FIRED"] * 3
     # What fired is not skipped afterwards, and what is closed from now on is.
     await _calendar(api, day, following)
     for _ in range(2):
@@ -234,7 +234,7 @@ async def test_a_new_calendar_leaves_the_past_alone(
     assert await audit.run_once() == 0
     for made in (opened, closed):
         seen = await labels(api, made["schedule_id"])
-        assert seen == ["fired"] * 3 + ["skipped_by_calendar"] * 2
+        assert seen == ["FIRED"] * 3 + ["SKIPPED_BY_CALENDAR"] * 2
     missed = await api.call("GET", "/schedules?missed=true")
     assert missed.body["schedules"] == []
 
@@ -260,7 +260,7 @@ async def test_what_was_due_before_an_upload_is_decided_by_the_old_calendar(
         found = await api.call("GET", f"/schedules/{made['schedule_id']}/occurrences?limit=4")
         seen = list(reversed(found.body["occurrences"]))
     labelled = [row["status"] for row in seen][-4:]
-    assert labelled == ["fired"] * 2 + ["skipped_by_calendar"] * 2
+    assert labelled == ["FIRED"] * 2 + ["SKIPPED_BY_CALENDAR"] * 2
     assert await Audit(api.node.database, Settings()).run_once() == 0
 
 
@@ -280,13 +280,13 @@ async def test_what_rolled_back_and_ran_does_not_run_again_when_its_day_is_opene
     made = await create(api, **rule, calendar="days")
     await _move_to(api, clock, day + timedelta(seconds=5))
     await drain(expander)
-    assert await labels(api, made["schedule_id"]) == ["fired"]
+    assert await labels(api, made["schedule_id"]) == ["FIRED"]
     await clock.advance(3600)
     await _calendar(api)
     for _ in range(3):
         await clock.advance(86_400 / 2)
         await drain(expander)
-    assert await labels(api, made["schedule_id"]) == ["fired"]
+    assert await labels(api, made["schedule_id"]) == ["FIRED"]
     assert await Audit(api.node.database, Settings()).run_once() == 0
 
 
@@ -305,7 +305,7 @@ async def test_what_waited_for_a_later_day_is_not_lost_when_its_own_is_opened(
         await clock.advance(86_400 / 2)
         await drain(expander)
     [row] = await book(api, made["schedule_id"])
-    assert (row["status"], row["notes"]) == ("fired", ["moved_by_calendar"])
+    assert (row["status"], row["notes"]) == ("FIRED", ["moved_by_calendar"])
     assert row["nominal_local"] == f"{day:%Y-%m-%dT%H:%M:%S}"
     assert await Audit(api.node.database, Settings()).run_once() == 0
 

@@ -16,7 +16,7 @@ async def test_every_answer_shows_all_policies(api: Api) -> None:
     assert made["overlap"] == "allow"
     assert made["jitter_seconds"] == 0
     assert made["insufficient_funds"]["policy"] == "fail"
-    assert made["status"] == "active"
+    assert made["status"] == "ACTIVE"
     assert made["version"] == 1
     assert made["next_due_at"] is not None
     hourly = await create(api, cron="*/15 * * * *", timezone="America/New_York")
@@ -116,7 +116,7 @@ async def test_a_calendar_closes_days_and_moves_what_falls_on_them(api: Api) -> 
     skipped = await create(api, **rules)
     path = f"/schedules/{skipped['schedule_id']}"
     first = (await api.call("GET", f"{path}/preview?count=1")).body["occurrences"][0]
-    assert (first["status"], first["notes"]) == ("skipped_by_calendar", ["closed_day"])
+    assert (first["status"], first["notes"]) == ("SKIPPED_BY_CALENDAR", ["closed_day"])
     rolled = await create(api, **rules, roll="modified_following")
     path = f"/schedules/{rolled['schedule_id']}"
     first = (await api.call("GET", f"{path}/preview?count=1")).body["occurrences"][0]

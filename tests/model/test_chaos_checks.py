@@ -66,7 +66,7 @@ def ended(subject: UUID, status: str = "COMPLETED", transfer: UUID | None = None
     return OutcomeRow(1, subject, status, 1, AT, AT, AT, transfer)
 
 
-def occurrence(second: int, subject: UUID | None, status: str = "fired") -> OccurrenceRow:
+def occurrence(second: int, subject: UUID | None, status: str = "FIRED") -> OccurrenceRow:
     at = AT + timedelta(seconds=second)
     return OccurrenceRow(1, SCHEDULE, at, status, "rule", subject)
 
@@ -267,11 +267,11 @@ def fire_twice(seen: Evidence) -> None:
 
 
 def skip_what_may_overlap(seen: Evidence) -> None:
-    seen.left.occurrences.append(occurrence(2, None, "skipped_by_overlap"))
+    seen.left.occurrences.append(occurrence(2, None, "SKIPPED_BY_OVERLAP"))
 
 
 def miss_what_should_fire(seen: Evidence) -> None:
-    seen.left.occurrences.append(occurrence(2, None, "missed"))
+    seen.left.occurrences.append(occurrence(2, None, "MISSED"))
 
 
 def fire_into_nothing(seen: Evidence) -> None:

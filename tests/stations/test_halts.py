@@ -193,4 +193,4 @@ async def test_schedules_of_a_killed_tenant_wait(api: Api, halting: Halting, clo
     assert await expand_all(expander) == 0
     await halting.lift(tenant_id, "kill", CLI)
     assert await expand_all(expander) == 1
-    assert await labels(api, made["schedule_id"]) == ["fired"]
+    assert await labels(api, made["schedule_id"]) == ["FIRED"]

@@ -68,7 +68,7 @@ async def test_a_standing_order_pays_each_time_while_there_is_money(
         assert await drain(expander) == 1
         await settle_all(settler(api.node.database))
     rows = await book(api, made["schedule_id"])
-    assert [row["status"] for row in rows] == ["fired"] * 3
+    assert [row["status"] for row in rows] == ["FIRED"] * 3
     paid = [(await api.call("GET", f"/payments/{row['payment_id']}")).body for row in rows]
     assert [each["status"] for each in paid] == ["COMPLETED", "COMPLETED", "FAILED"]
     assert (await api.call("GET", "/accounts/bob")).body["balance"] == 80
@@ -100,7 +100,7 @@ async def test_what_would_be_refused_is_labelled_refused_with_its_code(
     await clock.advance(60)
     await drain(expander)
     [row] = await book(api, made["schedule_id"])
-    assert (row["status"], row["code"], row["payment_id"]) == ("refused", "account_frozen", None)
+    assert (row["status"], row["code"], row["payment_id"]) == ("REFUSED", "account_frozen", None)
     assert (await api.call("GET", f"/schedules/{made['schedule_id']}")).body["runs"] == 0
     assert await _events(api, made["schedule_id"], "schedule.refused") == [{"count": 1}]
     await api.call("DELETE", f"/schedules/{made['schedule_id']}")
@@ -134,7 +134,7 @@ async def test_the_audit_finds_what_the_book_lacks_and_names_the_schedule(
         assert await audit.run_once() == 2
     alert = next(each for each in logs if each["event"] == "schedule.missed")
     assert alert["schedule_id"] == made["schedule_id"]
-    assert await labels(api, made["schedule_id"]) == ["fired"] * 3 + ["missed"] * 2
+    assert await labels(api, made["schedule_id"]) == ["FIRED"] * 3 + ["MISSED"] * 2
     assert await audit.run_once() == 0
     missed = (await api.call("GET", "/schedules?missed=true")).body["schedules"]
     assert [each["schedule_id"] for each in missed] == [made["schedule_id"]]
@@ -156,7 +156,7 @@ async def test_the_audit_puts_back_a_lost_timer(api: Api, expander: Expander, cl
         made["schedule_id"]
     ]
     await drain(expander)
-    assert await labels(api, made["schedule_id"]) == ["fired"]
+    assert await labels(api, made["schedule_id"]) == ["FIRED"]
     await api.call("DELETE", f"/schedules/{made['schedule_id']}")
 
 
@@ -224,9 +224,9 @@ async def test_what_breaks_a_batch_is_found_and_set_aside_and_the_others_fire(
         assert await drain(expander) == 9
     for each in made:
         seen = await labels(api, each["schedule_id"])
-        assert seen == ([] if each in bad else ["fired"])
+        assert seen == ([] if each in bad else ["FIRED"])
     shown = await _shown(api, bad[0])
-    assert shown["status"] == "set_aside"
+    assert shown["status"] == "SET_ASIDE"
     assert shown["set_aside_error"] == "ValueError: the template is odd"
     assert shown["next_due_at"] is None
     [told] = await _events(api, bad[0]["schedule_id"], "schedule.set_aside")
@@ -237,12 +237,12 @@ async def test_what_breaks_a_batch_is_found_and_set_aside_and_the_others_fire(
     assert await Audit(api.node.database, Settings()).run_once() == 0
     monkeypatch.setattr(_Refusing, "broken", {})
     resumed = await api.call("POST", f"/schedules/{ids[0]}/resume")
-    assert (resumed.body["status"], resumed.body["set_aside_error"]) == ("active", None)
+    assert (resumed.body["status"], resumed.body["set_aside_error"]) == ("ACTIVE", None)
     changed = await api.call("PATCH", f"/schedules/{ids[1]}", {"overlap": "skip"})
-    assert changed.body["status"] == "active"
+    assert changed.body["status"] == "ACTIVE"
     await drain(expander)
     # On a busy machine another minute may have passed.
-    assert [(await labels(api, each))[0] for each in ids] == ["fired", "fired"]
+    assert [(await labels(api, each))[0] for each in ids] == ["FIRED", "FIRED"]
     for each in made:
         await api.call("DELETE", f"/schedules/{each['schedule_id']}")
 
@@ -259,7 +259,7 @@ async def test_a_faltering_database_sets_nothing_aside(
     await clock.advance(60)
     with pytest.raises(ConnectionResetError):
         await expander.run_once()
-    assert (await _shown(api, made))["status"] == "active"
+    assert (await _shown(api, made))["status"] == "ACTIVE"
     monkeypatch.setattr(_Refusing, "broken", {})
     assert await drain(expander) == 1
     await api.call("DELETE", f"/schedules/{made['schedule_id']}")
@@ -282,7 +282,7 @@ async def test_a_rule_that_cannot_be_computed_is_set_aside_alone(
     with capture_logs():
         assert await drain(expander) == 3
     seen = [await labels(api, each["schedule_id"]) for each in made]
-    assert seen == [["fired"], [], ["fired"]]
+    assert seen == [["FIRED"], [], ["FIRED"]]
     assert (await _shown(api, made[1]))["set_aside_error"] == "OverflowError: beyond the budget"
     for each in made:
         await api.call("DELETE", f"/schedules/{each['schedule_id']}")
@@ -308,7 +308,7 @@ async def test_a_schedule_that_cannot_be_read_is_set_aside(
     with capture_logs():
         assert await drain(expander) == 2
         assert await drain(expander) == 0
-    assert await labels(api, good["schedule_id"]) == ["fired"]
+    assert await labels(api, good["schedule_id"]) == ["FIRED"]
     error = await owner.fetchval(
         "SELECT set_aside_error FROM schedule WHERE schedule_id = $1", broken["schedule_id"]
     )
@@ -316,7 +316,7 @@ async def test_a_schedule_that_cannot_be_read_is_set_aside(
     await owner.execute("DELETE FROM timer WHERE lane_id = 1")
     # It can be seen and ended; what needs its definition says that it cannot be read.
     where = f"/schedules/{broken['schedule_id']}"
-    assert (await _shown(api, broken))["status"] == "set_aside"
+    assert (await _shown(api, broken))["status"] == "SET_ASIDE"
     listed = await api.call("GET", "/schedules?set_aside=true")
     assert broken["schedule_id"] in {each["schedule_id"] for each in listed.body["schedules"]}
     assert (await api.call("GET", f"{where}/occurrences")).status == 200
@@ -338,7 +338,7 @@ async def test_the_book_keeps_what_ran(api: Api, expander: Expander, clock: Cloc
     await drain(expander)
     with pytest.raises(Exception, match="ran and does not change"):
         await api.node.database.writer.execute(
-            "UPDATE occurrence SET status = 'missed', subject = NULL, kind = NULL"
+            "UPDATE occurrence SET status = 'MISSED', subject = NULL, kind = NULL"
             " WHERE schedule_id = $1",
             made["schedule_id"],
         )
@@ -360,7 +360,7 @@ async def test_what_the_book_has_already_is_not_fired_again(
     )
     await clock.advance(60)
     assert await drain(expander) == 1
-    assert await labels(api, made["schedule_id"]) == ["fired", "fired"]
+    assert await labels(api, made["schedule_id"]) == ["FIRED", "FIRED"]
     jobs = await api.call("GET", f"/jobs?schedule_id={made['schedule_id']}")
     assert len(jobs.body["jobs"]) == 2
     await api.call("DELETE", f"/schedules/{made['schedule_id']}")

@@ -124,9 +124,9 @@ def _book(
             gap = timedelta(seconds=after - before)
             yield Violation("I9", schedule_id, f"{gap} apart, not {step} s")
     statuses = {status for _, status in book}
-    if known["rule"]["overlap"] == "allow" and "skipped_by_overlap" in statuses:
+    if known["rule"]["overlap"] == "allow" and "SKIPPED_BY_OVERLAP" in statuses:
         yield Violation("I9", schedule_id, "skipped by an overlap that it allows")
-    if known["misfire"] == "fire_all" and "missed" in statuses:
+    if known["misfire"] == "fire_all" and "MISSED" in statuses:
         yield Violation("I9", schedule_id, "missed, though all should fire")
 
 

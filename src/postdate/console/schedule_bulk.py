@@ -39,7 +39,7 @@ async def _rehearse(visit: Visit, *wanted: str) -> Rehearsal:
     found = [await views.find(visit.who, one) for one in _chosen(visit)]
     known = [one for one in found if one is not None]
     plan = [one for one in known if one.status in wanted]
-    counts = Counter(one.status for one in known if one.status not in wanted)
+    counts = Counter(told(one.status) for one in known if one.status not in wanted)
     facts = [(told(wanted[0]).capitalize(), f"{len(plan):,}")]
     facts += [("Skipped", f"{many:,} {status}") for status, many in sorted(counts.items())]
     return Rehearsal(
@@ -57,11 +57,11 @@ def _row(one: ScheduleView) -> tuple[object, ...]:
 
 
 async def _rehearse_pause(visit: Visit, _: Mapping[str, str]) -> Rehearsal:
-    return await _rehearse(visit, "active")
+    return await _rehearse(visit, "ACTIVE")
 
 
 async def _rehearse_resume(visit: Visit, _: Mapping[str, str]) -> Rehearsal:
-    return await _rehearse(visit, "paused", "set_aside")
+    return await _rehearse(visit, "PAUSED", "SET_ASIDE")
 
 
 def _work(visit: Visit, title: str, verb: str, act: Act, reason: str | None) -> Work:

@@ -133,7 +133,7 @@ def words(schedule: ScheduleView) -> str:
 
 def told(status: str) -> str:
     """Write a label of the book as words."""
-    return status.replace("_", " ")
+    return status.lower().replace("_", " ")
 
 
 def marks(one: ComingView | OccurrenceView) -> list[tuple[str, str]]:

@@ -65,15 +65,15 @@ class FundsPolicy(StrEnum):
 class Status(StrEnum):
     """The label of an occurrence in the book."""
 
-    FIRED = "fired"
-    LATE = "late"
-    BUFFERED = "buffered"
-    SKIPPED_BY_OVERLAP = "skipped_by_overlap"
-    SKIPPED_BY_PAUSE = "skipped_by_pause"
-    SKIPPED_BY_CALENDAR = "skipped_by_calendar"
-    SKIPPED_BY_DST = "skipped_by_dst"
-    MISSED = "missed"
-    REFUSED = "refused"
+    FIRED = "FIRED"
+    LATE = "LATE"
+    BUFFERED = "BUFFERED"
+    SKIPPED_BY_OVERLAP = "SKIPPED_BY_OVERLAP"
+    SKIPPED_BY_PAUSE = "SKIPPED_BY_PAUSE"
+    SKIPPED_BY_CALENDAR = "SKIPPED_BY_CALENDAR"
+    SKIPPED_BY_DST = "SKIPPED_BY_DST"
+    MISSED = "MISSED"
+    REFUSED = "REFUSED"
 
 
 RAN: Final = frozenset({Status.FIRED, Status.LATE})

@@ -147,7 +147,7 @@ class PreviewSpec(RuleSpec, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         )
 
 
-ScheduleStatus = Literal["active", "paused", "set_aside", "ended"]
+ScheduleStatus = Literal["ACTIVE", "PAUSED", "SET_ASIDE", "ENDED"]
 
 
 class ScheduleView(msgspec.Struct, frozen=True, kw_only=True):
@@ -242,7 +242,7 @@ def accepted(shown: ScheduleView, warned: list[ScheduleWarning]) -> AcceptedSche
 
 def _status(standing: Standing) -> ScheduleStatus:
     if standing.ended:
-        return "ended"
+        return "ENDED"
     if standing.set_aside_at is not None:
-        return "set_aside"
-    return "active" if standing.paused_at is None else "paused"
+        return "SET_ASIDE"
+    return "ACTIVE" if standing.paused_at is None else "PAUSED"

@@ -48,7 +48,7 @@ class Meter:
         """Count a committed batch."""
         labels = list(statuses)
         for status in set(labels):
-            self._occurrences.labels(status).inc(labels.count(status))
+            self._occurrences.labels(status.lower()).inc(labels.count(status))
         for seconds in lateness:
             self._lateness.observe(seconds)
 

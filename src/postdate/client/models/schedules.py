@@ -149,14 +149,14 @@ class TemplateParams(TypedDict, total=False):
 class AcceptedScheduleStatus(Word):
     """What `AcceptedScheduleStatus` may be."""
 
-    ACTIVE = "active"
-    ENDED = "ended"
-    PAUSED = "paused"
-    SET_ASIDE = "set_aside"
+    ACTIVE = "ACTIVE"
+    ENDED = "ENDED"
+    PAUSED = "PAUSED"
+    SET_ASIDE = "SET_ASIDE"
 
 
 AcceptedScheduleStatusName: TypeAlias = (
-    AcceptedScheduleStatus | Literal["active", "ended", "paused", "set_aside"]
+    AcceptedScheduleStatus | Literal["ACTIVE", "ENDED", "PAUSED", "SET_ASIDE"]
 )
 
 
@@ -272,29 +272,29 @@ class InlineCalendarParams(TypedDict, total=False):
 class OccurrenceStatus(Word):
     """The label of an occurrence in the book."""
 
-    FIRED = "fired"
-    LATE = "late"
-    BUFFERED = "buffered"
-    SKIPPED_BY_OVERLAP = "skipped_by_overlap"
-    SKIPPED_BY_PAUSE = "skipped_by_pause"
-    SKIPPED_BY_CALENDAR = "skipped_by_calendar"
-    SKIPPED_BY_DST = "skipped_by_dst"
-    MISSED = "missed"
-    REFUSED = "refused"
+    FIRED = "FIRED"
+    LATE = "LATE"
+    BUFFERED = "BUFFERED"
+    SKIPPED_BY_OVERLAP = "SKIPPED_BY_OVERLAP"
+    SKIPPED_BY_PAUSE = "SKIPPED_BY_PAUSE"
+    SKIPPED_BY_CALENDAR = "SKIPPED_BY_CALENDAR"
+    SKIPPED_BY_DST = "SKIPPED_BY_DST"
+    MISSED = "MISSED"
+    REFUSED = "REFUSED"
 
 
 OccurrenceStatusName: TypeAlias = (
     OccurrenceStatus
     | Literal[
-        "fired",
-        "late",
-        "buffered",
-        "skipped_by_overlap",
-        "skipped_by_pause",
-        "skipped_by_calendar",
-        "skipped_by_dst",
-        "missed",
-        "refused",
+        "FIRED",
+        "LATE",
+        "BUFFERED",
+        "SKIPPED_BY_OVERLAP",
+        "SKIPPED_BY_PAUSE",
+        "SKIPPED_BY_CALENDAR",
+        "SKIPPED_BY_DST",
+        "MISSED",
+        "REFUSED",
     ]
 )
 
@@ -324,13 +324,13 @@ class Preview(Struct, frozen=True, kw_only=True):
 class ScheduleStatus(Word):
     """What `ScheduleStatus` may be."""
 
-    ACTIVE = "active"
-    ENDED = "ended"
-    PAUSED = "paused"
-    SET_ASIDE = "set_aside"
+    ACTIVE = "ACTIVE"
+    ENDED = "ENDED"
+    PAUSED = "PAUSED"
+    SET_ASIDE = "SET_ASIDE"
 
 
-ScheduleStatusName: TypeAlias = ScheduleStatus | Literal["active", "ended", "paused", "set_aside"]
+ScheduleStatusName: TypeAlias = ScheduleStatus | Literal["ACTIVE", "ENDED", "PAUSED", "SET_ASIDE"]
 
 
 class Schedule(Struct, frozen=True, kw_only=True):

@@ -26,7 +26,7 @@ UPDATE occurrence o SET status = new.status, kind = new.kind, subject = new.subj
               $7::uuid[], $8::text[], $9::text[])
        AS new (bucket, tenant_id, schedule_id, occurrence_id, status, kind, subject, code, cause)
  WHERE o.bucket = new.bucket AND o.tenant_id = new.tenant_id AND o.schedule_id = new.schedule_id
-   AND o.occurrence_id = new.occurrence_id AND o.status NOT IN ('fired', 'late')
+   AND o.occurrence_id = new.occurrence_id AND o.status NOT IN ('FIRED', 'LATE')
 
 -- name: occurrence_find
 SELECT o.schedule_id, o.occurrence_id, o.status

@@ -73,9 +73,9 @@ CREATE TABLE occurrence (
     -- What the rule said on the wall clock of the schedule's zone.
     nominal_local timestamp NOT NULL,
     due_at        timestamptz NOT NULL,
-    status        text NOT NULL CHECK (status IN ('fired', 'late', 'buffered', 'missed', 'refused',
-                  'skipped_by_overlap', 'skipped_by_pause', 'skipped_by_calendar',
-                  'skipped_by_dst')),
+    status        text NOT NULL CHECK (status IN ('FIRED', 'LATE', 'BUFFERED', 'MISSED', 'REFUSED',
+                  'SKIPPED_BY_OVERLAP', 'SKIPPED_BY_PAUSE', 'SKIPPED_BY_CALENDAR',
+                  'SKIPPED_BY_DST')),
     cause         text NOT NULL CHECK (cause IN ('rule', 'trigger', 'backfill')),
     version       integer NOT NULL,
     -- The job or payment that it became.
@@ -85,9 +85,9 @@ CREATE TABLE occurrence (
     notes         text[],
     created_at    timestamptz NOT NULL DEFAULT clock(),
     PRIMARY KEY (bucket, tenant_id, schedule_id, occurrence_id),
-    CHECK ((status IN ('fired', 'late')) = (subject IS NOT NULL)),
+    CHECK ((status IN ('FIRED', 'LATE')) = (subject IS NOT NULL)),
     CHECK ((subject IS NULL) = (kind IS NULL)),
-    CHECK (status <> 'refused' OR code IS NOT NULL)
+    CHECK (status <> 'REFUSED' OR code IS NOT NULL)
 ) PARTITION BY RANGE (occurrence_id);
 
 CREATE TABLE calendar (
@@ -126,5 +126,5 @@ GRANT SELECT ON schedule_tzdata TO postdate_reader;
 GRANT SELECT, INSERT, UPDATE ON schedule_tzdata TO postdate_writer;
 
 CREATE TRIGGER occurrence_final BEFORE UPDATE ON occurrence FOR EACH ROW
-    WHEN (OLD.status IN ('fired', 'late')) EXECUTE FUNCTION occurrence_final();
+    WHEN (OLD.status IN ('FIRED', 'LATE')) EXECUTE FUNCTION occurrence_final();
 REVOKE DELETE ON occurrence FROM postdate_writer;
