@@ -62,6 +62,7 @@ async def test_the_first_message_s_commands_work(served: Served, *, shown: bool)
     settings = Settings(data_dir=served.directory)
     key = served.key if shown else None
     message = welcome(f"http://127.0.0.1:{served.port}", key, settings)
+    assert message.count(served.key) == int(shown)
     script = message.partition("ten seconds:")[2].replace("rent-1", f"rent-{shown}")
     *_, scheduled = await run(script, served.directory.parent)
     assert scheduled["status"] == "PENDING"

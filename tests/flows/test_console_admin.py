@@ -85,6 +85,22 @@ async def test_who_paused_a_schedule_stands_in_the_audit(browser: Browser) -> No
     assert "moving" in text
 
 
+async def test_a_form_that_rotates_a_key_makes_one_though_it_is_sent_twice(
+    browser: Browser,
+) -> None:
+    api = browser.api
+    made = (await api.call("POST", "/keys", {"scopes": ["jobs:read"]})).body
+    path = f"/keys/{made['key_id']}/rotate"
+    form = (await browser.get(path)).hidden | {"hours": "1"}
+    before = len((await api.call("GET", "/keys")).body["keys"])
+    for said in ("shown only now", "This form was sent before"):
+        assert (await browser.post(path, form)).status == 303
+        assert said in (await browser.get("/settings")).text
+    keys = (await api.call("GET", "/keys")).body["keys"]
+    assert len(keys) == before + 1
+    assert all(key["persons"] for key in keys if key["key_id"] == made["key_id"])
+
+
 async def test_keys_that_end_soon_are_named_and_rotated(browser: Browser, clock: Clock) -> None:
     api = browser.api
     soon = (datetime.now(UTC) + timedelta(days=3)).isoformat()

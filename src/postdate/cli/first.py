@@ -24,7 +24,7 @@ Postdate is ready.
 {kept}
 Two accounts, some money, and a payment due in ten seconds:
 
-  post() {{ curl -s {url}/api/v1/$1 -H "Authorization: Bearer {key}" \\
+  post() {{ curl -s {url}/api/v1/$1 -H "Authorization: Bearer $(cat {file})" \\
            -H "Idempotency-Key: $2" -H "Content-Type: application/json" -d "$3"; echo; }}
   post accounts a '{{"account_id": "alice"}}'; post accounts b '{{"account_id": "bob"}}'
   post accounts/alice/adjustments seed '{{"amount": 10000, "reason": "opening balance"}}'
@@ -69,6 +69,6 @@ def welcome(url: str, key: str | None, settings: Settings) -> str:
     file = settings.data_dir / KEY_FILE
     if key is None:
         kept = "It is shown only at a terminal; that file is readable by its owner alone."
-        return WELCOME.format(url=url, shown=f"in {file}", key=f"$(cat {file})", kept=kept)
+        return WELCOME.format(url=url, shown=f"in {file}", file=file, kept=kept)
     kept = f"The key is shown only now; it is kept in {file}."
-    return WELCOME.format(url=url, shown=key, key=key, kept=kept)
+    return WELCOME.format(url=url, shown=key, file=file, kept=kept)

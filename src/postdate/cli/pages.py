@@ -1,6 +1,7 @@
 """Put the console together: it shares the API's services and adds its own views."""
 
 from postdate.api.services import Services
+from postdate.cli.first import TENANT
 from postdate.cli.node import Node
 from postdate.cli.refusals import translate
 from postdate.console.services import ConsoleServices
@@ -18,6 +19,7 @@ def services(node: Node, identities: Identities, shared: Services, rates: Rates)
         translate=translate,
         unix_ms=node.database.unix_ms,
         halted=lambda tenant_id: node.halts.refuse(tenant_id, node.database.unix_ms(), new=False),
+        operator_tenant=TENANT,
         accounts=shared.accounts,
         account_views=shared.account_views,
         adjustments=shared.adjustments,

@@ -1,12 +1,19 @@
 """Keys: which are used, which end soon; revoke one, or put a new one in its place."""
 
+import secrets
 from datetime import datetime, timedelta
 from typing import Final
+from uuid import UUID
+
+import msgspec
 
 from postdate.console.action import Action, Field
 from postdate.console.same import Same
 from postdate.console.visit import Visit
-from postdate.model.errors import Code, refuse
+from postdate.intake.answers import CREATED
+from postdate.intake.key import Rotated
+from postdate.intake.once import Shown, Wish
+from postdate.model.errors import Code, RefusedError, refuse
 from postdate.model.identity import Scope
 from postdate.views.key import KeyView
 
@@ -33,12 +40,41 @@ async def _revoke(visit: Visit) -> str:
     return f"Key {key_id} is revoked; every node refuses it within five seconds."
 
 
+class _Made(msgspec.Struct, frozen=True):
+    """A rotation as it is remembered: repeating it tells no key again."""
+
+    key_id: UUID
+    previous_until: datetime
+    key: str | None = None
+
+
 async def _rotate(visit: Visit) -> str:
-    done = await visit.services.keys.rotate(visit.who, visit.uuid("key_id"), _overlap(visit))
-    return (
-        f"The new key, shown only now: {done.issued.key} (id {done.issued.key_id}). The one "
-        f"before it works until {done.previous_until:%Y-%m-%d %H:%M:%S} UTC."
+    """Make a new key, once for each form: sent twice, it must not make two."""
+    key_id, overlap_seconds = visit.uuid("key_id"), _overlap(visit)
+    wish = Wish(
+        tenant_id=visit.who.tenant_id,
+        operation="key.rotate",
+        key=visit.form.get("once") or secrets.token_urlsafe(16),
+        members={"key_id": str(key_id), "overlap_seconds": overlap_seconds},
     )
+    answer = await visit.services.once.run(
+        wish,
+        lambda keep: visit.services.keys.rotate(visit.who, key_id, overlap_seconds, keep),
+        _shown,
+        CREATED,
+    )
+    if (refusal := answer.refusal) is not None:
+        raise RefusedError(refusal)
+    made = msgspec.json.decode(answer.response, type=_Made)
+    until = f"The one before it works until {made.previous_until:%Y-%m-%d %H:%M:%S} UTC."
+    if made.key is None:
+        return f"This form was sent before: it made the key {made.key_id}, shown then. {until}"
+    return f"The new key, shown only now: {made.key} (id {made.key_id}). {until}"
+
+
+def _shown(done: Rotated) -> Shown:
+    made = _Made(done.issued.key_id, done.previous_until, done.issued.key)
+    return Shown(made, msgspec.structs.replace(made, key=None))
 
 
 def _overlap(visit: Visit) -> float:

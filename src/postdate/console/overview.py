@@ -64,10 +64,11 @@ def _whole(visit: Visit) -> bool:
 
 async def _values(visit: Visit) -> dict[str, Any]:
     found = await visit.services.overview.get(visit.who.tenant_id)
-    admin = visit.who.allows(Scope.ADMIN)
+    who = visit.who
     minutes = found.activity.minutes
     # The books are the cluster's, not the tenant's.
-    checked = checks(found) if admin else []
+    operator = who.allows(Scope.ADMIN) and who.tenant == visit.services.operator_tenant
+    checked = checks(found) if operator else []
     overdue = visit.services.overdue(visit.who.tenant_id)
     return {
         "overview": found,

@@ -44,6 +44,8 @@ class ConsoleServices:
     translate: Callable[[Exception], Refusal | None]
     unix_ms: Callable[[], int]
     halted: Callable[[int], Refusal | None]
+    operator_tenant: str
+    """The tenant whose admins run the cluster, and see what is not about one tenant."""
     accounts: Accounts
     account_views: AccountViews
     adjustments: Adjustments

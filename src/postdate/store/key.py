@@ -23,6 +23,7 @@ class KeyRow(msgspec.Struct, frozen=True):
     expires_at: datetime | None
     revoked_at: datetime | None
     last_used_at: datetime | None
+    persons: list[str]
 
 
 class StoredKey(msgspec.Struct, frozen=True):

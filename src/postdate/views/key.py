@@ -1,9 +1,11 @@
 """Read a tenant's keys: everything but the keys."""
 
 from datetime import datetime
+from typing import Annotated
 from uuid import UUID
 
 import msgspec
+from msgspec import Meta
 
 from postdate.model.identity import Scope
 from postdate.store import key as key_store
@@ -23,6 +25,10 @@ class KeyView(msgspec.Struct, frozen=True, kw_only=True):
     expires_at: datetime | None
     revoked_at: datetime | None
     last_used_at: datetime | None
+    persons: Annotated[
+        list[str],
+        Meta(description="Who is behind it: none of them approves what it asked for."),
+    ]
 
 
 class KeyViews:

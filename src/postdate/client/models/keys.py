@@ -70,6 +70,8 @@ class Key(Struct, frozen=True, kw_only=True):
     expires_at: datetime | None
     revoked_at: datetime | None
     last_used_at: datetime | None
+    persons: list[str]
+    """Who is behind it: none of them approves what it asked for."""
 
 
 class KeyList(Struct, frozen=True, kw_only=True):

@@ -20,7 +20,7 @@ SELECT k.revoked_at IS NULL AND t.disabled_at IS NULL AND coalesce(k.expires_at 
 
 -- name: key_list
 SELECT key_id, hint, note, scopes, accounts, max_amount, created_at, expires_at, revoked_at,
-       last_used_at
+       last_used_at, persons
   FROM api_key WHERE tenant_id = $1 AND key_id > $2 ORDER BY key_id LIMIT $3
 
 -- name: key_revoke
