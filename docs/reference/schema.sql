@@ -89,7 +89,9 @@ CREATE TABLE event (
     "time" timestamp with time zone DEFAULT clock() NOT NULL,
     type text NOT NULL,
     actor text,
-    data jsonb
+    data jsonb,
+    state bytea,
+    CONSTRAINT event_state_check CHECK ((octet_length(state) = 32))
 )
 PARTITION BY RANGE (event_id);
 ALTER TABLE ONLY event FORCE ROW LEVEL SECURITY;
@@ -282,6 +284,17 @@ CREATE FUNCTION settlement_lock(lane integer, buckets smallint[], subjects uuid[
     SET enable_hashjoin TO 'off'
     SET enable_mergejoin TO 'off';
 
+CREATE FUNCTION state_noun(type text) RETURNS text
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE;
+
+CREATE FUNCTION state_now(type text, of_tenant integer, of_subject uuid, data jsonb) RETURNS bytea
+    LANGUAGE sql STABLE
+    SET search_path TO 'postdate';
+
+CREATE FUNCTION state_text(noun text, of_tenant integer, of_subject uuid, name text) RETURNS text
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'postdate';
+
 CREATE FUNCTION subscription_rest(_bucket smallint, _tenant_id integer, _subscription_id uuid, _token bigint, _position bigint) RETURNS boolean
     LANGUAGE plpgsql
     SET search_path TO 'postdate';
@@ -302,6 +315,35 @@ CREATE FUNCTION uuid_floor(at timestamp with time zone) RETURNS uuid
 
 CREATE FUNCTION uuid_instant(id uuid) RETURNS timestamp with time zone
     LANGUAGE sql IMMUTABLE PARALLEL SAFE;
+
+CREATE TABLE account_proof (
+    bucket smallint NOT NULL,
+    tenant_id integer NOT NULL,
+    account_id text NOT NULL COLLATE pg_catalog."C",
+    version bigint NOT NULL,
+    balance bigint NOT NULL
+)
+WITH (fillfactor='70');
+ALTER TABLE ONLY account_proof FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE account_repair (
+    bucket smallint NOT NULL,
+    tenant_id integer NOT NULL,
+    account_id text NOT NULL COLLATE pg_catalog."C",
+    repaired_at timestamp with time zone DEFAULT clock() NOT NULL,
+    version bigint NOT NULL,
+    balance bigint NOT NULL,
+    held bigint NOT NULL,
+    version_before bigint NOT NULL,
+    balance_before bigint NOT NULL,
+    held_before bigint NOT NULL,
+    jumps jsonb NOT NULL,
+    requested_by text NOT NULL,
+    approved_by text NOT NULL,
+    reason text NOT NULL,
+    CONSTRAINT account_repair_check CHECK ((approved_by <> requested_by))
+);
+ALTER TABLE ONLY account_repair FORCE ROW LEVEL SECURITY;
 
 CREATE TABLE activity (
     tenant_id integer NOT NULL,
@@ -367,7 +409,7 @@ CREATE TABLE audit_run (
     seconds double precision NOT NULL,
     findings integer NOT NULL,
     CONSTRAINT audit_run_findings_check CHECK ((findings >= 0)),
-    CONSTRAINT audit_run_name_check CHECK ((name = ANY (ARRAY['prove'::text, 'reconcile'::text, 'verify'::text]))),
+    CONSTRAINT audit_run_name_check CHECK ((name = ANY (ARRAY['prove'::text, 'reconcile'::text, 'round'::text, 'verify'::text]))),
     CONSTRAINT audit_run_seconds_check CHECK ((seconds >= (0)::double precision))
 );
 
@@ -406,6 +448,31 @@ CREATE TABLE chain (
 )
 WITH (fillfactor='50');
 ALTER TABLE ONLY chain FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE chain_proof (
+    bucket smallint NOT NULL,
+    tenant_id integer NOT NULL,
+    "position" bigint NOT NULL,
+    hash bytea NOT NULL,
+    walked bigint NOT NULL,
+    walked_hash bytea NOT NULL,
+    CONSTRAINT chain_proof_hash_check CHECK ((octet_length(hash) = 32)),
+    CONSTRAINT chain_proof_position_check CHECK (("position" >= 0)),
+    CONSTRAINT chain_proof_walked_check CHECK ((walked >= 0)),
+    CONSTRAINT chain_proof_walked_hash_check CHECK ((octet_length(walked_hash) = 32))
+)
+WITH (fillfactor='50');
+ALTER TABLE ONLY chain_proof FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE chain_start (
+    bucket smallint NOT NULL,
+    tenant_id integer NOT NULL,
+    "position" bigint NOT NULL,
+    hash bytea NOT NULL,
+    CONSTRAINT chain_start_hash_check CHECK ((octet_length(hash) = 32)),
+    CONSTRAINT chain_start_position_check CHECK (("position" > 0))
+);
+ALTER TABLE ONLY chain_start FORCE ROW LEVEL SECURITY;
 
 CREATE TABLE destination (
     destination_id integer NOT NULL,
@@ -711,6 +778,15 @@ CREATE TABLE permit_scope (
 )
 WITH (fillfactor='50', autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='1000');
 
+CREATE TABLE proof_round (
+    one boolean DEFAULT true NOT NULL,
+    bucket smallint DEFAULT 63 NOT NULL,
+    began_at timestamp with time zone DEFAULT clock() NOT NULL,
+    taken_at timestamp with time zone DEFAULT clock() NOT NULL,
+    CONSTRAINT proof_round_bucket_check CHECK (((bucket >= 0) AND (bucket <= 63))),
+    CONSTRAINT proof_round_one_check CHECK (one)
+);
+
 CREATE TABLE schedule (
     bucket smallint NOT NULL,
     tenant_id integer NOT NULL,
@@ -909,6 +985,10 @@ WITH (autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_threshold='5000',
 ALTER TABLE ONLY timer FORCE ROW LEVEL SECURITY;
 ALTER TABLE ONLY account
     ADD CONSTRAINT account_pkey PRIMARY KEY (bucket, tenant_id, account_id);
+ALTER TABLE ONLY account_proof
+    ADD CONSTRAINT account_proof_pkey PRIMARY KEY (bucket, tenant_id, account_id);
+ALTER TABLE ONLY account_repair
+    ADD CONSTRAINT account_repair_pkey PRIMARY KEY (bucket, tenant_id, account_id, repaired_at);
 ALTER TABLE ONLY activity
     ADD CONSTRAINT activity_pkey PRIMARY KEY (tenant_id, slot);
 ALTER TABLE ONLY api_key
@@ -927,6 +1007,10 @@ ALTER TABLE ONLY calendar_version
     ADD CONSTRAINT calendar_version_pkey PRIMARY KEY (tenant_id, name, since);
 ALTER TABLE ONLY chain
     ADD CONSTRAINT chain_pkey PRIMARY KEY (bucket, tenant_id);
+ALTER TABLE ONLY chain_proof
+    ADD CONSTRAINT chain_proof_pkey PRIMARY KEY (bucket, tenant_id);
+ALTER TABLE ONLY chain_start
+    ADD CONSTRAINT chain_start_pkey PRIMARY KEY (bucket, tenant_id);
 ALTER TABLE ONLY destination
     ADD CONSTRAINT destination_pkey PRIMARY KEY (destination_id);
 ALTER TABLE ONLY destination
@@ -975,6 +1059,8 @@ ALTER TABLE ONLY permit
     ADD CONSTRAINT permit_pkey PRIMARY KEY (bucket, scope, holder);
 ALTER TABLE ONLY permit_scope
     ADD CONSTRAINT permit_scope_pkey PRIMARY KEY (bucket, scope);
+ALTER TABLE ONLY proof_round
+    ADD CONSTRAINT proof_round_pkey PRIMARY KEY (one);
 ALTER TABLE ONLY schedule
     ADD CONSTRAINT schedule_pkey PRIMARY KEY (bucket, tenant_id, schedule_id);
 ALTER TABLE ONLY schedule_tzdata
@@ -1006,6 +1092,8 @@ CREATE INDEX activity_slot ON activity USING btree (slot);
 
 CREATE INDEX api_key_tenant ON api_key USING btree (tenant_id, key_id);
 
+CREATE INDEX event_state ON ONLY event USING btree (bucket, tenant_id, subject, "time") WHERE (state IS NOT NULL);
+
 CREATE INDEX job_schedule ON ONLY job USING btree (bucket, schedule_id, job_id) WHERE (schedule_id IS NOT NULL);
 
 CREATE INDEX lane_changed ON lane USING btree (changed_at);
@@ -1035,6 +1123,10 @@ CREATE INDEX seal_time ON ONLY seal USING btree (bucket, tenant_id, sealed_at);
 CREATE INDEX subscription_tenant ON subscription USING btree (tenant_id, subscription_id);
 
 CREATE INDEX timer_due ON timer USING btree (bucket, lane_id, due_at, subject);
+
+CREATE TRIGGER account_repair_fact BEFORE DELETE OR UPDATE ON account_repair FOR EACH ROW EXECUTE FUNCTION refuse_change();
+
+CREATE TRIGGER account_repair_fact_truncate BEFORE TRUNCATE ON account_repair FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 
 CREATE TRIGGER attempt_fact BEFORE DELETE OR UPDATE ON attempt FOR EACH ROW EXECUTE FUNCTION refuse_change();
 
@@ -1090,12 +1182,16 @@ ALTER TABLE ONLY subscription
 ALTER TABLE ONLY tenant_halt
     ADD CONSTRAINT tenant_halt_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenant(tenant_id);
 ALTER TABLE account ENABLE ROW LEVEL SECURITY;
+ALTER TABLE account_proof ENABLE ROW LEVEL SECURITY;
+ALTER TABLE account_repair ENABLE ROW LEVEL SECURITY;
 ALTER TABLE activity ENABLE ROW LEVEL SECURITY;
 ALTER TABLE api_key ENABLE ROW LEVEL SECURITY;
 ALTER TABLE attempt ENABLE ROW LEVEL SECURITY;
 ALTER TABLE calendar ENABLE ROW LEVEL SECURITY;
 ALTER TABLE calendar_version ENABLE ROW LEVEL SECURITY;
 ALTER TABLE chain ENABLE ROW LEVEL SECURITY;
+ALTER TABLE chain_proof ENABLE ROW LEVEL SECURITY;
+ALTER TABLE chain_start ENABLE ROW LEVEL SECURITY;
 ALTER TABLE destination ENABLE ROW LEVEL SECURITY;
 ALTER TABLE destination_trouble ENABLE ROW LEVEL SECURITY;
 ALTER TABLE entry ENABLE ROW LEVEL SECURITY;
@@ -1111,6 +1207,10 @@ ALTER TABLE outcome ENABLE ROW LEVEL SECURITY;
 
 CREATE POLICY owner_all ON account TO postdate_owner USING (true) WITH CHECK (true);
 
+CREATE POLICY owner_all ON account_proof TO postdate_owner USING (true) WITH CHECK (true);
+
+CREATE POLICY owner_all ON account_repair TO postdate_owner USING (true) WITH CHECK (true);
+
 CREATE POLICY owner_all ON activity TO postdate_owner USING (true) WITH CHECK (true);
 
 CREATE POLICY owner_all ON api_key TO postdate_owner USING (true) WITH CHECK (true);
@@ -1122,6 +1222,10 @@ CREATE POLICY owner_all ON calendar TO postdate_owner USING (true) WITH CHECK (t
 CREATE POLICY owner_all ON calendar_version TO postdate_owner USING (true) WITH CHECK (true);
 
 CREATE POLICY owner_all ON chain TO postdate_owner USING (true) WITH CHECK (true);
+
+CREATE POLICY owner_all ON chain_proof TO postdate_owner USING (true) WITH CHECK (true);
+
+CREATE POLICY owner_all ON chain_start TO postdate_owner USING (true) WITH CHECK (true);
 
 CREATE POLICY owner_all ON destination TO postdate_owner USING (true) WITH CHECK (true);
 
@@ -1176,6 +1280,10 @@ ALTER TABLE payment_approval ENABLE ROW LEVEL SECURITY;
 
 CREATE POLICY reader_own ON account FOR SELECT TO postdate_reader USING ((tenant_id = current_tenant()));
 
+CREATE POLICY reader_own ON account_proof FOR SELECT TO postdate_reader USING ((tenant_id = current_tenant()));
+
+CREATE POLICY reader_own ON account_repair FOR SELECT TO postdate_reader USING ((tenant_id = current_tenant()));
+
 CREATE POLICY reader_own ON activity FOR SELECT TO postdate_reader USING ((tenant_id = current_tenant()));
 
 CREATE POLICY reader_own ON api_key FOR SELECT TO postdate_reader USING ((tenant_id = current_tenant()));
@@ -1187,6 +1295,10 @@ CREATE POLICY reader_own ON calendar FOR SELECT TO postdate_reader USING ((tenan
 CREATE POLICY reader_own ON calendar_version FOR SELECT TO postdate_reader USING ((tenant_id = current_tenant()));
 
 CREATE POLICY reader_own ON chain FOR SELECT TO postdate_reader USING ((tenant_id = current_tenant()));
+
+CREATE POLICY reader_own ON chain_proof FOR SELECT TO postdate_reader USING ((tenant_id = current_tenant()));
+
+CREATE POLICY reader_own ON chain_start FOR SELECT TO postdate_reader USING ((tenant_id = current_tenant()));
 
 CREATE POLICY reader_own ON destination FOR SELECT TO postdate_reader USING ((tenant_id = current_tenant()));
 
@@ -1247,6 +1359,10 @@ ALTER TABLE timer ENABLE ROW LEVEL SECURITY;
 
 CREATE POLICY writer_all ON account TO postdate_writer USING (true) WITH CHECK (true);
 
+CREATE POLICY writer_all ON account_proof TO postdate_writer USING (true) WITH CHECK (true);
+
+CREATE POLICY writer_all ON account_repair TO postdate_writer USING (true) WITH CHECK (true);
+
 CREATE POLICY writer_all ON activity TO postdate_writer USING (true) WITH CHECK (true);
 
 CREATE POLICY writer_all ON api_key TO postdate_writer USING (true) WITH CHECK (true);
@@ -1258,6 +1374,10 @@ CREATE POLICY writer_all ON calendar TO postdate_writer USING (true) WITH CHECK 
 CREATE POLICY writer_all ON calendar_version TO postdate_writer USING (true) WITH CHECK (true);
 
 CREATE POLICY writer_all ON chain TO postdate_writer USING (true) WITH CHECK (true);
+
+CREATE POLICY writer_all ON chain_proof TO postdate_writer USING (true) WITH CHECK (true);
+
+CREATE POLICY writer_all ON chain_start TO postdate_writer USING (true) WITH CHECK (true);
 
 CREATE POLICY writer_all ON destination TO postdate_writer USING (true) WITH CHECK (true);
 
@@ -1373,11 +1493,21 @@ REVOKE ALL ON FUNCTION settlement_clock_record() FROM PUBLIC;
 GRANT ALL ON FUNCTION settlement_clock_record() TO postdate_writer;
 REVOKE ALL ON FUNCTION settlement_lock(lane integer, buckets smallint[], subjects uuid[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION settlement_lock(lane integer, buckets smallint[], subjects uuid[]) TO postdate_writer;
+REVOKE ALL ON FUNCTION state_noun(type text) FROM PUBLIC;
+GRANT ALL ON FUNCTION state_noun(type text) TO postdate_writer;
+REVOKE ALL ON FUNCTION state_now(type text, of_tenant integer, of_subject uuid, data jsonb) FROM PUBLIC;
+GRANT ALL ON FUNCTION state_now(type text, of_tenant integer, of_subject uuid, data jsonb) TO postdate_writer;
+REVOKE ALL ON FUNCTION state_text(noun text, of_tenant integer, of_subject uuid, name text) FROM PUBLIC;
+GRANT ALL ON FUNCTION state_text(noun text, of_tenant integer, of_subject uuid, name text) TO postdate_writer;
 REVOKE ALL ON FUNCTION subscription_rest(_bucket smallint, _tenant_id integer, _subscription_id uuid, _token bigint, _position bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION subscription_rest(_bucket smallint, _tenant_id integer, _subscription_id uuid, _token bigint, _position bigint) TO postdate_writer;
 REVOKE ALL ON FUNCTION table_guard(target regclass, fact boolean) FROM PUBLIC;
 REVOKE ALL ON FUNCTION tenants_held() FROM PUBLIC;
 GRANT ALL ON FUNCTION tenants_held() TO postdate_writer;
+GRANT SELECT ON TABLE account_proof TO postdate_reader;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE account_proof TO postdate_writer;
+GRANT SELECT ON TABLE account_repair TO postdate_reader;
+GRANT SELECT,INSERT ON TABLE account_repair TO postdate_writer;
 GRANT SELECT ON TABLE activity TO postdate_reader;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE activity TO postdate_writer;
 GRANT SELECT ON TABLE api_key TO postdate_reader;
@@ -1392,6 +1522,10 @@ GRANT SELECT ON TABLE calendar_version TO postdate_reader;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE calendar_version TO postdate_writer;
 GRANT SELECT ON TABLE chain TO postdate_reader;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE chain TO postdate_writer;
+GRANT SELECT ON TABLE chain_proof TO postdate_reader;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE chain_proof TO postdate_writer;
+GRANT SELECT ON TABLE chain_start TO postdate_reader;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE chain_start TO postdate_writer;
 GRANT SELECT ON TABLE destination TO postdate_reader;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE destination TO postdate_writer;
 GRANT SELECT ON TABLE destination_trouble TO postdate_reader;
@@ -1427,6 +1561,7 @@ GRANT SELECT ON TABLE payment_approval TO postdate_reader;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE payment_approval TO postdate_writer;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE permit TO postdate_writer;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE permit_scope TO postdate_writer;
+GRANT SELECT,UPDATE ON TABLE proof_round TO postdate_writer;
 GRANT SELECT ON TABLE schedule TO postdate_reader;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE schedule TO postdate_writer;
 GRANT SELECT ON TABLE schedule_tzdata TO postdate_reader;

@@ -264,6 +264,12 @@ async def test_detached_weeks_of_seals_leave_a_trusted_start(crime: Crime) -> No
     last = await crime.owner.fetchval(
         "SELECT seal_id FROM seal WHERE tenant_id = $1 AND position = 1", crime.tenant_id
     )
+    end = await crime.owner.fetchrow(
+        "SELECT bucket, tenant_id, position + cardinality(kinds) - 1, hash FROM seal "
+        "WHERE tenant_id = $1 AND position = 1",
+        crime.tenant_id,
+    )
+    assert end is not None
     await crime.do("DELETE FROM seal WHERE tenant_id = $1 AND position = 1")
     await crime.do("DELETE FROM event WHERE tenant_id = $1 AND event_id = ANY ($2)", events)
     floor = UUID(int=max(last, *events).int + 1)
@@ -274,6 +280,8 @@ async def test_detached_weeks_of_seals_leave_a_trusted_start(crime: Crime) -> No
         UUID(int=0),
         floor,
     )
+    assert not await crime.looks_honest(), "what is left must continue something"
+    await crime.owner.execute("INSERT INTO chain_start VALUES ($1, $2, $3, $4)", *end)
     assert await crime.looks_honest()
     event_id = await crime.event(7)
     await crime.do("UPDATE event SET actor = 'x' WHERE tenant_id = $1 AND event_id = $2", event_id)

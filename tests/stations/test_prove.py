@@ -8,8 +8,9 @@ from prometheus_client import CollectorRegistry
 
 from bank_ground import Bank, drain, settler
 from postdate.ledger.prove import prove, reconcile_all
-from postdate.settlement.meter import Meter
-from postdate.settlement.reconciler import Reconciler
+from postdate.model.setting import Settings
+from postdate.proof.meter import ProofMeter
+from postdate.proof.prover import Prover
 from postdate.store.database import Database
 from postdate.store.embedded import Embedded
 from postdate.store.prove import CHECKS
@@ -47,7 +48,12 @@ async def test_a_used_ledger_proves(bank: Bank) -> None:
 TAMPERINGS = {
     "an amount changed": (
         "UPDATE entry SET amount = amount + 1 WHERE tenant_id = $1 AND account_id = 'c'",
-        {"transfer_sums_to_zero", "versions_have_no_gaps", "payment_moved_once"},
+        {
+            "transfer_sums_to_zero",
+            "versions_have_no_gaps",
+            "payment_moved_once",
+            "entry_has_payment",
+        },
     ),
     "a balance changed": (
         "UPDATE account SET balance = balance + 5 WHERE tenant_id = $1 AND account_id = 'b'",
@@ -108,13 +114,13 @@ async def test_reconciling_reports_what_is_forgotten(
     assert {(f.check, f.subject) for f in found} == {
         ("overdue", str(late)),
         ("dead_lettered", str(stuck)),
-        ("balance_is_last_entry", "c"),
+        ("balance_follows_entries", "c"),
     }
     registry = CollectorRegistry()
-    reconciler = Reconciler(bank.database, Meter(registry))
-    for _ in range(64):
-        await reconciler.run_once()
-    for check in ("overdue", "dead_lettered", "balance_is_last_entry"):
-        told = registry.get_sample_value("postdate_reconcile_findings", {"check": check})
+    prover = Prover(bank.database, Settings(), ProofMeter(registry))
+    for bucket in range(64):
+        await prover.prove_bucket(bucket)
+    for finding in ("overdue", "dead_lettered", "balance_follows_entries"):
+        told = registry.get_sample_value("postdate_proof_findings", {"finding": finding})
         assert told is not None
         assert told >= 1

@@ -1,4 +1,4 @@
-"""`postdate account`: create, show, adjust, freeze and close accounts."""
+"""`postdate account`: create, show, adjust, freeze, repair and close accounts."""
 
 import secrets
 from typing import Annotated
@@ -6,8 +6,14 @@ from typing import Annotated
 import cyclopts
 from cyclopts import Parameter
 
+from postdate.cli.operator import with_database
 from postdate.cli.output import Json, show
-from postdate.cli.remote import Limit, call, given, listed, one
+from postdate.cli.remote import Limit, call, given, listed, one, server
+from postdate.intake.repair import Repairs
+from postdate.ledger.repair import Repair
+from postdate.model.errors import Code, refuse
+from postdate.store.database import Database
+from postdate.views.identity import Identities
 
 account_app = cyclopts.App(name="account", help="Create, show, adjust, freeze and close accounts.")
 
@@ -51,6 +57,54 @@ def account_adjust(
     key = idempotency_key or secrets.token_urlsafe(16)
     body = {"amount": amount, "reason": reason}
     show(call("POST", path, body, idempotency_key=key), as_json=json)
+
+
+@account_app.command(name="repair")
+def account_repair(
+    account_id: str, *, request: str | None = None, approve: bool = False, json: Json = False
+) -> None:
+    """Put balance, held and version back to what entries and open payments say.
+
+    Without an option nothing is written. One person asks, and another one approves with a key of
+    their own (POSTDATE_API_KEY). Goes straight to the database.
+
+    Parameters
+    ----------
+    account_id
+        The account, of the tenant of the key.
+    request
+        Ask for the repair, with the reason.
+    approve
+        Make the repair that another person has asked for within a day.
+    json
+        Print JSON.
+
+    """
+
+    async def run(database: Database) -> Repair:
+        who = await Identities(database).authenticate(server()[1])
+        if who is None:
+            raise refuse(Code.UNAUTHENTICATED, "The key is not valid.")
+        repairs = Repairs(database)
+        if approve:
+            return await repairs.approve(who, account_id)
+        if request is not None:
+            return await repairs.request(who, account_id, request)
+        return await repairs.look(who, account_id)
+
+    if approve and request is not None:
+        raise refuse(Code.INVALID_FIELD, "Ask for it or approve it, not both.", "approve")
+    found = with_database(run)
+    done = "repaired" if approve else "requested" if request is not None else "dry run"
+    told = {
+        "account_id": account_id,
+        "done": done if found.needed else "nothing to repair",
+        "before": found.before,
+        "after": found.after,
+        "difference": found.difference,
+        "jumps": found.jumps,
+    }
+    show(told, as_json=json)
 
 
 @account_app.command(name="freeze")

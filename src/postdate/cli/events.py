@@ -9,10 +9,11 @@ from typing import Final
 
 import cyclopts
 
+from postdate.cli.anchor import anchor_path
 from postdate.cli.operator import with_database
 from postdate.cli.output import Json, show
 from postdate.cli.prove import note
-from postdate.cli.settings import Settings, load
+from postdate.cli.settings import load
 from postdate.model.errors import StartError
 from postdate.publisher.anchor import AnchorError, AnchorFile, Anchors, collect
 from postdate.publisher.verify import Report, verify
@@ -22,11 +23,6 @@ TAMPERED: Final = 7
 """The exit code when a chain does not hold."""
 
 events_app = cyclopts.App(name="events", help="List, follow and verify events.")
-
-
-def anchor_path(settings: Settings) -> Path:
-    """Say where the anchor is kept."""
-    return Path(settings.anchor) if settings.anchor else settings.data_dir / "anchor.jsonl"
 
 
 @events_app.command(name="verify")

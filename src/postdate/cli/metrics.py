@@ -17,6 +17,7 @@ from postdate.model.setting import LONG_AGO
 from postdate.model.setting import Settings as RuntimeSettings
 from postdate.model.tally import Tally
 from postdate.model.tenant_share import TenantShares
+from postdate.proof.meter import ProofMeter
 from postdate.publisher.meter import PublisherMeter
 from postdate.scheduler.meter import Meter as ScheduleMeter
 from postdate.settlement.meter import Meter as SettlementMeter
@@ -154,6 +155,7 @@ def everything() -> CollectorRegistry:
         PublisherMeter,
         ScheduleMeter,
         SettlementMeter,
+        ProofMeter,
         OverdueMeter,
     ):
         meter(registry)

@@ -4,26 +4,35 @@ import sys
 import time
 from typing import Final
 
+from postdate.cli.anchor import anchor_path
 from postdate.cli.operator import tenant_number, with_database
 from postdate.cli.output import Json, progress, show
+from postdate.cli.settings import load
 from postdate.ledger import prove as ledger
+from postdate.ledger.prove import Proof
 from postdate.model.ids import BUCKETS
+from postdate.model.instant import instant_text
+from postdate.proof import checker
+from postdate.proof.checker import STEPS
+from postdate.publisher.anchor import AnchorFile, collect
 from postdate.store import vital
 from postdate.store.database import Database
-from postdate.store.prove import CHECKS, Finding
+from postdate.store.prove import Finding
 
 CONTRADICTED: Final = 7
 """The exit code when something was found."""
 
 
 def prove(*, tenant: str | None = None, json: Json = False) -> None:
-    """Prove every balance, hold, version and event; exit code 7 names the first offender."""
+    """Compare all tables with the sealed chain and each other; exit code 7 names what differs."""
+    file = AnchorFile(anchor_path(load()))
+    anchors = collect(file.lines()) if file.path.exists() else {}
 
-    async def run(database: Database) -> ledger.Proof:
+    async def run(database: Database) -> Proof:
         only = await tenant_number(database, tenant) if tenant else None
         began = time.monotonic()
-        with progress("proving", len(CHECKS)) as step:
-            proof = await ledger.prove(database, only, step)
+        with progress("proving", len(STEPS)) as step:
+            proof = await checker.prove(database, only, anchors, step)
         if only is None:
             await note(database, "prove", time.monotonic() - began, len(proof.findings))
         return proof
@@ -34,6 +43,12 @@ def prove(*, tenant: str | None = None, json: Json = False) -> None:
     else:
         for name in proof.proved:
             print(f"proved      {name.replace('_', ' ')}")
+        for each in proof.repairs:
+            print(
+                f"repaired    tenant {each.tenant_id}, {each.account_id} at "
+                f"{instant_text(each.repaired_at)}: balance {each.balance:+}, held {each.held:+}, "
+                f"version {each.version:+} ({each.reason})"
+            )
         _print(proof.findings)
     if proof.findings:
         sys.exit(CONTRADICTED)

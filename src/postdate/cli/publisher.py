@@ -4,7 +4,7 @@ from functools import partial
 from typing import Final
 
 from postdate.cli import jobs
-from postdate.cli.events import anchor_path
+from postdate.cli.anchor import anchor_path
 from postdate.cli.node import Node
 from postdate.intake.subscription import Subscriptions
 from postdate.publisher.anchor import ANCHOR_SECONDS, Anchorer, AnchorFile

@@ -11,9 +11,11 @@ from postdate.cli.output import Json, show
 from postdate.intake.approval import EXPIRE_MOST, LOOK_SECONDS, Approvals
 from postdate.intake.setting import SettingChanges
 from postdate.model.errors import Code, RefusedError, refuse
+from postdate.proof.meter import ProofMeter
+from postdate.proof.prover import LOOK_SECONDS as LOOK_SECONDS_PROOF
+from postdate.proof.prover import Prover
 from postdate.settlement import halt
 from postdate.settlement.meter import Meter
-from postdate.settlement.reconciler import BUCKET_SECONDS, Reconciler
 from postdate.settlement.settler import LOOK_MOST, Settler
 from postdate.settlement.stop import STOPPED
 from postdate.store import setting as setting_store
@@ -33,7 +35,7 @@ def loops(node: Node) -> list[Loop]:
     settler = Settler(node.database, node.runtime, node.node_id, meter, followed)
     ends = halt.HaltEnds(node.database, settler.look_everywhere)
     approvals = Approvals(node.database, node.payment_meter)
-    reconciler = Reconciler(node.database, meter)
+    prover = Prover(node.database, node.runtime, ProofMeter(node.registry))
     settling = Loop(
         "settlement",
         settler.run_once,
@@ -46,7 +48,7 @@ def loops(node: Node) -> list[Loop]:
         settling,
         Loop("approvals", approvals.run_once, limit=EXPIRE_MOST, poll_seconds=LOOK_SECONDS),
         Loop("halts", ends.run_once, limit=1, poll_seconds=halt.LOOK_SECONDS),
-        Loop("reconcile", reconciler.run_once, limit=1, poll_seconds=BUCKET_SECONDS),
+        Loop("proof", prover.run_once, limit=1, poll_seconds=LOOK_SECONDS_PROOF),
         *history.loops(node),
     ]
 

@@ -166,7 +166,7 @@ def _warnings(after: Samples) -> list[str]:
     if opened := _of(after, "postdate_breaker_destinations", state="open"):
         said.append(f"{opened:.0f} destinations are held back")
     for name, values in (
-        ("postdate_reconcile_findings", after.get("postdate_reconcile_findings", {})),
+        ("postdate_proof_findings", after.get("postdate_proof_findings", {})),
         ("postdate_audit_findings", after.get("postdate_audit_findings", {})),
     ):
         said += [

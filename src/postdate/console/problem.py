@@ -26,6 +26,7 @@ class Problem(msgspec.Struct, frozen=True):
 
 
 _CHECKED: Final = {
+    "round": ("round of proofs", "/accounts"),
     "prove": ("postdate prove", "/accounts"),
     "reconcile": ("postdate reconcile", "/payments"),
     "verify": ("postdate events verify", "/events"),

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from postdate.store.event import NewEvent
 
 SCOPE: Final = "adjustment"
+SYSTEM: Final = "system"
 
 
 class Adjusted(msgspec.Struct, frozen=True):
@@ -87,7 +88,18 @@ class Adjustments:
         if tenant_id not in self._issuers:
             key = key_of(tenant_id, ISSUER)
             async with self._database.write() as connection:
-                await account_store.create(connection, key, Terms(floor=None, note="The issuer."))
+                made = await account_store.create(
+                    connection, key, Terms(floor=None, note="The issuer.")
+                )
+                if made is not None:
+                    told = account_event(
+                        key,
+                        "account.created",
+                        SYSTEM,
+                        {"note": made.note},
+                        self._database.unix_ms(),
+                    )
+                    await event_store.insert(connection, [told])
             self._issuers.add(tenant_id)
 
     async def _commit(self, asks: Sequence[AdjustmentAsk]) -> list[Answer]:

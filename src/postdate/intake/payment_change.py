@@ -53,14 +53,16 @@ class PaymentEnds:
             await account_store.write(connection, list(accounts.values()))
         status, code, error, decision = ending
         await store.write_end(connection, timer, status, code, error)
+        decided = None
+        if found.unapproved:
+            decided = await approval_store.decide(
+                connection, timer.tenant_id, timer.subject, decision, Decider(actor), error
+            )
         data = {"code": code, "error": error} if code else {}
-        await self.tell(connection, timer, f"payment.{status.lower()}", actor, data)
+        kind = f"payment.{status.lower()}"
+        await self.tell(connection, timer, kind, actor, data, decides=found.unapproved)
         await settlement_store.delete(connection, [timer])
-        if not found.unapproved:
-            return None
-        return await approval_store.decide(
-            connection, timer.tenant_id, timer.subject, decision, Decider(actor), error
-        )
+        return decided
 
     async def tell(
         self,
@@ -69,12 +71,14 @@ class PaymentEnds:
         kind: str,
         actor: str,
         data: dict[str, Any],
+        *,
+        decides: bool = False,
     ) -> None:
         """Tell what became of a payment, in the transaction that did it."""
         event_id = new_id(timer.bucket, self._database.unix_ms())
-        event = NewEvent(
-            timer.bucket, timer.tenant_id, timer.subject, event_id, kind, actor, data or None
-        )
+        told = data or None
+        key = timer.bucket, timer.tenant_id, timer.subject
+        event = NewEvent(*key, event_id, kind, actor, told, decides=decides)
         await event_store.insert(connection, [event])
 
 

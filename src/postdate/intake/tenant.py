@@ -239,6 +239,7 @@ async def replace_key(
     until = await key_store.end(connection, tenant_id, key_id, overlap_seconds)
     data = {"key_id": str(key_id), "new_key_id": str(row.key_id), "until": instant_text(until)}
     await told.tell(connection, database, key_id, "key.rotated", tenant_id, data, actor=actor)
+    await tell_created(connection, database, row, actor)
     return row, key, until
 
 

@@ -9,22 +9,36 @@ import msgspec
 from postdate.model.ids import BUCKETS
 from postdate.store import history as history_store
 from postdate.store import prove as store
-from postdate.store.database import Database
+from postdate.store.database import Connection, Database
 from postdate.store.prove import Finding, Range
+from postdate.store.repair import RepairRow
 
 OVERDUE_SECONDS: Final = 60.0
 """How late a payment must be before it counts as forgotten."""
 
 
 class Proof(msgspec.Struct, frozen=True):
-    """What was proved, and what contradicts it."""
+    """What was proved, what contradicts it, and which accounts were put right by a repair."""
 
     proved: list[str]
     findings: list[Finding]
+    repairs: list[RepairRow] = []
 
 
 Step = Callable[[str], None]
 """Told the name of each part that is done."""
+
+
+async def whole(
+    connection: Connection, tenant_id: int | None = None, bucket: int | None = None
+) -> Range:
+    """Give the range of everything that is not detached."""
+    return Range(
+        tenant_id,
+        bucket,
+        floor=await history_store.floor(connection),
+        event_floor=await history_store.floor(connection, history_store.TOLD),
+    )
 
 
 async def prove(
@@ -33,8 +47,7 @@ async def prove(
     """Make every proof over one snapshot."""
     found: dict[str, list[Finding]] = {}
     async with store.snapshot(database) as connection:
-        floor = await history_store.floor(connection)
-        where = Range(tenant_id, floor=floor)
+        where = await whole(connection, tenant_id)
         for name in store.CHECKS:
             found[name] = await store.check(connection, name, where)
             step(name)
@@ -49,7 +62,7 @@ async def reconcile(
 ) -> list[Finding]:
     """Look for what should not be in one bucket; with `since` only among payments that new."""
     async with store.snapshot(database) as connection:
-        where = Range(tenant_id, bucket, floor=await history_store.floor(connection))
+        where = await whole(connection, tenant_id, bucket)
         newer = msgspec.structs.replace(where, floor=max(where.floor, since or where.floor))
         found = await store.overdue(connection, where, OVERDUE_SECONDS)
         found += await store.parked(connection, where)

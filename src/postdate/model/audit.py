@@ -49,3 +49,26 @@ def audited(kind: str) -> bool:
 def stamped(kind: str) -> bool:
     """Say whether an event of this type says from where it was caused."""
     return audited(kind) and kind not in _GROUPED
+
+
+_ROWS: Final = frozenset(
+    {
+        "account",
+        "calendar",
+        "destination",
+        "key",
+        "lane",
+        "schedule",
+        "setting",
+        "subscription",
+        "tenant",
+    }
+)
+_APPROVALS: Final = frozenset({"payment.approval_requested", "payment.approved"})
+
+
+def changes_row(kind: str) -> bool:
+    """Say whether an event of this type is sealed with the state of the row that it tells of."""
+    if kind == "account.adjusted":
+        return False
+    return kind in _APPROVALS or kind.partition(".")[0] in _ROWS

@@ -142,6 +142,20 @@ SETTINGS: Final[Mapping[str, Setting]] = {
         instant=True,
         per_tenant=False,
     ),
+    "proof.round_seconds": Setting(
+        3600.0,
+        "How long one round of proofs takes: in it every bucket is proved once.",
+        1,
+        7 * 86400,
+        per_tenant=False,
+    ),
+    "proof.full_seconds": Setting(
+        7 * 86400.0,
+        "Within how long the whole chain of every tenant is compared with what it seals once more.",
+        60,
+        SECONDS_A_YEAR,
+        per_tenant=False,
+    ),
     "settlement.clock_step_seconds": Setting(
         60.0,
         "How far the database's clock may run ahead of a node's steady one, or at its start of its "

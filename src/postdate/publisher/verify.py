@@ -49,25 +49,38 @@ async def verify(
     progress: Callable[[int, int], None] = lambda _done, _all: None,
 ) -> Report:
     """Recompute every chain; `progress` is told how many events are done, of how many."""
-    report = Report(findings=[])
     async with database.connection() as connection:
-        chains = await seal.chains(connection)
-        chains += [
-            Chain(tenant_id, 0, GENESIS)
-            for tenant_id in sorted(set(anchors) - {chain.tenant_id for chain in chains})
-        ]
-        floors = await seal.floor(connection, "event"), await seal.floor(connection, "seal")
-        total = sum(chain.position for chain in chains)
-        for chain in chains:
-            check = _Check(connection, chain, anchors.get(chain.tenant_id, Anchors()), floors)
-            finding = await check.run(lambda done: progress(report.links + done, total))
-            report.links += check.events
-            report.anchored += check.anchored
-            if finding is not None:
-                report.findings.append(finding)
-        report.findings = _with_unsealed(
-            report.findings, await seal.unsealed(connection, floors[1])
-        )
+        return await verify_on(connection, anchors, progress)
+
+
+async def verify_on(
+    connection: Connection,
+    anchors: Mapping[int, Anchors],
+    progress: Callable[[int, int], None] = lambda _done, _all: None,
+    tenant_id: int | None = None,
+) -> Report:
+    """Recompute every chain, or that of one tenant, over a connection of the caller."""
+    report = Report(findings=[])
+    chains = await seal.chains(connection)
+    chains += [
+        Chain(each, 0, GENESIS)
+        for each in sorted(set(anchors) - {chain.tenant_id for chain in chains})
+    ]
+    if tenant_id is not None:
+        chains = [chain for chain in chains if chain.tenant_id == tenant_id]
+    floors = await seal.floor(connection, "event"), await seal.floor(connection, "seal")
+    starts = await seal.starts(connection)
+    total = sum(chain.position for chain in chains)
+    for chain in chains:
+        known = anchors.get(chain.tenant_id, Anchors())
+        check = ChainCheck(connection, chain, known, floors[0], starts.get(chain.tenant_id))
+        finding = await check.run(lambda done: progress(report.links + done, total))
+        report.links += check.events
+        report.anchored += check.anchored
+        if finding is not None:
+            report.findings.append(finding)
+    unsealed = await seal.unsealed(connection, floors[1], tenant_id)
+    report.findings = _with_unsealed(report.findings, unsealed)
     report.ok = not report.findings
     return report
 
@@ -89,27 +102,39 @@ def _with_unsealed(findings: list[Finding], unsealed: Mapping[int, UUID]) -> lis
     ]
 
 
-class _Check:
-    """One tenant's chain, from the oldest seal that is left. The first thing wrong ends it."""
+class ChainCheck:
+    """One tenant's chain, from its start or from what is proved. The first thing wrong ends it."""
 
     def __init__(
-        self, connection: Connection, chain: Chain, anchors: Anchors, floors: tuple[UUID, UUID]
+        self,
+        connection: Connection,
+        chain: Chain,
+        anchors: Anchors,
+        event_floor: UUID,
+        start: Chain | None = None,
     ) -> None:
         self._connection = connection
         self._chain = chain
         self._anchors = anchors
-        self._event_floor, seal_floor = floors
+        self._event_floor = event_floor
         self._pruned_below = GENESIS_ID
-        # Where old seals were detached, the chain is trusted up to the oldest that is left.
-        self._trusting = seal_floor.int > 0
-        self._hash = GENESIS
-        self._upto = 0
-        self._good = 0
+        self._upto, self._hash = (0, GENESIS) if start is None else (start.position, start.hash)
+        self._good = self._upto
         self.events = 0
         self.anchored = 0
 
-    async def run(self, progress: Callable[[int], None]) -> Finding | None:
-        """Walk the chain; seals that were added meanwhile are left for the next time."""
+    @property
+    def proved(self) -> Chain:
+        """Give how far the chain holds."""
+        return Chain(self._chain.tenant_id, self._upto, self._hash)
+
+    async def run(
+        self, progress: Callable[[int], None] = lambda _: None, limit: int | None = None
+    ) -> Finding | None:
+        """Walk the chain; seals that were added meanwhile are left for the next time.
+
+        With a limit it ends after so many events, wherever that is.
+        """
         self._pruned_below = await seal.pruned(self._connection, self._chain.tenant_id)
         while self._upto < self._chain.position:
             rows = await seal.stored(self._connection, self._chain.tenant_id, self._upto, CHUNK)
@@ -119,6 +144,8 @@ class _Check:
                 if finding := self._seal(row, await self._purged(row)):
                     return finding
             progress(self.events)
+            if limit is not None and self.events >= limit and self._upto < self._chain.position:
+                return None
             if len(rows) < CHUNK:
                 break
         return self._end()
@@ -136,8 +163,6 @@ class _Check:
 
     def _seal(self, row: StoredSeal, purged: set[UUID]) -> Finding | None:
         first = row.content.position
-        if self._trusting:
-            self._trusting, self._upto, self._hash = False, first - 1, row.previous
         if first != self._upto + 1:
             return self._finding(self._upto + 1, "missing", f"Seal {self._upto + 1} is missing.")
         if finding := self._contents(row, purged):

@@ -94,7 +94,7 @@ class Audit:
     async def _look(self, row: ScheduleRow, segments: Sequence[Segment], now: datetime) -> int:
         begin = self._begin(row, now)
         try:
-            expected = await computed(None, _expected, row, segments, begin)
+            expected = await computed(None, expected_in_book, row, segments, begin)
         except Exception:
             # The expander meets it as well, and sets the schedule aside.
             log.exception("schedule.unaudited", schedule_id=str(row.schedule_id))
@@ -102,7 +102,7 @@ class Audit:
         if not expected:
             return 0
         async with self._database.connection() as connection:
-            missing = await _missing(connection, row, expected)
+            missing = await missing_from_book(connection, row, expected)
         if not missing:
             return 0
         # Looked at without a lock: look again with it before anything is claimed.
@@ -112,7 +112,7 @@ class Audit:
             # A calendar that was uploaded meanwhile judges only what comes after it.
             if await timeline.of(connection, row, begin) != segments:
                 return 0
-            missing = await _missing(connection, row, missing)
+            missing = await missing_from_book(connection, row, missing)
             await self._alert(connection, row, missing, now)
         return len(missing)
 
@@ -153,7 +153,7 @@ class Audit:
         )
 
 
-def _expected(row: ScheduleRow, held: Sequence[Segment], begin: datetime) -> list[Expected]:
+def expected_in_book(row: ScheduleRow, held: Sequence[Segment], begin: datetime) -> list[Expected]:
     """Give what the book must have: judged by the versions that were in force then."""
     past = takewhile(lambda each: each[1].scheduled_for <= row.handled, upcoming(held, begin))
     return list(islice((each for each in past if _judged(each[0])), EXPECTED_MOST))
@@ -171,9 +171,10 @@ def _judged(segment: Segment) -> bool:
     return rule.max_runs is None or segment.until is None
 
 
-async def _missing(
+async def missing_from_book(
     connection: Connection, row: ScheduleRow, expected: Sequence[Expected]
 ) -> list[Expected]:
+    """Give those of the expected occurrences that the book does not have."""
     keys = [OccurrenceKey(*row.key, identify(row.schedule_id, each)) for _, each in expected]
     known = await occurrence_store.find(connection, keys)
     return [

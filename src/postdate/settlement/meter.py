@@ -23,7 +23,6 @@ from postdate.model.activity import (
     histogram,
 )
 from postdate.model.tenant_share import TenantShares
-from postdate.store.prove import BUCKET_CHECKS
 from postdate.store.settlement import LockedTimer
 
 log = structlog.get_logger()
@@ -35,7 +34,6 @@ HOT_RATIO: Final = 0.25
 TELL_SECONDS: Final = 60.0
 """A hot account is named in the log, not in a label: at most this often."""
 
-CHECKS: Final = ("overdue", "dead_lettered", *BUCKET_CHECKS)
 _NAMES = {Completed: "completed", Failed: "failed", RetryLater: "retried", Waits: "waited"}
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 15, 60, 300, 3600)
 _PAYMENTS = (1, 2, 5, 10, 25, 50, 100, 250, 500, 1000)
@@ -113,12 +111,6 @@ class Meter:
             registry=registry,
             buckets=_RATIOS,
         )
-        self._findings = Gauge(
-            "postdate_reconcile_findings",
-            "What the last round of reconciling found that should not be, by check.",
-            ["check"],
-            registry=registry,
-        )
         self._locked = Gauge(
             "postdate_settlement_locked_accounts",
             "Accounts that another session holds, so that their due payments wait.",
@@ -173,11 +165,6 @@ class Meter:
             self._late.add(counts, total)
             self._lateness.payments(tenant_id, counts)
             self._shares.add(tenant_id, "payment", counts, total)
-
-    def reconciled(self, found: Mapping[str, int]) -> None:
-        """Say what the last round of reconciling found."""
-        for check in CHECKS:
-            self._findings.labels(check).set(found.get(check, 0))
 
     def broke(self) -> None:
         """Count a payment that broke its batch."""

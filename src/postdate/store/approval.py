@@ -7,8 +7,10 @@ from uuid import UUID
 
 import msgspec
 
-from postdate.model.ids import bucket_of
+from postdate.model.ids import bucket_of, new_id, unix_ms_of
+from postdate.store import event
 from postdate.store.database import Connection
+from postdate.store.event import NewEvent
 from postdate.store.query import query
 from postdate.store.timer import LANE_APPROVAL, LANE_PAYMENT
 
@@ -54,6 +56,14 @@ async def request(connection: Connection, requests: Sequence[Request]) -> None:
         columns[4] = [msgspec.json.encode(sorted(persons)).decode() for persons in columns[4]]
         await connection.execute(query("approval_request"), *columns)
         await connection.execute(query("approval_set_aside"), columns[0], columns[2], LANE_APPROVAL)
+        await event.insert(connection, [_requested(one) for one in requests])
+
+
+def _requested(one: Request) -> NewEvent:
+    """Tell that a payment waits, after the event that tells of the payment itself."""
+    event_id = new_id(one.bucket, unix_ms_of(one.payment_id) + 1)
+    subject = one.bucket, one.tenant_id, one.payment_id
+    return NewEvent(*subject, event_id, "payment.approval_requested", one.actor)
 
 
 async def find(

@@ -9,7 +9,7 @@ from uuid import UUID
 import msgspec
 
 from postdate.model import origin
-from postdate.model.audit import STAMP, stamped
+from postdate.model.audit import STAMP, changes_row, stamped
 from postdate.model.ids import NAMED_VERSION, bucket_of, unix_ms_of
 from postdate.store.database import Connection
 from postdate.store.query import query
@@ -25,6 +25,8 @@ class NewEvent(msgspec.Struct, frozen=True):
     type: str
     actor: str | None = None
     data: dict[str, Any] | None = None
+    decides: bool = False
+    """Whether it decides about an approval, of which events of its type need not tell."""
 
 
 class EventRow(msgspec.Struct, frozen=True):
@@ -39,10 +41,13 @@ class EventRow(msgspec.Struct, frozen=True):
 
 async def insert(connection: Connection, events: Sequence[NewEvent]) -> None:
     """Insert a set of events; those of one subject keep the order in which they are given."""
-    if events:
-        told = [_stamp(event) for event in _rising([_after_first(each) for each in events])]
-        columns = zip(*(msgspec.structs.astuple(event) for event in told), strict=True)
-        await connection.execute(query("event_insert"), *map(list, columns))
+    told = [_stamp(event) for event in _rising([_after_first(each) for each in events])]
+    changes = [event for event in told if event.decides or changes_row(event.type)]
+    work = [event for event in told if not (event.decides or changes_row(event.type))]
+    for name, group in (("event_insert", work), ("event_insert_state", changes)):
+        if group:
+            columns = zip(*(msgspec.structs.astuple(event)[:-1] for event in group), strict=True)
+            await connection.execute(query(name), *map(list, columns))
 
 
 def _stamp(event: NewEvent) -> NewEvent:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Final
 from uuid import UUID
 
 import msgspec
@@ -43,7 +44,14 @@ async def drop(connection: Connection, partition: str) -> None:
     await connection.execute(query("history_drop"), partition)
 
 
-async def floor(connection: Connection) -> UUID:
-    """Give the first id from which on the history of money is whole."""
-    first: UUID = await connection.fetchval(query("history_floor"))
+MONEY: Final = ("payment", "entry", "outcome")
+"""The tables of money: their weeks leave only when that is meant by name."""
+
+TOLD: Final = ("event", "attempt")
+"""The tables of what was told, whose old weeks leave by `history.retention_days`."""
+
+
+async def floor(connection: Connection, parents: Sequence[str] = MONEY) -> UUID:
+    """Give the first id from which on the history in these tables is whole."""
+    first: UUID = await connection.fetchval(query("history_floor"), parents)
     return first

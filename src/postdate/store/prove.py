@@ -20,30 +20,119 @@ CHECKS: Final = (
     "payment_is_open_or_ended",
     "timer_has_payment",
     "payment_moved_once",
+    "entry_has_payment",
+    "payment_timer_follows_terms",
     "events_are_legal",
 )
-"""Every proof, in the order in which they are made."""
+"""The proofs of money, in the order in which they are made."""
 
 BUCKET_CHECKS: Final = (
-    "balance_is_last_entry",
+    "balance_follows_entries",
     "held_is_open_payments",
     "payment_is_open_or_ended",
     "timer_has_payment",
 )
-"""Those that can be made for one bucket, for little enough to do it all day long."""
+"""Those that reconciling makes for one bucket."""
+
+ROUND_CHECKS: Final = (
+    "balance_follows_entries",
+    "held_is_open_payments",
+    "timer_has_payment",
+    "payment_timer_follows_terms",
+    "timer_has_job",
+    "job_timer_follows_terms",
+    "schedule_follows_book",
+    "occurrence_has_subject",
+    "subscription_position",
+)
+"""Those that a round makes for each bucket over all that is open, or has changed since the last."""
+
+RECENT_CHECKS: Final = (
+    "payment_is_open_or_ended",
+    "entry_has_payment",
+    "outcome_has_subject",
+    "job_is_open_or_ended",
+    "idempotency_key_names_its_subject",
+)
+"""Those that a round makes for each bucket over the facts of the last days."""
+
+MORE_CHECKS: Final = (
+    "adjustment_is_as_told",
+    "outcome_has_subject",
+    "job_is_open_or_ended",
+    "timer_has_job",
+    "job_timer_follows_terms",
+    "idempotency_key_names_its_subject",
+    "payment_has_idempotency_key",
+    "occurrence_has_subject",
+    "subject_has_occurrence",
+    "schedule_follows_book",
+    "subscription_position",
+)
+"""The proofs of everything else: jobs, schedules, keys of clients, subscriptions."""
+
+STATE_CHECKS: Final = ("state_is_as_sealed", "state_was_told")
+"""The proofs that compare rows with the newest sealed event about them; each names a noun."""
+
+STATE_NOUNS: Final = (
+    "account",
+    "approval",
+    "calendar",
+    "destination",
+    "halt",
+    "key",
+    "lane",
+    "repair",
+    "schedule",
+    "setting",
+    "subscription",
+    "tenant",
+)
+
+_OF_EVENTS: Final = frozenset(
+    {
+        "events_are_legal",
+        "adjustment_is_as_told",
+        "payment_timer_follows_terms",
+        "job_timer_follows_terms",
+        *STATE_CHECKS,
+    }
+)
+"""Those that lean on events or attempts, of which old weeks may be detached by themselves."""
+
 
 _QUERIES: Final = {
     "transfer_sums_to_zero": "prove_transfer_sums_to_zero",
     "ledger_sums_to_zero": "prove_ledger_sums_to_zero",
     "versions_have_no_gaps": "prove_versions_have_no_gaps",
     "balance_is_its_entries": "prove_balance_is_its_entries",
-    "balance_is_last_entry": "prove_balance_is_last_entry",
+    "balance_follows_entries": "prove_balance_follows_entries",
     "held_is_open_payments": "prove_held_is_open_payments",
     "payment_is_open_or_ended": "prove_payment_is_open_or_ended",
     "timer_has_payment": "prove_timer_has_payment",
     "payment_moved_once": "prove_payment_moved_once",
     "events_are_legal": "prove_events_are_legal",
+    "payment_timer_follows_terms": "prove_terms_payment_timer_follows_terms",
+    "job_timer_follows_terms": "prove_terms_job_timer_follows_terms",
+    "timer_has_job": "prove_terms_timer_has_job",
+    "job_is_open_or_ended": "prove_terms_job_is_open_or_ended",
+    "outcome_has_subject": "prove_terms_outcome_has_subject",
+    "entry_has_payment": "prove_terms_entry_has_payment",
+    "idempotency_key_names_its_subject": "prove_terms_idempotency_key_names_its_subject",
+    "payment_has_idempotency_key": "prove_terms_payment_has_idempotency_key",
+    "adjustment_is_as_told": "prove_terms_adjustment_is_as_told",
+    "state_is_as_sealed": "prove_state_is_as_sealed",
+    "state_was_told": "prove_state_was_told",
+    "subscription_position": "prove_state_subscription_position",
+    "occurrence_has_subject": "prove_book_occurrence_has_subject",
+    "subject_has_occurrence": "prove_book_subject_has_occurrence",
+    "schedule_follows_book": "prove_book_schedule_follows_book",
 }
+
+
+def state_finding(noun: str) -> str:
+    """Name the finding that a row of some kind is not as its newest sealed event left it."""
+    return f"{noun}_is_as_sealed"
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -56,12 +145,16 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 class Range(msgspec.Struct, frozen=True):
-    """What to look at: a tenant, a bucket, how many findings; `floor` is where history begins."""
+    """What to look at: a tenant, a bucket, how many findings of each kind.
+
+    `floor` is where the history of money begins, `event_floor` where that of events does.
+    """
 
     tenant_id: int | None = None
     bucket: int | None = None
     most: int = 10
     floor: UUID = UUID(int=0)
+    event_floor: UUID = UUID(int=0)
 
 
 @asynccontextmanager
@@ -79,9 +172,28 @@ async def snapshot(database: Database) -> AsyncIterator[Connection]:
 
 async def check(connection: Connection, name: str, where: Range) -> list[Finding]:
     """Make one proof and give what contradicts it."""
-    asked = (where.tenant_id, where.bucket, where.most, where.floor)
-    rows = await connection.fetch(query(_QUERIES[name]), *asked, timeout=LONG_SECONDS)
+    rows = await connection.fetch(
+        query(_QUERIES[name]), *_arguments(name, where), timeout=LONG_SECONDS
+    )
     return _findings(name, rows)
+
+
+async def check_state(connection: Connection, name: str, where: Range) -> list[Finding]:
+    """Compare rows with the newest sealed events about them."""
+    rows = await connection.fetch(
+        query(_QUERIES[name]), *_arguments(name, where), timeout=LONG_SECONDS
+    )
+    return [Finding(state_finding(row[0]), *row[1:]) for row in rows]
+
+
+def _arguments(name: str, where: Range) -> tuple[object, ...]:
+    floor = max(where.floor, where.event_floor) if name in _OF_EVENTS else where.floor
+    return where.tenant_id, where.bucket, where.most, floor
+
+
+async def remember_accounts(connection: Connection, bucket: int, floor: UUID) -> None:
+    """Remember how far the entries of a bucket's accounts are proved."""
+    await connection.execute(query("prove_account_proved"), bucket, floor, timeout=LONG_SECONDS)
 
 
 async def overdue(connection: Connection, where: Range, seconds: float) -> list[Finding]:

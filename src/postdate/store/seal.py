@@ -1,6 +1,7 @@
 """Seals: take what the outbox holds, put it into the tenants' chains, and read it in order."""
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import AsyncExitStack
 from datetime import datetime
 from uuid import UUID
 
@@ -127,6 +128,11 @@ async def chains(connection: Connection) -> list[Chain]:
     return [Chain(*row) for row in await connection.fetch(query("seal_chains"))]
 
 
+async def starts(connection: Connection) -> dict[int, Chain]:
+    """Give where the chains begin of which old seals were detached."""
+    return {row[0]: Chain(*row) for row in await connection.fetch(query("seal_starts"))}
+
+
 async def now(connection: Connection) -> datetime:
     """Give the database's time."""
     found: datetime = await connection.fetchval(query("seal_now"))
@@ -218,13 +224,19 @@ async def stored(
     ]
 
 
-async def unsealed(connection: Connection, since: UUID) -> dict[int, UUID]:
+async def unsealed(
+    connection: Connection, since: UUID, tenant_id: int | None = None
+) -> dict[int, UUID]:
     """Find each tenant's first event that is neither sealed nor waiting for it."""
-    # This reads every event, which takes as long as it takes.
-    async with connection.transaction():
+    async with AsyncExitStack() as stack:
+        if not connection.is_in_transaction():
+            await stack.enter_async_context(connection.transaction())
+        # This reads every event, which takes as long as it takes.
         await lift_time_limits(connection)
         await connection.execute("SET LOCAL enable_seqscan = on")
-        rows = await connection.fetch(query("seal_unsealed"), since, timeout=LONG_SECONDS)
+        rows = await connection.fetch(
+            query("seal_unsealed"), since, tenant_id, timeout=LONG_SECONDS
+        )
     return {row["tenant_id"]: row["event_id"] for row in rows}
 
 

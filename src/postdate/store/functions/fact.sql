@@ -28,7 +28,7 @@ $$;
 CREATE OR REPLACE FUNCTION event_digest(e event) RETURNS bytea
     LANGUAGE sql STABLE PARALLEL SAFE AS $$
     SELECT sha256(record_send(ROW(
-        e.bucket, e.tenant_id, e.subject, e.event_id, e.time, e.type, e.actor, e.data)))
+        e.bucket, e.tenant_id, e.subject, e.event_id, e.time, e.type, e.actor, e.data, e.state)))
 $$;
 
 -- The data of events as clients see them.

@@ -21,6 +21,15 @@ BEGIN
                AND t.subject >= part.from_id AND t.subject < part.to_id) THEN
         RAISE EXCEPTION '% holds what still has a timer', child USING ERRCODE = 'PD003';
     END IF;
+    IF part.parent = 'seal' THEN
+        EXECUTE format(
+            'INSERT INTO chain_start AS known (bucket, tenant_id, position, hash)
+             SELECT DISTINCT ON (tenant_id) bucket, tenant_id, position + cardinality(kinds) - 1,
+                    hash FROM %I ORDER BY tenant_id, position DESC
+             ON CONFLICT (bucket, tenant_id) DO UPDATE
+                SET position = excluded.position, hash = excluded.hash
+              WHERE excluded.position > known.position', child);
+    END IF;
     EXECUTE format('ALTER TABLE %I DETACH PARTITION %I', part.parent, child);
     INSERT INTO history (partition, parent, from_id, to_id)
         VALUES (child, part.parent, part.from_id, part.to_id);

@@ -63,7 +63,7 @@ BEGIN
     INSERT INTO outbox (bucket, tenant_id, time, subject, event_id, type, digest)
     SELECT bucket, coalesce(tenant, first_tenant), clock(), id, transfer, 'payment.completed',
            event_digest(ROW(bucket, coalesce(tenant, first_tenant), id, transfer, clock(),
-                            'payment.completed', actor, NULL)::event)
+                            'payment.completed', actor, NULL, NULL)::event)
       FROM (SELECT unnest(buckets) AS bucket, unnest(tenants) AS tenant, unnest(ids) AS id,
                    unnest(transfers) AS transfer) AS done;
     DELETE FROM timer t

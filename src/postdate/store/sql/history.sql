@@ -27,6 +27,6 @@ SELECT history_detach($1, $2)
 SELECT history_drop($1)
 
 -- name: history_floor
--- The first id of money's history that nothing detached can hold.
-SELECT coalesce((SELECT to_id FROM history WHERE parent IN ('payment', 'entry', 'outcome', 'event')
+-- The first id that nothing detached of these tables can hold.
+SELECT coalesce((SELECT to_id FROM history WHERE parent = ANY ($1::text[])
                   ORDER BY to_id DESC LIMIT 1), uuid_floor('epoch'))

@@ -26,13 +26,13 @@ SELECT tenant_id, tenant_id::text AS subject,
  GROUP BY tenant_id HAVING sum(balance) <> 0 ORDER BY tenant_id LIMIT $3
 
 -- name: prove_versions_have_no_gaps
--- Each entry continues the one before it; the first one begins at nothing, unless its past was
--- detached.
+-- Each entry continues the one before it, or a recorded repair says by how much it does not; the
+-- first one begins at nothing, unless its past was detached.
 SELECT tenant_id, account_id AS subject,
        format('version %s with balance %s follows version %s with balance %s by an amount of %s',
               version, balance, coalesce(version_before, 0), coalesce(balance_before, 0), amount)
        AS detail
-  FROM (SELECT tenant_id, account_id, version, balance, amount,
+  FROM (SELECT bucket, tenant_id, account_id, version, balance, amount,
                lag(version) OVER account_order AS version_before,
                lag(balance) OVER account_order AS balance_before
           FROM entry
@@ -41,7 +41,14 @@ SELECT tenant_id, account_id AS subject,
        ) AS e
  WHERE CASE WHEN version_before IS NULL
             THEN (version <> 1 OR balance <> amount) AND $4::uuid = uuid_floor('epoch')
-            ELSE version <> version_before + 1 OR balance <> balance_before + amount END
+            ELSE version <> version_before + 1 OR (balance <> balance_before + amount
+                 AND NOT EXISTS (
+                     SELECT FROM account_repair r
+                      WHERE r.bucket = e.bucket AND r.tenant_id = e.tenant_id
+                        AND r.account_id = e.account_id
+                        AND r.jumps @> jsonb_build_array(jsonb_build_object(
+                            'version', e.version,
+                            'difference', e.balance - e.amount - e.balance_before)))) END
  ORDER BY tenant_id, account_id, version LIMIT $3
 
 -- name: prove_balance_is_its_entries
@@ -62,20 +69,68 @@ SELECT coalesce(a.tenant_id, e.tenant_id) AS tenant_id,
  WHERE (a.balance IS DISTINCT FROM e.balance OR a.version IS DISTINCT FROM e.version)
    AND NOT (e.version IS NULL
             AND (a.version = 0 AND a.balance = 0 OR $4::uuid > uuid_floor('epoch')))
+   AND NOT EXISTS (SELECT FROM account_repair r
+                    WHERE r.bucket = a.bucket AND r.tenant_id = a.tenant_id
+                      AND r.account_id = a.account_id AND r.version = e.version
+                      AND (r.version, r.balance) = (a.version, a.balance))
  ORDER BY 1, 2 LIMIT $3
 
--- name: prove_balance_is_last_entry
--- The same for one bucket by looking each account's last entry up: no history is walked.
-SELECT a.tenant_id, a.account_id AS subject,
-       format('balance %s at version %s, but that entry says %s', a.balance, a.version, e.balance)
-       AS detail
-  FROM account a
-  LEFT JOIN entry e ON e.bucket = a.bucket AND e.tenant_id = a.tenant_id
-       AND e.account_id = a.account_id AND e.version = a.version
- WHERE ($1::integer IS NULL OR a.tenant_id = $1) AND a.bucket = $2::smallint
-   AND a.balance <> coalesce(e.balance, CASE WHEN $4::uuid > uuid_floor('epoch')
-                                             THEN a.balance ELSE 0 END)
- ORDER BY a.tenant_id, a.account_id LIMIT $3
+-- name: prove_balance_follows_entries
+-- The same for one bucket, from what is proved of each account on: its entries since then lead to
+-- its balance and version. Only accounts that differ from what is proved are looked at.
+SELECT tenant_id, account_id AS subject,
+       format('balance %s at version %s, but from %s at version %s its %s entries lead to %s',
+              balance, version, start, from_version, entries, start + amounts) AS detail
+  FROM (SELECT a.tenant_id, a.account_id, a.version, a.balance,
+               coalesce(m.version, first.version - 1, 0) AS from_version,
+               coalesce(m.balance, first.balance - first.amount, 0) AS start,
+               since.entries, since.amounts
+          FROM account a
+          LEFT JOIN account_proof m ON m.bucket = a.bucket AND m.tenant_id = a.tenant_id
+               AND m.account_id = a.account_id
+          LEFT JOIN LATERAL (
+               SELECT e.version, e.balance, e.amount FROM entry e
+                WHERE e.bucket = a.bucket AND e.tenant_id = a.tenant_id
+                  AND e.account_id = a.account_id AND m.version IS NULL
+                  AND $4::uuid > uuid_floor('epoch')
+                ORDER BY e.version LIMIT 1) AS first ON true
+         CROSS JOIN LATERAL (
+               SELECT count(*) AS entries, coalesce(sum(e.amount), 0) AS amounts FROM entry e
+                WHERE e.bucket = a.bucket AND e.tenant_id = a.tenant_id
+                  AND e.account_id = a.account_id
+                  AND e.version > coalesce(m.version, first.version - 1, 0)) AS since
+         WHERE ($1::integer IS NULL OR a.tenant_id = $1) AND a.bucket = $2::smallint
+           AND (m.version, m.balance) IS DISTINCT FROM (a.version, a.balance)) AS moved
+ WHERE version <> from_version + entries OR balance <> start + amounts
+ ORDER BY tenant_id, account_id LIMIT $3
+
+-- name: prove_account_proved
+-- Remember how far the accounts of a bucket are proved: those whose entries lead to their balance.
+INSERT INTO account_proof AS known (bucket, tenant_id, account_id, version, balance)
+SELECT bucket, tenant_id, account_id, version, balance
+  FROM (SELECT a.bucket, a.tenant_id, a.account_id, a.version, a.balance,
+               coalesce(m.version, first.version - 1, 0) AS from_version,
+               coalesce(m.balance, first.balance - first.amount, 0) AS start,
+               since.entries, since.amounts
+          FROM account a
+          LEFT JOIN account_proof m ON m.bucket = a.bucket AND m.tenant_id = a.tenant_id
+               AND m.account_id = a.account_id
+          LEFT JOIN LATERAL (
+               SELECT e.version, e.balance, e.amount FROM entry e
+                WHERE e.bucket = a.bucket AND e.tenant_id = a.tenant_id
+                  AND e.account_id = a.account_id AND m.version IS NULL
+                  AND $2::uuid > uuid_floor('epoch')
+                ORDER BY e.version LIMIT 1) AS first ON true
+         CROSS JOIN LATERAL (
+               SELECT count(*) AS entries, coalesce(sum(e.amount), 0) AS amounts FROM entry e
+                WHERE e.bucket = a.bucket AND e.tenant_id = a.tenant_id
+                  AND e.account_id = a.account_id
+                  AND e.version > coalesce(m.version, first.version - 1, 0)) AS since
+         WHERE a.bucket = $1::smallint
+           AND (m.version, m.balance) IS DISTINCT FROM (a.version, a.balance)) AS moved
+ WHERE version = from_version + entries AND balance = start + amounts
+ON CONFLICT (bucket, tenant_id, account_id) DO UPDATE
+   SET version = excluded.version, balance = excluded.balance
 
 -- name: prove_held_is_open_payments
 SELECT a.tenant_id, a.account_id AS subject,

@@ -44,6 +44,9 @@ UPDATE chain c SET hash = m.hash
 -- The end of every chain, after a tenant.
 SELECT tenant_id, position, hash FROM chain ORDER BY tenant_id
 
+-- name: seal_starts
+SELECT tenant_id, position, hash FROM chain_start
+
 -- name: seal_now
 SELECT clock()
 
@@ -155,6 +158,7 @@ SELECT DISTINCT ON (e.tenant_id) e.tenant_id, e.event_id
               CROSS JOIN LATERAL unnest(s.subjects, s.events) AS one (subject, event_id)
               UNION ALL SELECT o.event_id FROM outbox o) AS known ON known.event_id = e.event_id
  WHERE known.event_id IS NULL AND e.event_id >= $1
+   AND ($2::integer IS NULL OR e.tenant_id = $2)
  ORDER BY e.tenant_id, e.event_id
 
 -- name: seal_pruned

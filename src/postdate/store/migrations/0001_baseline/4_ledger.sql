@@ -98,7 +98,40 @@ CREATE TABLE entry (
     CHECK (type <> 'ADJUSTMENT' OR reason IS NOT NULL)
 ) PARTITION BY RANGE (transfer_id);
 
+-- An account that was put right: balance, held and version as its entries and open payments say.
+-- `jumps` are the versions at which a running balance does not follow from the one before, and by
+-- how much: they are explained by this row and by nothing else.
+CREATE TABLE account_repair (
+    bucket         smallint NOT NULL,
+    tenant_id      integer NOT NULL,
+    account_id     text COLLATE "C" NOT NULL,
+    repaired_at    timestamptz NOT NULL DEFAULT clock(),
+    version        bigint NOT NULL,
+    balance        bigint NOT NULL,
+    held           bigint NOT NULL,
+    version_before bigint NOT NULL,
+    balance_before bigint NOT NULL,
+    held_before    bigint NOT NULL,
+    jumps          jsonb NOT NULL,
+    requested_by   text NOT NULL,
+    approved_by    text NOT NULL CHECK (approved_by <> requested_by),
+    reason         text NOT NULL,
+    PRIMARY KEY (bucket, tenant_id, account_id, repaired_at)
+);
+
+-- How far the entries of each account are proved.
+CREATE TABLE account_proof (
+    bucket     smallint NOT NULL,
+    tenant_id  integer NOT NULL,
+    account_id text COLLATE "C" NOT NULL,
+    version    bigint NOT NULL,
+    balance    bigint NOT NULL,
+    PRIMARY KEY (bucket, tenant_id, account_id)
+) WITH (fillfactor = 70);
+
 SELECT table_guard('account', fact => false);
+SELECT table_guard('account_proof', fact => false);
+SELECT table_guard('account_repair', fact => true);
 SELECT table_guard('payment_approval', fact => false);
 SELECT table_guard('payment', fact => true);
 SELECT table_guard('entry', fact => true);

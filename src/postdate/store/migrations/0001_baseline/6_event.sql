@@ -15,8 +15,11 @@ CREATE TABLE event (
     type      text NOT NULL,
     actor     text,
     data      jsonb,
+    -- The digest of the row that it tells of, after the change; NULL where it tells of no such row.
+    state     bytea CHECK (octet_length(state) = 32),
     PRIMARY KEY (bucket, subject, event_id)
 ) PARTITION BY RANGE (event_id);
+CREATE INDEX event_state ON event (bucket, tenant_id, subject, time) WHERE state IS NOT NULL;
 
 -- The addresses of what is committed and not sealed yet. `time` is when the inserting statement
 -- began: whoever changes a subject holds its lock, so of two rows of one subject the later one has
@@ -52,6 +55,28 @@ CREATE TABLE chain (
     PRIMARY KEY (bucket, tenant_id)
 ) WITH (fillfactor = 50);
 
+-- Where the seals of a tenant were detached: the end of its chain as it was then, which those that
+-- are left must continue.
+CREATE TABLE chain_start (
+    bucket    smallint NOT NULL,
+    tenant_id integer NOT NULL,
+    position  bigint NOT NULL CHECK (position > 0),
+    hash      bytea NOT NULL CHECK (octet_length(hash) = 32),
+    PRIMARY KEY (bucket, tenant_id)
+);
+
+-- How far each chain is proved: `position` from its beginning on, and `walked` by the round under
+-- way, which goes over the proved part once more.
+CREATE TABLE chain_proof (
+    bucket      smallint NOT NULL,
+    tenant_id   integer NOT NULL,
+    position    bigint NOT NULL CHECK (position >= 0),
+    hash        bytea NOT NULL CHECK (octet_length(hash) = 32),
+    walked      bigint NOT NULL CHECK (walked >= 0),
+    walked_hash bytea NOT NULL CHECK (octet_length(walked_hash) = 32),
+    PRIMARY KEY (bucket, tenant_id)
+) WITH (fillfactor = 50);
+
 -- One seal: the events from `position` on. Of the i-th event, `types[kinds[i]]` is the type,
 -- `subjects[i]` what it is about, `events[i]` its id (NULL where that is the subject's own), and
 -- bytes 32 * i of `digests` the digest of all it says. `hash` covers all this and `previous`.
@@ -84,6 +109,8 @@ CREATE INDEX seal_time ON seal (bucket, tenant_id, sealed_at);
 
 SELECT table_guard('outbox', fact => false);
 SELECT table_guard('chain', fact => false);
+SELECT table_guard('chain_start', fact => false);
+SELECT table_guard('chain_proof', fact => false);
 SELECT table_guard('event', fact => true);
 SELECT table_guard('seal', fact => true);
 

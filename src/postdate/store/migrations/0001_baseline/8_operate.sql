@@ -39,7 +39,7 @@ GRANT SELECT ON history_partition TO postdate_writer;
 
 -- When the books were last checked as a whole, and what that found: shown by metrics and alerts.
 CREATE TABLE audit_run (
-    name        text PRIMARY KEY CHECK (name IN ('prove', 'reconcile', 'verify')),
+    name        text PRIMARY KEY CHECK (name IN ('prove', 'reconcile', 'round', 'verify')),
     finished_at timestamptz NOT NULL DEFAULT clock(),
     seconds     double precision NOT NULL CHECK (seconds >= 0),
     findings    integer NOT NULL CHECK (findings >= 0)
@@ -54,3 +54,13 @@ CREATE TABLE birthplace (
     place    text NOT NULL
 );
 INSERT INTO birthplace (place) VALUES (birthplace_now());
+
+-- Whose turn it is in the round of proofs; one row. All nodes take their turns from it.
+CREATE TABLE proof_round (
+    one      boolean PRIMARY KEY DEFAULT true CHECK (one),
+    bucket   smallint NOT NULL DEFAULT 63 CHECK (bucket BETWEEN 0 AND 63),
+    began_at timestamptz NOT NULL DEFAULT clock(),
+    taken_at timestamptz NOT NULL DEFAULT clock()
+);
+INSERT INTO proof_round DEFAULT VALUES;
+GRANT SELECT, UPDATE ON proof_round TO postdate_writer;

@@ -1,0 +1,72 @@
+"""Decide what an account's numbers must be: what its entries and its open payments say."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from postdate.model.errors import Code, Refusal
+from postdate.store.account import Account
+from postdate.store.repair import Jump, Numbers, Witness
+
+
+class Repair(msgspec.Struct, frozen=True, kw_only=True):
+    """What is stored, what it must be, and the jumps of the running balance that remain."""
+
+    account_id: str
+    before: Numbers
+    after: Numbers
+    jumps: list[Jump]
+
+    @property
+    def needed(self) -> bool:
+        """Say whether anything is wrong: a stored number, or a jump that nothing explains."""
+        return self.before != self.after or bool(self.jumps)
+
+    @property
+    def difference(self) -> Numbers:
+        """Give what it adds; payments under way do not change that."""
+        return Numbers(
+            self.after.balance - self.before.balance,
+            self.after.held - self.before.held,
+            self.after.version - self.before.version,
+        )
+
+
+def decide(
+    account: Account, said: Witness, jumps: Sequence[Jump], explained: Sequence[Jump]
+) -> Repair | Refusal:
+    """Compare a locked account with its entries; refuse where these are not whole themselves."""
+    if said.entries and said.version - said.first_version + 1 != said.entries:
+        return Refusal(
+            Code.CONFLICT,
+            f"Entries of {account.account_id} are missing or double between versions "
+            f"{said.first_version} and {said.version}: restore them first.",
+        )
+    balance = said.start + said.amounts
+    known = {(jump.version, jump.difference) for jump in explained}
+    fresh = [jump for jump in jumps if (jump.version, jump.difference) not in known]
+    # The next entry follows the repaired balance, not the last running balance that was written.
+    running = said.start + said.amounts + sum(jump.difference for jump in jumps)
+    last = (said.version + 1, balance - running)
+    if last[1] and last not in known:
+        fresh.append(Jump(*last))
+    return Repair(
+        account_id=account.account_id,
+        before=Numbers(account.balance, account.held, account.version),
+        after=Numbers(balance, said.held, said.version),
+        jumps=fresh,
+    )
+
+
+def covered(account: Account, after: Numbers) -> Refusal | None:
+    """Refuse numbers that the account's own terms do not admit."""
+    if account.floor is not None and after.balance - after.held < account.floor:
+        return Refusal(
+            Code.CONFLICT,
+            f"{account.account_id} would have {after.balance - after.held} available, below its "
+            f"floor of {account.floor}: lower the floor first.",
+            "floor",
+        )
+    if account.closed_at is not None and (after.balance or after.held):
+        return Refusal(Code.ACCOUNT_CLOSED, f"The account {account.account_id} is closed.")
+    return None

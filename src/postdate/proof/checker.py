@@ -1,0 +1,100 @@
+"""The one checker: every proof over one view of the database."""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from postdate.ledger.prove import Proof, whole
+from postdate.proof import rules
+from postdate.publisher.anchor import Anchors
+from postdate.publisher.verify import Finding as ChainFinding
+from postdate.publisher.verify import Kind, verify_on
+from postdate.store import prove as store
+from postdate.store import repair as repair_store
+from postdate.store.database import Connection, Database
+from postdate.store.prove import CHECKS, MORE_CHECKS, STATE_CHECKS, STATE_NOUNS, Finding, Range
+
+CHAIN_KINDS: Final[tuple[Kind, ...]] = (
+    "missing",
+    "changed",
+    "rewritten",
+    "cut_off",
+    "unsealed",
+    "head",
+)
+
+STEPS: Final = (*CHECKS, *MORE_CHECKS, *STATE_CHECKS, rules.CHECK, "chain")
+"""What `prove` goes through, in this order."""
+
+FINDINGS: Final = (
+    *CHECKS,
+    "balance_follows_entries",
+    *MORE_CHECKS,
+    rules.CHECK,
+    *map(store.state_finding, STATE_NOUNS),
+    *(f"chain_{kind}" for kind in CHAIN_KINDS),
+    "overdue",
+    "dead_lettered",
+)
+"""Every name that a finding may have; each has its section in docs/operate/findings.md."""
+
+REPAIRS_SHOWN: Final = 100
+"""How many repairs a proof lists, the newest first."""
+
+Step = Callable[[str], None]
+
+
+async def prove(
+    database: Database,
+    tenant_id: int | None = None,
+    anchors: Mapping[int, Anchors] | None = None,
+    step: Step = lambda _: None,
+) -> Proof:
+    """Make every proof over one snapshot."""
+    async with store.snapshot(database) as connection:
+        return await prove_on(connection, tenant_id, anchors, step)
+
+
+async def prove_on(
+    connection: Connection,
+    tenant_id: int | None = None,
+    anchors: Mapping[int, Anchors] | None = None,
+    step: Step = lambda _: None,
+) -> Proof:
+    """Make every proof over a connection of the caller, which sees one state of the database."""
+    where = await whole(connection, tenant_id)
+    proved, found = [], []
+    for name in STEPS:
+        findings = await _check(connection, name, where, anchors or {})
+        found += findings
+        proved += [] if findings else [name]
+        step(name)
+    return Proof(proved, found, await repair_store.page(connection, tenant_id, REPAIRS_SHOWN))
+
+
+async def _check(
+    connection: Connection, name: str, where: Range, anchors: Mapping[int, Anchors]
+) -> list[Finding]:
+    if name == rules.CHECK:
+        return await rules.check(connection, where)
+    if name == "chain":
+        return await _chain(connection, where.tenant_id, anchors)
+    if name in STATE_CHECKS:
+        return await store.check_state(connection, name, where)
+    return await store.check(connection, name, where)
+
+
+async def _chain(
+    connection: Connection, tenant_id: int | None, anchors: Mapping[int, Anchors]
+) -> list[Finding]:
+    report = await verify_on(connection, anchors, tenant_id=tenant_id)
+    return [chain_finding(each) for each in report.findings]
+
+
+def chain_finding(found: ChainFinding) -> Finding:
+    """Name what is wrong with a chain as all findings are named."""
+    return Finding(
+        f"chain_{found.kind}",
+        found.tenant_id,
+        str(found.event_id or found.position),
+        f"position {found.position}: {found.detail}",
+    )

@@ -1,0 +1,88 @@
+"""Prove schedules by their rules: the next timer, and the newest part of the book."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Final
+from uuid import UUID
+
+from postdate.model.expansion import Progress, next_due
+from postdate.model.instant import instant_text
+from postdate.model.timeline import Segment
+from postdate.scheduler.audit import expected_in_book, missing_from_book
+from postdate.scheduler.batch import progress_of
+from postdate.store import schedule as store
+from postdate.store import timeline
+from postdate.store.database import Connection
+from postdate.store.off_loop import computed
+from postdate.store.prove import Finding, Range
+from postdate.store.schedule import ScheduleKey, ScheduleRow
+
+CHECK: Final = "schedule_follows_rule"
+
+BACK: Final = timedelta(hours=24)
+"""How much of the book is compared with the rule; its past was, while it was as new."""
+
+PAGE: Final = 200
+"""Schedules looked at with one statement."""
+
+
+async def check(connection: Connection, where: Range) -> list[Finding]:
+    """Compare the schedules of a bucket, or of all, with what their rules say."""
+    found: list[Finding] = []
+    now = await store.now(connection)
+    after = ScheduleKey(where.bucket or 0, 0, UUID(int=0))
+    while rows := await store.walk(connection, after, PAGE):
+        after = rows[-1].key
+        found += await _page(connection, [row for row in rows if _within(row, where)], now)
+        beyond = where.bucket is not None and after.bucket > where.bucket
+        if beyond or len(rows) < PAGE or len(found) >= where.most:
+            break
+    return found[: where.most]
+
+
+def _within(row: ScheduleRow, where: Range) -> bool:
+    return where.bucket in {None, row.bucket} and where.tenant_id in {None, row.tenant_id}
+
+
+async def _page(
+    connection: Connection, rows: Sequence[ScheduleRow], now: datetime
+) -> list[Finding]:
+    if not rows:
+        return []
+    begin = [(row, max(now - BACK, row.created_at)) for row in rows]
+    held = await timeline.load(connection, begin)
+    timers = await store.timers(connection, [row.key for row in rows])
+    found = []
+    for row, since in begin:
+        segments = held[row.schedule_id]
+        if isinstance(segments, Exception):
+            continue  # the expander sets it aside, and says so
+        detail = await _timer(row, segments, timers.get(row.schedule_id), now)
+        detail = detail or await _book(connection, row, segments, since)
+        if detail is not None:
+            found.append(Finding(CHECK, row.tenant_id, str(row.schedule_id), detail))
+    return found
+
+
+async def _timer(
+    row: ScheduleRow, segments: Sequence[Segment], due_at: datetime | None, now: datetime
+) -> str | None:
+    """Compare a timer that is still to come; one that is due is somebody's work at this moment."""
+    if due_at is None or due_at <= now or row.buffered_for is not None:
+        return None
+    progress: Progress = progress_of(row)
+    expected = await computed(None, next_due, segments, progress)
+    if expected is None or expected <= now or expected == due_at:
+        return None
+    return f"its timer stands at {instant_text(due_at)}, its rule says {instant_text(expected)}"
+
+
+async def _book(
+    connection: Connection, row: ScheduleRow, segments: Sequence[Segment], since: datetime
+) -> str | None:
+    expected = await computed(None, expected_in_book, row, segments, since)
+    missing = await missing_from_book(connection, row, expected) if expected else []
+    if not missing:
+        return None
+    first = missing[0][1].scheduled_for
+    return f"its book has no row for {instant_text(first)}, nor for {len(missing) - 1} more"

@@ -1,0 +1,103 @@
+-- State: what a change leaves behind is sealed with the event that tells of it, so that a row which
+-- somebody changes in another way no longer agrees with the chain.
+
+-- The kind of row that an event with a state tells of.
+CREATE OR REPLACE FUNCTION state_noun(type text) RETURNS text
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT CASE WHEN type IN ('tenant.killed', 'tenant.released') THEN 'kill'
+                WHEN type IN ('tenant.frozen', 'tenant.thawed') THEN 'freeze'
+                WHEN type LIKE 'payment.%' THEN 'approval'
+                WHEN type = 'account.repaired' THEN 'repair'
+                ELSE split_part(type, '.', 1) END
+$$;
+
+-- Everything that somebody decided about one row, as text; NULL where there is no such row. What
+-- changes with the work (balances, positions, progress, last use) is proved in other ways, and an
+-- encrypted envelope may be written anew with another key.
+CREATE OR REPLACE FUNCTION state_text(
+    noun text, of_tenant integer, of_subject uuid, name text) RETURNS text
+    LANGUAGE plpgsql STABLE SET search_path FROM CURRENT AS $$
+#variable_conflict use_column
+DECLARE
+    found text;
+BEGIN
+    CASE noun
+    WHEN 'account' THEN
+        SELECT ROW(floor, max_amount, note, instant_text(frozen_at), instant_text(closed_at),
+                   instant_text(created_at))::text INTO found
+          FROM account WHERE bucket = bucket_of(of_subject) AND tenant_id = of_tenant
+           AND account_id = name;
+    WHEN 'repair' THEN
+        SELECT string_agg(ROW(version, balance, held, version_before, balance_before, held_before,
+                              jumps, requested_by, approved_by, reason,
+                              instant_text(repaired_at))::text, ' ' ORDER BY repaired_at)
+          INTO found FROM account_repair WHERE bucket = bucket_of(of_subject)
+           AND tenant_id = of_tenant AND account_id = name;
+    WHEN 'approval' THEN
+        SELECT ROW(requested_by, requested_persons, instant_text(requested_at),
+                   instant_text(expires_at), decision, decided_by, decided_persons,
+                   instant_text(decided_at), note)::text INTO found
+          FROM payment_approval WHERE bucket = bucket_of(of_subject) AND tenant_id = of_tenant
+           AND payment_id = of_subject;
+    WHEN 'key' THEN
+        SELECT ROW(encode(hash, 'hex'), note, scopes, accounts, max_amount, persons,
+                   instant_text(created_at), instant_text(expires_at),
+                   instant_text(revoked_at))::text INTO found
+          FROM api_key WHERE key_id = of_subject AND tenant_id = of_tenant;
+    WHEN 'setting' THEN
+        SELECT string_agg(ROW(operator, value, changed_by)::text, ' ' ORDER BY operator)
+          INTO found FROM setting s WHERE s.tenant_id = of_tenant AND s.name = $4;
+    WHEN 'subscription' THEN
+        SELECT ROW(destination, types, patterns, accounts, version, instant_text(paused_at),
+                   paused_note, instant_text(created_at),
+                   CASE WHEN paused_at IS NOT NULL THEN position END)::text INTO found
+          FROM subscription WHERE bucket = bucket_of(of_subject) AND tenant_id = of_tenant
+           AND subscription_id = of_subject;
+    WHEN 'schedule' THEN
+        SELECT ROW(s.version, instant_text(s.paused_at), instant_text(s.resumed_at),
+                   s.paused_note, instant_text(s.set_aside_at), s.set_aside_error,
+                   instant_text(s.deleted_at), instant_text(s.created_at), v.versions)::text
+          INTO found
+          FROM schedule s CROSS JOIN LATERAL (
+               SELECT string_agg(ROW(v.version, v.name, v.rule, v.policies, v.template::text,
+                                     v.actor, v.template_by, v.persons, instant_text(v.since),
+                                     instant_text(v.previous_until))::text, ' '
+                                 ORDER BY v.version) AS versions
+                 FROM schedule_version v WHERE v.bucket = s.bucket
+                  AND v.tenant_id = s.tenant_id AND v.schedule_id = s.schedule_id) AS v
+         WHERE s.bucket = bucket_of(of_subject) AND s.tenant_id = of_tenant
+           AND s.schedule_id = of_subject;
+    WHEN 'lane' THEN
+        SELECT string_agg(DISTINCT ROW(weight, max_running, rate_per_second,
+                                       instant_text(paused_at), paused_note)::text, ' ')
+          INTO found FROM lane l WHERE l.tenant_id = of_tenant AND l.name = $4;
+    WHEN 'destination' THEN
+        SELECT ROW(type, url, kind, max_running, rate_per_second, instant_text(disabled_at),
+                   disabled_reason, instant_text(created_at))::text INTO found
+          FROM destination d WHERE d.tenant_id = of_tenant AND d.name = $4;
+    WHEN 'calendar' THEN
+        SELECT ROW(weekend, holidays)::text INTO found
+          FROM calendar c WHERE c.tenant_id = of_tenant AND c.name = $4;
+    WHEN 'tenant' THEN
+        SELECT ROW(t.name, instant_text(created_at), instant_text(disabled_at))::text INTO found
+          FROM tenant t WHERE t.tenant_id = of_tenant;
+    WHEN 'kill', 'freeze' THEN
+        SELECT ROW(mode, instant_text(from_at), instant_text(until_at), note, set_by)::text
+          INTO found FROM tenant_halt h
+         WHERE h.tenant_id = of_tenant AND h.kind = noun AND h.lifted_at IS NULL;
+    END CASE;
+    RETURN found;
+END $$;
+
+-- The digest of the row that an event tells of, as it is now. Without such a row it is that of
+-- nothing: what was deleted must stay so.
+CREATE OR REPLACE FUNCTION state_now(
+    type text, of_tenant integer, of_subject uuid, data jsonb) RETURNS bytea
+    LANGUAGE sql STABLE SET search_path FROM CURRENT AS $$
+    SELECT sha256(convert_to(coalesce(state_text(
+        state_noun(type), of_tenant, of_subject,
+        coalesce(data ->> 'account_id', data ->> 'lane', data ->> 'calendar', data ->> 'name')),
+        ''), 'UTF8'))
+$$;
+REVOKE EXECUTE ON FUNCTION state_noun, state_text, state_now FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION state_noun, state_text, state_now TO postdate_writer;

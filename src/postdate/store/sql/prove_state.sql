@@ -1,0 +1,96 @@
+-- Proofs that rows are as the newest sealed event about them left them. Arguments as in prove.sql;
+-- $4 is the first id of which no event was detached. Each gives the noun of the row first.
+
+-- name: prove_state_is_as_sealed
+SELECT CASE WHEN noun IN ('kill', 'freeze') THEN 'halt' ELSE noun END AS noun, tenant_id,
+       coalesce(data ->> 'account_id', data ->> 'lane', data ->> 'calendar', data ->> 'name',
+                CASE noun WHEN 'tenant' THEN data ->> 'tenant' WHEN 'kill' THEN 'kill'
+                          WHEN 'freeze' THEN 'freeze' END, subject::text) AS subject,
+       CASE WHEN nothing IN (now, state)
+            THEN CASE WHEN now = nothing THEN format('it is gone; the last event is %s', type)
+                      ELSE format('it is there; the last event is %s', type) END
+            ELSE format('it is not as %s left it', type) END AS detail
+  FROM (SELECT *, state_now(type, tenant_id, subject, data) AS now, sha256('') AS nothing
+          FROM (SELECT DISTINCT ON (bucket, tenant_id, subject, state_noun(type))
+                       state_noun(type) AS noun, tenant_id, subject, type, data, state
+                  FROM event
+                 WHERE state IS NOT NULL AND ($1::integer IS NULL OR tenant_id = $1)
+                   AND ($2::smallint IS NULL OR bucket = $2) AND $4::uuid IS NOT NULL
+                 ORDER BY bucket, tenant_id, subject, state_noun(type), time DESC, event_id DESC)
+               AS newest) AS known
+ WHERE state <> now ORDER BY tenant_id, noun, subject LIMIT $3
+
+-- name: prove_state_was_told
+-- The other way round: a row of which no event tells.
+WITH told AS MATERIALIZED (
+    SELECT tenant_id, subject, state_noun(type) AS noun, coalesce(
+           data ->> 'account_id', data ->> 'lane', data ->> 'calendar', data ->> 'name') AS name
+      FROM event
+     WHERE state IS NOT NULL AND ($1::integer IS NULL OR tenant_id = $1)
+       AND ($2::smallint IS NULL OR bucket = $2)),
+kept AS (
+    SELECT 'account' AS noun, tenant_id, account_id AS name, NULL::uuid AS subject, created_at
+      FROM account
+     WHERE ($1 IS NULL OR tenant_id = $1) AND ($2 IS NULL OR bucket = $2)
+     UNION ALL
+    SELECT 'repair', tenant_id, account_id, NULL, repaired_at FROM account_repair
+     WHERE ($1 IS NULL OR tenant_id = $1) AND ($2 IS NULL OR bucket = $2)
+     UNION ALL
+    SELECT 'approval', tenant_id, NULL, payment_id, requested_at FROM payment_approval
+     WHERE ($1 IS NULL OR tenant_id = $1) AND ($2 IS NULL OR bucket = $2)
+     UNION ALL
+    SELECT 'subscription', tenant_id, NULL, subscription_id, created_at FROM subscription
+     WHERE ($1 IS NULL OR tenant_id = $1) AND ($2 IS NULL OR bucket = $2)
+     UNION ALL
+    SELECT 'schedule', tenant_id, NULL, schedule_id, created_at FROM schedule
+     WHERE ($1 IS NULL OR tenant_id = $1) AND ($2 IS NULL OR bucket = $2)
+     UNION ALL
+    SELECT 'key', tenant_id, NULL, key_id, created_at FROM api_key
+     WHERE ($1 IS NULL OR tenant_id = $1) AND ($2 IS NULL OR bucket_of(key_id) = $2)
+     UNION ALL
+    SELECT 'setting', tenant_id, name, NULL, changed_at FROM setting
+     WHERE ($1 IS NULL OR tenant_id = $1) AND $2 IS NULL
+     UNION ALL
+    SELECT 'destination', tenant_id, name, NULL, created_at FROM destination
+     WHERE ($1 IS NULL OR tenant_id = $1) AND $2 IS NULL
+     UNION ALL
+    SELECT kind, tenant_id, NULL, NULL, set_at FROM tenant_halt
+     WHERE ($1 IS NULL OR tenant_id = $1) AND $2 IS NULL)
+SELECT CASE WHEN k.noun IN ('kill', 'freeze') THEN 'halt' ELSE k.noun END AS noun, k.tenant_id,
+       coalesce(k.name, k.subject::text, k.noun) AS subject,
+       'no sealed event tells of it' AS detail
+  FROM kept k
+ WHERE k.created_at >= uuid_instant($4::uuid)
+   AND NOT EXISTS (SELECT FROM told t WHERE t.noun = k.noun AND t.tenant_id = k.tenant_id
+                      AND t.name = k.name)
+   AND NOT EXISTS (SELECT FROM told t WHERE t.noun = k.noun AND t.tenant_id = k.tenant_id
+                      AND t.subject = k.subject)
+   AND NOT EXISTS (SELECT FROM told t WHERE t.noun = k.noun AND t.tenant_id = k.tenant_id
+                      AND k.noun IN ('kill', 'freeze'))
+ ORDER BY k.tenant_id, k.noun, 3 LIMIT $3
+
+-- name: prove_state_subscription_position
+-- A subscription stands within its tenant's chain. One that rests has nothing left to send: the
+-- sealer wakes it for the next event that it may want.
+SELECT s.tenant_id, s.subscription_id::text AS subject,
+       CASE WHEN s.position > coalesce(c.position, 0)
+            THEN format('it stands at %s, the chain ends at %s', s.position,
+                        coalesce(c.position, 0))
+            ELSE format('it rests at %s, but event %s waits for it', s.position, w.position) END
+       AS detail
+  FROM subscription s
+  LEFT JOIN chain c ON c.bucket = tenant_bucket(s.tenant_id) AND c.tenant_id = s.tenant_id
+  LEFT JOIN timer t ON t.bucket = s.bucket AND t.subject = s.subscription_id
+  LEFT JOIN LATERAL (
+       SELECT k.position + one.place - 1 AS position FROM seal k
+        CROSS JOIN LATERAL unnest(k.kinds, k.subjects)
+                   WITH ORDINALITY AS one (kind, subject, place)
+        WHERE k.bucket = tenant_bucket(s.tenant_id) AND k.tenant_id = s.tenant_id
+          AND k.position + cardinality(k.kinds) > s.position
+          AND k.position + one.place - 1 > s.position
+          AND k.types[one.kind] LIKE ANY (s.patterns)
+          AND t.subject IS NULL AND s.paused_at IS NULL AND s.accounts IS NULL
+        ORDER BY 1 LIMIT 1) AS w ON true
+ WHERE ($1::integer IS NULL OR s.tenant_id = $1) AND ($2::smallint IS NULL OR s.bucket = $2)
+   AND $4::uuid IS NOT NULL AND (s.position > coalesce(c.position, 0) OR w.position IS NOT NULL)
+ ORDER BY s.subscription_id LIMIT $3

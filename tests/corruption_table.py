@@ -1,0 +1,382 @@
+"""What somebody with a superuser's rights may write, and how it must be found.
+
+In a statement `{t}` is the tenant, and `{open}` and the like are ids of the lived-in tenant. Each
+row says which finding must be among those named, and about what.
+"""
+
+from typing import Final
+
+from corruption_decisions import CHAIN, DEFINITIONS
+from corruption_ground import Corruption, of_account
+
+MONEY: Final = {
+    "an open payment goes to somebody else": Corruption(
+        "UPDATE payment SET to_account = 'carol' WHERE payment_id = '{open}'",
+        "chain_changed",
+        "{open}",
+    ),
+    "an open payment is larger, with its hold": Corruption(
+        "UPDATE payment SET amount = amount + 30 WHERE payment_id = '{open}';"
+        f"UPDATE account SET held = held + 30 WHERE {of_account('alice')}",
+        "chain_changed",
+        "{open}",
+    ),
+    "an open payment is paid by somebody else, with its hold": Corruption(
+        "UPDATE payment SET from_account = 'eve' WHERE payment_id = '{open}';"
+        f"UPDATE account SET held = held - 70 WHERE {of_account('alice')};"
+        f"UPDATE account SET held = held + 70 WHERE {of_account('eve')}",
+        "chain_changed",
+        "{open}",
+    ),
+    "an open payment is earlier, with its timer": Corruption(
+        "UPDATE payment SET due_at = due_at - interval '1 day' WHERE payment_id = '{open}';"
+        "UPDATE timer SET due_at = due_at - interval '1 day' WHERE subject = '{open}'",
+        "chain_changed",
+        "{open}",
+    ),
+    "an open payment is gone with all that belongs to it": Corruption(
+        "DELETE FROM payment WHERE payment_id = '{open}';"
+        "DELETE FROM timer WHERE subject = '{open}';"
+        "DELETE FROM idempotency WHERE subject = '{open}';"
+        f"UPDATE account SET held = held - 70 WHERE {of_account('alice')}",
+        "chain_missing",
+        "{open}",
+    ),
+    "an open payment holds nothing any more": Corruption(
+        "UPDATE payment SET hold = false WHERE payment_id = '{open}';"
+        f"UPDATE account SET held = held - 70 WHERE {of_account('alice')}",
+        "chain_changed",
+        "{open}",
+    ),
+    "what an open payment is for": Corruption(
+        "UPDATE payment SET description = 'rent' WHERE payment_id = '{open}'",
+        "chain_changed",
+        "{open}",
+    ),
+    "how long an open payment waits for money": Corruption(
+        "UPDATE payment SET retry_until = due_at + interval '1 year' "
+        "WHERE payment_id = '{at_execution}'",
+        "chain_changed",
+        "{at_execution}",
+    ),
+    "a payment is invented": Corruption(
+        "INSERT INTO payment (bucket, tenant_id, payment_id, from_account, to_account, amount, "
+        "due_at, hold) SELECT bucket, tenant_id, overlay(payment_id::text placing 'ffff' from 33)"
+        "::uuid, from_account, to_account, amount, due_at, false FROM payment "
+        "WHERE payment_id = '{open}'; INSERT INTO timer (bucket, tenant_id, lane_id, subject, "
+        "due_at) SELECT bucket, tenant_id, 0, overlay(subject::text placing 'ffff' from 33)::uuid, "
+        "due_at FROM timer WHERE subject = '{open}'",
+        "chain_unsealed",
+        "{open_ffff}",
+    ),
+    "a completed payment is rewritten with its entries": Corruption(
+        "UPDATE payment SET to_account = 'carol' WHERE payment_id = '{settled}';"
+        "UPDATE entry SET account_id = 'carol', version = 99 WHERE payment_id = '{settled}' "
+        "AND amount > 0",
+        "chain_changed",
+        "{settled}",
+    ),
+    "a completed payment is gone, its entries are kept": Corruption(
+        "DELETE FROM payment WHERE payment_id = '{settled}'",
+        "outcome_has_subject",
+        "{settled}",
+    ),
+    "a completed payment and its outcome are gone, its entries are kept": Corruption(
+        "DELETE FROM payment WHERE payment_id = '{settled}';"
+        "DELETE FROM outcome WHERE subject = '{settled}'",
+        "entry_has_payment",
+        "{settled}",
+    ),
+    "an open payment is cancelled by hand": Corruption(
+        "INSERT INTO outcome (bucket, tenant_id, subject, attempt, status, due_at, finished_at) "
+        "SELECT bucket, tenant_id, subject, 0, 'CANCELLED', due_at, clock() FROM timer "
+        "WHERE subject = '{open}'; DELETE FROM timer WHERE subject = '{open}';"
+        f"UPDATE account SET held = held - 70 WHERE {of_account('alice')}",
+        "events_are_legal",
+        "{open}",
+    ),
+    "a cancelled payment is revived": Corruption(
+        "DELETE FROM outcome WHERE subject = '{cancelled}'; INSERT INTO timer (bucket, tenant_id, "
+        "lane_id, subject, due_at) SELECT bucket, tenant_id, 0, payment_id, due_at FROM payment "
+        "WHERE payment_id = '{cancelled}';"
+        f"UPDATE account SET held = held + 40 WHERE {of_account('alice')}",
+        "events_are_legal",
+        "{cancelled}",
+    ),
+    "a failed payment counts as cancelled": Corruption(
+        "UPDATE outcome SET status = 'CANCELLED' WHERE subject = '{failed}'",
+        "events_are_legal",
+        "{failed}",
+    ),
+    "a payment has ended and is still open": Corruption(
+        "INSERT INTO timer (bucket, tenant_id, lane_id, subject, due_at) SELECT bucket, tenant_id, "
+        "0, payment_id, clock() FROM payment WHERE payment_id = '{failed}'",
+        "payment_is_open_or_ended",
+        "{failed}",
+    ),
+    "an outcome is gone": Corruption(
+        "DELETE FROM outcome WHERE subject = '{failed}'", "payment_is_open_or_ended", "{failed}"
+    ),
+    "an outcome names another transfer": Corruption(
+        "UPDATE outcome SET transfer_id = gen_random_uuid() WHERE subject = '{settled}'",
+        "payment_moved_once",
+        "{settled}",
+    ),
+    "the time of an outcome": Corruption(
+        "UPDATE outcome SET finished_at = finished_at - interval '1 hour' "
+        "WHERE subject = '{settled}'",
+        "entry_has_payment",
+        "{settled}",
+    ),
+    "the time of an entry": Corruption(
+        "UPDATE entry SET created_at = created_at - interval '1 hour' "
+        "WHERE payment_id = '{settled}' AND amount > 0",
+        "entry_has_payment",
+        "{settled}",
+    ),
+    "the amount of an entry": Corruption(
+        "UPDATE entry SET amount = amount + 1 WHERE payment_id = '{settled_too}' AND amount > 0",
+        "payment_moved_once",
+        "{settled_too}",
+    ),
+    "the balance of an entry": Corruption(
+        "UPDATE entry SET balance = balance + 1 WHERE payment_id = '{settled_too}' AND amount > 0",
+        "versions_have_no_gaps",
+        "carol",
+    ),
+    "an entry of another account": Corruption(
+        "UPDATE entry SET account_id = 'dora' WHERE payment_id = '{settled_too}' AND amount > 0",
+        "entry_has_payment",
+        "{settled_too}",
+    ),
+    "an entry is gone": Corruption(
+        "DELETE FROM entry WHERE payment_id = '{settled_too}' AND amount > 0",
+        "payment_moved_once",
+        "{settled_too}",
+    ),
+    "a payment is settled twice, consistently": Corruption(
+        "WITH again AS (INSERT INTO entry (bucket, tenant_id, transfer_id, amount, balance, "
+        "version, type, account_id, payment_id, created_at) SELECT e.bucket, e.tenant_id, "
+        "overlay(e.transfer_id::text placing 'ffff' from 33)::uuid, e.amount, "
+        "a.balance + e.amount, a.version + 1, e.type, e.account_id, e.payment_id, e.created_at "
+        "FROM entry e JOIN account a USING (bucket, tenant_id, account_id) "
+        "WHERE e.payment_id = '{settled_too}' RETURNING account_id, balance, version) "
+        "UPDATE account a SET balance = again.balance, version = again.version FROM again "
+        "WHERE a.tenant_id = {t} AND a.account_id = again.account_id",
+        "payment_moved_once",
+        "{settled_too}",
+    ),
+    "a million is minted, consistently": Corruption(
+        "WITH legs (account_id, amount) AS (VALUES ('carol', 1000000), ('issuer', -1000000)), "
+        "moved AS (UPDATE account a SET balance = a.balance + legs.amount, "
+        "version = a.version + 1 FROM legs WHERE a.tenant_id = {t} "
+        "AND a.account_id = legs.account_id "
+        "RETURNING a.bucket, a.account_id, a.balance, a.version, legs.amount) "
+        "INSERT INTO entry (bucket, tenant_id, transfer_id, amount, balance, version, type, "
+        "account_id, reason, created_at) SELECT bucket, {t}, "
+        "overlay('{settled}' placing 'ffff' from 33)::uuid, amount, balance, version, "
+        "'ADJUSTMENT', account_id, 'opening', clock() FROM moved",
+        "adjustment_is_as_told",
+        "carol",
+    ),
+    "the reason of an adjustment": Corruption(
+        f"UPDATE entry SET reason = 'gift' WHERE {of_account('eve')}",
+        "adjustment_is_as_told",
+        "eve",
+    ),
+    "an adjustment is gone with its account's balance": Corruption(
+        f"DELETE FROM entry WHERE {of_account('eve')};"
+        f"UPDATE account SET balance = 0, version = 0 WHERE {of_account('eve')}",
+        "adjustment_is_as_told",
+        "eve",
+    ),
+    "a balance": Corruption(
+        f"UPDATE account SET balance = balance + 5 WHERE {of_account('bob')}",
+        "balance_is_its_entries",
+        "bob",
+    ),
+    "two balances whose sum stays": Corruption(
+        f"UPDATE account SET balance = balance - 5 WHERE {of_account('bob')};"
+        f"UPDATE account SET balance = balance + 5 WHERE {of_account('carol')}",
+        "balance_is_its_entries",
+        "bob",
+    ),
+    "a version": Corruption(
+        f"UPDATE account SET version = version + 1 WHERE {of_account('carol')}",
+        "balance_is_its_entries",
+        "carol",
+    ),
+    "a hold is forgotten": Corruption(
+        f"UPDATE account SET held = 0 WHERE {of_account('alice')}",
+        "held_is_open_payments",
+        "alice",
+    ),
+    "a hold is invented": Corruption(
+        f"UPDATE account SET held = 10 WHERE {of_account('bob')}", "held_is_open_payments", "bob"
+    ),
+    "an entry moves to another tenant": Corruption(
+        "UPDATE entry SET tenant_id = 0 WHERE payment_id = '{settled_too}' AND amount > 0",
+        "payment_moved_once",
+        "{settled_too}",
+    ),
+}
+
+TERMS: Final = {
+    "a timer is earlier": Corruption(
+        "UPDATE timer SET due_at = clock() WHERE subject = '{open}'",
+        "payment_timer_follows_terms",
+        "{open}",
+    ),
+    "a timer is later": Corruption(
+        "UPDATE timer SET due_at = due_at + interval '1 day' WHERE subject = '{moved}'",
+        "payment_timer_follows_terms",
+        "{moved}",
+    ),
+    "a timer is set aside for ever": Corruption(
+        "UPDATE timer SET due_at = 'infinity' WHERE subject = '{open}'",
+        "payment_timer_follows_terms",
+        "{open}",
+    ),
+    "a timer goes back to before a reschedule": Corruption(
+        "UPDATE timer t SET due_at = p.due_at, revision = 0 FROM payment p "
+        "WHERE p.payment_id = '{moved}' AND t.subject = p.payment_id",
+        "payment_timer_follows_terms",
+        "{moved}",
+    ),
+    "a timer lies in the lane of approvals": Corruption(
+        "UPDATE timer SET lane_id = 3 WHERE subject = '{open}'",
+        "payment_timer_follows_terms",
+        "{open}",
+    ),
+    "a timer lies in the lane of halted tenants": Corruption(
+        "UPDATE timer SET lane_id = 4 WHERE subject = '{open}'",
+        "payment_timer_follows_terms",
+        "{open}",
+    ),
+    "an unapproved payment lies in the open lane": Corruption(
+        "UPDATE timer SET lane_id = 0 WHERE subject = '{waiting}'",
+        "payment_timer_follows_terms",
+        "{waiting}",
+    ),
+    "a timer is gone": Corruption(
+        "DELETE FROM timer WHERE subject = '{at_execution}'",
+        "payment_is_open_or_ended",
+        "{at_execution}",
+    ),
+    "a timer belongs to another tenant": Corruption(
+        "UPDATE timer SET tenant_id = 0 WHERE subject = '{open}'",
+        "held_is_open_payments",
+        "alice",
+    ),
+    "an approval is gone, and the payment open": Corruption(
+        "DELETE FROM payment_approval WHERE payment_id = '{waiting}';"
+        "UPDATE timer SET lane_id = 0 WHERE subject = '{waiting}'",
+        "approval_is_as_sealed",
+        "{waiting}",
+    ),
+    "an approval that was given is gone": Corruption(
+        "DELETE FROM payment_approval WHERE payment_id = '{approved}'",
+        "approval_is_as_sealed",
+        "{approved}",
+    ),
+    "an approval is forged": Corruption(
+        "UPDATE payment_approval SET decision = 'approved', decided_by = 'x', "
+        "decided_persons = '{{x}}', decided_at = clock() WHERE payment_id = '{waiting}';"
+        "UPDATE timer SET lane_id = 0 WHERE subject = '{waiting}'",
+        "approval_is_as_sealed",
+        "{waiting}",
+    ),
+    "an approval was given by somebody else": Corruption(
+        "UPDATE payment_approval SET decided_by = 'x' WHERE payment_id = '{approved}'",
+        "approval_is_as_sealed",
+        "{approved}",
+    ),
+    "a refusal counts as withdrawn": Corruption(
+        "UPDATE payment_approval SET decision = 'withdrawn' WHERE payment_id = '{refused}'",
+        "approval_is_as_sealed",
+        "{refused}",
+    ),
+    "an approval expires later": Corruption(
+        "UPDATE payment_approval SET expires_at = expires_at + interval '9 days' "
+        "WHERE payment_id = '{waiting}'",
+        "approval_is_as_sealed",
+        "{waiting}",
+    ),
+    "an approval is asked for where none was": Corruption(
+        "INSERT INTO payment_approval (bucket, tenant_id, payment_id, requested_by, "
+        "requested_persons, expires_at) SELECT bucket, tenant_id, payment_id, 'x', '{{x}}', "
+        "clock() FROM payment WHERE payment_id = '{open}';"
+        "UPDATE timer SET lane_id = 3 WHERE subject = '{open}'",
+        "approval_is_as_sealed",
+        "{open}",
+    ),
+    "what a job delivers": Corruption(
+        "UPDATE job SET payload = 'x', payload_ref = NULL WHERE job_id = '{job_open}'",
+        "chain_changed",
+        "{job_open}",
+    ),
+    "where a job goes": Corruption(
+        "UPDATE job SET destination = '{{\"type\": \"webhook\"}}' WHERE job_id = '{job_open}'",
+        "chain_changed",
+        "{job_open}",
+    ),
+    "a job's timer is earlier": Corruption(
+        "UPDATE timer SET due_at = clock() WHERE subject = '{job_open}'",
+        "job_timer_follows_terms",
+        "{job_open}",
+    ),
+    "a job's timer lies in another lane": Corruption(
+        "UPDATE timer SET lane_id = (SELECT max(lane_id) FROM lane) WHERE subject = '{job_open}'",
+        "job_timer_follows_terms",
+        "{job_open}",
+    ),
+    "a job's timer forgets a change": Corruption(
+        "UPDATE timer SET revision = 0 WHERE subject = '{job_moved}'",
+        "job_timer_follows_terms",
+        "{job_moved}",
+    ),
+    "a job has fewer attempts left": Corruption(
+        "UPDATE timer SET attempt = 9 WHERE subject = '{job_open}'",
+        "job_timer_follows_terms",
+        "{job_open}",
+    ),
+    "a job's timer is gone": Corruption(
+        "DELETE FROM timer WHERE subject = '{job_open}'", "job_is_open_or_ended", "{job_open}"
+    ),
+    "a finished job is open again": Corruption(
+        "INSERT INTO timer (bucket, tenant_id, lane_id, subject, due_at) SELECT bucket, tenant_id, "
+        "lane_id, job_id, clock() FROM job WHERE job_id = '{job_done}'",
+        "job_is_open_or_ended",
+        "{job_done}",
+    ),
+    "an open job is gone": Corruption(
+        "DELETE FROM job WHERE job_id = '{job_open}'", "timer_has_job", "{job_open}"
+    ),
+    "a finished job is gone, its outcome is kept": Corruption(
+        "DELETE FROM job WHERE job_id = '{job_done}'", "outcome_has_subject", "{job_done}"
+    ),
+    "a client's key is gone": Corruption(
+        "DELETE FROM idempotency WHERE subject = '{settled}'",
+        "payment_has_idempotency_key",
+        "{settled}",
+    ),
+    "a client's key names another payment": Corruption(
+        "UPDATE idempotency SET subject = '{settled_too}' WHERE subject = '{settled}'",
+        "idempotency_key_names_its_subject",
+        "key-of-settled",
+    ),
+    "a client's key answers with another payment": Corruption(
+        "UPDATE idempotency SET response = convert_to(replace(convert_from(response, 'UTF8'), "
+        "'{settled}', '{settled_too}'), 'UTF8') WHERE subject = '{settled}'",
+        "idempotency_key_names_its_subject",
+        "key-of-settled",
+    ),
+    "a client's key was for another amount": Corruption(
+        "UPDATE idempotency SET request = convert_to(replace(convert_from(request, 'UTF8'), "
+        "'100', '999'), 'UTF8') WHERE subject = '{settled}'",
+        "idempotency_key_names_its_subject",
+        "key-of-settled",
+    ),
+}
+
+TABLE: Final = MONEY | TERMS | DEFINITIONS | CHAIN
