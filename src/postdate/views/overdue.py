@@ -19,7 +19,7 @@ from postdate.store.lane import LaneDirectory
 from postdate.store.mark import Mark
 from postdate.store.permit import lane_limits
 from postdate.store.vital import Untouched
-from postdate.views.place_turn import Place, PlacesInTurn
+from postdate.views.place_turn import Place, PlacesInTurn, in_turn
 
 log = structlog.get_logger()
 
@@ -116,6 +116,8 @@ class OverdueWatch:
         self._heads = HeadWatch(untouched_seconds)
         self._marks: defaultdict[Place, Mark] = defaultdict(Mark)
         self._known: set[object] = set()
+        self._leases_next = 0
+        self._outlived_at: set[Place] = set()
         self._meter = OverdueMeter(registry)
         self.reexamine: defaultdict[str, list[Reexamine]] = defaultdict(list)
 
@@ -226,9 +228,13 @@ class OverdueWatch:
             if lane.kind == "push"
             for bucket in lane.buckets
         ]
+        turn, self._leases_next = in_turn(places, self._leases_next)
+        suspects = [place for place in places if place[:2] in self._outlived_at]
+        looked = list(dict.fromkeys([*suspects, *turn]))
         rows = await vital.outlived(
-            connection, places, self._node_id, self._outlived_seconds, LEASES_MOST
+            connection, looked, self._node_id, self._outlived_seconds, LEASES_MOST
         )
+        self._outlived_at = {(row.bucket, row.lane_id) for row in rows}
         return [
             Overdue(
                 "lease",

@@ -1,7 +1,7 @@
 """Every place that may owe something (a bucket of a lane), looked at in turn."""
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, TypeVar
 
 from postdate.model.ids import BUCKETS
 from postdate.model.lane import buckets
@@ -17,6 +17,7 @@ SYSTEM_KINDS: Final[Mapping[int, str]] = {
     LANE_EVENT: "delivery",
 }
 Place = tuple[int, int]
+T = TypeVar("T")
 
 
 class PlacesInTurn:
@@ -45,7 +46,7 @@ class PlacesInTurn:
         return taken
 
 
-def in_turn(places: Sequence[Place], at: int) -> tuple[Sequence[Place], int]:
+def in_turn(places: Sequence[T], at: int) -> tuple[Sequence[T], int]:
     """Take the next places of so many, and say where the next look begins."""
     if len(places) <= PLACES_MOST:
         return places, at
