@@ -14,6 +14,7 @@ from postdate.store.embedded import Embedded
 SHARED = {
     "audit_run",
     "settlement_clock",
+    "proof_round",
     "history",
     "outbox_lock",
     "birthplace",
