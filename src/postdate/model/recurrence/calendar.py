@@ -1,10 +1,16 @@
 """Business calendars: which days are open, and where an occurrence on a closed day goes."""
 
+from collections.abc import Mapping
 from datetime import date, timedelta
 from enum import StrEnum
+from functools import lru_cache, partial
 from typing import Annotated, Final
 
 import msgspec
+
+from postdate.model.recurrence import year as years
+from postdate.model.recurrence.days import Days
+from postdate.model.recurrence.year import Year
 
 ROLL_DAYS_MOST: Final = 31
 """An occurrence never rolls further than this; it is skipped instead."""
@@ -69,12 +75,30 @@ def earliest(calendar: Calendar, day: date, roll: Roll) -> date:
     return _walk(calendar, day, -_DAY) or day
 
 
-def reopening(calendar: Calendar | None, excluded: frozenset[date], day: date, end: date) -> date:
-    """Give the first day after this one that is open and not excluded; `end` if there is none."""
-    day += _DAY
-    while day < end and (day in excluded or not (calendar is None or calendar.is_open(day))):
-        day += _DAY
-    return day
+@lru_cache(maxsize=256)
+def open_days(calendar: Calendar | None, excluded: frozenset[date]) -> Days:
+    """Give the days that are open and not excluded, as bits of whole years."""
+    closed: dict[int, int] = {}
+    for day in excluded | (frozenset() if calendar is None else calendar.holidays):
+        place = day.toordinal() - date(day.year, 1, 1).toordinal()
+        closed[day.year] = closed.get(day.year, 0) | 1 << place
+    return OpenDays(frozenset() if calendar is None else calendar.weekend, closed)
+
+
+class OpenDays(Days):
+    """Days that are no weekend, without some single ones: years of one kind differ in these."""
+
+    def __init__(self, weekend: frozenset[int], closed: Mapping[int, int]) -> None:
+        super().__init__(partial(_no_weekend, weekend))
+        self._closed = closed
+
+    def of_year(self, year: int) -> int:
+        """Give the bits of a year."""
+        return super().of_year(year) & ~self._closed.get(year, 0)
+
+
+def _no_weekend(weekend: frozenset[int], year: Year) -> int:
+    return sum(years.on_weekday(year, day) for day in range(7) if day + 1 not in weekend)
 
 
 def reach_back(calendar: Calendar, day: date) -> date:

@@ -83,6 +83,11 @@ def matches(text: str, start: datetime) -> Iterator[datetime]:
     return _compiled(text).walk.times(start)
 
 
+def days(text: str) -> Days | None:
+    """Give the days among which all times lie; None for any day."""
+    return _compiled(text).walk.days
+
+
 def explain(text: str) -> str:
     """Say an expression in words."""
     return str(_compiled(text).parsed.explain())

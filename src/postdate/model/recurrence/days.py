@@ -33,6 +33,22 @@ class Days:
             day, rest = _JANUARY[year], self.of_year(year)
         return day + (rest & -rest).bit_length() - 1
 
+    def common(self, other: "Days | None", day: int) -> int | None:
+        """Give the first day, not before this one, that is chosen here and there."""
+        if day >= END:
+            return None
+        year = date.fromordinal(day).year
+        rest = self._both(other, year) >> day - _JANUARY[year]
+        while not rest:
+            year += 1
+            if year >= HORIZON.year:
+                return None
+            day, rest = _JANUARY[year], self._both(other, year)
+        return day + (rest & -rest).bit_length() - 1
+
+    def _both(self, other: "Days | None", year: int) -> int:
+        return self.of_year(year) if other is None else self.of_year(year) & other.of_year(year)
+
     def within(self, first: int, count: int) -> int:
         """Give the bits of some days in a row, at most a year, the first being bit 0."""
         year = date.fromordinal(first).year

@@ -17,6 +17,7 @@ from postdate.model.recurrence import calendar as calendars
 from postdate.model.recurrence import cron, mapping, rrule, zone
 from postdate.model.recurrence.budget import HORIZON
 from postdate.model.recurrence.calendar import ROLL_DAYS_MOST, Calendar, Roll
+from postdate.model.recurrence.days import Days
 from postdate.model.recurrence.mapping import Nominal, mapped
 from postdate.model.schedule import EPOCH, Dst, Gap, Occurrence, Rule, Status
 
@@ -49,12 +50,18 @@ def occurrences(plan: Plan, after: datetime) -> Iterator[Occurrence]:
 def first_that_runs(plan: Plan, after: datetime) -> Occurrence | None:
     """Give the next occurrence that is not left out; closed days are passed as a whole."""
     opens = after
+    # Asked for once: to look it up means to look at every holiday.
+    open_days = calendars.open_days(plan.calendar, frozenset(plan.rule.exclude_dates))
+    if _never_opens(plan, open_days, after):
+        return None
     while True:
         for each in occurrences(plan, after):
             if each.skip is None:
                 return each
             if each.skip is Status.SKIPPED_BY_CALENDAR and each.scheduled_for >= opens:
-                opens = max(each.scheduled_for, _reopening(plan, each))
+                opens = max(each.scheduled_for, _reopening(plan, open_days, each))
+                if opens >= _END:
+                    return None
                 if opens > each.scheduled_for + _WORTH_A_LEAP:
                     after = opens
                     break
@@ -62,18 +69,49 @@ def first_that_runs(plan: Plan, after: datetime) -> Occurrence | None:
             return None
 
 
-def _reopening(plan: Plan, closed: Occurrence) -> datetime:
+def _never_opens(plan: Plan, open_days: Days, after: datetime) -> bool:
+    """Say whether no day is open from an instant on: neither to run on, nor to roll to."""
+    first = zone.to_local(zone.find(plan.rule.timezone), after).toordinal() - ROLL_DAYS_MOST
+    return open_days.common(None, max(1, first)) is None
+
+
+def _reopening(plan: Plan, open_days: Days, closed: Occurrence) -> datetime:
     """Give an instant before which nothing that is due after a closed one can run."""
-    place = zone.find(plan.rule.timezone)
-    day = zone.to_local(place, closed.scheduled_for).date()
-    excluded = frozenset(plan.rule.exclude_dates)
-    opens = calendars.reopening(plan.calendar, excluded, day, HORIZON)
-    if plan.rule.roll is not Roll.NONE:
+    rule, rolls = plan.rule, plan.rule.roll is not Roll.NONE
+    place = zone.find(rule.timezone)
+    # What does not roll is judged by its own day; a change of the clock may have moved it on.
+    day = closed.nominal_local.date()
+    if rolls:
+        day = zone.to_local(place, closed.scheduled_for).date()
+    found = open_days.common(None if rolls else _days(plan, place), day.toordinal() + 1)
+    if found is None:
+        return _END
+    opens = date.fromordinal(found)
+    if rule.every_seconds and opens - day <= timedelta(seconds=rule.every_seconds):
+        return closed.scheduled_for  # the next one is as near: no leap is worth its while
+    if rolls:
         opens = max(day, opens - timedelta(days=ROLL_DAYS_MOST))
     # A clock that is changed on that day may put its first times before midnight.
     span = zone.span(place, datetime.combine(opens, time(), UTC) - _DAY)
     size = span.closed.size if span.closed and span.closed.at.date() <= opens + _DAY else _TICK
     return mapping.earliest(datetime.combine(opens, time()), place, plan.dst) - size
+
+
+def _days(plan: Plan, place: ZoneInfo) -> Days | None:
+    """Give the days among which all times of a rule lie; None for any day."""
+    if plan.rule.cron is not None:
+        return cron.days(plan.rule.cron)
+    if plan.rule.rrule is not None:
+        return rrule.days(plan.rule.rrule, _anchor(plan.rule, place))
+    return None
+
+
+def _anchor(rule: Rule, place: ZoneInfo) -> datetime:
+    """Give the local time at which a rule begins; a wall clock shows whole seconds."""
+    begin = rule.start_at or EPOCH
+    if begin.microsecond:
+        begin = begin.replace(microsecond=0) + _SECOND
+    return zone.to_local(place, begin)
 
 
 def _fixed(plan: Plan, after: datetime) -> Iterator[Occurrence]:
@@ -119,12 +157,9 @@ def _wall_clock(plan: Plan, place: ZoneInfo, start: datetime) -> Iterator[dateti
     rule = plan.rule
     if rule.cron is not None:
         return cron.matches(rule.cron, start)
-    begin = rule.start_at or EPOCH
-    if begin.microsecond:
-        begin = begin.replace(microsecond=0) + _SECOND  # a wall clock shows whole seconds
     uncounted = place if plan.dst.gap is Gap.SKIP else None
     text = rule.rrule or ""
-    times = rrule.matches(text, zone.to_local(place, begin), start, uncounted)
+    times = rrule.matches(text, _anchor(rule, place), start, uncounted)
     until = rrule.until(text)
     if until is None:
         return times

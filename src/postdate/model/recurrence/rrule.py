@@ -61,6 +61,11 @@ def matches(
     return times if last is None else takewhile(lambda at: at <= last, times)
 
 
+def days(text: str, anchor: datetime) -> Days | None:
+    """Give the days among which all times lie; None for any day."""
+    return _walk(text, anchor).days
+
+
 @lru_cache(maxsize=4096)
 def _last(text: str, anchor: datetime, uncounted: ZoneInfo | None) -> datetime | None:
     rule = validate(text)

@@ -26,6 +26,8 @@ class Walk(ABC):
     """The times of a rule that has no end, asked for from any time on."""
 
     _empty: tuple[datetime, datetime] = (_NEVER, _NEVER)
+    days: Days | None
+    """The days among which all of its times lie; None for any day."""
 
     def times(self, start: datetime, budget: Budget | None = None) -> Iterator[datetime]:
         """Give the times from `start` on; what one search found empty the next one leaps over."""
@@ -58,7 +60,7 @@ class DayWalk(Walk):
     """The chosen times of the chosen days, or of every day or every n-th where none are chosen."""
 
     def __init__(self, days: Days | None, clock: Product, cycle: Cycle | None = None) -> None:
-        self._days = days
+        self.days = self._days = days
         self._clock = clock
         self._cycle = cycle
 
@@ -119,7 +121,7 @@ class PositionWalk(Walk):
     def __init__(
         self, days: Days, clock: Product, cycle: Cycle, positions: tuple[int, ...]
     ) -> None:
-        self._days = days
+        self.days = self._days = days
         self._clock = clock
         self._cycle = cycle
         self._positions = positions
@@ -176,7 +178,7 @@ class SlotWalk(Walk):
         self._a_day = _DAY_SECONDS // unit
         self._interval = interval
         self._origin = self._slot(begin)
-        self._days = days
+        self.days = self._days = days
         self._wanted = wanted
         self._offsets = offsets
         self._reached = None if wanted is None else _residues(wanted, self._a_day, interval)
