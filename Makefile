@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 UV := .tools/bin/uv
 STAMP := $(VENV)/.synced
 
-.PHONY: setup run test check lint types imports tests browser docs bench soak audit clean
+.PHONY: setup run test check lint types imports tests browser docs bench soak mutants audit clean
 
 setup: $(STAMP)
 
@@ -67,6 +67,10 @@ bench: setup
 MINUTES ?= 10
 soak: setup
 	POSTDATE_TEST_MINUTES=$(MINUTES) $(BIN)/pytest -q -m soak
+
+# Seed each bug of tests/mutants into a copy of the project: some test must catch it.
+mutants: setup
+	PYTHONPATH=tests $(BIN)/python -m mutants.run $(NAMES)
 
 audit: setup
 	@mkdir -p build

@@ -52,8 +52,8 @@ class Proxy:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._carry(reader, theirs[1]))
                 group.create_task(self._carry(theirs[0], writer))
-        except* (OSError, _EndError):
-            pass
+        except* (OSError, RuntimeError, _EndError):
+            pass  # a transport that was aborted raises either
         finally:
             self._open -= both
             for each in both:

@@ -1,0 +1,190 @@
+"""Bugs of settlement, holds, halts, approvals, commits and the chain of events."""
+
+from mutants.mutant import mutant
+
+DECIDE = "ledger/settle.py"
+SETTLE = "stations/test_settle.py"
+CLOCK = "stations/test_settle_clock.py"
+HALTS = "stations/test_halts.py"
+DATABASE = "store/database.py"
+GROUP = "store/test_group.py"
+SEALER = "publisher/sealer.py"
+PUBLISHER = "stations/test_publisher.py"
+TAMPER = "faults/test_tamper.py"
+
+MUTANTS = (
+    mutant(
+        "hold_released_twice", DECIDE,
+        "        release(payer, amount)\n    payee.balance",
+        "        payer.held -= 2 * amount\n    payee.balance",
+        "stations/test_ledger_model.py",
+    ),
+    mutant(
+        "hold_kept_on_failure", DECIDE,
+        "        if due.hold:\n            release(payer, due.amount)\n        decisions",
+        "        decisions",
+        f"{SETTLE}::test_a_frozen_account_fails_the_payment_and_releases_the_hold",
+    ),
+    mutant(
+        "held_money_spent_twice", DECIDE,
+        "payer.available - due.amount >= payer.floor", "payer.balance - due.amount >= payer.floor",
+        "stations/test_ledger_model.py",
+    ),
+    mutant(
+        "frozen_account_pays", DECIDE,
+        "        if account.frozen_at is not None:\n", "        if False:\n",
+        f"{SETTLE}::test_a_frozen_account_fails_the_payment_and_releases_the_hold",
+    ),
+    mutant(
+        "overtakes_at_its_accounts", DECIDE,
+        "if not due.hold and _overtakes(due, open_orders):", "if False:",
+        "stations/test_ledger_model.py", "faults/test_settle_races.py",
+    ),
+    mutant(
+        "waits_for_money_without_end", DECIDE,
+        "or until is None or at >= until:", "or until is None:",
+        f"{SETTLE}::test_the_last_try_is_at_the_end_of_the_wait",
+        f"{SETTLE}::test_it_waits_for_money_until_the_instant_it_was_given",
+    ),
+    mutant(
+        "first_clock_believed", "settlement/stop.py",
+        "if not self._guard.believes:", "if False:",
+        f"{CLOCK}::test_a_node_that_starts_under_a_wrong_clock_pays_nothing_early",
+    ),
+    mutant(
+        "leap_of_the_clock_believed", "settlement/guard.py",
+        "if ahead > most_seconds:", "if False:",
+        f"{CLOCK}::test_only_a_leap_beyond_what_was_believed_counts",
+    ),
+    mutant(
+        "step_back_and_return_taken_for_a_leap", "settlement/guard.py",
+        "self._believed = max(offset, self._believed)", "self._believed = offset",
+        f"{CLOCK}::test_only_a_leap_beyond_what_was_believed_counts",
+    ),
+    mutant(
+        "halt_not_seen_by_settlers", "store/functions/settlement.sql",
+        "l.tenant_id = ANY (still), NULL::timestamptz", "false, NULL::timestamptz",
+        f"{HALTS}::test_a_killed_tenants_payments_wait_and_others_are_paid",
+    ),
+    mutant(
+        "halt_does_not_wait", "store/functions/settlement.sql",
+        "    PERFORM halt_share();\n", "",
+        f"{HALTS}::test_the_switch_waits_for_a_settlement_that_has_begun",
+    ),
+    mutant(
+        "adjusted_while_halted", "store/functions/halt.sql",
+        "    IF tenants && (SELECT tenants_held()) THEN\n", "    IF false THEN\n",
+        "flows/test_halts.py",
+    ),
+    mutant(
+        "accepted_while_halted", "store/functions/halt.sql",
+        "WHERE new.schedule IS NULL AND (h.kind = 'kill'", "WHERE false AND (h.kind = 'kill'",
+        "flows/test_halts.py",
+    ),
+    mutant(
+        "lock_timeout_taken_for_passing", "settlement/settler.py",
+        "            await self._aside.locked.find("
+        "{key for due in dues for key in (due.payer, due.payee)})\n",
+        "",
+        "faults/test_locked_account.py",
+    ),
+    mutant(
+        "one_bad_payment_blocks_all", "settlement/settler.py",
+        "            if transient(error):\n                raise\n            if len(keys) == 1:",
+        "            if transient(error) or len(keys) > 1:\n                raise\n"
+        "            if len(keys) == 1:",
+        "stations/test_settle_culprit.py",
+    ),
+    mutant(
+        "cancel_leaves_the_hold", "intake/payment_change.py",
+        "        if terms.hold:\n            key = AccountKey",
+        "        if terms.hold and False:\n            key = AccountKey",
+        "flows/test_payment_changes.py",
+    ),
+    mutant(
+        "cancel_leaves_the_timer", "intake/payment_change.py",
+        "        await settlement_store.delete(connection, [timer])\n", "",
+        "flows/test_payment_changes.py",
+    ),
+    mutant(
+        "cancel_of_another_tenant", "store/sql/payment_change.sql",
+        "AND ($4::integer IS NULL OR tenant_id = $4)", "AND ($4::integer IS NULL OR true)",
+        "flows/test_payment_changes.py", "flows/test_matrix.py", "store/test_payment_store.py",
+    ),
+    mutant(
+        "approved_by_the_person_who_asked", "intake/approval.py",
+        "if not persons.isdisjoint(who.persons):", "if False:",
+        "flows/test_approvals.py",
+    ),
+    mutant(
+        "key_with_another_body_replayed", "intake/idempotency.py",
+        "if kept.request == request:", "if True:",
+        "flows/test_payments.py", "flows/test_once.py",
+    ),
+    mutant(
+        "lost_commit_taken_for_a_rollback", DATABASE,
+        "        raise CommitUnknownError(str(error)) from error\n", "        raise\n",
+        "store/test_commit.py",
+    ),
+    mutant(
+        "warning_at_commit_ignored", DATABASE,
+        "    if warnings:\n", "    if False:\n",
+        "store/test_commit.py",
+    ),
+    mutant(
+        "cancelled_await_keeps_its_connection", "store/pool.py",
+        "        yield held\n    finally:\n        await pool.release(held)",
+        "        yield held\n    except Exception:\n        await pool.release(held)\n"
+        "        raise\n    else:\n        await pool.release(held)",
+        "hostile/test_cancelled_awaits.py",
+    ),
+    mutant(
+        "broken_off_statement_left_open", "store/session.py",
+        "            self.broken_off = True\n", "            pass\n",
+        "hostile/test_cancelled_awaits.py",
+    ),
+    mutant(
+        "unknown_commit_repeated", "store/group.py",
+        "        except (CommitUnknownError, *LOST) as error:\n"
+        "            # The same for all, and an unknown commit is never repeated blindly.\n"
+        "            _fail(waiting, error)\n",
+        "",
+        f"{GROUP}::test_an_unknown_commit_is_not_repeated",
+    ),
+    mutant(
+        "group_forgets_the_last", "store/group.py",
+        "must find that nobody drains.\n            self._active.discard(turn)\n",
+        "must find that nobody drains.\n"
+        "            asyncio.get_running_loop().call_soon(self._active.discard, turn)\n",
+        GROUP,
+    ),
+    mutant(
+        "acknowledged_before_the_commit", "store/group.py",
+        "            results = await self._commit([item for item, _ in group])\n",
+        "            results = await self._commit([item for item, _ in group])\n"
+        "        except CommitUnknownError:\n"
+        "            results = [None for _ in group]  # type: ignore[misc]\n",
+        GROUP,
+    ),
+    mutant(
+        "seal_forgets_the_one_before", SEALER,
+        "digest = seal_hash(previous, content)", "digest = seal_hash(bytes(32), content)",
+        PUBLISHER, "faults/test_verify.py",
+    ),
+    mutant(
+        "sealer_looks_back_too_little", SEALER,
+        "self._low = now - timedelta(seconds=LATE_SECONDS)", "self._low = now",
+        PUBLISHER,
+    ),
+    mutant(
+        "edited_event_passes", "publisher/verify.py",
+        "if now == sealed or (now is None and self._excused(row.content, number, purged)):",
+        "if True:",
+        f"{TAMPER}::test_an_edited_event_is_named",
+    ),
+    mutant(
+        "cut_off_chain_passes", "publisher/verify.py",
+        "if last is not None and last[0] > self._upto:", "if False:",
+        f"{TAMPER}::test_a_tail_that_is_cut_off_is_missed_by_the_anchor",
+    ),
+)  # fmt: skip

@@ -1,0 +1,99 @@
+"""Bugs of deliveries, breakers, subscriptions, schedules and tenants."""
+
+from mutants.mutant import mutant
+
+BREAKER = "delivery/breaker.py"
+EXPANSION = "model/expansion.py"
+SUBSCRIPTION = "store/sql/subscription.sql"
+DELIVERER = "stations/test_deliverer.py"
+
+MUTANTS = (
+    mutant(
+        "breaker_never_opens", BREAKER,
+        "            if self._failures >= FAILURES:\n", "            if False:\n",
+        "model/test_breaker.py",
+    ),
+    mutant(
+        "breaker_lets_every_probe_in", BREAKER,
+        "if self._probes >= self._allowance:", "if False:",
+        "model/test_breaker.py",
+    ),
+    mutant(
+        "given_up_probe_keeps_its_place", BREAKER,
+        "        if probed:\n            self._probes -= 1\n",
+        "        if probed and health is not Health.SILENT:\n            self._probes -= 1\n",
+        "model/test_breaker.py",
+    ),
+    mutant(
+        "subscription_advanced_by_a_zombie", SUBSCRIPTION,
+        "   AND t.token = $4 AND t.claimed_at IS NOT NULL\nRETURNING",
+        "   AND $4::bigint > 0 AND t.claimed_at IS NOT NULL\nRETURNING",
+        DELIVERER,
+    ),
+    mutant(
+        "replay_lost_to_a_delivery", SUBSCRIPTION,
+        "AND s.version = $5\n", "AND $5::integer IS NOT NULL\n",
+        f"{DELIVERER}::test_a_replay_wins_over_a_delivery_under_way",
+    ),
+    mutant(
+        "readers_see_every_tenant", "store/functions/guard.sql",
+        "'USING (tenant_id = current_tenant())'", "'USING (true)'",
+        "flows/test_isolation.py::test_tenants_over_one_pool_see_nothing_of_each_other",
+    ),
+    mutant(
+        "facts_can_be_changed", "store/functions/guard.sql",
+        "    RAISE EXCEPTION '% on % refused: facts are only ever inserted', TG_OP, TG_TABLE_NAME\n"
+        "        USING ERRCODE = 'PD001';",
+        "    RETURN coalesce(NEW, OLD);",
+        "store/test_guards.py", "faults/test_tamper.py",
+    ),
+    mutant(
+        "revoked_key_is_taken", "views/identity.py",
+        "if found is None or found.ended:", "if found is None:",
+        "flows/test_keys.py",
+    ),
+    mutant(
+        "pause_ignored", EXPANSION,
+        "        if self._paused(self._due(occurrence)):\n", "        if False:\n",
+        "model/test_expansion.py",
+    ),
+    mutant(
+        "fired_before_due", EXPANSION,
+        "if self._due(coming) > self._now or self._again_at or full:",
+        "if self._again_at or full:",
+        "model/test_expansion.py::test_nothing_is_due_before_its_instant",
+    ),
+    mutant(
+        "outage_comes_as_a_flood", EXPANSION,
+        "            self._again_at = self._now + timedelta(seconds=60 / misfire.per_minute)\n",
+        "            pass\n",
+        "model/test_expansion.py::test_late_ones_are_paced_and_fresh_ones_wait_behind_them",
+    ),
+    mutant(
+        "overlap_ignored", EXPANSION,
+        "                return Status.SKIPPED_BY_OVERLAP\n            case Overlap.CANCEL",
+        "                return None\n            case Overlap.CANCEL",
+        "model/test_expansion.py",
+    ),
+    mutant(
+        "redirect_taken_for_success", "delivery/verdict.py",
+        "if answer.broken is None and 200 <= status < 300:",
+        "if answer.broken is None and 200 <= status < 400:",
+        "faults/test_receivers.py",
+    ),
+    mutant(
+        "broken_answer_taken_for_success", "delivery/verdict.py",
+        "if answer.broken is None and 200 <= status < 300:", "if 200 <= status < 300:",
+        "faults/test_receivers.py",
+    ),
+    mutant(
+        "private_address_called", "model/target.py",
+        "    return address.is_global", "    return True",
+        "model/test_target.py",
+    ),
+    mutant(
+        "signature_without_its_time", "model/signature.py",
+        'f"{message_id}.{timestamp}.".encode()', 'f"{message_id}.".encode()',
+        "stations/test_webhook.py::test_the_reference_verifier_accepts_the_signature",
+    ),
+)  # fmt: skip

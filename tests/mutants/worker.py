@@ -1,0 +1,184 @@
+"""Bugs of claims, leases, tokens, permits, marks and records."""
+
+from mutants.mutant import mutant
+
+LEASE = "store/sql/lease.sql"
+CLAIMER = "worker/claimer.py"
+RECORDER = "worker/recorder.py"
+RUNNER = "worker/runner.py"
+MARK = "store/mark.py"
+TOKENS = "stations/test_worker_tokens.py"
+WORKER = "stations/test_worker.py"
+FAULTS = "stations/test_worker_faults.py"
+LIMITS = "stations/test_worker_limits.py"
+CLAIMS = "stations/test_claims.py"
+MARKS = "test_a_mark_trails_a_little_and_once_a_second_as_far_as_a_transaction_lasts"
+
+MUTANTS = (
+    mutant(
+        "end_without_token", LEASE,
+        "       AND t.token = coalesce(e.token, ($3::bigint[])[1])\n", "",
+        f"{WORKER}::test_a_stale_token_changes_nothing",
+    ),
+    mutant(
+        "move_without_token", LEASE,
+        "AND t.token = m.token AND t.claimed_at IS NOT NULL\nRETURNING",
+        "AND t.claimed_at IS NOT NULL\nRETURNING",
+        f"{TOKENS}::test_a_lost_claim_cannot_give_back_the_lease_of_another_node",
+    ),
+    mutant(
+        "renew_without_token", LEASE,
+        """t.token = h.token
+     WHERE t.claimed_at IS NOT NULL),
+free""",
+        """t.token <= h.token + 9e15
+     WHERE t.claimed_at IS NOT NULL),
+free""",
+        "stations/test_claims.py::test_an_old_token_renews_nothing",
+    ),
+    mutant(
+        "token_reused", LEASE,
+        """token = greatest((SELECT claim_token($8::integer)), t.token + 1 + $8),
+           attempt""",
+        """token = t.token + 1,
+           attempt""",
+        f"{TOKENS}::test_a_claim_that_was_rolled_back_shares_no_token_with_the_next",
+    ),
+    mutant(
+        "token_by_the_clock_alone", LEASE,
+        """token = greatest((SELECT claim_token($8::integer)), t.token + 1 + $8),
+           attempt""",
+        """token = (SELECT claim_token($8::integer)),
+           attempt""",
+        f"{TOKENS}::test_a_token_rises_although_the_clock_goes_back",
+    ),
+    mutant(
+        "lost_lease_not_counted", LEASE,
+        "attempt = t.attempt + (t.claimed_at IS NOT NULL)::integer",
+        "attempt = t.attempt",
+        f"{WORKER}::test_a_lost_lease_is_written_down_and_the_job_runs_again",
+    ),
+    mutant(
+        "claimed_before_due", LEASE,
+        """t.due_at <= clock()
+       AND $7 <> ALL""",
+        """t.due_at <= clock() + interval '1 hour'
+       AND $7 <> ALL""",
+        "stations/test_claims.py::test_what_is_due_takes_nothing_along_that_is_not",
+    ),
+    mutant(
+        "halt_not_seen_by_workers", LEASE,
+        "       AND $7 <> ALL ((SELECT tenants_held())::integer[])\n", "",
+        "stations/test_halts.py::test_jobs_of_a_killed_tenant_are_not_claimed",
+    ),
+    mutant(
+        "place_left_busy", CLAIMER,
+        "        place.mark = Mark()\n        self.places.plan(place, at)",
+        "        place.mark = Mark()",
+        "faults/test_simulation.py::test_every_history_ends_well",
+    ),
+    mutant(
+        "room_kept_by_a_broken_claim", CLAIMER,
+        """if claim.in_doubt else []
+            claim.trim()
+""",
+        """if claim.in_doubt else []
+""",
+        "faults/test_simulation.py::test_every_history_ends_well",
+    ),
+    mutant(
+        "claim_in_doubt_forgotten", CLAIMER,
+        "_given_back(claim.executions) if claim.in_doubt else []", "[]",
+        f"{FAULTS}::test_everything_runs_once_wherever_a_call_breaks",
+    ),
+    mutant(
+        "permit_leaked", RUNNER,
+        "            held.refund(held.count)\n            raise", "            raise",
+        f"{CLAIMS}::test_permits_taken_before_a_limit_that_cannot_be_asked_are_given_back",
+    ),
+    mutant(
+        "permit_kept_after_landing", RUNNER,
+        "                held.end()\n", "                pass\n",
+        f"{LIMITS}::test_a_lanes_limit_holds_across_workers",
+    ),
+    mutant(
+        "others_permits_not_counted", "store/sql/permit.sql",
+        "AND holder <> $3 AND expires_at > clock()", "AND holder = $3 AND expires_at > clock()",
+        f"{LIMITS}::test_a_lanes_limit_holds_across_workers",
+    ),
+    mutant(
+        "dead_permits_count", "store/sql/permit.sql",
+        "AND holder <> $3 AND expires_at > clock()", "AND holder <> $3",
+        f"{LIMITS}::test_the_permits_of_the_dead_run_out",
+    ),
+    mutant(
+        "mark_too_eager", MARK,
+        "return min(self.lowest, self.seen_at - margin)", "return self.seen_at",
+        f"{CLAIMS}::{MARKS}",
+    ),
+    mutant(
+        "mark_never_looks_wide", MARK,
+        "self.wide_at, margin = now + WIDE_SECONDS, WIDE_MARGIN", "self.wide_at = now",
+        f"{CLAIMS}::{MARKS}",
+    ),
+    mutant(
+        "verdict_forgotten_when_broken_off", RECORDER,
+        "            self._waiting.extendleft(self._unfinished(group))\n",
+        "            pass\n",
+        f"{FAULTS}::test_everything_runs_once_wherever_a_call_breaks",
+    ),
+    mutant(
+        "drain_ends_too_late", RECORDER,
+        """            self._active -= 1
+            # What was""",
+        """            later = asyncio.get_running_loop().call_soon
+            later(setattr, self, "_active", self._active - 1)
+            # What was""",
+        "stations/test_recorder.py",
+    ),
+    mutant(
+        "locked_timer_taken_for_written", RECORDER,
+        "        if not locked:\n", "        if True:\n",
+        "faults/test_locked_timer.py",
+    ),
+    mutant(
+        "second_verdict_counts", RECORDER,
+        "            return  # it has one verdict: the first", "            pass",
+        f"{CLAIMS}::test_a_flight_has_one_verdict_the_first",
+    ),
+    mutant(
+        "starts_on_a_lease_that_ran_out", "worker/flight.py",
+        "return self.stopped is None and now < self.renew_at + self.claim.lease_seconds * 2 / 3",
+        "return self.stopped is None",
+        f"{CLAIMS}::test_nothing_starts_on_a_lease_that_may_have_run_out",
+    ),
+    mutant(
+        "lost_lease_goes_on", RUNNER,
+        "                flight.stop(TAKEN)\n", "                pass\n",
+        f"{WORKER}::test_a_handler_is_stopped_when_its_job_is_taken_away",
+    ),
+    mutant(
+        "doubt_tried_again", "model/verdict.py",
+        """            if facts.policy.on_unknown == "hold":
+                return _again(outcome, None, "UNKNOWN")
+""",
+        "",
+        f"{WORKER}::test_doubt_is_held_for_a_person_when_the_policy_says_so",
+    ),
+    mutant(
+        "lost_worker_tried_again_on_hold", "model/verdict.py",
+        'if facts.lost and policy.on_unknown == "hold":', "if False:",
+        f"{WORKER}::test_a_lost_lease_is_doubt_when_the_policy_holds",
+    ),
+    mutant(
+        "one_attempt_too_many", "model/verdict.py",
+        "if facts.attempt > policy.max_attempts:", "if facts.attempt > policy.max_attempts + 1:",
+        f"{WORKER}::test_a_job_that_kills_its_workers_ends_in_the_dead_letters",
+    ),
+    mutant(
+        "pull_completes_with_an_old_token", "store/sql/lease.sql",
+        "SELECT held.subject, renewed.due_at FROM held LEFT JOIN renewed",
+        "SELECT held.subject, clock() AS due_at FROM held LEFT JOIN renewed",
+        "faults/test_locked_timer.py", "flows/test_leases.py",
+    ),
+)  # fmt: skip

@@ -1,0 +1,350 @@
+"""The timers of a simulation: rows, locks and transactions that commit, roll back or hang.
+
+Each function stands for one statement of `store/sql/lease.sql`, `timer.sql` or `permit.sql` and
+does to the rows what that one does; the statements themselves are tested on PostgreSQL. What others
+see of a row is what was last committed; what a transaction has changed it has locked.
+"""
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
+from uuid import UUID
+
+import asyncpg
+
+from postdate.model.ids import bucket_of
+from postdate.model.limit import Limit
+from postdate.store.database import CommitUnknownError, Database
+from postdate.store.lane import Lane
+from postdate.store.lease import Endings, Moved, Moving, Taken
+from postdate.store.permit import Grant
+from postdate.store.timer import Head
+from sim.loop import wait
+
+EPOCH = datetime(2030, 1, 1, tzinfo=UTC)
+LOCK_SECONDS = 2.0
+NEVER = datetime(9999, 1, 1, tzinfo=UTC)
+DESTINATION = '{"type":"webhook","url":"https://example.com/hook"}'
+
+
+@dataclass(frozen=True)
+class State:
+    """A timer, as a transaction sees it; one that has ended has an outcome."""
+
+    due_at: datetime
+    claimed_at: datetime | None = None
+    claimed_by: UUID | None = None
+    ready_at: datetime | None = None
+    token: int = 0
+    attempt: int = 0
+    outcome: str | None = None
+
+
+@dataclass
+class Row:
+    """A job with its timer: what is committed, and what the one who has it locked has changed."""
+
+    job_id: UUID
+    lane: Lane
+    policy: str
+    committed: State
+    changed: State | None = None
+    owner: "Transaction | None" = None
+    ends: int = 0
+
+
+class Transaction:
+    """What stands for a connection inside a transaction."""
+
+    def __init__(self, database: "SimDatabase") -> None:
+        self.database = database
+        self.rows: list[Row] = []
+        self.slots: list[tuple[str, UUID, tuple[int, float] | None]] = []
+
+    def commit(self) -> None:
+        for row in self.rows:
+            if row.changed is not None and row.changed.outcome and not row.committed.outcome:
+                row.ends += 1
+            row.committed, row.changed, row.owner = row.changed or row.committed, None, None
+        self.rows.clear()
+
+    def roll_back(self) -> None:
+        for row in self.rows:
+            row.changed, row.owner = None, None
+        self.rows.clear()
+        for scope, holder, before in reversed(self.slots):
+            self.database.world.put_slots(scope, holder, before)
+
+
+@dataclass
+class World:
+    """Everything that is stored, and how often things go wrong."""
+
+    trouble: float = 0.0
+    rows: dict[UUID, Row] = field(default_factory=dict)
+    slots: dict[tuple[str, UUID], tuple[int, float]] = field(default_factory=dict)
+    faults: Counter[str] = field(default_factory=Counter)
+    issued: int = 0
+    graves: list[asyncio.Future[None]] = field(default_factory=list)
+
+    async def grave(self) -> None:
+        """Keep what belongs to a killed node where nobody hears of it, until the end of all."""
+        self.graves.append(asyncio.get_running_loop().create_future())
+        await self.graves[-1]
+
+    def now(self) -> datetime:
+        return EPOCH + timedelta(seconds=asyncio.get_running_loop().time())
+
+    def put_slots(self, scope: str, holder: UUID, slots: tuple[int, float] | None) -> None:
+        if slots is None:
+            self.slots.pop((scope, holder), None)
+        else:
+            self.slots[scope, holder] = slots
+
+
+class SimDatabase(Database):
+    """One node's way to the world: slow, sometimes broken, and gone when the node is."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.dead = False
+        self.asleep_until = 0.0
+        self.bounds_transactions = True
+        self.writer = SimpleNamespace(acquire=self._acquire)  # type: ignore[assignment]
+
+    def unix_ms(self) -> int:
+        return int(self.world.now().timestamp() * 1000)
+
+    async def step(self, name: str) -> None:
+        """Take a moment, and break now and then; a dead node waits for ever."""
+        sleeps = self.asleep_until - asyncio.get_running_loop().time()
+        await wait(max(sleeps, random.uniform(0.0002, 0.005)))
+        if self.dead:
+            await self.world.grave()
+        if random.random() < self.world.trouble:
+            self.world.faults[name] += 1
+            raise asyncpg.ConnectionDoesNotExistError(f"lost at {name}")
+
+    @asynccontextmanager
+    async def _acquire(self, timeout: float = 0.0) -> AsyncIterator[Any]:  # noqa: ASYNC109
+        del timeout
+        await self.step("acquire")
+        yield Transaction(self)
+
+    @asynccontextmanager
+    async def write(self) -> AsyncIterator[Any]:
+        """Run a transaction; the answer to its commit may be lost, and it may commit later."""
+        transaction = Transaction(self)
+        await self.step("begin")
+        try:
+            yield transaction
+        except BaseException:
+            transaction.roll_back()
+            raise
+        await self._commit(transaction)
+
+    async def _commit(self, transaction: Transaction) -> None:
+        if self.dead:
+            transaction.roll_back()
+            await self.world.grave()
+        if random.random() >= self.world.trouble:
+            transaction.commit()
+            return
+        way = random.choice(["done", "late", "never"])
+        self.world.faults[f"commit {way}"] += 1
+        later = asyncio.get_running_loop().call_later
+        if way == "done":
+            transaction.commit()
+        elif way == "late":  # it is still on its way, and keeps its locks until it arrives
+            later(random.uniform(0.01, 1.5), transaction.commit)
+        else:
+            later(random.uniform(0.0, 0.5), transaction.roll_back)
+        raise CommitUnknownError(f"the answer was lost, {way}")
+
+
+def _seen(row: Row, transaction: Transaction) -> State:
+    return row.changed or row.committed if row.owner is transaction else row.committed
+
+
+def _change(row: Row, transaction: Transaction, state: State) -> None:
+    if row.owner is None:
+        transaction.rows.append(row)
+    row.owner, row.changed = transaction, state
+
+
+async def _locked(row: Row, transaction: Transaction) -> None:
+    """Wait for whoever has a row locked, as long as the lock time-out lets us."""
+    loop = asyncio.get_running_loop()
+    until = loop.time() + LOCK_SECONDS
+    while row.owner not in {None, transaction}:
+        if loop.time() > until:
+            raise asyncpg.LockNotAvailableError("canceling statement due to lock timeout")
+        await wait(0.02)
+
+
+def _rows(transaction: Transaction, bucket: int, lane_id: int | None = None) -> list[Row]:
+    return [
+        row
+        for row in transaction.database.world.rows.values()
+        if bucket_of(row.job_id) == bucket
+        and not _seen(row, transaction).outcome
+        and (lane_id is None or row.lane.lane_id == lane_id)
+    ]
+
+
+async def take(
+    transaction: Transaction, bucket: int, lane: Lane, *, low: datetime, limit: int,
+    lease_seconds: float, claimed_by: UUID,
+) -> list[Taken]:  # fmt: skip
+    """Stand for lease_take."""
+    await transaction.database.step("take")
+    world = transaction.database.world
+    now, taken = world.now(), list[Taken]()
+    found = sorted(_rows(transaction, bucket, lane.lane_id), key=lambda row: row.committed.due_at)
+    for row in found:
+        was = row.committed
+        if len(taken) == limit or was.due_at > now or was.due_at < low or row.owner is not None:
+            continue
+        world.issued += 1 + random.randrange(3)
+        lost = was.claimed_at is not None
+        new = replace(
+            was, due_at=now + timedelta(seconds=lease_seconds), claimed_at=now,
+            claimed_by=claimed_by, ready_at=was.due_at, token=world.issued,
+            attempt=was.attempt + lost,
+        )  # fmt: skip
+        _change(row, transaction, new)
+        late = (now - was.due_at).total_seconds()
+        before = was.due_at, late, was.claimed_at, was.claimed_by, was.ready_at
+        nothing_else: Sequence[Any] = [None] * 8
+        job = EPOCH, None, DESTINATION, row.policy, *nothing_else
+        taken.append(Taken(row.job_id, new.token, new.attempt + 1, 0, *before, *job))
+    return taken
+
+
+def _holds(state: State, token: int) -> bool:
+    return state.claimed_at is not None and state.token == token and not state.outcome
+
+
+async def end(
+    transaction: Transaction, bucket: int, endings: Endings, actor: str, *, reported: bool = False
+) -> list[UUID]:
+    """Stand for lease_end."""
+    del bucket, actor, reported
+    await transaction.database.step("end")
+    done = []
+    statuses = list(endings.statuses) * (1 if len(endings.statuses) > 1 else len(endings.subjects))
+    for job_id, token, status in zip(endings.subjects, endings.tokens, statuses, strict=True):
+        row = transaction.database.world.rows[job_id]
+        await _locked(row, transaction)
+        state = _seen(row, transaction)
+        if _holds(state, token):
+            _change(row, transaction, replace(state, outcome=status, claimed_at=None))
+            done.append(job_id)
+    return done
+
+
+async def move(transaction: Transaction, bucket: int, moves: Sequence[Moving]) -> list[Moved]:
+    """Stand for lease_move."""
+    del bucket
+    await transaction.database.step("move")
+    world, moved = transaction.database.world, []
+    for moving in sorted(moves):
+        row = world.rows[moving.subject]
+        await _locked(row, transaction)
+        was = _seen(row, transaction)
+        if not _holds(was, moving.token):
+            continue
+        due = NEVER if moving.seconds is None else world.now() + timedelta(seconds=moving.seconds)
+        new = State(due_at=due, token=was.token, attempt=was.attempt + moving.tried)
+        _change(row, transaction, new)
+        ready, claimed = was.ready_at or was.due_at, was.claimed_at or was.due_at
+        moved.append(Moved(row.job_id, row.lane.tenant_id, due, ready, claimed, was.claimed_by))
+    return moved
+
+
+async def lock(transaction: Transaction, bucket: int, subjects: Sequence[UUID]) -> set[UUID]:
+    """Stand for lease_lock."""
+    await transaction.database.step("lock")
+    held = set()
+    for row in _rows(transaction, bucket):
+        if row.job_id in subjects:
+            if row.owner not in {None, transaction}:
+                held.add(row.job_id)
+            else:
+                _change(row, transaction, _seen(row, transaction))
+    return held
+
+
+async def renew(
+    transaction: Transaction, bucket: int, held: Sequence[tuple[UUID, int, float]]
+) -> dict[UUID, datetime | None]:
+    """Stand for lease_renew."""
+    await transaction.database.step("renew")
+    found: dict[UUID, datetime | None] = {}
+    for row in _rows(transaction, bucket):
+        for job_id, token, seconds in held:
+            state = _seen(row, transaction)
+            if job_id != row.job_id or not _holds(state, token):
+                continue
+            if row.owner not in {None, transaction}:
+                found[job_id] = None
+            else:
+                until = transaction.database.world.now() + timedelta(seconds=seconds)
+                _change(row, transaction, replace(state, due_at=until))
+                found[job_id] = until
+    return found
+
+
+async def nothing(transaction: Transaction, *_: Any) -> None:
+    """Stand for what only writes history down: attempts, lost leases, events."""
+    await transaction.database.step("history")
+
+
+async def heads(
+    transaction: Transaction, places: Sequence[tuple[int, int, datetime]]
+) -> list[Head]:
+    """Stand for timer_heads."""
+    await transaction.database.step("heads")
+    found, now = [], transaction.database.world.now()
+    for bucket, lane_id, low in places:
+        dues = [row.committed.due_at for row in _rows(transaction, bucket, lane_id)]
+        if first := min((due for due in dues if due >= low), default=None):
+            found.append(Head(bucket, lane_id, first, (first - now).total_seconds()))
+    return found
+
+
+async def acquire(
+    transaction: Transaction, limit: Limit, holder: UUID, held: int, wanted: int, seconds: float
+) -> Grant:
+    """Stand for the statements of `permit.acquire`."""
+    await transaction.database.step("permit")
+    world, now = transaction.database.world, asyncio.get_running_loop().time()
+    others = sum(
+        slots
+        for (scope, who), (slots, until) in world.slots.items()
+        if scope == limit.scope and who != holder and until > now
+    )
+    starts = max(0, min(wanted, (limit.max_running or wanted) - others - held))
+    _put(transaction, limit.scope, holder, held + starts, seconds)
+    return Grant(starts)
+
+
+async def keep(
+    transaction: Transaction, scope: str, holder: UUID, slots: int, seconds: float
+) -> None:
+    """Stand for permit_put and permit_drop."""
+    await transaction.database.step("keep")
+    _put(transaction, scope, holder, slots, seconds)
+
+
+def _put(transaction: Transaction, scope: str, holder: UUID, slots: int, seconds: float) -> None:
+    world = transaction.database.world
+    transaction.slots.append((scope, holder, world.slots.get((scope, holder))))
+    until = asyncio.get_running_loop().time() + seconds
+    world.put_slots(scope, holder, (slots, until) if slots else None)

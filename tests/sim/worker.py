@@ -1,0 +1,223 @@
+"""Histories of workers: jobs, faults and kills from a seed, and what must hold at their end."""
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from datetime import timedelta
+from typing import Any
+from unittest import mock
+from uuid import UUID
+
+from postdate.model.outcome import Completed, Delivery, Failed, Outcome, Unknown
+from postdate.model.setting import Settings, Stored
+from postdate.model.tally import Tally
+from postdate.store import event, lease, permit, timer
+from postdate.store.lane import Lane, LaneDirectory
+from postdate.store.loop import Loop
+from postdate.worker.worker import Worker
+from sim import rows
+from sim.loop import wait
+from sim.rows import EPOCH, Row, SimDatabase, State, World
+
+TENANT = 1
+LEASE_SECONDS = 2.0
+CALM_SECONDS = 120.0
+"""Within how long after the last fault everything must have ended, by the made-up clock."""
+
+LIMIT = 2
+SCOPE = f"lane:{TENANT}/limited"
+POLICIES = {
+    "retry": '{"retry":{"max_attempts":60,"initial_seconds":0.1,"max_seconds":1}}',
+    "hold": '{"retry":{"max_attempts":60,"initial_seconds":0.1,"max_seconds":1,'
+    '"on_unknown":"hold"}}',
+}
+STATEMENTS: dict[Any, dict[str, Any]] = {
+    lease: {"take": rows.take, "end": rows.end, "move": rows.move, "lock": rows.lock,
+            "renew": rows.renew, "lose": rows.nothing, "attempt": rows.nothing},
+    event: {"insert": rows.nothing},
+    timer: {"heads": rows.heads},
+    permit: {"acquire": rows.acquire, "keep": rows.keep, "lock": rows.nothing,
+             "refund": rows.nothing, "sweep": rows.nothing},
+}  # fmt: skip
+
+
+class Node:
+    """A worker with its loops; it can be killed, put to sleep, and looked at afterwards."""
+
+    def __init__(self, history: "History") -> None:
+        self.database = SimDatabase(history.world)
+        stored = Stored(0, "worker.lease_seconds", LEASE_SECONDS)
+        self.worker = Worker(
+            database=self.database,
+            node_id=UUID(int=random.getrandbits(128)),
+            lanes=LaneDirectory(self.database),
+            settings=Settings({(0, stored.name): stored}),
+            handlers={"webhook": history.handler(self)},
+            tally=Tally(),
+            window_size=6,
+        )
+        loop = asyncio.get_running_loop()
+        self.worker.claimer.places.replace(history.lanes, loop.time())
+        claiming = Loop("claim", self.worker.run_once, limit=4, next_due=self.worker.next_due)
+        keeping = Loop("keep", self.worker.keep, limit=1, poll_seconds=LEASE_SECONDS / 4)
+        self.worker.runner.on_room = claiming.wake
+        self.running = [asyncio.create_task(each.run()) for each in (claiming, keeping)]
+
+    def kill(self) -> None:
+        self.database.dead = True
+        for each in self.running:
+            each.cancel()
+
+    def leaks(self, scope: str) -> str:
+        """Say what a node holds though nothing is in flight."""
+        worker = self.worker
+        if len(worker.runner):
+            return f"{len(worker.runner)} flights"
+        if worker.claimer.window.running:
+            return f"{worker.claimer.window.running} in the window"
+        if worker.permits.used(scope):
+            return f"{worker.permits.used(scope)} permits"
+        return ""
+
+
+class History:
+    """One run: some jobs in a free and a limited lane, two or three nodes, faults for a while."""
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        self.world = World(trouble=random.choice([0.0, 0.02, 0.08]))
+        self.violent = random.random() < 0.5
+        self.lanes = [_lane(16, "free", None), _lane(17, "limited", LIMIT)]
+        self.effects: Counter[UUID] = Counter()
+        self.holding: set[UUID] = set()
+        self.busy: Counter[str] = Counter()
+        self.problems: list[str] = []
+        self.nodes: list[Node] = []
+
+    def handler(self, node: "Node") -> Any:
+        async def handle(delivery: Delivery) -> Outcome:
+            await wait(max(0.0, node.database.asleep_until - _now()))
+            row = self.world.rows[delivery.job_id]
+            self.effects[delivery.job_id] += 1
+            if delivery.job_id in self.holding and self.effects[delivery.job_id] > 1:
+                self.problems.append(f"{delivery.job_id} ran again though it was to be held")
+            if row.committed.due_at > self.world.now() and row.committed.claimed_at is None:
+                self.problems.append(f"{delivery.job_id} ran before it was due")
+            self.busy[delivery.lane] += 1
+            if delivery.lane == "limited" and self.busy["limited"] > LIMIT and not self.violent:
+                self.problems.append(f"{self.busy['limited']} run in a lane of {LIMIT}")
+            try:
+                long = random.random() < 0.08
+                await wait(1.5 * LEASE_SECONDS if long else random.uniform(0.0, 0.2))
+            finally:
+                self.busy[delivery.lane] -= 1
+            return self._outcome(delivery)
+
+        return handle
+
+    def _outcome(self, delivery: Delivery) -> Outcome:
+        """Fail now and then; a job that is to be held fails in no way that is tried again."""
+        drawn = random.random()
+        if drawn < 0.8 or delivery.job_id in self.holding:
+            return Completed()
+        if drawn < 0.9:
+            return Failed(code="http_500", error="no")
+        if drawn < 0.97:
+            return Unknown(code="timeout", error="who knows")
+        raise ValueError("a surprise")
+
+    async def run(self) -> "History":
+        for lane in self.lanes:
+            for number in range(random.randint(1, 3)):
+                self._add(lane, number)
+        self.nodes = [Node(self) for _ in range(random.randint(1, 3))]
+        await self._disturb()
+        self.world.trouble = 0.0
+        if not await self._ended():
+            open_now = [r.job_id for r in self.world.rows.values() if not r.committed.outcome]
+            self.problems.append(f"{len(open_now)} of {len(self.world.rows)} never ended")
+        await self._quiet()
+        self._look()
+        return self
+
+    def _add(self, lane: Lane, number: int) -> None:
+        bucket = lane.buckets[number % len(lane.buckets)]
+        job_id = UUID(int=7 << 76 | bucket << 64 | 2 << 62 | random.getrandbits(60))
+        way = "hold" if random.random() < 0.3 else "retry"
+        if way == "hold":
+            self.holding.add(job_id)
+        due = self.world.now() + timedelta(seconds=random.choice([0.0, 0.0, 0.5, 1.0]))
+        self.world.rows[job_id] = Row(job_id, lane, POLICIES[way], State(due_at=due))
+
+    async def _disturb(self) -> None:
+        """Kill, put to sleep, lock; a killed node is followed by a new one."""
+        for _ in range(random.randint(0, 4)):
+            await wait(random.uniform(0.05, 2.0))
+            what = random.choice(["kill", "sleep", "stranger"]) if self.violent else "stranger"
+            node = random.choice(self.nodes)
+            if what == "kill":
+                node.kill()
+                self.nodes.remove(node)
+                self.nodes.append(Node(self))
+            elif what == "sleep":
+                node.database.asleep_until = _now() + 2 * LEASE_SECONDS
+            else:
+                asyncio.get_running_loop().create_task(self._stranger())
+
+    async def _stranger(self) -> None:
+        """Hold some rows for longer than the lock time-out, and change nothing."""
+        transaction = rows.Transaction(SimDatabase(self.world))
+        for row in self.world.rows.values():
+            if row.owner is None and random.random() < 0.5:
+                rows._change(row, transaction, row.committed)
+        await wait(random.uniform(0.1, 4.0))
+        transaction.roll_back()
+
+    async def _ended(self) -> bool:
+        until = _now() + CALM_SECONDS
+        while _now() < until:
+            left = [row for row in self.world.rows.values() if not row.committed.outcome]
+            if all(row.committed.due_at == rows.NEVER for row in left):
+                return True  # what is in doubt waits for a person
+            await wait(0.25)
+        return False
+
+    async def _quiet(self) -> None:
+        """Wait until nobody sleeps and no handler of a lost lease is left."""
+        for _ in range(20):
+            await wait(1.0)
+            if not any(node.leaks(SCOPE) for node in self.nodes):
+                return
+
+    def _look(self) -> None:
+        for row in self.world.rows.values():
+            if row.ends > 1:
+                self.problems.append(f"{row.job_id} ended {row.ends} times")
+            if row.committed.outcome == "COMPLETED" and not self.effects[row.job_id]:
+                self.problems.append(f"{row.job_id} is complete and never ran")
+        for node in self.nodes:
+            if leak := node.leaks(SCOPE):
+                self.problems.append(f"a node still has {leak}")
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+def _lane(lane_id: int, name: str, most: int | None) -> Lane:
+    return Lane(lane_id, TENANT, name, "push", 1, 2, most, None, None, None, EPOCH, EPOCH)
+
+
+@contextmanager
+def simulated_store() -> Iterator[None]:
+    """Let the rows in memory stand for the statements, and keep the log quiet."""
+    quiet = mock.Mock()
+    with ExitStack() as stack:
+        for module, functions in STATEMENTS.items():
+            for name, function in functions.items():
+                stack.enter_context(mock.patch.object(module, name, function))
+        for where in ("worker.recorder", "worker.runner", "worker.worker", "store.loop"):
+            stack.enter_context(mock.patch(f"postdate.{where}.log", quiet))
+        yield
