@@ -12,7 +12,7 @@ LANE = "flaky"
 worker = Worker()
 
 
-@worker.handle(LANE)
+@worker.handler(LANE)
 async def call_the_bank(lease: Lease) -> str:
     """Fail at first."""
     if lease.attempt == 1:

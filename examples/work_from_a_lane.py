@@ -14,7 +14,7 @@ worker = Worker(concurrency=2)
 done: list[str] = []
 
 
-@worker.handle(LANE)
+@worker.handler(LANE, kind="thumbnail")
 def make_thumbnail(lease: Lease) -> dict[str, str]:
     """Do the work; pass the token on, so that a store can refuse a worker that was too slow."""
     name = lease.payload["picture"]
@@ -30,7 +30,10 @@ async def main() -> None:
     async with AsyncClient() as client:
         for number in range(COUNT):
             await client.jobs.create(
-                destination={"type": "worker"}, lane=LANE, payload={"picture": f"cat-{number}"}
+                destination={"type": "worker"},
+                lane=LANE,
+                payload={"picture": f"cat-{number}"},
+                metadata={"kind": "thumbnail"},
             )
     await worker.run()
     print("done:", sorted(done))

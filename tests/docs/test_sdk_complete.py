@@ -108,6 +108,10 @@ def _offered(mine: dict[str, Any], own: dict[str, Any]) -> tuple[dict[str, Any],
     return fields, items
 
 
+def test_every_operation_has_a_name_of_its_own() -> None:
+    assert len(BY_ID) == len(ENDPOINTS)
+
+
 def test_every_error_code_has_its_class() -> None:
     assert set(problems.BY_CODE) == set(SCHEMAS["Code"]["enum"])
 

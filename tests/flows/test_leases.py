@@ -96,6 +96,18 @@ async def test_a_failure_is_retried_and_then_final(api: Api, clock: Clock) -> No
     assert last.body == {"job_id": job_id, "status": "FAILED"}
 
 
+async def test_a_released_lease_is_due_again_and_costs_no_attempt(api: Api) -> None:
+    await add(api, lane="released", retry={"max_attempts": 1})
+    [lease] = await claim(api, "released")
+    assert (await say(api, "release", lease)).body["status"] == "PENDING"
+    [again] = await claim(api, "released", wait_seconds=10)
+    assert (again["attempt"], again["max_attempts"]) == (1, 1)
+    assert again["token"] > lease["token"]
+    stale = await say(api, "release", lease)
+    assert (stale.status, stale.body["code"]) == (409, "lease_lost")
+    assert (await say(api, "complete", again)).body["status"] == "COMPLETED"
+
+
 async def test_not_retryable_ends_at_once_and_unknown_is_held(api: Api) -> None:
     await add(api)
     [lease] = await claim(api)

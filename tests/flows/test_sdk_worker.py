@@ -34,12 +34,12 @@ async def test_plain_and_asynchronous_functions_run_and_their_result_is_kept(api
     worker = Worker(api.url, api.key)
     seen: list[Lease] = []
 
-    @worker.handle("plain")
+    @worker.handler("plain")
     def plain(lease: Lease) -> dict[str, int]:
         seen.append(lease)
         return {"doubled": lease.payload["n"] * 2}
 
-    @worker.handle("async")
+    @worker.handler("async")
     async def asynchronous(lease: Lease) -> None:
         await asyncio.sleep(0)
         seen.append(lease)
@@ -70,7 +70,7 @@ async def test_an_exception_says_what_follows(
     worker = Worker(api.url, api.key)
     ended = asyncio.Event()
 
-    @worker.handle("raising")
+    @worker.handler("raising")
     async def broken(_: Lease) -> None:
         ended.set()
         raise raised
@@ -91,7 +91,7 @@ async def test_a_lease_is_renewed_while_the_function_works(api: Api) -> None:
     go = asyncio.Event()
     ends: list[str] = []
 
-    @worker.handle("slow")
+    @worker.handler("slow")
     async def slow(_: Lease) -> None:
         await go.wait()
 
@@ -118,7 +118,7 @@ async def test_a_lost_lease_stops_the_function_and_changes_nothing(api: Api) -> 
     worker = Worker(api.url, api.key, lease_seconds=1.0)
     started, stopped = asyncio.Event(), asyncio.Event()
 
-    @worker.handle("lost")
+    @worker.handler("lost")
     async def hangs(_: Lease) -> None:
         started.set()
         try:
@@ -140,7 +140,7 @@ async def test_a_lost_lease_stops_the_function_and_changes_nothing(api: Api) -> 
 async def test_it_waits_for_a_server_that_is_not_there() -> None:
     worker = Worker("http://127.0.0.1:1", "pdk_none")
 
-    @worker.handle("any")
+    @worker.handler("any")
     def never(_: Lease) -> None:
         raise AssertionError
 

@@ -15,7 +15,7 @@ from postdate.intake.lease import CLAIM_MOST, WAIT_MOST_SECONDS, ClaimAsk, Lease
 from postdate.intake.lease_report import Report
 from postdate.model.errors import Code, refuse
 from postdate.model.identity import Scope
-from postdate.model.outcome import Completed, Failed, Unknown
+from postdate.model.outcome import Completed, Failed, Throttled, Unknown
 
 RESULT_BYTES: Final = 64 * 1024
 """The most that is kept of what a worker returns."""
@@ -82,6 +82,12 @@ class RenewBody(Body, kw_only=True):
 
     token: Token
     lease_seconds: LeaseSeconds = 30.0
+
+
+class ReleaseBody(Body, kw_only=True):
+    """The token of a lease whose work was not begun."""
+
+    token: Token
 
 
 class ReportView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -179,8 +185,13 @@ async def fail(call: Call[Services, FailBody, None]) -> ReportView:
     return await _report(call, body.token, failed)
 
 
+async def release_lease(call: Call[Services, ReleaseBody, None]) -> ReportView:
+    """Give a job back that was not begun: it is due again, and no attempt is counted."""
+    return await _report(call, call.body.token, Throttled(seconds=0.0, reason="released"))
+
+
 async def _report(
-    call: Call[Services, Any, None], token: int, outcome: Completed | Failed | Unknown
+    call: Call[Services, Any, None], token: int, outcome: Completed | Failed | Throttled | Unknown
 ) -> ReportView:
     who = call.identity
     job_id = call.uuid("job_id")
@@ -233,4 +244,5 @@ ENDPOINTS: Final = [
     _of_lease("complete", complete, CompleteBody, ReportView),
     _of_lease("fail", fail, FailBody, ReportView),
     _of_lease("renew", renew, RenewBody, RenewView),
+    _of_lease("release", release_lease, ReleaseBody, ReportView),
 ]

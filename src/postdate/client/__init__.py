@@ -11,8 +11,15 @@ from postdate.client.errors import (
     WaitTimeoutError,
 )
 from postdate.client.models.leases import Lease
+from postdate.client.once import once, once_sync
 from postdate.client.webhook import Delivery, verify_webhook
-from postdate.client.worker import GiveUpError, InDoubtError, RetryLaterError, Worker
+from postdate.client.worker import (
+    GiveUpError,
+    InDoubtError,
+    KeyRefusedError,
+    RetryLaterError,
+    Worker,
+)
 
 __all__ = [
     "AsyncClient",
@@ -21,6 +28,7 @@ __all__ = [
     "Delivery",
     "GiveUpError",
     "InDoubtError",
+    "KeyRefusedError",
     "Lease",
     "PostdateError",
     "ProblemError",
@@ -30,5 +38,7 @@ __all__ = [
     "UnreachableError",
     "WaitTimeoutError",
     "Worker",
+    "once",
+    "once_sync",
     "verify_webhook",
 ]

@@ -1,20 +1,32 @@
-"""A pull worker: claims jobs of a lane over HTTP, runs your function, keeps the lease, reports.
+"""A pull worker: claims jobs of lanes over HTTP, runs your functions, keeps leases, reports.
 
-The function gets a `Lease` and may be plain or asynchronous. What it returns is kept with the job.
-An exception fails the attempt, which is tried again as the job's policy says.
+A function gets a `Lease` and may be plain (it runs in a thread) or asynchronous. What it returns is
+kept with the job. An exception fails the attempt, which is tried again as the job's policy says.
 """
 
 import asyncio
 import contextlib
+import contextvars
 import inspect
+import logging
+import os
 import random
 import signal
-from collections.abc import Awaitable, Callable
+import sys
+from collections.abc import Callable, Coroutine, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
+from postdate.client import ending
 from postdate.client.client import AsyncClient
-from postdate.client.errors import ProblemError, UnreachableError
-from postdate.client.models import Lease, LeaseList
+from postdate.client.ending import Ending, GiveUpError, InDoubtError, RetryLaterError
+from postdate.client.errors import PostdateError, ProblemError, UnreachableError
+from postdate.client.handlers import F, Function, Handlers, kind_of
+from postdate.client.models.leases import Lease
+from postdate.client.once import CURRENT
+from postdate.client.problems import ForbiddenError, LeaseLostError, UnauthenticatedError
+
+__all__ = ["GiveUpError", "InDoubtError", "KeyRefusedError", "RetryLaterError", "Worker"]
 
 WAIT_SECONDS: Final = 20.0
 """How long one claim waits at the server for something to be due."""
@@ -23,35 +35,22 @@ PAUSE_SECONDS: Final = 0.2
 PAUSE_MOST_SECONDS: Final = 10.0
 """The waits while the server does not answer."""
 
-ERROR_CHARACTERS: Final = 1000
-LEASE_LOST: Final = "lease_lost"
+CLAIM_MOST: Final = 100
+STOPPED_BY_SIGNAL: Final = 128
+
+log = logging.getLogger("postdate.worker")
 
 
-class RetryLaterError(Exception):
-    """Raise it to fail this attempt and say how soon the next one may come."""
-
-    def __init__(self, error: str, seconds: float | None = None) -> None:
-        super().__init__(error)
-        self.seconds = seconds
-
-
-class GiveUpError(Exception):
-    """Raise it when no further attempt can succeed; `code` is for machines."""
-
-    def __init__(self, error: str, code: str = "gave_up") -> None:
-        super().__init__(error)
-        self.code = code
-
-
-class InDoubtError(Exception):
-    """Raise it when nobody can say whether it was done."""
-
-
-Function = Callable[[Lease], Any] | Callable[[Lease], Awaitable[Any]]
+class KeyRefusedError(PostdateError):
+    """The server does not take the worker's key: no patience helps."""
 
 
 class Worker:
-    """Serves lanes with your functions until it is stopped."""
+    """Serves lanes with your functions until it is stopped.
+
+    `concurrency` is how many jobs of each lane run at once, and how many threads a lane has for
+    plain functions.
+    """
 
     def __init__(
         self,
@@ -61,70 +60,124 @@ class Worker:
         concurrency: int = 10,
         lease_seconds: float = 30.0,
     ) -> None:
+        if concurrency < 1:
+            raise ValueError(f"concurrency is at least 1, not {concurrency}")
         self._client = AsyncClient(url, api_key, retries=0)
         self._concurrency = concurrency
         self._lease_seconds = lease_seconds
-        self._functions: dict[str, Function] = {}
+        self._handlers = Handlers()
         self._stopping = asyncio.Event()
-        self._running: set[asyncio.Future[None]] = set()
+        self._running: set[asyncio.Task[None]] = set()
+        self._threads: ThreadPoolExecutor | None = None
 
-    def handle(self, lane: str) -> Callable[[Function], Function]:
-        """Register the function below as the one for a lane."""
+    def handler(self, lane: str, *, kind: str | None = None) -> Callable[[F], F]:
+        """Register the function below for a lane, or for the jobs of one kind in it.
 
-        def register(function: Function) -> Function:
-            self._functions[lane] = function
+        The kind of a job stands in its metadata: `metadata={"kind": "send-mail"}`.
+        """
+
+        def register(function: F) -> F:
+            self._handlers.add(lane, kind, function)
             return function
 
         return register
 
     def stop(self) -> None:
-        """Claim nothing more; `run` ends when what is under way has ended."""
+        """Begin nothing more; `run` ends when what is under way has ended."""
         self._stopping.set()
 
     def run_forever(self) -> None:
-        """Work until SIGTERM or SIGINT, then finish what is under way."""
-        asyncio.run(self._until_signal())
+        """Work until SIGTERM or SIGINT, then finish what is under way; a second one ends it."""
+        try:
+            asyncio.run(self._until_signal())
+        except KeyRefusedError as error:
+            sys.exit(f"postdate worker: {error}")
 
     async def _until_signal(self) -> None:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self.stop)
+            loop.add_signal_handler(number, self._signalled, number)
         await self.run()
 
+    def _signalled(self, number: int) -> None:
+        if self._stopping.is_set():
+            log.warning("stopped at once: the leases of what was under way run out")
+            logging.shutdown()
+            # Threads cannot be stopped, and an interpreter that ends waits for them.
+            os._exit(STOPPED_BY_SIGNAL + number)
+        log.info("stopping: %d under way; a second signal stops at once", len(self._running))
+        self.stop()
+
     async def run(self) -> None:
-        """Work until `stop`."""
-        async with self._client:
-            await asyncio.gather(*(self._serve(lane) for lane in self._functions))
+        """Work until `stop`; raise when the server refuses the key."""
+        lanes = self._handlers.lanes
+        if not lanes:
+            raise ValueError("there is nothing to work for: register a handler first")
+        log.info("working for %s with up to %d at once each", ", ".join(lanes), self._concurrency)
+        self._threads = ThreadPoolExecutor(
+            self._concurrency * len(lanes), thread_name_prefix="postdate-worker"
+        )
+        serving = [asyncio.ensure_future(self._serve(lane)) for lane in lanes]
+        try:
+            async with self._client:
+                await self._served(serving)
+        finally:
+            self._threads.shutdown(wait=False, cancel_futures=True)
+        log.info("stopped")
+
+    async def _served(self, serving: Sequence["asyncio.Future[None]"]) -> None:
+        try:
+            await asyncio.gather(*serving)
+        finally:
+            # One lane whose key was refused ends them all; what is under way is finished.
+            self.stop()
+            await asyncio.gather(*serving, return_exceptions=True)
             if self._running:
                 await asyncio.wait(self._running)
 
     async def _serve(self, lane: str) -> None:
         room = asyncio.Semaphore(self._concurrency)
+        free = self._concurrency
         pause = PAUSE_SECONDS
+
+        def left(_: object) -> None:
+            nonlocal free
+            free += 1
+            room.release()
+
         while not self._stopping.is_set():
             await room.acquire()
             room.release()
             try:
-                leases = await self._claim(lane, room)
+                leases = await self._claim(lane, free)
                 pause = PAUSE_SECONDS
-            except (ProblemError, UnreachableError):
-                # Refused, or out of reach: neither is better at once.
+            except (UnauthenticatedError, ForbiddenError) as error:
+                message = f"the key may not work for lane {lane!r}: {error}"
+                raise KeyRefusedError(message) from error
+            except (ProblemError, UnreachableError) as error:
+                log.warning("lane %s: %s", lane, error)
                 await self._rest(pause * random.uniform(0.5, 1.5))
                 pause = min(pause * 2, PAUSE_MOST_SECONDS)
                 continue
             for lease in leases:
+                if self._stopping.is_set():
+                    await self._give_back(lease)
+                    continue
+                free -= 1
                 await room.acquire()
-                running = asyncio.ensure_future(self._work(lane, lease))
+                running = asyncio.create_task(self._work(lane, lease))
                 self._running.add(running)
                 running.add_done_callback(self._running.discard)
-                running.add_done_callback(lambda _: room.release())
+                running.add_done_callback(left)
 
-    async def _claim(self, lane: str, room: asyncio.Semaphore) -> list[Lease]:
+    async def _claim(self, lane: str, free: int) -> list[Lease]:
         """Ask for as much as there is room; stopping ends the wait at the server."""
-        most = max(1, min(100, room._value))  # noqa: SLF001 - asyncio offers no other way to see it
         asking = asyncio.ensure_future(
             self._client.leases.claim(
-                lane, max=most, lease_seconds=self._lease_seconds, wait_seconds=WAIT_SECONDS
+                lane,
+                max=max(1, min(CLAIM_MOST, free)),
+                lease_seconds=self._lease_seconds,
+                wait_seconds=WAIT_SECONDS,
             )
         )
         stopping = asyncio.ensure_future(self._stopping.wait())
@@ -135,78 +188,121 @@ class Worker:
             with contextlib.suppress(asyncio.CancelledError):
                 await asking
             return []
-        found: LeaseList = asking.result()
-        return found.leases
+        return asking.result().leases
+
+    async def _give_back(self, lease: Lease) -> None:
+        """Return a job that was not begun, at no cost to it."""
+        try:
+            await self._client.leases.release(lease.job_id, token=lease.token)
+        except PostdateError as error:
+            log.warning("job %s: its lease runs out by itself: %s", lease.job_id, error)
 
     async def _rest(self, seconds: float) -> None:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._stopping.wait(), seconds)
 
     async def _work(self, lane: str, lease: Lease) -> None:
-        working = asyncio.ensure_future(_call(self._functions[lane], lease))
+        function = self._handlers.find(lane, lease)
+        if function is None:
+            await self._report(lease, ending.unhandled(lane, kind_of(lease)))
+            return
+        CURRENT.set(lease)
+        working = asyncio.ensure_future(self._call(function, lease))
         renewing = asyncio.ensure_future(self._renew(lease, working))
         try:
-            verb, body = await _ended(working)
-        except asyncio.CancelledError:
-            return  # the lease is somebody else's: there is nothing left to say
+            done, _ = await asyncio.wait({working}, timeout=lease.timeout_seconds or None)
+            found = _ended(working) if done else ending.late(lease.timeout_seconds)
         finally:
             renewing.cancel()
-        await self._report(lease, verb, body)
+            working.cancel()
+        if found is not None:
+            await self._report(lease, found)
+        # A thread cannot be stopped: its place is taken until it ends, whatever it says then.
+        await asyncio.wait({working})
 
-    async def _renew(self, lease: Lease, working: asyncio.Future[Any]) -> None:
+    def _call(self, function: Function, lease: Lease) -> Coroutine[Any, Any, Any]:
+        if inspect.iscoroutinefunction(function):
+            return _awaited(function, lease)
+        return self._in_thread(function, lease)
+
+    async def _in_thread(self, function: Function, lease: Lease) -> Any:
+        loop = asyncio.get_running_loop()
+        context = contextvars.copy_context()
+        working = loop.run_in_executor(self._threads, context.run, function, lease)
+        try:
+            return await asyncio.shield(working)
+        except asyncio.CancelledError:
+            await asyncio.wait({working})
+            if not working.cancelled() and working.exception() is not None:
+                log.warning("job %s ended too late: %r", lease.job_id, working.exception())
+            raise
+
+    async def _renew(self, lease: Lease, working: "asyncio.Future[Any]") -> None:
         """Keep the lease while the function works; when it is lost, the work is too."""
         while True:
             await asyncio.sleep(self._lease_seconds / 3)
-            body = {"token": lease.token, "lease_seconds": self._lease_seconds}
             try:
-                await self._client.call("POST", f"/leases/{lease.job_id}/renew", body)
-            except UnreachableError:
-                continue
-            except ProblemError as error:
-                if error.code == LEASE_LOST:
-                    working.cancel()
-                    return
+                await self._client.leases.renew(
+                    lease.job_id, token=lease.token, lease_seconds=self._lease_seconds
+                )
+            except LeaseLostError:
+                log.warning(
+                    "job %s: the lease is lost, what it does now counts no more", lease.job_id
+                )
+                working.cancel()
+                return
+            except PostdateError as error:
+                log.warning("job %s: the lease was not renewed: %s", lease.job_id, error)
 
-    async def _report(self, lease: Lease, verb: str, body: dict[str, Any]) -> None:
+    async def _report(self, lease: Lease, found: Ending) -> None:
         """Say how it ended, again until somebody hears it: a repeated report changes nothing."""
+        _log(lease, found)
         pause = PAUSE_SECONDS
         while True:
             try:
-                sent = {"token": lease.token, **body}
-                await self._client.call("POST", f"/leases/{lease.job_id}/{verb}", sent)
-            except UnreachableError:
+                await self._send(lease, found)
+            except UnreachableError as error:
+                if pause > self._lease_seconds:
+                    log.warning("job %s: nobody heard how it ended: %s", lease.job_id, error)
+                    return
                 await asyncio.sleep(pause)
                 pause *= 2
-                if pause <= self._lease_seconds:
-                    continue
-            except ProblemError:
-                pass  # lost meanwhile, or refused: the lease runs out and it is tried again
+                continue
+            except ProblemError as error:
+                log.warning("job %s: its end was refused: %s", lease.job_id, error)
             return
 
-
-async def _call(function: Function, lease: Lease) -> Any:
-    if inspect.iscoroutinefunction(function):
-        return await function(lease)
-    return await asyncio.to_thread(function, lease)
-
-
-async def _ended(working: asyncio.Future[Any]) -> tuple[str, dict[str, Any]]:
-    """Wait for the function and put its end into the words of the API."""
-    try:
-        result = await working
-    except RetryLaterError as error:
-        body = {"error": _text(error)}
-        return "fail", body if error.seconds is None else body | {
-            "retry_after_seconds": error.seconds
-        }
-    except GiveUpError as error:
-        return "fail", {"error": _text(error), "code": error.code, "retryable": False}
-    except InDoubtError as error:
-        return "fail", {"error": _text(error), "code": "in_doubt", "unknown": True}
-    except Exception as error:  # noqa: BLE001 - whatever it is, the attempt has failed
-        return "fail", {"error": f"{type(error).__name__}: {_text(error)}", "code": "handler_error"}
-    return "complete", {} if result is None else {"result": result}
+    async def _send(self, lease: Lease, found: Ending) -> None:
+        if found.done:
+            await self._client.leases.complete(lease.job_id, token=lease.token, result=found.result)
+            return
+        await self._client.leases.fail(
+            lease.job_id,
+            token=lease.token,
+            error=found.error,
+            code=found.code,
+            retryable=found.retryable,
+            retry_after_seconds=found.retry_after_seconds,
+            unknown=found.unknown,
+        )
 
 
-def _text(error: Exception) -> str:
-    return str(error)[:ERROR_CHARACTERS] or type(error).__name__
+async def _awaited(function: Function, lease: Lease) -> Any:
+    return await function(lease)
+
+
+def _ended(working: "asyncio.Future[Any]") -> Ending | None:
+    """Put an end into words; None when the lease is somebody else's and nothing is left to say."""
+    if working.cancelled():
+        return None
+    error = working.exception()
+    return ending.returned(working.result()) if error is None else ending.raised(error)
+
+
+def _log(lease: Lease, found: Ending) -> None:
+    if found.done and ending.kept(found):
+        log.debug("job %s: done, attempt %d", lease.job_id, lease.attempt)
+    elif found.done:
+        log.error("job %s: done, but %s", lease.job_id, found.result["not_kept"])
+    else:
+        log.warning("job %s: attempt %d: %s", lease.job_id, lease.attempt, found.error)

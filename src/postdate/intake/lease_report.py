@@ -9,7 +9,7 @@ from uuid import UUID
 from postdate.intake.lease_return import LeaseReturns
 from postdate.model.errors import Code, Refusal, RefusedError
 from postdate.model.ids import bucket_of
-from postdate.model.outcome import Completed, Failed, Unknown
+from postdate.model.outcome import Completed, Failed, Throttled, Unknown
 from postdate.model.retry import Policies
 from postdate.model.setting import Settings
 from postdate.model.tally import Tally
@@ -31,7 +31,7 @@ class Report(NamedTuple):
     tenant_id: int
     job_id: UUID
     token: int
-    outcome: Completed | Failed | Unknown
+    outcome: Completed | Failed | Throttled | Unknown
     actor: str
 
 

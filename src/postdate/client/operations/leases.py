@@ -11,3 +11,4 @@ COMPLETE: Final = Operation(
 )
 FAIL: Final = Operation("fail", "POST", "/leases/{job_id}/fail", LeaseReport)
 RENEW: Final = Operation("renew", "POST", "/leases/{job_id}/renew", RenewedLease)
+RELEASE_LEASE: Final = Operation("release_lease", "POST", "/leases/{job_id}/release", LeaseReport)

@@ -85,3 +85,10 @@ class Leases(Group):
             path={"job_id": job_id},
             body={"token": token, "lease_seconds": lease_seconds},
         )
+
+    def release(self, job_id: UUID | str, *, token: int) -> LeaseReport:
+        """Give a job back that was not begun: it is due again, and no attempt is counted.
+
+        The token of the claim proves the lease; a stale one changes nothing.
+        """
+        return self._send(operations.RELEASE_LEASE, path={"job_id": job_id}, body={"token": token})

@@ -1,0 +1,105 @@
+"""How a function ended, in the words of the API."""
+
+import traceback
+from typing import Any, Final
+
+import msgspec
+
+ERROR_CHARACTERS: Final = 2000
+"""The most that an attempt keeps of an error."""
+
+RESULT_BYTES: Final = 64 * 1024
+"""The most that a job keeps of what a function returned."""
+
+
+class RetryLaterError(Exception):
+    """Raise it to fail this attempt and say how soon the next one may come."""
+
+    def __init__(self, error: str, seconds: float | None = None) -> None:
+        super().__init__(error)
+        self.seconds = seconds
+
+
+class GiveUpError(Exception):
+    """Raise it when no further attempt can succeed; `code` is for machines."""
+
+    def __init__(self, error: str, code: str = "gave_up") -> None:
+        super().__init__(error)
+        self.code = code
+
+
+class InDoubtError(Exception):
+    """Raise it when nobody can say whether it was done."""
+
+
+class Ending(msgspec.Struct, frozen=True, kw_only=True):
+    """What is reported: done with a result, or failed with an error."""
+
+    done: bool
+    result: Any = msgspec.UNSET
+    error: str = ""
+    code: str = "worker_failed"
+    retryable: bool = True
+    retry_after_seconds: float | None = None
+    unknown: bool = False
+
+
+def returned(value: Any) -> Ending:
+    """Keep what a function returned; what cannot be kept is said, for the work was done."""
+    if value is None:
+        return Ending(done=True)
+    try:
+        size = len(msgspec.json.encode(value))
+    except (TypeError, ValueError, msgspec.MsgspecError, RecursionError) as error:
+        return Ending(done=True, result={"not_kept": f"the result is no JSON: {error}"})
+    if size > RESULT_BYTES:
+        said = f"the result has {size:,} bytes of {RESULT_BYTES:,}"
+        return Ending(done=True, result={"not_kept": said})
+    return Ending(done=True, result=value)
+
+
+def kept(ending: Ending) -> bool:
+    """Say whether the result of work that was done is kept as it was returned."""
+    return not (isinstance(ending.result, dict) and "not_kept" in ending.result)
+
+
+def raised(error: BaseException) -> Ending:
+    """Put what a function raised into words; a surprise has its traceback with it."""
+    match error:
+        case RetryLaterError():
+            return Ending(
+                done=False,
+                error=_text(error),
+                retry_after_seconds=error.seconds,
+                code="retry_later",
+            )
+        case GiveUpError():
+            return Ending(done=False, error=_text(error), code=error.code, retryable=False)
+        case InDoubtError():
+            return Ending(done=False, error=_text(error), code="in_doubt", unknown=True)
+        case _:
+            return Ending(done=False, error=_traced(error), code="handler_error")
+
+
+def late(seconds: float) -> Ending:
+    """Say that a function was not done in time: what it has done by then, nobody knows."""
+    error = f"it was not done within its {seconds:g} s"
+    return Ending(done=False, error=error, code="deadline_exceeded", unknown=True)
+
+
+def unhandled(lane: str, kind: str | None) -> Ending:
+    """Say that no function is for this job: another worker may have one."""
+    work = f"the kind {kind!r}" if kind else "jobs without a kind"
+    return Ending(done=False, error=f"no handler for {work} in lane {lane!r}", code="no_handler")
+
+
+def _text(error: BaseException) -> str:
+    return str(error)[:ERROR_CHARACTERS] or type(error).__name__
+
+
+def _traced(error: BaseException) -> str:
+    """Give what was raised, then as much of the traceback's end as is kept."""
+    said = f"{type(error).__name__}: {error}"[: ERROR_CHARACTERS // 2]
+    trace = "".join(traceback.format_exception(error))
+    room = ERROR_CHARACTERS - len(said) - 2
+    return f"{said}\n\n{trace[-room:].strip()}"
