@@ -37,7 +37,9 @@ def in_console() -> Iterator[str]:
 def _sample(name: str) -> str:
     if name.endswith("_id") and name != "account_id":
         return "01a1e1c8-dd23-7001-bd68-723753d52271"
-    return {"amount": "5", "at": "2030-01-01T00:00:00", "value": "5"}.get(name, "x")
+    return {"amount": "5", "status": "PENDING", "at": "2030-01-01T00:00:00", "value": "5"}.get(
+        name, "x"
+    )
 
 
 @pytest.mark.parametrize("line", sorted({*in_pages(), *in_console()}))

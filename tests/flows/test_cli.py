@@ -72,7 +72,7 @@ async def test_jobs_from_the_command_line(api: Api) -> None:
     ("arguments", "code", "says"),
     [
         (["account", "get", "nobody"], 3, "not_found"),
-        (["payment", "schedule", "a", "a", "5", "--delay-seconds", "5"], 1, "["),
+        (["payment", "schedule", "a", "a", "5", "--delay-seconds", "5"], 2, "["),
         (["job", "create", "--payload", "{"], 2, "not JSON"),
         (["job", "cancel-many"], 2, "say which jobs"),
         (["job", "reschedule", "x"], 2, "--run-at or --delay-seconds"),

@@ -5,10 +5,12 @@ from typing import Annotated
 
 import cyclopts
 from cyclopts import Parameter
+from msgspec import UNSET
 
+from postdate.cli.choices import Nothing, WholeOrNone
 from postdate.cli.operator import with_database
 from postdate.cli.output import Json, show
-from postdate.cli.remote import Limit, call, given, listed, one, server
+from postdate.cli.remote import Limit, call, changed, given, limit_of, listed, one, server
 from postdate.intake.repair import Repairs
 from postdate.ledger.repair import Repair
 from postdate.model.errors import Code, refuse
@@ -19,9 +21,17 @@ account_app = cyclopts.App(name="account", help="Create, show, adjust, freeze an
 
 
 @account_app.command(name="create")
-def account_create(account_id: str | None = None, *, json: Json = False) -> None:
+def account_create(
+    account_id: str | None = None,
+    *,
+    floor: Annotated[int | None, Parameter(allow_leading_hyphen=True)] = None,
+    max_amount: int | None = None,
+    note: str | None = None,
+    json: Json = False,
+) -> None:
     """Create an account; without an id one is made up."""
-    show(call("POST", "/accounts", given(account_id=account_id)), as_json=json)
+    body = given(account_id=account_id, floor=floor, max_amount=max_amount, note=note)
+    show(call("POST", "/accounts", body), as_json=json)
 
 
 @account_app.command(name="get")
@@ -105,6 +115,27 @@ def account_repair(
         "jumps": found.jumps,
     }
     show(told, as_json=json)
+
+
+@account_app.command(name="change")
+def account_change(
+    account_id: str,
+    *,
+    floor: Annotated[
+        int | Nothing | None,
+        Parameter(allow_leading_hyphen=True, help="How low it may go; none for no floor."),
+    ] = None,
+    max_amount: WholeOrNone = None,
+    note: str | None = None,
+    json: Json = False,
+) -> None:
+    """Change the terms of an account; what is not given stays."""
+    body = changed(
+        floor=limit_of(floor),
+        max_amount=limit_of(max_amount),
+        note=UNSET if note is None else note,
+    )
+    show(call("PATCH", one("/accounts", account_id), body), as_json=json)
 
 
 @account_app.command(name="freeze")

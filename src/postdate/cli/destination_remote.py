@@ -4,12 +4,25 @@ from typing import Annotated
 
 import cyclopts
 from cyclopts import Parameter
+from msgspec import UNSET
 
+from postdate.cli.choices import DecimalOrNone, WholeOrNone
 from postdate.cli.output import Json, show
-from postdate.cli.remote import DestinationName, Limit, Reason, call, given, listed, one, parse
+from postdate.cli.remote import (
+    DestinationName,
+    Limit,
+    Reason,
+    call,
+    changed,
+    given,
+    limit_of,
+    listed,
+    one,
+    parse,
+)
 
 destination_app = cyclopts.App(
-    name="destination", help="List, try, disable and enable destinations."
+    name="destination", help="Create, change, try, disable and delete destinations."
 )
 subscription_app = cyclopts.App(
     name="subscription", help="List, pause, resume and replay subscriptions."
@@ -32,6 +45,31 @@ def destination_list(*, limit: Limit = 20, json: Json = False) -> None:
 def destination_get(name: DestinationName, *, json: Json = False) -> None:
     """Show a destination."""
     show(call("GET", one("/destinations", name)), as_json=json)
+
+
+@destination_app.command(name="change")
+def destination_change(
+    name: DestinationName,
+    *,
+    url: str | None = None,
+    max_running: WholeOrNone = None,
+    rate_per_second: DecimalOrNone = None,
+    json: Json = False,
+) -> None:
+    """Change the address or the limits of a destination; what is not given stays."""
+    body = changed(
+        url=UNSET if url is None else url,
+        max_running=limit_of(max_running),
+        rate_per_second=limit_of(rate_per_second),
+    )
+    show(call("PATCH", one("/destinations", name), body), as_json=json)
+
+
+@destination_app.command(name="delete")
+def destination_delete(name: DestinationName, *, json: Json = False) -> None:
+    """Delete a destination that no open job needs."""
+    call("DELETE", one("/destinations", name))
+    show({"name": name, "deleted": True}, as_json=json)
 
 
 @destination_app.command(name="test")

@@ -7,16 +7,18 @@ from typing import Annotated, Any, Final
 import cyclopts
 from cyclopts import Parameter
 
+from postdate.cli.choices import JobStatus, OpenStatus, Resolution
 from postdate.cli.output import Json, UsageError, confirm, progress, show
+from postdate.cli.parts import Content, Target, Tries
 from postdate.cli.remote import (
     PARTLY,
     DryRun,
+    Key,
     Lane,
     Limit,
     Reason,
     ScheduleId,
     Seconds,
-    Until,
     Yes,
     call,
     given,
@@ -35,7 +37,7 @@ class Which:
     """Which jobs; at least one of these must be given."""
 
     lane: Lane | None = None
-    status: Annotated[str | None, Parameter(help="PENDING, READY or RUNNING.")] = None
+    status: Annotated[OpenStatus | None, Parameter(help="Where they stand.")] = None
     schedule_id: ScheduleId | None = None
     due_after: Annotated[str | None, Parameter(help="Due after this instant.")] = None
     due_before: Annotated[str | None, Parameter(help="Due before this instant.")] = None
@@ -57,41 +59,53 @@ class To:
 
 
 NOWHERE: Final = To()
+ANYWHERE: Final = Target()
+EMPTY: Final = Content()
+USUAL: Final = Tries()
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class When:
+    """When a job is due, and how long it may take."""
+
+    run_at: Annotated[str | None, Parameter(help="Such as 2030-01-01T00:00:00Z.")] = None
+    delay_seconds: Annotated[float | None, Parameter(help="When it is due, from now.")] = None
+    spread_seconds: Annotated[int | None, Parameter(help="Spread jobs of one instant.")] = None
+    timeout_seconds: Annotated[float | None, Parameter(help="How long one attempt takes.")] = None
+    expires_at: Annotated[str | None, Parameter(help="Not begun by then, it is dropped.")] = None
+
+    def body(self) -> dict[str, Any]:
+        """Give it as the server takes it."""
+        if self.run_at is not None and self.delay_seconds is not None:
+            raise UsageError("give either --run-at or --delay-seconds")
+        return given(**asdict(self))
+
+
+NOW: Final = When()
 
 
 @job_app.command(name="create")
 def job_create(
     *,
-    url: str | None = None,
+    target: Target = ANYWHERE,
     lane: Lane | None = None,
-    delay_seconds: float | None = None,
-    payload: str | None = None,
-    idempotency_key: str | None = None,
+    when: When = NOW,
+    content: Content = EMPTY,
+    tries: Tries = USUAL,
+    idempotency_key: Key = None,
     json: Json = False,
 ) -> None:
-    """Register a job: a webhook with --url, else work for pull workers of a lane.
-
-    Parameters
-    ----------
-    url
-        Where the webhook is called.
-    lane
-        The lane of the job.
-    delay_seconds
-        When it is due, from now.
-    payload
-        What is delivered, as JSON.
-    idempotency_key
-        Makes repeating the command harmless.
-    json
-        Print JSON.
-
-    """
-    destination = {"type": "webhook", "url": url} if url else {"type": "worker"}
-    body = given(
-        destination=destination, lane=lane, delay_seconds=delay_seconds, payload=parse(payload)
-    )
+    """Register a job: a webhook, a message on a queue, else work for the workers of a lane."""
+    body = given(destination=target.body(), lane=lane, retry=tries.body())
+    body |= when.body() | content.body()
     show(call("POST", "/jobs", body, idempotency_key=idempotency_key), as_json=json)
+
+
+@job_app.command(name="change")
+def job_change(job_id: str, body: str, *, json: Json = False) -> None:
+    """Change a job that has not begun, by the JSON that `PATCH /jobs/{job_id}` takes."""
+    show(call("PATCH", one("/jobs", job_id), parse(body)), as_json=json)
 
 
 @job_app.command(name="get")
@@ -102,10 +116,19 @@ def job_get(job_id: str, *, json: Json = False) -> None:
 
 @job_app.command(name="list")
 def job_list(
-    *, status: str | None = None, lane: Lane | None = None, limit: Limit = 20, json: Json = False
+    *,
+    status: JobStatus | None = None,
+    lane: Lane | None = None,
+    schedule_id: ScheduleId | None = None,
+    due_after: str | None = None,
+    due_before: str | None = None,
+    limit: Limit = 20,
+    json: Json = False,
 ) -> None:
     """List jobs, newest first."""
-    listed("/jobs", "jobs", json=json, status=status, lane=lane, limit=limit)
+    query = {"status": status, "lane": lane, "schedule_id": schedule_id, "limit": limit}
+    due = {"due_after": due_after, "due_before": due_before}
+    listed("/jobs", "jobs", json=json, **query, **due)
 
 
 @job_app.command(name="attempts")
@@ -127,8 +150,8 @@ def job_run_now(job_id: str, *, json: Json = False) -> None:
 
 
 @job_app.command(name="resolve")
-def job_resolve(job_id: str, outcome: str, *, json: Json = False) -> None:
-    """Say what became of a job in doubt: completed, failed or retry."""
+def job_resolve(job_id: str, outcome: Resolution, *, json: Json = False) -> None:
+    """Say what became of a job in doubt."""
     path = one("/jobs", job_id, "resolve")
     show(call("POST", path, {"outcome": outcome}), as_json=json)
 
@@ -137,7 +160,7 @@ def job_resolve(job_id: str, outcome: str, *, json: Json = False) -> None:
 def job_wait(
     job_id: str,
     *,
-    until: Until = "COMPLETED",
+    until: Annotated[JobStatus, Parameter(name="--for", help="The status.")] = "COMPLETED",
     timeout_seconds: Seconds = 60.0,
     json: Json = False,
 ) -> None:

@@ -8,7 +8,7 @@ from typing import Final, Literal, NoReturn
 import cyclopts
 import uvloop
 
-from postdate.cli import output, watch
+from postdate.cli import output, strict, watch
 from postdate.cli.settings import listed, load
 from postdate.model.errors import RefusedError, StartError
 
@@ -35,6 +35,8 @@ COMMANDS: Final = {
     "destination": "destination_remote:destination_app",
     "subscription": "destination_remote:subscription_app",
     "schedule": "schedule_remote:schedule_app",
+    "calendar": "calendar_remote:calendar_app",
+    "api": "api_remote:api",
     "lane": "lane_remote:lane_app",
     "top": "top:top",
     "restore": "restore:restore_app",
@@ -51,6 +53,8 @@ app = cyclopts.App(
     name="postdate",
     help="Anything, later, exactly once: a durable scheduler that can also move money.",
     version_flags=["--version"],
+    default_parameter=strict.PARAMETER,
+    help_epilogue=output.EVERYWHERE,
 )
 for _name, _place in COMMANDS.items():
     app.command(f"postdate.cli.{_place}", name=_name)
@@ -63,8 +67,8 @@ def serve(
     host: str | None = None,
     port: int | None = None,
     data_dir: Path | None = None,
-    log_level: str | None = None,
-    log_format: str | None = None,
+    log_level: Literal["debug", "info", "warning", "error"] | None = None,
+    log_format: Literal["console", "json", "auto"] | None = None,
 ) -> None:
     """Run the server: all roles in one process, or one of them.
 

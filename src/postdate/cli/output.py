@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import msgspec
 from cyclopts import Parameter
 
+from postdate.cli.columns import FEWEST
 from postdate.model.errors import StartError
 
 if TYPE_CHECKING:
@@ -35,6 +36,14 @@ Step = Callable[[str], None]
 """Told the name of each part of long work that is done."""
 
 
+EVERYWHERE: Final = (
+    "With every command: `-o`, `--output` table|json|jsonl|csv (`--json` is short for `-o json`); "
+    "`--time` iso|relative shows instants in tables as a person says them; `--no-input` never "
+    "asks; `--watch` repeats what only reads."
+)
+"""The options that are taken out of a command line wherever they stand."""
+
+
 class UsageError(Exception):
     """The command line is wrong: one sentence, and its own exit code."""
 
@@ -47,8 +56,11 @@ class Choice:
     no_input: bool = False
 
 
-def show(value: Any, *, as_json: bool) -> None:
-    """Print a struct, a list of them, or a mapping, in the form that was asked for."""
+def show(value: Any, *, as_json: bool, columns: Sequence[str] = ()) -> None:
+    """Print a struct, a list of them, or a mapping, in the form that was asked for.
+
+    A table shows `columns` only, if there are any, as far as they fit.
+    """
     form = "json" if as_json and Choice.form == "table" else Choice.form
     if form == "json":
         sys.stdout.write(msgspec.json.format(msgspec.json.encode(value)).decode() + "\n")
@@ -61,7 +73,7 @@ def show(value: Any, *, as_json: bool) -> None:
         case "csv":
             _csv(rows)
         case _:
-            _table(rows)
+            _table(rows, columns)
     sys.stdout.flush()
 
 
@@ -108,15 +120,27 @@ def relative(seconds: float) -> str:
     return "now"
 
 
-def _table(rows: Sequence[dict[str, Any]]) -> None:
+def _table(rows: Sequence[dict[str, Any]], columns: Sequence[str]) -> None:
     from rich.console import Console
 
     if not rows:
         Console(stderr=True).print("none")
         return
     console, names = Console(), _names(rows)
+    chosen = [name for name in columns if name in names]
+    if chosen:
+        names = _fitting(console, rows, chosen)
     shown = [[_shown(row.get(name)) for name in names] for row in rows]
     print_table(console, names, shown)
+
+
+def _fitting(console: "Console", rows: Sequence[dict[str, Any]], names: Sequence[str]) -> list[str]:
+    """Leave out what matters least until the rest fits; all of it for another program."""
+    widths = [max(len(n), *(len(_shown(row.get(n))) for row in rows)) + 3 for n in names]
+    count = len(names)
+    while console.is_terminal and count > FEWEST and sum(widths[:count]) + 1 > console.width:
+        count -= 1
+    return list(names[:count])
 
 
 def print_table(console: "Console", names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

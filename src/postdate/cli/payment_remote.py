@@ -1,55 +1,50 @@
 """`postdate payment`: schedule, show, change, approve and wait for payments."""
 
 import secrets
+from typing import Annotated, Any
 
 import cyclopts
+from cyclopts import Parameter
 
+from postdate.cli.choices import Funding, PaymentStatus
 from postdate.cli.output import Json, UsageError, show
-from postdate.cli.remote import Limit, Reason, Seconds, Until, call, given, listed, one, wait
+from postdate.cli.remote import Key, Limit, Reason, Seconds, call, given, listed, one, wait
 
 payment_app = cyclopts.App(name="payment", help="Schedule, show, change and approve payments.")
 
 
 @payment_app.command(name="schedule")
-def payment_schedule(
-    from_account: str,
-    to_account: str,
-    amount: int,
+def payment_schedule(  # noqa: PLR0913 - one option for each field
+    from_account: Annotated[str, Parameter(help="Who pays.")],
+    to_account: Annotated[str, Parameter(help="Who is paid.")],
+    amount: Annotated[int, Parameter(help="How much, in the smallest unit.")],
     *,
-    delay_seconds: int,
-    idempotency_key: str | None = None,
-    description: str | None = None,
+    delay_seconds: Annotated[int | None, Parameter(help="When it is due, from now.")] = None,
+    scheduled_time: Annotated[str | None, Parameter(help="Due then; RFC 3339.")] = None,
+    funding: Annotated[Funding | None, Parameter(help="Hold it now, or look then.")] = None,
+    retry_until: Annotated[str | None, Parameter(help="While the money is not there.")] = None,
+    description: Annotated[str | None, Parameter(help="What it is for.")] = None,
+    idempotency_key: Key = None,
     json: Json = False,
 ) -> None:
-    """Schedule a payment; the amount is held at once.
-
-    Parameters
-    ----------
-    from_account
-        Who pays.
-    to_account
-        Who is paid.
-    amount
-        How much, in the smallest unit.
-    delay_seconds
-        When it is due, from now.
-    idempotency_key
-        Makes repeating the command harmless; one is made up if absent.
-    description
-        What it is for.
-    json
-        Print JSON.
-
-    """
+    """Schedule a payment; the amount is held at once."""
     body = given(
         from_account_id=from_account,
         to_account_id=to_account,
         amount=amount,
-        delay_seconds=delay_seconds,
+        **_when(scheduled_time, delay_seconds),
+        funding=funding,
+        on_insufficient={"retry_until": retry_until} if retry_until else None,
         description=description,
     )
     key = idempotency_key or secrets.token_urlsafe(16)
     show(call("POST", "/payments/schedule", body, idempotency_key=key), as_json=json)
+
+
+def _when(scheduled_time: str | None, delay_seconds: int | None) -> dict[str, Any]:
+    if (scheduled_time is None) == (delay_seconds is None):
+        raise UsageError("give either --scheduled-time or --delay-seconds")
+    return given(scheduled_time=scheduled_time, delay_seconds=delay_seconds)
 
 
 @payment_app.command(name="get")
@@ -62,15 +57,14 @@ def payment_get(payment_id: str, *, json: Json = False) -> None:
 def payment_list(
     *,
     account_id: str | None = None,
-    status: str | None = None,
+    status: PaymentStatus | None = None,
     broken: bool = False,
     limit: Limit = 20,
     json: Json = False,
 ) -> None:
     """List payments, newest first; `--broken` those that wait for a person."""
     query = {"account_id": account_id, "status": status, "limit": limit}
-    query["broken"] = "true" if broken else None
-    listed("/payments", "payments", json=json, **query)
+    listed("/payments", "payments", json=json, broken=broken or None, **query)
 
 
 @payment_app.command(name="cancel")
@@ -88,9 +82,7 @@ def payment_reschedule(
     json: Json = False,
 ) -> None:
     """Give an open payment another instant; one that waits for a person is tried again then."""
-    if (scheduled_time is None) == (delay_seconds is None):
-        raise UsageError("give either --scheduled-time or --delay-seconds")
-    body = given(scheduled_time=scheduled_time, delay_seconds=delay_seconds)
+    body = _when(scheduled_time, delay_seconds)
     show(call("PATCH", one("/payments", payment_id), body), as_json=json)
 
 
@@ -98,7 +90,7 @@ def payment_reschedule(
 def payment_wait(
     payment_id: str,
     *,
-    until: Until = "COMPLETED",
+    until: Annotated[PaymentStatus, Parameter(name="--for", help="The status.")] = "COMPLETED",
     timeout_seconds: Seconds = 60.0,
     json: Json = False,
 ) -> None:

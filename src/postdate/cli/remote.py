@@ -8,15 +8,18 @@ from urllib.parse import quote
 
 import msgspec
 from cyclopts import Parameter
+from msgspec import UNSET
 
 from postdate.cli.admin_key import KEY_FILE, read_key
+from postdate.cli.choices import Nothing
+from postdate.cli.columns import COLUMNS
 from postdate.cli.output import UsageError, show
 from postdate.cli.settings import load
 from postdate.client import Client, PostdateError, ProblemError, UnreachableError
 from postdate.model.errors import StartError
 
-EXITS: Final = {401: 4, 403: 4, 404: 3, 409: 5}
-"""0 done, 1 failed, 2 usage, 3 not found, 4 denied, 5 conflict; 6 partly, 7 findings."""
+EXITS: Final = {400: 2, 401: 4, 403: 4, 404: 3, 409: 5, 413: 2, 422: 2}
+"""0 done, 1 failed, 2 wrong usage, 3 not found, 4 denied, 5 conflict; 6 partly, 7 findings."""
 
 OTHERWISE: Final = 1
 """The exit code when something ended, but not as was waited for."""
@@ -56,7 +59,8 @@ def _fail(error: ProblemError) -> NoReturn:
 
 def listed(path: str, noun: str, *, json: bool, **query: Any) -> None:
     """Print one page of a list."""
-    show(call("GET", path, query=query).get(noun, []), as_json=json)
+    found = call("GET", path, query=query).get(noun, [])
+    show(found, as_json=json, columns=COLUMNS.get(noun, ()))
 
 
 def parse(text: str | None) -> Any:
@@ -72,6 +76,19 @@ def parse(text: str | None) -> Any:
 def given(**fields: Any) -> dict[str, Any]:
     """Keep the fields that were given."""
     return {name: value for name, value in fields.items() if value is not None}
+
+
+def limit_of(value: float | Nothing | None) -> Any:
+    """Read a limit: absent stays absent, `none` takes it away."""
+    return UNSET if value is None else None if value == "none" else value
+
+
+def changed(**fields: Any) -> dict[str, Any]:
+    """Keep what is to be changed; a change of nothing is a mistake."""
+    found = {name: value for name, value in fields.items() if value is not UNSET}
+    if not found:
+        raise UsageError("say what is to be changed; --help lists it")
+    return found
 
 
 def one(path: str, name: str, *more: str) -> str:
@@ -107,10 +124,10 @@ def _offer(path: str, noun: str, names: tuple[str, str]) -> Iterable[tuple[str, 
 
 
 Limit = Annotated[int, Parameter(help="How many at most, up to 100.")]
+Key = Annotated[str | None, Parameter(help="Makes repeating the command harmless.")]
 Reason = Annotated[str | None, Parameter(help="Why: the next person on call reads it.")]
 Yes = Annotated[bool, Parameter(negative=(), help="Do it without being asked.")]
 DryRun = Annotated[bool, Parameter(negative=(), help="Only say what would be done.")]
-Until = Annotated[str, Parameter(name="--for", help="The status to wait for.")]
 Seconds = Annotated[float, Parameter(help="How long to wait at most.")]
 Lane = Annotated[
     str,

@@ -1,13 +1,18 @@
 """`postdate schedule`: everyday commands for schedules, through the HTTP API."""
 
 import sys
+from typing import Annotated, Any, Final
 
 import cyclopts
+from cyclopts import Parameter
 
-from postdate.cli.output import Json, confirm, progress, show
+from postdate.cli.output import Json, UsageError, confirm, progress, show
+from postdate.cli.parts import Content, Pays, Rule, Target
 from postdate.cli.remote import (
     PARTLY,
     DryRun,
+    Key,
+    Lane,
     Limit,
     Reason,
     ScheduleId,
@@ -18,24 +23,67 @@ from postdate.cli.remote import (
     parse,
 )
 
-schedule_app = cyclopts.App(name="schedule", help="Create, preview, pause and run schedules.")
+schedule_app = cyclopts.App(
+    name="schedule", help="Create, preview, change, pause and run schedules."
+)
+
+
+NO_RULE: Final = Rule()
+NO_PAYMENT: Final = Pays()
+ANYWHERE: Final = Target()
+EMPTY: Final = Content()
+Name = Annotated[str | None, Parameter(help="What you call it.")]
 
 
 @schedule_app.command(name="create")
-def create(body: str, *, idempotency_key: str | None = None, json: Json = False) -> None:
-    """Create a schedule from the JSON that `POST /schedules` takes.
+def create(  # noqa: PLR0913 - groups of options, one for each part
+    body: Annotated[str | None, Parameter(help="All of it, or the rest, as JSON.")] = None,
+    *,
+    name: Name = None,
+    rule: Rule = NO_RULE,
+    pays: Pays = NO_PAYMENT,
+    target: Target = ANYWHERE,
+    lane: Lane | None = None,
+    content: Content = EMPTY,
+    idempotency_key: Key = None,
+    json: Json = False,
+) -> None:
+    """Create a schedule of jobs, or with --from-account of payments.
 
-    Parameters
-    ----------
-    body
-        The schedule as JSON.
-    idempotency_key
-        Makes repeating the command harmless.
-    json
-        Print JSON.
-
+    What has no option (dst, misfire, retry, …) is given in BODY, as `POST /schedules` takes it.
     """
-    show(call("POST", "/schedules", parse(body), idempotency_key=idempotency_key), as_json=json)
+    asked = _body(body) | given(name=name) | rule.body()
+    asked.setdefault("template", _template(pays, target, lane, content))
+    show(call("POST", "/schedules", asked, idempotency_key=idempotency_key), as_json=json)
+
+
+@schedule_app.command(name="change")
+def change(
+    schedule_id: ScheduleId,
+    body: Annotated[str | None, Parameter(help="What has no option, as JSON.")] = None,
+    *,
+    name: Name = None,
+    rule: Rule = NO_RULE,
+    json: Json = False,
+) -> None:
+    """Change a schedule; what is not given stays, another rule takes the place of the old one."""
+    asked = _body(body) | given(name=name) | rule.body()
+    if not asked:
+        raise UsageError("say what is to be changed; --help lists it")
+    show(call("PATCH", f"/schedules/{schedule_id}", asked), as_json=json)
+
+
+def _body(text: str | None) -> dict[str, Any]:
+    found = {} if text is None else parse(text)
+    if not isinstance(found, dict):
+        raise UsageError("the body is a JSON object")
+    return found
+
+
+def _template(pays: Pays, target: Target, lane: str | None, content: Content) -> dict[str, Any]:
+    if (payment := pays.body()) is not None:
+        return {"payment": payment | given(description=content.description)}
+    return {"job": given(destination=target.body(), lane=lane) | content.body()}
 
 
 @schedule_app.command(name="list")
@@ -56,8 +104,7 @@ def list_all(
         Print JSON.
 
     """
-    wanted = {"missed": str(missed).lower(), "set_aside": str(set_aside).lower()}
-    listed("/schedules", "schedules", json=json, limit=limit, **wanted)
+    listed("/schedules", "schedules", json=json, limit=limit, missed=missed, set_aside=set_aside)
 
 
 @schedule_app.command(name="get")
@@ -67,52 +114,21 @@ def get(schedule_id: ScheduleId, *, json: Json = False) -> None:
 
 
 @schedule_app.command(name="preview")
-def preview(  # noqa: PLR0913 - one option for each part of a rule
-    schedule_id: ScheduleId | None = None,
+def preview(
+    schedule_id: Annotated[
+        ScheduleId | None, Parameter(help="A schedule; without it give a rule.")
+    ] = None,
     *,
-    cron: str | None = None,
-    rrule: str | None = None,
-    every_seconds: int | None = None,
-    timezone: str | None = None,
-    calendar: str | None = None,
-    roll: str | None = None,
-    body: str | None = None,
-    count: int = 10,
+    rule: Rule = NO_RULE,
+    body: Annotated[str | None, Parameter(help="What has no option, as JSON.")] = None,
+    count: Annotated[int, Parameter(help="How many occurrences.")] = 10,
     json: Json = False,
 ) -> None:
-    """Show the next occurrences, and warnings: of a schedule, or of a rule before it is created.
-
-    Parameters
-    ----------
-    schedule_id
-        The id of a schedule; without it give a rule.
-    cron
-        A cron expression, such as "30 2 * * *".
-    rrule
-        A rule of RFC 5545.
-    every_seconds
-        An interval.
-    timezone
-        The zone whose wall clock cron and rrule speak of.
-    calendar
-        The name of a business calendar.
-    roll
-        What happens on a closed day: following, modified_following, preceding.
-    body
-        All of it as the JSON that `POST /schedules/preview` takes.
-    count
-        How many occurrences.
-    json
-        Print JSON.
-
-    """
+    """Show the next occurrences, and warnings: of a schedule, or of a rule before it is created."""
     if schedule_id is not None:
         told = call("GET", f"/schedules/{schedule_id}/preview?count={count}")
     else:
-        rule = given(cron=cron, rrule=rrule, every_seconds=every_seconds, timezone=timezone)
-        days = given(calendar=calendar, roll=roll)
-        asked = {} if body is None else parse(body)
-        told = call("POST", "/schedules/preview", {"count": count, **asked, **rule, **days})
+        told = call("POST", "/schedules/preview", {"count": count, **_body(body), **rule.body()})
     if not json:
         print(f"{told['words']}, {told['timezone']}", file=sys.stderr)
         for warning in told["warnings"]:

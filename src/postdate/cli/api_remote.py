@@ -1,0 +1,66 @@
+"""`postdate api`: any operation of the API by its name, for what has no command of its own."""
+
+import importlib
+import pkgutil
+from collections.abc import Sequence
+from difflib import get_close_matches
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from postdate.cli.output import Json, UsageError, show
+from postdate.cli.remote import call, parse
+from postdate.client import encoding, operations
+from postdate.client.operation import Operation
+
+Pairs = Annotated[list[str], Parameter(help="NAME=VALUE; may be repeated.")]
+
+
+def api(
+    operation: str,
+    *,
+    path: Pairs = [],  # noqa: B006 - cyclopts makes a new one
+    query: Pairs = [],  # noqa: B006 - cyclopts makes a new one
+    body: Annotated[str | None, Parameter(help="The body, as JSON.")] = None,
+    idempotency_key: str | None = None,
+    json: Json = False,
+) -> None:
+    """Call an operation of the API by its name in /schema, such as list_halts."""
+    found = find(operation)
+    given = _pairs(path)
+    wanted = [part[1:-1] for part in found.path.split("/") if part.startswith("{")]
+    if missing := [name for name in wanted if name not in given]:
+        raise UsageError(f"{operation} needs --path {missing[0]}=…")
+    answer = call(
+        found.method,
+        encoding.path(found.path, given),
+        parse(body),
+        query=_pairs(query),
+        idempotency_key=idempotency_key,
+    )
+    show({"done": True} if answer is None else answer, as_json=json)
+
+
+def find(name: str) -> Operation[Any]:
+    """Find an operation, or name the nearest."""
+    known = {
+        value.name: value
+        for module in pkgutil.iter_modules(operations.__path__)
+        for value in vars(importlib.import_module(f"{operations.__name__}.{module.name}")).values()
+        if isinstance(value, Operation)
+    }
+    if name not in known:
+        near = get_close_matches(name, known, 1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise UsageError(f"there is no operation {name}{hint}")
+    return known[name]
+
+
+def _pairs(words: Sequence[str]) -> dict[str, str]:
+    found = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not equals or not name:
+            raise UsageError(f"{word!r} is not NAME=VALUE")
+        found[name] = value
+    return found

@@ -1,0 +1,48 @@
+"""How words of a command line become values: a number is one, or the command is refused."""
+
+import re
+from collections.abc import Sequence
+from typing import Any, Final, get_args, get_origin
+
+import cyclopts
+from cyclopts import Parameter, Token
+
+WHOLE: Final = re.compile(r"[+-]?[0-9]{1,19}")
+DECIMAL: Final = re.compile(r"[+-]?[0-9]{1,19}(\.[0-9]+)?")
+
+
+def convert(wanted: Any, tokens: Sequence[Token]) -> Any:
+    """Read one parameter: numbers strictly, everything else as cyclopts does.
+
+    By itself it would round `25.50` to 26, and take `0x10` for 16.
+    """
+    kinds = _kinds(wanted)
+    words = [token.value for token in tokens]
+    if len(words) != 1 or not {int, float} & kinds:
+        return cyclopts.convert(wanted, words)
+    [word] = words
+    if int in kinds and WHOLE.fullmatch(word):
+        return int(word)
+    if float in kinds and DECIMAL.fullmatch(word):
+        return float(word)
+    texts = sorted(kind for kind in kinds if isinstance(kind, str))
+    if word in texts:
+        return word
+    number = "a number such as 2.5" if float in kinds else "a whole number such as 25"
+    raise ValueError(f"{word!r} is not {' or '.join([number, *texts])}.")
+
+
+def _kinds(wanted: Any) -> set[Any]:
+    """Take a type apart: the members of a union, and the words of a literal."""
+    if get_origin(wanted) is None:
+        return {wanted}
+    if wanted in {*get_args(wanted)} or get_origin(wanted) in {list, tuple, dict, set}:
+        return set()
+    found: set[Any] = set()
+    for each in get_args(wanted):
+        found |= {each} if isinstance(each, str | type) else _kinds(each)
+    return found
+
+
+PARAMETER: Final = Parameter(converter=convert)
+"""What every parameter of every command is."""
