@@ -229,12 +229,10 @@ def _members(text: str) -> list[str]:
 
 
 def _union(texts: list[str]) -> str:
-    """Join types: Any swallows the others, float takes integers too, None stands last."""
+    """Join types: Any swallows the others, None stands last."""
     found = list(dict.fromkeys(texts))
     if "Any" in found:
         return "Any"
-    if "float" in found and "int" in found:
-        found.remove("int")
     return " | ".join(sorted(found, key=lambda text: text == "None"))
 
 

@@ -10,6 +10,7 @@ from postdate.cli.metrics import reference as metrics_reference
 from postdate.cli.settings import reference as process_reference
 from postdate.model.setting_table import reference as runtime_reference
 from postdate.model.state import JOB_MOVES, PAYMENT_MOVES, diagram
+from sdk.table import table as client_table
 from tidy.rule import Finding, Rule, Tree, line_of, read_tree, select
 
 DECISIONS: Final = "docs/decisions/"
@@ -61,6 +62,11 @@ def metrics(_: Tree) -> str:
     return metrics_reference()
 
 
+def client_operations(tree: Tree) -> str:
+    """List every operation with its method, command and example."""
+    return client_table(tree)
+
+
 def decisions(tree: Tree) -> str:
     """List the decision records by number."""
     paths = sorted(select(tree, (DECISIONS,), ".md"))
@@ -100,6 +106,7 @@ BLOCKS: Final[dict[str, Callable[[Tree], str]]] = {
     "process-settings": process_settings,
     "runtime-settings": runtime_settings,
     "metrics": metrics,
+    "client-operations": client_operations,
     "decisions": decisions,
     "pages": pages,
 }
@@ -108,6 +115,7 @@ PLACES: Final = {
     "docs/index.md": ("pages",),
     "docs/reference/settings.md": ("process-settings", "runtime-settings"),
     "docs/reference/metrics.md": ("metrics",),
+    "docs/reference/client.md": ("client-operations",),
 }
 """Which page must hold which blocks: a page that loses one is a finding too."""
 
@@ -161,6 +169,7 @@ _INDEX: Final = {
     **_marked("docs/index.md"),
     **_marked("docs/reference/settings.md"),
     **_marked("docs/reference/metrics.md"),
+    **_marked("docs/reference/client.md"),
 }
 _DECISION: Final = {f"{DECISIONS}0001-a.md": "# 0001 A\n"}
 _GUIDE: Final = {"docs/guides/a.md": "# A\n"}

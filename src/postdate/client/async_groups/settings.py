@@ -12,7 +12,7 @@ class AsyncSettings(AsyncGroup):
         """List the run-time settings of the tenant, and who has set each."""
         return await self._send(operations.LIST_SETTINGS)
 
-    async def set(self, name: str, *, value: float | bool | str) -> SettingList:
+    async def set(self, name: str, *, value: int | float | bool | str) -> SettingList:
         """Set a value for the tenant; every node follows within five seconds.
 
         `tenant_may` says what is allowed: a value that is not looser than what the operator has

@@ -35,12 +35,12 @@ class Setting(Struct, frozen=True, kw_only=True):
     """A setting as a tenant sees it: the value that holds, and who has set it."""
 
     name: str
-    value: float | bool | str
+    value: int | float | bool | str
     set_by: SettingSetBy
-    default: float | bool | str
+    default: int | float | bool | str
     doc: str
     tenant_may: TenantMay
-    own: float | bool | str | None = None
+    own: int | float | bool | str | None = None
     changed_at: datetime | None = None
     changed_by: str | None = None
 

@@ -12,7 +12,7 @@ class Settings(Group):
         """List the run-time settings of the tenant, and who has set each."""
         return self._send(operations.LIST_SETTINGS)
 
-    def set(self, name: str, *, value: float | bool | str) -> SettingList:
+    def set(self, name: str, *, value: int | float | bool | str) -> SettingList:
         """Set a value for the tenant; every node follows within five seconds.
 
         `tenant_may` says what is allowed: a value that is not looser than what the operator has
