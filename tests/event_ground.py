@@ -100,7 +100,9 @@ async def check_chains(database: Database) -> list[Link]:
         found += links_of(stored)
     rows = await database.writer.fetch(
         "SELECT event_id FROM event UNION ALL SELECT job_id FROM job "
-        "UNION ALL SELECT payment_id FROM payment"
+        "UNION ALL SELECT payment_id FROM payment "
+        "UNION ALL SELECT coalesce(transfer_id, outcome_event_id(subject, finished_at)) "
+        "FROM outcome WHERE actor IS NOT NULL OR transfer_id IS NOT NULL"
     )
     assert sorted(row["event_id"] for row in rows) == sorted(link.event_id for link in found)
     async with database.writer.acquire() as connection:

@@ -178,6 +178,7 @@ class World:
                       ARRAY['payment.scheduled'] || (
                           SELECT array_agg(e.type ORDER BY age(e.xmin) DESC, e.event_id)
                             FROM event e WHERE e.bucket = p.bucket AND e.subject = p.payment_id)
+                      || CASE o.status WHEN 'COMPLETED' THEN ARRAY['payment.completed'] END
                  FROM payment p LEFT JOIN outcome o
                    ON o.bucket = p.bucket AND o.subject = p.payment_id
                 WHERE p.tenant_id = $1""",

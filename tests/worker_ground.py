@@ -190,5 +190,9 @@ async def rows(database: Database, table: str, job_id: UUID, order: str) -> list
 
 async def told(database: Database, job_id: UUID) -> list[str]:
     """List the types of a job's events since it was accepted, in order."""
-    events = await rows(database, "event", job_id, "event_id")
+    events = await database.writer.fetch(
+        "SELECT e.type FROM job j, fact_of_subject(j.tenant_id, j.job_id) AS e "
+        "WHERE j.job_id = $1 ORDER BY e.event_id",
+        job_id,
+    )
     return [event["type"] for event in events if event["type"] != "job.accepted"]

@@ -96,9 +96,6 @@ CREATE TABLE event (
 PARTITION BY RANGE (event_id);
 ALTER TABLE ONLY event FORCE ROW LEVEL SECURITY;
 
-CREATE FUNCTION event_data(e event) RETURNS jsonb
-    LANGUAGE sql STABLE;
-
 CREATE FUNCTION event_digest(e event) RETURNS bytea
     LANGUAGE sql STABLE PARALLEL SAFE;
 
@@ -171,6 +168,35 @@ CREATE FUNCTION job_accepted_data(j job) RETURNS jsonb
 CREATE FUNCTION job_digest(j job) RETURNS bytea
     LANGUAGE sql STABLE PARALLEL SAFE;
 
+CREATE TABLE outcome (
+    bucket smallint NOT NULL,
+    attempt smallint NOT NULL,
+    tenant_id integer NOT NULL,
+    subject uuid NOT NULL,
+    status text NOT NULL,
+    due_at timestamp with time zone NOT NULL,
+    started_at timestamp with time zone,
+    finished_at timestamp with time zone NOT NULL,
+    transfer_id uuid,
+    http_status smallint,
+    execution_id text,
+    code text,
+    error text,
+    response bytea,
+    node_id uuid,
+    token bigint,
+    actor text,
+    from_version bigint,
+    to_version bigint,
+    CONSTRAINT outcome_check CHECK (((status <> 'FAILED'::text) OR (code IS NOT NULL))),
+    CONSTRAINT outcome_status_check CHECK ((status = ANY (ARRAY['COMPLETED'::text, 'FAILED'::text, 'CANCELLED'::text])))
+)
+PARTITION BY RANGE (subject);
+ALTER TABLE ONLY outcome FORCE ROW LEVEL SECURITY;
+
+CREATE FUNCTION job_ended_data(o outcome) RETURNS jsonb
+    LANGUAGE sql STABLE;
+
 CREATE FUNCTION job_insert(ids uuid[], tenants integer[], lanes integer[], dues timestamp with time zone[], effectives timestamp with time zone[], expiries timestamp with time zone[], destinations text[], policies text[], payloads bytea[], types text[], refs text[], spreads integer[], metadatas text[], descriptions text[], schedules uuid[], origins uuid[], traceparents text[], actors text[], at timestamp with time zone) RETURNS void
     LANGUAGE plpgsql
     SET search_path TO 'postdate';
@@ -197,6 +223,12 @@ CREATE FUNCTION occurrence_final() RETURNS trigger
 CREATE FUNCTION outbox_take(low timestamp with time zone, per_bucket integer, without integer[]) RETURNS TABLE(tenant_id integer, "time" timestamp with time zone, subject uuid, event_id uuid, type text, digest bytea)
     LANGUAGE plpgsql
     SET search_path TO 'postdate';
+
+CREATE FUNCTION outcome_digest(o outcome) RETURNS bytea
+    LANGUAGE sql STABLE PARALLEL SAFE;
+
+CREATE FUNCTION outcome_event_id(subject uuid, finished_at timestamp with time zone) RETURNS uuid
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE;
 
 CREATE FUNCTION partition_ahead(weeks integer, OUT made integer, OUT blocked text[]) RETURNS record
     LANGUAGE plpgsql SECURITY DEFINER
@@ -245,10 +277,13 @@ CREATE TABLE payment (
 PARTITION BY RANGE (payment_id);
 ALTER TABLE ONLY payment FORCE ROW LEVEL SECURITY;
 
+CREATE FUNCTION payment_completed_data(p payment, transfer_id uuid) RETURNS jsonb
+    LANGUAGE sql STABLE;
+
 CREATE FUNCTION payment_digest(p payment) RETURNS bytea
     LANGUAGE sql STABLE PARALLEL SAFE;
 
-CREATE FUNCTION payment_leave(buckets smallint[], tenants integer[], ids uuid[], transfers uuid[], actor text) RETURNS integer
+CREATE FUNCTION payment_leave(buckets smallint[], ids uuid[]) RETURNS integer
     LANGUAGE plpgsql
     SET search_path TO 'postdate';
 
@@ -258,7 +293,7 @@ CREATE FUNCTION payment_rows(buckets smallint[], tenants integer[], ids uuid[], 
 CREATE FUNCTION payment_scheduled_data(p payment) RETURNS jsonb
     LANGUAGE sql STABLE;
 
-CREATE FUNCTION payment_settle(tenants integer[], ids uuid[], tokens integer[], dues timestamp with time zone[], transfers uuid[], amounts bigint[], from_buckets smallint[], payers text[], from_balances bigint[], from_versions bigint[], to_buckets smallint[], payees text[], to_balances bigint[], to_versions bigint[], started timestamp with time zone, execution text) RETURNS void
+CREATE FUNCTION payment_settle(tenants integer[], ids uuid[], tokens integer[], dues timestamp with time zone[], transfers uuid[], amounts bigint[], from_buckets smallint[], payers text[], from_balances bigint[], from_versions bigint[], to_buckets smallint[], payees text[], to_balances bigint[], to_versions bigint[], started timestamp with time zone, execution text, actor text) RETURNS void
     LANGUAGE plpgsql
     SET search_path TO 'postdate';
 
@@ -309,6 +344,9 @@ CREATE FUNCTION tenant_bucket(tenant_id integer) RETURNS smallint
 CREATE FUNCTION tenants_held() RETURNS integer[]
     LANGUAGE sql STABLE
     SET search_path TO 'postdate';
+
+CREATE FUNCTION transfer_digest(o outcome, debit bigint, debit_balance bigint, debit_at timestamp with time zone, credit bigint, credit_balance bigint, credit_at timestamp with time zone) RETURNS bytea
+    LANGUAGE sql STABLE PARALLEL SAFE;
 
 CREATE FUNCTION uuid_floor(at timestamp with time zone) RETURNS uuid
     LANGUAGE sql IMMUTABLE PARALLEL SAFE;
@@ -708,29 +746,6 @@ CREATE TABLE outbox_lock (
     bucket smallint NOT NULL,
     CONSTRAINT outbox_lock_bucket_check CHECK (((bucket >= 0) AND (bucket <= 63)))
 );
-
-CREATE TABLE outcome (
-    bucket smallint NOT NULL,
-    attempt smallint NOT NULL,
-    tenant_id integer NOT NULL,
-    subject uuid NOT NULL,
-    status text NOT NULL,
-    due_at timestamp with time zone NOT NULL,
-    started_at timestamp with time zone,
-    finished_at timestamp with time zone NOT NULL,
-    transfer_id uuid,
-    http_status smallint,
-    execution_id text,
-    code text,
-    error text,
-    response bytea,
-    node_id uuid,
-    token bigint,
-    CONSTRAINT outcome_check CHECK (((status <> 'FAILED'::text) OR (code IS NOT NULL))),
-    CONSTRAINT outcome_status_check CHECK ((status = ANY (ARRAY['COMPLETED'::text, 'FAILED'::text, 'CANCELLED'::text])))
-)
-PARTITION BY RANGE (subject);
-ALTER TABLE ONLY outcome FORCE ROW LEVEL SECURITY;
 
 CREATE TABLE payload_key (
     tenant_id integer NOT NULL,
@@ -1460,6 +1475,8 @@ REVOKE ALL ON FUNCTION idempotency_prune(in_bucket smallint, in_tenant integer, 
 GRANT ALL ON FUNCTION idempotency_prune(in_bucket smallint, in_tenant integer, in_scope text, before timestamp with time zone, after text, most integer, OUT removed integer, OUT last text) TO postdate_writer;
 GRANT SELECT ON TABLE job TO postdate_reader;
 GRANT SELECT,INSERT ON TABLE job TO postdate_writer;
+GRANT SELECT ON TABLE outcome TO postdate_reader;
+GRANT SELECT,INSERT ON TABLE outcome TO postdate_writer;
 REVOKE ALL ON FUNCTION job_insert(ids uuid[], tenants integer[], lanes integer[], dues timestamp with time zone[], effectives timestamp with time zone[], expiries timestamp with time zone[], destinations text[], policies text[], payloads bytea[], types text[], refs text[], spreads integer[], metadatas text[], descriptions text[], schedules uuid[], origins uuid[], traceparents text[], actors text[], at timestamp with time zone) FROM PUBLIC;
 GRANT ALL ON FUNCTION job_insert(ids uuid[], tenants integer[], lanes integer[], dues timestamp with time zone[], effectives timestamp with time zone[], expiries timestamp with time zone[], destinations text[], policies text[], payloads bytea[], types text[], refs text[], spreads integer[], metadatas text[], descriptions text[], schedules uuid[], origins uuid[], traceparents text[], actors text[], at timestamp with time zone) TO postdate_writer;
 REVOKE ALL ON FUNCTION job_prune(in_bucket smallint, in_tenant integer, before timestamp with time zone, after uuid, most integer, OUT removed integer, OUT last uuid) FROM PUBLIC;
@@ -1480,10 +1497,10 @@ REVOKE ALL ON FUNCTION payment_accept(buckets smallint[], tenants integer[], ids
 GRANT ALL ON FUNCTION payment_accept(buckets smallint[], tenants integer[], ids uuid[], payers text[], payees text[], amounts bigint[], dues timestamp with time zone[], holds boolean[], retries timestamp with time zone[], descriptions text[], schedules uuid[], traces text[], brokens text[], actors text[], lane integer) TO postdate_writer;
 GRANT SELECT ON TABLE payment TO postdate_reader;
 GRANT SELECT,INSERT ON TABLE payment TO postdate_writer;
-REVOKE ALL ON FUNCTION payment_leave(buckets smallint[], tenants integer[], ids uuid[], transfers uuid[], actor text) FROM PUBLIC;
-GRANT ALL ON FUNCTION payment_leave(buckets smallint[], tenants integer[], ids uuid[], transfers uuid[], actor text) TO postdate_writer;
-REVOKE ALL ON FUNCTION payment_settle(tenants integer[], ids uuid[], tokens integer[], dues timestamp with time zone[], transfers uuid[], amounts bigint[], from_buckets smallint[], payers text[], from_balances bigint[], from_versions bigint[], to_buckets smallint[], payees text[], to_balances bigint[], to_versions bigint[], started timestamp with time zone, execution text) FROM PUBLIC;
-GRANT ALL ON FUNCTION payment_settle(tenants integer[], ids uuid[], tokens integer[], dues timestamp with time zone[], transfers uuid[], amounts bigint[], from_buckets smallint[], payers text[], from_balances bigint[], from_versions bigint[], to_buckets smallint[], payees text[], to_balances bigint[], to_versions bigint[], started timestamp with time zone, execution text) TO postdate_writer;
+REVOKE ALL ON FUNCTION payment_leave(buckets smallint[], ids uuid[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION payment_leave(buckets smallint[], ids uuid[]) TO postdate_writer;
+REVOKE ALL ON FUNCTION payment_settle(tenants integer[], ids uuid[], tokens integer[], dues timestamp with time zone[], transfers uuid[], amounts bigint[], from_buckets smallint[], payers text[], from_balances bigint[], from_versions bigint[], to_buckets smallint[], payees text[], to_balances bigint[], to_versions bigint[], started timestamp with time zone, execution text, actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION payment_settle(tenants integer[], ids uuid[], tokens integer[], dues timestamp with time zone[], transfers uuid[], amounts bigint[], from_buckets smallint[], payers text[], from_balances bigint[], from_versions bigint[], to_buckets smallint[], payees text[], to_balances bigint[], to_versions bigint[], started timestamp with time zone, execution text, actor text) TO postdate_writer;
 REVOKE ALL ON FUNCTION permit_lock(in_bucket smallint, in_scope text, rate double precision, burst double precision) FROM PUBLIC;
 GRANT ALL ON FUNCTION permit_lock(in_bucket smallint, in_scope text, rate double precision, burst double precision) TO postdate_writer;
 REVOKE ALL ON FUNCTION seal_find(of_tenant integer, of_subject uuid, of_event uuid, since timestamp with time zone) FROM PUBLIC;
@@ -1553,8 +1570,6 @@ GRANT SELECT,INSERT,UPDATE ON TABLE occurrence TO postdate_writer;
 GRANT SELECT ON TABLE outbox TO postdate_reader;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE outbox TO postdate_writer;
 GRANT SELECT,UPDATE ON TABLE outbox_lock TO postdate_writer;
-GRANT SELECT ON TABLE outcome TO postdate_reader;
-GRANT SELECT,INSERT ON TABLE outcome TO postdate_writer;
 GRANT SELECT ON TABLE payload_key TO postdate_reader;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE payload_key TO postdate_writer;
 GRANT SELECT ON TABLE payment_approval TO postdate_reader;

@@ -3,33 +3,36 @@
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from typing import NamedTuple
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import asyncpg
 import pytest
 
+from bank_ground import Bank, drain, settler
 from conftest import Clock, owner_dsn
 from event_ground import seal_all
 from job_ground import ask, make_intake
 from postdate.intake.job_batch import Accepted
-from postdate.model.ids import new_id
+from postdate.model.event import Sealed
+from postdate.model.ids import bucket_of, new_id
 from postdate.model.setting import Settings
+from postdate.model.verdict import DONE
 from postdate.publisher.verify import Finding, verify
-from postdate.store import payment as payment_store
-from postdate.store import seal
-from postdate.store.account import key_of
+from postdate.store import execution, lease, seal
 from postdate.store.database import Database
 from postdate.store.embedded import Embedded
+from postdate.store.execution import Held
 from postdate.store.lane import LaneDirectory
-from postdate.store.payment import NewPayment
 from postdate.store.seal import Window
 from postdate.worker.retention import Retention
 
-DUE = datetime(2031, 1, 2, tzinfo=UTC)
+LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 DAY = 24 * 3600
-KEYS = {"bucket", "tenant_id", "job_id", "payment_id"}
+KEYS = {"bucket", "tenant_id", "subject", "job_id", "payment_id"}
+"""What the address of a fact names: with another one, the fact is missing."""
+
 OTHER = {
-    "smallint": "{0} + 1",
+    "smallint": "coalesce({0}, 0) + 1",
     "integer": "coalesce({0}, 0) + 1",
     "bigint": "coalesce({0}, 0) + 1",
     "boolean": "NOT {0}",
@@ -41,9 +44,29 @@ OTHER = {
 }
 """How to change a value of each type."""
 
+FACTS = {
+    "a job": ("job", "job_id = $1", "job_id", "job.accepted"),
+    "the end of a job": ("outcome", "subject = $1", "job_id", "job.completed"),
+    "a payment": ("payment", "payment_id = $1", "payment_id", "payment.scheduled"),
+    "the end of a payment": ("outcome", "subject = $1", "payment_id", "payment.completed"),
+    "the payer's entry": (
+        "entry",
+        "payment_id = $1 AND amount < 0",
+        "payment_id",
+        "payment.completed",
+    ),
+    "the payee's entry": (
+        "entry",
+        "payment_id = $1 AND amount > 0",
+        "payment_id",
+        "payment.completed",
+    ),
+}
+"""The table of each fact, how to find its row by which id, and the type of its event."""
+
 
 class Facts(NamedTuple):
-    """A sealed job and a sealed payment, and a connection that may do anything to them."""
+    """A job and a payment that have ended and are sealed, and a connection that may do anything."""
 
     database: Database
     owner: asyncpg.Connection
@@ -56,62 +79,112 @@ class Facts(NamedTuple):
         report = await verify(self.database, {})
         return [each for each in report.findings if each.tenant_id == self.tenant_id]
 
+    async def events(self, *patterns: str) -> dict[str, UUID]:
+        """Give the ids of the sealed events by their types."""
+        return {each.type: each.event_id for each in await self.shown(*patterns)}
+
+    async def shown(self, *patterns: str) -> list[Sealed]:
+        window = Window(tenant_id=self.tenant_id, after=0, upto=99, patterns=[*patterns], limit=99)
+        async with self.database.read(self.tenant_id) as connection:
+            return await seal.page(connection, window)
+
 
 @pytest.fixture
 async def facts(
     server: Embedded, database: Database, database_name: str, tenant_id: int
 ) -> AsyncIterator[Facts]:
     lanes = LaneDirectory(database)
-    [accepted] = await make_intake(database, lanes).accept([ask(tenant_id)])
-    assert isinstance(accepted, Accepted)
-    bucket = key_of(tenant_id, "a").bucket
-    payment_id = new_id(bucket, database.unix_ms())
-    async with database.write() as connection:
-        row = NewPayment(bucket, tenant_id, payment_id, "a", "b", 5, DUE, hold=False, actor="me")
-        await payment_store.accept(connection, [row])
+    job_id = await _worked(database, lanes, tenant_id)
+    bank = Bank(database, tenant_id)
+    await bank.open({"a": 100, "b": 0})
+    payment_id = await bank.due("a", "b", 5)
+    await drain(settler(database))
     await seal_all(database)
     owner = await asyncpg.connect(owner_dsn(server, database_name))
     await owner.execute("SET search_path = postdate")
-    for table in ("job", "payment"):
+    for table in ("job", "payment", "outcome", "entry"):
         await owner.execute(f"ALTER TABLE {table} DISABLE TRIGGER USER")
-        await owner.execute(f"ALTER TABLE {table} DROP CONSTRAINT IF EXISTS {table}_check")
-    yield Facts(database, owner, lanes, tenant_id, accepted.job.job_id, payment_id)
+        checks = await owner.fetch(
+            "SELECT conname FROM pg_constraint WHERE conrelid = $1::text::regclass "
+            "AND contype = 'c'",
+            table,
+        )
+        for row in checks:
+            await owner.execute(f"ALTER TABLE {table} DROP CONSTRAINT {row[0]}")
+    yield Facts(database, owner, lanes, tenant_id, job_id, payment_id)
     await owner.close()
 
 
-@pytest.mark.parametrize("table", ["job", "payment"])
-async def test_every_column_of_a_fact_is_sealed(facts: Facts, table: str) -> None:
+async def _worked(database: Database, lanes: LaneDirectory, tenant_id: int) -> UUID:
+    """Accept a job, claim it and end it."""
+    [accepted] = await make_intake(database, lanes).accept([ask(tenant_id)])
+    assert isinstance(accepted, Accepted)
+    job_id = accepted.job.job_id
+    [lane] = lanes.of_tenant(tenant_id)
+    async with database.write() as connection:
+        [taken] = await lease.take(
+            connection,
+            bucket_of(job_id),
+            lane,
+            low=LONG_AGO,
+            limit=1,
+            lease_seconds=60,
+            claimed_by=uuid4(),
+        )
+        held = Held(taken.subject, taken.token, taken.attempt)
+        assert await execution.end(connection, [(held, DONE)], reporter=None) == [job_id]
+    return job_id
+
+
+@pytest.mark.parametrize("name", FACTS)
+async def test_every_column_of_a_fact_is_sealed(facts: Facts, name: str) -> None:
+    table, where, key, kind = FACTS[name]
     assert await facts.findings() == []
-    subject = facts.job_id if table == "job" else facts.payment_id
+    events = await facts.events("job.%", "payment.%")
+    subject = getattr(facts, key)
     columns = await facts.owner.fetch(
         "SELECT attname, format_type(atttypid, NULL) FROM pg_attribute "
         "WHERE attrelid = $1::text::regclass AND attnum > 0 AND NOT attisdropped",
         table,
     )
-    for name, kind in columns:
-        if name in KEYS:
+    for column, of_type in columns:
+        if column in KEYS or (table, column, kind) == (
+            "outcome",
+            "transfer_id",
+            "payment.completed",
+        ):
             continue
-        change = "'release'" if name == "on_broken" else OTHER[kind].format(name)
-        was = await facts.owner.fetchval(
-            f"SELECT {name} FROM {table} WHERE {table}_id = $1", subject
-        )
-        await facts.owner.execute(
-            f"UPDATE {table} SET {name} = {change} WHERE {table}_id = $1", subject
-        )
-        [found] = await facts.findings()
-        assert (found.kind, found.event_id) == ("changed", subject), name
-        await facts.owner.execute(
-            f"UPDATE {table} SET {name} = $2 WHERE {table}_id = $1", subject, was
-        )
+        change = OTHER[of_type].format(column)
+        was = await facts.owner.fetchrow(f"SELECT * FROM {table} WHERE {where}", subject)
+        assert was is not None
+        back = await _change(facts, table, (where, subject), column, change)
+        found = await facts.findings()
+        assert [(one.kind, one.event_id) for one in found] == [("changed", events[kind])], column
+        await facts.owner.execute(back, was[column])
     assert await facts.findings() == []
 
 
-@pytest.mark.parametrize("table", ["job", "payment"])
-async def test_a_deleted_fact_is_named(facts: Facts, table: str) -> None:
-    subject = facts.job_id if table == "job" else facts.payment_id
-    await facts.owner.execute(f"DELETE FROM {table} WHERE {table}_id = $1", subject)
+async def _change(
+    facts: Facts, table: str, where: tuple[str, UUID], column: str, change: str
+) -> str:
+    """Change a value; give the statement that changes it back."""
+    place = await facts.owner.fetchrow(
+        f"UPDATE {table} SET {column} = {change} WHERE {where[0]} RETURNING tableoid, ctid::text",
+        where[1],
+    )
+    assert place is not None
+    row = f"tableoid = {place[0]} AND ctid = '{place[1]}'"
+    return f"UPDATE {table} SET {column} = $1 WHERE {row}"
+
+
+@pytest.mark.parametrize("name", FACTS)
+async def test_a_deleted_fact_is_named(facts: Facts, name: str) -> None:
+    table, where, key, kind = FACTS[name]
+    events = await facts.events("job.%", "payment.%")
+    await facts.owner.execute(f"DELETE FROM {table} WHERE {where}", getattr(facts, key))
     [found] = await facts.findings()
-    assert (found.kind, found.event_id) == ("missing", subject)
+    expected = "changed" if table == "entry" else "missing"
+    assert (found.kind, found.event_id) == (expected, events[kind])
 
 
 async def test_a_fact_that_was_slipped_in_is_named(facts: Facts) -> None:
@@ -129,12 +202,7 @@ async def test_a_fact_that_was_slipped_in_is_named(facts: Facts) -> None:
 async def test_what_was_pruned_stays_sealed_and_is_shown_as_pruned(
     facts: Facts, clock: Clock
 ) -> None:
-    await facts.owner.execute(
-        """WITH gone AS (DELETE FROM timer WHERE subject = $1 RETURNING *)
-           INSERT INTO outcome (bucket, tenant_id, subject, attempt, status, due_at, finished_at)
-           SELECT bucket, tenant_id, subject, 1, 'COMPLETED', due_at, clock() FROM gone""",
-        facts.job_id,
-    )
+    events = await facts.events("job.%")
     await clock.advance(31 * DAY)
     retention = Retention(facts.database, facts.lanes, Settings())
     while await retention.run_once(1000):
@@ -142,7 +210,6 @@ async def test_what_was_pruned_stays_sealed_and_is_shown_as_pruned(
     left = await facts.owner.fetchval("SELECT count(*) FROM job WHERE job_id = $1", facts.job_id)
     assert left == 0
     assert await facts.findings() == []
-    window = Window(tenant_id=facts.tenant_id, after=0, upto=99, patterns=["job.%"], limit=9)
-    async with facts.database.read(facts.tenant_id) as connection:
-        [shown] = await seal.page(connection, window)
-    assert (shown.event_id, shown.data) == (facts.job_id, '{"pruned": true}')
+    shown = await facts.shown("job.%")
+    assert [one.event_id for one in shown] == [events["job.accepted"], events["job.completed"]]
+    assert {one.data for one in shown} == {'{"pruned": true}'}

@@ -86,7 +86,7 @@ TAMPERINGS = {
     "an event repeated": (
         """INSERT INTO event (bucket, tenant_id, subject, event_id, type)
            SELECT bucket, tenant_id, subject, gen_random_uuid(), type FROM event
-            WHERE tenant_id = $1 AND type = 'payment.completed'""",
+            WHERE tenant_id = $1 AND type = 'payment.failed'""",
         {"events_are_legal"},
     ),
 }

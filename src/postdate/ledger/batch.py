@@ -100,7 +100,7 @@ async def _eagerly(
 ) -> list[Decision]:
     """Do what asks for no account first: the less is done while accounts are held, the better."""
     made = ids(dues, settling.unix_ms)
-    await store.leave(connection, departures(dues, made), execution)
+    await store.leave(connection, departures(dues))
     added = changes(dues)
     await settling.turn.come()
     accounts = await account_store.add(connection, added)
@@ -198,7 +198,7 @@ async def _write(connection: Connection, items: Items, unix_ms: int, execution: 
     dues, done = [due for due, _ in items.done], [completed for _, completed in items.done]
     made = ids(dues, unix_ms)
     failed, later = items.failed, items.later
-    await store.leave(connection, departures(dues, made), execution)
+    await store.leave(connection, departures(dues))
     await store.write_transfers(connection, transfers(dues, done, made), execution)
     await store.write_failed(connection, failed, execution)
     await store.write_attempts(connection, later, execution)
@@ -208,16 +208,16 @@ async def _write(connection: Connection, items: Items, unix_ms: int, execution: 
 
 
 def ids(dues: Sequence[Due], unix_ms: int) -> list[UUID]:
-    """Make the ids of the transfers that are about to be; their events have the same."""
-    return new_ids([due.payer.bucket for due in dues], unix_ms)
+    """Make the ids of the transfers that are about to be; their events have the same.
+
+    They carry the payee's bucket: the payer's is that of the payment, so both legs are found.
+    """
+    return new_ids([due.payee.bucket for due in dues], unix_ms)
 
 
-def departures(dues: Sequence[Due], made: Sequence[UUID]) -> list[Departure]:
-    """Make what payments leave behind in the queue: their events."""
-    return [
-        Departure(due.payer.bucket, due.payer.tenant_id, due.payment_id, one)
-        for due, one in zip(dues, made, strict=True)
-    ]
+def departures(dues: Sequence[Due]) -> list[Departure]:
+    """Name the payments that leave the queue."""
+    return [Departure(due.payer.bucket, due.payment_id) for due in dues]
 
 
 def transfers(

@@ -16,7 +16,7 @@ from postdate.store.seal import Chain, StoredSeal
 CHUNK: Final = 50
 """How many seals are read at a time."""
 
-JOB_FACTS: Final = frozenset({"job.accepted"})
+JOB_FACTS: Final = frozenset({"job.accepted", "job.completed", "job.failed"})
 """Types whose fact goes when its job is pruned."""
 
 GENESIS_ID: Final = UUID(int=0)

@@ -100,9 +100,13 @@ async def write(
 ) -> None:
     """Write what a settlement writes, with nothing to find, lock or decide."""
     await connection.execute(query("account_write"), *accounts)
-    await connection.execute(query("settlement_leave"), *departures, execution.actor)
+    await connection.execute(query("settlement_leave"), *departures)
     await connection.execute(
-        query("settlement_complete"), *transfers, execution.started_at, execution.execution_id
+        query("settlement_complete"),
+        *transfers,
+        execution.started_at,
+        execution.execution_id,
+        execution.actor,
     )
 
 

@@ -22,7 +22,6 @@ from postdate.model.verdict import (
     Facts,
     Keep,
     Move,
-    end_event_type,
     event_data,
     event_type,
     judge,
@@ -30,7 +29,6 @@ from postdate.model.verdict import (
 from postdate.store import event, job, lease
 from postdate.store.database import Connection, Database
 from postdate.store.event import NewEvent
-from postdate.store.ids import new_ids
 from postdate.store.job import JobKey, LoadedJob
 from postdate.store.lane import Lane
 from postdate.store.lease import Attempt, Endings, Moved, Moving, Taken
@@ -240,7 +238,7 @@ async def record(
             moves.append((held, verdict))
     written, unix_ms = Written(set(), set()), database.unix_ms()
     if ends:
-        write_ends = partial(end, unix_ms=unix_ms, reporter=reporter)
+        write_ends = partial(end, reporter=reporter)
         await _record(database, ends, write_ends, written, in_doubt=in_doubt)
     if moves:
         write_moves = partial(move, unix_ms=unix_ms, actor=reporter or SYSTEM)
@@ -289,18 +287,17 @@ async def renew(
 
 
 async def end(
-    connection: Connection, ends: Sequence[tuple[Held, End]], unix_ms: int, reporter: str | None
+    connection: Connection, ends: Sequence[tuple[Held, End]], reporter: str | None
 ) -> list[UUID]:
     """End jobs, bucket by bucket; give those whose token still held."""
     done: list[UUID] = []
     actor, reported = reporter or SYSTEM, reporter is not None
     for bucket, group in _by_bucket(ends):
-        endings = _endings(bucket, group, unix_ms)
-        done += await lease.end(connection, bucket, endings, actor, reported=reported)
+        done += await lease.end(connection, bucket, _endings(group), actor, reported=reported)
     return done
 
 
-def _endings(bucket: int, group: list[tuple[Held, End]], unix_ms: int) -> Endings:
+def _endings(group: list[tuple[Held, End]]) -> Endings:
     group.sort(key=_job_bytes)
     subjects, tokens, attempts = zip(*(held for held, _ in group), strict=True)
     verdicts = [verdict for _, verdict in group]
@@ -314,9 +311,6 @@ def _endings(bucket: int, group: list[tuple[Held, End]], unix_ms: int) -> Ending
         codes=[verdict.code for verdict in verdicts],
         errors=[verdict.error for verdict in verdicts],
         responses=[verdict.response for verdict in verdicts],
-        event_ids=new_ids([bucket] * len(group), unix_ms),
-        types=[end_event_type(verdict) for verdict in verdicts],
-        data=[event_data(*each) for each in zip(verdicts, attempts, strict=False)],
     )
 
 

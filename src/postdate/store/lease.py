@@ -3,7 +3,7 @@
 import random
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from postdate.store.column import filled, same
@@ -85,9 +85,6 @@ class Endings(NamedTuple):
     codes: Sequence[str | None]
     errors: Sequence[str | None]
     responses: Sequence[bytes | None]
-    event_ids: Sequence[UUID]
-    types: Sequence[str]
-    data: Sequence[dict[str, Any] | None]
 
 
 class Moving(NamedTuple):
@@ -219,11 +216,11 @@ async def renew(
 async def end(
     connection: Connection, bucket: int, endings: Endings, actor: str, *, reported: bool = False
 ) -> Sequence[UUID]:
-    """End leases with their outcomes and events; give those whose token still held.
+    """End leases with their outcomes, which are events; give those whose token still held.
 
     What a worker has reported keeps its token: the report may come again.
     """
-    subjects, tokens, statuses, *kept, event_ids, types, data = endings
+    subjects, tokens, statuses, *kept = endings
     row = await connection.fetchrow(
         query("lease_end"),
         bucket,
@@ -231,9 +228,6 @@ async def end(
         same(tokens),
         same(statuses),
         *map(filled, kept),
-        event_ids,
-        same(types),
-        filled(data),
         actor,
         reported,
     )

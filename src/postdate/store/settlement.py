@@ -70,12 +70,10 @@ class LockedPayment(LockedTimer, frozen=True, gc=False):
 
 
 class Departure(NamedTuple):
-    """A payment that leaves the queue because it completes: its timer goes, an event tells."""
+    """A payment that leaves the queue because it completes."""
 
     bucket: int
-    tenant_id: int
     payment_id: UUID
-    transfer_id: UUID
 
 
 class TransferRow(NamedTuple):
@@ -191,14 +189,11 @@ async def earlier(
     return {key_of(row[0], row[1]): (row[2], row[3]) for row in rows}
 
 
-async def leave(connection: Connection, rows: Sequence[Departure], execution: Execution) -> None:
-    """Tell that payments complete, and delete their timers; one that is missing is a surprise."""
+async def leave(connection: Connection, rows: Sequence[Departure]) -> None:
+    """Delete the timers of payments that complete; one that is missing is a surprise."""
     if not rows:
         return
-    buckets, tenants, ids, transfers = zip(*rows, strict=True)
-    deleted = await connection.fetchval(
-        query("settlement_leave"), buckets, same(tenants), ids, transfers, execution.actor
-    )
+    deleted = await connection.fetchval(query("settlement_leave"), *zip(*rows, strict=True))
     if deleted != len(rows):
         raise RuntimeError(f"{len(rows)} locked timers, but {deleted} deleted")
 
@@ -206,7 +201,7 @@ async def leave(connection: Connection, rows: Sequence[Departure], execution: Ex
 async def write_transfers(
     connection: Connection, rows: Sequence[TransferRow], execution: Execution
 ) -> None:
-    """Write entries and outcomes of completed payments."""
+    """Write entries and outcomes of completed payments; the outcome is the event."""
     if rows:
         tenants, ids, tokens, *columns = zip(*rows, strict=True)
         await connection.execute(
@@ -217,6 +212,7 @@ async def write_transfers(
             *columns,
             execution.started_at,
             execution.execution_id,
+            execution.actor,
         )
 
 

@@ -78,7 +78,7 @@ async def _rows(bank: Bank) -> list[Bare]:
             ready.append(
                 (
                     _columns(_stored(accounts[key]) for key in changed),
-                    _columns(departures(dues, made)),
+                    _columns(departures(dues)),
                     _columns(transfers(dues, done, made)),
                     Execution(some[0].at, None, SYSTEM),
                 )

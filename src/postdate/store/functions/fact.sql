@@ -1,10 +1,11 @@
 -- Facts: what was told and sealed, where it is stored, how it is shown, and what its digest covers.
 --
 -- An event is an address: tenant, type, subject and event id. Most lead to the fact itself (a job,
--- a payment), the others to a row of `event`. A digest covers every column of its fact. It is taken
--- of the binary form of the values, which is the same whatever the settings of a session are (our
--- connections all speak UTF-8), and it names the columns: one that a later migration adds is no
--- part of the digests that were sealed before. STABLE lets the planner inline these functions.
+-- a payment, an outcome with its entries), the others to a row of `event`. A digest covers every
+-- column of its fact. It is taken of the binary form of the values, which is the same whatever the
+-- settings of a session are (our connections all speak UTF-8), and it names the columns: one that
+-- a later migration adds is no part of the digests that were sealed before. STABLE lets the
+-- planner inline these functions.
 
 -- job.accepted: the job as it was asked for.
 CREATE OR REPLACE FUNCTION job_digest(j job) RETURNS bytea LANGUAGE sql STABLE PARALLEL SAFE AS $$
@@ -22,6 +23,38 @@ CREATE OR REPLACE FUNCTION payment_digest(p payment) RETURNS bytea
         p.bucket, p.tenant_id, p.payment_id, p.from_account, p.to_account, p.amount, p.due_at,
         p.hold, p.retry_until, p.created_at, p.description, p.schedule_id, p.traceparent,
         p.on_broken, p.actor)))
+$$;
+
+-- job.completed and job.failed: the outcome, as the execution left it.
+CREATE OR REPLACE FUNCTION outcome_digest(o outcome) RETURNS bytea
+    LANGUAGE sql STABLE PARALLEL SAFE AS $$
+    SELECT sha256(record_send(ROW(
+        o.bucket, o.attempt, o.tenant_id, o.subject, o.status, o.due_at, o.started_at,
+        o.finished_at, o.transfer_id, o.http_status, o.execution_id, o.code, o.error, o.response,
+        o.node_id, o.token, o.actor, o.from_version, o.to_version)))
+$$;
+
+-- payment.completed: the outcome and both legs of the transfer. The other columns of an entry are
+-- those by which it is found.
+CREATE OR REPLACE FUNCTION transfer_digest(
+    o outcome, debit bigint, debit_balance bigint, debit_at timestamptz,
+    credit bigint, credit_balance bigint, credit_at timestamptz)
+    RETURNS bytea LANGUAGE sql STABLE PARALLEL SAFE AS $$
+    SELECT sha256(record_send(ROW(
+        o.bucket, o.attempt, o.tenant_id, o.subject, o.status, o.due_at, o.started_at,
+        o.finished_at, o.transfer_id, o.http_status, o.execution_id, o.code, o.error, o.response,
+        o.node_id, o.token, o.actor, o.from_version, o.to_version, debit, debit_balance, debit_at,
+        credit, credit_balance, credit_at)))
+$$;
+
+-- The id of the event that tells of a job's end: the job's own at another time, so that events
+-- sort by their ids. One bit differs, should both fall into one millisecond.
+CREATE OR REPLACE FUNCTION outcome_event_id(subject uuid, finished_at timestamptz) RETURNS uuid
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT encode(
+        substring(int8send((date_part('epoch', finished_at) * 1000)::bigint) FROM 3)
+        || substring(set_byte(uuid_send(subject), 8, get_byte(uuid_send(subject), 8) # 32) FROM 7),
+        'hex')::uuid
 $$;
 
 -- Everything else: the row of the event.
@@ -45,15 +78,18 @@ CREATE OR REPLACE FUNCTION payment_scheduled_data(p payment) RETURNS jsonb
         'scheduled_time', instant_text(p.due_at))
 $$;
 
--- The end of a payment is the busiest event and is stored without any: its id is that of the
--- transfer, and the payment says the rest.
-CREATE OR REPLACE FUNCTION event_data(e event) RETURNS jsonb LANGUAGE sql STABLE AS $$
-    SELECT coalesce(e.data, (
-        SELECT jsonb_build_object('transfer_id', e.event_id, 'from_account_id', p.from_account,
-                                  'to_account_id', p.to_account, 'amount', p.amount)
-          FROM payment p
-         WHERE e.type = 'payment.completed' AND p.bucket = e.bucket
-           AND p.tenant_id = e.tenant_id AND p.payment_id = e.subject))
+CREATE OR REPLACE FUNCTION payment_completed_data(p payment, transfer_id uuid) RETURNS jsonb
+    LANGUAGE sql STABLE AS $$
+    SELECT jsonb_build_object(
+        'transfer_id', transfer_id, 'from_account_id', p.from_account,
+        'to_account_id', p.to_account, 'amount', p.amount)
+$$;
+
+-- A plain success at the first attempt needs no word.
+CREATE OR REPLACE FUNCTION job_ended_data(o outcome) RETURNS jsonb LANGUAGE sql STABLE AS $$
+    SELECT nullif(jsonb_strip_nulls(jsonb_build_object(
+        'attempt', CASE WHEN o.attempt > 1 OR o.code <> '' THEN o.attempt END,
+        'http_status', o.http_status, 'code', o.code, 'error', o.error)), '{}')
 $$;
 
 -- What an address leads to; no row where it is gone. Of the branches only one is ever begun: each
@@ -74,7 +110,29 @@ CREATE OR REPLACE FUNCTION fact_find(
        AND p.bucket = bucket_of(of_subject) AND p.tenant_id = of_tenant
        AND p.payment_id = of_subject
      UNION ALL
-    SELECT e.time, e.actor, event_data(e), event_digest(e)
+    SELECT o.finished_at, o.actor, payment_completed_data(p, o.transfer_id),
+           transfer_digest(o, debit.amount, debit.balance, debit.created_at,
+                           credit.amount, credit.balance, credit.created_at)
+      FROM outcome o
+      LEFT JOIN payment p ON p.bucket = o.bucket AND p.tenant_id = o.tenant_id
+       AND p.payment_id = o.subject
+      LEFT JOIN entry debit ON debit.bucket = o.bucket AND debit.tenant_id = o.tenant_id
+       AND debit.account_id = p.from_account AND debit.version = o.from_version
+       AND debit.transfer_id = o.transfer_id AND debit.payment_id = o.subject
+       AND debit.type = 'PAYMENT' AND debit.reason IS NULL
+      LEFT JOIN entry credit ON credit.bucket = bucket_of(o.transfer_id)
+       AND credit.tenant_id = o.tenant_id AND credit.account_id = p.to_account
+       AND credit.version = o.to_version AND credit.transfer_id = o.transfer_id
+       AND credit.payment_id = o.subject AND credit.type = 'PAYMENT' AND credit.reason IS NULL
+     WHERE of_type = 'payment.completed' AND o.bucket = bucket_of(of_subject)
+       AND o.subject = of_subject AND o.tenant_id = of_tenant AND o.transfer_id = of_event
+     UNION ALL
+    SELECT o.finished_at, o.actor, job_ended_data(o), outcome_digest(o)
+      FROM outcome o
+     WHERE of_type IN ('job.completed', 'job.failed') AND o.bucket = bucket_of(of_subject)
+       AND o.subject = of_subject AND o.tenant_id = of_tenant AND o.actor IS NOT NULL
+     UNION ALL
+    SELECT e.time, e.actor, e.data, event_digest(e)
       FROM event e
      WHERE e.bucket = bucket_of(of_subject) AND e.tenant_id = of_tenant
        AND e.subject = of_subject AND e.event_id = of_event
@@ -93,7 +151,21 @@ CREATE OR REPLACE FUNCTION fact_of_subject(of_tenant integer, of_subject uuid)
      WHERE p.bucket = bucket_of(of_subject) AND p.tenant_id = of_tenant
        AND p.payment_id = of_subject
      UNION ALL
-    SELECT e.event_id, e.type, e.time, e.actor, event_data(e)
+    SELECT o.transfer_id, 'payment.completed', o.finished_at, o.actor,
+           payment_completed_data(p, o.transfer_id)
+      FROM outcome o JOIN payment p ON p.bucket = o.bucket AND p.tenant_id = o.tenant_id
+       AND p.payment_id = o.subject
+     WHERE o.bucket = bucket_of(of_subject) AND o.subject = of_subject
+       AND o.tenant_id = of_tenant AND o.transfer_id IS NOT NULL
+     UNION ALL
+    SELECT outcome_event_id(o.subject, o.finished_at),
+           CASE o.status WHEN 'COMPLETED' THEN 'job.completed' ELSE 'job.failed' END,
+           o.finished_at, o.actor, job_ended_data(o)
+      FROM outcome o
+     WHERE o.bucket = bucket_of(of_subject) AND o.subject = of_subject
+       AND o.tenant_id = of_tenant AND o.actor IS NOT NULL AND o.transfer_id IS NULL
+     UNION ALL
+    SELECT e.event_id, e.type, e.time, e.actor, e.data
       FROM event e
      WHERE e.bucket = bucket_of(of_subject) AND e.tenant_id = of_tenant AND e.subject = of_subject
 $$;

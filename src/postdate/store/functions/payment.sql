@@ -47,25 +47,12 @@ BEGIN
                               descriptions, schedules, traces, brokens, actors) AS p;
 END $$;
 
--- Tell that payments complete, and delete their timers. Returns how many timers there were. The
--- event has the id of the transfer and says no more: it is the busiest of all.
-CREATE OR REPLACE FUNCTION payment_leave(
-    buckets smallint[], tenants integer[], ids uuid[], transfers uuid[], actor text
-) RETURNS integer LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+-- Delete the timers of payments that are about to complete. Returns how many there were.
+CREATE OR REPLACE FUNCTION payment_leave(buckets smallint[], ids uuid[]) RETURNS integer
+    LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE
-    first_tenant integer := tenants[1];
     deleted integer;
 BEGIN
-    INSERT INTO event (bucket, tenant_id, subject, event_id, time, type, actor)
-    SELECT bucket, coalesce(tenant, first_tenant), id, transfer, clock(), 'payment.completed', actor
-      FROM (SELECT unnest(buckets) AS bucket, unnest(tenants) AS tenant, unnest(ids) AS id,
-                   unnest(transfers) AS transfer) AS done;
-    INSERT INTO outbox (bucket, tenant_id, time, subject, event_id, type, digest)
-    SELECT bucket, coalesce(tenant, first_tenant), clock(), id, transfer, 'payment.completed',
-           event_digest(ROW(bucket, coalesce(tenant, first_tenant), id, transfer, clock(),
-                            'payment.completed', actor, NULL, NULL)::event)
-      FROM (SELECT unnest(buckets) AS bucket, unnest(tenants) AS tenant, unnest(ids) AS id,
-                   unnest(transfers) AS transfer) AS done;
     DELETE FROM timer t
      USING (SELECT unnest(buckets) AS bucket, unnest(ids) AS subject) AS done
      WHERE t.bucket = done.bucket AND t.subject = done.subject;
@@ -73,14 +60,15 @@ BEGIN
     RETURN deleted;
 END $$;
 
--- Write completed payments: both legs of each transfer, and outcomes. Plain statements of one
--- table each, for a sharded PostgreSQL. Arrays in the select list are walked, in FROM they would be
--- laid down first; a column of one value for all rows comes as that value.
+-- Write completed payments: both legs of each transfer, and outcomes, which are put into the
+-- outbox with the legs. Plain statements of one table each, for a sharded PostgreSQL. Arrays in
+-- the select list are walked, in FROM they would be laid down first; a column of one value for all
+-- rows comes as that value.
 CREATE OR REPLACE FUNCTION payment_settle(
     tenants integer[], ids uuid[], tokens integer[], dues timestamptz[], transfers uuid[],
     amounts bigint[], from_buckets smallint[], payers text[], from_balances bigint[],
     from_versions bigint[], to_buckets smallint[], payees text[], to_balances bigint[],
-    to_versions bigint[], started timestamptz, execution text
+    to_versions bigint[], started timestamptz, execution text, actor text
 ) RETURNS void LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE
     first_tenant integer := tenants[1];
@@ -102,12 +90,25 @@ BEGIN
                    unnest(transfers) AS transfer, unnest(amounts) AS amount,
                    unnest(to_balances) AS balance, unnest(ids) AS id) AS leg;
     INSERT INTO outcome (bucket, tenant_id, subject, attempt, status, due_at, started_at,
-                         finished_at, transfer_id, execution_id)
+                         finished_at, transfer_id, execution_id, actor, from_version, to_version)
     SELECT bucket, coalesce(tenant, first_tenant), id, coalesce(token, first_token) + 1,
-           'COMPLETED', due, started, clock(), transfer, execution
+           'COMPLETED', due, started, clock(), transfer, execution, actor, from_version, to_version
       FROM (SELECT unnest(from_buckets) AS bucket, unnest(tenants) AS tenant, unnest(ids) AS id,
-                   unnest(tokens) AS token, unnest(dues) AS due,
-                   unnest(transfers) AS transfer) AS done;
+                   unnest(tokens) AS token, unnest(dues) AS due, unnest(transfers) AS transfer,
+                   unnest(from_versions) AS from_version,
+                   unnest(to_versions) AS to_version) AS done;
+    INSERT INTO outbox (bucket, tenant_id, time, subject, event_id, type, digest)
+    SELECT bucket, coalesce(tenant, first_tenant), clock(), id, transfer, 'payment.completed',
+           transfer_digest(
+               ROW(bucket, coalesce(token, first_token) + 1, coalesce(tenant, first_tenant), id,
+                   'COMPLETED', due, started, clock(), transfer, NULL, execution, NULL, NULL, NULL,
+                   NULL, NULL, actor, from_version, to_version)::outcome,
+               -amount, from_balance, clock(), amount, to_balance, clock())
+      FROM (SELECT unnest(from_buckets) AS bucket, unnest(tenants) AS tenant, unnest(ids) AS id,
+                   unnest(tokens) AS token, unnest(dues) AS due, unnest(transfers) AS transfer,
+                   unnest(amounts) AS amount, unnest(from_balances) AS from_balance,
+                   unnest(from_versions) AS from_version, unnest(to_balances) AS to_balance,
+                   unnest(to_versions) AS to_version) AS done;
 END $$;
 
 REVOKE EXECUTE ON FUNCTION payment_accept, payment_leave, payment_settle FROM PUBLIC;

@@ -94,38 +94,36 @@ renewed AS (
 SELECT held.subject, renewed.due_at FROM held LEFT JOIN renewed ON renewed.subject = held.subject
 
 -- name: lease_end
--- Delete the timers, write the outcomes and tell of them, in one statement: three would cost
--- half as much again, most of it in carrying the same values to and fro. Columns may come short,
--- as store/column.py says; in the select list they are walked, in FROM each would be laid down
--- first. The answer is NULL when every token still held: the rule, and nothing to carry back.
+-- Delete the timers, write the outcomes and put them into the outbox, in one statement: three would
+-- cost half as much again, most of it in carrying the same values to and fro. Columns may come
+-- short, as store/column.py says; in the select list they are walked, in FROM each would be laid
+-- down first. The answer is NULL when every token still held: the rule, and nothing to carry back.
 WITH ending AS (
     SELECT unnest($2::uuid[]) AS subject, unnest($3::bigint[]) AS token,
            unnest($4::text[]) AS status, unnest($5::smallint[]) AS http_status,
-           unnest($6::text[]) AS code, unnest($7::text[]) AS error, unnest($8::bytea[]) AS response,
-           unnest($9::uuid[]) AS event_id, unnest($10::text[]) AS type,
-           unnest($11::jsonb[]) AS data),
+           unnest($6::text[]) AS code, unnest($7::text[]) AS error,
+           unnest($8::bytea[]) AS response),
 done AS (
     DELETE FROM timer t USING ending e
      WHERE t.bucket = $1 AND t.subject = e.subject AND t.claimed_at IS NOT NULL
        AND t.token = coalesce(e.token, ($3::bigint[])[1])
     RETURNING t.bucket, t.tenant_id, t.subject, t.attempt, t.ready_at, t.claimed_at, t.claimed_by,
-              CASE WHEN $13::boolean THEN t.token END AS token,
+              CASE WHEN $10::boolean THEN t.token END AS token,
               coalesce(e.status, ($4::text[])[1]) AS status, e.http_status, e.code, e.error,
-              e.response, e.event_id, coalesce(e.type, ($10::text[])[1]) AS type, e.data),
+              e.response),
 ended AS (
     INSERT INTO outcome (bucket, tenant_id, subject, attempt, status, due_at, started_at,
-                         finished_at, http_status, code, error, response, node_id, token)
+                         finished_at, http_status, code, error, response, node_id, token, actor)
     SELECT bucket, tenant_id, subject, attempt + 1, status, ready_at, claimed_at, clock(),
-           http_status, code, error, response, claimed_by, token FROM done),
-told AS (
-    INSERT INTO event (bucket, tenant_id, subject, event_id, type, actor, data)
-    SELECT bucket, tenant_id, subject, event_id, type, $12, data FROM done
-    RETURNING bucket, tenant_id, time, subject, event_id, type, event_digest(event) AS digest),
+           http_status, code, error, response, claimed_by, token, $9 FROM done
+    RETURNING bucket, tenant_id, subject, finished_at, status, outcome_digest(outcome) AS digest),
 sent AS (
     INSERT INTO outbox (bucket, tenant_id, time, subject, event_id, type, digest)
-    SELECT bucket, tenant_id, time, subject, event_id, type, digest FROM told)
+    SELECT bucket, tenant_id, finished_at, subject, outcome_event_id(subject, finished_at),
+           CASE status WHEN 'COMPLETED' THEN 'job.completed' ELSE 'job.failed' END, digest
+      FROM ended)
 SELECT CASE WHEN count(*) < cardinality($2::uuid[])
-            THEN coalesce(array_agg(subject), '{}') END AS held FROM told
+            THEN coalesce(array_agg(subject), '{}') END AS held FROM ended
 
 -- name: lease_move
 -- End leases without ending the matter: due again after so many seconds, or (NULL) parked for a

@@ -190,12 +190,13 @@ SELECT p.tenant_id, p.payment_id::text AS subject,
  ORDER BY p.payment_id LIMIT $3
 
 -- name: prove_events_are_legal
--- Ended at most once, and as the outcome says; a payment is its own beginning. Their order and
--- their times are the chain's to witness: see `postdate events verify`.
+-- Ended at most once, and as the outcome says; a payment is its own beginning, and an outcome with
+-- a transfer its own end. Their order and their times are the chain's to witness: see
+-- `postdate events verify`.
 WITH own AS (
     SELECT tenant_id, bucket, subject, type
       FROM event
-     WHERE type IN ('payment.completed', 'payment.failed', 'payment.cancelled')
+     WHERE type IN ('payment.failed', 'payment.cancelled')
        AND ($1::integer IS NULL OR tenant_id = $1)
        AND ($2::smallint IS NULL OR bucket = $2) AND subject >= $4::uuid),
 story AS (
@@ -211,7 +212,8 @@ SELECT s.tenant_id, s.subject::text AS subject,
               coalesce(o.status, 'none')) AS detail
   FROM story s LEFT JOIN outcome o ON o.bucket = s.bucket AND o.subject = s.subject
  WHERE endings > 1
-    OR ending IS DISTINCT FROM 'payment.' || lower(o.status)
+    OR ending IS DISTINCT FROM
+       CASE WHEN o.transfer_id IS NULL THEN 'payment.' || lower(o.status) END
  ORDER BY s.subject LIMIT $3
 
 -- name: prove_overdue

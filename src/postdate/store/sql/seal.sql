@@ -153,7 +153,9 @@ SELECT s.position, s.types, s.kinds, s.subjects, s.events, s.digests, s.previous
 SELECT DISTINCT ON (e.tenant_id) e.tenant_id, e.event_id
   FROM (SELECT tenant_id, event_id FROM event
          UNION ALL SELECT tenant_id, job_id FROM job
-         UNION ALL SELECT tenant_id, payment_id FROM payment) AS e
+         UNION ALL SELECT tenant_id, payment_id FROM payment
+         UNION ALL SELECT tenant_id, coalesce(transfer_id, outcome_event_id(subject, finished_at))
+                     FROM outcome WHERE actor IS NOT NULL OR transfer_id IS NOT NULL) AS e
   LEFT JOIN (SELECT coalesce(one.event_id, one.subject) AS event_id FROM seal s
               CROSS JOIN LATERAL unnest(s.subjects, s.events) AS one (subject, event_id)
               UNION ALL SELECT o.event_id FROM outbox o) AS known ON known.event_id = e.event_id

@@ -89,6 +89,11 @@ CREATE TABLE outcome (
     response     bytea,
     node_id      uuid,
     token        bigint,
+    -- Who ended it, where this row is the event that tells of it.
+    actor        text,
+    -- The entries of the transfer, by the versions of the payer's and the payee's account.
+    from_version bigint,
+    to_version   bigint,
     PRIMARY KEY (bucket, subject),
     CHECK (status <> 'FAILED' OR code IS NOT NULL)
 ) PARTITION BY RANGE (subject);
