@@ -29,6 +29,9 @@ log = structlog.get_logger()
 FOLLOWERS_MOST: Final = 1000
 """The most schedules whose next occurrence is moved at once by a change of their calendar."""
 
+COMPUTED_AT_ONCE: Final = 10
+"""So many of them are moved in the transaction of the change; it holds all of them meanwhile."""
+
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,62}")
 _ALL_DAYS: Final = 7
 
@@ -60,8 +63,12 @@ class Calendars:
         # With every follower locked: none is being expanded by the old one any more.
         since = await schedule_store.now(connection)
         row = await store.put(connection, who.tenant_id, calendar, since)
-        for follower in followers:
+        for follower in followers[:COMPUTED_AT_ONCE]:
             await _set_timer(connection, follower, since)
+        for follower in followers[COMPUTED_AT_ONCE:]:
+            # It is due now: the expander finds its next occurrence, in transactions of its own.
+            if follower.set_aside_at is None and follower.buffered_for is None:
+                await schedule_store.put_timer(connection, follower.key, since)
         await self._note(connection, who, calendar.name, "calendar.changed")
         return row
 
