@@ -20,7 +20,7 @@ SAYS = {
     "pay_rent_monthly.py": [
         "2031-01-02 09:00:00+01:00  rolled_following",
         "one at once: COMPLETED",
-        "in the book: fired by trigger",
+        "in the book: FIRED by trigger",
     ],
     "remind_by_webhook.py": ["called, and the signature holds: True", "text: water the plants"],
     "cancel_before_due.py": [
@@ -44,7 +44,7 @@ SAYS = {
         "comes: 2031-03-28 08:00:00+00:00",
         "comes: 2031-03-31 07:00:00+00:00",
         "one at once: True",
-        "paused: paused",
+        "paused: PAUSED",
     ],
 }
 
