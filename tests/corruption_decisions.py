@@ -5,6 +5,28 @@ from typing import Final
 from corruption_ground import Corruption, of_account
 
 DEFINITIONS: Final = {
+    "a client's key is gone": Corruption(
+        "DELETE FROM idempotency WHERE subject = '{settled}'",
+        "payment_has_idempotency_key",
+        "{settled}",
+    ),
+    "a client's key names another payment": Corruption(
+        "UPDATE idempotency SET subject = '{settled_too}' WHERE subject = '{settled}'",
+        "idempotency_key_names_its_subject",
+        "key-of-settled",
+    ),
+    "a client's key answers with another payment": Corruption(
+        "UPDATE idempotency SET response = convert_to(replace(convert_from(response, 'UTF8'), "
+        "'{settled}', '{settled_too}'), 'UTF8') WHERE subject = '{settled}'",
+        "idempotency_key_names_its_subject",
+        "key-of-settled",
+    ),
+    "a client's key was for another amount": Corruption(
+        "UPDATE idempotency SET request = convert_to(replace(convert_from(request, 'UTF8'), "
+        "'100', '999'), 'UTF8') WHERE subject = '{settled}'",
+        "idempotency_key_names_its_subject",
+        "key-of-settled",
+    ),
     "an account's floor": Corruption(
         f"UPDATE account SET floor = -100000 WHERE {of_account('bob')}",
         "account_is_as_sealed",

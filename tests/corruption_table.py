@@ -128,6 +128,30 @@ MONEY: Final = {
         "entry_has_payment",
         "{settled}",
     ),
+    "the times of an outcome and of its entries": Corruption(
+        "UPDATE outcome SET finished_at = finished_at - interval '1 hour' "
+        "WHERE subject = '{settled}';"
+        "UPDATE entry SET created_at = created_at - interval '1 hour' "
+        "WHERE payment_id = '{settled}'",
+        "chain_changed",
+        "{transfer}",
+    ),
+    "when a payment was first due": Corruption(
+        "UPDATE outcome SET due_at = due_at - interval '1 hour' WHERE subject = '{settled}'",
+        "chain_changed",
+        "{transfer}",
+    ),
+    "why a payment failed": Corruption(
+        "UPDATE outcome SET code = 'account_frozen' WHERE subject = '{failed}'",
+        "outcome_is_as_told",
+        "{failed}",
+    ),
+    "when a payment was cancelled": Corruption(
+        "UPDATE outcome SET finished_at = finished_at + interval '1 hour' "
+        "WHERE subject = '{cancelled}'",
+        "outcome_is_as_told",
+        "{cancelled}",
+    ),
     "the time of an entry": Corruption(
         "UPDATE entry SET created_at = created_at - interval '1 hour' "
         "WHERE payment_id = '{settled}' AND amount > 0",
@@ -354,28 +378,6 @@ TERMS: Final = {
     ),
     "a finished job is gone, its outcome is kept": Corruption(
         "DELETE FROM job WHERE job_id = '{job_done}'", "outcome_has_subject", "{job_done}"
-    ),
-    "a client's key is gone": Corruption(
-        "DELETE FROM idempotency WHERE subject = '{settled}'",
-        "payment_has_idempotency_key",
-        "{settled}",
-    ),
-    "a client's key names another payment": Corruption(
-        "UPDATE idempotency SET subject = '{settled_too}' WHERE subject = '{settled}'",
-        "idempotency_key_names_its_subject",
-        "key-of-settled",
-    ),
-    "a client's key answers with another payment": Corruption(
-        "UPDATE idempotency SET response = convert_to(replace(convert_from(response, 'UTF8'), "
-        "'{settled}', '{settled_too}'), 'UTF8') WHERE subject = '{settled}'",
-        "idempotency_key_names_its_subject",
-        "key-of-settled",
-    ),
-    "a client's key was for another amount": Corruption(
-        "UPDATE idempotency SET request = convert_to(replace(convert_from(request, 'UTF8'), "
-        "'100', '999'), 'UTF8') WHERE subject = '{settled}'",
-        "idempotency_key_names_its_subject",
-        "key-of-settled",
     ),
 }
 

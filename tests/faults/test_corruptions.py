@@ -51,6 +51,9 @@ async def _words(lived: Lived, vandal: Connection) -> dict[str, str]:
         "SELECT event_id FROM event WHERE subject = $1 AND type = 'payment.rescheduled'",
         lived.ids["moved"],
     )
+    transfer = await vandal.fetchval(
+        "SELECT transfer_id FROM outcome WHERE subject = $1", lived.ids["settled"]
+    )
     bob = await vandal.fetchval(told, lived.tenant_id, "account.created", "account_id", "bob")
     last = await vandal.fetchrow(
         "SELECT position, cardinality(kinds) AS events, previous, "
@@ -70,6 +73,7 @@ async def _words(lived: Lived, vandal: Connection) -> dict[str, str]:
         "open_ffff": lived.ids["open"][:32] + "ffff",
         "event_of_moved": str(moved),
         "event_of_bob": str(bob),
+        "transfer": str(transfer),
         "first_event": str(first),
         "end": str(last["position"] + last["events"]),
         "last_seal": str(last["position"]),

@@ -51,6 +51,7 @@ RECENT_CHECKS: Final = (
     "payment_is_open_or_ended",
     "entry_has_payment",
     "outcome_has_subject",
+    "outcome_is_as_told",
     "job_is_open_or_ended",
     "idempotency_key_names_its_subject",
 )
@@ -59,6 +60,7 @@ RECENT_CHECKS: Final = (
 MORE_CHECKS: Final = (
     "adjustment_is_as_told",
     "outcome_has_subject",
+    "outcome_is_as_told",
     "job_is_open_or_ended",
     "timer_has_job",
     "job_timer_follows_terms",
@@ -93,6 +95,7 @@ _OF_EVENTS: Final = frozenset(
     {
         "events_are_legal",
         "adjustment_is_as_told",
+        "outcome_is_as_told",
         "payment_timer_follows_terms",
         "job_timer_follows_terms",
         *STATE_CHECKS,
@@ -117,6 +120,7 @@ _QUERIES: Final = {
     "timer_has_job": "prove_terms_timer_has_job",
     "job_is_open_or_ended": "prove_terms_job_is_open_or_ended",
     "outcome_has_subject": "prove_terms_outcome_has_subject",
+    "outcome_is_as_told": "prove_terms_outcome_is_as_told",
     "entry_has_payment": "prove_terms_entry_has_payment",
     "idempotency_key_names_its_subject": "prove_terms_idempotency_key_names_its_subject",
     "payment_has_idempotency_key": "prove_terms_payment_has_idempotency_key",

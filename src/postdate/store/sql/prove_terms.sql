@@ -90,6 +90,21 @@ SELECT o.tenant_id, o.subject::text AS subject, 'an outcome without its payment 
    AND o.subject >= $4::uuid AND p.payment_id IS NULL AND j.job_id IS NULL
  ORDER BY o.subject LIMIT $3
 
+-- name: prove_terms_outcome_is_as_told
+-- How a payment failed or was cancelled is what its sealed event says, of the same transaction: one
+-- of ours takes no longer than the half minute that is allowed here.
+SELECT o.tenant_id, o.subject::text AS subject,
+       format('it ended at %s with %s (%s); told was %s at %s', instant_text(o.finished_at),
+              coalesce(o.code, 'no code'), o.error, e.data, instant_text(e.time)) AS detail
+  FROM outcome o
+  JOIN event e ON e.bucket = o.bucket AND e.subject = o.subject AND e.tenant_id = o.tenant_id
+       AND e.type = 'payment.' || lower(o.status)
+ WHERE o.status <> 'COMPLETED' AND ($1::integer IS NULL OR o.tenant_id = $1)
+   AND ($2::smallint IS NULL OR o.bucket = $2) AND o.subject >= $4::uuid
+   AND ((o.code, o.error) IS DISTINCT FROM (e.data ->> 'code', e.data ->> 'error')
+        OR o.finished_at NOT BETWEEN e.time - interval '30 s' AND e.time + interval '30 s')
+ ORDER BY o.subject LIMIT $3
+
 -- name: prove_terms_entry_has_payment
 -- Every leg of a payment is what the payment and its outcome say, and of the same instant.
 SELECT e.tenant_id, e.payment_id::text AS subject,
