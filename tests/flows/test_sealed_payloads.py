@@ -229,7 +229,7 @@ async def test_a_template_that_cannot_be_opened_holds_up_no_other(
     for one in (made, other):
         path = f"/schedules/{one.body['schedule_id']}/occurrences"
         became += (await sealing.call("GET", path)).body["occurrences"]
-    assert [(row["status"] == "refused", bool(row.get("job_id"))) for row in became] == [
+    assert [(row["status"] == "REFUSED", bool(row.get("job_id"))) for row in became] == [
         (True, False),
         (False, True),
     ]
