@@ -13,6 +13,7 @@ from postdate.chaos.checks_more import CHECKS
 from postdate.chaos.evidence import Evidence
 from postdate.chaos.history import Line, Recorder, read
 from postdate.chaos.plan import FAULTS, Plan
+from postdate.model.schedule import Status
 from postdate.store.chaos import (
     AccountRow,
     AttemptRow,
@@ -267,11 +268,11 @@ def fire_twice(seen: Evidence) -> None:
 
 
 def skip_what_may_overlap(seen: Evidence) -> None:
-    seen.left.occurrences.append(occurrence(2, None, "SKIPPED_BY_OVERLAP"))
+    seen.left.occurrences.append(occurrence(2, None, Status.SKIPPED_BY_OVERLAP))
 
 
 def miss_what_should_fire(seen: Evidence) -> None:
-    seen.left.occurrences.append(occurrence(2, None, "MISSED"))
+    seen.left.occurrences.append(occurrence(2, None, Status.MISSED))
 
 
 def fire_into_nothing(seen: Evidence) -> None:

@@ -12,6 +12,7 @@ from postdate.chaos import checks
 from postdate.chaos.evidence import Evidence, Violation
 from postdate.chaos.history import Line, answered
 from postdate.chaos.life import TENANTS, canary
+from postdate.model.schedule import Status
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -124,9 +125,9 @@ def _book(
             gap = timedelta(seconds=after - before)
             yield Violation("I9", schedule_id, f"{gap} apart, not {step} s")
     statuses = {status for _, status in book}
-    if known["rule"]["overlap"] == "allow" and "SKIPPED_BY_OVERLAP" in statuses:
+    if known["rule"]["overlap"] == "allow" and Status.SKIPPED_BY_OVERLAP in statuses:
         yield Violation("I9", schedule_id, "skipped by an overlap that it allows")
-    if known["misfire"] == "fire_all" and "MISSED" in statuses:
+    if known["misfire"] == "fire_all" and Status.MISSED in statuses:
         yield Violation("I9", schedule_id, "missed, though all should fire")
 
 
