@@ -11,25 +11,30 @@ import asyncpg
 import pytest
 
 from bank_ground import Bank, Wish, drain, settings, settler
-from conftest import eventually
+from conftest import Api, Clock, eventually
+from postdate.cli import schedules as wiring
 from postdate.intake.account import Accounts
 from postdate.intake.halt import Halting
 from postdate.intake.payment import Payments
 from postdate.intake.payment import Wish as Order
+from postdate.intake.payment_execution import PaymentExecutions
 from postdate.ledger.prove import prove
 from postdate.model.errors import Code, RefusedError
 from postdate.model.halt import Halts
 from postdate.model.identity import Identity, Scope
 from postdate.model.payment import PaymentOrder
+from postdate.scheduler.expander import Expander
 from postdate.store import account as account_store
 from postdate.store import halt as halt_store
 from postdate.store import tenant as tenant_store
 from postdate.store.account import key_of
 from postdate.store.database import Database
+from schedule_ground import create, labels, set_to_morning
 
 CLI = "cli"
 ANSWER_SECONDS = 1.0
 TRIES = 20
+TENANT = "SELECT tenant_id FROM tenant WHERE name = $1"
 SHARES = """SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted
              AND mode = 'ShareLock'"""
 WAITS = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
@@ -133,6 +138,73 @@ async def _waits_for_a_row(database: Database) -> bool:
         "SELECT count(*) FROM pg_locks WHERE locktype IN ('transactionid', 'tuple') AND NOT granted"
     )
     return found > 0
+
+
+async def _share(database: Database) -> bool:
+    return bool(await database.writer.fetchval(SHARES))
+
+
+@pytest.fixture
+async def other(database: Database) -> Bank:
+    """Another tenant, about to be stopped."""
+    async with database.write() as connection:
+        tenant_id = await tenant_store.create(connection, f"other-{uuid4().hex}")
+    assert tenant_id is not None
+    return Bank(database, tenant_id)
+
+
+async def test_a_row_that_a_stranger_holds_delays_no_switch(bank: Bank, other: Bank) -> None:
+    """An execution by name shares the lock of halts while it waits for its payment."""
+    database = bank.database
+    payment = await bank.due("alice", "bob", 1)
+    async with database.write() as stranger:
+        await stranger.execute("SELECT FROM timer WHERE subject = $1 FOR UPDATE", payment)
+        executing = asyncio.create_task(
+            PaymentExecutions(database, settings()).execute(payment, "by name")
+        )
+        await eventually(lambda: _share(database), step=0.005)
+        await kill(other)
+        # It waits half a second instead of the writers' two: nobody else waits in between.
+        with pytest.raises(asyncpg.LockNotAvailableError):
+            await executing
+    async with database.write() as connection:
+        await halt_store.share(connection)
+        assert await connection.fetchval("SHOW lock_timeout") == "500ms"
+    async with database.write() as connection:
+        await connection.execute("SET LOCAL lock_timeout = '100ms'")
+        await halt_store.share(connection)
+        assert await connection.fetchval("SHOW lock_timeout") == "100ms", "the shorter one holds"
+
+
+async def test_no_schedule_fires_after_the_switch_was_acknowledged(
+    api: Api, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The switch is turned when the expander has found the schedule due, and made nothing yet."""
+    await set_to_morning(clock)
+    database = api.node.database
+    made = await create(api, every_seconds=60)
+    whose = Bank(database, await database.writer.fetchval(TENANT, api.tenant))
+    await clock.advance(60)
+    firer = wiring.firings(api.node)
+    fire = firer.fire
+
+    async def fire_behind_the_switch(*given: Any) -> Any:
+        await kill(whose)
+        return await fire(*given)
+
+    monkeypatch.setattr(firer, "fire", fire_behind_the_switch)
+    expander = Expander(database, firer)
+    with pytest.raises(asyncpg.PostgresError) as refused:
+        await expander.run_once()
+    assert refused.value.sqlstate == halt_store.REFUSED
+    await expander.run_once()
+    assert await labels(api, made["schedule_id"]) == []
+    shown = await api.call("GET", f"/schedules/{made['schedule_id']}")
+    assert shown.body["status"] == "ACTIVE"
+    await Halting(database, Halts()).lift(whose.tenant_id, "kill", CLI)
+    monkeypatch.undo()
+    await expander.run_once()
+    assert await labels(api, made["schedule_id"]) == ["FIRED"]
 
 
 async def kill_under_settlement(bank: Bank) -> float:

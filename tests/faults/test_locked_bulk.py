@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import asyncpg
 import pytest
@@ -15,6 +15,7 @@ from conftest import Api, Clock, eventually
 from event_ground import emit, new_event, sealer, subjects
 from job_ground import failed
 from postdate.cli import schedules as wiring
+from postdate.intake.approval import Approvals
 from postdate.intake.halt import Halting
 from postdate.intake.job_bulk import Changed, Instant, JobBulk
 from postdate.model.halt import Halts
@@ -33,6 +34,7 @@ from schedule_ground import create, labels, set_to_morning
 from worker_ground import Handled, add_jobs, make_lane, make_worker
 
 JOBS = 40
+TENANT = "SELECT tenant_id FROM tenant WHERE name = $1"
 LATER = Instant(delay_seconds=3600)
 
 
@@ -162,6 +164,40 @@ async def test_the_end_of_a_halt_passes_a_payment_that_a_stranger_holds(
     assert not await database.writer.fetchval(
         "SELECT count(*) FROM tenant_halt WHERE tenant_id = $1", tenant_id
     )
+
+
+async def test_an_approval_that_a_stranger_holds_keeps_no_other_from_expiring(
+    api: Api, clock: Clock, stranger: Stranger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("postdate.intake.approval.HELD_SECONDS", -1.0)
+    bank = Bank(api.node.database, await api.node.database.writer.fetchval(TENANT, api.tenant))
+    await bank.open({"anna": 1000, "ben": 1000, "carl": 0})
+    await api.call("PUT", "/settings/payment.approval_above", {"value": 1})
+    await api.node.refresh_settings()
+    made = [UUID(await large(api, payer)) for payer in ("anna", "anna", "ben")]
+    await clock.advance(86_401)
+    approvals = Approvals(api.node.database)
+    async with stranger.holds("account", "account_id", "anna"):
+        await approvals.run_once(2)
+        expired = [bool(await bank.outcome(payment)) for payment in made]
+        assert expired == [False, False, True], "anna's two fill the page, and wait"
+    async with stranger.holds("timer", "subject", made[0]):
+        await approvals.run_once()
+        monkeypatch.undo()
+        await approvals.run_once()
+        await approvals.run_once()
+        expired = [bool(await bank.outcome(payment)) for payment in made]
+        assert expired == [False, True, True], "what is held rests, and anna's other one expires"
+    await Approvals(api.node.database).run_once()
+    assert await bank.outcome(made[0])
+
+
+async def large(api: Api, payer: str) -> str:
+    """Ask for a payment that needs a second person."""
+    order = {"from_account_id": payer, "to_account_id": "carl", "amount": 2, "delay_seconds": 60}
+    headers = {"Idempotency-Key": uuid4().hex}
+    answer = await api.call("POST", "/payments/schedule", order, headers=headers)
+    return str(answer.body["payment_id"])
 
 
 async def neighbours(api: Api, monkeypatch: pytest.MonkeyPatch, **rule: Any) -> list[str]:

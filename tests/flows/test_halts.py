@@ -13,6 +13,7 @@ from world import World, build
 
 NOTE = {"note": "stolen key"}
 JOB = {"destination": {"type": "worker"}}
+PAST = {"from": "2024-12-31T00:00:00Z", "until": "2025-01-01T08:00:00Z", "dry_run": False}
 
 
 def window(**fields: Any) -> dict[str, Any]:
@@ -112,6 +113,8 @@ async def test_the_transaction_refuses_what_a_node_has_not_heard_of(api: Api) ->
         await pay(api, world),
         await api.call("POST", "/jobs", JOB),
         await api.call("POST", path, adjust, headers={"Idempotency-Key": str(uuid4())}),
+        await api.call("POST", f"/schedules/{world.schedule}/trigger"),
+        await api.call("POST", f"/schedules/{world.schedule}/backfill", PAST),
     ):
         assert (answer.status, answer.body["code"]) == (409, "tenant_halted")
     await api.node.refresh_settings()

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, ClassVar
 
+import asyncpg
 import pytest
 from structlog.testing import capture_logs
 
@@ -18,7 +19,7 @@ from postdate.model.errors import Refusal
 from postdate.model.firing import Fired, Firing
 from postdate.model.setting import Settings
 from postdate.scheduler.audit import Audit
-from postdate.scheduler.expander import Expander
+from postdate.scheduler.expander import STUMBLES_MOST, Expander
 from postdate.scheduler.recompute import Recompute
 from postdate.store.database import Connection
 from schedule_ground import book, create, drain, labels, set_to_morning
@@ -262,6 +263,30 @@ async def test_a_faltering_database_sets_nothing_aside(
     assert (await _shown(api, made))["status"] == "ACTIVE"
     monkeypatch.setattr(_Refusing, "broken", {})
     assert await drain(expander) == 1
+    await api.call("DELETE", f"/schedules/{made['schedule_id']}")
+
+
+@pytest.mark.parametrize("lasts", [False, True], ids=["for a moment", "for good"])
+async def test_a_failing_disk_sets_a_schedule_aside_only_if_it_goes_on(
+    api: Api, clock: Clock, monkeypatch: pytest.MonkeyPatch, *, lasts: bool
+) -> None:
+    monkeypatch.setattr("postdate.scheduler.expander.HELD_SECONDS", -1.0)
+    [made] = await _neighbours(api, monkeypatch, 1)
+    firings = wiring.firings(api.node)
+    firings.__class__ = _Refusing
+    bad = asyncpg.PostgresIOError("could not read block 7: Input/output error")
+    monkeypatch.setattr(_Refusing, "broken", {made["schedule_id"]: bad})
+    expander = Expander(api.node.database, firings)
+    await clock.advance(60)
+    with capture_logs():
+        for _ in range(STUMBLES_MOST - 1):
+            assert await expander.run_once() == 1
+        assert (await _shown(api, made))["status"] == "ACTIVE"
+        if not lasts:
+            monkeypatch.setattr(_Refusing, "broken", {})
+        await expander.run_once()
+    assert (await _shown(api, made))["status"] == ("SET_ASIDE" if lasts else "ACTIVE")
+    assert await labels(api, made["schedule_id"]) == ([] if lasts else ["FIRED"])
     await api.call("DELETE", f"/schedules/{made['schedule_id']}")
 
 

@@ -1,11 +1,15 @@
 """A second person approves or refuses large payments; what nobody decides on expires."""
 
+import time
 from typing import Final
 from uuid import UUID
 
+import asyncpg
+import structlog
+
 from postdate.intake.meter import PaymentMeter
 from postdate.intake.payment_change import Ending, PaymentEnds, open_payment
-from postdate.model.errors import Code, refuse
+from postdate.model.errors import Code, RefusedError, refuse
 from postdate.model.identity import Identity
 from postdate.model.state import PaymentStatus
 from postdate.store import approval as store
@@ -13,9 +17,13 @@ from postdate.store.approval import Approval, Decider
 from postdate.store.database import Connection, Database
 from postdate.store.payment_change import OpenPayment
 
+log = structlog.get_logger()
+
 SYSTEM: Final = "system"
 LOOK_SECONDS: Final = 5.0
 EXPIRE_MOST: Final = 100
+HELD_SECONDS: Final = 10.0
+"""How long a payment rests that could not expire because somebody holds it or its account."""
 
 
 class Approvals:
@@ -25,6 +33,7 @@ class Approvals:
         self._database = database
         self._ends = PaymentEnds(database)
         self._meter = meter or PaymentMeter()
+        self._held: dict[UUID, float] = {}
 
     async def approve(self, who: Identity, payment_id: UUID, note: str | None) -> Approval:
         """Let a payment be settled at its instant, or at once if that has passed."""
@@ -55,12 +64,35 @@ class Approvals:
         return _known(decided)
 
     async def run_once(self, limit: int = EXPIRE_MOST) -> int:
-        """Let expire what has waited too long."""
-        async with self._database.connection() as connection:
-            late = await store.expired(connection, limit)
-        for tenant_id, payment_id in late:
+        """Let expire what has waited too long; what somebody holds keeps no other waiting."""
+        now, count = time.monotonic(), 0
+        self._held = {key: until for key, until in self._held.items() if until > now}
+        accounts: set[tuple[int, str]] = set()
+        while count < limit:
+            async with self._database.connection() as connection:
+                late = await store.expired(connection, limit - count, self._held, accounts)
+            known = len(accounts)
+            for tenant_id, payment_id, payer in late:
+                # One wait in vain for each account: its other payments may need it, too.
+                if (tenant_id, payer) in accounts:
+                    continue
+                if await self._expired(tenant_id, payment_id):
+                    count += 1
+                else:
+                    accounts.add((tenant_id, payer))
+            if len(accounts) == known:
+                break
+        return count
+
+    async def _expired(self, tenant_id: int, payment_id: UUID) -> bool:
+        try:
             await self._expire(tenant_id, payment_id)
-        return len(late)
+        except (asyncpg.LockNotAvailableError, RefusedError) as error:
+            # Held by somebody, or ended since we looked; either way the next look tells.
+            log.warning("approval.held", payment_id=str(payment_id), error=str(error))
+            self._held[payment_id] = time.monotonic() + HELD_SECONDS
+            return False
+        return True
 
     async def _expire(self, tenant_id: int, payment_id: UUID) -> None:
         nobody = Identity(tenant_id=tenant_id, tenant="", key_id=SYSTEM, scopes=frozenset())

@@ -21,9 +21,9 @@ from postdate.scheduler.batch import Batch, error_text, watched
 from postdate.scheduler.firer import Firer, Follow, Spans, unfollowed
 from postdate.scheduler.meter import Meter
 from postdate.store import event as event_store
+from postdate.store import halt, schedule_due, timeline
 from postdate.store import occurrence as occurrence_store
 from postdate.store import schedule as store
-from postdate.store import schedule_due, timeline
 from postdate.store import timer as timer_store
 from postdate.store.database import Connection, Database, transient
 from postdate.store.event import NewEvent
@@ -53,6 +53,17 @@ HELD_TRIES: Final = 4
 
 DIVIDE_SECONDS: Final = 3.0
 """How long one step looks for those that wait for a lock; then all that may be rest."""
+
+STUMBLES_MOST: Final = 5
+"""How often a schedule may rest because the server failed at it; then a person has to look."""
+
+_STUMBLES: Final = (
+    asyncpg.PostgresSystemError,
+    asyncpg.InternalServerError,
+    asyncpg.InvalidCachedStatementError,
+    asyncpg.OutdatedSchemaCacheError,
+)
+"""Failures of the server, such as of its disk: hardly the fault of what was asked for."""
 
 IMPATIENT: Final = "SET LOCAL lock_timeout = '100ms'"
 """While a batch is divided, every part waits for the same lock again."""
@@ -93,6 +104,7 @@ class Expander:
         self._forget_at = 0.0
         self._floor = LONG_AGO
         self._held: dict[UUID, tuple[int, float]] = {}
+        self._stumbles: dict[UUID, int] = {}
         self._divide_until = 0.0
 
     async def run_once(self, limit: int = LIMIT) -> int:
@@ -186,6 +198,11 @@ class Expander:
         return done + await self._expand(bucket, broken.count - half, divided=True)
 
     async def _expand_alone(self, bucket: int, broken: "BrokenBatchError") -> int:
+        if isinstance(broken.__cause__, _STUMBLES):
+            [key] = [timer.schedule_id for timer in broken.timers]
+            self._stumbles[key] = self._stumbles.get(key, 0) + 1
+            if self._stumbles[key] < STUMBLES_MOST:
+                return self._let_rest(bucket, broken)
         if not isinstance(broken.__cause__, asyncpg.UniqueViolationError):
             return await self._set_aside(bucket, broken)
         # The book has one of its occurrences already, after a clock was set back for example. The
@@ -245,9 +262,14 @@ class Expander:
             except Exception as error:
                 if transient(error) and not isinstance(error, asyncpg.LockNotAvailableError):
                     raise
+                if isinstance(error, asyncpg.PostgresError) and error.sqlstate == halt.REFUSED:
+                    # A kill switch was turned in between: the next look leaves its tenant out.
+                    raise
                 raise BrokenBatchError(timers, error) from error
         if len(timers) < limit and not held and only is None:
             self._lows[bucket] = max(self._lows[bucket], batch.now - WIDE_MARGIN)
+        for timer in timers if self._stumbles else ():
+            self._stumbles.pop(timer.schedule_id, None)
         spans.end(fired)
         self._firer.tell(fired)
         self._meter.expanded(statuses, [(t.at - t.due_at).total_seconds() for t in timers])

@@ -109,6 +109,21 @@ async def waiting(connection: Connection, tenant_id: int, after: UUID, limit: in
     return [row[0] for row in rows]
 
 
-async def expired(connection: Connection, limit: int) -> list[tuple[int, UUID]]:
-    """List what has waited too long, by tenant and id."""
-    return [(row[0], row[1]) for row in await connection.fetch(query("approval_expired"), limit)]
+class Expired(NamedTuple):
+    """A payment that has waited too long for a second person."""
+
+    tenant_id: int
+    payment_id: UUID
+    from_account: str
+
+
+async def expired(
+    connection: Connection,
+    limit: int,
+    held: Collection[UUID] = (),
+    accounts: Collection[tuple[int, str]] = (),
+) -> list[Expired]:
+    """List what has waited too long, without payments and accounts that somebody holds."""
+    tenants, names = [each[0] for each in accounts], [each[1] for each in accounts]
+    rows = await connection.fetch(query("approval_expired"), limit, list(held), tenants, names)
+    return [Expired(*row) for row in rows]

@@ -12,8 +12,12 @@ CREATE OR REPLACE FUNCTION tenants_held() RETURNS integer[]
 -- its commit, and looks at the switches after it has its share. Whoever turns a switch commits that
 -- first, then waits until it has had the lock alone: everything that did not see the switch has
 -- ended by then. It waits for a second, for meanwhile nobody else gets a share, and asks again.
-CREATE OR REPLACE FUNCTION halt_share() RETURNS void LANGUAGE sql AS
-    $$SELECT pg_advisory_xact_lock_shared(hashtext('tenant_halt'))$$;
+-- Whoever has a share waits for no other lock for long, or a row that a stranger holds would delay
+-- the switches of all tenants.
+CREATE OR REPLACE FUNCTION halt_share() RETURNS void LANGUAGE sql AS $$
+    SELECT pg_advisory_xact_lock_shared(hashtext('tenant_halt'));
+    SELECT set_config('lock_timeout', '500ms', true)
+     WHERE current_setting('lock_timeout')::interval NOT BETWEEN '1 ms' AND '500 ms' $$;
 
 CREATE OR REPLACE FUNCTION halt_alone() RETURNS void LANGUAGE sql SET lock_timeout = '1s' AS
     $$SELECT pg_advisory_xact_lock(hashtext('tenant_halt'))$$;
@@ -29,7 +33,8 @@ BEGIN
 END $$;
 
 -- Refuse new work of tenants that accept none; else no switch is acknowledged before our commit.
--- What a schedule makes was promised before.
+-- What a schedule makes was promised before a window that drains, but ends at the kill switch: it
+-- may have been turned since the schedule was found due, or triggered at a node that has not heard.
 CREATE OR REPLACE FUNCTION halt_refuse_new(tenants integer[], schedules uuid[]) RETURNS void
     LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 BEGIN
@@ -37,7 +42,7 @@ BEGIN
     IF EXISTS (SELECT FROM tenant_halt) AND EXISTS (
             SELECT FROM unnest(tenants, schedules) AS new (tenant, schedule)
               JOIN tenant_halt h ON h.tenant_id = coalesce(new.tenant, tenants[1])
-             WHERE new.schedule IS NULL AND (h.kind = 'kill' OR h.mode = 'drain')
+             WHERE (h.kind = 'kill' OR (h.mode = 'drain' AND new.schedule IS NULL))
                AND h.lifted_at IS NULL AND h.from_at <= greatest(clock(), h.set_at)
                AND (h.until_at IS NULL OR h.until_at > clock())) THEN
         RAISE EXCEPTION 'the tenant accepts nothing new' USING ERRCODE = 'PD004';

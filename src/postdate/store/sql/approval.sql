@@ -42,5 +42,11 @@ SELECT payment_id FROM payment_approval
  WHERE tenant_id = $1 AND payment_id > $2 AND decision IS NULL ORDER BY payment_id LIMIT $3
 
 -- name: approval_expired
-SELECT tenant_id, payment_id FROM payment_approval
- WHERE expires_at <= clock() AND decision IS NULL ORDER BY expires_at LIMIT $1
+-- Without payments ($2) and accounts ($3, $4) that somebody holds.
+SELECT a.tenant_id, a.payment_id, p.from_account
+  FROM payment_approval a
+  JOIN payment p ON p.bucket = a.bucket AND p.tenant_id = a.tenant_id
+   AND p.payment_id = a.payment_id
+ WHERE a.expires_at <= clock() AND a.decision IS NULL AND a.payment_id <> ALL ($2::uuid[])
+   AND (a.tenant_id, p.from_account) NOT IN (SELECT * FROM unnest($3::integer[], $4::text[]))
+ ORDER BY a.expires_at LIMIT $1
