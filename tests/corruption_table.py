@@ -7,6 +7,7 @@ row says which finding must be among those named, and about what.
 from typing import Final
 
 from corruption_decisions import CHAIN, DEFINITIONS
+from corruption_forged import FORGED
 from corruption_ground import Corruption, of_account
 
 MONEY: Final = {
@@ -381,4 +382,4 @@ TERMS: Final = {
     ),
 }
 
-TABLE: Final = MONEY | TERMS | DEFINITIONS | CHAIN
+TABLE: Final = MONEY | TERMS | DEFINITIONS | CHAIN | FORGED

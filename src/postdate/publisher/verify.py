@@ -6,6 +6,7 @@ from uuid import UUID
 
 import msgspec
 
+from postdate.model.audit import audited
 from postdate.model.chain import DIGEST_BYTES, GENESIS, SealContent, seal_hash
 from postdate.model.instant import instant_text
 from postdate.publisher.anchor import Anchors
@@ -170,6 +171,9 @@ class ChainCheck:
         digest = seal_hash(self._hash, row.content)
         if (digest, row.previous) != (row.hash, self._hash):
             return self._finding(first, "changed", "The seal is not what was sealed.")
+        if row.decision != any(map(audited, row.content.types)):
+            detail = "The seal is marked wrongly, so that the audit misses its decisions."
+            return self._finding(first, "changed", detail)
         self._hash, self._upto = digest, first + len(row.content.kinds) - 1
         self.events += len(row.content.kinds)
         return self._anchor()

@@ -130,7 +130,8 @@ async def chains(connection: Connection) -> list[Chain]:
 
 async def starts(connection: Connection) -> dict[int, Chain]:
     """Give where the chains begin of which old seals were detached."""
-    return {row[0]: Chain(*row) for row in await connection.fetch(query("seal_starts"))}
+    rows = await connection.fetch(query("seal_starts"), await floor(connection, "seal"))
+    return {row[0]: Chain(*row) for row in rows}
 
 
 async def now(connection: Connection) -> datetime:
@@ -198,6 +199,7 @@ class StoredSeal(msgspec.Struct, frozen=True):
     previous: bytes
     hash: bytes
     now: list[bytes | None]
+    decision: bool
 
 
 async def stored(
@@ -219,6 +221,7 @@ async def stored(
             row["previous"],
             row["hash"],
             row["now"],
+            row["decision"],
         )
         for row in rows
     ]

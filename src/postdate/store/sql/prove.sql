@@ -150,12 +150,15 @@ SELECT a.tenant_id, a.account_id AS subject,
 -- name: prove_payment_is_open_or_ended
 SELECT p.tenant_id, p.payment_id::text AS subject,
        CASE WHEN t.subject IS NULL THEN 'it has neither a timer nor an outcome'
+            WHEN o.subject IS NULL THEN format('its timer lies in lane %s, where nobody settles',
+                                               t.lane_id)
             ELSE 'it has a timer and an outcome' END AS detail
   FROM payment p
   LEFT JOIN timer t ON t.bucket = p.bucket AND t.subject = p.payment_id
   LEFT JOIN outcome o ON o.bucket = p.bucket AND o.subject = p.payment_id
  WHERE ($1::integer IS NULL OR p.tenant_id = $1) AND ($2::smallint IS NULL OR p.bucket = $2)
-   AND p.payment_id >= $4::uuid AND (t.subject IS NULL) = (o.subject IS NULL)
+   AND p.payment_id >= $4::uuid
+   AND ((t.subject IS NULL) = (o.subject IS NULL) OR t.lane_id NOT IN (0, 3, 4))
  ORDER BY p.payment_id LIMIT $3
 
 -- name: prove_timer_has_payment
@@ -190,30 +193,33 @@ SELECT p.tenant_id, p.payment_id::text AS subject,
  ORDER BY p.payment_id LIMIT $3
 
 -- name: prove_events_are_legal
--- Ended at most once, and as the outcome says; a payment is its own beginning, and an outcome with
--- a transfer its own end. Their order and their times are the chain's to witness: see
--- `postdate events verify`.
+-- Ended at most once, and as the outcome says, with its code and at its time; a payment is its own
+-- beginning, and an outcome with a transfer its own end. Their order and their times are the
+-- chain's to witness: see `postdate events verify`.
 WITH own AS (
-    SELECT tenant_id, bucket, subject, type
+    SELECT tenant_id, bucket, subject, type, time, data ->> 'code' AS code
       FROM event
      WHERE type IN ('payment.failed', 'payment.cancelled')
        AND ($1::integer IS NULL OR tenant_id = $1)
        AND ($2::smallint IS NULL OR bucket = $2) AND subject >= $4::uuid),
 story AS (
     SELECT p.tenant_id, p.bucket, p.payment_id AS subject, count(own.type) AS endings,
-           max(own.type) AS ending
+           max(own.type) AS ending, max(own.time) AS at, max(own.code) AS code
       FROM payment p
       LEFT JOIN own ON own.bucket = p.bucket AND own.subject = p.payment_id
      WHERE ($1::integer IS NULL OR p.tenant_id = $1)
        AND ($2::smallint IS NULL OR p.bucket = $2) AND p.payment_id >= $4::uuid
      GROUP BY p.tenant_id, p.bucket, p.payment_id)
 SELECT s.tenant_id, s.subject::text AS subject,
-       format('ended %s times (%s), its outcome is %s', endings, coalesce(ending, 'open'),
-              coalesce(o.status, 'none')) AS detail
+       format('ended %s times (%s %s), its outcome is %s %s of %s', endings,
+              coalesce(ending, 'open'), s.code, coalesce(o.status, 'none'), o.code,
+              instant_text(o.finished_at)) AS detail
   FROM story s LEFT JOIN outcome o ON o.bucket = s.bucket AND o.subject = s.subject
  WHERE endings > 1
     OR ending IS DISTINCT FROM
        CASE WHEN o.transfer_id IS NULL THEN 'payment.' || lower(o.status) END
+    OR (endings = 1 AND (o.code IS DISTINCT FROM s.code
+        OR o.finished_at NOT BETWEEN s.at - interval '5 minutes' AND s.at + interval '5 minutes'))
  ORDER BY s.subject LIMIT $3
 
 -- name: prove_overdue

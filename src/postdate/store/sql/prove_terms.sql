@@ -58,7 +58,8 @@ SELECT t.tenant_id, t.subject::text AS subject,
    AND ($2::smallint IS NULL OR t.bucket = $2)
    AND (t.lane_id <> j.lane_id OR t.revision <> coalesce(r.revision, 0)
         OR (t.attempt <> a.attempts AND t.subject >= $4::uuid)
-        OR (t.claimed_at IS NULL AND t.due_at < coalesce(r.effective_at, j.effective_at)))
+        OR (t.claimed_at IS NULL AND t.due_at < coalesce(r.effective_at, j.effective_at))
+        OR t.claimed_at < coalesce(r.effective_at, j.effective_at) - interval '1 minute')
  ORDER BY t.subject LIMIT $3
 
 -- name: prove_terms_timer_has_job
@@ -71,13 +72,16 @@ SELECT t.tenant_id, t.subject::text AS subject, 'a timer without its job' AS det
 
 -- name: prove_terms_job_is_open_or_ended
 SELECT j.tenant_id, j.job_id::text AS subject,
-       CASE WHEN t.subject IS NULL THEN 'it has neither a timer nor an outcome'
+       CASE WHEN t.subject IS NULL AND o.subject IS NULL
+            THEN 'it has neither a timer nor an outcome'
+            WHEN t.subject IS NULL THEN 'it counts as completed, but nobody completed it'
             ELSE 'it has a timer and an outcome' END AS detail
   FROM job j
   LEFT JOIN timer t ON t.bucket = j.bucket AND t.subject = j.job_id
   LEFT JOIN outcome o ON o.bucket = j.bucket AND o.subject = j.job_id
  WHERE ($1::integer IS NULL OR j.tenant_id = $1) AND ($2::smallint IS NULL OR j.bucket = $2)
-   AND j.job_id >= $4::uuid AND (t.subject IS NULL) = (o.subject IS NULL)
+   AND j.job_id >= $4::uuid AND ((t.subject IS NULL) = (o.subject IS NULL)
+                                 OR (o.status = 'COMPLETED' AND o.actor IS NULL))
  ORDER BY j.job_id LIMIT $3
 
 -- name: prove_terms_outcome_has_subject
@@ -173,14 +177,15 @@ SELECT coalesce(e.tenant_id, a.tenant_id) AS tenant_id,
                         e.transfer_id)
             WHEN e.account_id IS NULL
             THEN format('transfer %s was told and is not there', a.transfer)
-            ELSE format('an entry of %s (%s) in transfer %s; told was %s (%s)', e.amount, e.reason,
-                        e.transfer_id, a.amount, a.reason) END AS detail
+            ELSE format('an entry of %s (%s) at %s in transfer %s; told was %s (%s) at %s',
+                        e.amount, e.reason, instant_text(e.created_at), e.transfer_id, a.amount,
+                        a.reason, instant_text(a.time)) END AS detail
   FROM (SELECT * FROM entry WHERE type <> 'PAYMENT'
            AND ($1::integer IS NULL OR tenant_id = $1) AND $2::smallint IS NULL
            AND transfer_id >= $4::uuid) AS e
   FULL JOIN (
        SELECT v.tenant_id, (v.data ->> 'transfer_id')::uuid AS transfer, leg.account, leg.amount,
-              v.data ->> 'reason' AS reason
+              v.data ->> 'reason' AS reason, v.time
          FROM event v CROSS JOIN LATERAL (VALUES
               (v.data ->> 'account_id', (v.data ->> 'amount')::bigint),
               ('issuer', -(v.data ->> 'amount')::bigint)) AS leg (account, amount)
@@ -188,4 +193,5 @@ SELECT coalesce(e.tenant_id, a.tenant_id) AS tenant_id,
           AND v.event_id >= $4) AS a
     ON a.tenant_id = e.tenant_id AND a.transfer = e.transfer_id AND a.account = e.account_id
  WHERE (e.amount, e.reason) IS DISTINCT FROM (a.amount, a.reason)
+    OR e.created_at NOT BETWEEN a.time - interval '5 minutes' AND a.time + interval '5 minutes'
  ORDER BY 1, 2 LIMIT $3

@@ -45,7 +45,12 @@ UPDATE chain c SET hash = m.hash
 SELECT tenant_id, position, hash FROM chain ORDER BY tenant_id
 
 -- name: seal_starts
-SELECT tenant_id, position, hash FROM chain_start
+-- Where chains begin whose old seals were detached ($1 is the first id of a seal that was not). A
+-- start with seals behind it that are still there is forged, and counts for nothing.
+SELECT c.tenant_id, c.position, c.hash FROM chain_start c
+ WHERE NOT EXISTS (SELECT FROM seal s
+                    WHERE s.bucket = c.bucket AND s.tenant_id = c.tenant_id
+                      AND s.position <= c.position AND s.seal_id >= $1::uuid)
 
 -- name: seal_now
 SELECT clock()
@@ -133,7 +138,7 @@ SELECT wanted.subject, coalesce(j.traceparent, p.traceparent) AS traceparent
 -- The seals of a tenant after a position, each with the digests of what its events say now: NULL
 -- where an event is gone.
 SELECT s.position, s.types, s.kinds, s.subjects, s.events, s.digests, s.previous, s.hash,
-       now.digests AS now
+       s.decision, now.digests AS now
   FROM (SELECT * FROM seal WHERE bucket = tenant_bucket($1) AND tenant_id = $1 AND position > $2
          ORDER BY position LIMIT $3) AS s
  CROSS JOIN LATERAL (
@@ -148,17 +153,24 @@ SELECT s.position, s.types, s.kinds, s.subjects, s.events, s.digests, s.previous
 
 -- name: seal_unsealed
 -- The first event of each tenant that is in no seal and not waiting for one: somebody slipped it
--- in, or took its seal out. Events older than the oldest seal that is left ($1) are not asked for
--- theirs.
+-- in, or took its seal out. The whole address counts: an id that another event is sealed under is
+-- no help. Events older than the oldest seal that is left ($1) are not asked for theirs.
 SELECT DISTINCT ON (e.tenant_id) e.tenant_id, e.event_id
-  FROM (SELECT tenant_id, event_id FROM event
-         UNION ALL SELECT tenant_id, job_id FROM job
-         UNION ALL SELECT tenant_id, payment_id FROM payment
-         UNION ALL SELECT tenant_id, coalesce(transfer_id, outcome_event_id(subject, finished_at))
+  FROM (SELECT tenant_id, type, subject, event_id FROM event
+         UNION ALL SELECT tenant_id, 'job.accepted', job_id, job_id FROM job
+         UNION ALL SELECT tenant_id, 'payment.scheduled', payment_id, payment_id FROM payment
+         UNION ALL SELECT tenant_id, CASE WHEN transfer_id IS NOT NULL THEN 'payment.completed'
+                                          WHEN status = 'COMPLETED' THEN 'job.completed'
+                                          ELSE 'job.failed' END,
+                          subject, coalesce(transfer_id, outcome_event_id(subject, finished_at))
                      FROM outcome WHERE actor IS NOT NULL OR transfer_id IS NOT NULL) AS e
-  LEFT JOIN (SELECT coalesce(one.event_id, one.subject) AS event_id FROM seal s
-              CROSS JOIN LATERAL unnest(s.subjects, s.events) AS one (subject, event_id)
-              UNION ALL SELECT o.event_id FROM outbox o) AS known ON known.event_id = e.event_id
+  LEFT JOIN (SELECT s.tenant_id, s.types[one.kind] AS type, one.subject,
+                    coalesce(one.event_id, one.subject) AS event_id
+               FROM seal s CROSS JOIN LATERAL unnest(s.kinds, s.subjects, s.events)
+                                              AS one (kind, subject, event_id)
+              UNION ALL SELECT o.tenant_id, o.type, o.subject, o.event_id FROM outbox o) AS known
+       ON (known.event_id, known.subject, known.type, known.tenant_id)
+        = (e.event_id, e.subject, e.type, e.tenant_id)
  WHERE known.event_id IS NULL AND e.event_id >= $1
    AND ($2::integer IS NULL OR e.tenant_id = $2)
  ORDER BY e.tenant_id, e.event_id
@@ -175,6 +187,8 @@ SELECT e.subject FROM unnest($2::smallint[], $3::uuid[]) AS gone (bucket, subjec
  WHERE e.tenant_id = $1 AND e.type = 'job.purged'
 
 -- name: seal_floor
--- Below this id nothing is left of the events' history: it was detached.
-SELECT coalesce((SELECT to_id FROM history WHERE parent = $1 ORDER BY to_id DESC LIMIT 1),
-                uuid_floor('epoch'))
+-- Below this id nothing is left of the events' history: it was detached. Weeks that are younger
+-- than two weeks are never detached: whoever notes such a one in `history` is not believed.
+SELECT coalesce((SELECT to_id FROM history
+                  WHERE parent = $1 AND to_id <= uuid_floor(clock() - interval '14 days')
+                  ORDER BY to_id DESC LIMIT 1), uuid_floor('epoch'))

@@ -1,0 +1,100 @@
+"""Corruptions by somebody who has read how the proofs work, and forges their witnesses."""
+
+from typing import Final
+
+from corruption_ground import Corruption
+
+FORGE: Final = "INSERT INTO event (bucket, tenant_id, subject, event_id, type, data, state) "
+
+MINT: Final = (
+    "INSERT INTO entry (bucket, tenant_id, transfer_id, amount, balance, version, type, "
+    "account_id, reason) SELECT bucket, tenant_id, '{open_ffff}', given, balance + given, "
+    "version + 1, 'ADJUSTMENT', account_id, 'gift' FROM account JOIN (VALUES ('bob', 1000000), "
+    "('issuer', -1000000)) AS leg (account_id, given) USING (account_id) WHERE tenant_id = {t};"
+    "UPDATE account a SET balance = balance + given, version = version + 1 FROM (VALUES "
+    "('bob', 1000000), ('issuer', -1000000)) AS leg (account_id, given) "
+    "WHERE a.account_id = leg.account_id AND tenant_id = {t};"
+)
+
+JOB_GONE: Final = (
+    "DELETE FROM job WHERE job_id = '{job_open}'; DELETE FROM timer WHERE subject = '{job_open}'"
+)
+
+FORGED: Final = {
+    "a timer lies in a lane of nobody": Corruption(
+        "UPDATE timer SET lane_id = 7 WHERE subject = '{at_execution}'",
+        "payment_is_open_or_ended",
+        "{at_execution}",
+    ),
+    "why a payment failed": Corruption(
+        "UPDATE outcome SET code = 'x' WHERE subject = '{failed}'", "events_are_legal", "{failed}"
+    ),
+    "when a payment was cancelled": Corruption(
+        "UPDATE outcome SET finished_at = finished_at - interval '1 day' "
+        "WHERE subject = '{cancelled}'",
+        "events_are_legal",
+        "{cancelled}",
+    ),
+    "a cancelled job counts as completed": Corruption(
+        "UPDATE outcome SET status = 'COMPLETED' WHERE subject = '{job_cancelled}'",
+        "job_is_open_or_ended",
+        "{job_cancelled}",
+    ),
+    "a job is claimed before its time": Corruption(
+        "UPDATE timer SET claimed_at = clock(), token = 1, due_at = clock() "
+        "WHERE subject = '{job_open}'",
+        "job_timer_follows_terms",
+        "{job_open}",
+    ),
+    "the time of an adjustment": Corruption(
+        "UPDATE entry SET created_at = created_at - interval '1 day' "
+        "WHERE tenant_id = {t} AND account_id = 'eve' AND type = 'ADJUSTMENT'",
+        "adjustment_is_as_told",
+        "eve",
+    ),
+    "an adjustment is told by an event that took a payment's id": Corruption(
+        MINT + FORGE + "SELECT bucket, tenant_id, subject, '{settled}', 'account.adjusted', "
+        "jsonb_build_object('account_id', 'bob', 'amount', 1000000, 'reason', 'gift', "
+        "'transfer_id', '{open_ffff}'), NULL FROM event WHERE event_id = '{event_of_bob}'",
+        "chain_unsealed",
+        "{settled}",
+    ),
+    "a floor is told by an event that took a payment's id": Corruption(
+        "UPDATE account SET floor = -9 WHERE tenant_id = {t} AND account_id = 'bob';"
+        + FORGE
+        + "SELECT bucket, tenant_id, subject, '{settled}', 'account.updated', data, state_now("
+        "'account.updated', tenant_id, subject, data) FROM event WHERE event_id = '{event_of_bob}'",
+        "chain_unsealed",
+        "{settled}",
+    ),
+    "a job is purged by an event that took a payment's id": Corruption(
+        FORGE + "SELECT bucket, tenant_id, job_id, '{settled}', 'job.purged', NULL, NULL FROM job "
+        "WHERE job_id = '{job_open}';" + JOB_GONE,
+        "chain_unsealed",
+        "{settled}",
+    ),
+    "a chain begins at its end": Corruption(
+        "INSERT INTO chain_start SELECT bucket, tenant_id, position, hash FROM chain "
+        "WHERE tenant_id = {t};"
+        "UPDATE payment SET description = 'x' WHERE payment_id = '{open}'",
+        "chain_changed",
+        "{open}",
+    ),
+    "the events of all weeks count as detached": Corruption(
+        "INSERT INTO history (partition, parent, from_id, to_id) VALUES ('event_20200106', "
+        "'event', uuid_floor('2020-01-06'), uuid_floor('2190-01-01'));" + JOB_GONE,
+        "chain_missing",
+        "{job_open}",
+    ),
+    "the money of all weeks counts as detached": Corruption(
+        "INSERT INTO history (partition, parent, from_id, to_id) SELECT week || '_20200106', "
+        "week, uuid_floor('2020-01-06'), uuid_floor('2190-01-01') "
+        "FROM unnest(ARRAY['payment', 'entry', 'outcome']) AS week;"
+        "DELETE FROM outcome WHERE subject = '{settled}'",
+        "payment_is_open_or_ended",
+        "{settled}",
+    ),
+    "seals hide their decisions": Corruption(
+        "UPDATE seal SET decision = false WHERE tenant_id = {t}", "chain_changed", "1"
+    ),
+}
