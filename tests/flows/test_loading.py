@@ -49,4 +49,4 @@ def test_help_says_what_each_command_is_for() -> None:
     command = [sys.executable, "-c", "from postdate.cli.main import main; main()", "--help"]
     said = subprocess.run(command, capture_output=True, check=True, text=True).stdout
     assert "freeze and close accounts." in said
-    assert "Prove every balance" in said
+    assert "Compare all tables" in said

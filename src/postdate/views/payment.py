@@ -124,7 +124,7 @@ class PaymentViews:
 
     async def get(self, who: Identity, payment_id: UUID) -> PaymentView | None:
         """Read one payment, together with whatever else its tenant asks for now."""
-        if origin.wanted():
+        if origin.wanted() and self._database.spares.replica_reads:
             # Others may not have seen as much: they need not wait for it.
             (row,), replica = await self._load(who.tenant_id, [payment_id])
         else:
