@@ -134,6 +134,7 @@ async def _is_closed(broker: Any) -> bool:
     return bool(broker.closed)
 
 
+@pytest.mark.soak
 async def test_nats_cluster_loses_a_node_and_no_message(
     directory: Path, queue_closer: list[Queue]
 ) -> None:

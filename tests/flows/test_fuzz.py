@@ -82,7 +82,7 @@ async def fuzz(api: Api, directory: Path, *more: str) -> tuple[int, str]:
 
 
 async def test_made_up_requests_find_no_fault(api: Api, tmp_path: Path) -> None:
-    code, said = await fuzz(api, tmp_path, "--max-time", "25", "--seed", "7")
+    code, said = await fuzz(api, tmp_path, "--max-time", "15", "--seed", "7")
     assert code == 0, said
 
 

@@ -113,7 +113,7 @@ moments = st.datetimes(datetime(2020, 1, 1), datetime(2032, 12, 31)).map(
 )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=25)
 @given(rule=rules(), start=moments, into=st.floats(0, 1), count=st.integers(1, 12))
 def test_leaping_finds_what_looking_at_everything_finds(
     rule: tuple[str, int, Parts], start: datetime, into: float, count: int

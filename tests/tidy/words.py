@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from typing import Final, NamedTuple
 
 from tidy.rule import Finding, Rule, Tree, literals, python, select, without_comments
@@ -186,11 +187,13 @@ def sql_names(text: str) -> Iterator[tuple[int, str]]:
             yield number, name
 
 
+@cache
 def snake(name: str) -> str:
     """Bring a name to `_snake_case_`, so that one pattern fits fields, classes and tables."""
     return f"_{_HUMP.sub('_', name).lower().strip('_')}_"
 
 
+@cache
 def synonym_of(name: str) -> Synonym | None:
     """Say which word should stand in place of a name."""
     return next((each for each in SYNONYMS if re.search(each.pattern, snake(name))), None)
