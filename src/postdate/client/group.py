@@ -1,5 +1,6 @@
 """What the generated groups of calls stand on."""
 
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, Protocol, TypeVar
 
@@ -22,9 +23,10 @@ class Page(Protocol):
 P = TypeVar("P", bound=Page)
 
 
-class AsyncSender:
+class AsyncSender(ABC):
     """What an asynchronous client offers its groups."""
 
+    @abstractmethod
     async def send(
         self,
         operation: Operation[T],
@@ -35,12 +37,12 @@ class AsyncSender:
         key: str | None = None,
     ) -> T:
         """Call an operation."""
-        raise NotImplementedError
 
 
-class Sender:
+class Sender(ABC):
     """What a synchronous client offers its groups."""
 
+    @abstractmethod
     def send(
         self,
         operation: Operation[T],
@@ -51,7 +53,6 @@ class Sender:
         key: str | None = None,
     ) -> T:
         """Call an operation."""
-        raise NotImplementedError
 
 
 class AsyncGroup:
