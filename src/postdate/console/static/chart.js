@@ -3,7 +3,8 @@
 
 const charts = new Map();
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-const count = (raw) => (raw == null ? "–" : raw.toLocaleString("en", { maximumFractionDigits: raw < 10 ? 1 : 0 }));
+const digits = (raw) => (raw < 1 ? { maximumSignificantDigits: 2 } : { maximumFractionDigits: raw < 10 ? 1 : 0 });
+const count = (raw) => (raw == null ? "–" : raw.toLocaleString("en", digits(Math.abs(raw))));
 
 function duration(seconds) {
   if (seconds == null) return "–";
