@@ -174,8 +174,8 @@ async def test_every_page_fits_a_phone(phone: Visitor) -> None:
 
 async def test_small_rates_have_different_marks_on_the_axis(visitor: Visitor) -> None:
     await visitor.page.wait_for_selector("#plot-hour canvas")
-    marks = await visitor.page.evaluate("[0, 0.017, 0.25, 2.5, 1234.5, -70, null].map(count)")
-    assert marks == ["0", "0.017", "0.25", "2.5", "1,235", "-70", "–"]
+    marks = await visitor.page.evaluate("[0, 0.017, 0.25, 2.5, 1234.5, -70].map(count)")
+    assert marks == ["0", "0.017", "0.25", "2.5", "1,235", "-70"]
 
 
 async def test_the_overview_follows_without_being_loaded_again(visitor: Visitor) -> None:
