@@ -65,6 +65,9 @@ class Connection(asyncio.Protocol):
         self._paused_since: float | None = None
         self._writable: asyncio.Future[None] | None = None
         self._head_bytes = 0
+        # The parser keeps what it has not told of yet: so much may that be.
+        self._told = False
+        self._untold_bytes = 0
         self._url = b""
         self._headers: list[tuple[bytes, bytes]] = []
         self._serving: Exchange | None = None
@@ -113,13 +116,21 @@ class Connection(asyncio.Protocol):
         if self._deaf:
             return
         try:
+            self._told = False
             self._parser.feed_data(data)
+            self._count_untold(len(data))
         except httptools.HttpParserUpgrade:
             self._last_request()
-        except httptools.HttpParserError as error:
+        except (httptools.HttpParserError, _HeadError) as error:
             reason = error.__context__ if isinstance(error.__context__, _HeadError) else error
             code = reason.code if isinstance(reason, _HeadError) else Code.AMBIGUOUS_REQUEST
             self._unreadable(Refusal(code, f"The request cannot be read: {reason}."))
+
+    def _count_untold(self, size: int) -> None:
+        """Bound what the parser gathers: it tells of a header only when all of it has come."""
+        self._untold_bytes = 0 if self._told else self._untold_bytes + size
+        if self._untold_bytes > HEAD_BYTES:
+            raise _HeadError(Code.HEAD_TOO_LARGE, _TOO_LONG)
 
     def eof_received(self) -> bool:
         """Close when the client has: half a connection is not served."""
@@ -129,6 +140,7 @@ class Connection(asyncio.Protocol):
 
     def on_message_begin(self) -> None:
         """Begin a request."""
+        self._told = True
         self._url, self._headers, self._head_bytes = b"", [], 0
         self.quiet_since = time.monotonic()
 
@@ -143,6 +155,7 @@ class Connection(asyncio.Protocol):
         self._count(len(name) + len(value) + 4)
 
     def _count(self, size: int) -> None:
+        self._told = True
         self._head_bytes += size
         if self._head_bytes > HEAD_BYTES or len(self._headers) > HEADERS:
             raise _HeadError(Code.HEAD_TOO_LARGE, _TOO_LONG)
@@ -175,6 +188,7 @@ class Connection(asyncio.Protocol):
 
     def on_body(self, body: bytes) -> None:
         """Hand on a part of the body."""
+        self._told = True
         if self._arriving is not None:
             self._arriving.feed(body)
 
@@ -219,7 +233,10 @@ class Connection(asyncio.Protocol):
 
     async def _answer(self, exchange: Exchange) -> None:
         try:
-            await self._app(exchange.scope, exchange.receive, exchange.send)
+            # A client that does not take its answers is owed no more of them.
+            await self.writable()
+            if not exchange.ended:
+                await self._app(exchange.scope, exchange.receive, exchange.send)
         except Exception as error:  # noqa: BLE001 - the app has logged it; the client must notice
             _log.debug("answer broken off", error=repr(error))
         finally:
@@ -241,6 +258,7 @@ class Connection(asyncio.Protocol):
             self.resume_reading()
         else:
             self._connections.idle(self)
+            self.resume_reading()  # the app may have left the body lying
 
     def _linger(self) -> None:
         """Let the client finish sending, or it would never see the answer it got early."""
@@ -286,8 +304,10 @@ class Connection(asyncio.Protocol):
             self._transport.pause_reading()
 
     def resume_reading(self) -> None:
-        """Read again."""
+        """Read again, unless enough requests wait."""
         transport = self._transport
+        if len(self._waiting) >= PIPELINED and not self._deaf:
+            return
         if transport is not None and not transport.is_closing() and not transport.is_reading():
             transport.resume_reading()
 

@@ -177,6 +177,9 @@ class Exchange:
     def _begin(self, start: Message, length: int | None) -> bytes:
         """Write the head; `length` is that of the whole body, where it is known."""
         status = start["status"]
+        if not self.complete:
+            # What still comes of the request is thrown away with the connection.
+            self.keep_alive = False
         lines = [_STATUS_LINES.get(status) or b"HTTP/1.1 %d " % status]
         sized = dated = False
         for name, value in start.get("headers", ()):
