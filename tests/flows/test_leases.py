@@ -108,6 +108,33 @@ async def test_a_released_lease_is_due_again_and_costs_no_attempt(api: Api) -> N
     assert (await say(api, "complete", again)).body["status"] == "COMPLETED"
 
 
+async def test_a_stale_report_beside_a_good_one_costs_it_nothing(api: Api, clock: Clock) -> None:
+    # Reports that come together share a transaction; the stale one came first and counted.
+    for number in range(4):
+        lane = f"beside-{number}"
+        await add(api, lane=lane)
+        [old] = await claim(api, lane, lease_seconds=5)
+        await clock.advance(6)
+        [new] = await claim(api, lane, lease_seconds=60)
+        stale, good = await asyncio.gather(
+            say(api, "release", old), say(api, "complete", new, result=number)
+        )
+        assert (stale.status, stale.body["code"]) == (409, "lease_lost")
+        assert (good.status, good.body.get("status")) == (200, "COMPLETED"), good.body
+
+
+async def test_a_released_job_is_found_below_what_others_saw(api: Api) -> None:
+    await add(api, lane="marked")
+    [lease] = await claim(api, "marked", lease_seconds=600)
+    assert await claim(api, "marked", wait_seconds=0.2) == []
+    began = time.monotonic()
+    waiting = asyncio.create_task(claim(api, "marked", wait_seconds=10))
+    assert (await say(api, "release", lease)).status == 200
+    [again] = await waiting
+    assert again["token"] > lease["token"]
+    assert time.monotonic() - began < 5
+
+
 async def test_not_retryable_ends_at_once_and_unknown_is_held(api: Api) -> None:
     await add(api)
     [lease] = await claim(api)

@@ -145,7 +145,9 @@ class LeaseReports:
         """Decide what follows from a report; None when the lease is not the reporter's."""
         found = known.leases.get(report.job_id)
         loaded = known.jobs.get(report.job_id)
-        if found is None or loaded is None or found.tenant_id != report.tenant_id:
+        if found is None or loaded is None:
+            return None
+        if (found.tenant_id, found.token) != (report.tenant_id, report.token):
             return None
         facts = Facts(
             job_id=report.job_id,
