@@ -24,7 +24,7 @@ from postdate.api.server import Server, bind
 from postdate.cli import edge
 from postdate.cli.node import Node
 from postdate.cli.settings import Settings
-from postdate.intake.tenant import Tenants
+from postdate.intake.tenant.tenant import Tenants
 from postdate.model.knock import Knocks
 from postdate.store import database as database_store
 from postdate.store import migrate

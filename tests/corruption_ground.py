@@ -8,7 +8,7 @@ from bank_ground import drain, settler
 from conftest import Api, Clock
 from event_ground import seal_all
 from postdate.cli import schedules as wiring
-from postdate.intake.tenant import Tenants
+from postdate.intake.tenant.tenant import Tenants
 from postdate.model.outcome import Delivery, Failed, Outcome
 from postdate.model.setting import Settings
 from postdate.scheduler.expander import Expander

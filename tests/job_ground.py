@@ -6,9 +6,9 @@ from uuid import UUID
 import msgspec
 
 from conftest import Api
-from postdate.intake.job import JobIntake, Named
-from postdate.intake.job_batch import Ask
-from postdate.intake.lane import Lanes
+from postdate.intake.job.accept import JobIntake, Named
+from postdate.intake.job.batch import Ask
+from postdate.intake.job.lane import Lanes
 from postdate.model.errors import Refusal
 from postdate.model.ids import bucket_of
 from postdate.model.job import JobSpec

@@ -11,11 +11,11 @@ import asyncpg
 from bank_ground import Bank, settings
 from faulty import FaultyDatabase, Killer
 from model_ledger import ModelLedger
-from postdate.intake.account import AccountChange, Accounts
-from postdate.intake.adjustment import Adjustments
-from postdate.intake.payment import Payments, Wish
-from postdate.intake.payment_change import PaymentChanges
-from postdate.intake.payment_execution import PaymentExecutions
+from postdate.intake.account.account import AccountChange, Accounts
+from postdate.intake.account.adjustment import Adjustments
+from postdate.intake.payment.accept import Payments, Wish
+from postdate.intake.payment.change import PaymentChanges
+from postdate.intake.payment.execution import PaymentExecutions
 from postdate.ledger.prove import prove
 from postdate.model.errors import RefusedError
 from postdate.model.identity import Identity, Scope

@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 from prometheus_client import CollectorRegistry
 
 from event_ground import emit, new_event, seal_all, subjects
-from postdate.intake.subscription import Subscriptions, SubscriptionSpec
+from postdate.intake.subscription.subscription import Subscriptions, SubscriptionSpec
 from postdate.model.identity import Identity, Scope
 from postdate.model.job import Webhook
 from postdate.model.outcome import Completed, Delivery, Outcome

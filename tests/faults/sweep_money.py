@@ -9,11 +9,11 @@ from bank_ground import Bank, drain, settler
 from bank_ground import Wish as DueWish
 from faults.sweep import Nodes, Operation
 from job_ground import ask, make_intake
-from postdate.intake.approval import Approvals
-from postdate.intake.halt import Halting
-from postdate.intake.job_change import JobChanges
-from postdate.intake.payment import Payments, Wish
-from postdate.intake.payment_change import PaymentChanges
+from postdate.intake.job.change import JobChanges
+from postdate.intake.payment.accept import Payments, Wish
+from postdate.intake.payment.approval import Approvals
+from postdate.intake.payment.change import PaymentChanges
+from postdate.intake.tenant.halt import Halting
 from postdate.model.errors import Refusal, RefusedError
 from postdate.model.halt import Halts
 from postdate.model.identity import Identity, Scope

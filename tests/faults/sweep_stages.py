@@ -11,7 +11,7 @@ from postdate.cli import jobs as job_wiring
 from postdate.cli import schedules as wiring
 from postdate.cli.node import Node
 from postdate.cli.settings import Settings as ProcessSettings
-from postdate.intake.subscription import Subscriptions, SubscriptionSpec
+from postdate.intake.subscription.subscription import Subscriptions, SubscriptionSpec
 from postdate.model.job import Webhook
 from postdate.model.schedule_spec import ScheduleSpec
 from postdate.model.setting import Settings

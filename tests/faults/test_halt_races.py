@@ -13,11 +13,11 @@ import pytest
 from bank_ground import Bank, Wish, drain, settings, settler
 from conftest import Api, Clock, eventually
 from postdate.cli import schedules as wiring
-from postdate.intake.account import Accounts
-from postdate.intake.halt import Halting
-from postdate.intake.payment import Payments
-from postdate.intake.payment import Wish as Order
-from postdate.intake.payment_execution import PaymentExecutions
+from postdate.intake.account.account import Accounts
+from postdate.intake.payment.accept import Payments
+from postdate.intake.payment.accept import Wish as Order
+from postdate.intake.payment.execution import PaymentExecutions
+from postdate.intake.tenant.halt import Halting
 from postdate.ledger.prove import prove
 from postdate.model.errors import Code, RefusedError
 from postdate.model.halt import Halts
@@ -254,7 +254,7 @@ async def test_the_switch_answers_within_a_second_each_time(database: Database) 
 async def test_a_switch_that_cannot_wait_for_others_is_turned_all_the_same(
     bank: Bank, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("postdate.intake.halt.WAITS_MOST", 1)
+    monkeypatch.setattr("postdate.intake.tenant.halt.WAITS_MOST", 1)
     payment = await bank.due("alice", "bob", 1)
     async with bank.database.write() as hung:
         await halt_store.share(hung)

@@ -12,10 +12,10 @@ import pytest
 
 from bank_ground import Bank, Wish, drain, settings, settler
 from conftest import eventually
-from postdate.intake.adjustment import Adjustments
-from postdate.intake.answers import Answer
-from postdate.intake.payment import Payments
-from postdate.intake.payment import Wish as Order
+from postdate.intake.accept.answers import Answer
+from postdate.intake.account.adjustment import Adjustments
+from postdate.intake.payment.accept import Payments
+from postdate.intake.payment.accept import Wish as Order
 from postdate.ledger.locked import LockedAccounts
 from postdate.ledger.prove import prove
 from postdate.model.errors import Code
@@ -207,7 +207,7 @@ async def test_a_busy_head_of_held_payments_hides_nothing(
 async def test_others_are_accepted_while_a_stranger_holds_a_payer(
     database: Database, stranger: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("postdate.intake.around_locked.WAIT_SECONDS", 1.0)
+    monkeypatch.setattr("postdate.intake.accept.busy_account.WAIT_SECONDS", 1.0)
     victim, other = await new_bank(database), await new_bank(database)
     payments = Payments(database, settings())
     async with holding(stranger, victim, "alice"):
@@ -225,7 +225,7 @@ async def test_others_are_accepted_while_a_stranger_holds_a_payer(
 async def test_others_are_adjusted_while_a_stranger_holds_an_account(
     database: Database, stranger: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("postdate.intake.around_locked.WAIT_SECONDS", 0.2)
+    monkeypatch.setattr("postdate.intake.accept.busy_account.WAIT_SECONDS", 0.2)
     victim, other = await new_bank(database), await new_bank(database)
     adjustments = Adjustments(database)
 

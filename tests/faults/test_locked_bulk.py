@@ -15,9 +15,9 @@ from conftest import Api, Clock, eventually
 from event_ground import emit, new_event, sealer, subjects
 from job_ground import failed
 from postdate.cli import schedules as wiring
-from postdate.intake.approval import Approvals
-from postdate.intake.halt import Halting
-from postdate.intake.job_bulk import Changed, Instant, JobBulk
+from postdate.intake.job.bulk import Changed, Instant, JobBulk
+from postdate.intake.payment.approval import Approvals
+from postdate.intake.tenant.halt import Halting
 from postdate.model.halt import Halts
 from postdate.model.setting import Settings
 from postdate.model.state import JobStatus
@@ -89,7 +89,7 @@ def bulk(database: Database, tenant_id: int, request: pytest.FixtureRequest) -> 
 async def test_the_other_jobs_are_changed_while_a_stranger_holds_one(
     bulk: Bulk, stranger: Stranger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("postdate.intake.job_bulk.WAIT_SECONDS", 0.2)
+    monkeypatch.setattr("postdate.intake.job.bulk.WAIT_SECONDS", 0.2)
     jobs = await bulk.prepare()
     async with stranger.holds("timer", "subject", jobs[JOBS // 2]):
         assert await bulk() == Changed(JOBS - 1, 1)
@@ -119,7 +119,7 @@ async def test_a_job_that_is_free_again_is_changed_by_the_same_call(
 async def test_a_call_over_http_says_that_there_is_more(
     api: Api, stranger: Stranger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("postdate.intake.job_bulk.WAIT_SECONDS", 0.0)
+    monkeypatch.setattr("postdate.intake.job.bulk.WAIT_SECONDS", 0.0)
     jobs = [
         (await api.call("POST", "/jobs", {"destination": {"type": "worker"}, "lane": "held"})).body
         for _ in range(2)
@@ -169,7 +169,7 @@ async def test_the_end_of_a_halt_passes_a_payment_that_a_stranger_holds(
 async def test_an_approval_that_a_stranger_holds_keeps_no_other_from_expiring(
     api: Api, clock: Clock, stranger: Stranger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("postdate.intake.approval.HELD_SECONDS", -1.0)
+    monkeypatch.setattr("postdate.intake.payment.approval.HELD_SECONDS", -1.0)
     bank = Bank(api.node.database, await api.node.database.writer.fetchval(TENANT, api.tenant))
     await bank.open({"anna": 1000, "ben": 1000, "carl": 0})
     await api.call("PUT", "/settings/payment.approval_above", {"value": 1})
@@ -202,7 +202,7 @@ async def large(api: Api, payer: str) -> str:
 
 async def neighbours(api: Api, monkeypatch: pytest.MonkeyPatch, **rule: Any) -> list[str]:
     """Make schedules that lie in one bucket, so that one batch takes them all."""
-    monkeypatch.setattr("postdate.intake.schedule.random.randrange", lambda _: 9)
+    monkeypatch.setattr("postdate.intake.schedule.schedule.random.randrange", lambda _: 9)
     return [(await create(api, **rule))["schedule_id"] for _ in range(5)]
 
 

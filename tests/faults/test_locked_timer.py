@@ -10,8 +10,8 @@ import asyncpg
 
 from conftest import eventually
 from faults.pg_proxy import wait_a_moment
-from postdate.intake.lease import NOT_RUN
-from postdate.intake.lease_return import LeaseReturns
+from postdate.intake.lease.lease import NOT_RUN
+from postdate.intake.lease.release import LeaseReturns
 from postdate.model.limit import Limit
 from postdate.model.retry import Policies
 from postdate.model.setting import Settings

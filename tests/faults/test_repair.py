@@ -12,7 +12,7 @@ from bank_ground import drain, settler
 from conftest import Api, Clock
 from event_ground import seal_all
 from ledger_ground import Ledger, open_ledger
-from postdate.intake.repair import Repairs
+from postdate.intake.account.repair import Repairs
 from postdate.model.errors import Code, RefusedError
 from postdate.model.identity import Identity
 from postdate.model.setting import Settings

@@ -12,7 +12,7 @@ from postdate.api.health import Degraded
 from postdate.cli import edge
 from postdate.cli.place import external
 from postdate.cli.settings import Settings
-from postdate.intake.tenant import Tenants
+from postdate.intake.tenant.tenant import Tenants
 from replica_ground import Pair, api_over, opened, over_tcp, pair
 
 JOB = {"destination": {"type": "worker"}, "delay_seconds": 600}

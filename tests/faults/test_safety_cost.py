@@ -17,8 +17,8 @@ from postdate.api.server import Server, bind
 from postdate.api.shell import Shell
 from postdate.cli import edge
 from postdate.cli.bench.loader import Order, load
-from postdate.intake.account import AccountChange, Accounts
-from postdate.intake.adjustment import Adjustments
+from postdate.intake.account.account import AccountChange, Accounts
+from postdate.intake.account.adjustment import Adjustments
 from postdate.model.knock import Knocks
 from postdate.views.identity import Identities
 

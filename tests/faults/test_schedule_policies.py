@@ -14,7 +14,7 @@ import pytest
 
 from conftest import Api, Clock, eventually
 from postdate.cli import schedules as wiring
-from postdate.intake.firing import Firings
+from postdate.intake.schedule.occurrence import Firings
 from postdate.model.errors import Refusal
 from postdate.model.firing import Fired, Firing
 from postdate.scheduler.expander import Expander

@@ -9,9 +9,9 @@ from uuid import UUID, uuid4
 import pytest
 
 from bank_ground import Bank, Wish, drain, settings, settler
-from postdate.intake.payment import Payments
-from postdate.intake.payment import Wish as Order
-from postdate.intake.payment_change import PaymentChanges
+from postdate.intake.payment.accept import Payments
+from postdate.intake.payment.accept import Wish as Order
+from postdate.intake.payment.change import PaymentChanges
 from postdate.ledger.prove import prove
 from postdate.model.errors import Code, RefusedError
 from postdate.model.identity import Identity, Scope

@@ -12,7 +12,7 @@ from bank_ground import Bank, drain, settler
 from conftest import Clock, owner_dsn
 from event_ground import seal_all
 from job_ground import ask, make_intake
-from postdate.intake.job_batch import Accepted
+from postdate.intake.job.batch import Accepted
 from postdate.model.event import Sealed
 from postdate.model.ids import bucket_of, new_id
 from postdate.model.setting import Settings

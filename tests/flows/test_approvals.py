@@ -10,8 +10,8 @@ import pytest
 from bank_ground import drain, settler
 from conftest import INTERNAL_TOKEN, Answered, Api, Clock
 from postdate.cli import schedules as wiring
-from postdate.intake.approval import Approvals
-from postdate.intake.tenant import KeyLimits, Tenants
+from postdate.intake.payment.approval import Approvals
+from postdate.intake.tenant.tenant import KeyLimits, Tenants
 from postdate.ledger.prove import prove
 from postdate.scheduler.expander import Expander
 from schedule_ground import book

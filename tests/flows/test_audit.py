@@ -8,7 +8,7 @@ import pytest
 from conftest import Api
 from event_ground import seal_all
 from job_ground import failed
-from postdate.intake.setting import SettingChanges
+from postdate.intake.tenant.setting import SettingChanges
 from postdate.views.audit import AuditViews
 
 

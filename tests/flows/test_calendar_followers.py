@@ -4,7 +4,7 @@ import pytest
 
 from conftest import Api
 from postdate.cli import schedules
-from postdate.intake import calendar
+from postdate.intake.schedule import calendar
 from postdate.scheduler.expander import Expander
 from schedule_ground import create, drain
 

@@ -11,7 +11,7 @@ import pytest
 from conftest import Api, eventually
 from console_ground import Browser
 from postdate.console.session import COOKIE
-from postdate.intake.tenant import Tenants
+from postdate.intake.tenant.tenant import Tenants
 
 PAGES = (
     "/",

@@ -7,7 +7,7 @@ import pytest
 from conftest import Api
 from console_ground import Browser
 from postdate.cli import first
-from postdate.intake.tenant import Tenants
+from postdate.intake.tenant.tenant import Tenants
 from postdate.store import vital as vital_store
 
 

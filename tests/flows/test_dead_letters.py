@@ -138,7 +138,7 @@ async def test_a_purge_removes_the_job_and_all_that_belongs_to_it(api: Api) -> N
 
 async def test_another_tenants_dead_letter_is_out_of_reach(api: Api, edge_server: Api) -> None:
     (job_id,) = await failed(api)
-    from postdate.intake.tenant import Tenants
+    from postdate.intake.tenant.tenant import Tenants
 
     other = f"other-{job_id[-8:]}"
     await Tenants(api.node.database).create(other)

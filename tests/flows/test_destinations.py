@@ -10,7 +10,7 @@ from aiohttp import web
 from standardwebhooks import Webhook as Verifier
 
 from conftest import Api, Clock, owner_dsn
-from postdate.intake.tenant import Tenants
+from postdate.intake.tenant.tenant import Tenants
 from postdate.model.destination import Destination, Missing, Unavailable
 from postdate.model.outcome import Delivery
 from postdate.store.directory import DestinationDirectory

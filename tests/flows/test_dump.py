@@ -12,8 +12,8 @@ import asyncpg
 import pytest
 
 from conftest import Api, admin
-from postdate.intake.setting import SettingChanges
-from postdate.intake.tenant import Tenants
+from postdate.intake.tenant.setting import SettingChanges
+from postdate.intake.tenant.tenant import Tenants
 from postdate.store.embedded import Embedded, binaries, runas
 
 AT_ONCE = 16

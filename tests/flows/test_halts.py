@@ -7,7 +7,7 @@ from uuid import uuid4
 import pytest
 
 from conftest import INTERNAL_TOKEN, Answered, Api
-from postdate.intake.halt import Halting
+from postdate.intake.tenant.halt import Halting
 from postdate.model.halt import Halts
 from world import World, build
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from conftest import Answered, Api, Clock, eventually
-from postdate.intake.tenant import KeyLimits, Tenants
+from postdate.intake.tenant.tenant import KeyLimits, Tenants
 from postdate.model import origin
 from postdate.model.errors import Code, RefusedError
 from postdate.model.knock import FORGET_SECONDS, REMEMBER_MOST, Knocks

@@ -10,7 +10,7 @@ import pytest
 
 from conftest import Answered, Api
 from postdate.cli.edge import ENDPOINTS
-from postdate.intake.tenant import KeyLimits, Tenants
+from postdate.intake.tenant.tenant import KeyLimits, Tenants
 from postdate.model.identity import Scope
 from world import ROWS, World, build
 

@@ -11,7 +11,7 @@ import pytest
 from conftest import INTERNAL_TOKEN, Answered, Api
 from postdate.api.table import parameters_of
 from postdate.cli.edge import ENDPOINTS
-from postdate.intake.tenant import KeyLimits, Tenants
+from postdate.intake.tenant.tenant import KeyLimits, Tenants
 from postdate.model.identity import Scope
 from world import ROWS, World, build
 

@@ -12,8 +12,8 @@ from postdate.api import openapi
 from postdate.api.table import parameters_of
 from postdate.cli import edge
 from postdate.cli.edge import ENDPOINTS
-from postdate.intake.answers import Answer
-from postdate.intake.once import Once, Shown, Wish
+from postdate.intake.accept.answers import Answer
+from postdate.intake.accept.once import Once, Shown, Wish
 from postdate.views.identity import Identities
 from world import ROWS, World, build
 

@@ -8,7 +8,7 @@ import pytest
 from bank_ground import drain, settler
 from conftest import INTERNAL_TOKEN, Answered, Api, Clock
 from ledger_ground import Ledger, open_ledger
-from postdate.intake.tenant import KeyLimits, Tenants
+from postdate.intake.tenant.tenant import KeyLimits, Tenants
 
 INTERNAL = {"X-Internal-Auth": INTERNAL_TOKEN}
 

@@ -4,7 +4,7 @@ import pytest
 
 from conftest import Api
 from ledger_ground import Ledger, key, open_ledger
-from postdate.intake.tenant import Tenants
+from postdate.intake.tenant.tenant import Tenants
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import pytest
 
 from conftest import Api
 from ledger_ground import Ledger, key, open_ledger
-from postdate.intake.tenant import KeyLimits, Tenants
+from postdate.intake.tenant.tenant import KeyLimits, Tenants
 from postdate.model.setting import Stored
 
 PAST = (datetime.now(UTC) - timedelta(days=1)).isoformat()

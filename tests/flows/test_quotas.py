@@ -6,7 +6,7 @@ from uuid import uuid4
 import pytest
 
 from conftest import Answered, Api
-from postdate.intake.quota import PendingCounts
+from postdate.intake.tenant.quota import PendingCounts
 
 JOB = {"destination": {"type": "worker"}, "lane": "lane", "delay_seconds": 600}
 

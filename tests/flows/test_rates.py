@@ -5,8 +5,8 @@ from dataclasses import replace
 from uuid import uuid4
 
 from conftest import Api, eventually
-from postdate.intake.rate import Rates
-from postdate.intake.tenant import Tenants
+from postdate.intake.tenant.rate_limit import Rates
+from postdate.intake.tenant.tenant import Tenants
 from postdate.model.errors import Code, RefusedError
 from postdate.model.identity import Identity
 from postdate.views.identity import Identities

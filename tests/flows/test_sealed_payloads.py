@@ -9,10 +9,10 @@ import pytest
 from conftest import SECRET_KEY, Answered, Api, Clock
 from postdate.cli import jobs
 from postdate.cli.schedules import firings
-from postdate.intake.firing import Firings
-from postdate.intake.firing_job import JobFirings
-from postdate.intake.firing_payment import PaymentFirings
-from postdate.intake.seal import Seals
+from postdate.intake.job.payload_encryption import Seals
+from postdate.intake.schedule.occurrence import Firings
+from postdate.intake.schedule.occurrence_job import JobFirings
+from postdate.intake.schedule.occurrence_payment import PaymentFirings
 from postdate.model.identity import Identity, Scope
 from postdate.scheduler.expander import Expander
 from postdate.store import secret_rotation

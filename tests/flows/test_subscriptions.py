@@ -18,7 +18,7 @@ from conftest import Answered, Api
 from event_ground import seal_all
 from postdate.cli import publisher
 from postdate.cli.node import Group
-from postdate.intake.tenant import KeyLimits, Tenants
+from postdate.intake.tenant.tenant import KeyLimits, Tenants
 from receiver import Receiver
 
 if TYPE_CHECKING:

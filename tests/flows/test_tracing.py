@@ -25,7 +25,7 @@ from postdate.cli.node import Node
 from postdate.cli.settings import Settings
 from postdate.cli.trace import Tracing
 from postdate.cli.trace_expansion import context_of
-from postdate.intake.tenant import Tenants
+from postdate.intake.tenant.tenant import Tenants
 from postdate.model.errors import StartError
 from postdate.model.firing import Firing
 from postdate.model.job import Worker

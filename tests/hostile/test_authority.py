@@ -9,9 +9,9 @@ import pytest
 
 from conftest import Answered, Api, Clock
 from postdate.cli import schedules as wiring
-from postdate.intake.approval import Approvals
-from postdate.intake.setting import SettingChanges
-from postdate.intake.tenant import KeyLimits, Tenants
+from postdate.intake.payment.approval import Approvals
+from postdate.intake.tenant.setting import SettingChanges
+from postdate.intake.tenant.tenant import KeyLimits, Tenants
 from postdate.model.errors import Code, RefusedError
 from postdate.model.identity import Identity, Scope
 from postdate.scheduler.expander import Expander

@@ -9,7 +9,7 @@ import asyncpg
 import pytest
 
 from conftest import admin, app_dsn, eventually
-from postdate.intake.rate import Rates
+from postdate.intake.tenant.rate_limit import Rates
 from postdate.model.identity import Identity
 from postdate.model.setting import Settings, Stored
 from postdate.store import database as database_store

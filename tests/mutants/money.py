@@ -96,13 +96,13 @@ MUTANTS = (
         "stations/test_settle_culprit.py",
     ),
     mutant(
-        "cancel_leaves_the_hold", "intake/payment_change.py",
+        "cancel_leaves_the_hold", "intake/payment/change.py",
         "        if terms.hold:\n            key = AccountKey",
         "        if terms.hold and False:\n            key = AccountKey",
         "flows/test_payment_changes.py",
     ),
     mutant(
-        "cancel_leaves_the_timer", "intake/payment_change.py",
+        "cancel_leaves_the_timer", "intake/payment/change.py",
         "        await settlement_store.delete(connection, [timer])\n", "",
         "flows/test_payment_changes.py",
     ),
@@ -112,12 +112,12 @@ MUTANTS = (
         "flows/test_payment_changes.py", "flows/test_matrix.py", "store/test_payment_store.py",
     ),
     mutant(
-        "approved_by_the_person_who_asked", "intake/approval.py",
+        "approved_by_the_person_who_asked", "intake/payment/approval.py",
         "if not persons.isdisjoint(who.persons):", "if False:",
         "flows/test_approvals.py",
     ),
     mutant(
-        "key_with_another_body_replayed", "intake/idempotency.py",
+        "key_with_another_body_replayed", "intake/accept/idempotency.py",
         "if kept.request == request:", "if True:",
         "flows/test_payments.py", "flows/test_once.py",
     ),

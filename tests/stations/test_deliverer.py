@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry
 
 from conftest import Clock, eventually
 from event_ground import subjects
-from postdate.intake.subscription import Subscriptions, SubscriptionSpec
+from postdate.intake.subscription.subscription import Subscriptions, SubscriptionSpec
 from postdate.model.errors import RefusedError
 from postdate.model.job import Queue
 from postdate.model.outcome import Completed, Delivery, Failed, Outcome, Throttled, Unknown

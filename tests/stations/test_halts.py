@@ -11,7 +11,7 @@ import pytest
 from bank_ground import Bank, Wish, drain, settler
 from conftest import Api, Clock, eventually
 from postdate.cli import schedules as wiring
-from postdate.intake.halt import Halting, Window
+from postdate.intake.tenant.halt import Halting, Window
 from postdate.ledger import batch
 from postdate.ledger.prove import prove
 from postdate.model.halt import Halts

@@ -6,10 +6,10 @@ from random import Random
 import pytest
 
 from faulty import FaultyDatabase
-from postdate.intake.account import AccountChange, Accounts
-from postdate.intake.adjustment import Adjustments
-from postdate.intake.answers import Answer
-from postdate.intake.payment import Payments, Wish
+from postdate.intake.accept.answers import Answer
+from postdate.intake.account.account import AccountChange, Accounts
+from postdate.intake.account.adjustment import Adjustments
+from postdate.intake.payment.accept import Payments, Wish
 from postdate.model.identity import Identity, Scope
 from postdate.model.payment import PaymentOrder
 from postdate.model.setting import Settings

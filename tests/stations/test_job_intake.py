@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from job_ground import ask, make_intake
-from postdate.intake.idempotency import Replay
-from postdate.intake.job_batch import Accepted, Ask, Result
+from postdate.intake.accept.idempotency import Replay
+from postdate.intake.job.batch import Accepted, Ask, Result
 from postdate.model.errors import Refusal, RefusedError
 from postdate.model.ids import bucket_of
 from postdate.store import job_view

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from conftest import Clock
 from job_ground import ask, make_intake
-from postdate.intake.job_batch import Accepted
+from postdate.intake.job.batch import Accepted
 from postdate.model.ids import bucket_of, new_id
 from postdate.model.setting import Settings, Stored
 from postdate.store.database import Database

@@ -12,8 +12,8 @@ from bank_ground import drain as settle_all
 from bank_ground import settler
 from conftest import Api, Clock
 from postdate.cli import schedules as wiring
-from postdate.intake.firing import Firings
-from postdate.intake.tenant import KeyLimits, Tenants
+from postdate.intake.schedule.occurrence import Firings
+from postdate.intake.tenant.tenant import KeyLimits, Tenants
 from postdate.model import expansion
 from postdate.model.errors import Refusal
 from postdate.model.firing import Fired, Firing
@@ -201,7 +201,7 @@ class _Refusing(Firings):
 
 async def _neighbours(api: Api, monkeypatch: pytest.MonkeyPatch, many: int) -> list[dict[str, Any]]:
     """Make schedules that lie in one bucket, so that one batch expands them."""
-    monkeypatch.setattr("postdate.intake.schedule.random.randrange", lambda _: 7)
+    monkeypatch.setattr("postdate.intake.schedule.schedule.random.randrange", lambda _: 7)
     return [await create(api, every_seconds=60) for _ in range(many)]
 
 

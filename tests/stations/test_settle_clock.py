@@ -7,7 +7,7 @@ import pytest
 
 from bank_ground import Bank, Wish, drain, settings, settler
 from conftest import Clock
-from postdate.intake.setting import SettingChanges
+from postdate.intake.tenant.setting import SettingChanges
 from postdate.settlement.guard import ClockGuard
 from postdate.settlement.settler import Settler
 from postdate.settlement.stop import STOPPED, Stop

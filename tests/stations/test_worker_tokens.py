@@ -9,7 +9,7 @@ import pytest
 
 from breaking import FAULTS, BreakingDatabase, Fault
 from conftest import Clock, eventually
-from postdate.intake.lease import ClaimAsk, LeaseClaims, Leased
+from postdate.intake.lease.lease import ClaimAsk, LeaseClaims, Leased
 from postdate.model.ids import bucket_of
 from postdate.model.outcome import Failed, Throttled
 from postdate.model.retry import Policies

@@ -2,7 +2,7 @@
 
 import pytest
 
-from postdate.intake.destination import Destinations, DestinationSpec
+from postdate.intake.destination.destination import Destinations, DestinationSpec
 from postdate.model.destination import Destination, DestinationType, Unavailable
 from postdate.model.errors import RefusedError
 from postdate.model.identity import Identity, Scope

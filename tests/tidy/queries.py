@@ -175,7 +175,7 @@ RULES: Final = (
         stray_sql,
         bad=(
             {"src/postdate/worker/loop.py": 'run("SELECT 1 FROM job")'},
-            {"src/postdate/intake/job.py": 'run("""\n  insert into job VALUES (1)""")'},
+            {"src/postdate/intake/job/accept.py": 'run("""\n  insert into job VALUES (1)""")'},
         ),
         good=(
             {"src/postdate/worker/loop.py": '"""Select the jobs from the lane."""'},

@@ -9,8 +9,8 @@ from postdate.api.keyed import once, reply
 from postdate.api.paging import Page, decode_cursor, encode_cursor
 from postdate.api.route import AnyEndpoint, Body, Call, Endpoint, Reply, missing
 from postdate.api.services import Services
-from postdate.intake.account import AccountChange
-from postdate.intake.adjustment import Adjusted
+from postdate.intake.account.account import AccountChange
+from postdate.intake.account.adjustment import Adjusted
 from postdate.model.errors import Code, refuse
 from postdate.model.identity import Scope
 from postdate.model.money import AMOUNT_MOST

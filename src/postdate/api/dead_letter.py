@@ -9,7 +9,7 @@ from msgspec import Meta
 from postdate.api.paging import Page, decode_cursor, encode_cursor
 from postdate.api.route import AnyEndpoint, Body, Call, Endpoint, Reason, Reply, missing
 from postdate.api.services import Services
-from postdate.intake.dead_letter import (
+from postdate.intake.job.dead_letter import (
     ALREADY,
     REDRIVE_MOST,
     Chosen,

@@ -10,14 +10,14 @@ from postdate.api.keyed import once
 from postdate.api.paging import Page, decode_cursor, encode_cursor
 from postdate.api.route import AnyEndpoint, Body, Call, Endpoint, Reply, missing
 from postdate.api.services import Services
-from postdate.intake.destination import (
+from postdate.intake.destination.destination import (
     DestinationChange,
     DestinationSpec,
     MaxRunning,
     RatePerSecond,
     Rotated,
 )
-from postdate.intake.trial import Trial
+from postdate.intake.destination.destination_test import Trial
 from postdate.model.destination import DestinationType
 from postdate.model.errors import Code
 from postdate.model.identity import Scope

@@ -7,8 +7,8 @@ from msgspec import Meta
 
 from postdate.api.route import AnyEndpoint, Body, Call, Endpoint
 from postdate.api.services import Services
-from postdate.intake.account import refuse_limited
-from postdate.intake.halt import Window
+from postdate.intake.account.account import refuse_limited
+from postdate.intake.tenant.halt import Window
 from postdate.model.halt import Halt, Mode
 from postdate.model.identity import Scope
 from postdate.model.payment import Instant

@@ -13,8 +13,8 @@ from postdate.api.paging import Page, decode_cursor, encode_cursor
 from postdate.api.problem import Problem
 from postdate.api.route import AnyEndpoint, Body, Call, Endpoint, Reply, missing
 from postdate.api.services import Services
-from postdate.intake.idempotency import Replay
-from postdate.intake.job_batch import Accepted, Ask, Result
+from postdate.intake.accept.idempotency import Replay
+from postdate.intake.job.batch import Accepted, Ask, Result
 from postdate.model.errors import Code, Refusal, RefusedError, refuse
 from postdate.model.identity import Scope
 from postdate.model.job import BATCH_MOST, JobSpec

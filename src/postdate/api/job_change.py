@@ -8,8 +8,8 @@ from msgspec import Meta
 from postdate.api.job import JOB_BYTES, show_job
 from postdate.api.route import AnyEndpoint, Body, Call, Endpoint, Reason
 from postdate.api.services import Services
-from postdate.intake.job_bulk import BulkFilter, BulkOutcome, Instant
-from postdate.intake.job_change import CancelResult, JobPatch, Resolution
+from postdate.intake.job.bulk import BulkFilter, BulkOutcome, Instant
+from postdate.intake.job.change import CancelResult, JobPatch, Resolution
 from postdate.model.errors import Code
 from postdate.model.identity import Scope
 from postdate.model.job_view import JobView

@@ -8,8 +8,8 @@ import msgspec
 from postdate.api import problem
 from postdate.api.route import Call, Reply
 from postdate.api.services import Services
-from postdate.intake.answers import Answer
-from postdate.intake.once import Keep, Shown, Wish, not_kept
+from postdate.intake.accept.answers import Answer
+from postdate.intake.accept.once import Keep, Shown, Wish, not_kept
 from postdate.model.errors import RefusedError
 
 REPLAYED: Final = {"Idempotency-Replayed": "true"}

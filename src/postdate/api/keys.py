@@ -11,7 +11,7 @@ from postdate.api.keyed import once
 from postdate.api.paging import Page, decode_cursor, encode_cursor
 from postdate.api.route import AnyEndpoint, Body, Call, Endpoint, Reply
 from postdate.api.services import Services
-from postdate.intake.tenant import IssuedKey, KeyLimits
+from postdate.intake.tenant.tenant import IssuedKey, KeyLimits
 from postdate.model.errors import Code
 from postdate.model.identity import Scope
 from postdate.model.money import AMOUNT_MOST

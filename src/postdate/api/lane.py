@@ -8,7 +8,7 @@ from msgspec import UNSET, Meta, UnsetType
 from postdate.api.paging import Page, decode_cursor, encode_cursor
 from postdate.api.route import AnyEndpoint, Body, Call, Endpoint, missing
 from postdate.api.services import Services
-from postdate.intake.lane import LaneChange
+from postdate.intake.job.lane import LaneChange
 from postdate.model.errors import Code, refuse
 from postdate.model.identity import Scope
 from postdate.views.lane import LaneView

@@ -11,8 +11,8 @@ from msgspec import Meta
 
 from postdate.api.route import Body, Call, Endpoint
 from postdate.api.services import Services
-from postdate.intake.lease import CLAIM_MOST, WAIT_MOST_SECONDS, ClaimAsk, Leased
-from postdate.intake.lease_report import Report
+from postdate.intake.lease.lease import CLAIM_MOST, WAIT_MOST_SECONDS, ClaimAsk, Leased
+from postdate.intake.lease.report import Report
 from postdate.model.errors import Code, refuse
 from postdate.model.identity import Scope
 from postdate.model.outcome import Completed, Failed, Throttled, Unknown

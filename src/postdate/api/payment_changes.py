@@ -7,8 +7,8 @@ from msgspec import Meta
 
 from postdate.api.route import AnyEndpoint, Body, Call, Endpoint
 from postdate.api.services import Services
-from postdate.intake.payment_draft import Scheduled
-from postdate.intake.payment_execution import Executed
+from postdate.intake.payment.draft import Scheduled
+from postdate.intake.payment.execution import Executed
 from postdate.model.errors import Code
 from postdate.model.identity import Scope
 from postdate.model.payment import Delay, Instant, When

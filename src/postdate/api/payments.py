@@ -13,9 +13,9 @@ from postdate.api.paging import Page, decode_cursor, encode_cursor
 from postdate.api.problem import Problem
 from postdate.api.route import AnyEndpoint, Body, Call, Endpoint, Reply, missing
 from postdate.api.services import Services
-from postdate.intake.answers import Answer, refused
-from postdate.intake.payment import BATCH_MOST, Wish
-from postdate.intake.payment_draft import Scheduled
+from postdate.intake.accept.answers import Answer, refused
+from postdate.intake.payment.accept import BATCH_MOST, Wish
+from postdate.intake.payment.draft import Scheduled
 from postdate.model.errors import Code, Refusal, refuse
 from postdate.model.identity import Scope
 from postdate.model.payment import AccountId, KeyedOrder, PaymentOrder

@@ -12,7 +12,7 @@ from postdate.api.paging import Page, decode_cursor, encode_cursor
 from postdate.api.route import AnyEndpoint, Body, Call, Endpoint, Query, Reply, missing
 from postdate.api.schedules import show_schedule
 from postdate.api.services import Services
-from postdate.intake.schedule_run import Backfill, Triggered
+from postdate.intake.schedule.run import Backfill, Triggered
 from postdate.model.errors import Code
 from postdate.model.identity import Scope
 from postdate.model.schedule import Status

@@ -12,7 +12,7 @@ from postdate.api.keyed import once
 from postdate.api.paging import Page, decode_cursor, encode_cursor
 from postdate.api.route import AnyEndpoint, Body, Call, Endpoint, Reply, missing
 from postdate.api.services import Services
-from postdate.intake.subscription import SubscriptionSpec
+from postdate.intake.subscription.subscription import SubscriptionSpec
 from postdate.model.errors import Code
 from postdate.model.event import PATTERNS_MOST
 from postdate.model.identity import Scope

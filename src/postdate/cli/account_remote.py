@@ -11,7 +11,7 @@ from postdate.cli.choices import Nothing, WholeOrNone
 from postdate.cli.operator import with_database
 from postdate.cli.output import Json, show
 from postdate.cli.remote import Limit, call, changed, given, limit_of, listed, one, server
-from postdate.intake.repair import Repairs
+from postdate.intake.account.repair import Repairs
 from postdate.ledger.repair import Repair
 from postdate.model.errors import Code, refuse
 from postdate.store.database import Database

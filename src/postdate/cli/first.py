@@ -6,7 +6,7 @@ import structlog
 
 from postdate.cli.admin_key import KEY_FILE, read_key, write_key
 from postdate.cli.settings import Settings
-from postdate.intake.tenant import Tenants
+from postdate.intake.tenant.tenant import Tenants
 from postdate.model.errors import Code, RefusedError, StartError
 from postdate.model.identity import Scope
 

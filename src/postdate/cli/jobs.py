@@ -4,9 +4,9 @@ from collections.abc import Collection, Mapping
 from typing import Final
 
 from postdate.cli.node import Node
-from postdate.intake.job import CheckNames, JobIntake, Named
-from postdate.intake.lane import Lanes
-from postdate.intake.lease import LeaseClaims
+from postdate.intake.job.accept import CheckNames, JobIntake, Named
+from postdate.intake.job.lane import Lanes
+from postdate.intake.lease.lease import LeaseClaims
 from postdate.model.destination import Destination, Missing, Resolved
 from postdate.model.errors import Code, Refusal
 from postdate.store.directory import DestinationDirectory

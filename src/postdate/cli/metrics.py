@@ -11,7 +11,7 @@ from postdate.api.health import ReadinessMeter
 from postdate.api.meter import Meter as HttpMeter
 from postdate.cli.loop_watch import LoopWatch
 from postdate.delivery.breaker import Breakers
-from postdate.intake.meter import PaymentMeter
+from postdate.intake.payment.meter import PaymentMeter
 from postdate.model.activity import Lateness
 from postdate.model.setting import LONG_AGO
 from postdate.model.setting import Settings as RuntimeSettings

@@ -19,7 +19,7 @@ from postdate.cli.outgoing import Outgoing
 from postdate.cli.settings import Settings
 from postdate.cli.trace import Tracing
 from postdate.delivery.breaker import Breakers
-from postdate.intake.meter import PaymentMeter
+from postdate.intake.payment.meter import PaymentMeter
 from postdate.model.activity import Lateness
 from postdate.model.durability import CommitSafety
 from postdate.model.halt import Halts

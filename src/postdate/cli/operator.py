@@ -12,8 +12,8 @@ import uvloop
 from postdate.cli import log, place
 from postdate.cli.output import Json, progress, show
 from postdate.cli.settings import Settings, load
-from postdate.intake.setting import SettingChanges
-from postdate.intake.tenant import KeyLimits, Tenants
+from postdate.intake.tenant.setting import SettingChanges
+from postdate.intake.tenant.tenant import KeyLimits, Tenants
 from postdate.model.errors import Code, refuse
 from postdate.model.setting_table import SETTINGS
 from postdate.store import key as key_store

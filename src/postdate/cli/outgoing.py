@@ -11,7 +11,7 @@ from postdate.delivery.exchange import Exchange
 from postdate.delivery.guard import Guard
 from postdate.delivery.queue import Queue
 from postdate.delivery.webhook import Webhook
-from postdate.intake.destination import Destinations
+from postdate.intake.destination.destination import Destinations
 from postdate.model.broker_url import kafka_brokers
 from postdate.model.setting import Settings as RuntimeSettings
 from postdate.model.target import Networks, networks

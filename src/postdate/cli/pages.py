@@ -5,7 +5,7 @@ from postdate.cli.first import TENANT
 from postdate.cli.node import Node
 from postdate.cli.refusals import translate
 from postdate.console.services import ConsoleServices
-from postdate.intake.rate import Rates
+from postdate.intake.tenant.rate_limit import Rates
 from postdate.views.find import FindViews
 from postdate.views.identity import Identities
 from postdate.views.overview import OverviewViews

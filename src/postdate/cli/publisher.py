@@ -6,7 +6,7 @@ from typing import Final
 from postdate.cli import jobs
 from postdate.cli.anchor import anchor_path
 from postdate.cli.node import Node
-from postdate.intake.subscription import Subscriptions
+from postdate.intake.subscription.subscription import Subscriptions
 from postdate.publisher.anchor import ANCHOR_SECONDS, Anchorer, AnchorFile
 from postdate.publisher.deliverer import AT_ONCE, LAG_SECONDS, Deliverer, LagWatch
 from postdate.publisher.meter import PublisherMeter

@@ -11,7 +11,7 @@ import uvloop
 from postdate.cli import log, place
 from postdate.cli.output import Json, show
 from postdate.cli.settings import load
-from postdate.intake.setting import SettingChanges
+from postdate.intake.tenant.setting import SettingChanges
 from postdate.model.errors import Code, RefusedError
 from postdate.model.ids import BUCKETS
 from postdate.model.instant import instant_text

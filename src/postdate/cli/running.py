@@ -13,8 +13,8 @@ from postdate.api.server import Server, ServerLimits
 from postdate.cli import edge, first, memory, stages, tokens
 from postdate.cli.node import Group, Node
 from postdate.cli.settings import Settings
-from postdate.intake.quota import COUNT_SECONDS, PendingCounts
-from postdate.intake.tenant import Tenants
+from postdate.intake.tenant.quota import COUNT_SECONDS, PendingCounts
+from postdate.intake.tenant.tenant import Tenants
 from postdate.store.database import LOST
 from postdate.store.embedded import Embedded
 from postdate.store.loop import Loop

@@ -4,15 +4,15 @@ from dataclasses import dataclass
 
 from postdate.cli import jobs
 from postdate.cli.node import Node
-from postdate.intake.calendar import Calendars
-from postdate.intake.firing import Firings
-from postdate.intake.firing_job import JobFirings
-from postdate.intake.firing_payment import PaymentFirings
-from postdate.intake.job import JobIntake
-from postdate.intake.schedule import Schedules
-from postdate.intake.schedule_check import ScheduleCheck
-from postdate.intake.schedule_run import ScheduleRuns
-from postdate.intake.seal import Seals
+from postdate.intake.job.accept import JobIntake
+from postdate.intake.job.payload_encryption import Seals
+from postdate.intake.schedule.calendar import Calendars
+from postdate.intake.schedule.occurrence import Firings
+from postdate.intake.schedule.occurrence_job import JobFirings
+from postdate.intake.schedule.occurrence_payment import PaymentFirings
+from postdate.intake.schedule.run import ScheduleRuns
+from postdate.intake.schedule.schedule import Schedules
+from postdate.intake.schedule.validation import ScheduleCheck
 from postdate.scheduler import audit, expander, recompute
 from postdate.scheduler.firer import unfollowed
 from postdate.scheduler.meter import Meter

@@ -8,8 +8,8 @@ from postdate.cli import history
 from postdate.cli.node import Node
 from postdate.cli.operator import with_database
 from postdate.cli.output import Json, show
-from postdate.intake.approval import EXPIRE_MOST, LOOK_SECONDS, Approvals
-from postdate.intake.setting import SettingChanges
+from postdate.intake.payment.approval import EXPIRE_MOST, LOOK_SECONDS, Approvals
+from postdate.intake.tenant.setting import SettingChanges
 from postdate.model.errors import Code, RefusedError, refuse
 from postdate.proof.meter import ProofMeter
 from postdate.proof.prover import LOOK_SECONDS as LOOK_SECONDS_PROOF

@@ -9,9 +9,9 @@ from cyclopts import Parameter
 
 from postdate.cli.operator import PAGE, tenant_number, with_database
 from postdate.cli.output import Json, show
-from postdate.intake import told
-from postdate.intake.halt import Halting, Window
-from postdate.intake.tenant import Tenants
+from postdate.intake.accept import events as told
+from postdate.intake.tenant.halt import Halting, Window
+from postdate.intake.tenant.tenant import Tenants
 from postdate.model.errors import Code, refuse
 from postdate.model.halt import Halt, Halts, Mode
 from postdate.store import halt as halt_store

@@ -7,7 +7,7 @@ from typing import Final
 from postdate.console.action import Action, Field
 from postdate.console.same import Same
 from postdate.console.visit import Visit
-from postdate.intake.account import Accounts
+from postdate.intake.account.account import Accounts
 from postdate.model.errors import Code, RefusedError, refuse
 from postdate.model.identity import Identity, Scope
 from postdate.model.money import AMOUNT_MOST

@@ -12,7 +12,7 @@ from postdate.console.action import REASON, Action, Field, Rehearsal, plan_of, r
 from postdate.console.same import Same
 from postdate.console.visit import Visit, instant
 from postdate.console.work import Piece, Work
-from postdate.intake.dead_letter import DeadLetterFilter, Pace
+from postdate.intake.job.dead_letter import DeadLetterFilter, Pace
 from postdate.model.errors import Code, refuse
 from postdate.model.identity import Scope
 from postdate.model.job_view import JobView

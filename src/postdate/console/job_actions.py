@@ -6,8 +6,8 @@ from typing import Final
 from postdate.console.action import Action, Field, moment_of
 from postdate.console.same import Same
 from postdate.console.visit import Visit
-from postdate.intake.dead_letter import Pace
-from postdate.intake.job_change import BEFORE_CLAIM, JobPatch, Resolution
+from postdate.intake.job.change import BEFORE_CLAIM, JobPatch, Resolution
+from postdate.intake.job.dead_letter import Pace
 from postdate.model.errors import Code, refuse
 from postdate.model.identity import Scope
 

@@ -12,7 +12,7 @@ from postdate.console.action import REASON, Action, Field, Rehearsal, moment_of,
 from postdate.console.same import Same
 from postdate.console.visit import Visit, instant
 from postdate.console.work import Do, Piece, Work
-from postdate.intake.job_bulk import (
+from postdate.intake.job.bulk import (
     BULK_MOST,
     CANCELLABLE,
     WAITING,

@@ -10,9 +10,9 @@ import msgspec
 from postdate.console.action import Action, Field
 from postdate.console.same import Same
 from postdate.console.visit import Visit
-from postdate.intake.answers import CREATED
-from postdate.intake.key import Rotated
-from postdate.intake.once import Shown, Wish
+from postdate.intake.accept.answers import CREATED
+from postdate.intake.accept.once import Shown, Wish
+from postdate.intake.tenant.key import Rotated
 from postdate.model.errors import Code, RefusedError, refuse
 from postdate.model.identity import Scope
 from postdate.views.key import KeyView

@@ -20,8 +20,8 @@ from postdate.console.action import (
 from postdate.console.render import NONE
 from postdate.console.same import Same
 from postdate.console.visit import Visit
-from postdate.intake.once import Shown, Wish
-from postdate.intake.schedule_run import Triggered
+from postdate.intake.accept.once import Shown, Wish
+from postdate.intake.schedule.run import Triggered
 from postdate.model.errors import RefusedError
 from postdate.model.identity import Scope
 

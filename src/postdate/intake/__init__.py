@@ -1,1 +1,1 @@
-"""Accept, reschedule and cancel: validate, remember, hold and insert in one commit."""
+"""Accept, reschedule and cancel: each change of a client is one transaction."""

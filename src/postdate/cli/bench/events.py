@@ -14,8 +14,8 @@ from postdate.cli.bench.arms import Arm, run_arms
 from postdate.cli.bench.ground import Ground, Measure, Watch, at_least, at_most, plain
 from postdate.cli.bench.nats import Nats, nats_server
 from postdate.cli.bench.worker import Accepting, Bench
-from postdate.intake.destination import DestinationSpec
-from postdate.intake.subscription import SubscriptionSpec
+from postdate.intake.destination.destination import DestinationSpec
+from postdate.intake.subscription.subscription import SubscriptionSpec
 from postdate.model.destination import DestinationType
 from postdate.model.identity import Identity, Scope
 from postdate.model.ids import BUCKETS, new_ids

@@ -21,8 +21,8 @@ from postdate.cli.bench.load import Report
 from postdate.cli.bench.loader import Order, load
 from postdate.cli.bench.served import Served, key_for, serving
 from postdate.cli.node import Node
-from postdate.intake.payment import BATCH_MOST as ASK_MOST
-from postdate.intake.payment import Payments, Wish
+from postdate.intake.payment.accept import BATCH_MOST as ASK_MOST
+from postdate.intake.payment.accept import Payments, Wish
 from postdate.model.identity import Identity, Scope
 from postdate.model.ids import BUCKETS
 from postdate.model.payment import PaymentOrder

@@ -16,7 +16,7 @@ import psutil
 from postdate.cli.bench.bank import Bank
 from postdate.cli.bench.ground import Ground
 from postdate.cli.bench.load import Request, connect
-from postdate.intake.tenant import Tenants
+from postdate.intake.tenant.tenant import Tenants
 from postdate.model.identity import Scope
 
 READY_SECONDS: Final = 60

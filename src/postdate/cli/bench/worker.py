@@ -12,7 +12,7 @@ import msgspec
 from postdate.cli import jobs as job_parts
 from postdate.cli.bench.ground import Ground, Watch
 from postdate.cli.worker import care_loops, claim_loops
-from postdate.intake.job_batch import Accepted, Ask
+from postdate.intake.job.batch import Accepted, Ask
 from postdate.model.job import Destination, JobSpec
 from postdate.model.job import Worker as ToWorker
 from postdate.model.outcome import Completed, Delivery, Handler, Outcome

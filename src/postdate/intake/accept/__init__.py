@@ -1,0 +1,1 @@
+"""What every noun needs to take something in: idempotency, events, groups of requests."""

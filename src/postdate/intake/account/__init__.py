@@ -1,0 +1,1 @@
+"""Accounts: their limits, adjustments and repairs."""

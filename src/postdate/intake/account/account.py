@@ -1,0 +1,213 @@
+"""Create, change, freeze and close accounts."""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from postdate.intake.accept.once import Keep, not_kept
+from postdate.intake.tenant.quota import check_accounts
+from postdate.ledger import account as ledger
+from postdate.model.errors import Code, RefusedError, refuse
+from postdate.model.identity import Identity, Scope
+from postdate.model.ids import new_id, subject_id
+from postdate.model.money import ISSUER
+from postdate.model.setting import Settings
+from postdate.store import account as account_store
+from postdate.store import event as event_store
+from postdate.store.account import AccountKey, AccountRow, Terms, key_of
+from postdate.store.database import Connection, Database
+from postdate.store.event import NewEvent
+
+ASSIGNED: Final = "acc_"
+"""What an id that we choose begins with."""
+
+
+class AccountChange(msgspec.Struct, frozen=True, kw_only=True):
+    """New limits of an account; what is unset stays."""
+
+    floor: int | UnsetType = UNSET
+    max_amount: int | UnsetType | None = UNSET
+    note: str | UnsetType | None = UNSET
+
+    def amend(self, terms: Terms) -> Terms:
+        """Give the terms with these changes."""
+        given = msgspec.structs.asdict(self).items()
+        return msgspec.structs.replace(terms, **{n: v for n, v in given if v is not UNSET})
+
+
+class Accounts:
+    """Change everything about accounts but their money."""
+
+    def __init__(self, database: Database, settings: Settings | None = None) -> None:
+        self._database = database
+        self._settings = settings or Settings()
+
+    async def create(
+        self,
+        who: Identity,
+        account_id: str | None,
+        limits: AccountChange,
+        keep: Keep[AccountRow] = not_kept,
+    ) -> AccountRow:
+        """Create an empty account under the given id, or under one of ours."""
+        given = account_id or ASSIGNED + new_id(0, self._database.unix_ms()).hex
+        allow(who, given)
+        _allow_floor(who, limits)
+        terms = limits.amend(Terms())
+        if who.accounts is not None:
+            _refuse_lifting(Terms(), terms, self._tenant_most(who))
+        if given == ISSUER:
+            raise refuse(Code.ACCOUNT_RESERVED, f"{ISSUER} is the ledger's own.", "account_id")
+        if terms.floor is not None and terms.floor > 0:
+            raise refuse(Code.INSUFFICIENT_FUNDS, "A new account has 0 available.", "floor")
+        key = key_of(who.tenant_id, given)
+        async with self._database.write() as connection:
+            await check_accounts(connection, self._settings, who.tenant_id)
+            row = await account_store.create(connection, key, terms)
+            if row is None:
+                raise refuse(
+                    Code.ACCOUNT_EXISTS, f"There is an account {given} already.", "account_id"
+                )
+            await self._tell(connection, key, "account.created", who, _limits(row))
+            await keep(connection, row)
+        return row
+
+    async def change(self, who: Identity, account_id: str, wanted: AccountChange) -> AccountRow:
+        """Set limits and the note."""
+        _allow_floor(who, wanted)
+        return await self._change(who, account_id, "account.changed", wanted.amend)
+
+    async def freeze(self, who: Identity, account_id: str) -> AccountRow:
+        """Refuse every new payment from and to an account."""
+        return await self._change(
+            who, account_id, "account.frozen", lambda t: msgspec.structs.replace(t, frozen=True)
+        )
+
+    async def unfreeze(self, who: Identity, account_id: str) -> AccountRow:
+        """Allow payments again."""
+        return await self._change(
+            who, account_id, "account.unfrozen", lambda t: msgspec.structs.replace(t, frozen=False)
+        )
+
+    async def close(self, who: Identity, account_id: str) -> AccountRow:
+        """Close an empty account for ever; its history stays."""
+        return await self._change(
+            who, account_id, "account.closed", lambda t: msgspec.structs.replace(t, closed=True)
+        )
+
+    async def _change(
+        self, who: Identity, account_id: str, event: str, amend: Callable[[Terms], Terms]
+    ) -> AccountRow:
+        allow(who, account_id)
+        key = key_of(who.tenant_id, account_id)
+        async with self._database.write() as connection:
+            locked = (await account_store.lock(connection, [key])).get(key)
+            row = await account_store.get(connection, key)
+            if locked is None or row is None:
+                raise unknown(account_id)
+            before = _terms(row)
+            after = amend(before)
+            if who.accounts is not None:
+                _refuse_lifting(before, after, self._tenant_most(who))
+            refusal = ledger.change(locked, before, after)
+            if refusal is not None:
+                raise RefusedError(refusal)
+            if after == before:
+                return row
+            row = await account_store.change(connection, key, after)
+            await self._tell(connection, key, event, who, _limits(row))
+        return row
+
+    def _tenant_most(self, who: Identity) -> int:
+        return self._settings.whole("payment.max_amount", who.tenant_id)
+
+    async def _tell(
+        self,
+        connection: Connection,
+        key: AccountKey,
+        event: str,
+        who: Identity,
+        data: dict[str, Any],
+    ) -> None:
+        await event_store.insert(
+            connection, [account_event(key, event, who.key_id, data, self._database.unix_ms())]
+        )
+
+
+def account_event(
+    key: AccountKey, event: str, actor: str, data: dict[str, Any], unix_ms: int
+) -> NewEvent:
+    """Make an event about an account, which is named in its data."""
+    bucket, tenant_id, account_id = key
+    return NewEvent(
+        bucket,
+        tenant_id,
+        subject_id(tenant_id, account_id),
+        new_id(bucket, unix_ms),
+        event,
+        actor,
+        {"account_id": account_id, **data},
+    )
+
+
+def allow(who: Identity, account_id: str) -> None:
+    """Hold a limited key to its accounts; others look missing to it."""
+    if who.accounts is not None and account_id not in who.accounts:
+        raise unknown(account_id)
+
+
+def refuse_limited(who: Identity) -> None:
+    """Refuse a key limited to accounts where something holds for the whole tenant."""
+    if who.accounts is not None:
+        detail = "A key limited to accounts decides nothing for the whole tenant."
+        raise refuse(Code.FORBIDDEN, detail)
+
+
+def unknown(account_id: str) -> RefusedError:
+    """Refuse an account that is not there, or not for this key."""
+    return refuse(Code.NOT_FOUND, f"There is no account {account_id}.")
+
+
+def _allow_floor(who: Identity, limits: AccountChange) -> None:
+    # To spend below zero is to make money.
+    below = limits.floor is not UNSET and limits.floor < 0
+    if below and not who.allows(Scope.LEDGER_ADJUST):
+        detail = f"A floor below 0 needs the scope `{Scope.LEDGER_ADJUST}`."
+        raise refuse(Code.FORBIDDEN, detail, "floor", scope=Scope.LEDGER_ADJUST)
+
+
+def _refuse_lifting(before: Terms, after: Terms, tenant_most: int) -> None:
+    """Let a key that is limited to accounts bind them tighter, but not lift what binds them."""
+    lifted = None
+    if before.frozen and not after.frozen:
+        lifted = "frozen_at"
+    elif _lifts_amount(before.max_amount, after.max_amount, tenant_most):
+        lifted = "max_amount"
+    elif before.floor is not None and (after.floor is None or after.floor < before.floor):
+        lifted = "floor"
+    if lifted is not None:
+        detail = f"A key limited to accounts does not lift what binds them: see `{lifted}`."
+        raise refuse(Code.FORBIDDEN, detail, lifted)
+
+
+def _lifts_amount(before: int | None, after: int | None, tenant_most: int) -> bool:
+    """Compare limits of an account; without one of its own it is bound by its tenant's."""
+    if before is None:
+        return after is not None and after > tenant_most
+    return after is None or after > before
+
+
+def _terms(row: AccountRow) -> Terms:
+    return Terms(
+        floor=row.floor,
+        max_amount=row.max_amount,
+        note=row.note,
+        frozen=row.frozen_at is not None,
+        closed=row.closed_at is not None,
+    )
+
+
+def _limits(row: AccountRow) -> dict[str, Any]:
+    return {"floor": row.floor, "max_amount": row.max_amount, "note": row.note}

@@ -1,0 +1,131 @@
+"""Put an account right: one person asks, another approves, and the repair is a fact of its own."""
+
+from typing import Any, Final
+
+import msgspec
+
+from postdate.intake.account.account import account_event, allow, unknown
+from postdate.ledger import repair as ledger
+from postdate.ledger.repair import Repair
+from postdate.model.errors import Code, Refusal, RefusedError, refuse
+from postdate.model.identity import Identity, Scope
+from postdate.model.ids import subject_id
+from postdate.store import account as account_store
+from postdate.store import event as event_store
+from postdate.store import repair as store
+from postdate.store.account import Account, AccountKey, key_of
+from postdate.store.database import Connection, Database
+from postdate.store.repair import NewRepair
+
+REQUEST_SECONDS: Final = 86400.0
+"""How long a request waits for a second person."""
+
+
+class Repairs:
+    """Compare accounts with their entries, and put them right."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def look(self, who: Identity, account_id: str) -> Repair:
+        """Say what a repair would change; nothing is written."""
+        async with self._database.write() as connection:
+            return (await _decide(connection, who, account_id))[1]
+
+    async def request(self, who: Identity, account_id: str, reason: str) -> Repair:
+        """Ask for a repair, which another person approves within a day."""
+        async with self._database.write() as connection:
+            _, repair = await _decide(connection, who, account_id)
+            _refuse_needless(repair)
+            data = _told(repair) | {"reason": reason, "persons": sorted(who.persons)}
+            await self._tell(connection, who, account_id, "account.repair_requested", data)
+        return repair
+
+    async def approve(self, who: Identity, account_id: str) -> Repair:
+        """Make the repair that another person has asked for, if it is still the same one."""
+        async with self._database.write() as connection:
+            account, repair = await _decide(connection, who, account_id)
+            _refuse_needless(repair)
+            key = key_of(who.tenant_id, account_id)
+            asked_by, asked = await _requested(connection, who, key)
+            if asked["difference"] != msgspec.to_builtins(repair.difference):
+                detail = f"The account {account_id} differs otherwise than when it was asked for."
+                raise refuse(Code.CONFLICT, detail)
+            account.balance, account.held, account.version = (
+                repair.after.balance,
+                repair.after.held,
+                repair.after.version,
+            )
+            await account_store.write(connection, [account])
+            made = NewRepair(
+                after=repair.after,
+                before=repair.before,
+                jumps=repair.jumps,
+                requested_by=asked_by,
+                approved_by=who.key_id,
+                reason=asked["reason"],
+            )
+            await store.insert(connection, key, made)
+            data = _told(repair) | {"reason": made.reason, "requested_by": asked_by}
+            await self._tell(connection, who, account_id, "account.repaired", data)
+        return repair
+
+    async def _tell(
+        self,
+        connection: Connection,
+        who: Identity,
+        account_id: str,
+        kind: str,
+        data: dict[str, Any],
+    ) -> None:
+        key = key_of(who.tenant_id, account_id)
+        event = account_event(key, kind, who.key_id, data, self._database.unix_ms())
+        await event_store.insert(connection, [event])
+
+
+async def _decide(connection: Connection, who: Identity, account_id: str) -> tuple[Account, Repair]:
+    """Lock an account and compare it with its entries; settlements wait meanwhile."""
+    if not who.allows(Scope.LEDGER_ADJUST):
+        detail = f"To repair an account needs the scope `{Scope.LEDGER_ADJUST}`."
+        raise refuse(Code.FORBIDDEN, detail, scope=Scope.LEDGER_ADJUST)
+    allow(who, account_id)
+    key = key_of(who.tenant_id, account_id)
+    account = (await account_store.lock(connection, [key])).get(key)
+    if account is None:
+        raise unknown(account_id)
+    said = await store.witness(connection, key)
+    jumps = await store.jumps(connection, key)
+    decided = ledger.decide(account, said, jumps, await store.explained(connection, key))
+    if isinstance(decided, Refusal):
+        raise RefusedError(decided)
+    refusal = ledger.covered(account, decided.after)
+    if refusal is not None:
+        raise RefusedError(refusal)
+    return account, decided
+
+
+async def _requested(
+    connection: Connection, who: Identity, key: AccountKey
+) -> tuple[str, dict[str, Any]]:
+    """Find the request, which must come from somebody else."""
+    subject = subject_id(key.tenant_id, key.account_id)
+    found = await store.requested(connection, key, subject, REQUEST_SECONDS)
+    if found is None:
+        raise refuse(Code.CONFLICT, f"Nobody has asked to repair {key.account_id} since yesterday.")
+    asked_by, data = found
+    if asked_by == who.key_id:
+        raise refuse(Code.APPROVAL_BY_REQUESTER, "The key that asked for it cannot approve.")
+    if not who.persons.isdisjoint(data["persons"]):
+        detail = "Your key and the one that asked for it come from one person."
+        raise refuse(Code.APPROVAL_BY_REQUESTER, detail)
+    return asked_by, data
+
+
+def _refuse_needless(repair: Repair) -> None:
+    if not repair.needed:
+        raise refuse(Code.CONFLICT, f"The account {repair.account_id} is as its entries say.")
+
+
+def _told(repair: Repair) -> dict[str, Any]:
+    told: dict[str, Any] = msgspec.to_builtins(repair)
+    return told | {"difference": msgspec.to_builtins(repair.difference)}

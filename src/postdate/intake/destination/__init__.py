@@ -1,0 +1,1 @@
+"""Destinations: create, change and test them."""

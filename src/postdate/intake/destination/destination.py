@@ -1,0 +1,318 @@
+"""Create, change, rotate, disable and try destinations."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime
+from typing import Annotated, Any, Final
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from postdate.intake.accept.once import Keep, not_kept
+from postdate.model.destination import NAME, DestinationType
+from postdate.model.errors import Code, Refusal, RefusedError, refuse
+from postdate.model.identity import Identity
+from postdate.model.ids import bucket_of, new_id, subject_id
+from postdate.model.setting import Settings
+from postdate.model.signature import new_secret, secret_bytes
+from postdate.model.target import Networks, check_url
+from postdate.store import destination as destination_store
+from postdate.store import event as event_store
+from postdate.store import secret as secret_store
+from postdate.store.database import Connection, Database
+from postdate.store.destination import (
+    SIGNING,
+    DestinationRow,
+    NewDestination,
+    config_place,
+    secret_place,
+)
+from postdate.store.event import NewEvent
+from postdate.store.secret import Keyring, SecretError
+
+SYSTEM: Final = "system"
+CONFIG_BYTES: Final = 16 * 1024
+
+CheckConfig = Callable[[Mapping[str, Any]], Awaitable[Refusal | None]]
+"""Judge the settings of one kind of queue; each adapter brings its own."""
+
+Reach = Callable[[int, str, Mapping[str, Any]], Awaitable[str | None]]
+"""Connect once to a tenant's queue of a kind; give the reason when that fails."""
+
+MaxRunning = Annotated[int, Meta(ge=1, le=1_000_000)]
+RatePerSecond = Annotated[float, Meta(ge=0.001, le=1_000_000)]
+
+
+class DestinationSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """A destination as asked for."""
+
+    name: str
+    type: DestinationType = DestinationType.WEBHOOK
+    url: str | None = None
+    kind: str | None = None
+    config: dict[str, Any] | None = None
+    secret: str | None = None
+    max_running: int | None = None
+    rate_per_second: float | None = None
+    force: bool = False
+
+
+class DestinationChange(msgspec.Struct, frozen=True, kw_only=True):
+    """A new address or new limits; what is unset stays."""
+
+    url: str | UnsetType = UNSET
+    max_running: int | UnsetType | None = UNSET
+    rate_per_second: float | UnsetType | None = UNSET
+
+
+class Rotated(msgspec.Struct, frozen=True):
+    """A new secret, and until when the one before it signs too."""
+
+    secret: str
+    previous_until: datetime | None
+
+
+Created = tuple[DestinationRow, str | None]
+"""A new destination, and a webhook's secret."""
+
+
+class Destinations:
+    """Change destinations; every node follows within five seconds."""
+
+    def __init__(
+        self,
+        database: Database,
+        keyring: Keyring,
+        settings: Settings,
+        allowed: Networks,
+        *,
+        changed: Callable[[int, str | None], None] = lambda _tenant_id, _name: None,
+        queues: Mapping[str, CheckConfig] | None = None,
+        reach: Reach | None = None,
+    ) -> None:
+        self._database = database
+        self._keyring = keyring
+        self._settings = settings
+        self._allowed = allowed
+        self._changed = changed
+        self._queues = queues or {}
+        self._reach = reach
+
+    async def create(
+        self, who: Identity, spec: DestinationSpec, keep: Keep[Created] = not_kept
+    ) -> Created:
+        """Create a destination; a webhook's secret is given only now."""
+        await self._check(spec)
+        await self._try_out(who.tenant_id, spec)
+        secret = (spec.secret or new_secret()) if spec.type is DestinationType.WEBHOOK else None
+        most = self._settings.whole("destination.most", who.tenant_id)
+        async with self._database.write() as connection:
+            await secret_store.admit(connection, self._keyring)
+            if await destination_store.count(connection, who.tenant_id) >= most:
+                raise refuse(Code.CONFLICT, f"A tenant has at most {most} destinations.")
+            row = await destination_store.create(connection, self._new(who, spec, secret))
+            if row is None:
+                raise refuse(Code.CONFLICT, f"There is a destination {spec.name} already.", "name")
+            await self._tell(connection, who.tenant_id, who.key_id, row, "created")
+            await keep(connection, (row, secret))
+        self._changed(who.tenant_id, spec.name)
+        return row, secret
+
+    async def change(self, who: Identity, name: str, wanted: DestinationChange) -> DestinationRow:
+        """Change address and limits."""
+        async with self._database.write() as connection:
+            row = await destination_store.find(connection, who.tenant_id, name)
+            if row is None:
+                raise _missing(name)
+            if wanted.url is not UNSET:
+                self._check_url(DestinationType(row.type), wanted.url)
+            row = await destination_store.change(
+                connection, who.tenant_id, name, **msgspec.structs.asdict(wanted)
+            )
+            if row is None:
+                raise _missing(name)
+            await self._tell(connection, who.tenant_id, who.key_id, row, "changed")
+        self._changed(who.tenant_id, name)
+        return row
+
+    async def rotate(
+        self, who: Identity, name: str, overlap_seconds: float, keep: Keep[Rotated] = not_kept
+    ) -> Rotated:
+        """Give a webhook a new secret; the present one signs too until the overlap ends."""
+        secret = new_secret()
+        envelope = self._keyring.encrypt(who.tenant_id, secret_place(name), secret.encode())
+        async with self._database.write() as connection:
+            await secret_store.admit(connection, self._keyring)
+            row = await destination_store.rotate(
+                connection, who.tenant_id, name, envelope, overlap_seconds
+            )
+            if row is None:
+                if await destination_store.find(connection, who.tenant_id, name):
+                    raise refuse(Code.CONFLICT, f"{name} is no webhook: it has no secret.")
+                raise _missing(name)
+            await self._tell(connection, who.tenant_id, who.key_id, row, "rotated")
+            rotated = Rotated(secret, row.previous_until)
+            await keep(connection, rotated)
+        self._changed(who.tenant_id, name)
+        return rotated
+
+    async def disable(self, tenant_id: int, name: str, reason: str, actor: str = SYSTEM) -> None:
+        """Let jobs for it fail, until it is enabled again; disabling again changes nothing."""
+        async with self._database.write() as connection:
+            done = await destination_store.disable(connection, tenant_id, name, reason)
+            await self._switched(connection, tenant_id, name, actor, done, "disabled")
+        self._changed(tenant_id, name)
+
+    async def enable(self, who: Identity, name: str) -> None:
+        """Let deliveries go on; enabling again changes nothing."""
+        async with self._database.write() as connection:
+            done = await destination_store.enable(connection, who.tenant_id, name)
+            await self._switched(connection, who.tenant_id, name, who.key_id, done, "enabled")
+        self._changed(who.tenant_id, name)
+
+    async def delete(self, who: Identity, name: str) -> None:
+        """Forget a destination; jobs that still name it will fail."""
+        async with self._database.write() as connection:
+            row = await destination_store.find(connection, who.tenant_id, name)
+            if row is None or not await destination_store.delete(connection, who.tenant_id, name):
+                raise _missing(name)
+            await self._tell(connection, who.tenant_id, who.key_id, row, "deleted")
+        self._changed(who.tenant_id, name)
+
+    async def signing_secret(self, who: Identity) -> Rotated:
+        """Give the secret that signs jobs with a bare URL, making it when it is first asked for."""
+        async with self._database.write() as connection:
+            found = await destination_store.signing_ensure(connection, self._keyring, who.tenant_id)
+        try:
+            opened = self._keyring.decrypt(who.tenant_id, SIGNING, found.secret)
+        except SecretError as error:
+            raise refuse(Code.SECRET_KEY_MISSING, f"The secret stays closed: {error}.") from error
+        return Rotated(opened.decode(), found.previous_until)
+
+    async def rotate_signing_secret(
+        self, who: Identity, overlap_seconds: float, keep: Keep[Rotated] = not_kept
+    ) -> Rotated:
+        """Make a new one; the present one signs too until the overlap ends."""
+        secret = new_secret()
+        envelope = self._keyring.encrypt(who.tenant_id, SIGNING, secret.encode())
+        async with self._database.write() as connection:
+            await secret_store.admit(connection, self._keyring)
+            await destination_store.signing_ensure(connection, self._keyring, who.tenant_id)
+            until = await destination_store.signing_rotate(
+                connection, who.tenant_id, envelope, overlap_seconds
+            )
+            await event_store.insert(
+                connection,
+                [self._event(who.tenant_id, SIGNING, "destination.rotated", who.key_id, {})],
+            )
+            rotated = Rotated(secret, until)
+            await keep(connection, rotated)
+        self._changed(who.tenant_id, None)
+        return rotated
+
+    async def _check(self, spec: DestinationSpec) -> None:
+        if not NAME.fullmatch(spec.name):
+            raise refuse(
+                Code.INVALID_FIELD,
+                "A name has 1 to 63 of A-Z a-z 0-9 _ . : - and begins with a letter or digit.",
+                "name",
+            )
+        if spec.secret is not None and secret_bytes(spec.secret) is None:
+            raise refuse(
+                Code.INVALID_FIELD, "A secret is whsec_ and 24 to 64 bytes in base64.", "secret"
+            )
+        if spec.type is DestinationType.WEBHOOK:
+            self._check_url(spec.type, spec.url)
+            if spec.kind is not None or spec.config is not None:
+                raise refuse(Code.INVALID_FIELD, "A webhook needs no config.", "config")
+        else:
+            await self._check_queue(spec)
+
+    def _check_url(self, kind: DestinationType, url: str | None) -> None:
+        if kind is not DestinationType.WEBHOOK or url is None:
+            raise refuse(Code.INVALID_FIELD, "A webhook has a URL, a queue has none.", "url")
+        if refusal := check_url(url, self._allowed):
+            raise RefusedError(refusal)
+
+    async def _check_queue(self, spec: DestinationSpec) -> None:
+        if spec.url is not None or spec.secret is not None:
+            raise refuse(Code.INVALID_FIELD, "A queue is reached by its config.", "config")
+        check = self._queues.get(spec.kind or "")
+        if check is None:
+            known = ", ".join(sorted(self._queues)) or "none on this server"
+            raise refuse(Code.INVALID_FIELD, f"Kinds of queues: {known}.", "kind")
+        if len(msgspec.json.encode(spec.config)) > CONFIG_BYTES:
+            raise refuse(Code.INVALID_FIELD, f"At most {CONFIG_BYTES} bytes.", "config")
+        if refusal := await check(spec.config or {}):
+            raise RefusedError(refusal)
+
+    async def _try_out(self, tenant_id: int, spec: DestinationSpec) -> None:
+        if spec.type is not DestinationType.QUEUE or spec.force or self._reach is None:
+            return
+        if why := await self._reach(tenant_id, spec.kind or "", spec.config or {}):
+            raise refuse(
+                Code.DESTINATION_UNREACHABLE,
+                f"The broker cannot be used: {why}. `force` registers it all the same.",
+                "config",
+            )
+
+    def _new(self, who: Identity, spec: DestinationSpec, secret: str | None) -> NewDestination:
+        config = None
+        if spec.config is not None:
+            config = self._keyring.encrypt(
+                who.tenant_id, config_place(spec.name), msgspec.json.encode(spec.config)
+            )
+        envelope = secret and self._keyring.encrypt(
+            who.tenant_id, secret_place(spec.name), secret.encode()
+        )
+        return NewDestination(
+            who.tenant_id,
+            spec.name,
+            spec.type.value,
+            spec.url,
+            spec.kind,
+            config,
+            envelope or None,
+            spec.max_running,
+            spec.rate_per_second,
+        )
+
+    async def _switched(
+        self,
+        connection: Connection,
+        tenant_id: int,
+        name: str,
+        actor: str,
+        done: bool,  # noqa: FBT001 - the row that changed, or not
+        verb: str,
+    ) -> None:
+        row = await destination_store.find(connection, tenant_id, name)
+        if row is None:
+            raise _missing(name)
+        if done:
+            await self._tell(connection, tenant_id, actor, row, verb)
+
+    async def _tell(
+        self, connection: Connection, tenant_id: int, actor: str, row: DestinationRow, verb: str
+    ) -> None:
+        data = {
+            "name": row.name,
+            "type": row.type,
+            "url": row.url,
+            "max_running": row.max_running,
+            "rate_per_second": row.rate_per_second,
+            "disabled_reason": row.disabled_reason,
+        }
+        told = self._event(tenant_id, row.name, f"destination.{verb}", actor, data)
+        await event_store.insert(connection, [told])
+
+    def _event(
+        self, tenant_id: int, name: str, kind: str, actor: str, data: dict[str, Any]
+    ) -> NewEvent:
+        subject = subject_id(tenant_id, f"destination/{name}")
+        bucket = bucket_of(subject)
+        event_id = new_id(bucket, self._database.unix_ms())
+        return NewEvent(bucket, tenant_id, subject, event_id, kind, actor, data)
+
+
+def _missing(name: str) -> RefusedError:
+    return refuse(Code.NOT_FOUND, f"There is no destination {name}.")

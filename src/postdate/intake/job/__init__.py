@@ -1,0 +1,1 @@
+"""Jobs: accept, change, cancel and redrive them; the lanes in which they wait."""

@@ -1,0 +1,337 @@
+"""Change many jobs by a filter: bounded batches, and a dry run that says how many."""
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Final, NamedTuple
+from uuid import UUID
+
+import msgspec
+
+from postdate.intake.job import validation as job_rules
+from postdate.intake.job.change import cancellation, result_of
+from postdate.intake.job.events import note
+from postdate.model.errors import Code, Refusal, RefusedError, refuse
+from postdate.model.ids import bucket_of
+from postdate.model.job import Delay, JobSpec, Spread, When, Worker
+from postdate.model.setting import Settings
+from postdate.model.state import JobStatus
+from postdate.store import job as job_store
+from postdate.store import job_change, job_list, job_view
+from postdate.store.database import Connection, Database
+from postdate.store.job_change import Move, OpenJob, Revision
+from postdate.store.job_list import Filter
+from postdate.store.job_view import JobRow
+from postdate.store.lane import LaneDirectory
+
+BULK_MOST: Final = 10_000
+"""The most jobs of one call; `more` says that some are left."""
+
+BATCH: Final = 500
+"""The most jobs of one transaction."""
+
+PAGES_MOST: Final = 200
+
+WAIT_SECONDS: Final = 3.0
+"""How long a call comes back to jobs that somebody else holds."""
+
+PAUSE_SECONDS: Final = 0.1
+
+WAITING: Final = (JobStatus.PENDING, JobStatus.READY)
+CANCELLABLE: Final = (*WAITING, JobStatus.RUNNING)
+
+
+class BulkFilter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which jobs; at least one member must be given. No status means PENDING and READY."""
+
+    status: JobStatus | None = None
+    lane: str | None = None
+    schedule_id: UUID | None = None
+    due_after: When | None = None
+    due_before: When | None = None
+
+
+class Instant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """When the jobs are to be due; with a spread each has its own place in it."""
+
+    run_at: When | None = None
+    delay_seconds: Delay | None = None
+    spread_seconds: Spread | None = None
+
+
+class BulkOutcome(msgspec.Struct, frozen=True, kw_only=True):
+    """How many matched, by status, and how many were changed; `more` means: ask again.
+
+    There is more when a call does not take all, or when somebody else holds some of the jobs.
+    """
+
+    dry_run: bool
+    matched: dict[str, int]
+    changed: int
+    more: bool
+
+
+class Found(msgspec.Struct, frozen=True):
+    """Jobs that match, with their status, and whether there are more than one call takes."""
+
+    jobs: dict[UUID, JobStatus]
+    more: bool
+
+
+class Changed(NamedTuple):
+    """How many jobs were changed, and how many not, because somebody else held them all along."""
+
+    jobs: int = 0
+    held: int = 0
+
+
+Change = Callable[[Connection, Sequence[OpenJob]], Awaitable[int]]
+"""Change jobs that are locked, and say how many it changed."""
+
+
+class JobBulk:
+    """Cancel and reschedule by a filter."""
+
+    def __init__(self, database: Database, lanes: LaneDirectory, settings: Settings) -> None:
+        self._database = database
+        self._lanes = lanes
+        self._settings = settings
+
+    async def cancel(
+        self,
+        tenant_id: int,
+        wanted: BulkFilter,
+        actor: str,
+        reason: str | None = None,
+        *,
+        dry_run: bool,
+    ) -> BulkOutcome:
+        """Cancel what matches; a RUNNING job is stopped only when the filter says RUNNING."""
+        found = await self.find(tenant_id, wanted, CANCELLABLE)
+        changed = Changed()
+        if not dry_run:
+            changed = await self.cancel_these(tenant_id, found.jobs, actor, reason)
+        return _outcome(found, changed, dry_run=dry_run)
+
+    async def find(self, tenant_id: int, wanted: BulkFilter, allowed: Sequence[JobStatus]) -> Found:
+        """Find what matches, up to the limit of one call."""
+        jobs, more = await self._gather(tenant_id, wanted, _statuses(wanted, allowed))
+        return Found(jobs, more)
+
+    async def cancel_these(
+        self, tenant_id: int, found: Mapping[UUID, JobStatus], actor: str, reason: str | None = None
+    ) -> Changed:
+        """Cancel exactly these, as far as they are as they were found; say how many that were."""
+        statuses = _still(found)
+
+        async def cancel(connection: Connection, locked: Sequence[OpenJob]) -> int:
+            jobs = [job for job in locked if job.status in statuses]
+            await job_change.end(connection, tenant_id, [cancellation(job) for job in jobs])
+            told = _told(reason)
+            data = {job.job_id: {"result": result_of(job), **told} for job in jobs}
+            await note(connection, self._database, tenant_id, data, "job.cancelled", actor)
+            return len(jobs)
+
+        return await self._change(tenant_id, found, cancel)
+
+    async def reschedule(
+        self,
+        tenant_id: int,
+        wanted: BulkFilter,
+        to: Instant,
+        actor: str,
+        reason: str | None = None,
+        *,
+        dry_run: bool,
+    ) -> BulkOutcome:
+        """Give what matches another instant."""
+        _statuses(wanted, WAITING)
+        await self._check_target(tenant_id, wanted, to)
+        found = await self.find(tenant_id, wanted, WAITING)
+        changed = Changed()
+        if not dry_run:
+            changed = await self.move_these(tenant_id, found.jobs, to, actor, reason)
+        return _outcome(found, changed, dry_run=dry_run)
+
+    async def move_these(
+        self,
+        tenant_id: int,
+        found: Mapping[UUID, JobStatus],
+        to: Instant,
+        actor: str,
+        reason: str | None = None,
+    ) -> Changed:
+        """Give exactly these another instant, as far as none has begun; say how many that were."""
+
+        async def move(connection: Connection, locked: Sequence[OpenJob]) -> int:
+            moved = await self._reschedule(connection, tenant_id, locked, to)
+            told = _told(reason)
+            data = {one.job_id: {"due_at": one.due_at, **told} for one in moved}
+            await note(connection, self._database, tenant_id, data, "job.rescheduled", actor)
+            return len(moved)
+
+        return await self._change(tenant_id, found, move)
+
+    async def _change(self, tenant_id: int, found: Iterable[UUID], change: Change) -> Changed:
+        """Change what nobody holds, then come back to the rest, for a moment."""
+        until, left, count = time.monotonic() + WAIT_SECONDS, list(found), 0
+        while True:
+            held: list[UUID] = []
+            for batch in _batches(left):
+                async with self._database.write() as connection:
+                    locked, busy = await _lock(connection, tenant_id, batch)
+                    done = await change(connection, locked)
+                held += busy
+                count += done
+            if not held or time.monotonic() >= until:
+                return Changed(count, len(held))
+            left = held
+            await asyncio.sleep(PAUSE_SECONDS)
+
+    async def check_instant(self, tenant_id: int, to: Instant) -> datetime:
+        """Refuse an instant that does not lie ahead; give the first that a job may get."""
+        if (to.run_at is None) == (to.delay_seconds is None):
+            raise refuse(Code.INVALID_FIELD, "Give either `run_at` or `delay_seconds`.", "run_at")
+        async with self._database.read(tenant_id) as connection:
+            now = await job_store.now(connection)
+        first = _right(self._times(tenant_id, to, None, now))
+        if first <= now:
+            raise refuse(Code.DUE_IN_PAST, "The new instant must lie ahead.", "run_at")
+        return first
+
+    async def _check_target(self, tenant_id: int, wanted: BulkFilter, to: Instant) -> None:
+        """Refuse an instant inside the filter's own range: a repeated call would never end."""
+        first = await self.check_instant(tenant_id, to)
+        last = first + timedelta(seconds=to.spread_seconds or 0)
+        leaves = (
+            wanted.status is JobStatus.READY
+            or (wanted.due_before is not None and first > wanted.due_before)
+            or (wanted.due_after is not None and last < wanted.due_after)
+        )
+        if not leaves:
+            detail = "The new instant must lie outside the filter's `due_after` and `due_before`."
+            raise refuse(Code.INVALID_FIELD, detail, "filter.due_before")
+
+    def _times(
+        self, tenant_id: int, to: Instant, row: JobRow | None, now: datetime
+    ) -> datetime | Refusal:
+        spec = JobSpec(destination=Worker(), run_at=to.run_at, delay_seconds=to.delay_seconds)
+        due = job_rules.due_at(spec, now, job_rules.window(self._settings, tenant_id))
+        if row is None or isinstance(due, Refusal):
+            return due
+        return job_rules.effective_at(due, to.spread_seconds, row.job_id, now)
+
+    async def _reschedule(
+        self,
+        connection: Connection,
+        tenant_id: int,
+        locked: Sequence[OpenJob],
+        to: Instant,
+    ) -> list[Revision]:
+        jobs = [job for job in locked if job.claimed_at is None and job.status in WAITING]
+        rows = await job_view.find(connection, tenant_id, [job.job_id for job in jobs])
+        revisions = [self._revision(tenant_id, job, rows[job.job_id], to) for job in jobs]
+        kept = [one for one in revisions if one is not None]
+        moves = [Move(one.job_id, one.effective_at, one.revision) for one in kept]
+        await job_change.revise(connection, tenant_id, kept)
+        await job_change.move(connection, moves)
+        return kept
+
+    def _revision(self, tenant_id: int, job: OpenJob, row: JobRow, to: Instant) -> Revision | None:
+        """Move one job, unless it would expire before its new instant."""
+        due = _right(self._times(tenant_id, to, None, job.now))
+        effective = _right(self._times(tenant_id, to, row, job.now))
+        if row.expires_at is not None and row.expires_at <= effective:
+            return None
+        return Revision(row.job_id, job.revision + 1, due, effective, row.expires_at, row.policy)
+
+    async def _gather(
+        self, tenant_id: int, wanted: BulkFilter, statuses: Sequence[JobStatus]
+    ) -> tuple[dict[UUID, JobStatus], bool]:
+        """Find what matches, page by page, up to the limit of one call."""
+        found: dict[UUID, JobStatus] = {}
+        own = self._lanes.of_tenant(tenant_id)
+        pages = 0
+        for status in statuses:
+            narrowed = self._narrow(tenant_id, wanted, status)
+            after = None
+            while True:
+                limit = min(BATCH, BULK_MOST - len(found))
+                pages += 1
+                if limit <= 0 or pages > PAGES_MOST:
+                    return found, True
+                async with self._database.read(tenant_id) as connection:
+                    page = await job_list.page(connection, narrowed, own, after, limit)
+                found |= dict.fromkeys(page.job_ids, status)
+                after = page.following
+                if after is None:
+                    break
+        return found, False
+
+    def _narrow(self, tenant_id: int, wanted: BulkFilter, status: JobStatus) -> Filter:
+        lane = wanted.lane
+        return Filter(
+            tenant_id=tenant_id,
+            status=status,
+            lanes=None if lane is None else self._lanes.of_tenant(tenant_id, lane),
+            schedule_id=wanted.schedule_id,
+            due_after=wanted.due_after,
+            due_before=wanted.due_before,
+        )
+
+
+def _statuses(wanted: BulkFilter, allowed: Sequence[JobStatus]) -> tuple[JobStatus, ...]:
+    if wanted == BulkFilter():
+        raise refuse(Code.INVALID_FIELD, "The filter must name something.", "filter")
+    if wanted.status is None:
+        return WAITING
+    if wanted.status not in allowed:
+        names = ", ".join(allowed)
+        raise refuse(Code.INVALID_FIELD, f"The status is one of {names}.", "filter.status")
+    return (wanted.status,)
+
+
+def _still(found: Mapping[UUID, JobStatus]) -> frozenset[JobStatus]:
+    """Give the statuses in which a job counts as unchanged: waiting is waiting, due or not."""
+    shown = frozenset(found.values())
+    return shown | frozenset(WAITING) if shown & frozenset(WAITING) else shown
+
+
+def _told(reason: str | None) -> dict[str, object]:
+    return {"bulk": True} if reason is None else {"bulk": True, "reason": reason}
+
+
+def _batches(found: Iterable[UUID]) -> Iterator[list[UUID]]:
+    """Split into transactions, in the order in which timers are locked."""
+    ordered = sorted(found, key=lambda job_id: (bucket_of(job_id), job_id))
+    for start in range(0, len(ordered), BATCH):
+        yield ordered[start : start + BATCH]
+
+
+async def _lock(
+    connection: Connection, tenant_id: int, batch: Sequence[UUID]
+) -> tuple[list[OpenJob], list[UUID]]:
+    buckets: dict[int, list[UUID]] = {}
+    for job_id in batch:
+        buckets.setdefault(bucket_of(job_id), []).append(job_id)
+    locked: list[OpenJob] = []
+    held: list[UUID] = []
+    for bucket, ids in buckets.items():
+        free, busy = await job_change.lock_free(connection, tenant_id, bucket, ids)
+        locked += free
+        held += busy
+    return locked, held
+
+
+def _outcome(found: Found, changed: Changed, *, dry_run: bool) -> BulkOutcome:
+    matched = {str(status): count for status, count in Counter(found.jobs.values()).items()}
+    more = found.more or changed.held > 0
+    return BulkOutcome(dry_run=dry_run, matched=matched, changed=changed.jobs, more=more)
+
+
+def _right(value: datetime | Refusal) -> datetime:
+    if isinstance(value, Refusal):
+        raise RefusedError(value)
+    return value

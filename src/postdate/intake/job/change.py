@@ -1,0 +1,262 @@
+"""Change an open job: other time, payload or policy; run it now; cancel it; settle a doubt."""
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Final, Literal, TypeVar
+from uuid import UUID
+
+import msgspec
+from msgspec import UNSET, Raw, UnsetType
+
+from postdate.intake.job import validation as job_rules
+from postdate.intake.job.batch import OnAccept
+from postdate.intake.job.events import note
+from postdate.intake.job.payload_encryption import Seals
+from postdate.model.errors import Code, Refusal, RefusedError, refuse
+from postdate.model.ids import bucket_of
+from postdate.model.job import (
+    ContentType,
+    Delay,
+    Given,
+    JobSpec,
+    PayloadRef,
+    Retry,
+    Timeout,
+    When,
+    decode_destination,
+    decode_given,
+    encode_given,
+)
+from postdate.model.setting import Settings
+from postdate.model.state import JobStatus
+from postdate.store import job_change, job_view
+from postdate.store.database import Connection, Database
+from postdate.store.job_change import End, Move, OpenJob, Revision
+from postdate.store.job_view import JobRow
+from postdate.store.vault import Vault
+
+CancelResult = Literal["cancelled_before_claim", "stopped_in_flight"]
+Resolution = Literal["completed", "failed", "retry"]
+
+T = TypeVar("T")
+
+BEFORE_CLAIM: Final[CancelResult] = "cancelled_before_claim"
+IN_FLIGHT: Final[CancelResult] = "stopped_in_flight"
+
+
+class JobPatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """New values for a job that is not running; what is absent stays as it is.
+
+    `retry`, `timeout_seconds` and `expires_at` given as null go back to the tenant's settings.
+    """
+
+    run_at: When | None = None
+    delay_seconds: Delay | None = None
+    payload: Raw | UnsetType = UNSET
+    payload_base64: str | None = None
+    content_type: ContentType | None = None
+    payload_ref: PayloadRef | None = None
+    retry: Retry | UnsetType | None = UNSET
+    timeout_seconds: Timeout | UnsetType | None = UNSET
+    expires_at: When | UnsetType | None = UNSET
+
+    @property
+    def has_time(self) -> bool:
+        """Say whether the instant changes."""
+        return self.run_at is not None or self.delay_seconds is not None
+
+    @property
+    def has_payload(self) -> bool:
+        """Say whether the payload changes."""
+        given = (self.payload_base64, self.payload_ref, self.content_type)
+        return self.payload is not UNSET or any(part is not None for part in given)
+
+
+_NOTHING: Final = JobPatch()
+
+
+class JobChanges:
+    """Change single jobs, each in one transaction that holds the job's timer."""
+
+    def __init__(
+        self,
+        database: Database,
+        settings: Settings,
+        on_accept: Iterable[OnAccept] = (),
+        vault: Vault | None = None,
+    ) -> None:
+        self._database = database
+        self._seals = Seals(settings, vault)
+        self._settings = settings
+        self._on_accept = on_accept
+
+    def _tell(self, job: OpenJob, due_at: datetime) -> None:
+        """Hint after the commit that a job may be due sooner than its lane's claimers think."""
+        for hook in self._on_accept:
+            hook(job.lane_id, (due_at - job.now).total_seconds())
+
+    async def cancel(self, tenant_id: int, job_id: UUID, actor: str) -> CancelResult:
+        """End a job; a worker that has it is told at its next word that the lease is lost."""
+        async with self._database.write() as connection:
+            job = await _lock(connection, tenant_id, job_id)
+            if job is None:
+                return await self._cancelled_already(connection, tenant_id, job_id)
+            if job.status is JobStatus.UNKNOWN:
+                raise _conflict("It is in doubt: resolve it instead.", job.status)
+            await job_change.end(connection, tenant_id, [cancellation(job)])
+            result = result_of(job)
+            await note(connection, self._database, tenant_id, {job_id: {"result": result}},
+                       "job.cancelled", actor)  # fmt: skip
+        return result
+
+    async def _cancelled_already(
+        self, connection: Connection, tenant_id: int, job_id: UUID
+    ) -> CancelResult:
+        row = await _found(connection, tenant_id, job_id)
+        if row.status != JobStatus.CANCELLED:
+            raise _conflict("It is too late: the job has ended.", row.status)
+        return BEFORE_CLAIM if row.started_at is None else IN_FLIGHT
+
+    async def run_now(self, tenant_id: int, job_id: UUID, actor: str) -> None:
+        """Make a pending job due at once."""
+        async with self._database.write() as connection:
+            job = await self._waiting(connection, tenant_id, job_id)
+            if job.status is JobStatus.READY:
+                return
+            await job_change.move(connection, [Move(job_id, job.now, job.revision)])
+            data = {job_id: {"due_at": job.now, "reason": "run_now"}}
+            await note(connection, self._database, tenant_id, data, "job.rescheduled", actor)
+        self._tell(job, job.now)
+
+    async def patch(self, tenant_id: int, job_id: UUID, patch: JobPatch, actor: str) -> None:
+        """Change time, payload or policy before the next execution."""
+        changed = [name for name in patch.__struct_fields__ if _differs(patch, name)]
+        if not changed:
+            raise refuse(Code.INVALID_FIELD, "Nothing is to be changed.")
+        async with self._database.write() as connection:
+            job = await self._waiting(connection, tenant_id, job_id)
+            row = await _found(connection, tenant_id, job_id)
+            revision = self._revise(tenant_id, job, row, patch)
+            due = revision.effective_at if patch.has_time else job.due_at or job.now
+            await self._seals.prepare(connection, [tenant_id])
+            sealed = self._seals.payload(tenant_id, job_id, revision.payload)
+            await job_change.revise(connection, tenant_id, [revision._replace(payload=sealed)])
+            await job_change.move(connection, [Move(job_id, due, revision.revision)])
+            data = {job_id: {"fields": changed, "due_at": revision.due_at}}
+            kind = "job.rescheduled" if patch.has_time else "job.changed"
+            await note(connection, self._database, tenant_id, data, kind, actor)
+        self._tell(job, due)
+
+    def _revise(self, tenant_id: int, job: OpenJob, row: JobRow, patch: JobPatch) -> Revision:
+        spec = JobSpec(
+            destination=decode_destination(row.destination),
+            run_at=patch.run_at,
+            delay_seconds=patch.delay_seconds,
+            payload=patch.payload,
+            payload_base64=patch.payload_base64,
+            content_type=patch.content_type,
+            payload_ref=patch.payload_ref,
+            spread_seconds=row.spread_seconds,
+            expires_at=row.expires_at if patch.expires_at is UNSET else patch.expires_at,
+        )
+        limits = job_rules.window(self._settings, tenant_id)
+        if patch.has_time:
+            seed = row.schedule_id or row.job_id
+            due, effective = _right(job_rules.times(spec, job.now, limits, seed))
+        else:
+            due, effective = row.due_at, row.effective_at
+            _allow_expiry(spec, job, job.now + limits.horizon)
+        payload, content_type = _right(job_rules.payload_of(spec))
+        return Revision(
+            job_id=row.job_id,
+            revision=job.revision + 1,
+            due_at=due,
+            effective_at=effective,
+            expires_at=spec.expires_at,
+            policy=_policy(row.policy, patch),
+            has_payload=patch.has_payload,
+            payload=payload,
+            content_type=content_type,
+            payload_ref=patch.payload_ref,
+        )
+
+    async def resolve(
+        self, tenant_id: int, job_id: UUID, resolution: Resolution, actor: str
+    ) -> None:
+        """Say what became of a job in doubt, or have it tried again."""
+        async with self._database.write() as connection:
+            job = await _lock(connection, tenant_id, job_id)
+            if job is None or job.status is not JobStatus.UNKNOWN:
+                status = job.status if job else (await _found(connection, tenant_id, job_id)).status
+                raise _conflict("Only a job in doubt can be resolved.", status)
+            if resolution == "retry":
+                await job_change.move(connection, [Move(job_id, job.now, job.revision)])
+            else:
+                due = job.ready_at or job.now
+                status = JobStatus.COMPLETED if resolution == "completed" else JobStatus.FAILED
+                ended = End(job_id, job.attempt, status, due, None, "resolved")
+                await job_change.end(connection, tenant_id, [ended])
+            data = {job_id: {"outcome": resolution}}
+            await note(connection, self._database, tenant_id, data, "job.resolved", actor)
+        if resolution == "retry":
+            self._tell(job, job.now)
+
+    async def _waiting(self, connection: Connection, tenant_id: int, job_id: UUID) -> OpenJob:
+        """Lock a job that nobody works on; one whose worker may still be alive is not changed."""
+        job = await _lock(connection, tenant_id, job_id)
+        if job is None:
+            row = await _found(connection, tenant_id, job_id)
+            raise _conflict("The job has ended.", row.status)
+        if job.claimed_at is not None or job.status is JobStatus.UNKNOWN:
+            raise _conflict("The job is being worked on, or in doubt.", job.status)
+        return job
+
+
+def cancellation(job: OpenJob) -> End:
+    """Say how a cancelled job ended."""
+    due = job.ready_at or job.due_at or job.now
+    return End(job.job_id, job.attempt, JobStatus.CANCELLED, due, job.claimed_at, result_of(job))
+
+
+def result_of(job: OpenJob) -> CancelResult:
+    """Say honestly what a cancel came to: once claimed, the effect may have happened."""
+    return BEFORE_CLAIM if job.claimed_at is None else IN_FLIGHT
+
+
+def _policy(stored: str | None, patch: JobPatch) -> str | None:
+    given = decode_given(stored)
+    retry = given.retry if patch.retry is UNSET else patch.retry
+    timeout = given.timeout_seconds if patch.timeout_seconds is UNSET else patch.timeout_seconds
+    return encode_given(Given(retry=retry, timeout_seconds=timeout))
+
+
+def _allow_expiry(spec: JobSpec, job: OpenJob, horizon: datetime) -> None:
+    wrong = job_rules.check_expiry(spec.expires_at, job.due_at or job.now, horizon)
+    if wrong is not None:
+        raise RefusedError(wrong)
+
+
+def _differs(patch: JobPatch, name: str) -> bool:
+    return getattr(patch, name) is not getattr(_NOTHING, name)
+
+
+async def _lock(connection: Connection, tenant_id: int, job_id: UUID) -> OpenJob | None:
+    found = await job_change.lock(connection, tenant_id, bucket_of(job_id), [job_id])
+    return found[0] if found else None
+
+
+async def _found(connection: Connection, tenant_id: int, job_id: UUID) -> JobRow:
+    rows = await job_view.find(connection, tenant_id, [job_id])
+    if job_id not in rows:
+        raise refuse(Code.NOT_FOUND, f"There is no job {job_id}.")
+    return rows[job_id]
+
+
+def _conflict(detail: str, status: str) -> RefusedError:
+    return refuse(Code.CONFLICT, detail, current_status=str(status))
+
+
+def _right(value: T | Refusal) -> T:
+    if isinstance(value, Refusal):
+        raise RefusedError(value)
+    return value

@@ -1,0 +1,1 @@
+"""Leases: what workers that ask over HTTP claim, renew and report."""

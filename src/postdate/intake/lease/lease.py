@@ -1,0 +1,253 @@
+"""Leases of workers that ask over HTTP: claim with a long poll, renew, report."""
+
+import asyncio
+import random
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Final
+from uuid import UUID
+
+from postdate.intake.lease.release import LeaseReturns
+from postdate.model.errors import Code, refuse
+from postdate.model.lane import NAME
+from postdate.model.limit import Limit
+from postdate.model.outcome import Delivery
+from postdate.model.retry import Policies
+from postdate.model.setting import Settings
+from postdate.model.tally import Tally
+from postdate.model.verdict import Move
+from postdate.store import execution, permit, timer
+from postdate.store.database import Connection, Database
+from postdate.store.execution import Execution, Recorded
+from postdate.store.lane import Lane, LaneDirectory
+from postdate.store.mark import Mark
+from postdate.store.permit import claim_holder, lane_limits
+from postdate.store.timer import LONG_AGO
+from postdate.store.vault import Vault
+
+CLAIM_MOST: Final = 100
+"""The most leases of one claim."""
+
+WAIT_MOST_SECONDS: Final = 60.0
+POLL_SECONDS: Final = 0.8
+"""How long a waiting claim sleeps without a hint."""
+
+FULL_SECONDS: Final = 0.1
+"""How long to sleep when a limit is reached."""
+
+SOON_SECONDS: Final = 0.01
+NOT_RUN: Final = Move(seconds=0.0)
+
+
+@dataclass(slots=True, frozen=True)
+class Leased:
+    """A job handed to a worker, and until when it is the worker's alone."""
+
+    delivery: Delivery
+    lease_until: datetime
+
+
+@dataclass(slots=True, frozen=True, kw_only=True)
+class ClaimAsk:
+    """Who asks, for what, and how patiently. `gone` is set when nobody waits any more."""
+
+    tenant_id: int
+    lane: str
+    holder: UUID
+    most: int
+    lease_seconds: float
+    wait_seconds: float
+    gone: asyncio.Event
+
+
+@dataclass(slots=True)
+class _Door:
+    """What this process knows of one lane: those who wait share one look at it."""
+
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    hint: asyncio.Event = field(default_factory=asyncio.Event)
+    marks: dict[int, Mark] = field(default_factory=dict)
+    empty_until: float = 0.0
+
+
+class LeaseClaims:
+    """Hand out due jobs of pull lanes."""
+
+    def __init__(
+        self,
+        database: Database,
+        lanes: LaneDirectory,
+        settings: Settings,
+        tally: Tally,
+        vault: Vault | None = None,
+    ) -> None:
+        self._database = database
+        self._vault = vault
+        self._lanes = lanes
+        self._settings = settings
+        self._tally = tally
+        self._policies = Policies(settings)
+        self._returns = LeaseReturns(database)
+        self._doors: dict[int, _Door] = {}
+        self._floor = LONG_AGO
+
+    def hint(self, lane_id: int | None) -> None:
+        """Look again at a lane, or at all: something was put there."""
+        for door in self._doors.values() if lane_id is None else self._known(lane_id):
+            door.empty_until = 0.0
+            door.hint.set()
+
+    def _known(self, lane_id: int) -> Sequence[_Door]:
+        return [self._doors[lane_id]] if lane_id in self._doors else []
+
+    async def claim(self, ask: ClaimAsk) -> list[Leased]:
+        """Claim due jobs; with none, wait for some as long as the asker does."""
+        if NAME.fullmatch(ask.lane) is None:
+            raise refuse(Code.INVALID_FIELD, f"{ask.lane} is not the name of a lane.", "lane")
+        until = time.monotonic() + ask.wait_seconds
+        first = True
+        while True:
+            leased, pause = await self._try(ask, first=first)
+            first = False
+            left = until - time.monotonic()
+            if leased or left <= 0 or ask.gone.is_set():
+                return leased
+            await self._wait(ask, min(left, pause))
+
+    async def _try(self, ask: ClaimAsk, *, first: bool) -> tuple[list[Leased], float]:
+        """Claim once; without success, say how long to sleep.
+
+        Those who wait share what one of them has seen; who comes anew looks for himself.
+        """
+        lane = self._lanes.by_place.get((ask.tenant_id, ask.lane, "pull"))
+        if lane is None or lane.paused:
+            return [], POLL_SECONDS
+        door = self._doors.setdefault(lane.lane_id, _Door())
+        async with door.lock:
+            now = time.monotonic()
+            self._heed_floor()
+            if door.empty_until > now and not first:
+                return [], door.empty_until - now
+            door.hint.clear()
+            with self._owned(lane, door, ask) as taken:
+                pause = await self._take(ask, lane, door, taken)
+                await self._record_judged(taken)
+                if not taken:
+                    pause = max(pause, await self._next_due(lane, door))
+                    door.empty_until = now + pause
+                ready = [each for each in taken if each.delivery is not None]
+        if ask.gone.is_set():
+            return [], 0.0
+        return [_leased(each, ask.lease_seconds) for each in ready], pause
+
+    @contextmanager
+    def _owned(self, lane: Lane, door: _Door, ask: ClaimAsk) -> Iterator[list[Execution]]:
+        """Own what is claimed: the asker gets all of it, or it goes back, whatever is raised.
+
+        That also holds for a claim whose commit may or may not have happened: nobody runs it.
+        """
+        taken: list[Execution] = []
+        handed = False
+        try:
+            yield taken
+            handed = not ask.gone.is_set()
+        finally:
+            if not handed:
+                door.marks.clear()
+                back = [Recorded(each.held, each.verdict or NOT_RUN) for each in taken]
+                limits = lane_limits(lane, self._settings)
+                self._returns.give_back(back, [limit.scope for limit in limits])
+
+    def _heed_floor(self) -> None:
+        """Forget the marks when the instant below which nothing is touched has fallen."""
+        if self._settings.floor < self._floor:
+            for door in self._doors.values():
+                door.marks.clear()
+                door.empty_until = 0.0
+        self._floor = self._settings.floor
+
+    async def _take(self, ask: ClaimAsk, lane: Lane, door: _Door, taken: list[Execution]) -> float:
+        """Claim into `taken`, as far as the limits permit; say how long to sleep without success.
+
+        What is in it when this raises may have been claimed.
+        """
+        limits = lane_limits(lane, self._settings)
+        passed: list[tuple[Mark, list[Execution]]] = []
+        async with self._database.write() as connection:
+            most, pause = await self._room(connection, limits, ask)
+            for bucket in random.sample(lane.buckets, len(lane.buckets)):
+                if len(taken) < most:
+                    mark = door.marks.setdefault(bucket, Mark())
+                    found = await execution.take(
+                        connection,
+                        lane,
+                        bucket,
+                        self._policies,
+                        self._vault,
+                        low=max(self._settings.floor, mark.low(time.monotonic())),
+                        limit=most - len(taken),
+                        lease_seconds=ask.lease_seconds,
+                        claimed_by=ask.holder,
+                    )
+                    taken += found
+                    passed.append((mark, found))
+            for limit in limits:
+                await permit.spend(connection, limit, len(taken))
+                holders = [claim_holder(*each.held[:2]) for each in taken]
+                await permit.hold(connection, limit, holders, ask.lease_seconds)
+        self._tally.claimed(ask.tenant_id, [each.late_seconds for each in taken])
+        for mark, found in passed:
+            if found:
+                at = found[0].claimed_at
+                mark.passed(max(each.ready_at for each in found), at)
+        return pause
+
+    async def _room(
+        self, connection: Connection, limits: Sequence[Limit], ask: ClaimAsk
+    ) -> tuple[int, float]:
+        most, pause = ask.most, 0.0
+        for limit in limits:
+            grant = await permit.room(connection, limit, ask.holder, 0, most)
+            most, pause = grant.starts, max(pause, grant.wait_seconds)
+        return most, pause if most else max(pause, FULL_SECONDS)
+
+    async def _record_judged(self, taken: Sequence[Execution]) -> None:
+        """Record what must not run."""
+        verdicts = [Recorded(each.held, each.verdict) for each in taken if each.verdict]
+        if verdicts:
+            written = await execution.record(self._database, verdicts)
+            self._tally.recorded([v for held, v in verdicts if held.job_id in written.done])
+
+    async def _next_due(self, lane: Lane, door: _Door) -> float:
+        now = time.monotonic()
+        floor = self._settings.floor
+        places = [
+            (bucket, lane.lane_id, max(floor, door.marks.setdefault(bucket, Mark()).low(now)))
+            for bucket in lane.buckets
+        ]
+        async with self._database.connection() as connection:
+            heads = await timer.heads(connection, places)
+        for head in heads:
+            door.marks[head.bucket].found(head.due_at)
+        return max(SOON_SECONDS, min([POLL_SECONDS, *(head.seconds for head in heads)]))
+
+    async def _wait(self, ask: ClaimAsk, seconds: float) -> None:
+        lane = self._lanes.by_place.get((ask.tenant_id, ask.lane, "pull"))
+        events = [ask.gone]
+        if lane is not None and lane.lane_id in self._doors:
+            events.append(self._doors[lane.lane_id].hint)
+        waiting = [asyncio.create_task(event.wait()) for event in events]
+        try:
+            await asyncio.wait(waiting, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for each in waiting:
+                each.cancel()
+
+
+def _leased(taken: Execution, lease_seconds: float) -> Leased:
+    if taken.delivery is None:
+        raise RuntimeError("an execution that must not run was handed out")
+    return Leased(taken.delivery, taken.claimed_at + timedelta(seconds=lease_seconds))

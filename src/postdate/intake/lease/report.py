@@ -1,0 +1,206 @@
+"""What workers over HTTP say of their leases: done, failed, still at it."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from postdate.intake.lease.release import LeaseReturns
+from postdate.model.errors import Code, Refusal, RefusedError
+from postdate.model.ids import bucket_of
+from postdate.model.outcome import Completed, Failed, Throttled, Unknown
+from postdate.model.retry import Policies
+from postdate.model.setting import Settings
+from postdate.model.tally import Tally
+from postdate.model.verdict import End, Facts, Keep, Move, decide
+from postdate.store import execution, job, lease, permit
+from postdate.store.database import Database
+from postdate.store.execution import Held, Recorded
+from postdate.store.group import Grouper
+from postdate.store.item_log import write_endings
+from postdate.store.job import JobKey, LoadedJob
+from postdate.store.lane import LaneDirectory
+from postdate.store.lease import Found
+from postdate.store.permit import claim_holder, lane_limits
+
+
+class Report(NamedTuple):
+    """How an execution ended, as its worker says."""
+
+    tenant_id: int
+    job_id: UUID
+    token: int
+    outcome: Completed | Failed | Throttled | Unknown
+    actor: str
+
+
+class Reported(NamedTuple):
+    """What follows: the new status, and for a retry in how many seconds."""
+
+    status: str
+    retry_in_seconds: float | None = None
+
+
+_LOCKED: Final = Refusal(
+    Code.OVERLOADED,
+    "Another transaction holds the job just now.",
+    extra={"retry_after_seconds": 1},
+)
+
+
+class _Known(NamedTuple):
+    """What a decision about reports rests on, read in one go."""
+
+    now: datetime
+    leases: dict[UUID, Found]
+    jobs: dict[UUID, LoadedJob]
+
+
+class LeaseReports:
+    """Take reports in groups; a stale token changes nothing."""
+
+    def __init__(
+        self, database: Database, lanes: LaneDirectory, settings: Settings, tally: Tally
+    ) -> None:
+        self._database = database
+        self._lanes = lanes
+        self._settings = settings
+        self._tally = tally
+        self._policies = Policies(settings)
+        self._returns = LeaseReturns(database)
+        self._group: Grouper[Report, Reported | Refusal] = Grouper(self._commit)
+
+    async def submit(self, report: Report) -> Reported:
+        """Record one report together with whatever else has gathered."""
+        result = await self._group.submit(report)
+        if isinstance(result, Refusal):
+            raise RefusedError(result)
+        return result
+
+    async def renew(self, tenant_id: int, job_id: UUID, token: int, seconds: float) -> datetime:
+        """Keep a lease for so many seconds from now; give its new end."""
+        async with self._database.write() as connection:
+            bucket = bucket_of(job_id)
+            found = (await lease.find(connection, bucket, [job_id])).get(job_id)
+            if found is not None and found.tenant_id == tenant_id:
+                ends = await lease.renew(connection, bucket, [(job_id, token, seconds)])
+                if job_id in ends:
+                    if (until := ends[job_id]) is None:
+                        raise RefusedError(_LOCKED)
+                    for scope in self._scopes(found):
+                        await permit.keep(
+                            connection, scope, claim_holder(job_id, token), 1, seconds
+                        )
+                    return until
+            past = await lease.past(connection, bucket, tenant_id, job_id)
+        raise RefusedError(_lost(job_id, exists=past is not None))
+
+    async def _commit(self, reports: Sequence[Report]) -> list[Reported | Refusal]:
+        known = await self._read({report.job_id for report in reports})
+        verdicts: dict[Report, End | Move] = {}
+        for report in reports:
+            verdict = self._verdict(report, known)
+            # Of two reports on one lease in one group, the first counts.
+            if verdict is not None and report.job_id not in {r.job_id for r in verdicts}:
+                verdicts[report] = verdict
+        done: set[UUID] = set()
+        locked: set[UUID] = set()
+        for actor in {report.actor for report in verdicts}:
+            group = [Recorded(_held(r, known), v) for r, v in verdicts.items() if r.actor == actor]
+            written = await execution.record(self._database, group, actor)
+            done |= written.done
+            locked |= written.locked
+        await self._release([known.leases[job_id] for job_id in done])
+        self._tally.recorded([v for report, v in verdicts.items() if report.job_id in done])
+        leases = [known.leases[job_id] for job_id in done]
+        ended = {report.job_id: v for report, v in verdicts.items() if report.job_id in done}
+        write_endings([(each.subject, each.attempt, ended[each.subject]) for each in leases])
+        self._tally.ran([(known.now - each.claimed_at).total_seconds() for each in leases])
+        return [
+            _answer(verdicts[report])
+            if report in verdicts and report.job_id in done
+            else _LOCKED
+            if report.job_id in locked
+            else await self._past(report)
+            for report in reports
+        ]
+
+    async def _read(self, ids: Iterable[UUID]) -> _Known:
+        groups: dict[int, list[UUID]] = defaultdict(list)
+        for job_id in ids:
+            groups[bucket_of(job_id)].append(job_id)
+        async with self._database.write() as connection:
+            known = _Known(await job.now(connection), {}, {})
+            for bucket, group in sorted(groups.items()):
+                known.leases.update(await lease.find(connection, bucket, group))
+            keys = [
+                JobKey(bucket_of(f.subject), f.tenant_id, f.subject, f.revision)
+                for f in known.leases.values()
+            ]
+            known.jobs.update(await job.load(connection, keys))
+        return known
+
+    def _verdict(self, report: Report, known: _Known) -> End | Move | None:
+        """Decide what follows from a report; None when the lease is not the reporter's."""
+        found = known.leases.get(report.job_id)
+        loaded = known.jobs.get(report.job_id)
+        if found is None or loaded is None:
+            return None
+        if (found.tenant_id, found.token) != (report.tenant_id, report.token):
+            return None
+        facts = Facts(
+            job_id=report.job_id,
+            attempt=found.attempt,
+            first_due_at=loaded.effective_at,
+            expires_at=loaded.expires_at,
+            policy=self._policies.of(loaded.policy_json, report.tenant_id),
+        )
+        verdict = decide(facts, report.outcome, known.now)
+        return None if isinstance(verdict, Keep) else verdict
+
+    async def _release(self, ended: Sequence[Found]) -> None:
+        """Give back the slots that leases of limited lanes held."""
+        holders: dict[str, list[UUID]] = defaultdict(list)
+        for found in ended:
+            for scope in self._scopes(found):
+                holders[scope].append(claim_holder(found.subject, found.token))
+        await self._returns.drop(holders)
+
+    def _scopes(self, found: Found) -> list[str]:
+        lane = self._lanes.by_id.get(found.lane_id)
+        if lane is None or lane.kind != "pull":
+            return []
+        limits = lane_limits(lane, self._settings)
+        return [limit.scope for limit in limits if limit.max_running is not None]
+
+    async def _past(self, report: Report) -> Reported | Refusal:
+        """Answer a report whose lease is gone: a repeated one gets its answer once more."""
+        async with self._database.connection() as connection:
+            bucket = bucket_of(report.job_id)
+            past = await lease.past(connection, bucket, report.tenant_id, report.job_id)
+        status = "COMPLETED" if isinstance(report.outcome, Completed) else "FAILED"
+        if past is not None and (past.token, past.status) == (report.token, status):
+            return Reported(status)
+        self._tally.lost()
+        return _lost(report.job_id, exists=past is not None)
+
+
+def _held(report: Report, known: _Known) -> Held:
+    return Held(report.job_id, report.token, known.leases[report.job_id].attempt)
+
+
+def _answer(verdict: End | Move) -> Reported:
+    match verdict:
+        case End(status=status):
+            return Reported(status)
+        case Move(seconds=None):
+            return Reported("UNKNOWN")
+        case Move(seconds=seconds):
+            return Reported("PENDING", seconds)
+
+
+def _lost(job_id: UUID, *, exists: bool) -> Refusal:
+    if not exists:
+        return Refusal(Code.NOT_FOUND, f"There is no job {job_id}.")
+    return Refusal(Code.LEASE_LOST, "This token no longer holds the lease.", "token")

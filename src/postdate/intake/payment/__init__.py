@@ -1,0 +1,1 @@
+"""Payments: accept, approve, change and execute them."""

@@ -1,0 +1,129 @@
+"""A second person approves or refuses large payments; what nobody decides on expires."""
+
+import time
+from typing import Final
+from uuid import UUID
+
+import asyncpg
+import structlog
+
+from postdate.intake.payment.change import Ending, PaymentEnds, open_payment
+from postdate.intake.payment.meter import PaymentMeter
+from postdate.model.errors import Code, RefusedError, refuse
+from postdate.model.identity import Identity
+from postdate.model.state import PaymentStatus
+from postdate.store import approval as store
+from postdate.store.approval import Approval, Decider
+from postdate.store.database import Connection, Database
+from postdate.store.payment_change import OpenPayment
+
+log = structlog.get_logger()
+
+SYSTEM: Final = "system"
+LOOK_SECONDS: Final = 5.0
+EXPIRE_MOST: Final = 100
+HELD_SECONDS: Final = 10.0
+"""How long a payment rests that could not expire because somebody holds it or its account."""
+
+
+class Approvals:
+    """Decide about payments that wait for a second person."""
+
+    def __init__(self, database: Database, meter: PaymentMeter | None = None) -> None:
+        self._database = database
+        self._ends = PaymentEnds(database)
+        self._meter = meter or PaymentMeter()
+        self._held: dict[UUID, float] = {}
+
+    async def approve(self, who: Identity, payment_id: UUID, note: str | None) -> Approval:
+        """Let a payment be settled at its instant, or at once if that has passed."""
+        async with self._database.write() as connection:
+            found, terms = await open_payment(connection, who, payment_id)
+            await self._check(connection, who, found, terms.amount)
+            decided = await store.decide(
+                connection,
+                who.tenant_id,
+                payment_id,
+                "approved",
+                Decider(who.key_id, who.persons),
+                note,
+            )
+            await store.admit(connection, payment_id)
+            data = {"note": note} if note else {}
+            await self._ends.tell(connection, found.timer, "payment.approved", who.key_id, data)
+        return _known(decided)
+
+    async def refuse(self, who: Identity, payment_id: UUID, note: str | None) -> Approval:
+        """End a payment that waits; its hold is released."""
+        async with self._database.write() as connection:
+            found, terms = await open_payment(connection, who, payment_id)
+            await self._check(connection, who, found, terms.amount)
+            ending = Ending(PaymentStatus.CANCELLED, "approval_refused", note, "refused")
+            decided = await self._ends.end(connection, found, terms, ending, who.key_id)
+        self._meter.cancelled(terms.amount if terms.hold else 0)
+        return _known(decided)
+
+    async def run_once(self, limit: int = EXPIRE_MOST) -> int:
+        """Let expire what has waited too long; what somebody holds keeps no other waiting."""
+        now, count = time.monotonic(), 0
+        self._held = {key: until for key, until in self._held.items() if until > now}
+        accounts: set[tuple[int, str]] = set()
+        while count < limit:
+            async with self._database.connection() as connection:
+                late = await store.expired(connection, limit - count, self._held, accounts)
+            known = len(accounts)
+            for tenant_id, payment_id, payer in late:
+                # One wait in vain for each account: its other payments may need it, too.
+                if (tenant_id, payer) in accounts:
+                    continue
+                if await self._expired(tenant_id, payment_id):
+                    count += 1
+                else:
+                    accounts.add((tenant_id, payer))
+            if len(accounts) == known:
+                break
+        return count
+
+    async def _expired(self, tenant_id: int, payment_id: UUID) -> bool:
+        try:
+            await self._expire(tenant_id, payment_id)
+        except (asyncpg.LockNotAvailableError, RefusedError) as error:
+            # Held by somebody, or ended since we looked; either way the next look tells.
+            log.warning("approval.held", payment_id=str(payment_id), error=str(error))
+            self._held[payment_id] = time.monotonic() + HELD_SECONDS
+            return False
+        return True
+
+    async def _expire(self, tenant_id: int, payment_id: UUID) -> None:
+        nobody = Identity(tenant_id=tenant_id, tenant="", key_id=SYSTEM, scopes=frozenset())
+        async with self._database.write() as connection:
+            found, terms = await open_payment(connection, nobody, payment_id)
+            if found.unapproved:
+                error = "Nobody approved it in time."
+                ending = Ending(PaymentStatus.FAILED, "approval_expired", error, "expired")
+                await self._ends.end(connection, found, terms, ending, SYSTEM)
+
+    async def _check(
+        self, connection: Connection, who: Identity, found: OpenPayment, amount: int
+    ) -> None:
+        payment_id = found.timer.subject
+        asked = await store.find(connection, who.tenant_id, payment_id)
+        if asked is None or not found.unapproved:
+            raise refuse(Code.CONFLICT, f"The payment {payment_id} does not wait for approval.")
+        approval, persons = asked
+        if approval.requested_by == who.key_id:
+            raise refuse(Code.APPROVAL_BY_REQUESTER, "The key that asked for it cannot decide.")
+        if not persons.isdisjoint(who.persons):
+            detail = (
+                "Your key and the one that asked for it come from one person: they were made or "
+                "rotated by the same key, or you took part in the schedule that made the payment."
+            )
+            raise refuse(Code.APPROVAL_BY_REQUESTER, detail)
+        if who.max_amount is not None and amount > who.max_amount:
+            raise refuse(Code.FORBIDDEN, f"The key may decide on {who.max_amount} at most.")
+
+
+def _known(decided: Approval | None) -> Approval:
+    if decided is None:
+        raise RuntimeError("the approval of a locked payment was decided by somebody else")
+    return decided

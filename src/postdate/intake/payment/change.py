@@ -1,0 +1,175 @@
+"""Cancel and reschedule open payments: whoever locks the timer first decides."""
+
+from datetime import datetime
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from postdate.intake.payment.draft import Scheduled
+from postdate.intake.payment.meter import PaymentMeter
+from postdate.ledger.hold import release
+from postdate.model.errors import Code, RefusedError, refuse
+from postdate.model.identity import Identity
+from postdate.model.ids import new_id
+from postdate.model.payment import When, instant
+from postdate.model.setting import Settings
+from postdate.model.state import PaymentStatus
+from postdate.store import account as account_store
+from postdate.store import approval as approval_store
+from postdate.store import event as event_store
+from postdate.store import payment_change as store
+from postdate.store import settlement as settlement_store
+from postdate.store.account import AccountKey
+from postdate.store.approval import Approval, Decider, Decision
+from postdate.store.database import Connection, Database
+from postdate.store.event import NewEvent
+from postdate.store.payment_change import OpenPayment
+from postdate.store.settlement import LockedTimer, Terms
+
+
+class Ending(NamedTuple):
+    """How an open payment ends without money moving; `decision` is that of a waiting approval."""
+
+    status: PaymentStatus
+    code: str | None = None
+    error: str | None = None
+    decision: Decision = "withdrawn"
+
+
+class PaymentEnds:
+    """End open payments: release, outcome, event, and no timer any more."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def end(
+        self, connection: Connection, found: OpenPayment, terms: Terms, ending: Ending, actor: str
+    ) -> Approval | None:
+        """End a locked payment; give its approval, decided, where it waited for one."""
+        timer = found.timer
+        if terms.hold:
+            key = AccountKey(timer.bucket, timer.tenant_id, terms.from_account)
+            accounts = await account_store.lock(connection, [key])
+            release(accounts[key], terms.amount)
+            await account_store.write(connection, list(accounts.values()))
+        status, code, error, decision = ending
+        await store.write_end(connection, timer, status, code, error)
+        decided = None
+        if found.unapproved:
+            decided = await approval_store.decide(
+                connection, timer.tenant_id, timer.subject, decision, Decider(actor), error
+            )
+        data = {"code": code, "error": error} if code else {}
+        kind = f"payment.{status.lower()}"
+        await self.tell(connection, timer, kind, actor, data, decides=found.unapproved)
+        await settlement_store.delete(connection, [timer])
+        return decided
+
+    async def tell(
+        self,
+        connection: Connection,
+        timer: LockedTimer,
+        kind: str,
+        actor: str,
+        data: dict[str, Any],
+        *,
+        decides: bool = False,
+    ) -> None:
+        """Tell what became of a payment, in the transaction that did it."""
+        event_id = new_id(timer.bucket, self._database.unix_ms())
+        told = data or None
+        key = timer.bucket, timer.tenant_id, timer.subject
+        event = NewEvent(*key, event_id, kind, actor, told, decides=decides)
+        await event_store.insert(connection, [event])
+
+
+class PaymentChanges:
+    """What a client may still change about a payment."""
+
+    def __init__(
+        self, database: Database, settings: Settings, meter: PaymentMeter | None = None
+    ) -> None:
+        self._database = database
+        self._settings = settings
+        self._meter = meter or PaymentMeter()
+        self.ends = PaymentEnds(database)
+
+    async def cancel(self, who: Identity, payment_id: UUID) -> None:
+        """End an open payment and release its hold; refused with its status when it has ended.
+
+        To cancel it once more changes nothing and is no mistake: an answer may have been lost.
+        """
+        async with self._database.write() as connection:
+            found, terms = await _payment(connection, who, payment_id)
+            if found is None:
+                ended = await _ended(connection, payment_id)
+                if ended == PaymentStatus.CANCELLED:
+                    return
+                raise _not_pending(payment_id, ended)
+            ending = Ending(PaymentStatus.CANCELLED)
+            await self.ends.end(connection, found, terms, ending, who.key_id)
+        self._meter.cancelled(terms.amount if terms.hold else 0)
+
+    async def reschedule(self, who: Identity, payment_id: UUID, when: When) -> Scheduled:
+        """Give an open payment another instant; one that waits for a person is tried again then."""
+        most = self._settings.whole("payment.max_delay_seconds", who.tenant_id)
+        async with self._database.write() as connection:
+            found, terms = await open_payment(connection, who, payment_id)
+            timer = found.timer
+            if who.max_amount is not None and terms.amount > who.max_amount:
+                raise refuse(Code.FORBIDDEN, f"The key may pay {who.max_amount} at most.")
+            due_at = instant(when, timer.at, most, terms.retry_until)
+            if not isinstance(due_at, datetime):
+                raise RefusedError(due_at)
+            await store.move(connection, timer, due_at)
+            data = {"scheduled_time": due_at, "before": timer.due_at}
+            await self.ends.tell(connection, timer, "payment.rescheduled", who.key_id, data)
+        return Scheduled(payment_id, due_at)
+
+
+async def open_payment(
+    connection: Connection, who: Identity, payment_id: UUID
+) -> tuple[OpenPayment, Terms]:
+    """Lock an open payment of this tenant, or refuse in the words that fit."""
+    found, terms = await _payment(connection, who, payment_id)
+    if found is None:
+        raise await not_pending(connection, payment_id)
+    return found, terms
+
+
+async def _payment(
+    connection: Connection, who: Identity, payment_id: UUID
+) -> tuple[OpenPayment | None, Terms]:
+    """Lock a payment that the caller may change; None where it has ended."""
+    found = await store.lock(connection, payment_id, who.tenant_id)
+    terms = await settlement_store.terms(connection, who.tenant_id, payment_id)
+    if terms is None or not _sees(who, terms):
+        raise refuse(Code.NOT_FOUND, f"There is no payment {payment_id}.")
+    if who.accounts is not None and terms.from_account not in who.accounts:
+        raise refuse(Code.FORBIDDEN, f"The key may not pay from {terms.from_account}.")
+    return found, terms
+
+
+def _sees(who: Identity, terms: Terms) -> bool:
+    return who.accounts is None or not who.accounts.isdisjoint(
+        (terms.from_account, terms.to_account)
+    )
+
+
+async def not_pending(connection: Connection, payment_id: UUID) -> RefusedError:
+    """Make the refusal for a payment that has ended."""
+    return _not_pending(payment_id, await _ended(connection, payment_id))
+
+
+async def _ended(connection: Connection, payment_id: UUID) -> str:
+    ended = await store.ended(connection, payment_id)
+    if ended is None:
+        raise RuntimeError(f"payment {payment_id} has neither timer nor outcome: run reconcile")
+    return ended.status
+
+
+def _not_pending(payment_id: UUID, status: str) -> RefusedError:
+    return refuse(
+        Code.PAYMENT_NOT_PENDING,
+        f"The payment {payment_id} is {status}.",
+        payment_status=status,
+    )

@@ -1,0 +1,123 @@
+"""Execute one due payment by name: the same name any number of times moves money once."""
+
+from typing import Final
+from uuid import UUID
+
+import msgspec
+from msgspec.structs import astuple
+
+from postdate.intake.payment.change import not_pending
+from postdate.ledger import batch
+from postdate.ledger.settle import Completed, Failed, RetryLater
+from postdate.model.errors import Code, RefusedError, refuse
+from postdate.model.instant import instant_text
+from postdate.model.payment import execution_name
+from postdate.model.setting import Settings
+from postdate.model.state import PaymentStatus
+from postdate.store import halt as halt_store
+from postdate.store import payment_change as store
+from postdate.store import setting as setting_store
+from postdate.store import settlement as settlement_store
+from postdate.store.database import Connection, Database
+from postdate.store.payment_change import OpenPayment
+from postdate.store.settlement import LockedPayment
+
+STOPPED: Final = "settlement.stopped"
+ACTOR: Final = "internal"
+
+
+class Executed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A payment that is settled: by this execution, or by the one that came first."""
+
+    success: bool
+    execution_id: str
+    status: PaymentStatus
+    settled_by_execution_id: str
+    transfer_id: UUID | None = None
+
+
+class PaymentExecutions:
+    """Settle a named payment at once when it is due."""
+
+    def __init__(self, database: Database, settings: Settings) -> None:
+        self._database = database
+        self._settings = settings
+
+    async def execute(self, payment_id: UUID, execution_id: str) -> Executed:
+        """Settle the payment, or say who did; refused when it is not due or did not succeed."""
+        refused: RefusedError | None = None
+        async with self._database.write() as connection:
+            # Before any row: whoever ends a halt holds this lock and then waits for timers.
+            await halt_store.share(connection)
+            found = await store.lock(connection, payment_id, None)
+            if found is not None:
+                # What was decided is kept, whatever the answer; so the refusal waits.
+                refused = await self._settle(connection, found, execution_id)
+        if refused is not None:
+            raise refused
+        async with self._database.connection() as connection:
+            return await _settled(connection, payment_id, execution_id)
+
+    async def _settle(
+        self, connection: Connection, found: OpenPayment, execution_id: str
+    ) -> RefusedError | None:
+        timer = found.timer
+        if found.unapproved:
+            detail = f"The payment {timer.subject} waits for a second person."
+            raise refuse(Code.APPROVAL_MISSING, detail, payment_status=PaymentStatus.PENDING)
+        if not found.parked and timer.due_at > timer.at:
+            raise refuse(
+                Code.NOT_DUE,
+                f"The payment {timer.subject} is due at {instant_text(timer.due_at)}.",
+                payment_status=PaymentStatus.PENDING,
+                scheduled_time=timer.due_at,
+            )
+        await halt_store.refuse_held(connection, [timer.tenant_id])
+        if reason := await setting_store.find(connection, STOPPED):
+            raise refuse(
+                Code.SETTLEMENT_STOPPED, f"Settlement has stopped: {reason}", retry_after_seconds=60
+            )
+        if timer.due_at < self._settings.floor:
+            raise refuse(
+                Code.UNAVAILABLE,
+                f"The payment {timer.subject} was due before a restore that nobody has confirmed.",
+                retry_after_seconds=60,
+            )
+        settling = batch.Settling(
+            unix_ms=self._database.unix_ms(),
+            retry_seconds=self._settings.number("payment.retry_seconds", timer.tenant_id),
+            execution_id=execution_id,
+            actor=ACTOR,
+        )
+        terms = await settlement_store.terms(connection, timer.tenant_id, timer.subject)
+        if terms is None:
+            raise LookupError(f"the timer {timer.subject} has no payment")
+        payment = LockedPayment(*astuple(timer), *astuple(terms))
+        decision = (await batch.settle(connection, [payment], settling))[0]
+        if isinstance(decision, RetryLater):
+            return refuse(
+                Code.NOT_DUE,
+                decision.error,
+                payment_status=PaymentStatus.PENDING,
+                scheduled_time=decision.at,
+            )
+        if not isinstance(decision, Completed | Failed):
+            raise TypeError(f"an execution by name ended in {decision}")
+        return None
+
+
+async def _settled(connection: Connection, payment_id: UUID, execution_id: str) -> Executed:
+    ended = await store.ended(connection, payment_id)
+    if ended is None or (
+        await settlement_store.terms(connection, ended.tenant_id, payment_id) is None
+    ):
+        raise refuse(Code.NOT_FOUND, f"There is no payment {payment_id}.")
+    if ended.status != PaymentStatus.COMPLETED:
+        raise await not_pending(connection, payment_id)
+    return Executed(
+        success=True,
+        execution_id=execution_id,
+        status=PaymentStatus.COMPLETED,
+        settled_by_execution_id=ended.execution_id or execution_name(payment_id, ended.attempt),
+        transfer_id=ended.transfer_id,
+    )

@@ -1,0 +1,1 @@
+"""Schedules and calendars; the jobs and payments that occurrences become."""

@@ -1,0 +1,133 @@
+"""Business calendars: upload and delete them; schedules that follow one are computed anew."""
+
+import re
+from datetime import datetime
+from typing import Final
+
+import structlog
+
+from postdate.intake.accept.once import Keep, not_kept
+from postdate.intake.schedule.schedule import locked
+from postdate.model.errors import Code, refuse
+from postdate.model.expansion import Progress, next_up
+from postdate.model.identity import Identity
+from postdate.model.ids import bucket_of, new_id, subject_id
+from postdate.model.recurrence.calendar import Calendar
+from postdate.model.schedule_spec import HOLIDAYS_MOST
+from postdate.store import calendar as store
+from postdate.store import event as event_store
+from postdate.store import schedule as schedule_store
+from postdate.store import timeline
+from postdate.store.calendar import CalendarRow
+from postdate.store.database import Connection, Database
+from postdate.store.event import NewEvent
+from postdate.store.off_loop import computed
+from postdate.store.schedule import ScheduleRow
+
+log = structlog.get_logger()
+
+FOLLOWERS_MOST: Final = 1000
+"""The most schedules whose next occurrence is moved at once by a change of their calendar."""
+
+COMPUTED_AT_ONCE: Final = 10
+"""So many of them are moved in the transaction of the change; it holds all of them meanwhile."""
+
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,62}")
+_ALL_DAYS: Final = 7
+
+
+class Calendars:
+    """Write calendars."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def put(
+        self, who: Identity, calendar: Calendar, keep: Keep[CalendarRow] = not_kept
+    ) -> CalendarRow:
+        """Upload a calendar; it decides about what is scheduled after now, never about the past."""
+        _check(calendar)
+        async with self._database.write() as connection:
+            before = await store.lock(connection, who.tenant_id, calendar.name)
+            if before is not None and before.calendar == calendar:
+                row = store.row_of(before)
+            else:
+                row = await self._replace(connection, who, calendar)
+            await keep(connection, row)
+        return row
+
+    async def _replace(
+        self, connection: Connection, who: Identity, calendar: Calendar
+    ) -> CalendarRow:
+        followers = await _locked_followers(connection, who.tenant_id, calendar.name)
+        # With every follower locked: none is being expanded by the old one any more.
+        since = await schedule_store.now(connection)
+        row = await store.put(connection, who.tenant_id, calendar, since)
+        for follower in followers[:COMPUTED_AT_ONCE]:
+            await _set_timer(connection, follower, since)
+        for follower in followers[COMPUTED_AT_ONCE:]:
+            # It is due now: the expander finds its next occurrence, in transactions of its own.
+            if follower.set_aside_at is None and follower.buffered_for is None:
+                await schedule_store.put_timer(connection, follower.key, since)
+        await self._note(connection, who, calendar.name, "calendar.changed")
+        return row
+
+    async def delete(self, who: Identity, name: str) -> None:
+        """Delete a calendar that no schedule follows."""
+        async with self._database.write() as connection:
+            used = await store.used(connection, who.tenant_id, name, 1)
+            if used:
+                detail = f"The schedule {used[0]} follows it."
+                raise refuse(Code.CONFLICT, detail, status="in_use")
+            if not await store.delete(connection, who.tenant_id, name):
+                raise refuse(Code.NOT_FOUND, f"There is no calendar {name[:64]}.")
+            await self._note(connection, who, name, "calendar.deleted")
+
+    async def _note(self, connection: Connection, who: Identity, name: str, kind: str) -> None:
+        subject = subject_id(who.tenant_id, f"calendar/{name}")
+        bucket = bucket_of(subject)
+        event_id = new_id(bucket, self._database.unix_ms())
+        event = NewEvent(
+            bucket, who.tenant_id, subject, event_id, kind, who.key_id, {"calendar": name}
+        )
+        await event_store.insert(connection, [event])
+
+
+def _check(calendar: Calendar) -> None:
+    if not _NAME.fullmatch(calendar.name):
+        detail = "A calendar's name has 1 to 63 of A-Z a-z 0-9 _ . : - and begins with A-Z 0-9."
+        raise refuse(Code.INVALID_FIELD, detail, "name")
+    if len(calendar.holidays) > HOLIDAYS_MOST:
+        detail = f"A calendar has at most {HOLIDAYS_MOST} holidays."
+        raise refuse(Code.INVALID_FIELD, detail, "holidays")
+    if len(calendar.weekend) >= _ALL_DAYS:
+        raise refuse(Code.INVALID_FIELD, "One day of the week must be open.", "weekend")
+
+
+async def _locked_followers(connection: Connection, tenant_id: int, name: str) -> list[ScheduleRow]:
+    followers = await store.used(connection, tenant_id, name, FOLLOWERS_MOST + 1)
+    if len(followers) > FOLLOWERS_MOST:
+        detail = f"More than {FOLLOWERS_MOST} schedules follow it: give it another name."
+        raise refuse(Code.CONFLICT, detail, "name", status="in_use")
+    return [await locked(connection, tenant_id, schedule_id) for schedule_id in followers]
+
+
+async def _set_timer(connection: Connection, row: ScheduleRow, since: datetime) -> None:
+    """Move a schedule's timer to where its next occurrence is now.
+
+    What is scheduled before the upload is still decided by the old calendar, by its own timer.
+    """
+    if row.set_aside_at is not None:
+        return
+    try:
+        held = await timeline.of(connection, row, row.handled)
+        progress = Progress(schedule_id=row.schedule_id, handled=row.handled, runs=row.runs)
+        coming = await computed(None, next_up, held, progress)
+    except Exception:
+        # Whatever it is, the expander meets it as well and sets this one schedule aside.
+        log.exception("schedule.not_recomputed", schedule_id=str(row.schedule_id))
+        coming = None
+    if coming is None:
+        await schedule_store.put_timer(connection, row.key, since)
+    elif coming.occurrence.scheduled_for > since and row.buffered_for is None:
+        await schedule_store.put_timer(connection, row.key, max(coming.due_at, since))

@@ -1,0 +1,83 @@
+"""Make the jobs and payments of occurrences, in the transaction that writes the book."""
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+from uuid import UUID
+
+import msgspec
+
+from postdate.intake.job.change import cancellation, result_of
+from postdate.intake.job.events import note
+from postdate.intake.schedule.occurrence_job import JobFirings
+from postdate.intake.schedule.occurrence_payment import PaymentFirings
+from postdate.model.errors import Refusal
+from postdate.model.firing import Fired, Firing
+from postdate.model.ids import bucket_of
+from postdate.model.state import JobStatus
+from postdate.store import job_change
+from postdate.store.database import Connection, Database
+from postdate.store.item_log import items
+from postdate.store.timer import LANE_PAYMENT
+
+OnAccept = Callable[[int, float], None]
+"""Told, after a commit, the lane and in how many seconds its first new job is due."""
+
+
+class Firings:
+    """What the scheduler is handed: one outcome for each occurrence, in order."""
+
+    def __init__(
+        self,
+        database: Database,
+        jobs: JobFirings,
+        payments: PaymentFirings,
+        on_accept: Iterable[OnAccept] = (),
+    ) -> None:
+        self._database = database
+        self._jobs = jobs
+        self._payments = payments
+        self._on_accept = on_accept
+
+    async def fire(
+        self, connection: Connection, firings: Sequence[Firing], now: datetime
+    ) -> list[Fired | Refusal]:
+        """Insert what each occurrence becomes."""
+        jobs = [each for each in firings if each.template.job is not None]
+        payments = [each for each in firings if each.template.payment is not None]
+        made = iter(await self._jobs.fire(connection, jobs, now) if jobs else ())
+        paid = iter(await self._payments.fire(connection, payments, now) if payments else ())
+        return [next(made if each.template.job else paid) for each in firings]
+
+    async def cancel(self, connection: Connection, running: Sequence[tuple[int, UUID]]) -> None:
+        """End jobs that the next occurrence takes the place of, by tenant and id."""
+        places: dict[tuple[int, int], list[UUID]] = {}
+        for tenant_id, job_id in sorted(running):
+            places.setdefault((tenant_id, bucket_of(job_id)), []).append(job_id)
+        for (tenant_id, bucket), job_ids in places.items():
+            locked = await job_change.lock(connection, tenant_id, bucket, job_ids)
+            # What is in doubt stays so: a person decides.
+            ending = [job for job in locked if job.status is not JobStatus.UNKNOWN]
+            await job_change.end(connection, tenant_id, [cancellation(job) for job in ending])
+            told = {j.job_id: {"result": result_of(j), "reason": "overlap"} for j in ending}
+            await note(connection, self._database, tenant_id, told, "job.cancelled", "system")
+
+    def tell(self, fired: Iterable[Fired | Refusal]) -> None:
+        """Hint after the commit which lanes have work, and how soon."""
+        made = [each for each in fired if isinstance(each, Fired)]
+        if items.wants("accepted"):
+            paid = [each for each in made if each.lane_id == LANE_PAYMENT]
+            items.write("payment.accepted", paid, lambda each: {"payment_id": str(each.subject)})
+            jobs = [each for each in made if each.lane_id != LANE_PAYMENT]
+            items.write("job.accepted", jobs, lambda each: {"job_id": str(each.subject)})
+        first: dict[int, float] = {}
+        for each in made:
+            first[each.lane_id] = min(first.get(each.lane_id, each.seconds), each.seconds)
+        for lane_id, seconds in first.items():
+            for hook in self._on_accept:
+                hook(lane_id, seconds)
+
+
+def of_template(refusal: Refusal, kind: str) -> Refusal:
+    """Name the part of the template that a refusal is about."""
+    field = f"template.{kind}.{refusal.field}" if refusal.field else f"template.{kind}"
+    return msgspec.structs.replace(refusal, field=field)

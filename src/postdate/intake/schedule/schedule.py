@@ -1,0 +1,326 @@
+"""Create, change, pause, resume and delete schedules: each in one transaction."""
+
+import random
+from datetime import datetime, timedelta
+from typing import Any, Final
+from uuid import UUID
+
+import msgspec
+
+from postdate.intake.accept.answers import Answer, Answers, Ask, commit, created
+from postdate.intake.job.payload_encryption import Seals
+from postdate.intake.schedule.validation import ScheduleCheck
+from postdate.model import schedule_rules
+from postdate.model.errors import Code, RefusedError, refuse
+from postdate.model.expansion import BUFFER_SECONDS, Progress, next_due, next_up
+from postdate.model.identity import Identity
+from postdate.model.ids import BUCKETS, new_id
+from postdate.model.recurrence.calendar import Calendar
+from postdate.model.schedule import Definition, jitter
+from postdate.model.schedule_preview import Preview
+from postdate.model.schedule_rules import plan_of
+from postdate.model.schedule_spec import (
+    PreviewSpec,
+    SchedulePatch,
+    ScheduleSpec,
+    Standing,
+    accepted,
+    view,
+)
+from postdate.model.schedule_warnings import ScheduleWarning, warnings_of
+from postdate.model.timeline import Segment, Version
+from postdate.store import event as event_store
+from postdate.store import idempotency as idempotency_store
+from postdate.store import schedule as store
+from postdate.store import timeline
+from postdate.store.database import Connection, Database
+from postdate.store.event import NewEvent
+from postdate.store.off_loop import computed
+from postdate.store.schedule import Authors, ScheduleKey, ScheduleRow, key_of
+
+SCOPE: Final = "schedule"
+
+
+class CreateAsk(Ask, frozen=True, kw_only=True):
+    """A schedule asked for under a key."""
+
+
+class Schedules:
+    """What a client may do with schedules, apart from running them."""
+
+    def __init__(self, database: Database, check: ScheduleCheck, seals: Seals) -> None:
+        self._database = database
+        self._check = check
+        self._seals = seals
+
+    async def create(
+        self, who: Identity, spec: ScheduleSpec, key: str | None, traceparent: str | None = None
+    ) -> Answer:
+        """Accept a schedule; its first occurrence is the first after now."""
+        await self._prepare(who.tenant_id)
+        ask = CreateAsk(
+            key=idempotency_store.key_of(who.tenant_id, SCOPE, key or ""),
+            request=self._seals.canonical_schedule(who.tenant_id, spec),
+        )
+        if key is not None:
+            async with self._database.connection() as connection:
+                known = await Answers.find(connection, [ask])
+            if not known.fresh(ask):
+                return known.known(ask)
+        async with self._database.connection() as connection:
+            now = await store.now(connection)
+            definition = schedule_rules.completed(spec.definition(), now)
+            await self._check.room(connection, who)
+            calendar = await self._check.run(connection, who, definition, now)
+            first = _first(definition, calendar, now)
+            warned = await computed(
+                who.tenant_id, warnings_of, first.plan, definition.policies, now
+            )
+
+        async def write(connection: Connection) -> Answer:
+            if key is None:
+                return await self._insert(connection, who, first, warned, traceparent)
+            answers = await Answers.find(connection, [ask])
+            if not answers.fresh(ask):
+                return answers.known(ask)
+            made = await self._insert(connection, who, first, warned, traceparent)
+            answer = answers.add(ask, made)
+            await answers.keep(connection)
+            return answer
+
+        return await commit(self._database, write)
+
+    async def preview(self, who: Identity, spec: PreviewSpec) -> Preview:
+        """Show what a schedule would do; nothing is written."""
+        async with self._database.connection() as connection:
+            now = await store.now(connection)
+            compute = await self._check.preview(connection, who, spec, now)
+        # The connection is given back first: a rule can take a while to look through.
+        return await computed(who.tenant_id, compute)
+
+    async def _prepare(self, tenant_id: int) -> None:
+        """Have the key at hand with which a tenant's payloads are sealed, if they are."""
+        if self._seals.wanted(tenant_id):
+            async with self._database.write() as connection:
+                await self._seals.prepare(connection, [tenant_id])
+
+    def _sealed(self, key: ScheduleKey, definition: Definition) -> Definition:
+        """Give a definition as it is stored."""
+        template = self._seals.template(key.tenant_id, key.schedule_id, definition.template)
+        return msgspec.structs.replace(definition, template=template)
+
+    async def _insert(
+        self,
+        connection: Connection,
+        who: Identity,
+        first: Segment,
+        warned: list[ScheduleWarning],
+        traceparent: str | None,
+    ) -> Answer:
+        unix_ms = self._database.unix_ms()
+        schedule = key_of(who.tenant_id, new_id(random.randrange(BUCKETS), unix_ms))
+        now, definition = await store.now(connection), first.definition
+        progress = Progress(schedule_id=schedule.schedule_id, handled=now)
+        due_at = await computed(who.tenant_id, next_due, [first], progress)
+        if due_at is None:
+            raise refuse(Code.INVALID_FIELD, "The last occurrence has just passed.", "end_at")
+        await store.insert(connection, schedule, now)
+        version = Version(
+            number=1,
+            since=now,
+            previous_until=now,
+            definition=self._sealed(schedule, definition),
+        )
+        authors = Authors(who.key_id, who.persons)
+        await store.insert_version(
+            connection, schedule, version, who.key_id, traceparent, authors=authors
+        )
+        await store.put_timer(connection, schedule, due_at)
+        await self.note(connection, schedule, "schedule.created", who.key_id, {"version": 1})
+        standing = Standing(
+            schedule_id=schedule.schedule_id,
+            version=1,
+            runs=0,
+            created_at=now,
+            changed_at=now,
+            next_due_at=due_at,
+        )
+        told = self._seals.answered(who.tenant_id, definition.template)
+        shown = msgspec.structs.replace(definition, template=told)
+        return created(accepted(view(shown, standing), warned), schedule.schedule_id)
+
+    async def change(
+        self,
+        who: Identity,
+        schedule_id: UUID,
+        patch: SchedulePatch,
+        traceparent: str | None = None,
+    ) -> list[ScheduleWarning]:
+        """Let a new version hold from now on; what was due before is left to the old one."""
+        fields = sorted(patch.given())
+        if not fields:
+            raise refuse(Code.INVALID_FIELD, "Nothing is to be changed.")
+        await self._prepare(who.tenant_id)
+        async with self._database.write() as connection:
+            row = await own(connection, who, schedule_id)
+            now = await store.now(connection)
+            before = await self._opened(connection, row)
+            after = schedule_rules.completed(patch.applied(before), now)
+            calendar = await self._check.run(connection, who, after, now)
+            plan = plan_of(after, calendar)
+            warned = await computed(who.tenant_id, warnings_of, plan, after.policies, now)
+            version = _next_version(row, before, after, now)
+            sealed = msgspec.structs.replace(version, definition=self._sealed(row.key, after))
+            known = await store.authors(connection, row.key, row.version)
+            authors = _authors(who, known, before, after)
+            await store.insert_version(
+                connection, row.key, sealed, who.key_id, traceparent, authors=authors
+            )
+            if _decides_alike(before, after) and row.set_aside_at is None:
+                await store.change(connection, row.key, version.number, row.ended_at)
+            else:
+                await _set_timer(connection, row, version)
+            data = {"version": version.number, "fields": fields}
+            await self.note(connection, row.key, "schedule.changed", who.key_id, data)
+        return warned
+
+    async def _opened(self, connection: Connection, row: ScheduleRow) -> Definition:
+        definition = row.definition
+        template = await self._seals.open_template(
+            connection, row.tenant_id, row.schedule_id, definition.template
+        )
+        return msgspec.structs.replace(definition, template=template)
+
+    async def pause(self, who: Identity, schedule_id: UUID, note: str | None) -> None:
+        """Skip every occurrence from now on, until it is resumed; each is noted in the book."""
+        async with self._database.write() as connection:
+            row = await own(connection, who, schedule_id, legible=False)
+            if row.paused:
+                return
+            await store.pause(connection, row.key, note)
+            await self.note(connection, row.key, "schedule.paused", who.key_id, {"note": note})
+
+    async def resume(self, who: Identity, schedule_id: UUID) -> None:
+        """End a pause, or try again what was set aside.
+
+        What a pause skipped stays skipped and can be backfilled; what was due while a schedule was
+        set aside is decided by its misfire policy.
+        """
+        async with self._database.write() as connection:
+            row = await own(connection, who, schedule_id, legible=False)
+            if row.paused:
+                await store.resume(connection, row.key)
+            if row.set_aside_at is not None:
+                await store.take_up(connection, row.key, await store.now(connection))
+            if row.paused or row.set_aside_at is not None:
+                await self.note(connection, row.key, "schedule.resumed", who.key_id, {})
+
+    async def delete(self, who: Identity, schedule_id: UUID) -> None:
+        """End a schedule for ever; jobs and payments that it has made go on."""
+        async with self._database.write() as connection:
+            row = await own(connection, who, schedule_id, legible=False)
+            await store.put_timer(connection, row.key, None)
+            await store.delete(connection, row.key)
+            await self.note(connection, row.key, "schedule.deleted", who.key_id, {})
+
+    async def note(
+        self,
+        connection: Connection,
+        schedule: ScheduleKey,
+        kind: str,
+        actor: str,
+        data: dict[str, Any],
+    ) -> None:
+        """Insert an event about a schedule."""
+        event_id = new_id(schedule.bucket, self._database.unix_ms())
+        await event_store.insert(connection, [NewEvent(*schedule, event_id, kind, actor, data)])
+
+
+def _authors(who: Identity, known: Authors, before: Definition, after: Definition) -> Authors:
+    """Say who is behind a new version: a name changes nothing about what will be executed."""
+    if after.template != before.template:
+        return Authors(who.key_id, who.persons)
+    if (after.rule, after.policies) != (before.rule, before.policies):
+        return Authors(known.template_by, known.persons | who.persons)
+    return known
+
+
+async def locked(connection: Connection, tenant_id: int, schedule_id: UUID) -> ScheduleRow:
+    """Lock a schedule against its expander, or refuse an id that is not one of this tenant's."""
+    schedule = key_of(tenant_id, schedule_id)
+    if await store.lock(connection, schedule) is not None:
+        rows = await store.load(connection, [schedule])
+        if rows:
+            return rows[0]
+    raise no_schedule(schedule_id)
+
+
+async def own(
+    connection: Connection, who: Identity, schedule_id: UUID, *, legible: bool = True
+) -> ScheduleRow:
+    """Lock a schedule that a key may change: a limited one only what it could have made.
+
+    Unless it need not be `legible`, one whose definition can no longer be read is refused.
+    """
+    row = await locked(connection, who.tenant_id, schedule_id)
+    if not row.visible(who.accounts):
+        raise no_schedule(schedule_id)
+    try:
+        payment = (row.definition if legible else row.legible).template.payment
+    except msgspec.MsgspecError as error:
+        raise schedule_rules.illegible(schedule_id) from error
+    if payment and who.accounts is not None and payment.from_account_id not in who.accounts:
+        raise refuse(Code.FORBIDDEN, f"The key may not pay from {payment.from_account_id}.")
+    return row
+
+
+def no_schedule(schedule_id: UUID) -> RefusedError:
+    """Refuse an id in the words for absent and foreign ones alike."""
+    return refuse(Code.NOT_FOUND, f"There is no schedule {schedule_id}.")
+
+
+def _first(definition: Definition, calendar: Calendar | None, now: datetime) -> Segment:
+    return Segment(1, definition, plan_of(definition, calendar), now)
+
+
+def _next_version(
+    row: ScheduleRow, before: Definition, after: Definition, now: datetime
+) -> Version:
+    """Say from which instant on a new version decides, so that nothing is lost in between."""
+    shift = jitter(row.schedule_id, before.policies.jitter_seconds)
+    since = max(row.handled, row.since, now - shift)
+    until = since
+    if row.set_aside_at is not None:
+        # The old one cannot decide: the new one takes over where it stopped.
+        since = until = row.handled
+    elif _decides_alike(before, after):
+        # Another name: it decides as the old one would have, also about what is due already.
+        since = until = row.since
+    elif row.ended_at is not None:
+        until = row.handled
+    return Version(number=row.version + 1, since=since, previous_until=until, definition=after)
+
+
+def _decides_alike(before: Definition, after: Definition) -> bool:
+    return msgspec.structs.replace(after, name=before.name) == before
+
+
+async def _set_timer(connection: Connection, row: ScheduleRow, version: Version) -> None:
+    """Let the timer wait for what comes first; what the old version still owes keeps its timer."""
+    await store.change(connection, row.key, version.number, None)
+    [changed] = await store.load(connection, [row.key])
+    held = await timeline.of(connection, changed, changed.handled)
+    progress = Progress(schedule_id=row.schedule_id, handled=row.handled, runs=row.runs)
+    found = await computed(row.tenant_id, next_up, held, progress)
+    timers = await store.timers(connection, [row.key])
+    if found is not None and found.segment.version < version.number and timers:
+        return
+    now = await store.now(connection)
+    due_at = None if found is None else found.due_at
+    if row.buffered_for is not None:
+        look = now + timedelta(seconds=BUFFER_SECONDS)
+        due_at = look if due_at is None else min(look, due_at)
+    # Never in the past: expanders begin to look at a mark that follows the present.
+    await store.put_timer(connection, row.key, due_at and max(due_at, now))
+    if due_at is None:
+        await store.change(connection, row.key, version.number, now)

@@ -1,0 +1,114 @@
+"""Whether a schedule may be kept: its rule, its template, and the rights of whoever asks."""
+
+from collections.abc import Callable
+from datetime import datetime
+from functools import partial
+
+from postdate.intake.job.accept import JobIntake
+from postdate.intake.job.batch import Ask
+from postdate.intake.schedule.occurrence import of_template
+from postdate.intake.tenant.quota import check_schedules
+from postdate.ledger.hold import admit
+from postdate.model import schedule_rules
+from postdate.model.errors import Code, Refusal, RefusedError, refuse
+from postdate.model.identity import Identity, Scope
+from postdate.model.payment import amount_limits
+from postdate.model.recurrence.calendar import Calendar
+from postdate.model.schedule import Definition, JobTemplate, PaymentTemplate
+from postdate.model.schedule_preview import Preview, preview_unsaved
+from postdate.model.schedule_spec import InlineCalendar, PreviewSpec
+from postdate.model.setting import Settings
+from postdate.store import account as account_store
+from postdate.store import calendar as calendar_store
+from postdate.store.account import key_of
+from postdate.store.database import Connection
+from postdate.store.off_loop import computed
+
+
+class ScheduleCheck:
+    """Everything that is refused before anything is written."""
+
+    def __init__(self, settings: Settings, jobs: JobIntake) -> None:
+        self._settings = settings
+        self._jobs = jobs
+
+    async def room(self, connection: Connection, who: Identity) -> None:
+        """Refuse one more than the tenant may have."""
+        await check_schedules(connection, self._settings, who.tenant_id)
+
+    async def run(
+        self, connection: Connection, who: Identity, definition: Definition, now: datetime
+    ) -> Calendar | None:
+        """Refuse what cannot be kept, naming the part; give the calendar of the rule."""
+        await self.template(connection, who, definition)
+        calendar = await _calendar(connection, who.tenant_id, definition.rule.calendar)
+        least = self._settings.number("schedule.min_interval_seconds", who.tenant_id)
+        # A rule can take a while to look through; other requests go on meanwhile.
+        await computed(who.tenant_id, schedule_rules.check, definition, calendar, now, least)
+        return calendar
+
+    async def preview(
+        self, connection: Connection, who: Identity, spec: PreviewSpec, now: datetime
+    ) -> Callable[[], Preview]:
+        """Refuse what no change of its rule could mend; give what computes the rest elsewhere."""
+        definition = schedule_rules.completed(spec.definition(), now)
+        if spec.template is not None:
+            await self.template(connection, who, definition)
+        if isinstance(spec.calendar, InlineCalendar):
+            days = spec.calendar
+            calendar: Calendar | None = Calendar("", days.holidays, days.weekend)
+        else:
+            calendar = await _calendar(connection, who.tenant_id, spec.calendar)
+        least = self._settings.number("schedule.min_interval_seconds", who.tenant_id)
+        return partial(preview_unsaved, definition, calendar, now, spec.count, least)
+
+    async def template(self, connection: Connection, who: Identity, definition: Definition) -> None:
+        """Refuse what could not be made by itself, or not by this key."""
+        schedule_rules.check_template(definition.template, definition.policies)
+        may(who, definition)
+        if definition.template.payment is not None:
+            await self._check_payment(connection, who, definition.template.payment)
+        if definition.template.job is not None:
+            await self._check_job(who, definition.template.job)
+
+    async def _check_job(self, who: Identity, template: JobTemplate) -> None:
+        asks = [Ask(tenant_id=who.tenant_id, spec=template.spec(), actor=who.key_id)]
+        [draft] = await self._jobs.prepare(asks)
+        if isinstance(draft, Refusal):
+            raise RefusedError(of_template(draft, "job"))
+
+    async def _check_payment(
+        self, connection: Connection, who: Identity, template: PaymentTemplate
+    ) -> None:
+        names = (template.from_account_id, template.to_account_id)
+        payer, payee = (key_of(who.tenant_id, name) for name in names)
+        _, found = await account_store.gather(connection, (), [payer, payee])
+        limits = amount_limits(self._settings, who.tenant_id)
+        refusal = admit(template.order(), found.get(payer), found.get(payee), limits)
+        if refusal is not None:
+            raise RefusedError(of_template(refusal, "payment"))
+
+
+def may(who: Identity, definition: Definition) -> None:
+    """Hold a key to what it could do without a schedule."""
+    payment = definition.template.payment
+    needed = Scope.JOBS_WRITE if payment is None else Scope.PAYMENTS_WRITE
+    if not who.allows(needed):
+        raise refuse(Code.FORBIDDEN, f"This template needs the scope {needed}.", "template")
+    if payment is None:
+        return
+    if who.accounts is not None and payment.from_account_id not in who.accounts:
+        detail = f"The key may not pay from {payment.from_account_id}."
+        raise refuse(Code.FORBIDDEN, detail, "template.payment.from_account_id")
+    if who.max_amount is not None and payment.amount > who.max_amount:
+        detail = f"The key may pay {who.max_amount} at most."
+        raise refuse(Code.FORBIDDEN, detail, "template.payment.amount")
+
+
+async def _calendar(connection: Connection, tenant_id: int, name: str | None) -> Calendar | None:
+    if name is None:
+        return None
+    found = await calendar_store.find(connection, [(tenant_id, name)])
+    if (tenant_id, name) not in found:
+        raise refuse(Code.INVALID_FIELD, f"There is no calendar {name[:64]}.", "calendar")
+    return found[tenant_id, name].calendar

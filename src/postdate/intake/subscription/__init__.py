@@ -1,0 +1,1 @@
+"""Subscriptions: who is sent which events."""

@@ -1,0 +1,192 @@
+"""Create, pause, resume, replay and delete subscriptions."""
+
+import random
+from collections.abc import Callable
+from typing import Any, Final
+from uuid import UUID
+
+import msgspec
+
+from postdate.intake.accept.once import Keep, not_kept
+from postdate.intake.job.accept import CheckNames
+from postdate.intake.job.validation import check_destination
+from postdate.model.errors import Code, RefusedError, refuse
+from postdate.model.event import check_patterns, like
+from postdate.model.identity import Identity
+from postdate.model.ids import BUCKETS, bucket_of, new_id
+from postdate.model.job import Queue, Webhook
+from postdate.model.setting import Settings
+from postdate.model.target import Networks
+from postdate.store import event as event_store
+from postdate.store import seal
+from postdate.store import subscription as subscription_store
+from postdate.store.database import Connection, Database
+from postdate.store.event import NewEvent
+from postdate.store.subscription import NewSubscription, SubscriptionRow
+
+ACCOUNTS_MOST: Final = 100
+EVERYTHING: Final = ["*"]
+BEFORE_ALL: Final = UUID(int=0)
+
+
+class SubscriptionSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """A subscription as asked for; `position` is where to begin, None means with what comes."""
+
+    destination: Webhook | Queue
+    types: list[str]
+    accounts: list[str] | None = None
+    position: int | None = None
+
+
+class Subscriptions:
+    """Changes subscriptions. `started` is told when one has something to look at."""
+
+    def __init__(
+        self,
+        database: Database,
+        settings: Settings,
+        *,
+        allowed: Networks,
+        check_names: CheckNames,
+        started: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._database = database
+        self._settings = settings
+        self._allowed = allowed
+        self._check_names = check_names
+        self._started = started
+
+    async def create(
+        self, who: Identity, spec: SubscriptionSpec, keep: Keep[SubscriptionRow] = not_kept
+    ) -> SubscriptionRow:
+        """Create a subscription and begin to deliver."""
+        types = check_patterns(spec.types) or EVERYTHING
+        accounts = _accounts(who, spec.accounts)
+        await self._check(who.tenant_id, spec.destination)
+        most = self._settings.whole("event.max_subscriptions", who.tenant_id)
+        subscription_id = new_id(random.randrange(BUCKETS), self._database.unix_ms())
+        async with self._database.write() as connection:
+            if await subscription_store.count(connection, who.tenant_id) >= most:
+                raise refuse(Code.CONFLICT, f"A tenant has at most {most} subscriptions.")
+            new = NewSubscription(
+                tenant_id=who.tenant_id,
+                subscription_id=subscription_id,
+                destination=msgspec.to_builtins(spec.destination),
+                types=types,
+                patterns=like(types),
+                accounts=accounts,
+                position=await _position(connection, who.tenant_id, spec.position),
+            )
+            await subscription_store.insert(connection, new)
+            await subscription_store.start(connection, who.tenant_id, subscription_id)
+            await self._tell(connection, who, subscription_id, "created", {"types": types})
+            row = await _found(connection, who.tenant_id, subscription_id)
+            await keep(connection, row)
+        self._started()
+        return row
+
+    async def delete(self, who: Identity, subscription_id: UUID) -> None:
+        """End a subscription."""
+        async with self._database.write() as connection:
+            if not await subscription_store.delete(connection, who.tenant_id, subscription_id):
+                raise _missing(subscription_id)
+            await subscription_store.stop(connection, subscription_id)
+            await self._tell(connection, who, subscription_id, "deleted")
+
+    async def pause(self, who: Identity, subscription_id: UUID, note: str) -> None:
+        """Deliver nothing more until it is resumed; pausing again changes nothing."""
+        async with self._database.write() as connection:
+            if await subscription_store.pause(connection, who.tenant_id, subscription_id, note):
+                await subscription_store.stop(connection, subscription_id)
+                await self._tell(connection, who, subscription_id, "paused", {"note": note})
+
+    async def resume(self, who: Identity, subscription_id: UUID) -> None:
+        """Go on where it was paused; resuming again changes nothing."""
+        async with self._database.write() as connection:
+            if await subscription_store.resume(connection, who.tenant_id, subscription_id):
+                await subscription_store.start(connection, who.tenant_id, subscription_id)
+                await self._tell(connection, who, subscription_id, "resumed")
+        self._started()
+
+    async def replay(
+        self,
+        who: Identity,
+        subscription_id: UUID,
+        position: int | None,
+        keep: Keep[SubscriptionRow] = not_kept,
+    ) -> SubscriptionRow:
+        """Go on from another position: back to send again, forward to leave something out."""
+        async with self._database.write() as connection:
+            position = await _position(connection, who.tenant_id, position)
+            running = await subscription_store.replay(
+                connection, who.tenant_id, subscription_id, position
+            )
+            if running is None:
+                raise _missing(subscription_id)
+            if running:
+                await subscription_store.start(connection, who.tenant_id, subscription_id)
+            await self._tell(connection, who, subscription_id, "replayed", {"position": position})
+            row = await _found(connection, who.tenant_id, subscription_id)
+            await keep(connection, row)
+        self._started()
+        return row
+
+    async def _check(self, tenant_id: int, destination: Webhook | Queue) -> None:
+        if refusal := check_destination(destination, self._allowed):
+            raise RefusedError(refusal)
+        if destination.name is None:
+            return
+        kind = "queue" if isinstance(destination, Queue) else "webhook"
+        refusals = await self._check_names([(tenant_id, kind, destination.name)])
+        for refusal in refusals.values():
+            raise RefusedError(refusal)
+
+    async def _tell(
+        self,
+        connection: Connection,
+        who: Identity,
+        subscription_id: UUID,
+        verb: str,
+        data: dict[str, Any] | None = None,
+    ) -> None:
+        bucket = bucket_of(subscription_id)
+        event = NewEvent(
+            bucket,
+            who.tenant_id,
+            subscription_id,
+            new_id(bucket, self._database.unix_ms()),
+            f"subscription.{verb}",
+            who.key_id,
+            data,
+        )
+        await event_store.insert(connection, [event])
+
+
+def _accounts(who: Identity, accounts: list[str] | None) -> list[str] | None:
+    """Keep a subscription within the accounts of the key that makes it."""
+    if accounts is not None and not 0 < len(accounts) <= ACCOUNTS_MOST:
+        raise refuse(Code.INVALID_FIELD, f"Name 1 to {ACCOUNTS_MOST} accounts.", "accounts")
+    if who.accounts is None:
+        return accounts
+    wanted = set(who.accounts if accounts is None else accounts)
+    if not wanted <= who.accounts:
+        raise refuse(Code.FORBIDDEN, "The key is limited to other accounts.", "accounts")
+    return sorted(wanted)
+
+
+async def _position(connection: Connection, tenant_id: int, wanted: int | None) -> int:
+    last = await seal.position(connection, tenant_id)
+    if wanted is not None and wanted > last:
+        raise refuse(Code.INVALID_CURSOR, "There is nothing that far yet.", "from")
+    return last if wanted is None else wanted
+
+
+async def _found(connection: Connection, tenant_id: int, subscription_id: UUID) -> SubscriptionRow:
+    rows = await subscription_store.page(connection, tenant_id, BEFORE_ALL, 1, subscription_id)
+    if not rows:
+        raise _missing(subscription_id)
+    return rows[0]
+
+
+def _missing(subscription_id: UUID) -> RefusedError:
+    return refuse(Code.NOT_FOUND, f"There is no subscription {subscription_id}.")

@@ -1,0 +1,1 @@
+"""Tenants: their keys, settings, halts, quotas and rate limits."""

@@ -1,0 +1,155 @@
+"""Stop a tenant at once, or for a window of time, and let it go on."""
+
+from datetime import datetime
+from typing import Any, Final
+
+import asyncpg
+import msgspec
+
+from postdate.intake.accept import events as told
+from postdate.model.errors import Code, refuse
+from postdate.model.halt import Halt, Halts, Kind, Mode
+from postdate.store import halt as store
+from postdate.store import tenant as tenant_store
+from postdate.store.database import Connection, Database
+from postdate.store.halt import NewHalt
+
+OPERATORS: Final = frozenset({told.CLI, "internal"})
+"""Who may lift what an operator has set."""
+
+WAITS_MOST: Final = 10
+"""How often, for a second each, a switch waits for what began before it was turned."""
+
+_SET: Final = {"kill": "tenant.killed", "freeze": "tenant.frozen"}
+_LIFTED: Final = {"kill": "tenant.released", "freeze": "tenant.thawed"}
+
+
+class Window(msgspec.Struct, frozen=True, kw_only=True):
+    """A freeze: from when (None: now) until when, and what it does to work that is due."""
+
+    from_at: datetime | None
+    until_at: datetime
+    mode: Mode
+
+
+class Halting:
+    """Turn a tenant's kill switch, open and close its freeze window."""
+
+    def __init__(self, database: Database, known: Halts) -> None:
+        self._database = database
+        self._known = known
+
+    async def kill(self, tenant_id: int, note: str, actor: str) -> list[Halt]:
+        """Stop everything of a tenant; when this returns, none of its money moves any more.
+
+        Nor is anything accepted any more. When it is refused because something under way does not
+        end, the switch is turned all the same, and nothing new begins.
+        """
+        return await self._set(NewHalt(tenant_id, "kill", "hold", None, None, note, actor))
+
+    async def freeze(self, tenant_id: int, window: Window, note: str, actor: str) -> list[Halt]:
+        """Hold due work, or accept nothing new, between two instants."""
+        until = window.until_at
+        if window.from_at is not None and window.from_at >= until:
+            raise refuse(Code.INVALID_FIELD, "The window must end after it begins.", "until")
+        new = NewHalt(tenant_id, "freeze", window.mode, window.from_at, until, note, actor)
+        return await self._set(new)
+
+    async def lift(self, tenant_id: int, kind: Kind, actor: str) -> list[Halt]:
+        """End a halt, if there is one; what the operator's commands have set only ends there."""
+        async with self._database.write() as connection:
+            await store.change_alone(connection, tenant_id)
+            set_by = await store.find(connection, tenant_id, kind)
+            if set_by in OPERATORS and actor not in OPERATORS:
+                raise refuse(Code.FORBIDDEN, "The operator has set it, and lifts it.")
+            if set_by is not None:
+                await store.lift(connection, tenant_id, kind)
+                await self._tell(connection, tenant_id, kind, _LIFTED[kind], {}, actor)
+        return await self._refresh(tenant_id)
+
+    async def disable(self, name: str, note: str, actor: str) -> None:
+        """Stop a tenant, and take none of its keys and tokens within five seconds."""
+        tenant_id = await self._number(name)
+        await self.kill(tenant_id, note, actor)
+        await self._disable(tenant_id, name, actor, disabled=True)
+
+    async def enable(self, name: str, actor: str) -> None:
+        """Take a tenant's keys again, and let it go on."""
+        tenant_id = await self._number(name)
+        await self._disable(tenant_id, name, actor, disabled=False)
+        await self.lift(tenant_id, "kill", actor)
+
+    async def _disable(self, tenant_id: int, name: str, actor: str, *, disabled: bool) -> None:
+        event = "tenant.disabled" if disabled else "tenant.enabled"
+        about, data = told.named(tenant_id, "tenant", name), {"tenant": name}
+        async with self._database.write() as connection:
+            await tenant_store.disable(connection, tenant_id, disabled=disabled)
+            await told.tell(connection, self._database, about, event, tenant_id, data, actor=actor)
+
+    async def _number(self, name: str) -> int:
+        async with self._database.connection() as connection:
+            found = await tenant_store.find(connection, name)
+        if found is None:
+            raise refuse(Code.NOT_FOUND, f"There is no tenant {name}.")
+        return found
+
+    async def _set(self, new: NewHalt) -> list[Halt]:
+        async with self._database.write() as connection:
+            await store.change_alone(connection, new.tenant_id)
+            set_by = await store.find(connection, new.tenant_id, new.kind)
+            if set_by in OPERATORS and new.set_by not in OPERATORS:
+                raise refuse(Code.FORBIDDEN, "The operator has set it, and changes it.")
+            from_at = await store.put(connection, new)
+            if from_at is None:
+                raise refuse(Code.INVALID_FIELD, "The window is over already.", "until")
+            data = {"mode": new.mode, "from": from_at, "until": new.until_at, "note": new.note}
+            await self._tell(connection, new.tenant_id, new.kind, _SET[new.kind], data, new.set_by)
+        halts = await self._refresh(new.tenant_id)
+        await self._wait_for_others()
+        return halts
+
+    async def _wait_for_others(self) -> None:
+        """Wait until everything that did not see the switch has ended.
+
+        The switch is committed before: what begins now sees it, whether or not this succeeds.
+        """
+        for _ in range(WAITS_MOST):
+            try:
+                async with self._database.write() as connection:
+                    await store.wait_alone(connection)
+            except asyncpg.LockNotAvailableError:
+                continue
+            return
+        raise refuse(
+            Code.OVERLOADED,
+            "The tenant is stopped and nothing of it begins any more, but something that began "
+            "before has not ended yet; ask again.",
+            retry_after_seconds=1,
+        )
+
+    async def _tell(
+        self,
+        connection: Connection,
+        tenant_id: int,
+        kind: Kind,
+        event: str,
+        data: dict[str, Any],
+        actor: str,
+    ) -> None:
+        about = told.named(tenant_id, "halt", kind)
+        await told.tell(
+            connection,
+            self._database,
+            about,
+            event,
+            tenant_id,
+            msgspec.to_builtins(data),
+            actor=actor,
+        )
+
+    async def _refresh(self, tenant_id: int) -> list[Halt]:
+        """Let this node follow at once; give the tenant's halts."""
+        async with self._database.connection() as connection:
+            halts = await store.load(connection)
+        self._known.replace(halts)
+        return [halt for halt in halts if halt.tenant_id == tenant_id]

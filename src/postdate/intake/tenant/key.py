@@ -1,0 +1,136 @@
+"""Keys that make and end keys: none makes one that reaches further than itself."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from uuid import UUID
+
+import msgspec
+
+from postdate.intake.accept.once import Keep, not_kept
+from postdate.intake.tenant.tenant import (
+    IssuedKey,
+    KeyLimits,
+    draft,
+    end_key,
+    no_key,
+    parse_scopes,
+    replace_key,
+    tell_created,
+)
+from postdate.model.errors import Code, RefusedError, refuse
+from postdate.model.identity import Identity, Reach, Scope
+from postdate.model.setting import Settings
+from postdate.store import key as key_store
+from postdate.store.database import Connection, Database
+from postdate.store.key import StoredKey
+
+
+class Rotated(msgspec.Struct, frozen=True):
+    """The new key, shown once, and when the one before it ends."""
+
+    issued: IssuedKey
+    previous_until: datetime
+
+
+class Keys:
+    """Make, replace and end the keys of a tenant on behalf of one of them."""
+
+    def __init__(self, database: Database, settings: Settings) -> None:
+        self._database = database
+        self._settings = settings
+
+    async def create(
+        self,
+        who: Identity,
+        scopes: Sequence[str],
+        note: str,
+        limits: KeyLimits,
+        keep: Keep[IssuedKey] = not_kept,
+    ) -> IssuedKey:
+        """Make a key; a maker that is limited makes only keys that are as limited."""
+        wanted = parse_scopes(scopes)
+        row, key = draft(self._database, who.tenant_id, wanted, limits, persons=who.persons)
+        row = msgspec.structs.replace(row, note=note)
+        async with self._database.write() as connection:
+            await self._within(connection, who, _reach(wanted, limits))
+            await self._room(connection, who)
+            await key_store.create(connection, row)
+            await tell_created(connection, self._database, row, who.key_id)
+            issued = IssuedKey(row.key_id, who.tenant, wanted, key, row.expires_at)
+            await keep(connection, issued)
+        return issued
+
+    async def rotate(
+        self, who: Identity, key_id: UUID, overlap_seconds: float, keep: Keep[Rotated] = not_kept
+    ) -> Rotated:
+        """Put a new key in the place of one that ends after the overlap."""
+        async with self._database.write() as connection:
+            old = await key_store.get(connection, who.tenant_id, key_id)
+            if old is None:
+                raise no_key(key_id)
+            await self._within(connection, who, _reach_of(old))
+            await self._room(connection, who)
+            row, key, until = await replace_key(
+                connection,
+                self._database,
+                who.tenant_id,
+                (key_id, old),
+                overlap_seconds,
+                who.key_id,
+                seen_by=who.persons,
+            )
+            scopes = parse_scopes(row.scopes)
+            issued = IssuedKey(row.key_id, who.tenant, scopes, key, row.expires_at)
+            rotated = Rotated(issued, until)
+            await keep(connection, rotated)
+        return rotated
+
+    async def revoke(self, who: Identity, key_id: UUID) -> datetime:
+        """End a key; every node notices within five seconds."""
+        async with self._database.write() as connection:
+            old = await key_store.get(connection, who.tenant_id, key_id)
+            if old is None:
+                raise no_key(key_id)
+            # How long it would have lasted does not matter: tokens, which end soon, end keys too.
+            field = await self._beyond(connection, who, _reach_of(old))
+            if field not in {None, "expires_at"}:
+                raise _too_far(field)
+            return await end_key(connection, self._database, who.tenant_id, key_id, who.key_id)
+
+    async def _within(self, connection: Connection, who: Identity, wanted: Reach) -> None:
+        field = await self._beyond(connection, who, wanted)
+        if field is not None:
+            raise _too_far(field)
+
+    async def _beyond(self, connection: Connection, who: Identity, wanted: Reach) -> str | None:
+        """Compare with the maker as it is stored: a node may remember it a moment too long."""
+        reach = who.reach
+        if who.expires_at is None:
+            own = await key_store.get(connection, who.tenant_id, UUID(who.key_id))
+            if own is None or own.ended:
+                raise refuse(Code.UNAUTHENTICATED, "The key is not valid.")
+            reach = _reach_of(own)
+        return wanted.beyond(reach)
+
+    async def _room(self, connection: Connection, who: Identity) -> None:
+        most = self._settings.whole("key.most", who.tenant_id)
+        if await key_store.count(connection, who.tenant_id) >= most:
+            raise refuse(Code.CONFLICT, f"A tenant has at most {most} keys: revoke some.")
+
+
+def _reach(scopes: Sequence[Scope], limits: KeyLimits) -> Reach:
+    return Reach(
+        scopes=frozenset(scopes),
+        accounts=None if limits.accounts is None else frozenset(limits.accounts),
+        max_amount=limits.max_amount,
+        expires_at=limits.expires_at,
+    )
+
+
+def _reach_of(key: StoredKey) -> Reach:
+    limits = KeyLimits(key.accounts, key.max_amount, key.expires_at)
+    return _reach([Scope(scope) for scope in key.scopes], limits)
+
+
+def _too_far(field: str) -> RefusedError:
+    return refuse(Code.FORBIDDEN, f"Your own key does not reach as far: see `{field}`.", field)

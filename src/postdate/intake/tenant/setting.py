@@ -1,0 +1,90 @@
+"""Change run-time settings: the operator any of them, a tenant within what the operator allows."""
+
+from typing import Any
+
+from postdate.intake.accept import events as told
+from postdate.intake.account.account import refuse_limited
+from postdate.model.errors import Code, RefusedError, refuse
+from postdate.model.identity import Identity
+from postdate.model.setting import Stored, known, validate
+from postdate.model.setting_table import Setting, TenantMay, Value
+from postdate.store import setting as setting_store
+from postdate.store.database import Connection, Database
+
+
+class SettingChanges:
+    """Set and clear values; every node follows within five seconds."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def put(
+        self, tenant_id: int, name: str, value: Any, *, changed_by: str = told.CLI
+    ) -> None:
+        """Set a value as the operator, for a tenant or with tenant 0 for all."""
+        stored = Stored(tenant_id, name, validate(name, value, tenant_id=tenant_id))
+        async with self._database.write() as connection:
+            await self._put(connection, stored, changed_by)
+
+    async def clear(self, tenant_id: int, name: str, *, changed_by: str = told.CLI) -> None:
+        """Forget what the operator has set."""
+        known(name)
+        async with self._database.write() as connection:
+            await self._clear(connection, tenant_id, name, changed_by, operator=True)
+
+    async def put_own(self, who: Identity, name: str, value: Any) -> None:
+        """Set a value for the tenant that asks, at least as tight as the operator allows."""
+        setting = _own(who, name)
+        stored = Stored(who.tenant_id, name, _valid(who, name, value), operator=False)
+        async with self._database.write() as connection:
+            found = await setting_store.allowed(connection, who.tenant_id, name)
+            allowed = setting.default if found is None else found
+            if not setting.as_tight(stored.value, allowed):
+                raise _too_loose(name, setting, allowed)
+            await self._put(connection, stored, who.key_id)
+
+    async def clear_own(self, who: Identity, name: str) -> None:
+        """Forget what the tenant that asks has set; what the operator has set stays."""
+        _own(who, name)
+        async with self._database.write() as connection:
+            await self._clear(connection, who.tenant_id, name, who.key_id, operator=False)
+
+    async def _put(self, connection: Connection, stored: Stored, actor: str) -> None:
+        await setting_store.put(connection, stored, actor)
+        data = {"name": stored.name, "value": stored.value}
+        await self._tell(connection, stored.tenant_id, data, actor)
+
+    async def _clear(
+        self, connection: Connection, tenant_id: int, name: str, actor: str, *, operator: bool
+    ) -> None:
+        if not await setting_store.delete(connection, tenant_id, name, operator=operator):
+            raise refuse(Code.NOT_FOUND, f"Nothing is set for {name}.", "name")
+        await self._tell(connection, tenant_id, {"name": name, "value": None}, actor)
+
+    async def _tell(
+        self, connection: Connection, tenant_id: int, data: dict[str, Any], actor: str
+    ) -> None:
+        about = told.named(tenant_id, "setting", data["name"])
+        await told.tell(
+            connection, self._database, about, "setting.changed", tenant_id, data, actor=actor
+        )
+
+
+def _own(who: Identity, name: str) -> Setting:
+    """Give a setting that tenants may set, to a key that may decide for its tenant."""
+    setting = known(name)
+    refuse_limited(who)
+    if setting.tenant_may is TenantMay.NOTHING:
+        raise refuse(Code.FORBIDDEN, f"Only the operator sets {name}.", "name")
+    return setting
+
+
+def _valid(who: Identity, name: str, value: Any) -> Value:
+    return validate(name, value, tenant_id=who.tenant_id)
+
+
+def _too_loose(name: str, setting: Setting, allowed: Value) -> RefusedError:
+    detail = f"You may {setting.tenant_may} {name}: the operator allows {allowed}"
+    if setting.zero_is_none and allowed != 0:
+        detail += ", and 0 would be no limit"
+    return refuse(Code.FORBIDDEN, f"{detail}.", "value", allowed=allowed)

@@ -1,0 +1,255 @@
+"""Tenants and their keys."""
+
+import re
+import secrets
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from hashlib import sha256
+from typing import Final
+from uuid import UUID
+
+import msgspec
+
+from postdate.intake.accept import events as told
+from postdate.intake.accept.once import Keep, not_kept
+from postdate.model.errors import Code, RefusedError, refuse
+from postdate.model.identity import Scope
+from postdate.model.ids import BUCKETS, new_id
+from postdate.model.instant import instant_text
+from postdate.store import key as key_store
+from postdate.store import tenant as tenant_store
+from postdate.store.database import Connection, Database
+
+PREFIX: Final = "pdk_"
+"""Makes a leaked key recognisable."""
+
+KEY_BYTES: Final = 24
+PERSONS_MOST: Final = 100
+"""The most persons that one key may stand for; the table holds to it too."""
+
+HINT_CHARACTERS: Final = 8
+GIVEN_KEY_CHARACTERS: Final = 16
+"""A key that an operator brings along has at least this many characters."""
+
+_NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
+
+
+class IssuedKey(msgspec.Struct, frozen=True):
+    """A new key: the only moment at which it is shown."""
+
+    key_id: UUID
+    tenant: str
+    scopes: list[Scope]
+    key: str
+    expires_at: datetime | None = None
+
+
+class KeyLimits(msgspec.Struct, frozen=True):
+    """What narrows a key further than its scopes."""
+
+    accounts: list[str] | None = None
+    max_amount: int | None = None
+    expires_at: datetime | None = None
+
+
+def digest(key: str) -> bytes:
+    """Hash a key; its random bits make a slow hash unnecessary."""
+    return sha256(key.encode()).digest()
+
+
+def parse_scopes(names: Sequence[str]) -> list[Scope]:
+    """Read scope names, refusing the unknown by name."""
+    known = {scope.value for scope in Scope}
+    for name in names:
+        if name not in known:
+            raise refuse(
+                Code.UNKNOWN_SCOPE, f"{name} is not one of {', '.join(sorted(known))}.", "scopes"
+            )
+    if not names:
+        raise refuse(Code.INVALID_FIELD, "A key needs at least one scope.", "scopes")
+    return sorted({Scope(name) for name in names})
+
+
+class Tenants:
+    """Create tenants, issue keys and end them."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def create(self, name: str, actor: str = told.CLI) -> int:
+        """Create a tenant; a name that exists is refused."""
+        _check_name(name)
+        async with self._database.write() as connection:
+            return await self._create(connection, name, actor)
+
+    async def open(self, name: str, actor: str, keep: Keep[IssuedKey] = not_kept) -> IssuedKey:
+        """Create a tenant together with its first key, which has the scope admin."""
+        _check_name(name)
+        async with self._database.write() as connection:
+            tenant_id = await self._create(connection, name, actor)
+            row, key = draft(self._database, tenant_id, [Scope.ADMIN], KeyLimits())
+            row = msgspec.structs.replace(row, note="first key")
+            await key_store.create(connection, row)
+            await tell_created(connection, self._database, row, actor)
+            issued = IssuedKey(row.key_id, name, [Scope.ADMIN], key)
+            await keep(connection, issued)
+        return issued
+
+    async def _create(self, connection: Connection, name: str, actor: str) -> int:
+        tenant_id = await tenant_store.create(connection, name)
+        if tenant_id is None:
+            raise refuse(Code.CONFLICT, f"There is a tenant {name} already.", "name")
+        about = told.named(tenant_id, "tenant", name)
+        data = {"tenant": name}
+        await told.tell(
+            connection, self._database, about, "tenant.created", tenant_id, data, actor=actor
+        )
+        return tenant_id
+
+    async def issue(
+        self,
+        tenant: str,
+        scopes: Sequence[str],
+        *,
+        note: str = "",
+        limits: KeyLimits | None = None,
+        given: str | None = None,
+    ) -> IssuedKey:
+        """Issue a key for a tenant, or store one that an operator brings along."""
+        wanted = parse_scopes(scopes)
+        if given is not None and len(given) < GIVEN_KEY_CHARACTERS:
+            raise refuse(
+                Code.INVALID_FIELD, f"A key has at least {GIVEN_KEY_CHARACTERS} characters.", "key"
+            )
+        async with self._database.write() as connection:
+            tenant_id = await _tenant(connection, tenant)
+            row, key = draft(self._database, tenant_id, wanted, limits or KeyLimits(), given)
+            row = msgspec.structs.replace(row, note=note)
+            if await key_store.create(connection, row):
+                await tell_created(connection, self._database, row, told.CLI)
+        return IssuedKey(row.key_id, tenant, wanted, key, row.expires_at)
+
+    async def revoke(self, tenant: str, key_id: UUID) -> datetime:
+        """End a key; every node notices within five seconds."""
+        async with self._database.write() as connection:
+            tenant_id = await _tenant(connection, tenant)
+            return await end_key(connection, self._database, tenant_id, key_id, told.CLI)
+
+    async def rotate(self, tenant: str, key_id: UUID, overlap_seconds: float) -> IssuedKey:
+        """Put a new key in the place of one that ends after the overlap."""
+        async with self._database.write() as connection:
+            tenant_id = await _tenant(connection, tenant)
+            old = await key_store.get(connection, tenant_id, key_id)
+            if old is None:
+                raise no_key(key_id)
+            row, key, _ = await replace_key(
+                connection, self._database, tenant_id, (key_id, old), overlap_seconds, told.CLI
+            )
+        return IssuedKey(row.key_id, tenant, parse_scopes(row.scopes), key, row.expires_at)
+
+
+def _check_name(name: str) -> None:
+    if not _NAME.fullmatch(name):
+        raise refuse(
+            Code.INVALID_FIELD,
+            "A tenant's name has 1 to 63 of a-z 0-9 _ - and starts with a letter or digit.",
+            "name",
+        )
+
+
+def draft(
+    database: Database,
+    tenant_id: int,
+    scopes: Sequence[Scope],
+    limits: KeyLimits,
+    given: str | None = None,
+    persons: Collection[str] = (),
+) -> tuple[key_store.NewKey, str]:
+    """Make a key and the row that keeps its hash; without persons it stands for one of its own."""
+    key = given or PREFIX + secrets.token_urlsafe(KEY_BYTES)
+    key_id = new_id(tenant_id % BUCKETS, database.unix_ms())
+    row = key_store.NewKey(
+        key_id=key_id,
+        tenant_id=tenant_id,
+        hash=digest(key),
+        hint=key[: len(PREFIX) + HINT_CHARACTERS // 2],
+        note="",
+        scopes=[scope.value for scope in scopes],
+        accounts=limits.accounts,
+        max_amount=limits.max_amount,
+        expires_at=limits.expires_at,
+        persons=sorted(persons) or [str(key_id)],
+    )
+    return row, key
+
+
+async def tell_created(
+    connection: Connection, database: Database, row: key_store.NewKey, actor: str
+) -> None:
+    """Tell the auditor how far a new key goes; never the key."""
+    data = {
+        "key_id": str(row.key_id),
+        "note": row.note,
+        "scopes": row.scopes,
+        "accounts": row.accounts,
+        "max_amount": row.max_amount,
+        "expires_at": row.expires_at and instant_text(row.expires_at),
+    }
+    await told.tell(
+        connection, database, row.key_id, "key.created", row.tenant_id, data, actor=actor
+    )
+
+
+async def end_key(
+    connection: Connection, database: Database, tenant_id: int, key_id: UUID, actor: str
+) -> datetime:
+    """End a key now, and tell."""
+    at = await key_store.revoke(connection, tenant_id, key_id)
+    if at is None:
+        raise no_key(key_id)
+    data = {"key_id": str(key_id)}
+    await told.tell(connection, database, key_id, "key.revoked", tenant_id, data, actor=actor)
+    return at
+
+
+async def replace_key(
+    connection: Connection,
+    database: Database,
+    tenant_id: int,
+    old: tuple[UUID, key_store.StoredKey],
+    overlap_seconds: float,
+    actor: str,
+    *,
+    seen_by: Collection[str] = (),
+) -> tuple[key_store.NewKey, str, datetime]:
+    """Make a key that reaches as far as the old one, which ends after the overlap.
+
+    It stands for the persons of the old one, and for those who see it now.
+    """
+    key_id, reach = old
+    if reach.ended:
+        raise refuse(Code.CONFLICT, f"The key {key_id} has ended: make a new one.")
+    limits = KeyLimits(reach.accounts, reach.max_amount, reach.expires_at)
+    persons = {*reach.persons, *seen_by}
+    if len(persons) > PERSONS_MOST:
+        raise refuse(Code.CONFLICT, f"Too many have rotated the key {key_id}: make a new one.")
+    row, key = draft(database, tenant_id, parse_scopes(reach.scopes), limits, persons=persons)
+    row = msgspec.structs.replace(row, note=reach.note)
+    await key_store.create(connection, row)
+    until = await key_store.end(connection, tenant_id, key_id, overlap_seconds)
+    data = {"key_id": str(key_id), "new_key_id": str(row.key_id), "until": instant_text(until)}
+    await told.tell(connection, database, key_id, "key.rotated", tenant_id, data, actor=actor)
+    await tell_created(connection, database, row, actor)
+    return row, key, until
+
+
+def no_key(key_id: UUID) -> RefusedError:
+    """Refuse an id that is no key of the tenant."""
+    return refuse(Code.NOT_FOUND, f"There is no key {key_id}.")
+
+
+async def _tenant(connection: Connection, name: str) -> int:
+    tenant_id = await tenant_store.find(connection, name)
+    if tenant_id is None:
+        raise refuse(Code.UNKNOWN_TENANT, f"There is no tenant {name}.", "tenant")
+    return tenant_id
