@@ -39,9 +39,9 @@ types: setup
 imports: setup
 	$(BIN)/lint-imports
 
-# A test that fails among the others is run once more, alone; tests/unsteady.py says which and why.
+# A test that fails among the others is run once more, alone; tests/support/rerun_failed.py says which and why.
 tests: setup browser
-	$(BIN)/pytest -q -m "not soak" -n 2 --dist loadfile || $(BIN)/python tests/unsteady.py
+	$(BIN)/pytest -q -m "not soak" -n 2 --dist loadfile || $(BIN)/python tests/support/rerun_failed.py
 
 # The console is also tested in a real browser: brought where that needs no asking, else skipped.
 browser:

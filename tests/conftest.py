@@ -32,7 +32,7 @@ from postdate.store import tenant as tenant_store
 from postdate.store.database import Database
 from postdate.store.embedded import Embedded
 from postdate.views.identity import Identities
-from receiver import Receiver
+from support.receiver import Receiver
 
 # A busy machine must not fail a test: a deadline would only measure its neighbours.
 hypothesis.settings.register_profile(

@@ -12,7 +12,7 @@ import pytest
 from conftest import scratch
 from postdate.cli.first import welcome
 from postdate.cli.settings import Settings
-from served import Served
+from support.serve_process import Served
 
 README = Path(__file__).parents[2] / "README.md"
 

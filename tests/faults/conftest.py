@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from embedded_ground import QUICK
 from postdate.store.embedded import Embedded
+from support.embedded_server import QUICK
 
 
 @pytest.fixture(scope="session")

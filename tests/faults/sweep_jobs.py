@@ -12,7 +12,7 @@ from postdate.model.outcome import Completed, Delivery, Failed, Outcome
 from postdate.store.database import transient
 from postdate.store.lane import Lane
 from postdate.worker.worker import Worker
-from worker_ground import add_jobs, look, make_lane, make_worker, refresh
+from support.worker import add_jobs, look, make_lane, make_worker, refresh
 
 LEASE_SECONDS: Final = 30.0
 """Longer than a run: nothing may be left to a lease that runs out."""

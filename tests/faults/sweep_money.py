@@ -5,10 +5,7 @@ from datetime import timedelta
 from typing import ClassVar
 from uuid import UUID
 
-from bank_ground import Bank, drain, settler
-from bank_ground import Wish as DueWish
 from faults.sweep import Nodes, Operation
-from job_ground import ask, make_intake
 from postdate.intake.job.change import JobChanges
 from postdate.intake.payment.accept import Payments, Wish
 from postdate.intake.payment.approval import Approvals
@@ -21,6 +18,9 @@ from postdate.model.payment import PaymentOrder
 from postdate.model.setting import Settings, Stored
 from postdate.settlement.halt import HaltEnds
 from postdate.store.database import Database
+from support.bank import Bank, drain, settler
+from support.bank import Wish as DueWish
+from support.job import ask, make_intake
 
 AMOUNT = 10
 

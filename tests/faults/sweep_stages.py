@@ -4,7 +4,6 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from event_ground import emit, new_event, seal_all, sealer, subjects
 from faults.sweep import Nodes
 from faults.sweep_money import MoneyOperation
 from postdate.cli import jobs as job_wiring
@@ -18,8 +17,9 @@ from postdate.model.setting import Settings
 from postdate.publisher.deliverer import LEASE_SECONDS
 from postdate.scheduler.expander import Expander
 from postdate.store.database import Database
-from schedule_ground import PULL, drain
-from subscription_ground import URL, Subscriber, node
+from support.event import emit, new_event, seal_all, sealer, subjects
+from support.schedule import PULL, drain
+from support.subscription import URL, Subscriber, node
 
 PERIOD_SECONDS = 3600
 

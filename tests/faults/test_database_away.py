@@ -11,8 +11,8 @@ import pytest
 from conftest import app_dsn, eventually, owner_dsn, scratch
 from faults.pg_proxy import SOCKET, Proxy, proxied, through, wait_a_moment
 from postdate.store.embedded import Embedded
-from receiver import Receiver
-from served import Served
+from support.receiver import Receiver
+from support.serve_process import Served
 
 pytestmark = pytest.mark.soak
 

@@ -9,9 +9,9 @@ import asyncpg
 import psutil
 import pytest
 
-from embedded_ground import QUICK, mode, names, orphaned, query, serves
 from postdate.store.embedded import Embedded, binaries, find, place
 from postdate.store.embedded import server as server_module
+from support.embedded_server import QUICK, mode, names, orphaned, query, serves
 
 
 async def test_fresh_start_gives_roles_that_own_and_bypass_nothing(own_server: Embedded) -> None:

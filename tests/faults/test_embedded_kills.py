@@ -11,7 +11,10 @@ import asyncpg
 import psutil
 import pytest
 
-from embedded_ground import (
+from postdate.store.embedded import Embedded, process, server, supervisor
+from postdate.store.embedded.probe import UNANSWERED
+from postdate.store.embedded.pulse import Pulse
+from support.embedded_server import (
     LONG_WORK,
     kill_and_wait,
     names,
@@ -22,9 +25,6 @@ from embedded_ground import (
     until,
     works,
 )
-from postdate.store.embedded import Embedded, process, server, supervisor
-from postdate.store.embedded.probe import UNANSWERED
-from postdate.store.embedded.pulse import Pulse
 
 
 async def test_server_of_a_killed_parent_is_adopted(own_server: Embedded, data_dir: Path) -> None:

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from embedded_ground import orphaned, serves
 from postdate.model.errors import StartError
 from postdate.store.embedded import Embedded, cluster, process
+from support.embedded_server import orphaned, serves
 
 
 async def test_second_instance_is_refused_and_harms_nothing(

@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
-from bank_ground import settler
 from conftest import app_dsn, eventually
 from faults import sweep
 from faults.pg_proxy import Fault, Plan
@@ -18,6 +17,7 @@ from postdate.store import database as database_store
 from postdate.store.database import ACQUIRE_SECONDS, ANSWER_SECONDS, TRANSACTION_SECONDS, transient
 from postdate.store.embedded import Embedded
 from postdate.store.session import keep_alive
+from support.bank import settler
 
 OTHERS_SECONDS = 15.0
 """By when another node has done what the silent one held, with the time-outs as they are."""

@@ -10,7 +10,6 @@ from uuid import uuid4
 import asyncpg
 import pytest
 
-from bank_ground import Bank, Wish, drain, settings, settler
 from conftest import Api, Clock, eventually
 from postdate.cli import schedules as wiring
 from postdate.intake.account.account import Accounts
@@ -29,7 +28,8 @@ from postdate.store import halt as halt_store
 from postdate.store import tenant as tenant_store
 from postdate.store.account import key_of
 from postdate.store.database import Database
-from schedule_ground import create, labels, set_to_morning
+from support.bank import Bank, Wish, drain, settings, settler
+from support.schedule import create, labels, set_to_morning
 
 CLI = "cli"
 ANSWER_SECONDS = 1.0

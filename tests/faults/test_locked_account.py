@@ -10,7 +10,6 @@ from uuid import UUID, uuid4
 import asyncpg
 import pytest
 
-from bank_ground import Bank, Wish, drain, settings, settler
 from conftest import eventually
 from postdate.intake.accept.answers import Answer
 from postdate.intake.account.adjustment import Adjustments
@@ -28,6 +27,7 @@ from postdate.store.database import TRANSACTION_SECONDS, Database
 from postdate.store.embedded import Embedded
 from postdate.store.loop import Loop
 from postdate.store.prove import snapshot
+from support.bank import Bank, Wish, drain, settings, settler
 
 LATE_SECONDS = 2.0
 

@@ -10,10 +10,7 @@ import asyncpg
 import pytest
 from structlog.testing import capture_logs
 
-from bank_ground import Bank, drain, settler
 from conftest import Api, Clock, eventually
-from event_ground import emit, new_event, sealer, subjects
-from job_ground import failed
 from postdate.cli import schedules as wiring
 from postdate.intake.job.bulk import Changed, Instant, JobBulk
 from postdate.intake.payment.approval import Approvals
@@ -30,8 +27,11 @@ from postdate.store import tenant as tenant_store
 from postdate.store.database import Database
 from postdate.store.embedded import Embedded
 from postdate.store.permit import lane_limits
-from schedule_ground import create, labels, set_to_morning
-from worker_ground import Handled, add_jobs, make_lane, make_worker
+from support.bank import Bank, drain, settler
+from support.event import emit, new_event, sealer, subjects
+from support.job import failed
+from support.schedule import create, labels, set_to_morning
+from support.worker import Handled, add_jobs, make_lane, make_worker
 
 JOBS = 40
 TENANT = "SELECT tenant_id FROM tenant WHERE name = $1"

@@ -23,7 +23,7 @@ from postdate.store.permit import lane_limits
 from postdate.store.timer import LONG_AGO
 from postdate.worker.permit import HeldPermits, Permits
 from postdate.worker.worker import Worker
-from worker_ground import Handled, add_jobs, make_lane, make_worker, one
+from support.worker import Handled, add_jobs, make_lane, make_worker, one
 
 JOBS = 40
 HELD = {"on_unknown": "hold"}

@@ -15,8 +15,8 @@ import pytest
 
 from conftest import eventually, scratch
 from postdate.store.embedded import credentials
-from receiver import Receiver
-from served import Served, postmaster_file
+from support.receiver import Receiver
+from support.serve_process import Served, postmaster_file
 
 pytestmark = pytest.mark.soak
 

@@ -16,7 +16,6 @@ import pytest
 from confluent_kafka import Consumer, Producer
 from redis.asyncio import Redis
 
-from brokers import answers, nats_cluster, valkey
 from conftest import eventually, scratch
 from postdate.delivery.broker import Permitted
 from postdate.delivery.connections import Connections
@@ -27,6 +26,7 @@ from postdate.model.destination import Destination, DestinationType, Missing, Re
 from postdate.model.limit import Limit
 from postdate.model.outcome import Completed, Delivery, Failed, Throttled, Unknown
 from postdate.model.target import networks
+from support.local_broker import answers, nats_cluster, valkey
 
 
 def connections(allowed: str = "127.0.0.0/8", kafka: str = "") -> Connections:

@@ -7,13 +7,13 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from conftest import Api, admin
-from ledger_ground import open_ledger
 from postdate.api.health import Degraded, NotReady, ReadinessMeter, judge
 from postdate.cli import edge
 from postdate.store.database import Database
 from postdate.store.embedded import Embedded
 from postdate.store.loop import Loop
 from postdate.views import health
+from support.api_ledger import open_ledger
 
 
 @pytest.fixture

@@ -8,11 +8,11 @@ from itertools import repeat
 
 import pytest
 
-from hostile_receiver import Act, Hostile, Peer, answering, hostile, status
 from postdate.delivery.exchange import ANSWER_BYTES
 from postdate.model.outcome import Completed, Failed, Running, Unknown
-from receiver import Receiver
-from webhook_ground import Ground, delivery, ground
+from support.hostile_receiver import Act, Hostile, Peer, answering, hostile, status
+from support.receiver import Receiver
+from support.webhook import Ground, delivery, ground
 
 TIMEOUT = 1.0
 OK = b"HTTP/1.1 200 OK\r\n"

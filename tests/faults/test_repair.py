@@ -8,10 +8,7 @@ from typing import Any
 import asyncpg
 import pytest
 
-from bank_ground import drain, settler
 from conftest import Api, Clock
-from event_ground import seal_all
-from ledger_ground import Ledger, open_ledger
 from postdate.intake.account.repair import Repairs
 from postdate.model.errors import Code, RefusedError
 from postdate.model.identity import Identity
@@ -24,6 +21,9 @@ from postdate.store import repair as repair_store
 from postdate.store.database import LOST, CommitUnknownError, Database
 from postdate.store.embedded import Embedded
 from postdate.views.identity import Identities
+from support.api_ledger import Ledger, open_ledger
+from support.bank import drain, settler
+from support.event import seal_all
 
 
 @dataclass

@@ -7,13 +7,13 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from conftest import Api, eventually
-from ledger_ground import open_ledger
 from postdate.api.health import Degraded
 from postdate.cli import edge
 from postdate.cli.place import external
 from postdate.cli.settings import Settings
 from postdate.intake.tenant.tenant import Tenants
-from replica_ground import Pair, api_over, opened, over_tcp, pair
+from support.api_ledger import open_ledger
+from support.replica import Pair, api_over, opened, over_tcp, pair
 
 JOB = {"destination": {"type": "worker"}, "delay_seconds": 600}
 

@@ -17,8 +17,8 @@ from postdate.model.firing import Fired, Firing
 from postdate.scheduler.expander import Expander
 from postdate.store.database import Connection
 from postdate.store.embedded import Embedded
-from schedule_ground import create
-from schedule_kills import BROKEN, patiently, until_done_expand, until_done_kill
+from support.schedule import create
+from support.schedule_killer import BROKEN, patiently, until_done_expand, until_done_kill
 
 TICKS = 1000
 STRIDE = 25

@@ -20,9 +20,9 @@ from postdate.model.firing import Fired, Firing
 from postdate.scheduler.expander import Expander
 from postdate.store.database import Connection
 from postdate.store.embedded import Embedded
-from schedule_book_oracle import BookOracle
-from schedule_ground import create
-from schedule_kills import SPARED, patiently, until_done_expand, until_done_kill
+from support.schedule import create
+from support.schedule_book_oracle import BookOracle
+from support.schedule_killer import SPARED, patiently, until_done_expand, until_done_kill
 
 MISFIRES = ("fire_once", "fire_all", "skip")
 OVERLAPS = ("allow", "skip", "buffer_one", "cancel_running")

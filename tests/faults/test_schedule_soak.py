@@ -14,7 +14,7 @@ import pytest
 
 from conftest import Api, app_dsn, eventually, owner_dsn
 from postdate.store.embedded import Embedded
-from schedule_ground import create
+from support.schedule import create
 
 pytestmark = pytest.mark.soak
 

@@ -10,7 +10,7 @@ import pytest
 
 from conftest import admin, eventually, owner_dsn, scratch
 from postdate.store.embedded import Embedded, find
-from served import Served, free_port, postmaster_file
+from support.serve_process import Served, free_port, postmaster_file
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from conftest import eventually, scratch
-from served import Served, postmaster_file
+from support.serve_process import Served, postmaster_file
 
 pytestmark = pytest.mark.soak
 

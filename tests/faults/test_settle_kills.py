@@ -10,13 +10,13 @@ from uuid import UUID, uuid4
 import asyncpg
 import pytest
 
-from bank_ground import Bank, Wish, drain, settings, settler
-from faulty import ERRORS, FaultyDatabase, Killer, LossyDatabase, nothing
 from postdate.ledger.prove import prove
 from postdate.settlement.settler import Settler
 from postdate.store import tenant as tenant_store
 from postdate.store.database import LOST, CommitUnknownError, Connection, Database, transient
 from postdate.store.embedded import Embedded
+from support.bank import Bank, Wish, drain, settings, settler
+from support.transaction_faults import ERRORS, FaultyDatabase, Killer, LossyDatabase, nothing
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,6 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from bank_ground import Bank, Wish, drain, settings, settler
 from postdate.intake.payment.accept import Payments
 from postdate.intake.payment.accept import Wish as Order
 from postdate.intake.payment.change import PaymentChanges
@@ -19,6 +18,7 @@ from postdate.model.ids import new_id
 from postdate.model.payment import PaymentOrder
 from postdate.store.account import key_of
 from postdate.store.database import Database
+from support.bank import Bank, Wish, drain, settings, settler
 
 
 @pytest.fixture(autouse=True)

@@ -7,7 +7,6 @@ from uuid import UUID
 
 import pytest
 
-from bank_ground import Bank, Wish, settler
 from conftest import Clock, eventually
 from postdate.model.ids import new_id
 from postdate.settlement.settler import Settler
@@ -15,6 +14,7 @@ from postdate.store import payment as payment_store
 from postdate.store.account import key_of
 from postdate.store.database import TRANSACTION_SECONDS, Database
 from postdate.store.payment import NewPayment
+from support.bank import Bank, Wish, settler
 
 
 @pytest.fixture(autouse=True)

@@ -10,7 +10,7 @@ import aiohttp
 import pytest
 
 from conftest import scratch
-from served import Served
+from support.serve_process import Served
 
 SLOW = 500
 SECONDS = float(os.environ.get("POSTDATE_TEST_SLOW_SECONDS", "60"))

@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator
 import pytest
 
 from conftest import app_dsn
-from event_ground import sealer
 from faults import sweep, sweep_jobs, sweep_money, sweep_stages
 from faults.pg_proxy import Fault
 from faults.sweep import Nodes, Operation, Sweep, summary, table
@@ -13,6 +12,7 @@ from postdate.ledger.prove import prove
 from postdate.publisher.verify import verify
 from postdate.store.embedded import Embedded
 from postdate.worker.claimer import Claimer
+from support.event import sealer
 
 OPERATIONS: list[type[Operation]] = [
     sweep_jobs.Claim,

@@ -12,7 +12,6 @@ import msgspec
 import pytest
 
 from conftest import app_dsn, owner_dsn
-from event_ground import emit, links_of, new_event, seal_all, seals
 from postdate.model.chain import GENESIS, seal_hash
 from postdate.model.ids import new_id
 from postdate.publisher import anchor
@@ -20,6 +19,7 @@ from postdate.publisher.anchor import Anchorer, AnchorFile, Anchors, Line, colle
 from postdate.publisher.verify import Finding, Report, verify
 from postdate.store.database import Database
 from postdate.store.embedded import Embedded
+from support.event import emit, links_of, new_event, seal_all, seals
 
 AT = datetime(2030, 1, 2, tzinfo=UTC)
 LENGTH = 8

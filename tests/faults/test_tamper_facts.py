@@ -8,10 +8,7 @@ from uuid import UUID, uuid4
 import asyncpg
 import pytest
 
-from bank_ground import Bank, drain, settler
 from conftest import Clock, owner_dsn
-from event_ground import seal_all
-from job_ground import ask, make_intake
 from postdate.intake.job.batch import Accepted
 from postdate.model.event import Sealed
 from postdate.model.ids import bucket_of, new_id
@@ -25,6 +22,9 @@ from postdate.store.execution import Held
 from postdate.store.lane import LaneDirectory
 from postdate.store.seal import Window
 from postdate.worker.retention import Retention
+from support.bank import Bank, drain, settler
+from support.event import seal_all
+from support.job import ask, make_intake
 
 LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 DAY = 24 * 3600

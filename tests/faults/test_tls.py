@@ -14,9 +14,9 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from hostile_receiver import Hostile, hostile, status
 from postdate.model.outcome import Completed, Failed
-from webhook_ground import delivery, ground
+from support.hostile_receiver import Hostile, hostile, status
+from support.webhook import delivery, ground
 
 
 def certificate(folder: Path) -> Path:

@@ -11,7 +11,7 @@ import pytest
 
 from conftest import eventually, scratch
 from postdate.publisher.anchor import AnchorFile, Line, collect
-from served import COMMAND, Served
+from support.serve_process import COMMAND, Served
 
 
 @pytest.fixture

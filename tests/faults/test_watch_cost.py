@@ -15,7 +15,7 @@ from postdate.model.setting import Settings
 from postdate.store.embedded import Embedded
 from postdate.store.lane import LaneDirectory
 from postdate.views.overdue import WATCH_SECONDS, OverdueWatch
-from worker_ground import make_lane
+from support.worker import make_lane
 
 LOOKS = 20
 STATEMENTS_MOST = 5

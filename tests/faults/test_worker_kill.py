@@ -21,9 +21,9 @@ from postdate.store import setting as setting_store
 from postdate.store import tenant as tenant_store
 from postdate.store.database import LOST, Database
 from postdate.store.embedded import Embedded
-from worker_ground import add_jobs, make_lane
+from support.worker import add_jobs, make_lane
 
-PROGRAM = Path(__file__).parent.parent / "worker_process.py"
+PROGRAM = Path(__file__).parents[1] / "support/worker_process.py"
 LEASE_SECONDS = 1.5
 
 

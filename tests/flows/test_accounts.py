@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from bank_ground import drain, settler
 from conftest import Answered, Api, Clock
-from ledger_ground import Ledger, key, open_ledger
+from support.api_ledger import Ledger, key, open_ledger
+from support.bank import drain, settler
 
 
 @pytest.fixture

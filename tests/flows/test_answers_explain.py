@@ -10,10 +10,10 @@ import pytest
 from msgspec import inspect
 
 from conftest import Api
-from event_ground import seal_all
-from job_ground import failed
-from ledger_ground import open_ledger
 from postdate.cli.edge import ENDPOINTS
+from support.api_ledger import open_ledger
+from support.event import seal_all
+from support.job import failed
 
 RETRY = {"backoff": "fixed", "initial_seconds": 60, "jitter": 0, "max_attempts": 3}
 _TIME = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d")

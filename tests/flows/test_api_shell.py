@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator
 import pytest
 import structlog
 
-from http_ground import Running, make_app, read_answer, serving
-from http_sample import ENDPOINTS, INTERNAL, KEY, READER_KEY, authenticate, post, sample_app
 from postdate.api.paging import encode_cursor
+from support.raw_http import Running, make_app, read_answer, serving
+from support.sample_app import ENDPOINTS, INTERNAL, KEY, READER_KEY, authenticate, post, sample_app
 
 
 @pytest.fixture(scope="module")

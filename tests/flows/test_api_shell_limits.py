@@ -9,11 +9,11 @@ from contextlib import nullcontext
 import pytest
 import structlog
 
-from http_ground import Running, read_answer, serving, until
-from http_sample import KEY, Services, post, sample_app
 from postdate.api import reading
 from postdate.api.server import ServerLimits
 from postdate.model.errors import RefusedError
+from support.raw_http import Running, read_answer, serving, until
+from support.sample_app import KEY, Services, post, sample_app
 
 LARGEST = 256 * 1024
 

@@ -7,11 +7,11 @@ import msgspec
 import pytest
 import structlog
 
-from http_ground import Running, make_app, serving
-from http_sample import KEY, NOT_READY, endpoint, get_name, make_thing, post, sample_app
 from postdate.api.health import NotReady
 from postdate.cli.log import add_origin
 from postdate.model.errors import Code
+from support.raw_http import Running, make_app, serving
+from support.sample_app import KEY, NOT_READY, endpoint, get_name, make_thing, post, sample_app
 
 
 @pytest.fixture(scope="module")

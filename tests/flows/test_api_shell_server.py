@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 import structlog
 
-from http_ground import Running, make_app, read_answer, serving, until
-from http_sample import endpoint
 from postdate.api.deadline import Deadline
 from postdate.api.route import Call, Reply
 from postdate.api.server import ServerLimits, bind
 from postdate.model.errors import StartError
+from support.raw_http import Running, make_app, read_answer, serving, until
+from support.sample_app import endpoint
 
 
 class Latch:

@@ -7,15 +7,15 @@ from uuid import UUID, uuid4
 import asyncpg
 import pytest
 
-from bank_ground import drain, settler
 from conftest import INTERNAL_TOKEN, Answered, Api, Clock
 from postdate.cli import schedules as wiring
 from postdate.intake.payment.approval import Approvals
 from postdate.intake.tenant.tenant import KeyLimits, Tenants
 from postdate.ledger.prove import prove
 from postdate.scheduler.expander import Expander
-from schedule_ground import book
-from schedule_ground import drain as expand_all
+from support.bank import drain, settler
+from support.schedule import book
+from support.schedule import drain as expand_all
 
 
 @pytest.fixture

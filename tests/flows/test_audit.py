@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from conftest import Api
-from event_ground import seal_all
-from job_ground import failed
 from postdate.intake.tenant.setting import SettingChanges
 from postdate.views.audit import AuditViews
+from support.event import seal_all
+from support.job import failed
 
 
 async def entries(api: Api, **query: Any) -> list[Any]:

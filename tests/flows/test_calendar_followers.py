@@ -6,7 +6,7 @@ from conftest import Api
 from postdate.cli import schedules
 from postdate.intake.schedule import calendar
 from postdate.scheduler.expander import Expander
-from schedule_ground import create, drain
+from support.schedule import create, drain
 
 BEFORE, AFTER = "2031-05-02T09:00:00Z", "2031-05-05T09:00:00Z"
 

@@ -11,9 +11,9 @@ import msgspec
 import pytest
 
 from conftest import Api
-from event_ground import seal_all
-from job_ground import failed
 from postdate.client import AsyncClient, ProblemError
+from support.event import seal_all
+from support.job import failed
 
 COMMAND = Path(sys.executable).with_name("postdate")
 

@@ -9,9 +9,9 @@ import msgspec
 import pytest
 
 from conftest import Api, eventually
-from console_ground import Browser
 from postdate.console.session import COOKIE
 from postdate.intake.tenant.tenant import Tenants
+from support.plain_browser import Browser
 
 PAGES = (
     "/",

@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from conftest import Api, Clock
-from console_ground import Browser
-from event_ground import seal_all
 from postdate.console.same import Same
+from support.event import seal_all
+from support.plain_browser import Browser
 
 HOOK = {"type": "webhook", "url": "https://example.com/hook"}
 

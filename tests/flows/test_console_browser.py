@@ -11,8 +11,8 @@ from playwright.async_api import Browser as Chromium
 from playwright.async_api import BrowserContext, Dialog, Page, async_playwright, expect
 
 from conftest import Api
-from console_ground import PROGRAM
 from postdate.console import work
+from support.plain_browser import PROGRAM
 
 pytestmark = pytest.mark.skipif(
     PROGRAM is None, reason="no chromium here (Debian: apt-get install chromium)"

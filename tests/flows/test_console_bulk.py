@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from conftest import Api
-from console_ground import Browser
-from event_ground import seal_all
 from postdate.console import action, work
+from support.event import seal_all
+from support.plain_browser import Browser
 
 
 @pytest.fixture

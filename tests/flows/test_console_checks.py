@@ -5,10 +5,10 @@ from collections.abc import AsyncIterator
 import pytest
 
 from conftest import Api
-from console_ground import Browser
 from postdate.cli import first
 from postdate.intake.tenant.tenant import Tenants
 from postdate.store import vital as vital_store
+from support.plain_browser import Browser
 
 
 @pytest.fixture

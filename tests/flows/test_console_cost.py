@@ -18,7 +18,7 @@ import psutil
 import pytest
 
 from conftest import scratch
-from served import Served
+from support.serve_process import Served
 
 pytestmark = pytest.mark.soak
 

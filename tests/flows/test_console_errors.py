@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from conftest import Api
-from console_ground import Browser
+from support.plain_browser import Browser
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from conftest import INTERNAL_TOKEN, Api, Clock
-from console_ground import Browser
+from support.plain_browser import Browser
 
 
 @pytest.fixture

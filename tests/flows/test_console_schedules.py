@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from conftest import Api, Clock
-from console_ground import Browser
 from postdate.cli.schedules import firings
 from postdate.console import schedule_bulk
 from postdate.scheduler.expander import LIMIT, Expander
 from postdate.scheduler.meter import Meter
-from schedule_ground import set_to_morning
+from support.plain_browser import Browser
+from support.schedule import set_to_morning
 
 JOB = {"job": {"destination": {"type": "worker"}, "lane": "reports"}}
 

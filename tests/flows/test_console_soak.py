@@ -14,10 +14,10 @@ import pytest
 from playwright.async_api import async_playwright
 
 from conftest import Api, owner_dsn
-from console_ground import PROGRAM, Browser
-from million_ground import fill
 from postdate.store import tenant as tenant_store
 from postdate.store.embedded import Embedded
+from support.million_rows import fill
+from support.plain_browser import PROGRAM, Browser
 
 pytestmark = pytest.mark.soak
 

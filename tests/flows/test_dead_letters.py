@@ -8,8 +8,8 @@ from uuid import UUID
 import pytest
 
 from conftest import Api
-from job_ground import failed
 from postdate.api import dead_letter
+from support.job import failed
 
 WORKER = {"type": "worker"}
 

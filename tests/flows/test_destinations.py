@@ -16,8 +16,8 @@ from postdate.model.outcome import Delivery
 from postdate.store.directory import DestinationDirectory
 from postdate.store.embedded import Embedded
 from postdate.store.secret import Keyring
-from receiver import Arrival, Receiver
-from webhook_ground import delivery
+from support.receiver import Arrival, Receiver
+from support.webhook import delivery
 
 URL = "https://example.com/hook"
 

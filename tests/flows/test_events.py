@@ -11,13 +11,13 @@ import msgspec
 import pytest
 
 from conftest import Answered, Api
-from event_ground import emit, new_event, seal_all, subjects
 from postdate.api import events
 from postdate.intake.tenant.tenant import KeyLimits, Tenants, draft
 from postdate.model.identity import Scope
 from postdate.store import key as key_store
 from postdate.store import tenant as tenant_store
 from postdate.views import event as event_views
+from support.event import emit, new_event, seal_all, subjects
 
 
 async def tenant_of(api: Api) -> int:

@@ -13,7 +13,7 @@ import pytest
 from conftest import INTERNAL_TOKEN, Api
 from postdate.api import openapi
 from postdate.cli.edge import ENDPOINTS
-from world import ROWS, World, build
+from support.full_tenant import ROWS, World, build
 
 COMMAND = Path(sys.executable).with_name("schemathesis")
 CONFIGURATION = """

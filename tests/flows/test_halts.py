@@ -9,7 +9,7 @@ import pytest
 from conftest import INTERNAL_TOKEN, Answered, Api
 from postdate.intake.tenant.halt import Halting
 from postdate.model.halt import Halts
-from world import World, build
+from support.full_tenant import World, build
 
 NOTE = {"note": "stolen key"}
 JOB = {"destination": {"type": "worker"}}

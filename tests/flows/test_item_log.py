@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from bank_ground import drain, settler
 from conftest import Api, Clock
-from ledger_ground import open_ledger
 from postdate.cli.settings import listed, load
 from postdate.model.errors import StartError
 from postdate.store.item_log import items
+from support.api_ledger import open_ledger
+from support.bank import drain, settler
 
 WORKER = {"destination": {"type": "worker"}, "payload": {"canary": "tweety"}}
 

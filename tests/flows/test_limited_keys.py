@@ -12,7 +12,7 @@ from conftest import Answered, Api
 from postdate.cli.edge import ENDPOINTS
 from postdate.intake.tenant.tenant import KeyLimits, Tenants
 from postdate.model.identity import Scope
-from world import ROWS, World, build
+from support.full_tenant import ROWS, World, build
 
 SCOPES = [scope for scope in Scope if scope is not Scope.ADMIN]
 MONEY = {"account", "payee", "empty", "payment", "unapproved"}

@@ -1,4 +1,4 @@
-"""Every route against every kind of caller. A new route needs a row in `world.ROWS`."""
+"""Every route against every kind of caller. A new route needs a row in `full_tenant.ROWS`."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -13,7 +13,7 @@ from postdate.api.table import parameters_of
 from postdate.cli.edge import ENDPOINTS
 from postdate.intake.tenant.tenant import KeyLimits, Tenants
 from postdate.model.identity import Scope
-from world import ROWS, World, build
+from support.full_tenant import ROWS, World, build
 
 ROUTES = {f"{endpoint.method} {endpoint.path}": endpoint for endpoint in ENDPOINTS}
 each_route = pytest.mark.parametrize("name", ROUTES)

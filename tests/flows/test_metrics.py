@@ -7,7 +7,6 @@ import asyncpg
 import pytest
 
 from conftest import Api, app_dsn
-from metric_ground import scrape, value
 from postdate.cli import edge, metrics, stages
 from postdate.cli.node import Node
 from postdate.cli.settings import Settings
@@ -16,6 +15,7 @@ from postdate.store.database import Database
 from postdate.store.embedded import Embedded
 from postdate.views import place_turn, vital_metrics, vitals
 from postdate.views.identity import Identities
+from support.metric import scrape, value
 
 REFERENCE = Path(__file__).parents[2] / "docs/reference/metrics.md"
 

@@ -6,7 +6,7 @@ import pytest
 
 from conftest import Api
 from postdate.store.query import query
-from worker_ground import make_lane
+from support.worker import make_lane
 
 pytestmark = pytest.mark.soak
 

@@ -3,12 +3,12 @@
 import pytest
 
 from conftest import Api, admin
-from metric_ground import scrape, value
 from postdate.model.activity import histogram
 from postdate.model.tenant_share import TenantShares
 from postdate.store.embedded import Embedded
 from postdate.views import pending
 from postdate.views.pending import PendingWatch
+from support.metric import scrape, value
 
 WORKER = {"destination": {"type": "worker"}}
 

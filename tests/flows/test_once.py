@@ -15,7 +15,7 @@ from postdate.cli.edge import ENDPOINTS
 from postdate.intake.accept.answers import Answer
 from postdate.intake.accept.once import Once, Shown, Wish
 from postdate.views.identity import Identities
-from world import ROWS, World, build
+from support.full_tenant import ROWS, World, build
 
 POSTS = {f"POST {endpoint.path}": endpoint for endpoint in ENDPOINTS if endpoint.method == "POST"}
 

@@ -5,10 +5,10 @@ from collections.abc import AsyncIterator
 import pytest
 
 from conftest import Api
-from console_ground import Browser
 from postdate.cli import vitals_page
 from postdate.intake.tenant.tenant import Tenants
 from postdate.views.overdue import Overdue
+from support.plain_browser import Browser
 
 
 @pytest.fixture

@@ -5,10 +5,10 @@ from uuid import uuid4
 
 import pytest
 
-from bank_ground import drain, settler
 from conftest import INTERNAL_TOKEN, Answered, Api, Clock
-from ledger_ground import Ledger, open_ledger
 from postdate.intake.tenant.tenant import KeyLimits, Tenants
+from support.api_ledger import Ledger, open_ledger
+from support.bank import drain, settler
 
 INTERNAL = {"X-Internal-Auth": INTERNAL_TOKEN}
 

@@ -3,8 +3,8 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from conftest import Api
-from ledger_ground import Ledger, key, open_ledger
 from postdate.intake.tenant.tenant import Tenants
+from support.api_ledger import Ledger, key, open_ledger
 
 
 @pytest.fixture

@@ -2,9 +2,9 @@ from typing import Any
 
 import pytest
 
-from bank_ground import drain, settler
 from conftest import Api, Clock
-from ledger_ground import Ledger, open_ledger
+from support.api_ledger import Ledger, open_ledger
+from support.bank import drain, settler
 
 
 @pytest.fixture

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from conftest import Answered, Api, eventually
-from ledger_ground import Ledger, open_ledger
 from postdate.store import account as account_store
 from postdate.store.account import key_of
+from support.api_ledger import Ledger, open_ledger
 
 
 @pytest.fixture

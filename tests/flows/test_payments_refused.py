@@ -4,9 +4,9 @@ from typing import Any
 import pytest
 
 from conftest import Api
-from ledger_ground import Ledger, key, open_ledger
 from postdate.intake.tenant.tenant import KeyLimits, Tenants
 from postdate.model.setting import Stored
+from support.api_ledger import Ledger, key, open_ledger
 
 PAST = (datetime.now(UTC) - timedelta(days=1)).isoformat()
 FAR = (datetime.now(UTC) + timedelta(days=366)).isoformat()

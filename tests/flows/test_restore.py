@@ -11,7 +11,6 @@ import asyncpg
 import msgspec
 import pytest
 
-from bank_ground import Bank, drain, settings
 from conftest import INTERNAL_TOKEN, Api, app_dsn, owner_dsn
 from postdate.cli import restore
 from postdate.model.errors import RefusedError
@@ -22,7 +21,8 @@ from postdate.store import migrate
 from postdate.store import setting as setting_store
 from postdate.store.database import Database
 from postdate.store.embedded import Embedded
-from worker_ground import Handled, add_jobs, make_lane, make_worker
+from support.bank import Bank, drain, settings
+from support.worker import Handled, add_jobs, make_lane, make_worker
 
 COMMAND = Path(sys.executable).with_name("postdate")
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from conftest import Api
-from schedule_ground import PULL, create
+from support.schedule import PULL, create
 
 ODD: list[dict[str, Any]] = [
     {"start_at": "9999-12-31T23:59:59-14:00"},

@@ -9,7 +9,7 @@ import pytest
 from conftest import Api, Clock
 from postdate.cli import schedules as wiring
 from postdate.scheduler.expander import Expander
-from schedule_ground import PULL, book, create, drain, labels, set_to_morning
+from support.schedule import PULL, book, create, drain, labels, set_to_morning
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 from conftest import Api, Clock
 from postdate.cli import schedules as wiring
 from postdate.scheduler.expander import Expander
-from schedule_ground import book, create, drain, labels, set_to_morning
+from support.schedule import book, create, drain, labels, set_to_morning
 
 
 @pytest.fixture

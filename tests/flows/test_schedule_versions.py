@@ -13,7 +13,7 @@ from postdate.cli import schedules as wiring
 from postdate.model.setting import Settings
 from postdate.scheduler.audit import Audit
 from postdate.scheduler.expander import Expander
-from schedule_ground import book, create, drain, labels, set_to_morning
+from support.schedule import book, create, drain, labels, set_to_morning
 
 RACE_SECONDS = 4.0
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from conftest import Api
-from schedule_ground import PULL, create
+from support.schedule import PULL, create
 
 
 async def test_every_answer_shows_all_policies(api: Api) -> None:

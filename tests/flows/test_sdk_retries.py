@@ -26,7 +26,7 @@ from postdate.client.problems import (
     OutcomeUnknownError,
     UnavailableError,
 )
-from scripted_server import DROP, scripted
+from support.scripted_server import DROP, scripted
 
 PAYMENT = {"payment_id": "p", "scheduled_time": "2031-01-01T00:00:00Z", "status": "PENDING"}
 ACCOUNT = {

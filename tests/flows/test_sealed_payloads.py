@@ -19,7 +19,7 @@ from postdate.store import secret_rotation
 from postdate.store.secret import Keyring, SecretError, parse_key
 from postdate.store.vault import MARK, Vault
 from postdate.views.schedule import ScheduleViews
-from schedule_ground import drain
+from support.schedule import drain
 
 WORKER = {"type": "worker"}
 PAYLOAD = {"name": "Ada Lovelace", "iban": "DE00 1234"}

@@ -13,13 +13,13 @@ import pytest
 from prometheus_client import CollectorRegistry
 from standardwebhooks import Webhook
 
-from brokers import nats_cluster
 from conftest import Answered, Api
-from event_ground import seal_all
 from postdate.cli import publisher
 from postdate.cli.node import Group
 from postdate.intake.tenant.tenant import KeyLimits, Tenants
-from receiver import Receiver
+from support.event import seal_all
+from support.local_broker import nats_cluster
+from support.receiver import Receiver
 
 if TYPE_CHECKING:
     from nats.aio.msg import Msg

@@ -28,7 +28,7 @@ from postdate.model.knock import Knocks
 from postdate.store.database import Database
 from postdate.views import token as token_views
 from postdate.views.identity import Identities
-from receiver import Receiver
+from support.receiver import Receiver
 
 ISSUER, AUDIENCE = "https://issuer.example", "postdate"
 _MAKE: dict[str, tuple[Callable[[], Any], Any]] = {

@@ -17,7 +17,6 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from bank_ground import settings as tolerant
 from conftest import SECRET_KEY, Api, eventually
 from postdate.api.server import Server, bind
 from postdate.cli import edge, publisher, schedules, settlement, trace, worker
@@ -34,7 +33,8 @@ from postdate.model.schedule import JobTemplate, Policies, Template
 from postdate.scheduler.firer import unfollowed
 from postdate.store.database import Database
 from postdate.views.identity import Identities
-from receiver import Receiver
+from support.bank import settings as tolerant
+from support.receiver import Receiver
 
 TRACE, SPAN = "ab" * 16, "cd" * 8
 GIVEN = {"traceparent": f"00-{TRACE}-{SPAN}-01"}

@@ -7,9 +7,9 @@ from uuid import UUID, uuid4
 import pytest
 
 from conftest import Api
-from console_ground import Browser
 from postdate.delivery.breaker import FAILURES, Health
 from postdate.worker.trouble import TroubleTeller
+from support.plain_browser import Browser
 
 URL = "http://127.0.0.1:2/hook"
 

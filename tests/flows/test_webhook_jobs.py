@@ -12,7 +12,7 @@ from conftest import Api, eventually
 from postdate.cli import worker
 from postdate.cli.node import Node
 from postdate.delivery.breaker import FAILURES
-from receiver import Arrival, Receiver
+from support.receiver import Arrival, Receiver
 
 pytestmark = pytest.mark.usefixtures("workers")
 WINDOW = 16

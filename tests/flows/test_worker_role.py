@@ -12,7 +12,7 @@ from aiohttp import web
 from conftest import Api, eventually
 from postdate.cli import worker
 from postdate.cli.node import Node
-from receiver import Receiver
+from support.receiver import Receiver
 
 Role = Callable[[], Coroutine[Any, Any, None]]
 

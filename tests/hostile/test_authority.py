@@ -15,8 +15,8 @@ from postdate.intake.tenant.tenant import KeyLimits, Tenants
 from postdate.model.errors import Code, RefusedError
 from postdate.model.identity import Identity, Scope
 from postdate.scheduler.expander import Expander
-from schedule_ground import book
-from schedule_ground import drain as expand_all
+from support.schedule import book
+from support.schedule import drain as expand_all
 
 ORDER = {"from_account_id": "alice", "to_account_id": "bob"}
 BOTH = ["payments:read", "payments:write", "payments:approve", "schedules:write", "schedules:read"]

@@ -25,7 +25,7 @@ from postdate.model.destination import Destination, DestinationType, Resolved
 from postdate.model.limit import Limit
 from postdate.model.outcome import Completed, Delivery, Failed, Outcome, Throttled
 from postdate.model.target import networks
-from target_corpus import ADDRESSES
+from support.target_corpus import ADDRESSES
 
 PUBLIC, PRIVATE = "127.0.0.1", "127.0.0.2"
 

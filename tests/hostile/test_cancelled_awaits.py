@@ -20,7 +20,7 @@ from postdate.store.wakeup import Wakeup
 from postdate.views.event import EventFilter, EventViews
 from postdate.views.health import readiness
 from postdate.views.identity import Identities
-from stepwise import cancelled_at_each_await
+from support.cancellation import cancelled_at_each_await
 
 NAME = "cancelled-awaits"
 OPEN = """

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from http_ground import make_app, read_answer, serving, until
-from http_sample import endpoint
 from postdate.api import connection
 from postdate.api.route import Body, Call, Reply
+from support.raw_http import make_app, read_answer, serving, until
+from support.sample_app import endpoint
 
 ASK = b"GET /api/v1/large HTTP/1.1\r\nhost: x\r\n\r\n"
 POST = b"POST /api/v1/thing HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"

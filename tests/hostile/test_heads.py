@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from http_ground import make_app, read_answer, serving
-from http_sample import endpoint
 from postdate.api.heads import ONCE, ambiguity
 from postdate.api.route import Body, Call, Reply
+from support.raw_http import make_app, read_answer, serving
+from support.sample_app import endpoint
 
 HEAD = b"POST /api/v1/thing HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
 CHUNKS = b"\r\n2\r\n{}\r\n0\r\n\r\n"

@@ -10,8 +10,6 @@ import aiohttp
 import pytest
 
 from conftest import INTERNAL_TOKEN, Api, eventually, scratch
-from http_ground import Running, make_app, read_answer, serving
-from http_sample import endpoint
 from postdate.api.connections import ConnectionLimits
 from postdate.api.held_open import HeldOpen, OpenLimits
 from postdate.api.limits import Limits
@@ -26,7 +24,9 @@ from postdate.model.identity import Identity
 from postdate.model.knock import Knocks
 from postdate.store.database import Database
 from postdate.views.identity import Identities
-from served import Served
+from support.raw_http import Running, make_app, read_answer, serving
+from support.sample_app import endpoint
+from support.serve_process import Served
 
 STREAM = (
     "GET /api/v1/events?after=now HTTP/1.1\r\nhost: x\r\naccept: text/event-stream\r\n"

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from pattern_pump import Found, compiled_in_source, in_document, in_source, pumped, seconds
 from postdate.api import openapi
 from postdate.cli.edge import ENDPOINTS
+from support.pattern_pump import Found, compiled_in_source, in_document, in_source, pumped, seconds
 
 FEW, SOME = 8, 18
 """Repetitions between which an exponential pattern takes a thousand times longer."""

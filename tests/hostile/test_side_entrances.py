@@ -5,13 +5,13 @@ import sys
 import pytest
 
 from conftest import Api
-from console_ground import Browser
-from http_ground import make_app, serving
-from http_sample import endpoint
 from postdate.api.route import Call, Reply
 from postdate.cli.running import _announce
 from postdate.cli.settings import Settings
 from postdate.model.knock import Knocks
+from support.plain_browser import Browser
+from support.raw_http import make_app, serving
+from support.sample_app import endpoint
 
 KEY = "pdk_shown_to_a_person"
 

@@ -22,8 +22,16 @@ from postdate.model.recurrence import cron, rrule
 from postdate.model.recurrence.calendar import Calendar, Roll
 from postdate.model.recurrence.plan import Plan, occurrences
 from postdate.model.schedule import Dst, Gap, Occurrence, Repeated, Rule
-from recurrence_cases import MONTHS, ORDINALS, WEEKDAYS, CronCase, cron_case, moment, rrule_case
-from schedule_oracle import DAY, Closed
+from support.recurrence_case import (
+    MONTHS,
+    ORDINALS,
+    WEEKDAYS,
+    CronCase,
+    cron_case,
+    moment,
+    rrule_case,
+)
+from support.schedule_oracle import DAY, Closed
 
 TIMES = 5
 CRON_CASES, APS_CASES, RRULE_CASES, ICAL_CASES, ROLL_CASES = 2000, 300, 2000, 100, 400

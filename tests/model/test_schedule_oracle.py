@@ -12,7 +12,7 @@ import pytest
 from postdate.model.recurrence.calendar import Calendar, Roll
 from postdate.model.recurrence.plan import Plan, occurrences
 from postdate.model.schedule import Dst, Gap, Occurrence, Repeated, Rule
-from schedule_oracle import DAY, Closed, Walk, changes, expected, load, nominal
+from support.schedule_oracle import DAY, Closed, Walk, changes, expected, load, nominal
 
 # Zone: instants worth a look beside the changes of the years 2024 to 2027.
 ZONES: dict[str, list[datetime]] = {

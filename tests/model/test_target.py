@@ -14,7 +14,7 @@ from postdate.model.target import (
     parse,
     refuse_address,
 )
-from target_corpus import ADDRESSES, MALFORMED, PRIVATE, PUBLIC
+from support.target_corpus import ADDRESSES, MALFORMED, PRIVATE, PUBLIC
 
 NONE = networks("")
 LOOPBACK = networks("127.0.0.0/8, ::1/128")

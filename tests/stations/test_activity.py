@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from event_ground import emit, new_event, seal_all, subjects
 from postdate.model.activity import (
     LATE_SECONDS,
     Lateness,
@@ -20,6 +19,7 @@ from postdate.store import activity
 from postdate.store.activity import Slot
 from postdate.store.database import Database
 from postdate.views.activity import activity_view
+from support.event import emit, new_event, seal_all, subjects
 
 NOW = datetime(2030, 1, 1, 12, 0, 5, tzinfo=UTC)
 

@@ -1,9 +1,9 @@
 """Breakers as deliveries meet them: whose they are, and who goes by them."""
 
-from hostile_receiver import hostile, status
 from postdate.delivery.breaker import FAILURES
 from postdate.model.outcome import Completed, Failed, Throttled
-from webhook_ground import delivery, destination, ground
+from support.hostile_receiver import hostile, status
+from support.webhook import delivery, destination, ground
 
 
 async def test_a_path_that_fails_holds_back_no_other_path_of_its_host() -> None:

@@ -19,7 +19,7 @@ from postdate.store.mark import MARGIN, WIDE_MARGIN, WIDE_SECONDS, Mark
 from postdate.worker.flight import Flight
 from postdate.worker.permit import HeldPermits, Permits
 from postdate.worker.recorder import Recorder
-from worker_ground import Handled, add_jobs, make_lane, make_worker, one, step
+from support.worker import Handled, add_jobs, make_lane, make_worker, one, step
 
 
 async def test_what_is_due_takes_nothing_along_that_is_not(

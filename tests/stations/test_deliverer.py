@@ -10,7 +10,6 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from conftest import Clock, eventually
-from event_ground import subjects
 from postdate.intake.subscription.subscription import Subscriptions, SubscriptionSpec
 from postdate.model.errors import RefusedError
 from postdate.model.job import Queue
@@ -20,7 +19,8 @@ from postdate.publisher import deliverer as deliverer_module
 from postdate.publisher.deliverer import Deliverer
 from postdate.publisher.meter import PublisherMeter
 from postdate.store.database import Database
-from subscription_ground import URL, Ground, Subscriber, node
+from support.event import subjects
+from support.subscription import URL, Ground, Subscriber, node
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ from typing import Any, cast
 import pytest
 
 from conftest import eventually
-from hostile_receiver import hostile, status
 from postdate.delivery.exchange import Exchange, NotSent
 from postdate.delivery.guard import (
     LOOKUPS_TENANT,
@@ -22,8 +21,9 @@ from postdate.delivery.guard import (
 from postdate.delivery.threads import TenantThreads
 from postdate.model.outcome import Completed, Failed, Throttled
 from postdate.model.target import Target, networks
-from target_corpus import ADDRESSES
-from webhook_ground import delivery, ground
+from support.hostile_receiver import hostile, status
+from support.target_corpus import ADDRESSES
+from support.webhook import delivery, ground
 
 # One loopback address stands for the public network, all others for what lies behind it.
 PUBLIC, PRIVATE = "127.0.0.1", "127.0.0.2"

@@ -8,7 +8,6 @@ from uuid import uuid4
 import asyncpg
 import pytest
 
-from bank_ground import Bank, Wish, drain, settler
 from conftest import Api, Clock, eventually
 from postdate.cli import schedules as wiring
 from postdate.intake.tenant.halt import Halting, Window
@@ -26,9 +25,10 @@ from postdate.store import tenant as tenant_store
 from postdate.store.database import Database
 from postdate.store.lane import Lane
 from postdate.store.timer import LANE_HELD, LONG_AGO
-from schedule_ground import create, labels
-from schedule_ground import drain as expand_all
-from worker_ground import Handled, add_jobs, make_lane, make_worker, step
+from support.bank import Bank, Wish, drain, settler
+from support.schedule import create, labels
+from support.schedule import drain as expand_all
+from support.worker import Handled, add_jobs, make_lane, make_worker, step
 
 CLI = "cli"
 

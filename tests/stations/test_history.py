@@ -5,7 +5,6 @@ from datetime import UTC, datetime, timedelta
 import asyncpg
 import pytest
 
-from bank_ground import Bank, drain, settings, settler
 from conftest import owner_dsn
 from postdate.cli import history as command
 from postdate.cli.node import Node
@@ -16,6 +15,7 @@ from postdate.store import history
 from postdate.store.account import key_of
 from postdate.store.database import Database
 from postdate.store.embedded import Embedded
+from support.bank import Bank, drain, settings, settler
 
 OLD = datetime(2024, 1, 1, tzinfo=UTC)  # a Monday
 

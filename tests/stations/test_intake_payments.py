@@ -5,7 +5,6 @@ from random import Random
 
 import pytest
 
-from faulty import FaultyDatabase
 from postdate.intake.accept.answers import Answer
 from postdate.intake.account.account import AccountChange, Accounts
 from postdate.intake.account.adjustment import Adjustments
@@ -17,6 +16,7 @@ from postdate.store import account as account_store
 from postdate.store import tenant as tenant_store
 from postdate.store.account import key_of
 from postdate.store.database import CommitUnknownError, Connection, Database
+from support.transaction_faults import FaultyDatabase
 
 NAMES = ("a", "b", "c", "d")
 

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from job_ground import ask, make_intake
 from postdate.intake.accept.idempotency import Replay
 from postdate.intake.job.batch import Accepted, Ask, Result
 from postdate.model.errors import Refusal, RefusedError
@@ -13,6 +12,7 @@ from postdate.model.ids import bucket_of
 from postdate.store import job_view
 from postdate.store.database import Database
 from postdate.store.lane import LaneDirectory
+from support.job import ask, make_intake
 
 VARIETY: list[dict[str, Any]] = [
     {},

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from conftest import app_dsn, owner_dsn
-from ledger_world import FIXED_CLOCK, NAMES, play
 from postdate.store.embedded import Embedded
+from support.ledger_comparison import FIXED_CLOCK, NAMES, play
 
 Step = tuple[Any, ...]
 DELAYS = [1, 1, 2, 3, 5, 9]

@@ -10,10 +10,7 @@ from uuid import UUID, uuid4
 import pytest
 from prometheus_client import CollectorRegistry
 
-from bank_ground import Bank, settler
 from conftest import eventually
-from event_ground import emit, new_event, sealer, subjects
-from faulty import FaultyDatabase
 from postdate.model.setting import Settings, Stored
 from postdate.scheduler.expander import Expander
 from postdate.store import node as node_store
@@ -26,7 +23,10 @@ from postdate.worker.claimer import Claimer
 from postdate.worker.permit import HeldPermits
 from postdate.worker.runner import Runner
 from postdate.worker.worker import Worker
-from worker_ground import Handled, OwnLanes, add_jobs, make_lane, make_worker, one
+from support.bank import Bank, settler
+from support.event import emit, new_event, sealer, subjects
+from support.transaction_faults import FaultyDatabase
+from support.worker import Handled, OwnLanes, add_jobs, make_lane, make_worker, one
 
 SOON = 0.05
 NODE = UUID(int=7)

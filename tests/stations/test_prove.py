@@ -6,7 +6,6 @@ import asyncpg
 import pytest
 from prometheus_client import CollectorRegistry
 
-from bank_ground import Bank, drain, settler
 from postdate.ledger.prove import prove, reconcile_all
 from postdate.model.setting import Settings
 from postdate.proof.meter import ProofMeter
@@ -14,6 +13,7 @@ from postdate.proof.prover import Prover
 from postdate.store.database import Database
 from postdate.store.embedded import Embedded
 from postdate.store.prove import CHECKS
+from support.bank import Bank, drain, settler
 
 
 @pytest.fixture

@@ -6,13 +6,13 @@ from uuid import UUID
 import asyncpg
 import pytest
 
-from bank_ground import Bank, drain, settler
-from event_ground import seal_all
 from postdate.model.ids import BUCKETS
 from postdate.model.setting import Settings, Stored
 from postdate.proof.prover import Prover
 from postdate.store.database import Database
 from postdate.store.embedded import Embedded
+from support.bank import Bank, drain, settler
+from support.event import seal_all
 
 
 def prover(database: Database, **values: float) -> Prover:

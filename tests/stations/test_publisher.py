@@ -7,11 +7,20 @@ import asyncpg
 import pytest
 
 from conftest import admin
-from event_ground import check_chains, emit, new_event, of_subject, seal_all, sealer, subjects, tell
 from postdate.publisher import sealer as module
 from postdate.store import seal
 from postdate.store.database import LOST, CommitUnknownError, Database
 from postdate.store.embedded import Embedded
+from support.event import (
+    check_chains,
+    emit,
+    new_event,
+    of_subject,
+    seal_all,
+    sealer,
+    subjects,
+    tell,
+)
 
 
 async def test_events_are_sealed_once_and_without_gaps(database: Database, tenant_id: int) -> None:

@@ -24,7 +24,7 @@ from postdate.worker.flight import Flight
 from postdate.worker.place import Place
 from postdate.worker.recorder import Group, Recorder
 from postdate.worker.share import Window
-from worker_ground import Handled, add_jobs, make_lane, make_worker, one
+from support.worker import Handled, add_jobs, make_lane, make_worker, one
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 LANE = Lane(16, 1, "default", "push", 1, 8, None, None, None, None, NOW, NOW)

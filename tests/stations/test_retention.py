@@ -4,13 +4,13 @@ from datetime import timedelta
 from uuid import UUID
 
 from conftest import Clock
-from job_ground import ask, make_intake
 from postdate.intake.job.batch import Accepted
 from postdate.model.ids import bucket_of, new_id
 from postdate.model.setting import Settings, Stored
 from postdate.store.database import Database
 from postdate.store.lane import LaneDirectory
 from postdate.worker.retention import Retention
+from support.job import ask, make_intake
 
 DAY = 24 * 3600
 

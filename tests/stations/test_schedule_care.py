@@ -8,8 +8,6 @@ import asyncpg
 import pytest
 from structlog.testing import capture_logs
 
-from bank_ground import drain as settle_all
-from bank_ground import settler
 from conftest import Api, Clock
 from postdate.cli import schedules as wiring
 from postdate.intake.schedule.occurrence import Firings
@@ -22,7 +20,9 @@ from postdate.scheduler.audit import Audit
 from postdate.scheduler.expander import STUMBLES_MOST, Expander
 from postdate.scheduler.recompute import Recompute
 from postdate.store.database import Connection
-from schedule_ground import book, create, drain, labels, set_to_morning
+from support.bank import drain as settle_all
+from support.bank import settler
+from support.schedule import book, create, drain, labels, set_to_morning
 
 
 @pytest.fixture(autouse=True)

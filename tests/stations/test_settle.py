@@ -5,11 +5,11 @@ from uuid import uuid4
 import pytest
 from prometheus_client import CollectorRegistry
 
-from bank_ground import Bank, Wish, drain, settings, settler
 from conftest import Clock, eventually
 from postdate.settlement.meter import Meter
 from postdate.settlement.settler import Settler
 from postdate.store.database import Database
+from support.bank import Bank, Wish, drain, settings, settler
 
 
 @pytest.fixture

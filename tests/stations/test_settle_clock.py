@@ -5,7 +5,6 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from bank_ground import Bank, Wish, drain, settings, settler
 from conftest import Clock
 from postdate.intake.tenant.setting import SettingChanges
 from postdate.settlement.guard import ClockGuard
@@ -14,6 +13,7 @@ from postdate.settlement.stop import STOPPED, Stop
 from postdate.store import node as node_store
 from postdate.store import settlement_clock as clock_store
 from postdate.store.database import Database
+from support.bank import Bank, Wish, drain, settings, settler
 
 FIND_STOPPED = "SELECT value FROM setting WHERE name = 'settlement.stopped'"
 START = datetime(2026, 1, 1, tzinfo=UTC)

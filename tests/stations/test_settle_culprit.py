@@ -5,7 +5,6 @@ from uuid import UUID
 import asyncpg
 import pytest
 
-from bank_ground import Bank, drain, settler
 from conftest import Clock, owner_dsn
 from postdate.model.identity import Identity, Scope
 from postdate.model.state import PaymentStatus
@@ -14,6 +13,7 @@ from postdate.store.database import Database
 from postdate.store.embedded import Embedded
 from postdate.views.payment import NEWEST, PaymentFilter, PaymentViews
 from postdate.views.payment_shape import PaymentView
+from support.bank import Bank, drain, settler
 
 POISON = 666
 TRIGGER = f"""

@@ -7,7 +7,6 @@ import asyncpg
 import pytest
 from prometheus_client import CollectorRegistry
 
-from bank_ground import Bank, drain, settler
 from conftest import Clock
 from postdate.cli import history as command
 from postdate.cli.node import Node
@@ -19,6 +18,7 @@ from postdate.store.account import key_of
 from postdate.store.database import Database
 from postdate.store.lane import LaneDirectory
 from postdate.views.vitals import Vitals
+from support.bank import Bank, drain, settler
 
 WEEKS = 8
 AHEAD = timedelta(weeks=WEEKS + 1)

@@ -13,8 +13,8 @@ from standardwebhooks import Webhook as Verifier
 from postdate.model.destination import DestinationType, Unavailable
 from postdate.model.outcome import Completed, Failed, Throttled
 from postdate.model.signature import new_secret, secret_bytes
-from receiver import Arrival, Receiver
-from webhook_ground import SECRET, Ground, delivery, destination, ground
+from support.receiver import Arrival, Receiver
+from support.webhook import SECRET, Ground, delivery, destination, ground
 
 
 @pytest.fixture

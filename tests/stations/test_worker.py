@@ -18,7 +18,7 @@ from postdate.store.database import Database
 from postdate.store.execution import Held, Recorded
 from postdate.store.lane import Lane
 from postdate.store.timer import LONG_AGO
-from worker_ground import Handled, add_jobs, make_lane, make_worker, one, refresh, rows, step, told
+from support.worker import Handled, add_jobs, make_lane, make_worker, one, refresh, rows, step, told
 
 FIXED = {"backoff": "fixed", "initial_seconds": 10.0, "jitter": 0.0}
 

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, cast
 import asyncpg
 import pytest
 
-from breaking import FAULTS, BreakingDatabase, Fault
 from conftest import eventually
 from postdate.model.limit import Limit
 from postdate.model.outcome import Completed, Delivery, Outcome
 from postdate.store.database import CommitUnknownError, Database
 from postdate.store.secret import SecretError
 from postdate.store.vault import MARK
-from worker_ground import (
+from support.call_faults import FAULTS, BreakingDatabase, Fault
+from support.worker import (
     Handled,
     add_jobs,
     look,

@@ -13,7 +13,7 @@ from postdate.store.database import Database
 from postdate.worker.bucket import EVERY_BUCKET, preferred
 from postdate.worker.share import Turns, Window
 from postdate.worker.worker import Worker
-from worker_ground import Handled, add_jobs, look, make_lane, make_tenant, make_worker, one, step
+from support.worker import Handled, add_jobs, look, make_lane, make_tenant, make_worker, one, step
 
 
 async def start_all(*workers: Worker) -> None:

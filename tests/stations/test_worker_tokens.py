@@ -7,7 +7,6 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from breaking import FAULTS, BreakingDatabase, Fault
 from conftest import Clock, eventually
 from postdate.intake.lease.lease import ClaimAsk, LeaseClaims, Leased
 from postdate.model.ids import bucket_of
@@ -20,7 +19,8 @@ from postdate.store.database import CommitUnknownError, Connection, Database
 from postdate.store.lane import Lane
 from postdate.store.timer import LONG_AGO
 from postdate.views.job import JobViews
-from worker_ground import (
+from support.call_faults import FAULTS, BreakingDatabase, Fault
+from support.worker import (
     Handled,
     OwnLanes,
     add_jobs,

@@ -5,12 +5,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from job_ground import ask, make_intake
 from postdate.store import job_list
 from postdate.store import tenant as tenant_store
 from postdate.store.database import Database
 from postdate.store.job_list import Filter, Position
 from postdate.store.lane import Lane, LaneDirectory
+from support.job import ask, make_intake
 
 JOBS = 100_000
 STEP = 10_000

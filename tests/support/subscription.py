@@ -8,7 +8,6 @@ from uuid import UUID, uuid4
 
 from prometheus_client import CollectorRegistry
 
-from event_ground import emit, new_event, seal_all, subjects
 from postdate.intake.subscription.subscription import Subscriptions, SubscriptionSpec
 from postdate.model.identity import Identity, Scope
 from postdate.model.job import Webhook
@@ -19,6 +18,7 @@ from postdate.publisher.meter import PublisherMeter
 from postdate.store import subscription as subscription_store
 from postdate.store.database import Database
 from postdate.store.subscription import SubscriptionRow
+from support.event import emit, new_event, seal_all, subjects
 
 URL = "https://example.com/hook"
 Answer = Callable[[Delivery], Outcome]

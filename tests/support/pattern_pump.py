@@ -16,7 +16,7 @@ compiler: Any = importlib.import_module("re._compiler")
 op: Any = importlib.import_module("re._constants")
 parser: Any = importlib.import_module("re._parser")
 
-SOURCE = Path(__file__).parents[1] / "src" / "postdate"
+SOURCE = Path(__file__).parents[2] / "src" / "postdate"
 METHODS = ("fullmatch", "match", "search", "sub", "split", "findall", "finditer")
 REPEATS = {op.MAX_REPEAT, op.MIN_REPEAT, op.POSSESSIVE_REPEAT}
 GROWING = 8

@@ -4,9 +4,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 from uuid import uuid4
 
-from bank_ground import drain, settler
 from conftest import Api, Clock
-from event_ground import seal_all
 from postdate.cli import schedules as wiring
 from postdate.intake.tenant.tenant import Tenants
 from postdate.model.outcome import Delivery, Failed, Outcome
@@ -14,9 +12,11 @@ from postdate.model.setting import Settings
 from postdate.scheduler.expander import Expander
 from postdate.store import tenant as tenant_store
 from postdate.store.database import Database
-from schedule_ground import PULL
-from schedule_ground import drain as expand
-from subscription_ground import Subscriber, node
+from support.bank import drain, settler
+from support.event import seal_all
+from support.schedule import PULL
+from support.schedule import drain as expand
+from support.subscription import Subscriber, node
 
 GONE_URL = "https://example.com/gone"
 

@@ -8,9 +8,6 @@ from uuid import UUID, uuid4
 
 import asyncpg
 
-from bank_ground import Bank, settings
-from faulty import FaultyDatabase, Killer
-from model_ledger import ModelLedger
 from postdate.intake.account.account import AccountChange, Accounts
 from postdate.intake.account.adjustment import Adjustments
 from postdate.intake.payment.accept import Payments, Wish
@@ -23,6 +20,9 @@ from postdate.model.payment import PaymentOrder, RetryUntil, When
 from postdate.settlement.settler import Settler
 from postdate.store import database as database_store
 from postdate.store.database import Connection, Database
+from support.bank import Bank, settings
+from support.ledger_model import ModelLedger
+from support.transaction_faults import FaultyDatabase, Killer
 
 NAMES = ["a", "b", "c", "d"]
 HISTORY_SECONDS = 120

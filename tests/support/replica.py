@@ -11,7 +11,6 @@ from urllib.parse import quote
 import aiohttp
 
 from conftest import FAST, Api, eventually, scratch
-from embedded_ground import query
 from postdate.api.server import Server, bind
 from postdate.cli import edge
 from postdate.cli.node import Node
@@ -23,6 +22,7 @@ from postdate.store.database import Database
 from postdate.store.embedded import Embedded, binaries, runas
 from postdate.store.embedded.probe import UNANSWERED
 from postdate.views.identity import Identities
+from support.embedded_server import query
 
 
 @dataclass

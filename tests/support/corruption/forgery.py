@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from corruption_ground import Corruption
+from support.corruption.tenant import Corruption
 
 FORGE: Final = "INSERT INTO event (bucket, tenant_id, subject, event_id, type, data, state) "
 

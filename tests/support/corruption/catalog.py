@@ -6,9 +6,9 @@ row says which finding must be among those named, and about what.
 
 from typing import Final
 
-from corruption_decisions import CHAIN, DEFINITIONS
-from corruption_forged import FORGED
-from corruption_ground import Corruption, of_account
+from support.corruption.decision import CHAIN, DEFINITIONS
+from support.corruption.forgery import FORGED
+from support.corruption.tenant import Corruption, of_account
 
 MONEY: Final = {
     "an open payment goes to somebody else": Corruption(

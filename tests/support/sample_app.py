@@ -10,7 +10,6 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
-from http_ground import Answered, Running, make_app
 from postdate.api import whoami
 from postdate.api.health import NotReady
 from postdate.api.limits import Limits
@@ -19,6 +18,7 @@ from postdate.api.route import Body, Call, Endpoint, Reply, missing
 from postdate.api.shell import Shell
 from postdate.model.errors import Code, Refusal, refuse
 from postdate.model.identity import Identity, Scope
+from support.raw_http import Answered, Running, make_app
 
 KEY = "pd_live_secret_canary"
 READER_KEY = "pd_live_reader_canary"

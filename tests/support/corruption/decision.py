@@ -1,8 +1,8 @@
-"""What a superuser may do to what somebody decided, and to the chain: see corruption_table.py."""
+"""What a superuser may do to what somebody decided, and to the chain: see catalog.py."""
 
 from typing import Final
 
-from corruption_ground import Corruption, of_account
+from support.corruption.tenant import Corruption, of_account
 
 DEFINITIONS: Final = {
     "a client's key is gone": Corruption(
