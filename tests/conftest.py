@@ -20,7 +20,7 @@ import pytest
 import structlog
 import uvloop
 
-from postdate.api.server import Server, bind
+from postdate.api.http.server import Server, bind
 from postdate.cli import edge
 from postdate.cli.node import Node
 from postdate.cli.settings import Settings
@@ -31,7 +31,7 @@ from postdate.store import migrate
 from postdate.store import tenant as tenant_store
 from postdate.store.database import Database
 from postdate.store.embedded import Embedded
-from postdate.views.identity import Identities
+from postdate.views.authentication.identity import Identities
 from support.receiver import Receiver
 
 # A busy machine must not fail a test: a deadline would only measure its neighbours.

@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from postdate.api.openapi import document
-from postdate.cli.edge import ENDPOINTS
+from postdate.api.endpoints import ENDPOINTS
+from postdate.api.http.openapi import document
 from postdate.client import AsyncClient, Client, problems
 from sdk import names, source
 

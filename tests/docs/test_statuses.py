@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
-from postdate.api import openapi
-from postdate.cli.edge import ENDPOINTS
+from postdate.api.endpoints import ENDPOINTS
+from postdate.api.http import openapi
 
 REFERENCE = "#/components/schemas/"
 

@@ -20,7 +20,7 @@ from postdate.store import event as event_store
 from postdate.store import repair as repair_store
 from postdate.store.database import LOST, CommitUnknownError, Database
 from postdate.store.embedded import Embedded
-from postdate.views.identity import Identities
+from postdate.views.authentication.identity import Identities
 from support.api_ledger import Ledger, open_ledger
 from support.bank import drain, settler
 from support.event import seal_all

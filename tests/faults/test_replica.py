@@ -7,7 +7,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from conftest import Api, eventually
-from postdate.api.health import Degraded
+from postdate.api.routes.health import Degraded
 from postdate.cli import edge
 from postdate.cli.place import external
 from postdate.cli.settings import Settings

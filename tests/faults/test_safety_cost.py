@@ -13,14 +13,15 @@ import structlog
 
 from conftest import Api
 from postdate.api.app import create_app
-from postdate.api.server import Server, bind
-from postdate.api.shell import Shell
+from postdate.api.endpoints import ENDPOINTS
+from postdate.api.http.server import Server, bind
+from postdate.api.http.shell import Shell
 from postdate.cli import edge
 from postdate.cli.bench.loader import Order, load
 from postdate.intake.account.account import AccountChange, Accounts
 from postdate.intake.account.adjustment import Adjustments
 from postdate.model.knock import Knocks
-from postdate.views.identity import Identities
+from postdate.views.authentication.identity import Identities
 
 REQUESTS = 3000
 ROUNDS = 6
@@ -69,7 +70,7 @@ async def sides(api: Api) -> tuple[Figures, Figures]:
         return []
 
     bare = create_app(
-        endpoints=edge.ENDPOINTS,
+        endpoints=ENDPOINTS,
         services=edge.services(node, identities),
         authenticate=anybody,
         readiness=ready,

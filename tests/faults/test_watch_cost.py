@@ -14,7 +14,7 @@ from faults.sweep import Nodes
 from postdate.model.setting import Settings
 from postdate.store.embedded import Embedded
 from postdate.store.lane import LaneDirectory
-from postdate.views.overdue import WATCH_SECONDS, OverdueWatch
+from postdate.views.monitor.overdue import WATCH_SECONDS, OverdueWatch
 from support.worker import make_lane
 
 LOOKS = 20

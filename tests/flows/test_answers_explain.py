@@ -10,7 +10,7 @@ import pytest
 from msgspec import inspect
 
 from conftest import Api
-from postdate.cli.edge import ENDPOINTS
+from postdate.api.endpoints import ENDPOINTS
 from support.api_ledger import open_ledger
 from support.event import seal_all
 from support.job import failed

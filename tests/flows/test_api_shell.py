@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 import structlog
 
-from postdate.api.paging import encode_cursor
+from postdate.api.http.page import encode_cursor
 from support.raw_http import Running, make_app, read_answer, serving
 from support.sample_app import ENDPOINTS, INTERNAL, KEY, READER_KEY, authenticate, post, sample_app
 

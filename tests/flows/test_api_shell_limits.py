@@ -9,8 +9,8 @@ from contextlib import nullcontext
 import pytest
 import structlog
 
-from postdate.api import reading
-from postdate.api.server import ServerLimits
+from postdate.api.http import request_reader
+from postdate.api.http.server import ServerLimits
 from postdate.model.errors import RefusedError
 from support.raw_http import Running, read_answer, serving, until
 from support.sample_app import KEY, Services, post, sample_app
@@ -177,7 +177,7 @@ async def test_a_depth_bomb_is_refused_quickly(running: Running) -> None:
 )
 def test_depth_is_counted_outside_of_strings(body: bytes, deep: bool) -> None:  # noqa: FBT001
     with pytest.raises(RefusedError, match="body_too_deep") if deep else nullcontext():
-        reading.check_depth(body, 32)
+        request_reader.check_depth(body, 32)
 
 
 async def test_too_many_headers_are_refused(running: Running) -> None:

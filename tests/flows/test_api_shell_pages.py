@@ -7,7 +7,7 @@ import msgspec
 import pytest
 import structlog
 
-from postdate.api.health import NotReady
+from postdate.api.routes.health import NotReady
 from postdate.cli.log import add_origin
 from postdate.model.errors import Code
 from support.raw_http import Running, make_app, serving

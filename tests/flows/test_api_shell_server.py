@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import structlog
 
-from postdate.api.deadline import Deadline
-from postdate.api.route import Call, Reply
-from postdate.api.server import ServerLimits, bind
+from postdate.api.http.deadline import Deadline
+from postdate.api.http.endpoint import Call, Reply
+from postdate.api.http.server import ServerLimits, bind
 from postdate.model.errors import StartError
 from support.raw_http import Running, make_app, read_answer, serving, until
 from support.sample_app import endpoint

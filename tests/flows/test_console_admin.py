@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from conftest import Api, Clock
-from postdate.console.same import Same
+from postdate.console.equivalent_command import Same
 from support.event import seal_all
 from support.plain_browser import Browser
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from conftest import Api
-from postdate.console import action, work
+from postdate.console import action, bulk
 from support.event import seal_all
 from support.plain_browser import Browser
 
@@ -143,7 +143,7 @@ async def test_a_bulk_action_is_not_open_to_readers(browser: Browser) -> None:
 
 async def begun(browser: Browser, many: int, monkeypatch: pytest.MonkeyPatch) -> tuple[str, Any]:
     """Set a cancellation going whose pieces hold two jobs; give its address, and the jobs."""
-    monkeypatch.setattr(work, "PIECE", 2)
+    monkeypatch.setattr(bulk, "PIECE", 2)
     made = await jobs(browser.api, many, lane="mail")
     page = await browser.get("/jobs/bulk/cancel?lane=mail&dry=1")
     answer = await browser.post("/jobs/bulk/cancel", page.hidden | {"reason": "too many"})

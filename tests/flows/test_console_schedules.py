@@ -7,7 +7,7 @@ import pytest
 
 from conftest import Api, Clock
 from postdate.cli.schedules import firings
-from postdate.console import schedule_bulk
+from postdate.console.actions import schedule_bulk
 from postdate.scheduler.expander import LIMIT, Expander
 from postdate.scheduler.meter import Meter
 from support.plain_browser import Browser

@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from conftest import Api
-from postdate.api import dead_letter
+from postdate.api.routes import dead_letter
 from support.job import failed
 
 WORKER = {"type": "worker"}

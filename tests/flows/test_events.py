@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from conftest import Answered, Api
-from postdate.api import events
+from postdate.api.routes import event as events
 from postdate.intake.tenant.tenant import KeyLimits, Tenants, draft
 from postdate.model.identity import Scope
 from postdate.store import key as key_store

@@ -8,8 +8,8 @@ from postdate.model.ids import BUCKETS
 from postdate.store.database import Database
 from postdate.store.overview import Due, Places
 from postdate.store.timer import LANE_PAYMENT
-from postdate.views import forecast as module
-from postdate.views.forecast import _chart, forecast
+from postdate.views.monitor import forecast as module
+from postdate.views.monitor.forecast import _chart, forecast
 
 LANE = 700
 EVERY_PLACE: Places = (

@@ -11,8 +11,8 @@ import msgspec
 import pytest
 
 from conftest import INTERNAL_TOKEN, Api
-from postdate.api import openapi
-from postdate.cli.edge import ENDPOINTS
+from postdate.api.endpoints import ENDPOINTS
+from postdate.api.http import openapi
 from support.full_tenant import ROWS, World, build
 
 COMMAND = Path(sys.executable).with_name("schemathesis")

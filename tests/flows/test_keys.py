@@ -10,7 +10,7 @@ from postdate.intake.tenant.tenant import KeyLimits, Tenants
 from postdate.model import origin
 from postdate.model.errors import Code, RefusedError
 from postdate.model.knock import FORGET_SECONDS, REMEMBER_MOST, Knocks
-from postdate.views.identity import Identities
+from postdate.views.authentication.identity import Identities
 
 
 async def made(api: Api, key: str | None = None, **body: Any) -> Answered:

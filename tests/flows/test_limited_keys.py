@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from conftest import Answered, Api
-from postdate.cli.edge import ENDPOINTS
+from postdate.api.endpoints import ENDPOINTS
 from postdate.intake.tenant.tenant import KeyLimits, Tenants
 from postdate.model.identity import Scope
 from support.full_tenant import ROWS, World, build

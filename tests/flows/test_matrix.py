@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from conftest import INTERNAL_TOKEN, Answered, Api
-from postdate.api.table import parameters_of
-from postdate.cli.edge import ENDPOINTS
+from postdate.api.endpoints import ENDPOINTS
+from postdate.api.http.route_table import parameters_of
 from postdate.intake.tenant.tenant import KeyLimits, Tenants
 from postdate.model.identity import Scope
 from support.full_tenant import ROWS, World, build

@@ -13,8 +13,9 @@ from postdate.cli.settings import Settings
 from postdate.model.tally import CLASSES, failure_class
 from postdate.store.database import Database
 from postdate.store.embedded import Embedded
-from postdate.views import place_turn, vital_metrics, vitals
-from postdate.views.identity import Identities
+from postdate.views.authentication.identity import Identities
+from postdate.views.monitor import bucket_cycle as place_turn
+from postdate.views.monitor import vital_metrics, vitals
 from support.metric import scrape, value
 
 REFERENCE = Path(__file__).parents[2] / "docs/reference/metrics.md"

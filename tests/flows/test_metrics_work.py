@@ -6,8 +6,8 @@ from conftest import Api, admin
 from postdate.model.activity import histogram
 from postdate.model.tenant_share import TenantShares
 from postdate.store.embedded import Embedded
-from postdate.views import pending
-from postdate.views.pending import PendingWatch
+from postdate.views.monitor import pending
+from postdate.views.monitor.pending import PendingWatch
 from support.metric import scrape, value
 
 WORKER = {"destination": {"type": "worker"}}

@@ -8,13 +8,13 @@ from uuid import UUID, uuid4
 import msgspec
 
 from conftest import INTERNAL_TOKEN, Answered, Api
-from postdate.api import openapi
-from postdate.api.table import parameters_of
+from postdate.api.endpoints import ENDPOINTS
+from postdate.api.http import openapi
+from postdate.api.http.route_table import parameters_of
 from postdate.cli import edge
-from postdate.cli.edge import ENDPOINTS
 from postdate.intake.accept.answers import Answer
 from postdate.intake.accept.once import Once, Shown, Wish
-from postdate.views.identity import Identities
+from postdate.views.authentication.identity import Identities
 from support.full_tenant import ROWS, World, build
 
 POSTS = {f"POST {endpoint.path}": endpoint for endpoint in ENDPOINTS if endpoint.method == "POST"}

@@ -7,7 +7,7 @@ import pytest
 from conftest import Api
 from postdate.cli import vitals_page
 from postdate.intake.tenant.tenant import Tenants
-from postdate.views.overdue import Overdue
+from postdate.views.monitor.overdue import Overdue
 from support.plain_browser import Browser
 
 

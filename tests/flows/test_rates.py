@@ -9,7 +9,7 @@ from postdate.intake.tenant.rate_limit import Rates
 from postdate.intake.tenant.tenant import Tenants
 from postdate.model.errors import Code, RefusedError
 from postdate.model.identity import Identity
-from postdate.views.identity import Identities
+from postdate.views.authentication.identity import Identities
 
 
 async def rate(api: Api, **limits: float) -> None:

@@ -19,15 +19,15 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
 
 from conftest import SECRET_KEY, Api, Clock
-from postdate.api.server import Server, bind
+from postdate.api.http.server import Server, bind
 from postdate.cli import edge, tokens
 from postdate.cli.node import Node
 from postdate.cli.settings import Settings
 from postdate.model.errors import StartError
 from postdate.model.knock import Knocks
 from postdate.store.database import Database
-from postdate.views import token as token_views
-from postdate.views.identity import Identities
+from postdate.views.authentication import token as token_views
+from postdate.views.authentication.identity import Identities
 from support.receiver import Receiver
 
 ISSUER, AUDIENCE = "https://issuer.example", "postdate"

@@ -18,7 +18,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from conftest import SECRET_KEY, Api, eventually
-from postdate.api.server import Server, bind
+from postdate.api.http.server import Server, bind
 from postdate.cli import edge, publisher, schedules, settlement, trace, worker
 from postdate.cli.node import Node
 from postdate.cli.settings import Settings
@@ -32,7 +32,7 @@ from postdate.model.knock import Knocks
 from postdate.model.schedule import JobTemplate, Policies, Template
 from postdate.scheduler.firer import unfollowed
 from postdate.store.database import Database
-from postdate.views.identity import Identities
+from postdate.views.authentication.identity import Identities
 from support.bank import settings as tolerant
 from support.receiver import Receiver
 

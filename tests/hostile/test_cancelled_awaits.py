@@ -17,9 +17,9 @@ from postdate.store.database import Connection, Database
 from postdate.store.embedded import Embedded
 from postdate.store.group import Grouper
 from postdate.store.wakeup import Wakeup
+from postdate.views.authentication.identity import Identities
 from postdate.views.event import EventFilter, EventViews
-from postdate.views.health import readiness
-from postdate.views.identity import Identities
+from postdate.views.monitor.health import readiness
 from support.cancellation import cancelled_at_each_await
 
 NAME = "cancelled-awaits"

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from postdate.api import connection
-from postdate.api.route import Body, Call, Reply
+from postdate.api.http import connection
+from postdate.api.http.endpoint import Body, Call, Reply
 from support.raw_http import make_app, read_answer, serving, until
 from support.sample_app import endpoint
 

@@ -10,12 +10,12 @@ import aiohttp
 import pytest
 
 from conftest import INTERNAL_TOKEN, Api, eventually, scratch
-from postdate.api.connections import ConnectionLimits
-from postdate.api.held_open import HeldOpen, OpenLimits
-from postdate.api.limits import Limits
-from postdate.api.proxies import TrustedProxies, networks
-from postdate.api.route import Body, Call, Reply
-from postdate.api.server import Server, ServerLimits, bind
+from postdate.api.http.connection_registry import ConnectionLimits
+from postdate.api.http.endpoint import Body, Call, Reply
+from postdate.api.http.limit import Limits
+from postdate.api.http.open_request import HeldOpen, OpenLimits
+from postdate.api.http.server import Server, ServerLimits, bind
+from postdate.api.http.trusted_proxy import TrustedProxies, networks
 from postdate.cli import edge
 from postdate.cli.node import Node
 from postdate.cli.settings import Settings
@@ -23,7 +23,7 @@ from postdate.model.errors import Code, RefusedError
 from postdate.model.identity import Identity
 from postdate.model.knock import Knocks
 from postdate.store.database import Database
-from postdate.views.identity import Identities
+from postdate.views.authentication.identity import Identities
 from support.raw_http import Running, make_app, read_answer, serving
 from support.sample_app import endpoint
 from support.serve_process import Served

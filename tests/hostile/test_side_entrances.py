@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from conftest import Api
-from postdate.api.route import Call, Reply
+from postdate.api.http.endpoint import Call, Reply
 from postdate.cli.running import _announce
 from postdate.cli.settings import Settings
 from postdate.model.knock import Knocks

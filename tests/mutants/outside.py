@@ -48,7 +48,7 @@ MUTANTS = (
         "store/test_guards.py", "faults/test_tamper.py",
     ),
     mutant(
-        "revoked_key_is_taken", "views/identity.py",
+        "revoked_key_is_taken", "views/authentication/identity.py",
         "if found is None or found.ended:", "if found is None:",
         "flows/test_keys.py",
     ),

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from postdate.api.route import AnyEndpoint
+from postdate.api.http.endpoint import AnyEndpoint
 
 SPECIAL: Final = {
     "whoami": ("keys", "whoami"),
@@ -58,9 +58,9 @@ MODELS: Final = {
     "postdate.model.job.Webhook": "WebhookDestination",
     "postdate.model.job.Queue": "QueueDestination",
     "postdate.model.job.Worker": "WorkerDestination",
-    "postdate.api.job_change.Cancelled": "CancelledJob",
-    "postdate.api.payment_changes.Cancelled": "CancelledPayment",
-    "postdate.api.payments.EventList": "PaymentEventList",
+    "postdate.api.routes.job_change.Cancelled": "CancelledJob",
+    "postdate.api.routes.payment_change.Cancelled": "CancelledPayment",
+    "postdate.api.routes.payment.EventList": "PaymentEventList",
     "postdate.views.payment.EventView": "PaymentEvent",
     "Scheduled": "ScheduledPayment",
     "Adjusted": "AdjustedAccount",
@@ -77,7 +77,7 @@ MODELS: Final = {
     "RenewView": "RenewedLease",
     "CancelledJobResult": "CancelledJobEffect",
     "ReportView": "LeaseReport",
-    "postdate.api.job.BatchItem": "BatchJob",
+    "postdate.api.routes.job.BatchItem": "BatchJob",
     "KeyedOrder": "BatchPayment",
 }
 """Models whose name in the API's code says too little beside all the others."""

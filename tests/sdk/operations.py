@@ -7,8 +7,8 @@ from typing import Final
 import msgspec
 from msgspec import inspect
 
-from postdate.api.route import AnyEndpoint
-from postdate.api.table import parameters_of
+from postdate.api.http.endpoint import AnyEndpoint
+from postdate.api.http.route_table import parameters_of
 from sdk import names
 from sdk.shapes import ITEMS, Field, Shapes, struct
 

@@ -8,7 +8,8 @@ from typing import Any, Final
 import msgspec
 from msgspec import inspect
 
-from postdate.api import job, payments
+from postdate.api.routes import job
+from postdate.api.routes import payment as payments
 from postdate.model.payment import KeyedOrder
 from sdk import names
 

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from postdate.cli.edge import ENDPOINTS
+from postdate.api.endpoints import ENDPOINTS
 from sdk import names, render
 from sdk.operations import Operation, operations
 from sdk.shapes import Shapes

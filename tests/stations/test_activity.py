@@ -18,7 +18,7 @@ from postdate.model.activity import (
 from postdate.store import activity
 from postdate.store.activity import Slot
 from postdate.store.database import Database
-from postdate.views.activity import activity_view
+from postdate.views.monitor.activity import activity_view
 from support.event import emit, new_event, seal_all, subjects
 
 NOW = datetime(2030, 1, 1, 12, 0, 5, tzinfo=UTC)

@@ -18,7 +18,7 @@ from postdate.store.database import Connection, Database
 from postdate.store.query import query
 from postdate.store.timer import LONG_AGO
 from postdate.store.vital import Untouched
-from postdate.views.overdue import HeadWatch, OverdueWatch
+from postdate.views.monitor.overdue import HeadWatch, OverdueWatch
 from postdate.worker.claimer import Claimer
 from postdate.worker.permit import HeldPermits
 from postdate.worker.runner import Runner

@@ -17,7 +17,7 @@ from postdate.store import partition
 from postdate.store.account import key_of
 from postdate.store.database import Database
 from postdate.store.lane import LaneDirectory
-from postdate.views.vitals import Vitals
+from postdate.views.monitor.vitals import Vitals
 from support.bank import Bank, drain, settler
 
 WEEKS = 8

@@ -10,8 +10,8 @@ import msgspec
 from prometheus_client import CollectorRegistry
 
 from postdate.api.app import create_app
-from postdate.api.server import Server, ServerLimits, bind
-from postdate.api.shell import Shell
+from postdate.api.http.server import Server, ServerLimits, bind
+from postdate.api.http.shell import Shell
 
 
 @dataclass

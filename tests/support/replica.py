@@ -11,7 +11,7 @@ from urllib.parse import quote
 import aiohttp
 
 from conftest import FAST, Api, eventually, scratch
-from postdate.api.server import Server, bind
+from postdate.api.http.server import Server, bind
 from postdate.cli import edge
 from postdate.cli.node import Node
 from postdate.cli.settings import Settings
@@ -21,7 +21,7 @@ from postdate.store import migrate
 from postdate.store.database import Database
 from postdate.store.embedded import Embedded, binaries, runas
 from postdate.store.embedded.probe import UNANSWERED
-from postdate.views.identity import Identities
+from postdate.views.authentication.identity import Identities
 from support.embedded_server import query
 
 

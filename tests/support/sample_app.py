@@ -10,12 +10,12 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
-from postdate.api import whoami
-from postdate.api.health import NotReady
-from postdate.api.limits import Limits
-from postdate.api.paging import Page, decode_cursor
-from postdate.api.route import Body, Call, Endpoint, Reply, missing
-from postdate.api.shell import Shell
+from postdate.api.http.endpoint import Body, Call, Endpoint, Reply, missing
+from postdate.api.http.limit import Limits
+from postdate.api.http.page import Page, decode_cursor
+from postdate.api.http.shell import Shell
+from postdate.api.routes import whoami
+from postdate.api.routes.health import NotReady
 from postdate.model.errors import Code, Refusal, refuse
 from postdate.model.identity import Identity, Scope
 from support.raw_http import Answered, Running, make_app

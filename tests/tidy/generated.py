@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from postdate.api.reference import errors_markdown
+from postdate.api.http.error_reference import errors_markdown
 from postdate.cli.metrics import reference as metrics_reference
 from postdate.cli.settings import reference as process_reference
 from postdate.model.setting_table import reference as runtime_reference

@@ -12,15 +12,15 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute
 
-from postdate.api import openapi
-from postdate.api.answer import from_refusal
-from postdate.api.health import OverdueNow, Readiness, health_routes
-from postdate.api.limits import Limits
-from postdate.api.meter import Meter
-from postdate.api.pages import document_routes
-from postdate.api.proxies import TrustedProxies
-from postdate.api.route import AnyEndpoint, Endpoint
-from postdate.api.shell import Authenticate, Doors, Halted, Pace, Shell, Trace, Translate
+from postdate.api.http import openapi
+from postdate.api.http.answer import from_refusal
+from postdate.api.http.endpoint import AnyEndpoint, Endpoint
+from postdate.api.http.limit import Limits
+from postdate.api.http.meter import Meter
+from postdate.api.http.shell import Authenticate, Doors, Halted, Pace, Shell, Trace, Translate
+from postdate.api.http.trusted_proxy import TrustedProxies
+from postdate.api.routes.document import document_routes
+from postdate.api.routes.health import OverdueNow, Readiness, health_routes
 from postdate.model.errors import EXPLANATIONS, Code, Refusal, RefusedError
 from postdate.model.knock import Knocks
 

@@ -28,10 +28,10 @@ from postdate.intake.tenant.setting import SettingChanges
 from postdate.intake.tenant.tenant import Tenants
 from postdate.views.account import AccountViews
 from postdate.views.audit import AuditViews
+from postdate.views.authentication.identity import Identities
 from postdate.views.destination import DestinationViews
 from postdate.views.event import EventViews
 from postdate.views.halt import HaltViews
-from postdate.views.identity import Identities
 from postdate.views.job import JobViews
 from postdate.views.key import KeyViews
 from postdate.views.lane import LaneViews

@@ -15,7 +15,7 @@ from postdate.intake.account.repair import Repairs
 from postdate.ledger.repair import Repair
 from postdate.model.errors import Code, refuse
 from postdate.store.database import Database
-from postdate.views.identity import Identities
+from postdate.views.authentication.identity import Identities
 
 account_app = cyclopts.App(name="account", help="Create, show, adjust, freeze and close accounts.")
 

@@ -1,38 +1,13 @@
 """Put the HTTP edge together: every endpoint, and the services behind them."""
 
-from typing import Final
-
-from postdate.api import (
-    accounts,
-    approvals,
-    audit,
-    calendars,
-    dead_letter,
-    destinations,
-    events,
-    halts,
-    job,
-    job_change,
-    keys,
-    lane,
-    leases,
-    payment_changes,
-    payments,
-    schedule_runs,
-    schedules,
-    settings,
-    subscriptions,
-    tenants,
-    whoami,
-)
 from postdate.api.app import create_app
-from postdate.api.health import Degraded, NotReady
-from postdate.api.held_open import OpenLimits
-from postdate.api.limits import Limits
-from postdate.api.proxies import TrustedProxies, networks
-from postdate.api.route import AnyEndpoint
+from postdate.api.endpoints import ENDPOINTS
+from postdate.api.http.limit import Limits
+from postdate.api.http.open_request import OpenLimits
+from postdate.api.http.shell import Shell
+from postdate.api.http.trusted_proxy import TrustedProxies, networks
+from postdate.api.routes.health import Degraded, NotReady
 from postdate.api.services import Services
-from postdate.api.shell import Shell
 from postdate.cli import jobs, pages, publisher
 from postdate.cli import schedules as schedule_wiring
 from postdate.cli.node import Node
@@ -59,43 +34,19 @@ from postdate.intake.tenant.tenant import Tenants
 from postdate.model.destination import DestinationType
 from postdate.views.account import AccountViews
 from postdate.views.audit import AuditViews
+from postdate.views.authentication.identity import Identities
 from postdate.views.destination import DestinationViews
 from postdate.views.event import EventViews
 from postdate.views.halt import HaltViews
-from postdate.views.health import readiness
-from postdate.views.identity import Identities
 from postdate.views.job import JobViews
 from postdate.views.key import KeyViews
 from postdate.views.lane import LaneViews
+from postdate.views.monitor.health import readiness
 from postdate.views.payment import PaymentViews
 from postdate.views.schedule import ScheduleViews
 from postdate.views.setting import SettingViews
 from postdate.views.subscription import SubscriptionViews
 from postdate.views.tenant import TenantViews
-
-ENDPOINTS: Final[list[AnyEndpoint]] = [
-    *whoami.ENDPOINTS,
-    *keys.ENDPOINTS,
-    *audit.ENDPOINTS,
-    *halts.ENDPOINTS,
-    *tenants.ENDPOINTS,
-    *settings.ENDPOINTS,
-    *destinations.ENDPOINTS,
-    *accounts.ENDPOINTS,
-    *payments.ENDPOINTS,
-    *payment_changes.ENDPOINTS,
-    *approvals.ENDPOINTS,
-    *job.ENDPOINTS,
-    *job_change.ENDPOINTS,
-    *leases.ENDPOINTS,
-    *events.ENDPOINTS,
-    *subscriptions.ENDPOINTS,
-    *lane.ENDPOINTS,
-    *dead_letter.ENDPOINTS,
-    *schedules.ENDPOINTS,
-    *schedule_runs.ENDPOINTS,
-    *calendars.ENDPOINTS,
-]
 
 
 def services(node: Node, identities: Identities) -> Services:

@@ -7,8 +7,8 @@ from typing import Final, Protocol
 from prometheus_client import CollectorRegistry, Metric
 from prometheus_client.core import GaugeMetricFamily, InfoMetricFamily
 
-from postdate.api.health import ReadinessMeter
-from postdate.api.meter import Meter as HttpMeter
+from postdate.api.http.meter import Meter as HttpMeter
+from postdate.api.routes.health import ReadinessMeter
 from postdate.cli.loop_watch import LoopWatch
 from postdate.delivery.breaker import Breakers
 from postdate.intake.payment.meter import PaymentMeter
@@ -23,8 +23,8 @@ from postdate.scheduler.meter import Meter as ScheduleMeter
 from postdate.settlement.meter import Meter as SettlementMeter
 from postdate.store.database import Database
 from postdate.store.loop import Loop
-from postdate.views.overdue import OverdueMeter
-from postdate.views.vitals import Vitals
+from postdate.views.monitor.overdue import OverdueMeter
+from postdate.views.monitor.vitals import Vitals
 from postdate.worker.meter import Meter as JobMeter
 
 Tallies = Mapping[str, Tally]

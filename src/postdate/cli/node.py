@@ -44,8 +44,8 @@ from postdate.store.lane import REFRESH_SECONDS as LANE_SECONDS
 from postdate.store.lane import LaneDirectory
 from postdate.store.loop import Loop
 from postdate.store.wakeup import Wakeup
-from postdate.views.overdue import WATCH_SECONDS, OverdueWatch
-from postdate.views.vitals import Vitals
+from postdate.views.monitor.overdue import WATCH_SECONDS, OverdueWatch
+from postdate.views.monitor.vitals import Vitals
 from postdate.worker.meter import Meter as JobMeter
 from postdate.worker.trouble import TroubleTeller
 

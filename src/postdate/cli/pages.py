@@ -6,9 +6,9 @@ from postdate.cli.node import Node
 from postdate.cli.refusals import translate
 from postdate.console.services import ConsoleServices
 from postdate.intake.tenant.rate_limit import Rates
+from postdate.views.authentication.identity import Identities
 from postdate.views.find import FindViews
-from postdate.views.identity import Identities
-from postdate.views.overview import OverviewViews
+from postdate.views.monitor.overview import OverviewViews
 
 
 def services(node: Node, identities: Identities, shared: Services, rates: Rates) -> ConsoleServices:

@@ -8,8 +8,8 @@ from typing import Final
 import asyncpg
 import structlog
 
-from postdate.api.connections import ConnectionLimits
-from postdate.api.server import Server, ServerLimits
+from postdate.api.http.connection_registry import ConnectionLimits
+from postdate.api.http.server import Server, ServerLimits
 from postdate.cli import edge, first, memory, stages, tokens
 from postdate.cli.node import Group, Node
 from postdate.cli.settings import Settings
@@ -18,8 +18,8 @@ from postdate.intake.tenant.tenant import Tenants
 from postdate.store.database import LOST
 from postdate.store.embedded import Embedded
 from postdate.store.loop import Loop
-from postdate.views.identity import USED_SECONDS, Identities
-from postdate.views.vitals import POLL_SECONDS as VITAL_SECONDS
+from postdate.views.authentication.identity import USED_SECONDS, Identities
+from postdate.views.monitor.vitals import POLL_SECONDS as VITAL_SECONDS
 
 log = structlog.get_logger()
 

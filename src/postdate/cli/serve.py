@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import asyncpg
 
-from postdate.api.server import bind
+from postdate.api.http.server import bind
 from postdate.cli import place
 from postdate.cli.settings import Settings
 from postdate.store import migrate

@@ -10,7 +10,7 @@ from postdate.model.errors import StartError
 from postdate.model.target import Target, parse
 
 if TYPE_CHECKING:
-    from postdate.views.token import Fetch, Tokens
+    from postdate.views.authentication.token import Fetch, Tokens
 
 FETCH_SECONDS: Final = 5.0
 OK: Final = 200
@@ -21,7 +21,7 @@ def build(node: Node) -> "Tokens | None":
     settings = node.settings
     if not settings.jwt_issuer:
         return None
-    from postdate.views.token import Issuer, Tokens
+    from postdate.views.authentication.token import Issuer, Tokens
 
     place = settings.jwt_jwks
     fetch = _from_url(node, place) if "://" in place else _from_file(Path(place))

@@ -8,9 +8,9 @@ from typing import Any, Final, Literal
 
 from starlette.responses import Response
 
-from postdate.console.same import Same
-from postdate.console.visit import Visit, instant
-from postdate.console.work import Work, begin
+from postdate.console.bulk import Work, begin
+from postdate.console.equivalent_command import Same
+from postdate.console.page_request import Visit, instant
 from postdate.model.errors import Code, RefusedError, refuse
 from postdate.model.identity import Scope
 

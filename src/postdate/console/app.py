@@ -10,36 +10,24 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
-from postdate.console import (
-    account_actions,
-    accounts,
-    assets,
-    audit,
-    dead_letters,
-    destinations,
-    events,
-    job_actions,
-    job_bulk,
-    jobs,
-    keys,
-    lanes,
-    overview,
-    payment_actions,
-    payments,
-    schedule_actions,
-    schedule_bulk,
-    schedules,
-    search,
-    settings,
-    subscriptions,
-    work,
-)
+from postdate.console import asset, bulk
 from postdate.console.action import Action
+from postdate.console.actions import (
+    account,
+    dead_letter,
+    destination,
+    job,
+    job_bulk,
+    key,
+    lane,
+    payment,
+    schedule,
+    schedule_bulk,
+    setting,
+    subscription,
+)
 from postdate.console.login import Login
-from postdate.console.render import environment
-from postdate.console.services import ConsoleServices
-from postdate.console.session import COOKIE, Session, Sessions
-from postdate.console.visit import (
+from postdate.console.page_request import (
     HEADERS,
     Visit,
     address,
@@ -48,6 +36,22 @@ from postdate.console.visit import (
     read_form,
     redirect,
 )
+from postdate.console.pages.account import account_page, accounts_page
+from postdate.console.pages.audit import audit_page
+from postdate.console.pages.dead_letter import dead_letters_page
+from postdate.console.pages.destination import destinations_page
+from postdate.console.pages.event import events_page
+from postdate.console.pages.job import job_page, jobs_page
+from postdate.console.pages.lane import lanes_page
+from postdate.console.pages.overview import overview_page, overview_stream
+from postdate.console.pages.payment import payment_page, payments_csv, payments_page
+from postdate.console.pages.schedule import schedule_page, schedules_page
+from postdate.console.pages.search import find_page, find_peek
+from postdate.console.pages.setting import settings_page
+from postdate.console.pages.subscription import subscriptions_page
+from postdate.console.render import environment
+from postdate.console.services import ConsoleServices
+from postdate.console.session import COOKIE, Session, Sessions
 from postdate.model import origin
 from postdate.model.errors import EXPLANATIONS, Code, Refusal, RefusedError, refuse
 from postdate.model.identity import Identity
@@ -57,41 +61,41 @@ METHODS: Final = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 log = structlog.get_logger(__name__)
 
 PAGES: Final[tuple[tuple[str, Handler], ...]] = (
-    ("/", overview.overview_page),
-    ("/overview/stream", overview.overview_stream),
-    ("/jobs", jobs.jobs_page),
-    ("/jobs/{job_id:uuid}", jobs.job_page),
-    ("/payments", payments.payments_page),
-    ("/payments.csv", payments.payments_csv),
-    ("/payments/{payment_id:uuid}", payments.payment_page),
-    ("/schedules", schedules.schedules_page),
-    ("/schedules/{schedule_id:uuid}", schedules.schedule_page),
-    ("/accounts", accounts.accounts_page),
-    ("/accounts/{account_id}", accounts.account_page),
-    ("/dead-letters", dead_letters.dead_letters_page),
-    ("/destinations", destinations.destinations_page),
-    ("/events", events.events_page),
-    ("/lanes", lanes.lanes_page),
-    ("/settings", settings.settings_page),
-    ("/subscriptions", subscriptions.subscriptions_page),
-    ("/audit", audit.audit_page),
-    ("/find", search.find_page),
-    ("/find/peek", search.find_peek),
-    *work.PAGES,
+    ("/", overview_page),
+    ("/overview/stream", overview_stream),
+    ("/jobs", jobs_page),
+    ("/jobs/{job_id:uuid}", job_page),
+    ("/payments", payments_page),
+    ("/payments.csv", payments_csv),
+    ("/payments/{payment_id:uuid}", payment_page),
+    ("/schedules", schedules_page),
+    ("/schedules/{schedule_id:uuid}", schedule_page),
+    ("/accounts", accounts_page),
+    ("/accounts/{account_id}", account_page),
+    ("/dead-letters", dead_letters_page),
+    ("/destinations", destinations_page),
+    ("/events", events_page),
+    ("/lanes", lanes_page),
+    ("/settings", settings_page),
+    ("/subscriptions", subscriptions_page),
+    ("/audit", audit_page),
+    ("/find", find_page),
+    ("/find/peek", find_peek),
+    *bulk.PAGES,
 )
 ACTIONS: Final[tuple[Action, ...]] = (
-    *lanes.ACTIONS,
-    *account_actions.ACTIONS,
-    *dead_letters.ACTIONS,
-    *destinations.ACTIONS,
-    *job_actions.ACTIONS,
+    *lane.ACTIONS,
+    *account.ACTIONS,
+    *dead_letter.ACTIONS,
+    *destination.ACTIONS,
+    *job.ACTIONS,
     *job_bulk.ACTIONS,
-    *keys.ACTIONS,
-    *payment_actions.ACTIONS,
+    *key.ACTIONS,
+    *payment.ACTIONS,
     *schedule_bulk.ACTIONS,
-    *schedule_actions.ACTIONS,
-    *settings.ACTIONS,
-    *subscriptions.ACTIONS,
+    *schedule.ACTIONS,
+    *setting.ACTIONS,
+    *subscription.ACTIONS,
 )
 
 
@@ -117,9 +121,9 @@ class Console:
             for action in ACTIONS
             for method, handler in (("GET", action.ask), ("POST", action.act))
         ]
-        steps = [Route(path, self._guard(step), methods=["POST"]) for path, step in work.STEPS]
+        steps = [Route(path, self._guard(step), methods=["POST"]) for path, step in bulk.STEPS]
         return [
-            *assets.routes(),
+            *asset.routes(),
             Route("/login", self._login.show, methods=["GET"]),
             Route("/login", self._login.enter, methods=["POST"]),
             Route("/logout", self._guard(self._leave), methods=["POST"]),

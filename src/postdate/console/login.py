@@ -6,9 +6,9 @@ from jinja2 import Environment
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
+from postdate.console.page_request import HEADERS, address, read_form, redirect, same_origin
 from postdate.console.services import ConsoleServices
 from postdate.console.session import COOKIE, SESSION_SECONDS, Sessions
-from postdate.console.visit import HEADERS, address, read_form, redirect, same_origin
 from postdate.model.errors import RefusedError
 
 

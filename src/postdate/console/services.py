@@ -28,7 +28,7 @@ from postdate.views.event import EventViews
 from postdate.views.find import FindViews
 from postdate.views.job import JobViews
 from postdate.views.key import KeyViews
-from postdate.views.overview import OverviewViews
+from postdate.views.monitor.overview import OverviewViews
 from postdate.views.payment import PaymentViews
 from postdate.views.schedule import ScheduleViews
 from postdate.views.setting import SettingViews

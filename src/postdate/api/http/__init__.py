@@ -1,0 +1,1 @@
+"""The HTTP machinery: connections, requests, limits, answers; it knows no route."""

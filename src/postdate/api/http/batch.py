@@ -1,0 +1,56 @@
+"""Batches: each item is decoded by itself, so that a bad one does not spoil the others."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Protocol, TypeVar
+
+import msgspec
+
+from postdate.api.http import problem
+from postdate.api.http.endpoint import Reply
+from postdate.model.errors import Refusal
+
+
+class Outcome(Protocol):
+    """What became of one item."""
+
+    @property
+    def problem(self) -> msgspec.Raw | None:
+        """Give the problem with it, where there is one."""
+
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+def item_schema(kind: type[msgspec.Struct]) -> dict[str, Any]:
+    """Describe an item that stands in the body as raw JSON."""
+    _, components = msgspec.json.schema_components(
+        [kind], ref_template="#/components/schemas/{name}"
+    )
+    schema: dict[str, Any] = components[kind.__name__]
+    return schema
+
+
+def decoded(decoder: msgspec.json.Decoder[T], items: Iterable[msgspec.Raw]) -> list[T | Refusal]:
+    """Decode each item, or say what is wrong with it."""
+    found: list[T | Refusal] = []
+    for item in items:
+        try:
+            found.append(decoder.decode(item))
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            found.append(problem.undecodable(error))
+    return found
+
+
+def merged(items: Sequence[T | Refusal], results: Iterable[R]) -> Iterator[R | Refusal]:
+    """Give the results of the good items and the refusals of the others, in the order asked."""
+    coming = iter(results)
+    for item in items:
+        yield item if isinstance(item, Refusal) else next(coming)
+
+
+def batch_reply(outcomes: Sequence[Outcome]) -> Reply:
+    """Answer with one outcome for each item, and how many of each kind there are."""
+    refused = sum(outcome.problem is not None for outcome in outcomes)
+    counts = {"accepted": len(outcomes) - refused, "refused": refused}
+    return Reply(msgspec.json.encode({**counts, "outcomes": outcomes}))

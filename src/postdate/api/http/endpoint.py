@@ -1,0 +1,142 @@
+"""Endpoints are values: what other modules declare and the shell serves."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Final, Generic, Literal, TypeVar
+from uuid import UUID
+
+import msgspec
+from msgspec import Meta
+from starlette.types import Receive
+
+from postdate.api.http.disconnect import until_gone
+from postdate.model.errors import Code, RefusedError, refuse
+from postdate.model.identity import Identity, Scope
+
+S = TypeVar("S")
+B = TypeVar("B")
+Q = TypeVar("Q")
+
+BASE: Final = "/api/v1"
+Access = Scope | Literal["any", "internal"] | None
+Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
+Reason = Annotated[
+    str,
+    Meta(min_length=1, max_length=500, description="Why: it stands in the event and the audit."),
+]
+
+
+class Body(msgspec.Struct, forbid_unknown_fields=True):
+    """The base of every request shape, nested ones too: unknown fields are refused by name."""
+
+
+class Query(msgspec.Struct, forbid_unknown_fields=True):
+    """The base of every set of query parameters: unknown ones are refused by name."""
+
+
+@dataclass(slots=True, frozen=True)
+class Reply:
+    """An answer that needs more than a body.
+
+    Bytes are sent as they are (a stored answer), an async iterator is streamed until it ends.
+    Both are JSON unless `headers` say otherwise. No body and no status means 204.
+    """
+
+    body: msgspec.Struct | bytes | AsyncIterator[bytes] | None = None
+    status: int | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True, kw_only=True)
+class Call(Generic[S, B, Q]):
+    """One request, already authenticated, within its limits, and decoded."""
+
+    services: S
+    who: Identity | None
+    path: Mapping[str, UUID | str]
+    query: Q
+    body: B
+    raw: bytes
+    idempotency_key: str | None
+    request_id: str
+    traceparent: str | None
+    draining: asyncio.Event
+    receive: Receive
+    headers: Mapping[bytes, bytes]
+    # Counts this request among those that wait, until it is answered, or refuses it.
+    hold_open: Callable[[], None]
+
+    @property
+    def identity(self) -> Identity:
+        """Give the identity behind the key; open and internal routes have none."""
+        if self.who is None:
+            raise RuntimeError("an open or internal route asked who is calling")
+        return self.who
+
+    def uuid(self, name: str) -> UUID:
+        """Give a `{name:uuid}` part of the path."""
+        value = self.path[name]
+        if not isinstance(value, UUID):
+            raise TypeError(f"the path declares {name} as text")
+        return value
+
+    def text(self, name: str) -> str:
+        """Give a `{name}` part of the path, percent-decoded."""
+        value = self.path[name]
+        if not isinstance(value, str):
+            raise TypeError(f"the path declares {name} as uuid")
+        return value
+
+    def header(self, name: str) -> str | None:
+        """Give a header by its lower-case name; what is not ASCII is not there."""
+        value = self.headers.get(name.encode())
+        return value.decode() if value is not None and value.isascii() else None
+
+    async def disconnected(self) -> None:
+        """Wait until the client has gone; a long poll races this against its work."""
+        await until_gone(self.receive)
+
+
+Handler = Callable[[Call[S, B, Q]], Awaitable[Reply | msgspec.Struct]]
+
+
+@dataclass(slots=True, frozen=True, kw_only=True)
+class Endpoint(Generic[S, B, Q]):
+    """One route below `/api/v1` and all that the shell and the documents need to know of it.
+
+    `path` knows `{name}` (text) and `{name:uuid}`. A scope of "any" takes every valid key, None
+    takes everybody, "internal" asks for X-Internal-Auth instead of a key. `halted` says what
+    becomes of a change while the tenant stands still: refused when it was killed, in a drain
+    window as well because it is new work, or served all the same.
+    """
+
+    method: Method
+    path: str
+    handler: Handler[S, B, Q]
+    scope: Access
+    returns: type[msgspec.Struct] | None
+    summary: str
+    tag: str
+    description: str = ""
+    body: type[B] | None = None
+    query: type[Q] | None = None
+    status: int = 200
+    errors: tuple[Code, ...] = ()
+    idempotency: Literal["required", "optional"] | None = None
+    max_body: int | None = None
+    max_seconds: float | None = None
+    halted: Literal["refused", "new work", "served"] = "refused"
+
+    @property
+    def template(self) -> str:
+        """Give the full path as written in logs, metrics and the OpenAPI document."""
+        return BASE + self.path.replace(":uuid}", "}")
+
+
+AnyEndpoint = Endpoint[Any, Any, Any]
+
+
+def missing(noun: str, identifier: UUID | str) -> RefusedError:
+    """Refuse an id in the one sentence used for malformed, absent and foreign ids alike."""
+    return refuse(Code.NOT_FOUND, f"There is no {noun} {identifier}.")

@@ -1,0 +1,40 @@
+"""Pages of a list: `limit`, an opaque `cursor`, `next_cursor`."""
+
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from typing import Annotated, Any, Final, TypeVar
+
+import msgspec
+
+from postdate.api.http.endpoint import Query
+from postdate.model.errors import Code, refuse
+
+T = TypeVar("T")
+
+PAGE_DEFAULT: Final = 20
+PAGE_MOST: Final = 100
+
+
+class Page(Query):
+    """The query parameters of every list; a list with filters extends it."""
+
+    limit: Annotated[
+        int, msgspec.Meta(ge=1, le=PAGE_MOST, description="How many items to return at most.")
+    ] = PAGE_DEFAULT
+    cursor: Annotated[str | None, msgspec.Meta(description="`next_cursor` of the page before.")] = (
+        None
+    )
+
+
+def encode_cursor(position: Any) -> str:
+    """Make a cursor of the place where the next page begins."""
+    return urlsafe_b64encode(msgspec.json.encode(position)).rstrip(b"=").decode("ascii")
+
+
+def decode_cursor(cursor: str, shape: type[T]) -> T:
+    """Read a cursor back; one that is not ours is refused."""
+    try:
+        data = urlsafe_b64decode(cursor.encode("ascii") + b"=" * (-len(cursor) % 4))
+        return msgspec.json.decode(data, type=shape)
+    except (ValueError, msgspec.DecodeError):
+        detail = "Pass `next_cursor` back exactly as it came."
+        raise refuse(Code.INVALID_CURSOR, detail, "cursor") from None

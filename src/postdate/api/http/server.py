@@ -1,0 +1,120 @@
+"""Run the app on the loop that is already running, until it is stopped.
+
+No signal handler is installed here: whoever runs `Server.run` owns SIGTERM and SIGINT and calls
+`stop`.
+"""
+
+import asyncio
+import errno
+import socket
+from contextlib import suppress
+from typing import Final
+
+import msgspec
+import structlog
+
+from postdate.api.http.connection import Connection
+from postdate.api.http.connection_registry import ConnectionLimits, Connections, make_room
+from postdate.api.http.shell import Shell
+from postdate.model.errors import StartError
+
+CUT_OFF_SECONDS: Final = 1.0
+"""How long cancelled requests may take to end before their connections are dropped."""
+
+_log = structlog.get_logger(__name__)
+
+
+class ServerLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """How connections are taken in and let go."""
+
+    header_seconds: float = 20.0
+    """The time for all headers to arrive, and for an idle connection to stay open."""
+
+    drain_seconds: float = 10.0
+    """How long requests in flight may go on once the server stops."""
+
+    grace_seconds: float = 0.0
+    """How long `/readyz` says "draining" before new connections are refused."""
+
+    backlog: int = 1024
+    """How many connections may wait to be accepted."""
+
+    connections: ConnectionLimits = ConnectionLimits()
+    """How many may be open at once."""
+
+
+def bind(host: str, port: int, backlog: int = ServerLimits().backlog) -> socket.socket:
+    """Take the port, before anything else is started; port 0 takes a free one."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=backlog)
+    except OSError as error:
+        raise StartError(_bind_sentence(host, port, error)) from None
+
+
+def _bind_sentence(host: str, port: int, error: OSError) -> str:
+    match error.errno:
+        case errno.EADDRINUSE:
+            return f"port {port} on {host} is taken: stop what uses it or set POSTDATE_PORT"
+        case errno.EACCES:
+            return f"port {port} on {host} needs more rights: set POSTDATE_PORT to 1024 or higher"
+        case _:
+            return f"{host} is not an address of this machine ({error}): set POSTDATE_HOST"
+
+
+class Server:
+    """Serves an app on a bound socket until it is stopped, then lets requests in flight finish."""
+
+    def __init__(
+        self, app: Shell, listener: socket.socket, limits: ServerLimits | None = None
+    ) -> None:
+        self._app = app
+        self._listener = listener
+        self._limits = limits or ServerLimits()
+        self._stopped = asyncio.Event()
+        host, self._port = listener.getsockname()[:2]
+        shown = f"[{host}]" if ":" in host else host
+        self.url = f"http://{shown}:{self._port}"
+
+    def stop(self) -> None:
+        """Begin to drain; safe to call from a signal handler of the loop, and more than once."""
+        self._app.draining.set()
+        self._stopped.set()
+
+    async def run(self) -> None:
+        """Serve until `stop`, then drain, bounded, and return."""
+        connections = Connections(self._connection_limits(), self._limits.header_seconds)
+        listening = await asyncio.get_running_loop().create_server(
+            lambda: Connection(self._app, connections),
+            sock=self._listener,
+            backlog=self._limits.backlog,
+        )
+        watching = asyncio.create_task(connections.watch())
+        try:
+            await self._stopped.wait()
+            await asyncio.sleep(self._limits.grace_seconds)
+            listening.close()
+            connections.close_idle()
+            await self._drain()
+        finally:
+            watching.cancel()
+            listening.close()
+            connections.drop_all()
+
+    def _connection_limits(self) -> ConnectionLimits:
+        limits = self._limits.connections
+        room = make_room(limits.total)
+        if room < limits.total:
+            _log.warning("fewer connections than set", room=room, connections=limits.total)
+        return msgspec.structs.replace(limits, total=room)
+
+    async def _drain(self) -> None:
+        in_flight = self._app.in_flight
+        try:
+            async with asyncio.timeout(self._limits.drain_seconds):
+                await in_flight.finished()
+        except TimeoutError:
+            _log.warning("requests cut off", count=in_flight.cut_off())
+            with suppress(TimeoutError):
+                async with asyncio.timeout(CUT_OFF_SECONDS):
+                    await in_flight.finished()

@@ -1,0 +1,69 @@
+"""Answer requests under a key: the first time, and every time after."""
+
+from collections.abc import Awaitable, Callable, Collection
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from postdate.api.http import problem
+from postdate.api.http.endpoint import Call, Reply
+from postdate.api.services import Services
+from postdate.intake.accept.answers import Answer
+from postdate.intake.accept.once import Keep, Shown, Wish, not_kept
+from postdate.model.errors import RefusedError
+
+REPLAYED: Final = {"Idempotency-Replayed": "true"}
+OPERATOR_TENANT: Final = 0
+"""Keys of internal routes belong to no tenant."""
+
+T = TypeVar("T")
+
+
+def reply(answer: Answer, request_id: str) -> Reply:
+    """Turn an answer into a reply that says whether it was given before."""
+    refusal = answer.refusal
+    if refusal is None:
+        return Reply(answer.response, answer.status, REPLAYED if answer.replayed else {})
+    if not answer.replayed:
+        raise RefusedError(refusal)
+    headers = REPLAYED | {"Content-Type": problem.MEDIA_TYPE.decode()}
+    return Reply(problem.encode(refusal, request_id), answer.status, headers)
+
+
+async def once(
+    call: Call[Services, Any, Any],
+    operation: str,
+    create: Callable[[Keep[T]], Awaitable[T]],
+    show: Callable[[T], msgspec.Struct],
+    *,
+    status: int = 201,
+    hide: Callable[[msgspec.Struct], msgspec.Struct] = lambda shown: shown,
+    secret: Collection[str] = (),
+) -> Reply | msgspec.Struct:
+    """Create something, once for each Idempotency-Key.
+
+    `hide` takes out of the answer what is told only once; `secret` names the members of the body
+    that are not stored in the clear.
+    """
+    if call.idempotency_key is None:
+        return show(await create(not_kept))
+    wish = Wish(
+        tenant_id=OPERATOR_TENANT if call.who is None else call.who.tenant_id,
+        operation=operation,
+        key=call.idempotency_key,
+        members=_members(call),
+        secret=secret,
+    )
+
+    def told(made: T) -> Shown:
+        shown = show(made)
+        return Shown(shown, hide(shown))
+
+    answer = await call.services.once.run(wish, create, told, status)
+    return reply(answer, call.request_id)
+
+
+def _members(call: Call[Services, Any, Any]) -> dict[str, Any]:
+    """Name all that the request asks for, by its path and its body."""
+    body = {} if call.body is None else msgspec.to_builtins(call.body)
+    return {name: str(part) for name, part in call.path.items()} | body

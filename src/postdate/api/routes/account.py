@@ -1,0 +1,298 @@
+"""Accounts: create, look, limit, freeze, close, adjust; and their statements."""
+
+from typing import Annotated, Final
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from postdate.api.http.endpoint import AnyEndpoint, Body, Call, Endpoint, Reply, missing
+from postdate.api.http.page import Page, decode_cursor, encode_cursor
+from postdate.api.idempotency import once, reply
+from postdate.api.services import Services
+from postdate.intake.account.account import AccountChange
+from postdate.intake.account.adjustment import Adjusted
+from postdate.model.errors import Code, refuse
+from postdate.model.identity import Scope
+from postdate.model.money import AMOUNT_MOST
+from postdate.model.payment import AccountId, Instant
+from postdate.views.account import VERSION_MOST, AccountView, EntryView, view
+
+NOTE_CHARS: Final = 500
+REASON_CHARS: Final = 500
+
+Floor = Annotated[
+    int,
+    Meta(
+        ge=-AMOUNT_MOST,
+        le=AMOUNT_MOST,
+        description="The least that must stay available; below 0 needs the scope ledger:adjust.",
+    ),
+]
+MaxAmount = Annotated[
+    Annotated[int, Meta(ge=1, le=AMOUNT_MOST)] | None,
+    Meta(
+        description="The most for one payment from this account; null: the tenant's limit. "
+        "It counts above that only as far as the setting `payment.account_max_amount` allows."
+    ),
+]
+Note = Annotated[Annotated[str, Meta(max_length=NOTE_CHARS)] | None, Meta(description="Yours.")]
+
+
+class AccountBody(Body, kw_only=True):
+    """A new account."""
+
+    account_id: Annotated[AccountId | None, Meta(description="Yours, or one is assigned.")] = None
+    floor: Floor = 0
+    max_amount: MaxAmount = None
+    note: Note = None
+
+
+class AccountPatch(Body, kw_only=True):
+    """What changes; an absent field stays as it is."""
+
+    floor: Floor | UnsetType = UNSET
+    max_amount: MaxAmount | UnsetType = UNSET
+    note: Note | UnsetType = UNSET
+
+
+class AdjustmentBody(Body, kw_only=True):
+    """Money from the issuer, or back to it."""
+
+    amount: Annotated[
+        int,
+        Meta(
+            ge=-AMOUNT_MOST,
+            le=AMOUNT_MOST,
+            description="Positive credits the account, negative debits it; not 0.",
+        ),
+    ]
+    reason: Annotated[
+        str, Meta(min_length=1, max_length=REASON_CHARS, description="Why; kept with the entries.")
+    ]
+
+
+class StatementQuery(Page, kw_only=True):
+    """Which entries to list."""
+
+    at: Annotated[
+        Instant | None, Meta(description="Begin where the account stood at this instant.")
+    ] = None
+
+
+class AccountList(msgspec.Struct, frozen=True):
+    """A page of accounts, by id."""
+
+    accounts: list[AccountView]
+    next_cursor: str | None
+
+
+class StatementView(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the account stood, now or at the instant asked for, and its entries back from there."""
+
+    account_id: str
+    balance: int
+    version: int
+    entries: list[EntryView]
+    next_cursor: str | None
+
+
+async def create_account(call: Call[Services, AccountBody, None]) -> Reply | msgspec.Struct:
+    """Create an account."""
+    who, body, accounts = call.identity, call.body, call.services.accounts
+    limits = AccountChange(floor=body.floor, max_amount=body.max_amount, note=body.note)
+    return await once(
+        call, "account", lambda keep: accounts.create(who, body.account_id, limits, keep), view
+    )
+
+
+async def list_accounts(call: Call[Services, None, Page]) -> AccountList:
+    """Answer with a page of accounts."""
+    after = decode_cursor(call.query.cursor, str) if call.query.cursor else ""
+    found, following = await call.services.account_views.page(
+        call.identity, after, call.query.limit
+    )
+    return AccountList(found, None if following is None else encode_cursor(following))
+
+
+async def get_account(call: Call[Services, None, None]) -> AccountView:
+    """Answer with one account."""
+    account_id = call.text("account_id")
+    found = await call.services.account_views.get(call.identity, account_id)
+    if found is None:
+        raise missing("account", account_id)
+    return found
+
+
+async def change_account(call: Call[Services, AccountPatch, None]) -> AccountView:
+    """Change limits and note."""
+    body = call.body
+    wanted = AccountChange(floor=body.floor, max_amount=body.max_amount, note=body.note)
+    account_id = call.text("account_id")
+    return view(await call.services.accounts.change(call.identity, account_id, wanted))
+
+
+async def freeze_account(call: Call[Services, None, None]) -> AccountView:
+    """Freeze an account."""
+    return view(await call.services.accounts.freeze(call.identity, call.text("account_id")))
+
+
+async def unfreeze_account(call: Call[Services, None, None]) -> AccountView:
+    """Unfreeze an account."""
+    return view(await call.services.accounts.unfreeze(call.identity, call.text("account_id")))
+
+
+async def close_account(call: Call[Services, None, None]) -> AccountView:
+    """Close an empty account."""
+    return view(await call.services.accounts.close(call.identity, call.text("account_id")))
+
+
+async def list_account_entries(call: Call[Services, None, StatementQuery]) -> StatementView:
+    """Answer with a statement."""
+    account_id, query = call.text("account_id"), call.query
+    version = decode_cursor(query.cursor, int) if query.cursor else VERSION_MOST
+    if not 0 < version <= VERSION_MOST:
+        raise refuse(Code.INVALID_CURSOR, "Pass `next_cursor` back exactly as it came.", "cursor")
+    found = await call.services.account_views.statement(
+        call.identity, account_id, query.at, version, query.limit
+    )
+    if found is None:
+        raise missing("account", account_id)
+    following = found.next_version
+    return StatementView(
+        account_id=account_id,
+        balance=found.balance,
+        version=found.version,
+        entries=found.entries,
+        next_cursor=None if following is None else encode_cursor(following),
+    )
+
+
+async def adjust_account(call: Call[Services, AdjustmentBody, None]) -> Reply:
+    """Credit or debit an account against the issuer."""
+    body = call.body
+    if body.amount == 0:
+        raise refuse(Code.INVALID_FIELD, "An adjustment of 0 moves nothing.", "amount")
+    answer = await call.services.adjustments.adjust(
+        call.identity,
+        call.text("account_id"),
+        body.amount,
+        body.reason,
+        call.idempotency_key or "",
+    )
+    return reply(answer, call.request_id)
+
+
+ENDPOINTS: Final[list[AnyEndpoint]] = [
+    Endpoint(
+        method="POST",
+        path="/accounts",
+        idempotency="optional",
+        handler=create_account,
+        scope=Scope.PAYMENTS_WRITE,
+        body=AccountBody,
+        returns=AccountView,
+        status=201,
+        summary="Create an account",
+        tag="accounts",
+        errors=(
+            Code.ACCOUNT_EXISTS,
+            Code.ACCOUNT_RESERVED,
+            Code.INSUFFICIENT_FUNDS,
+            Code.QUOTA_EXCEEDED,
+        ),
+    ),
+    Endpoint(
+        method="GET",
+        path="/accounts",
+        handler=list_accounts,
+        scope=Scope.PAYMENTS_READ,
+        query=Page,
+        returns=AccountList,
+        summary="List accounts by id",
+        tag="accounts",
+        errors=(Code.INVALID_CURSOR,),
+    ),
+    Endpoint(
+        method="GET",
+        path="/accounts/{account_id}",
+        handler=get_account,
+        scope=Scope.PAYMENTS_READ,
+        returns=AccountView,
+        summary="Show an account",
+        tag="accounts",
+    ),
+    Endpoint(
+        method="PATCH",
+        path="/accounts/{account_id}",
+        handler=change_account,
+        scope=Scope.PAYMENTS_WRITE,
+        body=AccountPatch,
+        returns=AccountView,
+        summary="Change the limits or the note of an account",
+        tag="accounts",
+        errors=(Code.ACCOUNT_CLOSED, Code.ACCOUNT_RESERVED, Code.INSUFFICIENT_FUNDS),
+    ),
+    Endpoint(
+        method="POST",
+        path="/accounts/{account_id}/freeze",
+        handler=freeze_account,
+        scope=Scope.PAYMENTS_WRITE,
+        returns=AccountView,
+        summary="Refuse every new payment from and to an account",
+        tag="accounts",
+        errors=(Code.ACCOUNT_CLOSED, Code.ACCOUNT_RESERVED),
+    ),
+    Endpoint(
+        method="POST",
+        path="/accounts/{account_id}/unfreeze",
+        handler=unfreeze_account,
+        scope=Scope.PAYMENTS_WRITE,
+        returns=AccountView,
+        summary="Allow payments from and to an account again",
+        tag="accounts",
+        errors=(Code.ACCOUNT_CLOSED, Code.ACCOUNT_RESERVED),
+    ),
+    Endpoint(
+        method="DELETE",
+        path="/accounts/{account_id}",
+        handler=close_account,
+        scope=Scope.PAYMENTS_WRITE,
+        returns=AccountView,
+        summary="Close an empty account for ever",
+        description="Refused while it has money or open holds. Its history and its id stay. "
+        "Payments to it that are still pending fail when they are due.",
+        tag="accounts",
+        errors=(Code.ACCOUNT_NOT_EMPTY, Code.ACCOUNT_RESERVED),
+    ),
+    Endpoint(
+        method="GET",
+        path="/accounts/{account_id}/entries",
+        handler=list_account_entries,
+        scope=Scope.PAYMENTS_READ,
+        query=StatementQuery,
+        returns=StatementView,
+        summary="Show the statement of an account, the newest entry first",
+        tag="accounts",
+        errors=(Code.INVALID_CURSOR,),
+    ),
+    Endpoint(
+        method="POST",
+        path="/accounts/{account_id}/adjustments",
+        handler=adjust_account,
+        scope=Scope.LEDGER_ADJUST,
+        body=AdjustmentBody,
+        returns=Adjusted,
+        status=201,
+        summary="Credit or debit an account, with a reason",
+        description="The counterpart is the tenant's `issuer` account, so that the ledger always "
+        "sums to zero.",
+        tag="accounts",
+        errors=(
+            Code.ACCOUNT_CLOSED,
+            Code.ACCOUNT_RESERVED,
+            Code.INSUFFICIENT_FUNDS,
+            Code.BALANCE_ABOVE_LIMIT,
+        ),
+        idempotency="required",
+    ),
+]

@@ -1,0 +1,89 @@
+"""Approvals: a second person decides on large payments."""
+
+from typing import Annotated, Final
+from uuid import UUID
+
+import msgspec
+from msgspec import Meta
+
+from postdate.api.http.endpoint import AnyEndpoint, Body, Call, Endpoint
+from postdate.api.http.page import Page, decode_cursor, encode_cursor
+from postdate.api.services import Services
+from postdate.model.errors import Code
+from postdate.model.identity import Scope
+from postdate.views.payment_shape import ApprovalView, PaymentView, approval_view
+
+FIRST: Final = UUID(int=0)
+
+
+class DecisionBody(Body, kw_only=True):
+    """What to say about it."""
+
+    note: Annotated[str, Meta(min_length=1, max_length=500)] | None = None
+
+
+class WaitingList(msgspec.Struct, frozen=True, kw_only=True):
+    """A page of payments that wait, the oldest first."""
+
+    payments: list[PaymentView]
+    next_cursor: str | None
+
+
+async def list_approvals(call: Call[Services, None, Page]) -> WaitingList:
+    """Answer with what waits for a second person."""
+    after = decode_cursor(call.query.cursor, UUID) if call.query.cursor else FIRST
+    found, following = await call.services.payment_views.waiting(
+        call.identity, after, call.query.limit
+    )
+    return WaitingList(payments=found, next_cursor=encode_cursor(following) if following else None)
+
+
+async def approve_payment(call: Call[Services, DecisionBody, None]) -> ApprovalView:
+    """Approve a payment."""
+    approvals = call.services.approvals
+    note = call.body.note
+    return approval_view(await approvals.approve(call.identity, call.uuid("payment_id"), note))
+
+
+async def refuse_payment(call: Call[Services, DecisionBody, None]) -> ApprovalView:
+    """Refuse a payment."""
+    approvals = call.services.approvals
+    note = call.body.note
+    return approval_view(await approvals.refuse(call.identity, call.uuid("payment_id"), note))
+
+
+ENDPOINTS: Final[list[AnyEndpoint]] = [
+    Endpoint(
+        method="GET",
+        path="/approvals",
+        handler=list_approvals,
+        scope=Scope.PAYMENTS_APPROVE,
+        query=Page,
+        returns=WaitingList,
+        summary="List the payments that wait for a second person",
+        tag="payments",
+    ),
+    Endpoint(
+        method="POST",
+        path="/payments/{payment_id:uuid}/approve",
+        handler=approve_payment,
+        scope=Scope.PAYMENTS_APPROVE,
+        body=DecisionBody,
+        returns=ApprovalView,
+        summary="Approve a payment that another key has scheduled",
+        description="It is settled at its instant, or at once if that has passed.",
+        errors=(Code.CONFLICT, Code.PAYMENT_NOT_PENDING, Code.APPROVAL_BY_REQUESTER),
+        tag="payments",
+    ),
+    Endpoint(
+        method="POST",
+        path="/payments/{payment_id:uuid}/refuse",
+        handler=refuse_payment,
+        scope=Scope.PAYMENTS_APPROVE,
+        body=DecisionBody,
+        returns=ApprovalView,
+        summary="Refuse a payment that waits; its hold is released",
+        errors=(Code.CONFLICT, Code.PAYMENT_NOT_PENDING, Code.APPROVAL_BY_REQUESTER),
+        tag="payments",
+    ),
+]

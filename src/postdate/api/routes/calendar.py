@@ -1,0 +1,128 @@
+"""Business calendars: the days on which schedules that follow them do not run."""
+
+from datetime import date, datetime
+from typing import Annotated, Any, Final
+
+import msgspec
+from msgspec import Meta
+
+from postdate.api.http.endpoint import AnyEndpoint, Body, Call, Endpoint, Reply, missing
+from postdate.api.http.page import Page, decode_cursor, encode_cursor
+from postdate.api.idempotency import once
+from postdate.api.services import Services
+from postdate.model.errors import Code
+from postdate.model.identity import Scope
+from postdate.model.recurrence.calendar import Calendar, Weekday
+from postdate.model.schedule_spec import HOLIDAYS_MOST
+
+
+class CalendarBody(Body, kw_only=True):
+    """A calendar; one of the same name is replaced."""
+
+    name: Annotated[str, Meta(min_length=1, max_length=63)]
+    holidays: Annotated[list[date], Meta(max_length=HOLIDAYS_MOST)]
+    weekend: Annotated[
+        list[Weekday], Meta(max_length=7, description="Closed days of the week; 1 is Monday.")
+    ] = msgspec.field(default_factory=lambda: [6, 7])
+
+
+class CalendarView(msgspec.Struct, frozen=True, kw_only=True):
+    """A calendar."""
+
+    name: str
+    weekend: list[int]
+    holidays: list[date]
+    changed_at: datetime
+
+
+class CalendarList(msgspec.Struct, frozen=True, kw_only=True):
+    """A page of calendars, by name."""
+
+    calendars: list[CalendarView]
+    next_cursor: str | None
+
+
+async def put_calendar(call: Call[Services, CalendarBody, None]) -> Reply | msgspec.Struct:
+    """Upload a calendar."""
+    body = call.body
+    calendar = Calendar(body.name, frozenset(body.holidays), frozenset(body.weekend))
+    who, calendars = call.identity, call.services.calendars
+    return await once(call, "calendar", lambda keep: calendars.put(who, calendar, keep), _view)
+
+
+def _view(row: Any) -> CalendarView:
+    return msgspec.convert(row, CalendarView, from_attributes=True)
+
+
+async def show_calendar(call: Call[Services, None, None]) -> CalendarView:
+    """Show one calendar."""
+    name = call.text("name")
+    row = await call.services.schedule_views.calendar(call.identity.tenant_id, name)
+    if row is None:
+        raise missing("calendar", name)
+    return _view(row)
+
+
+async def list_calendars(call: Call[Services, None, Page]) -> CalendarList:
+    """List the tenant's calendars."""
+    after = decode_cursor(call.query.cursor, str) if call.query.cursor else ""
+    rows, more = await call.services.schedule_views.calendars(
+        call.identity.tenant_id, after, call.query.limit
+    )
+    shown = [_view(row) for row in rows]
+    return CalendarList(calendars=shown, next_cursor=None if more is None else encode_cursor(more))
+
+
+async def delete_calendar(call: Call[Services, None, None]) -> Reply:
+    """Delete a calendar that no schedule follows."""
+    await call.services.calendars.delete(call.identity, call.text("name"))
+    return Reply()
+
+
+ENDPOINTS: Final[list[AnyEndpoint]] = [
+    Endpoint(
+        method="POST",
+        path="/calendars",
+        idempotency="optional",
+        handler=put_calendar,
+        scope=Scope.SCHEDULES_WRITE,
+        body=CalendarBody,
+        returns=CalendarView,
+        status=201,
+        errors=(Code.CONFLICT,),
+        summary="Upload a business calendar; schedules that follow it are computed anew",
+        tag="calendars",
+    ),
+    Endpoint(
+        method="GET",
+        path="/calendars",
+        handler=list_calendars,
+        scope=Scope.SCHEDULES_READ,
+        query=Page,
+        returns=CalendarList,
+        errors=(Code.INVALID_CURSOR,),
+        summary="List business calendars",
+        tag="calendars",
+    ),
+    Endpoint(
+        method="GET",
+        path="/calendars/{name}",
+        handler=show_calendar,
+        scope=Scope.SCHEDULES_READ,
+        returns=CalendarView,
+        errors=(Code.NOT_FOUND,),
+        summary="Show a business calendar",
+        tag="calendars",
+    ),
+    Endpoint(
+        method="DELETE",
+        path="/calendars/{name}",
+        handler=delete_calendar,
+        scope=Scope.SCHEDULES_WRITE,
+        returns=None,
+        status=204,
+        errors=(Code.NOT_FOUND, Code.CONFLICT),
+        summary="Delete a business calendar that no schedule follows",
+        tag="calendars",
+    ),
+]

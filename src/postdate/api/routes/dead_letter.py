@@ -1,0 +1,266 @@
+"""Dead letters: what failed for good and waits for a person."""
+
+from typing import Annotated, Any, Final, Literal
+from uuid import UUID
+
+import msgspec
+from msgspec import Meta
+
+from postdate.api.http.endpoint import AnyEndpoint, Body, Call, Endpoint, Reason, Reply, missing
+from postdate.api.http.page import Page, decode_cursor, encode_cursor
+from postdate.api.services import Services
+from postdate.intake.job.dead_letter import (
+    ALREADY,
+    REDRIVE_MOST,
+    Chosen,
+    DeadLetterFilter,
+    Pace,
+    Redriven,
+)
+from postdate.model.errors import Code, refuse
+from postdate.model.identity import Scope
+from postdate.model.job import When
+from postdate.model.job_view import JobView
+from postdate.model.state import JobStatus, PaymentStatus
+from postdate.views.job import AttemptView, JobCursor, JobFilter
+from postdate.views.payment import PaymentFilter
+from postdate.views.payment_shape import PaymentView
+
+NEWEST: Final = UUID(int=2**128 - 1)
+ATTEMPTS_MOST: Final = 100
+Ids = Annotated[list[UUID], Meta(min_length=1, max_length=REDRIVE_MOST)]
+
+
+class DeadLetterQuery(Page, kw_only=True):
+    """Failed jobs, or payments that settlement gave up on."""
+
+    type: Literal["job", "payment"] = "job"
+    lane: str | None = None
+    schedule_id: UUID | None = None
+    due_after: When | None = None
+    due_before: When | None = None
+
+
+class DeadLetterList(msgspec.Struct, frozen=True, kw_only=True):
+    """A page of dead letters, the newest first; payments only when asked for."""
+
+    jobs: list[JobView] = []
+    payments: list[PaymentView] = []
+    next_cursor: str | None
+
+
+class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
+    """A failed job and every attempt at it."""
+
+    job: JobView
+    attempts: list[AttemptView]
+
+
+class RedriveBody(Body, kw_only=True):
+    """Which failed jobs, by id or by filter, how many of them a second, and why."""
+
+    job_ids: Ids | None = None
+    filter: DeadLetterFilter | None = None
+    per_second: Annotated[float, Meta(ge=0.001, le=100_000)] | None = None
+    reason: Reason | None = None
+    dry_run: bool = False
+    cursor: str | None = None
+
+
+class RedriveCursor(msgspec.Struct, frozen=True):
+    """Where a filter goes on, and how many went before: the pace is one over all calls."""
+
+    before: UUID
+    begun: int
+
+
+class RedriveOutcome(msgspec.Struct, frozen=True, kw_only=True):
+    """One entry for each dead letter; with a filter, `next_cursor` goes on.
+
+    `redriven` counts those that were, or in a dry run would be.
+    """
+
+    redriven: int
+    outcomes: list[Redriven]
+    next_cursor: str | None
+
+
+class PurgeBody(Body, kw_only=True):
+    """Which failed jobs to remove for good."""
+
+    job_ids: Ids | None = None
+    filter: DeadLetterFilter | None = None
+    reason: Reason | None = None
+    dry_run: bool = False
+    cursor: str | None = None
+
+
+class PurgeOutcome(msgspec.Struct, frozen=True, kw_only=True):
+    """How many were removed, or in a dry run would be; with a filter, `next_cursor` goes on."""
+
+    purged: int
+    next_cursor: str | None
+
+
+async def list_dead_letters(call: Call[Services, None, DeadLetterQuery]) -> DeadLetterList:
+    """List failed jobs, or payments that wait for a person."""
+    query = call.query
+    if query.type == "payment":
+        return await _payments(call)
+    after = decode_cursor(query.cursor, JobCursor) if query.cursor else None
+    wanted = JobFilter(
+        status=JobStatus.FAILED,
+        lane=query.lane,
+        schedule_id=query.schedule_id,
+        due_after=query.due_after,
+        due_before=query.due_before,
+    )
+    jobs, following = await call.services.job_views.page(
+        call.identity.tenant_id, wanted, after, query.limit
+    )
+    return DeadLetterList(
+        jobs=jobs, next_cursor=None if following is None else encode_cursor(following)
+    )
+
+
+async def _payments(call: Call[Services, None, DeadLetterQuery]) -> DeadLetterList:
+    if not call.identity.allows(Scope.PAYMENTS_READ):
+        raise refuse(Code.FORBIDDEN, f"The key needs the scope {Scope.PAYMENTS_READ}.", "type")
+    before = decode_cursor(call.query.cursor, UUID) if call.query.cursor else NEWEST
+    found, following = await call.services.payment_views.page(
+        call.identity, PaymentFilter(None, PaymentStatus.EXECUTING), before, call.query.limit
+    )
+    return DeadLetterList(
+        payments=found, next_cursor=None if following is None else encode_cursor(following)
+    )
+
+
+async def show_dead_letter(call: Call[Services, None, None]) -> DeadLetter:
+    """Show a failed job with its attempts."""
+    job_id, tenant_id = call.uuid("job_id"), call.identity.tenant_id
+    views = call.services.job_views
+    job = await views.find(tenant_id, job_id)
+    attempts = await views.attempts(tenant_id, job_id, 0, ATTEMPTS_MOST)
+    if job is None or attempts is None or job.status is not JobStatus.FAILED:
+        raise missing("dead letter", job_id)
+    return DeadLetter(job=job, attempts=attempts)
+
+
+async def redrive_dead_letters(call: Call[Services, RedriveBody, None]) -> RedriveOutcome:
+    """Make new jobs of failed ones."""
+    who, body, letters = call.identity, call.body, call.services.dead_letters
+    cursor = decode_cursor(body.cursor, RedriveCursor) if body.cursor else None
+    before = None if cursor is None else cursor.before
+    chosen = await _chosen(call, body.job_ids, body.filter, before)
+    begun = cursor.begun if cursor else 0
+    if body.dry_run:
+        outcomes = await letters.rehearse(who.tenant_id, chosen.job_ids)
+    else:
+        pace = Pace(body.per_second, begun)
+        outcomes = await letters.redrive(
+            who.tenant_id, chosen.job_ids, pace, who.key_id, body.reason
+        )
+    redriven = sum(one.code is None for one in outcomes)
+    following = chosen.following and RedriveCursor(chosen.following, begun + redriven)
+    return RedriveOutcome(
+        redriven=redriven,
+        outcomes=outcomes,
+        next_cursor=None if following is None else encode_cursor(following),
+    )
+
+
+async def purge_dead_letters(call: Call[Services, PurgeBody, None]) -> PurgeOutcome:
+    """Remove failed jobs for good."""
+    who, body = call.identity, call.body
+    before = decode_cursor(body.cursor, UUID) if body.cursor else None
+    chosen = await _chosen(call, body.job_ids, body.filter, before)
+    letters = call.services.dead_letters
+    if body.dry_run:
+        told = await letters.rehearse(who.tenant_id, chosen.job_ids)
+        purged = sum(one.code in {None, ALREADY} for one in told)
+    else:
+        removed = await letters.purge(who.tenant_id, chosen.job_ids, who.key_id, body.reason)
+        purged = len(removed)
+    following = None if chosen.following is None else encode_cursor(chosen.following)
+    return PurgeOutcome(purged=purged, next_cursor=following)
+
+
+async def purge_dead_letter(call: Call[Services, None, None]) -> Reply:
+    """Remove one failed job for good."""
+    who, job_id = call.identity, call.uuid("job_id")
+    if not await call.services.dead_letters.purge(who.tenant_id, [job_id], who.key_id):
+        raise missing("dead letter", job_id)
+    return Reply()
+
+
+async def _chosen(
+    call: Call[Services, Any, None],
+    job_ids: list[UUID] | None,
+    wanted: DeadLetterFilter | None,
+    before: UUID | None,
+) -> Chosen:
+    if (job_ids is None) == (wanted is None):
+        raise refuse(Code.INVALID_FIELD, "Give either `job_ids` or a `filter`.", "job_ids")
+    if wanted is None:
+        return Chosen(job_ids or [], None)
+    return await call.services.dead_letters.choose(
+        call.identity.tenant_id, wanted, before, REDRIVE_MOST
+    )
+
+
+ENDPOINTS: Final[list[AnyEndpoint]] = [
+    Endpoint(
+        method="GET",
+        path="/dead-letters",
+        handler=list_dead_letters,
+        scope=Scope.JOBS_READ,
+        query=DeadLetterQuery,
+        returns=DeadLetterList,
+        summary="List failed jobs, or payments that wait for a person",
+        tag="dead letters",
+        errors=(Code.INVALID_CURSOR,),
+    ),
+    Endpoint(
+        method="GET",
+        path="/dead-letters/{job_id:uuid}",
+        handler=show_dead_letter,
+        scope=Scope.JOBS_READ,
+        returns=DeadLetter,
+        summary="Show a failed job with its attempts",
+        tag="dead letters",
+    ),
+    Endpoint(
+        method="POST",
+        path="/dead-letters/redrive",
+        halted="new work",
+        handler=redrive_dead_letters,
+        scope=Scope.JOBS_WRITE,
+        body=RedriveBody,
+        returns=RedriveOutcome,
+        summary="Send failed jobs on their way again, as new jobs",
+        tag="dead letters",
+        errors=(Code.INVALID_CURSOR, Code.IDEMPOTENCY_IN_FLIGHT, Code.UNAVAILABLE),
+    ),
+    Endpoint(
+        method="POST",
+        path="/dead-letters/purge",
+        handler=purge_dead_letters,
+        scope=Scope.JOBS_WRITE,
+        body=PurgeBody,
+        returns=PurgeOutcome,
+        summary="Remove failed jobs for good",
+        tag="dead letters",
+        errors=(Code.INVALID_CURSOR, Code.UNAVAILABLE),
+    ),
+    Endpoint(
+        method="DELETE",
+        path="/dead-letters/{job_id:uuid}",
+        handler=purge_dead_letter,
+        scope=Scope.JOBS_WRITE,
+        returns=None,
+        status=204,
+        summary="Remove a failed job for good",
+        tag="dead letters",
+        errors=(Code.UNAVAILABLE,),
+    ),
+]

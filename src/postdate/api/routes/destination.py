@@ -1,0 +1,319 @@
+"""Destinations: create, look, limit, rotate, disable, try; and the tenant's own secret."""
+
+from datetime import datetime
+from typing import Annotated, Any, Final
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from postdate.api.http.endpoint import AnyEndpoint, Body, Call, Endpoint, Reply, missing
+from postdate.api.http.page import Page, decode_cursor, encode_cursor
+from postdate.api.idempotency import once
+from postdate.api.services import Services
+from postdate.intake.destination.destination import (
+    DestinationChange,
+    DestinationSpec,
+    MaxRunning,
+    RatePerSecond,
+    Rotated,
+)
+from postdate.intake.destination.destination_test import Trial
+from postdate.model.destination import DestinationType
+from postdate.model.errors import Code
+from postdate.model.identity import Scope
+from postdate.model.target import URL_CHARACTERS
+from postdate.views.destination import DestinationView, view
+
+DAY_SECONDS: Final = 24 * 3600
+
+Url = Annotated[str, Meta(min_length=1, max_length=URL_CHARACTERS)]
+Running = Annotated[MaxRunning | None, Meta(description="Most calls at once, over all nodes.")]
+Rate = Annotated[RatePerSecond | None, Meta(description="Most calls a second, over all nodes.")]
+
+
+class DestinationBody(Body, kw_only=True):
+    """A new destination."""
+
+    name: Annotated[str, Meta(min_length=1, max_length=63)]
+    type: DestinationType = DestinationType.WEBHOOK
+    url: Annotated[Url | None, Meta(description="Where a webhook is called.")] = None
+    kind: Annotated[
+        Annotated[str, Meta(max_length=63)] | None, Meta(description="Which sort of queue.")
+    ] = None
+    config: Annotated[
+        dict[str, Any] | None, Meta(description="What a queue needs; stored encrypted.")
+    ] = None
+    secret: Annotated[
+        Annotated[str, Meta(max_length=128)] | None,
+        Meta(description="`whsec_…` of your own; one is made if absent."),
+    ] = None
+    max_running: Running = None
+    rate_per_second: Rate = None
+    force: Annotated[
+        bool, Meta(description="Register a queue whose broker cannot be reached just now.")
+    ] = False
+
+
+class DestinationPatch(Body, kw_only=True):
+    """What changes; an absent field stays as it is, null takes a limit away."""
+
+    url: Url | UnsetType = UNSET
+    max_running: Running | UnsetType = UNSET
+    rate_per_second: Rate | UnsetType = UNSET
+
+
+class RotateBody(Body, kw_only=True):
+    """How to change over."""
+
+    overlap_seconds: Annotated[
+        float,
+        Meta(ge=0, le=30 * DAY_SECONDS, description="How long the secret before signs too."),
+    ] = DAY_SECONDS
+
+
+class DisableBody(Body, kw_only=True):
+    """Why."""
+
+    reason: Annotated[str, Meta(min_length=1, max_length=500)] = "by hand"
+
+
+class CreatedDestination(DestinationView, frozen=True, kw_only=True):
+    """A new destination; a webhook's secret is shown only now: a repeated answer has null."""
+
+    secret: str | None
+
+
+class SigningSecret(msgspec.Struct, frozen=True, kw_only=True):
+    """A secret for verifying signatures; until an instant the one before it signs too.
+
+    The repeated answer of a rotation has null for the secret.
+    """
+
+    secret: str | None
+    previous_secret_until: datetime | None
+
+
+class DestinationList(msgspec.Struct, frozen=True):
+    """A page of destinations, by name."""
+
+    destinations: list[DestinationView]
+    next_cursor: str | None
+
+
+async def create_destination(call: Call[Services, DestinationBody, None]) -> Reply | msgspec.Struct:
+    """Create a destination."""
+    who, destinations = call.identity, call.services.destinations
+    spec = DestinationSpec(**msgspec.structs.asdict(call.body))
+    return await once(
+        call,
+        "destination",
+        lambda keep: destinations.create(who, spec, keep),
+        lambda made: CreatedDestination(**msgspec.structs.asdict(view(made[0])), secret=made[1]),
+        hide=_without_secret,
+        secret=("secret", "config"),
+    )
+
+
+def _without_secret(shown: msgspec.Struct) -> msgspec.Struct:
+    return msgspec.structs.replace(shown, secret=None)
+
+
+async def list_destinations(call: Call[Services, None, Page]) -> DestinationList:
+    """Answer with a page of destinations."""
+    after = decode_cursor(call.query.cursor, str) if call.query.cursor else ""
+    found, following = await call.services.destination_views.page(
+        call.identity.tenant_id, after, call.query.limit
+    )
+    return DestinationList(found, None if following is None else encode_cursor(following))
+
+
+async def get_destination(call: Call[Services, Any, Any]) -> DestinationView:
+    """Answer with one destination."""
+    name = call.text("name")
+    found = await call.services.destination_views.get(call.identity.tenant_id, name)
+    if found is None:
+        raise missing("destination", name)
+    return found
+
+
+async def change_destination(call: Call[Services, DestinationPatch, None]) -> DestinationView:
+    """Change address and limits."""
+    wanted = DestinationChange(**msgspec.structs.asdict(call.body))
+    row = await call.services.destinations.change(call.identity, call.text("name"), wanted)
+    return call.services.destination_views.show(row)
+
+
+async def delete_destination(call: Call[Services, None, None]) -> Reply:
+    """Delete a destination."""
+    await call.services.destinations.delete(call.identity, call.text("name"))
+    return Reply()
+
+
+async def rotate_secret(call: Call[Services, RotateBody, None]) -> Reply | msgspec.Struct:
+    """Give a webhook a new secret."""
+    who, name, destinations = call.identity, call.text("name"), call.services.destinations
+    overlap_seconds = call.body.overlap_seconds
+    return await once(
+        call,
+        "destination.rotate",
+        lambda keep: destinations.rotate(who, name, overlap_seconds, keep),
+        _signing,
+        status=200,
+        hide=_without_secret,
+    )
+
+
+def _signing(rotated: Rotated) -> SigningSecret:
+    return SigningSecret(secret=rotated.secret, previous_secret_until=rotated.previous_until)
+
+
+async def disable_destination(call: Call[Services, DisableBody, None]) -> DestinationView:
+    """Stop deliveries."""
+    who, name = call.identity, call.text("name")
+    await call.services.destinations.disable(who.tenant_id, name, call.body.reason, who.key_id)
+    return await get_destination(call)
+
+
+async def enable_destination(call: Call[Services, None, None]) -> DestinationView:
+    """Let deliveries go on."""
+    await call.services.destinations.enable(call.identity, call.text("name"))
+    return await get_destination(call)
+
+
+async def test_destination(call: Call[Services, None, None]) -> Trial:
+    """Deliver one small event now and say what came of it."""
+    return await call.services.trials.run(call.identity, call.text("name"))
+
+
+async def get_signing_secret(call: Call[Services, None, None]) -> SigningSecret:
+    """Answer with the tenant's own secret."""
+    return _signing(await call.services.destinations.signing_secret(call.identity))
+
+
+async def rotate_signing_secret(call: Call[Services, RotateBody, None]) -> Reply | msgspec.Struct:
+    """Make a new secret of the tenant."""
+    who, destinations = call.identity, call.services.destinations
+    overlap_seconds = call.body.overlap_seconds
+    return await once(
+        call,
+        "signing-secret.rotate",
+        lambda keep: destinations.rotate_signing_secret(who, overlap_seconds, keep),
+        _signing,
+        status=200,
+        hide=_without_secret,
+    )
+
+
+def _endpoint(**parts: Any) -> AnyEndpoint:
+    """Declare an endpoint for administrators, with what they all share."""
+    return Endpoint(**({"scope": Scope.ADMIN, "tag": "destinations"} | parts))
+
+
+ENDPOINTS: Final[list[AnyEndpoint]] = [
+    _endpoint(
+        method="POST",
+        path="/destinations",
+        idempotency="optional",
+        handler=create_destination,
+        body=DestinationBody,
+        returns=CreatedDestination,
+        status=201,
+        summary="Create a destination; a webhook's secret is shown only now",
+        errors=(
+            Code.TARGET_NOT_ALLOWED,
+            Code.DESTINATION_UNREACHABLE,
+            Code.CONFLICT,
+            Code.SECRET_KEY_MISSING,
+        ),
+    ),
+    _endpoint(
+        method="GET",
+        path="/destinations",
+        handler=list_destinations,
+        scope=Scope.JOBS_READ,
+        query=Page,
+        returns=DestinationList,
+        summary="List destinations by name",
+    ),
+    _endpoint(
+        method="GET",
+        path="/destinations/{name}",
+        handler=get_destination,
+        scope=Scope.JOBS_READ,
+        returns=DestinationView,
+        summary="Show a destination",
+        errors=(Code.NOT_FOUND,),
+    ),
+    _endpoint(
+        method="PATCH",
+        path="/destinations/{name}",
+        handler=change_destination,
+        body=DestinationPatch,
+        returns=DestinationView,
+        summary="Change address and limits",
+        errors=(Code.NOT_FOUND, Code.TARGET_NOT_ALLOWED),
+    ),
+    _endpoint(
+        method="DELETE",
+        path="/destinations/{name}",
+        handler=delete_destination,
+        returns=None,
+        status=204,
+        summary="Delete a destination; jobs that still name it will fail",
+        errors=(Code.NOT_FOUND,),
+    ),
+    _endpoint(
+        method="POST",
+        path="/destinations/{name}/rotate-secret",
+        idempotency="optional",
+        handler=rotate_secret,
+        body=RotateBody,
+        returns=SigningSecret,
+        summary="Make a new secret; both sign until the overlap ends",
+        errors=(Code.NOT_FOUND, Code.CONFLICT, Code.SECRET_KEY_MISSING),
+    ),
+    _endpoint(
+        method="POST",
+        path="/destinations/{name}/disable",
+        handler=disable_destination,
+        body=DisableBody,
+        returns=DestinationView,
+        summary="Let jobs for it fail until it is enabled again",
+        errors=(Code.NOT_FOUND,),
+    ),
+    _endpoint(
+        method="POST",
+        path="/destinations/{name}/enable",
+        handler=enable_destination,
+        returns=DestinationView,
+        summary="Let deliveries go on",
+        errors=(Code.NOT_FOUND,),
+    ),
+    _endpoint(
+        method="POST",
+        path="/destinations/{name}/test",
+        handler=test_destination,
+        returns=Trial,
+        summary="Deliver one small event now and say what came of it",
+        errors=(Code.NOT_FOUND, Code.CONFLICT),
+        max_seconds=15.0,
+    ),
+    _endpoint(
+        method="GET",
+        path="/signing-secret",
+        handler=get_signing_secret,
+        returns=SigningSecret,
+        summary="Show the secret that signs jobs with a bare URL",
+        errors=(Code.SECRET_KEY_MISSING,),
+    ),
+    _endpoint(
+        method="POST",
+        path="/signing-secret/rotate",
+        idempotency="optional",
+        handler=rotate_signing_secret,
+        body=RotateBody,
+        returns=SigningSecret,
+        summary="Make a new one; both sign until the overlap ends",
+        errors=(Code.SECRET_KEY_MISSING,),
+    ),
+]

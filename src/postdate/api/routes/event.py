@@ -1,0 +1,174 @@
+"""Events: read them in order, wait for them, or have them streamed."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Annotated, Any, Final
+from uuid import UUID
+
+import msgspec
+from msgspec import Meta
+
+from postdate.api.http.endpoint import AnyEndpoint, Call, Endpoint, Query, Reply
+from postdate.api.http.page import PAGE_DEFAULT, PAGE_MOST, decode_cursor, encode_cursor
+from postdate.api.services import Services
+from postdate.model.errors import Code, refuse
+from postdate.model.event import CloudEvent, check_patterns, envelope, like, visible
+from postdate.views.event import EventFilter, EventPage
+
+WAIT_MOST_SECONDS: Final = 30
+STREAM_BEAT_SECONDS: Final = 3.0
+"""How often a silent stream says that it lives, and looks whether its key still does."""
+
+EVENT_STREAM: Final = "text/event-stream"
+NOW: Final = "now"
+BEGINNING: Final = "beginning"
+
+
+class EventQuery(Query, kw_only=True):
+    """Which events, from where on, and how long to wait for the first."""
+
+    after: Annotated[
+        str | None,
+        Meta(description="`next_cursor` of the page before, or `now`; without it, the beginning."),
+    ] = None
+    limit: Annotated[
+        int, Meta(ge=1, le=PAGE_MOST, description="How many events to return at most.")
+    ] = PAGE_DEFAULT
+    types: Annotated[
+        str | None,
+        Meta(description="Comma-separated types: `payment.completed`, `payment.*`."),
+    ] = None
+    subject: Annotated[
+        UUID | None, Meta(description="Only events of this job, payment, account or schedule.")
+    ] = None
+    wait_seconds: Annotated[
+        float, Meta(ge=0, le=WAIT_MOST_SECONDS, description="Wait so long for the first event.")
+    ] = 0
+
+
+class EventList(msgspec.Struct, frozen=True):
+    """Events in order, and where to go on: also when there are none yet."""
+
+    events: list[CloudEvent]
+    next_cursor: str
+
+
+async def list_events(call: Call[Services, Any, EventQuery]) -> Reply | EventList:
+    """Answer with the next events, or with a stream of them."""
+    wanted = _filter(call)
+    stream = EVENT_STREAM in (call.header("accept") or "")
+    if stream or call.query.wait_seconds:
+        call.hold_open()
+    after = await _after(call, (call.header("last-event-id") or None) if stream else None)
+    if stream:
+        headers = {"content-type": EVENT_STREAM, "x-accel-buffering": "no"}
+        return Reply(_stream(call, wanted, after), headers=headers)
+    page = await _page(call, wanted, after)
+    return EventList(
+        [envelope(event, call.identity.tenant) for event in page.events],
+        encode_cursor(page.position),
+    )
+
+
+def _filter(call: Call[Services, Any, EventQuery]) -> EventFilter:
+    who = call.identity
+    types = check_patterns(call.query.types.split(",") if call.query.types else [])
+    return EventFilter(
+        patterns=like(visible(who, types)),
+        subject=call.query.subject,
+        accounts=None if who.accounts is None else sorted(who.accounts),
+    )
+
+
+async def _after(call: Call[Services, Any, EventQuery], last_event_id: str | None) -> int:
+    given = last_event_id or call.query.after
+    if given is None:
+        return 0
+    position = read_position(given, "after")
+    if position is None:
+        return await call.services.event_views.last(call.identity.tenant_id)
+    return position
+
+
+def read_position(given: str, field: str) -> int | None:
+    """Read the position out of `beginning` or a cursor; None stands for `now`."""
+    if given == NOW:
+        return None
+    if given == BEGINNING:
+        return 0
+    position = decode_cursor(given, int)
+    if not 0 <= position < 2**63:
+        raise refuse(Code.INVALID_CURSOR, "Pass `next_cursor` back exactly as it came.", field)
+    return position
+
+
+async def _page(
+    call: Call[Services, Any, EventQuery], wanted: EventFilter, after: int
+) -> EventPage:
+    """Read a page, waiting as long as asked, the client is there, and the server stays."""
+    views, tenant_id, limit = call.services.event_views, call.identity.tenant_id, call.query.limit
+    seconds = call.query.wait_seconds
+    if not seconds:
+        return await views.page(tenant_id, wanted, after=after, limit=limit)
+    waiting = asyncio.create_task(
+        views.wait(tenant_id, wanted, after=after, limit=limit, seconds=seconds)
+    )
+    return await _first(call, waiting) or EventPage([], after, more=False)
+
+
+async def _first(
+    call: Call[Services, Any, EventQuery], waiting: "asyncio.Task[EventPage]"
+) -> EventPage | None:
+    """Wait for a page, unless the client goes or the server stops before."""
+    over = {
+        asyncio.create_task(call.draining.wait()),
+        asyncio.create_task(call.disconnected()),
+    }
+    try:
+        await asyncio.wait({waiting, *over}, return_when=asyncio.FIRST_COMPLETED)
+        return waiting.result() if waiting.done() else None
+    finally:
+        for left in (waiting, *over):
+            left.cancel()
+        await asyncio.gather(waiting, *over, return_exceptions=True)
+
+
+async def _stream(
+    call: Call[Services, Any, EventQuery], wanted: EventFilter, after: int
+) -> AsyncIterator[bytes]:
+    """Write server-sent events until the server stops or the key ends; clients come back."""
+    views, who = call.services.event_views, call.identity
+    yield b"retry: 1000\n\n"
+    while not call.draining.is_set():
+        page = await views.wait(
+            who.tenant_id, wanted, after=after, limit=PAGE_MOST, seconds=STREAM_BEAT_SECONDS
+        )
+        if not await call.services.identities.alive(who):
+            return
+        after = page.position
+        messages = [_message(envelope(event, who.tenant)) for event in page.events]
+        yield b"".join(messages) or b": \n\n"
+
+
+def _message(event: CloudEvent) -> bytes:
+    cursor = encode_cursor(int(event.sequence)).encode()
+    return b"id: " + cursor + b"\ndata: " + msgspec.json.encode(event) + b"\n\n"
+
+
+ENDPOINTS: Final[list[AnyEndpoint]] = [
+    Endpoint(
+        method="GET",
+        path="/events",
+        handler=list_events,
+        scope="any",
+        query=EventQuery,
+        returns=EventList,
+        summary="Read events in order, wait for them, or stream them",
+        description="Each key sees the types that its scopes can read, and only events about its "
+        "accounts if it is limited to some. With `Accept: text/event-stream` the answer is a "
+        "stream; `Last-Event-ID` resumes it.",
+        tag="events",
+        errors=(Code.INVALID_FIELD, Code.INVALID_CURSOR, Code.FORBIDDEN),
+        max_seconds=WAIT_MOST_SECONDS + 10,
+    ),
+]

@@ -1,0 +1,139 @@
+"""Halts: the kill switch and the freeze window of a tenant."""
+
+from typing import Annotated, Any, Final
+
+import msgspec
+from msgspec import Meta
+
+from postdate.api.http.endpoint import AnyEndpoint, Body, Call, Endpoint
+from postdate.api.services import Services
+from postdate.intake.account.account import refuse_limited
+from postdate.intake.tenant.halt import Window
+from postdate.model.halt import Halt, Mode
+from postdate.model.identity import Scope
+from postdate.model.payment import Instant
+from postdate.views.halt import HaltView, view
+
+Note = Annotated[str, Meta(min_length=1, max_length=500, description="Why.")]
+
+
+class KillBody(Body, kw_only=True):
+    """Why everything stops."""
+
+    note: Note
+
+
+class FreezeBody(Body, kw_only=True, rename={"from_at": "from"}):
+    """A window of time, and what it does to work."""
+
+    until: Annotated[Instant, Meta(description="When it ends.")]
+    from_at: Annotated[Instant | None, Meta(description="When it begins; now, if absent.")] = None
+    mode: Annotated[
+        Mode,
+        Meta(
+            description="`hold`: what is due waits until the end. `drain`: nothing new is "
+            "accepted, what is due still runs."
+        ),
+    ] = "hold"
+    note: Note
+
+
+class HaltList(msgspec.Struct, frozen=True):
+    """What holds now or will."""
+
+    halts: list[HaltView]
+
+
+def _list(halts: list[Halt]) -> HaltList:
+    return HaltList([view(halt) for halt in halts])
+
+
+async def list_halts(call: Call[Services, Any, None]) -> HaltList:
+    """Answer with the tenant's halts."""
+    return HaltList(await call.services.halt_views.page(call.identity.tenant_id))
+
+
+async def kill(call: Call[Services, KillBody, None]) -> HaltList:
+    """Turn the kill switch on."""
+    who = call.identity
+    return _list(await call.services.halting.kill(who.tenant_id, call.body.note, who.key_id))
+
+
+async def release(call: Call[Services, None, None]) -> HaltList:
+    """Turn the kill switch off."""
+    who = call.identity
+    refuse_limited(who)
+    return _list(await call.services.halting.lift(who.tenant_id, "kill", who.key_id))
+
+
+async def freeze(call: Call[Services, FreezeBody, None]) -> HaltList:
+    """Open a freeze window."""
+    who, body = call.identity, call.body
+    refuse_limited(who)
+    window = Window(from_at=body.from_at, until_at=body.until, mode=body.mode)
+    done = await call.services.halting.freeze(who.tenant_id, window, body.note, who.key_id)
+    return _list(done)
+
+
+async def thaw(call: Call[Services, None, None]) -> HaltList:
+    """Close the freeze window."""
+    who = call.identity
+    refuse_limited(who)
+    return _list(await call.services.halting.lift(who.tenant_id, "freeze", who.key_id))
+
+
+ENDPOINTS: Final[list[AnyEndpoint]] = [
+    Endpoint(
+        method="GET",
+        path="/halts",
+        handler=list_halts,
+        scope="any",
+        returns=HaltList,
+        summary="Show whether the tenant stands still, why, and until when",
+        tag="halts",
+    ),
+    Endpoint(
+        method="PUT",
+        path="/kill-switch",
+        handler=kill,
+        scope=Scope.ADMIN,
+        body=KillBody,
+        returns=HaltList,
+        halted="served",
+        summary="Stop everything of the tenant at once",
+        description="Once this is answered, no payment of the tenant settles, nothing of it "
+        "starts, and every change is refused; reading goes on, and what runs may report.",
+        tag="halts",
+    ),
+    Endpoint(
+        method="DELETE",
+        path="/kill-switch",
+        handler=release,
+        scope=Scope.ADMIN,
+        returns=HaltList,
+        halted="served",
+        summary="Let the tenant go on",
+        tag="halts",
+    ),
+    Endpoint(
+        method="PUT",
+        path="/freeze",
+        handler=freeze,
+        scope=Scope.ADMIN,
+        body=FreezeBody,
+        returns=HaltList,
+        halted="served",
+        summary="Hold what is due, or accept nothing new, for a window of time",
+        tag="halts",
+    ),
+    Endpoint(
+        method="DELETE",
+        path="/freeze",
+        handler=thaw,
+        scope=Scope.ADMIN,
+        returns=HaltList,
+        halted="served",
+        summary="End the freeze window now",
+        tag="halts",
+    ),
+]

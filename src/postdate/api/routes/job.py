@@ -1,0 +1,271 @@
+"""Jobs: register one or many, show them, list them."""
+
+from datetime import datetime
+from typing import Annotated, Any, Final
+from uuid import UUID
+
+import msgspec
+from msgspec import Meta
+
+from postdate.api.http import problem
+from postdate.api.http.batch import batch_reply, decoded, item_schema, merged
+from postdate.api.http.endpoint import AnyEndpoint, Body, Call, Endpoint, Reply, missing
+from postdate.api.http.page import Page, decode_cursor, encode_cursor
+from postdate.api.http.problem import Problem
+from postdate.api.services import Services
+from postdate.intake.accept.idempotency import Replay
+from postdate.intake.job.batch import Accepted, Ask, Result
+from postdate.model.errors import Code, Refusal, RefusedError, refuse
+from postdate.model.identity import Scope
+from postdate.model.job import BATCH_MOST, JobSpec
+from postdate.model.job_view import JobView
+from postdate.model.state import JobStatus
+from postdate.views.job import AttemptView, JobCursor, JobFilter
+
+JOB_BYTES: Final = 512 * 1024
+"""A payload of 256 KB as base64, with room for the rest."""
+
+BATCH_BYTES: Final = 16 * 1024 * 1024
+_REFUSALS: Final = (
+    Code.DUE_IN_PAST,
+    Code.BEYOND_HORIZON,
+    Code.PAYLOAD_TOO_LARGE,
+    Code.TARGET_NOT_ALLOWED,
+    Code.UNKNOWN_DESTINATION,
+    Code.TOO_MANY_LANES,
+    Code.QUOTA_EXCEEDED,
+    Code.UNAVAILABLE,
+)
+
+
+class BatchItem(JobSpec, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A job of a batch, with a key of its own."""
+
+    idempotency_key: (
+        Annotated[str, Meta(min_length=1, max_length=255, pattern=r"^[ -~]+$(?!\n)")] | None
+    ) = None
+
+
+class BatchBody(Body, kw_only=True):
+    """Up to a thousand jobs; each is accepted or refused for itself."""
+
+    jobs: Annotated[
+        list[Annotated[msgspec.Raw, Meta(extra_json_schema=item_schema(BatchItem))]],
+        Meta(min_length=1, description=f"At most {BATCH_MOST}."),
+    ]
+
+
+_item: Final = msgspec.json.Decoder(BatchItem)
+
+
+class JobOutcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What became of one item: a job, or the problem with it."""
+
+    status: Annotated[int, Meta(description="What a single request would have answered.")]
+    job: JobView | None = None
+    problem: Problem | None = None
+    replayed: Annotated[bool, Meta(description="Whether the key was answered before.")] = False
+
+
+class JobOutcomes(msgspec.Struct, frozen=True, kw_only=True):
+    """One outcome for each item, in the order of the request."""
+
+    accepted: Annotated[int, Meta(description="How many have a job.")]
+    refused: Annotated[int, Meta(description="How many have a problem.")]
+    outcomes: list[JobOutcome]
+
+
+class _RawOutcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A JobOutcome whose parts are encoded already."""
+
+    status: int
+    job: msgspec.Raw | None = None
+    problem: msgspec.Raw | None = None
+    replayed: bool = False
+
+
+class JobQuery(Page, kw_only=True):
+    """Which jobs to list."""
+
+    status: JobStatus | None = None
+    lane: str | None = None
+    schedule_id: UUID | None = None
+    due_after: Annotated[datetime, Meta(tz=True)] | None = None
+    due_before: Annotated[datetime, Meta(tz=True)] | None = None
+
+    def filter(self) -> JobFilter:
+        """Give the filter alone."""
+        return JobFilter(
+            status=self.status,
+            lane=self.lane,
+            schedule_id=self.schedule_id,
+            due_after=self.due_after,
+            due_before=self.due_before,
+        )
+
+
+class JobList(msgspec.Struct, frozen=True, kw_only=True):
+    """A page of jobs; it may be short though more follow, `next_cursor` says."""
+
+    jobs: list[JobView]
+    next_cursor: str | None
+
+
+class AttemptCursor(msgspec.Struct, frozen=True):
+    """The attempt after which the next page begins."""
+
+    after: Annotated[int, Meta(ge=0, le=2**31 - 1)]
+
+
+class AttemptList(msgspec.Struct, frozen=True, kw_only=True):
+    """The attempts at a job, in order."""
+
+    attempts: list[AttemptView]
+    next_cursor: str | None
+
+
+async def create_job(call: Call[Services, JobSpec, None]) -> Reply | JobView:
+    """Accept one job."""
+    ask = _ask(call, call.body, call.idempotency_key)
+    match await call.services.jobs.submit(ask):
+        case Accepted() as accepted:
+            return accepted.view()
+        case Replay(status=status, response=response):
+            return Reply(response, status, {"Idempotency-Replayed": "true"})
+        case refusal:
+            raise RefusedError(refusal)
+
+
+async def create_jobs(call: Call[Services, BatchBody, None]) -> Reply:
+    """Accept many jobs in one commit."""
+    items = call.body.jobs
+    if len(items) > BATCH_MOST:
+        raise refuse(Code.BATCH_TOO_LARGE, f"A batch has at most {BATCH_MOST} items.", "jobs")
+    specs = decoded(_item, items)
+    asks = [
+        _ask(call, spec, spec.idempotency_key) for spec in specs if not isinstance(spec, Refusal)
+    ]
+    results = await call.services.jobs.accept(asks)
+    outcomes = [_outcome(result, call.request_id) for result in merged(specs, results)]
+    return batch_reply(outcomes)
+
+
+def _ask(call: Call[Services, Any, None], spec: JobSpec, key: str | None) -> Ask:
+    who = call.identity
+    return Ask(
+        tenant_id=who.tenant_id,
+        spec=spec,
+        actor=who.key_id,
+        key=key,
+        traceparent=call.traceparent,
+    )
+
+
+def _outcome(result: Result, request_id: str) -> _RawOutcome:
+    match result:
+        case Accepted():
+            return _RawOutcome(status=201, job=msgspec.Raw(msgspec.json.encode(result.view())))
+        case Replay(status=status, response=response):
+            return _RawOutcome(status=status, job=msgspec.Raw(response), replayed=True)
+        case refusal:
+            body = msgspec.Raw(problem.encode(refusal, request_id))
+            return _RawOutcome(status=refusal.status, problem=body)
+
+
+async def show_job(call: Call[Services, Any, None]) -> JobView:
+    """Show one job with its payload."""
+    job_id = call.uuid("job_id")
+    found = await call.services.job_views.find(call.identity.tenant_id, job_id)
+    if found is None:
+        raise missing("job", job_id)
+    return found
+
+
+async def list_jobs(call: Call[Services, None, JobQuery]) -> JobList:
+    """List jobs: open ones by their instant, others the newest first."""
+    query = call.query
+    after = decode_cursor(query.cursor, JobCursor) if query.cursor else None
+    jobs, following = await call.services.job_views.page(
+        call.identity.tenant_id, query.filter(), after, query.limit
+    )
+    return JobList(jobs=jobs, next_cursor=encode_cursor(following) if following else None)
+
+
+async def list_attempts(call: Call[Services, None, Page]) -> AttemptList:
+    """List the attempts at a job."""
+    job_id, limit = call.uuid("job_id"), call.query.limit
+    after = decode_cursor(call.query.cursor, AttemptCursor).after if call.query.cursor else 0
+    found = await call.services.job_views.attempts(
+        call.identity.tenant_id, job_id, after, limit + 1
+    )
+    if found is None:
+        raise missing("job", job_id)
+    more = len(found) > limit
+    return AttemptList(
+        attempts=found[:limit],
+        next_cursor=encode_cursor(AttemptCursor(found[limit - 1].attempt)) if more else None,
+    )
+
+
+ENDPOINTS: Final[list[AnyEndpoint]] = [
+    Endpoint(
+        method="POST",
+        path="/jobs",
+        halted="new work",
+        handler=create_job,
+        scope=Scope.JOBS_WRITE,
+        body=JobSpec,
+        returns=JobView,
+        status=201,
+        idempotency="optional",
+        max_body=JOB_BYTES,
+        summary="Register a job",
+        tag="jobs",
+        errors=_REFUSALS,
+    ),
+    Endpoint(
+        method="POST",
+        path="/jobs/batch",
+        halted="new work",
+        handler=create_jobs,
+        scope=Scope.JOBS_WRITE,
+        body=BatchBody,
+        returns=JobOutcomes,
+        max_body=BATCH_BYTES,
+        summary="Register up to 1,000 jobs in one commit",
+        tag="jobs",
+        errors=(Code.BATCH_TOO_LARGE, Code.IDEMPOTENCY_IN_FLIGHT, Code.UNAVAILABLE),
+    ),
+    Endpoint(
+        method="GET",
+        path="/jobs",
+        handler=list_jobs,
+        scope=Scope.JOBS_READ,
+        query=JobQuery,
+        returns=JobList,
+        summary="List jobs",
+        description="With an open status the soonest comes first, otherwise the newest.",
+        tag="jobs",
+        errors=(Code.INVALID_CURSOR,),
+    ),
+    Endpoint(
+        method="GET",
+        path="/jobs/{job_id:uuid}",
+        handler=show_job,
+        scope=Scope.JOBS_READ,
+        returns=JobView,
+        summary="Show a job",
+        tag="jobs",
+    ),
+    Endpoint(
+        method="GET",
+        path="/jobs/{job_id:uuid}/attempts",
+        handler=list_attempts,
+        scope=Scope.JOBS_READ,
+        query=Page,
+        returns=AttemptList,
+        summary="List the attempts at a job",
+        tag="jobs",
+        errors=(Code.INVALID_CURSOR,),
+    ),
+]

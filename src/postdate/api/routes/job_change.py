@@ -1,0 +1,170 @@
+"""Change jobs: update, cancel, run now, resolve; many at once by a filter."""
+
+from typing import Annotated, Final
+
+import msgspec
+from msgspec import Meta
+
+from postdate.api.http.endpoint import AnyEndpoint, Body, Call, Endpoint, Reason
+from postdate.api.routes.job import JOB_BYTES, show_job
+from postdate.api.services import Services
+from postdate.intake.job.bulk import BulkFilter, BulkOutcome, Instant
+from postdate.intake.job.change import CancelResult, JobPatch, Resolution
+from postdate.model.errors import Code
+from postdate.model.identity import Scope
+from postdate.model.job_view import JobView
+from postdate.model.state import JobStatus
+
+BULK_SECONDS: Final = 60.0
+
+
+class Cancelled(msgspec.Struct, frozen=True, kw_only=True):
+    """What a cancel came to. Of a job stopped in flight, the effect may have happened."""
+
+    status: JobStatus
+    result: CancelResult
+
+
+class ResolveBody(Body, kw_only=True):
+    """What became of a job in doubt; `retry` has it tried again."""
+
+    outcome: Resolution
+
+
+class BulkCancelBody(Body, kw_only=True):
+    """Which jobs to cancel; a dry run only counts them."""
+
+    filter: BulkFilter
+    reason: Reason | None = None
+    dry_run: bool = False
+
+
+class BulkRescheduleBody(Body, kw_only=True):
+    """Which jobs to move, and where to."""
+
+    filter: BulkFilter
+    to: Annotated[Instant, Meta(description="The new instant; it lies outside the filter.")]
+    reason: Reason | None = None
+    dry_run: bool = False
+
+
+async def change_job(call: Call[Services, JobPatch, None]) -> JobView:
+    """Change time, payload or policy before the next execution."""
+    who, job_id = call.identity, call.uuid("job_id")
+    await call.services.job_changes.patch(who.tenant_id, job_id, call.body, who.key_id)
+    return await show_job(call)
+
+
+async def cancel_job(call: Call[Services, None, None]) -> Cancelled:
+    """End a job."""
+    who, job_id = call.identity, call.uuid("job_id")
+    result = await call.services.job_changes.cancel(who.tenant_id, job_id, who.key_id)
+    return Cancelled(status=JobStatus.CANCELLED, result=result)
+
+
+async def run_job_now(call: Call[Services, None, None]) -> JobView:
+    """Make a pending job due at once."""
+    who, job_id = call.identity, call.uuid("job_id")
+    await call.services.job_changes.run_now(who.tenant_id, job_id, who.key_id)
+    return await show_job(call)
+
+
+async def resolve_job(call: Call[Services, ResolveBody, None]) -> JobView:
+    """Settle a doubt."""
+    who, job_id = call.identity, call.uuid("job_id")
+    changes = call.services.job_changes
+    await changes.resolve(who.tenant_id, job_id, call.body.outcome, who.key_id)
+    return await show_job(call)
+
+
+async def cancel_jobs(call: Call[Services, BulkCancelBody, None]) -> BulkOutcome:
+    """Cancel by a filter."""
+    who, body = call.identity, call.body
+    return await call.services.job_bulk.cancel(
+        who.tenant_id, body.filter, who.key_id, body.reason, dry_run=body.dry_run
+    )
+
+
+async def reschedule_jobs(call: Call[Services, BulkRescheduleBody, None]) -> BulkOutcome:
+    """Reschedule by a filter."""
+    who, body = call.identity, call.body
+    return await call.services.job_bulk.reschedule(
+        who.tenant_id, body.filter, body.to, who.key_id, body.reason, dry_run=body.dry_run
+    )
+
+
+ENDPOINTS: Final[list[AnyEndpoint]] = [
+    Endpoint(
+        method="PATCH",
+        path="/jobs/{job_id:uuid}",
+        handler=change_job,
+        scope=Scope.JOBS_WRITE,
+        body=JobPatch,
+        returns=JobView,
+        max_body=JOB_BYTES,
+        summary="Change a job that is not running",
+        tag="jobs",
+        errors=(
+            Code.CONFLICT,
+            Code.DUE_IN_PAST,
+            Code.BEYOND_HORIZON,
+            Code.PAYLOAD_TOO_LARGE,
+            Code.UNAVAILABLE,
+        ),
+    ),
+    Endpoint(
+        method="POST",
+        path="/jobs/{job_id:uuid}/cancel",
+        handler=cancel_job,
+        scope=Scope.JOBS_WRITE,
+        returns=Cancelled,
+        summary="Cancel a job, at any moment before its end",
+        tag="jobs",
+        errors=(Code.CONFLICT, Code.UNAVAILABLE),
+    ),
+    Endpoint(
+        method="POST",
+        path="/jobs/{job_id:uuid}/run-now",
+        handler=run_job_now,
+        scope=Scope.JOBS_WRITE,
+        returns=JobView,
+        summary="Make a pending job due at once",
+        tag="jobs",
+        errors=(Code.CONFLICT, Code.UNAVAILABLE),
+    ),
+    Endpoint(
+        method="POST",
+        path="/jobs/{job_id:uuid}/resolve",
+        handler=resolve_job,
+        scope=Scope.JOBS_WRITE,
+        body=ResolveBody,
+        returns=JobView,
+        summary="Say what became of a job whose status is UNKNOWN",
+        tag="jobs",
+        errors=(Code.CONFLICT, Code.UNAVAILABLE),
+    ),
+    Endpoint(
+        method="POST",
+        path="/jobs/bulk/cancel",
+        handler=cancel_jobs,
+        scope=Scope.JOBS_WRITE,
+        body=BulkCancelBody,
+        returns=BulkOutcome,
+        max_seconds=BULK_SECONDS,
+        summary="Cancel jobs by a filter, at most 10,000 in a call",
+        tag="jobs",
+        errors=(Code.UNAVAILABLE,),
+    ),
+    Endpoint(
+        method="POST",
+        path="/jobs/bulk/reschedule",
+        handler=reschedule_jobs,
+        scope=Scope.JOBS_WRITE,
+        body=BulkRescheduleBody,
+        returns=BulkOutcome,
+        max_seconds=BULK_SECONDS,
+        summary="Reschedule jobs by a filter, at most 10,000 in a call",
+        tag="jobs",
+        errors=(Code.DUE_IN_PAST, Code.BEYOND_HORIZON, Code.UNAVAILABLE),
+    ),
+]

@@ -1,0 +1,177 @@
+"""Keys: make, list, rotate, revoke."""
+
+from datetime import datetime
+from typing import Annotated, Any, Final
+from uuid import UUID
+
+import msgspec
+from msgspec import Meta
+
+from postdate.api.http.endpoint import AnyEndpoint, Body, Call, Endpoint, Reply
+from postdate.api.http.page import Page, decode_cursor, encode_cursor
+from postdate.api.idempotency import once
+from postdate.api.services import Services
+from postdate.intake.tenant.tenant import IssuedKey, KeyLimits
+from postdate.model.errors import Code
+from postdate.model.identity import Scope
+from postdate.model.money import AMOUNT_MOST
+from postdate.model.payment import AccountId, Instant
+from postdate.views.key import KeyView
+
+FIRST: Final = UUID(int=0)
+DAY_SECONDS: Final = 24 * 3600
+ACCOUNTS_MOST: Final = 1000
+
+
+class KeyBody(Body, kw_only=True):
+    """A new key; what is absent or null is no limit."""
+
+    scopes: Annotated[list[Scope], Meta(min_length=1, max_length=32)]
+    note: Annotated[str, Meta(max_length=200, description="What it is for.")] = ""
+    accounts: Annotated[
+        Annotated[list[AccountId], Meta(min_length=1, max_length=ACCOUNTS_MOST)] | None,
+        Meta(description="Only these accounts."),
+    ] = None
+    max_amount: Annotated[
+        Annotated[int, Meta(ge=1, le=AMOUNT_MOST)] | None,
+        Meta(description="The largest amount of one payment."),
+    ] = None
+    expires_at: Annotated[Instant | None, Meta(description="When it ends.")] = None
+
+
+class KeyRotateBody(Body, kw_only=True):
+    """How long the present key works beside the new one."""
+
+    overlap_seconds: Annotated[float, Meta(ge=0, le=30 * DAY_SECONDS)] = DAY_SECONDS
+
+
+class NewKey(msgspec.Struct, frozen=True, kw_only=True):
+    """A key, shown only now: a repeated answer has null in its place."""
+
+    key_id: UUID
+    key: str | None
+    scopes: list[Scope]
+    expires_at: datetime | None
+
+
+class RotatedKey(NewKey, frozen=True, kw_only=True):
+    """The new key, shown only now, and when the one before it ends."""
+
+    previous_key_id: UUID
+    previous_until: datetime
+
+
+class KeyList(msgspec.Struct, frozen=True, kw_only=True):
+    """A page of keys, the oldest first."""
+
+    keys: list[KeyView]
+    next_cursor: str | None
+
+
+async def create_key(call: Call[Services, KeyBody, None]) -> Reply | msgspec.Struct:
+    """Make a key."""
+    who, body, keys = call.identity, call.body, call.services.keys
+    limits = KeyLimits(body.accounts, body.max_amount, body.expires_at)
+    return await once(
+        call,
+        "key",
+        lambda keep: keys.create(who, body.scopes, body.note, limits, keep),
+        lambda issued: NewKey(**_shown(issued)),
+        hide=_without_key,
+    )
+
+
+async def list_keys(call: Call[Services, None, Page]) -> KeyList:
+    """List the tenant's keys."""
+    after = decode_cursor(call.query.cursor, UUID) if call.query.cursor else FIRST
+    keys, following = await call.services.key_views.page(
+        call.identity.tenant_id, after, call.query.limit
+    )
+    return KeyList(keys=keys, next_cursor=encode_cursor(following) if following else None)
+
+
+async def revoke_key(call: Call[Services, None, None]) -> Reply:
+    """End a key."""
+    await call.services.keys.revoke(call.identity, call.uuid("key_id"))
+    return Reply()
+
+
+async def rotate_key(call: Call[Services, KeyRotateBody, None]) -> Reply | msgspec.Struct:
+    """Put a new key in the place of an old one."""
+    who, key_id, keys = call.identity, call.uuid("key_id"), call.services.keys
+    overlap_seconds = call.body.overlap_seconds
+    return await once(
+        call,
+        "key.rotate",
+        lambda keep: keys.rotate(who, key_id, overlap_seconds, keep),
+        lambda done: RotatedKey(
+            **_shown(done.issued), previous_key_id=key_id, previous_until=done.previous_until
+        ),
+        status=200,
+        hide=_without_key,
+    )
+
+
+def _without_key(shown: msgspec.Struct) -> msgspec.Struct:
+    return msgspec.structs.replace(shown, key=None)
+
+
+def _shown(issued: IssuedKey) -> dict[str, Any]:
+    return {
+        "key_id": issued.key_id,
+        "key": issued.key,
+        "scopes": issued.scopes,
+        "expires_at": issued.expires_at,
+    }
+
+
+ENDPOINTS: Final[list[AnyEndpoint]] = [
+    Endpoint(
+        method="POST",
+        path="/keys",
+        idempotency="optional",
+        handler=create_key,
+        scope=Scope.ADMIN,
+        body=KeyBody,
+        returns=NewKey,
+        status=201,
+        summary="Make a key that reaches at most as far as yours; it is shown only now",
+        tag="keys",
+        errors=(Code.CONFLICT,),
+    ),
+    Endpoint(
+        method="GET",
+        path="/keys",
+        handler=list_keys,
+        scope=Scope.ADMIN,
+        query=Page,
+        returns=KeyList,
+        summary="List the keys",
+        tag="keys",
+        errors=(Code.INVALID_CURSOR,),
+    ),
+    Endpoint(
+        method="DELETE",
+        path="/keys/{key_id:uuid}",
+        halted="served",
+        handler=revoke_key,
+        scope=Scope.ADMIN,
+        returns=None,
+        status=204,
+        summary="Revoke a key; every node refuses it within five seconds",
+        tag="keys",
+    ),
+    Endpoint(
+        method="POST",
+        path="/keys/{key_id:uuid}/rotate",
+        idempotency="optional",
+        halted="served",
+        handler=rotate_key,
+        scope=Scope.ADMIN,
+        body=KeyRotateBody,
+        returns=RotatedKey,
+        summary="Put a new key in the place of one that ends after the overlap",
+        tag="keys",
+        errors=(Code.CONFLICT,),
+    ),
+]

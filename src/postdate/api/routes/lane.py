@@ -1,0 +1,143 @@
+"""Lanes: list, show, change, pause, resume."""
+
+from typing import Annotated, Any, Final
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from postdate.api.http.endpoint import AnyEndpoint, Body, Call, Endpoint, missing
+from postdate.api.http.page import Page, decode_cursor, encode_cursor
+from postdate.api.services import Services
+from postdate.intake.job.lane import LaneChange
+from postdate.model.errors import Code, refuse
+from postdate.model.identity import Scope
+from postdate.views.lane import LaneView
+
+
+class LaneList(msgspec.Struct, frozen=True, kw_only=True):
+    """A page of lanes, by name."""
+
+    lanes: list[LaneView]
+    next_cursor: str | None
+
+
+class LaneBody(Body, kw_only=True):
+    """New values; what is absent stays as it is, null takes a limit away."""
+
+    weight: (
+        Annotated[int, Meta(ge=1, le=100, description="Its share beside others.")] | UnsetType
+    ) = UNSET
+    width: (
+        Annotated[int, Meta(ge=1, le=64, description="Buckets it uses; only grows.")] | UnsetType
+    ) = UNSET
+    max_running: Annotated[int, Meta(ge=1, le=1_000_000)] | UnsetType | None = UNSET
+    rate_per_second: Annotated[float, Meta(ge=0.001, le=1_000_000)] | UnsetType | None = UNSET
+
+
+class PauseBody(Body, kw_only=True):
+    """Why it is paused, for whoever finds it so."""
+
+    note: Annotated[str, Meta(max_length=500)] | None = None
+
+
+async def list_lanes(call: Call[Services, None, Page]) -> LaneList:
+    """List the tenant's lanes."""
+    after = decode_cursor(call.query.cursor, str) if call.query.cursor else ""
+    lanes, following = await call.services.lane_views.page(
+        call.identity.tenant_id, after, call.query.limit
+    )
+    return LaneList(lanes=lanes, next_cursor=encode_cursor(following) if following else None)
+
+
+async def show_lane(call: Call[Services, Any, None]) -> LaneView:
+    """Show one lane."""
+    name = call.text("lane")
+    found = await call.services.lane_views.find(call.identity.tenant_id, name)
+    if found is None:
+        raise missing("lane", name)
+    return found
+
+
+async def change_lane(call: Call[Services, LaneBody, None]) -> LaneView:
+    """Change weight, width and limits."""
+    who, body = call.identity, call.body
+    change = LaneChange(
+        weight=body.weight,
+        width=body.width,
+        max_running=body.max_running,
+        rate_per_second=body.rate_per_second,
+    )
+    if change == LaneChange():
+        raise refuse(Code.INVALID_FIELD, "Nothing is to be changed.")
+    await call.services.lanes.change(who.tenant_id, call.text("lane"), change, who.key_id)
+    return await show_lane(call)
+
+
+async def pause_lane(call: Call[Services, PauseBody, None]) -> LaneView:
+    """Let nothing of a lane start."""
+    who, note = call.identity, call.body.note
+    await call.services.lanes.pause(who.tenant_id, call.text("lane"), note=note, actor=who.key_id)
+    return await show_lane(call)
+
+
+async def resume_lane(call: Call[Services, None, None]) -> LaneView:
+    """Let a lane go on."""
+    who = call.identity
+    await call.services.lanes.resume(who.tenant_id, call.text("lane"), actor=who.key_id)
+    return await show_lane(call)
+
+
+ENDPOINTS: Final[list[AnyEndpoint]] = [
+    Endpoint(
+        method="GET",
+        path="/lanes",
+        handler=list_lanes,
+        scope=Scope.JOBS_READ,
+        query=Page,
+        returns=LaneList,
+        summary="List the lanes and what waits in them",
+        tag="lanes",
+        errors=(Code.INVALID_CURSOR,),
+    ),
+    Endpoint(
+        method="GET",
+        path="/lanes/{lane}",
+        handler=show_lane,
+        scope=Scope.JOBS_READ,
+        returns=LaneView,
+        summary="Show a lane",
+        tag="lanes",
+    ),
+    Endpoint(
+        method="PATCH",
+        path="/lanes/{lane}",
+        handler=change_lane,
+        scope=Scope.JOBS_WRITE,
+        body=LaneBody,
+        returns=LaneView,
+        summary="Change the weight, width and limits of a lane",
+        tag="lanes",
+        errors=(Code.UNAVAILABLE,),
+    ),
+    Endpoint(
+        method="POST",
+        path="/lanes/{lane}/pause",
+        handler=pause_lane,
+        scope=Scope.JOBS_WRITE,
+        body=PauseBody,
+        returns=LaneView,
+        summary="Pause a lane: what runs goes on, nothing else starts",
+        tag="lanes",
+        errors=(Code.UNAVAILABLE,),
+    ),
+    Endpoint(
+        method="POST",
+        path="/lanes/{lane}/resume",
+        handler=resume_lane,
+        scope=Scope.JOBS_WRITE,
+        returns=LaneView,
+        summary="Resume a paused lane",
+        tag="lanes",
+        errors=(Code.UNAVAILABLE,),
+    ),
+]

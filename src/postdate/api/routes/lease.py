@@ -1,0 +1,248 @@
+"""Leases: workers that ask for their jobs over HTTP."""
+
+import asyncio
+from base64 import b64encode
+from datetime import datetime
+from typing import Annotated, Any, Final
+from uuid import UUID
+
+import msgspec
+from msgspec import Meta
+
+from postdate.api.http.endpoint import Body, Call, Endpoint
+from postdate.api.services import Services
+from postdate.intake.lease.lease import CLAIM_MOST, WAIT_MOST_SECONDS, ClaimAsk, Leased
+from postdate.intake.lease.report import Report
+from postdate.model.errors import Code, refuse
+from postdate.model.identity import Scope
+from postdate.model.outcome import Completed, Failed, Throttled, Unknown
+
+RESULT_BYTES: Final = 64 * 1024
+"""The most that is kept of what a worker returns."""
+
+JSON: Final = "application/json"
+LeaseSeconds = Annotated[float, Meta(ge=1, le=3600)]
+Token = Annotated[int, Meta(ge=1, le=2**53 - 1)]
+
+
+class ClaimBody(Body, kw_only=True):
+    """How many jobs to claim, for how long, and how long to wait for the first."""
+
+    max: Annotated[int, Meta(ge=1, le=CLAIM_MOST)] = 1
+    lease_seconds: LeaseSeconds = 30.0
+    wait_seconds: Annotated[float, Meta(ge=0, le=WAIT_MOST_SECONDS)] = 0.0
+
+
+class LeaseView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A job that is the worker's until `lease_until`, unless renewed."""
+
+    job_id: UUID
+    token: int
+    attempt: int
+    max_attempts: int
+    lease_until: datetime
+    due_at: datetime
+    payload: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    payload_base64: str | None = None
+    content_type: str | None = None
+    payload_ref: str | None = None
+    metadata: dict[str, Any] | None = None
+    timeout_seconds: float
+    schedule_id: UUID | None = None
+    scheduled_for: datetime | None = None
+    traceparent: str | None = None
+
+
+class LeaseList(msgspec.Struct, frozen=True, kw_only=True):
+    """The leases just claimed; none when nothing was due in time."""
+
+    leases: list[LeaseView]
+
+
+class CompleteBody(Body, kw_only=True):
+    """The token of the lease, and what is worth keeping of the result."""
+
+    token: Token
+    result: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+
+
+class FailBody(Body, kw_only=True):
+    """What went wrong; `unknown` says that the effect may have happened all the same."""
+
+    token: Token
+    error: Annotated[str, Meta(min_length=1, max_length=2000)]
+    code: Annotated[str, Meta(pattern=r"^[a-z][a-z0-9_]{0,62}$(?!\n)")] = "worker_failed"
+    retryable: bool = True
+    retry_after_seconds: Annotated[float, Meta(ge=0, le=7 * 86400)] | None = None
+    unknown: bool = False
+
+
+class RenewBody(Body, kw_only=True):
+    """The token of the lease, and how long it is needed from now on."""
+
+    token: Token
+    lease_seconds: LeaseSeconds = 30.0
+
+
+class ReleaseBody(Body, kw_only=True):
+    """The token of a lease whose work was not begun."""
+
+    token: Token
+
+
+class ReportView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What became of the job; a retry also says when."""
+
+    job_id: UUID
+    status: str
+    retry_in_seconds: float | None = None
+
+
+class RenewView(msgspec.Struct, frozen=True, kw_only=True):
+    """Until when the lease holds now."""
+
+    job_id: UUID
+    lease_until: datetime
+
+
+async def claim(call: Call[Services, ClaimBody, None]) -> LeaseList:
+    """Wait for due jobs; end early when the client goes or the server stops."""
+    if call.body.wait_seconds:
+        call.hold_open()
+    gone = asyncio.Event()
+    watching = [
+        asyncio.create_task(call.disconnected()),
+        asyncio.create_task(call.draining.wait()),
+    ]
+    for each in watching:
+        each.add_done_callback(lambda _: gone.set())
+    ask = ClaimAsk(
+        tenant_id=call.identity.tenant_id,
+        lane=call.text("lane"),
+        holder=call.identity.holder,
+        most=call.body.max,
+        lease_seconds=call.body.lease_seconds,
+        wait_seconds=call.body.wait_seconds,
+        gone=gone,
+    )
+    try:
+        leased = await call.services.leases.claim(ask)
+    finally:
+        for each in watching:
+            each.cancel()
+    return LeaseList(leases=[_view(each) for each in leased])
+
+
+def _view(leased: Leased) -> LeaseView:
+    job = leased.delivery
+    payload: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    opaque = None
+    if job.payload is not None and job.content_type == JSON:
+        payload = msgspec.Raw(job.payload)
+    elif job.payload is not None:
+        opaque = b64encode(job.payload).decode()
+    return LeaseView(
+        job_id=job.job_id,
+        token=job.token,
+        attempt=job.attempt,
+        max_attempts=job.max_attempts,
+        lease_until=leased.lease_until,
+        due_at=job.due_at,
+        payload=payload,
+        payload_base64=opaque,
+        content_type=job.content_type,
+        payload_ref=job.payload_ref,
+        metadata=None if job.metadata is None else dict(job.metadata),
+        timeout_seconds=job.timeout_seconds,
+        schedule_id=job.schedule_id,
+        scheduled_for=job.scheduled_for,
+        traceparent=job.traceparent,
+    )
+
+
+async def complete(call: Call[Services, CompleteBody, None]) -> ReportView:
+    """Record that a job was done."""
+    result = call.body.result
+    kept = None if result is msgspec.UNSET else bytes(result)
+    if kept is not None and len(kept) > RESULT_BYTES:
+        raise refuse(
+            Code.PAYLOAD_TOO_LARGE, f"A result has at most {RESULT_BYTES} bytes.", "result"
+        )
+    return await _report(call, call.body.token, Completed(response=kept))
+
+
+async def fail(call: Call[Services, FailBody, None]) -> ReportView:
+    """Record that an attempt failed; the job's policy says what follows."""
+    body = call.body
+    if body.unknown:
+        return await _report(call, body.token, Unknown(code=body.code, error=body.error))
+    failed = Failed(
+        code=body.code,
+        error=body.error,
+        retryable=body.retryable,
+        retry_after_seconds=body.retry_after_seconds,
+    )
+    return await _report(call, body.token, failed)
+
+
+async def release_lease(call: Call[Services, ReleaseBody, None]) -> ReportView:
+    """Give a job back that was not begun: it is due again, and no attempt is counted."""
+    return await _report(call, call.body.token, Throttled(seconds=0.0, reason="released"))
+
+
+async def _report(
+    call: Call[Services, Any, None], token: int, outcome: Completed | Failed | Throttled | Unknown
+) -> ReportView:
+    who = call.identity
+    job_id = call.uuid("job_id")
+    reported = await call.services.lease_reports.submit(
+        Report(who.tenant_id, job_id, token, outcome, who.key_id)
+    )
+    return ReportView(
+        job_id=job_id, status=reported.status, retry_in_seconds=reported.retry_in_seconds
+    )
+
+
+async def renew(call: Call[Services, RenewBody, None]) -> RenewView:
+    """Keep a lease for longer."""
+    job_id = call.uuid("job_id")
+    until = await call.services.lease_reports.renew(
+        call.identity.tenant_id, job_id, call.body.token, call.body.lease_seconds
+    )
+    return RenewView(job_id=job_id, lease_until=until)
+
+
+def _of_lease(verb: str, handler: Any, body: type[Body], returns: type[msgspec.Struct]) -> Any:
+    return Endpoint(
+        method="POST",
+        path=f"/leases/{{job_id:uuid}}/{verb}",
+        halted="served",
+        handler=handler,
+        scope=Scope.JOBS_WRITE,
+        body=body,
+        returns=returns,
+        summary=handler.__doc__.rstrip("."),
+        description="The token of the claim proves the lease; a stale one changes nothing.",
+        tag="leases",
+        errors=(Code.NOT_FOUND, Code.LEASE_LOST),
+    )
+
+
+ENDPOINTS: Final = [
+    Endpoint(
+        method="POST",
+        path="/lanes/{lane}/claim",
+        handler=claim,
+        scope=Scope.JOBS_WRITE,
+        body=ClaimBody,
+        returns=LeaseList,
+        summary="Claim due jobs of a lane",
+        description="Only jobs whose destination is a worker; with none due, waits for some.",
+        tag="leases",
+        max_seconds=WAIT_MOST_SECONDS + 10,
+    ),
+    _of_lease("complete", complete, CompleteBody, ReportView),
+    _of_lease("fail", fail, FailBody, ReportView),
+    _of_lease("renew", renew, RenewBody, RenewView),
+    _of_lease("release", release_lease, ReleaseBody, ReportView),
+]

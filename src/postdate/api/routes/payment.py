@@ -1,0 +1,270 @@
+"""Payments: schedule one or many, look at them."""
+
+from typing import Annotated, Final
+from uuid import UUID
+
+import msgspec
+from msgspec import Meta
+
+from postdate.api.http import problem
+from postdate.api.http.batch import batch_reply, decoded, item_schema, merged
+from postdate.api.http.endpoint import AnyEndpoint, Body, Call, Endpoint, Reply, missing
+from postdate.api.http.page import Page, decode_cursor, encode_cursor
+from postdate.api.http.problem import Problem
+from postdate.api.idempotency import reply
+from postdate.api.services import Services
+from postdate.intake.accept.answers import Answer, refused
+from postdate.intake.payment.accept import BATCH_MOST, Wish
+from postdate.intake.payment.draft import Scheduled
+from postdate.model.errors import Code, Refusal, refuse
+from postdate.model.identity import Scope
+from postdate.model.payment import AccountId, KeyedOrder, PaymentOrder
+from postdate.model.state import PaymentStatus
+from postdate.views.payment import (
+    NEWEST,
+    EventView,
+    ExecutionView,
+    PaymentFilter,
+)
+from postdate.views.payment_shape import PaymentView
+
+BATCH_BYTES: Final = 1024 * 1024
+
+_REFUSALS: Final = (
+    Code.SELF_PAYMENT,
+    Code.UNKNOWN_ACCOUNT,
+    Code.ACCOUNT_FROZEN,
+    Code.ACCOUNT_CLOSED,
+    Code.ACCOUNT_RESERVED,
+    Code.AMOUNT_ABOVE_LIMIT,
+    Code.INSUFFICIENT_FUNDS,
+    Code.TIME_OUT_OF_RANGE,
+    Code.QUOTA_EXCEEDED,
+    Code.COMMITS_NOT_DURABLE,
+)
+_keyed_order: Final = msgspec.json.Decoder(KeyedOrder)
+
+
+class BatchBody(Body, kw_only=True):
+    """Payments to schedule, as if one came after the other."""
+
+    payments: Annotated[
+        list[Annotated[msgspec.Raw, Meta(extra_json_schema=item_schema(KeyedOrder))]],
+        Meta(min_length=1, description=f"At most {BATCH_MOST}, each with its own key."),
+    ]
+
+
+class PaymentOutcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What became of one item: a payment, or the problem with it."""
+
+    status: Annotated[int, Meta(description="What a single request would have answered.")]
+    payment: Scheduled | None = None
+    problem: Problem | None = None
+    replayed: Annotated[bool, Meta(description="Whether the key was answered before.")] = False
+
+
+class PaymentOutcomes(msgspec.Struct, frozen=True, kw_only=True):
+    """One outcome for each item, in the order of the request."""
+
+    accepted: Annotated[int, Meta(description="How many have a payment.")]
+    refused: Annotated[int, Meta(description="How many have a problem.")]
+    outcomes: list[PaymentOutcome]
+
+
+class _RawOutcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A PaymentOutcome whose parts are encoded already."""
+
+    status: int
+    payment: msgspec.Raw | None = None
+    problem: msgspec.Raw | None = None
+    replayed: bool = False
+
+
+class PaymentQuery(Page, kw_only=True):
+    """Which payments to list."""
+
+    account_id: Annotated[
+        AccountId | None, Meta(description="Those that this account pays or is paid.")
+    ] = None
+    status: Annotated[
+        PaymentStatus | None,
+        Meta(
+            description="Only these. A page may then hold fewer than `limit` and still have a "
+            "`next_cursor`."
+        ),
+    ] = None
+    broken: Annotated[
+        bool | None,
+        Meta(description="True: only those whose settling broke, which wait for a person."),
+    ] = None
+
+
+class PaymentList(msgspec.Struct, frozen=True):
+    """A page of payments, the newest first."""
+
+    payments: list[PaymentView]
+    next_cursor: str | None
+
+
+class ExecutionList(msgspec.Struct, frozen=True):
+    """Every execution of a payment, in order."""
+
+    executions: list[ExecutionView]
+
+
+class EventList(msgspec.Struct, frozen=True):
+    """What happened to a payment, in order."""
+
+    events: list[EventView]
+    next_cursor: str | None
+
+
+async def schedule_payment(call: Call[Services, PaymentOrder, None]) -> Reply:
+    """Accept a payment."""
+    wish = Wish(call.body, call.idempotency_key or "", call.traceparent)
+    return reply(await call.services.payments.schedule(call.identity, wish), call.request_id)
+
+
+async def schedule_payments(call: Call[Services, BatchBody, None]) -> Reply:
+    """Accept many payments, one outcome for each."""
+    items = call.body.payments
+    if len(items) > BATCH_MOST:
+        raise refuse(Code.BATCH_TOO_LARGE, f"The limit is {BATCH_MOST} payments.", "payments")
+    orders = decoded(_keyed_order, items)
+    wishes = [
+        Wish(order, order.idempotency_key, call.traceparent)
+        for order in orders
+        if not isinstance(order, Refusal)
+    ]
+    answers = await call.services.payments.schedule_all(call.identity, wishes)
+    outcomes = [
+        _outcome(refused(each) if isinstance(each, Refusal) else each, call.request_id)
+        for each in merged(orders, answers)
+    ]
+    return batch_reply(outcomes)
+
+
+def _outcome(answer: Answer, request_id: str) -> _RawOutcome:
+    refusal = answer.refusal
+    if refusal is None:
+        return _RawOutcome(
+            status=answer.status, payment=msgspec.Raw(answer.response), replayed=answer.replayed
+        )
+    body = msgspec.Raw(problem.encode(refusal, request_id))
+    return _RawOutcome(status=answer.status, problem=body, replayed=answer.replayed)
+
+
+async def get_payment(call: Call[Services, None, None]) -> PaymentView:
+    """Answer with one payment."""
+    payment_id = call.uuid("payment_id")
+    found = await call.services.payment_views.get(call.identity, payment_id)
+    if found is None:
+        raise missing("payment", payment_id)
+    return found
+
+
+async def list_payments(call: Call[Services, None, PaymentQuery]) -> PaymentList:
+    """Answer with a page of payments."""
+    query = call.query
+    before = decode_cursor(query.cursor, UUID) if query.cursor else NEWEST
+    wanted = PaymentFilter(query.account_id, query.status, broken=query.broken)
+    found, following = await call.services.payment_views.page(
+        call.identity, wanted, before, query.limit
+    )
+    return PaymentList(found, None if following is None else encode_cursor(following))
+
+
+async def list_payment_executions(call: Call[Services, None, None]) -> ExecutionList:
+    """Answer with the executions of a payment."""
+    payment_id = call.uuid("payment_id")
+    found = await call.services.payment_views.executions(call.identity, payment_id)
+    if found is None:
+        raise missing("payment", payment_id)
+    return ExecutionList(found)
+
+
+async def list_payment_events(call: Call[Services, None, Page]) -> EventList:
+    """Answer with the events of a payment."""
+    payment_id = call.uuid("payment_id")
+    after = decode_cursor(call.query.cursor, UUID) if call.query.cursor else None
+    limit = call.query.limit
+    found = await call.services.payment_views.events(call.identity, payment_id, after, limit + 1)
+    if found is None:
+        raise missing("payment", payment_id)
+    following = encode_cursor(found[limit - 1].id) if len(found) > limit else None
+    return EventList(found[:limit], following)
+
+
+ENDPOINTS: Final[list[AnyEndpoint]] = [
+    Endpoint(
+        method="POST",
+        path="/payments/schedule",
+        halted="new work",
+        handler=schedule_payment,
+        scope=Scope.PAYMENTS_WRITE,
+        body=PaymentOrder,
+        returns=Scheduled,
+        status=201,
+        summary="Schedule a payment",
+        description="Holds the amount now and moves it at the second it is due. A refusal that "
+        "depends on the accounts is remembered under the key, as a success is.",
+        tag="payments",
+        errors=_REFUSALS,
+        idempotency="required",
+    ),
+    Endpoint(
+        method="POST",
+        path="/payments/batch",
+        halted="new work",
+        handler=schedule_payments,
+        scope=Scope.PAYMENTS_WRITE,
+        body=BatchBody,
+        returns=PaymentOutcomes,
+        summary="Schedule up to 1,000 payments",
+        description="Each item has its own `idempotency_key` and gets its own outcome, as if the "
+        "payments had been scheduled one after the other.",
+        tag="payments",
+        errors=(Code.BATCH_TOO_LARGE,),
+        max_body=BATCH_BYTES,
+    ),
+    Endpoint(
+        method="GET",
+        path="/payments",
+        handler=list_payments,
+        scope=Scope.PAYMENTS_READ,
+        query=PaymentQuery,
+        returns=PaymentList,
+        summary="List payments, the newest first",
+        tag="payments",
+        errors=(Code.INVALID_CURSOR,),
+    ),
+    Endpoint(
+        method="GET",
+        path="/payments/{payment_id:uuid}",
+        handler=get_payment,
+        scope=Scope.PAYMENTS_READ,
+        returns=PaymentView,
+        summary="Show a payment and where it stands",
+        tag="payments",
+    ),
+    Endpoint(
+        method="GET",
+        path="/payments/{payment_id:uuid}/executions",
+        handler=list_payment_executions,
+        scope=Scope.PAYMENTS_READ,
+        returns=ExecutionList,
+        summary="List every execution of a payment",
+        tag="payments",
+    ),
+    Endpoint(
+        method="GET",
+        path="/payments/{payment_id:uuid}/events",
+        handler=list_payment_events,
+        scope=Scope.PAYMENTS_READ,
+        query=Page,
+        returns=EventList,
+        summary="List what happened to a payment",
+        tag="payments",
+        errors=(Code.INVALID_CURSOR,),
+    ),
+]

@@ -1,0 +1,174 @@
+"""Schedules: create, show, list, change, delete."""
+
+from typing import Annotated, Any, Final
+from uuid import UUID
+
+import msgspec
+from msgspec import Meta
+
+from postdate.api.http.endpoint import AnyEndpoint, Call, Endpoint, Reply, missing
+from postdate.api.http.page import Page, decode_cursor, encode_cursor
+from postdate.api.idempotency import reply
+from postdate.api.services import Services
+from postdate.model.errors import Code
+from postdate.model.identity import Scope
+from postdate.model.schedule_preview import Preview
+from postdate.model.schedule_spec import (
+    AcceptedSchedule,
+    PreviewSpec,
+    SchedulePatch,
+    ScheduleSpec,
+    ScheduleView,
+    accepted,
+)
+
+_REFUSALS: Final = (
+    Code.FORBIDDEN,
+    Code.SELF_PAYMENT,
+    Code.UNKNOWN_ACCOUNT,
+    Code.UNKNOWN_DESTINATION,
+    Code.TARGET_NOT_ALLOWED,
+    Code.PAYLOAD_TOO_LARGE,
+    Code.UNAVAILABLE,
+)
+
+
+class ScheduleQuery(Page, kw_only=True):
+    """Which schedules to list."""
+
+    missed: Annotated[
+        bool, Meta(description="Only those that have missed an occurrence; `last_missed_at`.")
+    ] = False
+    set_aside: Annotated[
+        bool, Meta(description="Only those that cannot be expanded; `set_aside_error`.")
+    ] = False
+
+
+class ScheduleList(msgspec.Struct, frozen=True, kw_only=True):
+    """A page of schedules, the oldest first."""
+
+    schedules: list[ScheduleView]
+    next_cursor: str | None
+
+
+async def create_schedule(call: Call[Services, ScheduleSpec, None]) -> Reply:
+    """Accept a schedule."""
+    answer = await call.services.schedules.create(
+        call.identity, call.body, call.idempotency_key, call.traceparent
+    )
+    return reply(answer, call.request_id)
+
+
+async def list_schedules(call: Call[Services, None, ScheduleQuery]) -> ScheduleList:
+    """List the tenant's schedules."""
+    after = decode_cursor(call.query.cursor, UUID) if call.query.cursor else None
+    shown, more = await call.services.schedule_views.page(
+        call.identity,
+        after,
+        call.query.limit,
+        missed=call.query.missed,
+        set_aside=call.query.set_aside,
+    )
+    return ScheduleList(schedules=shown, next_cursor=None if more is None else encode_cursor(more))
+
+
+async def show_schedule(call: Call[Services, Any, Any]) -> ScheduleView:
+    """Show one schedule."""
+    schedule_id = call.uuid("schedule_id")
+    found = await call.services.schedule_views.find(call.identity, schedule_id)
+    if found is None:
+        raise missing("schedule", schedule_id)
+    return found
+
+
+async def preview_unsaved(call: Call[Services, PreviewSpec, None]) -> Preview:
+    """Show what a schedule would do, without creating it."""
+    return await call.services.schedules.preview(call.identity, call.body)
+
+
+async def change_schedule(call: Call[Services, SchedulePatch, None]) -> AcceptedSchedule:
+    """Make a new version that decides about everything that is not due yet."""
+    warned = await call.services.schedules.change(
+        call.identity, call.uuid("schedule_id"), call.body, call.traceparent
+    )
+    return accepted(await show_schedule(call), warned)
+
+
+async def delete_schedule(call: Call[Services, None, None]) -> Reply:
+    """End a schedule."""
+    await call.services.schedules.delete(call.identity, call.uuid("schedule_id"))
+    return Reply()
+
+
+ENDPOINTS: Final[list[AnyEndpoint]] = [
+    Endpoint(
+        method="POST",
+        path="/schedules",
+        halted="new work",
+        handler=create_schedule,
+        scope=Scope.SCHEDULES_WRITE,
+        body=ScheduleSpec,
+        returns=AcceptedSchedule,
+        status=201,
+        idempotency="optional",
+        errors=(*_REFUSALS, Code.IDEMPOTENCY_KEY_REUSED, Code.QUOTA_EXCEEDED),
+        summary="Create a schedule",
+        description="The key also needs the scope that its template would need by itself.",
+        tag="schedules",
+    ),
+    Endpoint(
+        method="POST",
+        path="/schedules/preview",
+        handler=preview_unsaved,
+        scope=Scope.SCHEDULES_READ,
+        body=PreviewSpec,
+        returns=Preview,
+        errors=_REFUSALS,
+        summary="Show what a schedule would do, without creating it",
+        description="A template is checked as if it were created, and needs the same scopes.",
+        tag="schedules",
+    ),
+    Endpoint(
+        method="GET",
+        path="/schedules",
+        handler=list_schedules,
+        scope=Scope.SCHEDULES_READ,
+        query=ScheduleQuery,
+        returns=ScheduleList,
+        errors=(Code.INVALID_CURSOR,),
+        summary="List schedules",
+        tag="schedules",
+    ),
+    Endpoint(
+        method="GET",
+        path="/schedules/{schedule_id:uuid}",
+        handler=show_schedule,
+        scope=Scope.SCHEDULES_READ,
+        returns=ScheduleView,
+        errors=(Code.NOT_FOUND,),
+        summary="Show a schedule",
+        tag="schedules",
+    ),
+    Endpoint(
+        method="PATCH",
+        path="/schedules/{schedule_id:uuid}",
+        handler=change_schedule,
+        scope=Scope.SCHEDULES_WRITE,
+        body=SchedulePatch,
+        returns=AcceptedSchedule,
+        errors=(*_REFUSALS, Code.NOT_FOUND),
+        summary="Change a schedule; what is due already is left to the version before",
+        tag="schedules",
+    ),
+    Endpoint(
+        method="DELETE",
+        path="/schedules/{schedule_id:uuid}",
+        handler=delete_schedule,
+        scope=Scope.SCHEDULES_WRITE,
+        returns=None,
+        status=204,
+        errors=(Code.NOT_FOUND,),
+        summary="Delete a schedule; what it has made goes on, and its book can be read",
+        tag="schedules",
+    ),
+]

@@ -1,0 +1,190 @@
+"""Schedules at work: pause, resume, trigger, backfill; what is to come, and the book."""
+
+from datetime import datetime
+from typing import Annotated, Any, Final
+from uuid import UUID
+
+import msgspec
+from msgspec import Meta
+
+from postdate.api.http.endpoint import AnyEndpoint, Body, Call, Endpoint, Query, Reply, missing
+from postdate.api.http.page import Page, decode_cursor, encode_cursor
+from postdate.api.idempotency import once
+from postdate.api.routes.schedule import show_schedule
+from postdate.api.services import Services
+from postdate.intake.schedule.run import Backfill, Triggered
+from postdate.model.errors import Code
+from postdate.model.identity import Scope
+from postdate.model.schedule import Status
+from postdate.model.schedule_preview import Preview
+from postdate.model.schedule_spec import PREVIEW_DEFAULT, PREVIEW_MOST, ScheduleView
+from postdate.views.schedule import OccurrenceView
+
+_ID: Final = "/schedules/{schedule_id:uuid}"
+
+
+class PauseBody(Body, kw_only=True):
+    """Why it is paused."""
+
+    note: Annotated[str, Meta(max_length=500)] | None = None
+
+
+class BackfillBody(Body, kw_only=True, rename={"begin": "from"}):
+    """A range of the past, its end not included; without `dry_run: false` nothing is done."""
+
+    begin: Annotated[datetime, Meta(tz=True)]
+    until: Annotated[datetime, Meta(tz=True)]
+    dry_run: bool = True
+
+
+class PreviewQuery(Query):
+    """How far to look ahead."""
+
+    count: Annotated[int, Meta(ge=1, le=PREVIEW_MOST)] = PREVIEW_DEFAULT
+
+
+class BookQuery(Page, kw_only=True):
+    """Which rows to list."""
+
+    status: Status | None = None
+
+
+class Book(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of occurrences, the newest first."""
+
+    occurrences: list[OccurrenceView]
+    next_cursor: str | None
+
+
+async def pause_schedule(call: Call[Services, PauseBody, None]) -> ScheduleView:
+    """Skip what comes until it is resumed."""
+    note = call.body.note
+    await call.services.schedules.pause(call.identity, call.uuid("schedule_id"), note)
+    return await show_schedule(call)
+
+
+async def resume_schedule(call: Call[Services, None, None]) -> ScheduleView:
+    """End a pause, or try again what was set aside."""
+    await call.services.schedules.resume(call.identity, call.uuid("schedule_id"))
+    return await show_schedule(call)
+
+
+async def trigger_schedule(call: Call[Services, None, None]) -> Reply | msgspec.Struct:
+    """Run it once, now."""
+    who, schedule_id, runs = call.identity, call.uuid("schedule_id"), call.services.schedule_runs
+    return await once(
+        call,
+        "schedule.trigger",
+        lambda keep: runs.trigger(who, schedule_id, call.traceparent, keep),
+        lambda triggered: triggered,
+    )
+
+
+async def backfill_schedule(call: Call[Services, BackfillBody, None]) -> Reply | msgspec.Struct:
+    """Run what has not run in a range of the past, or say what that would be."""
+    who, schedule_id, runs = call.identity, call.uuid("schedule_id"), call.services.schedule_runs
+    span, dry_run = (call.body.begin, call.body.until), call.body.dry_run
+    return await once(
+        call,
+        "schedule.backfill",
+        lambda keep: runs.backfill(
+            who, schedule_id, span, call.traceparent, dry_run=dry_run, keep=keep
+        ),
+        lambda done: done,
+        status=200,
+    )
+
+
+async def preview_schedule(call: Call[Services, None, PreviewQuery]) -> Preview:
+    """Compute the next occurrences and what each policy does to them."""
+    schedule_id = call.uuid("schedule_id")
+    found = await call.services.schedule_views.preview(call.identity, schedule_id, call.query.count)
+    if found is None:
+        raise missing("schedule", schedule_id)
+    return found
+
+
+async def list_occurrences(call: Call[Services, Any, BookQuery]) -> Book:
+    """List the book."""
+    schedule_id, query = call.uuid("schedule_id"), call.query
+    before = decode_cursor(query.cursor, UUID) if query.cursor else None
+    found = await call.services.schedule_views.book(
+        call.identity, schedule_id, before, status=query.status, limit=query.limit
+    )
+    if found is None:
+        raise missing("schedule", schedule_id)
+    rows, more = found
+    return Book(occurrences=rows, next_cursor=None if more is None else encode_cursor(more))
+
+
+ENDPOINTS: Final[list[AnyEndpoint]] = [
+    Endpoint(
+        method="POST",
+        path=f"{_ID}/pause",
+        handler=pause_schedule,
+        scope=Scope.SCHEDULES_WRITE,
+        body=PauseBody,
+        returns=ScheduleView,
+        errors=(Code.NOT_FOUND,),
+        summary="Pause a schedule: its occurrences are skipped and noted in the book",
+        tag="schedules",
+    ),
+    Endpoint(
+        method="POST",
+        path=f"{_ID}/resume",
+        handler=resume_schedule,
+        scope=Scope.SCHEDULES_WRITE,
+        returns=ScheduleView,
+        errors=(Code.NOT_FOUND,),
+        summary="Resume a schedule that is paused or set aside",
+        tag="schedules",
+    ),
+    Endpoint(
+        method="POST",
+        path=f"{_ID}/trigger",
+        idempotency="optional",
+        halted="new work",
+        handler=trigger_schedule,
+        scope=Scope.SCHEDULES_WRITE,
+        returns=Triggered,
+        status=201,
+        errors=(Code.NOT_FOUND,),
+        summary="Run a schedule once, now",
+        tag="schedules",
+    ),
+    Endpoint(
+        method="POST",
+        path=f"{_ID}/backfill",
+        idempotency="optional",
+        halted="new work",
+        handler=backfill_schedule,
+        scope=Scope.SCHEDULES_WRITE,
+        body=BackfillBody,
+        returns=Backfill,
+        errors=(Code.NOT_FOUND,),
+        summary="Run what has not run in the past; a dry run unless told otherwise",
+        tag="schedules",
+    ),
+    Endpoint(
+        method="GET",
+        path=f"{_ID}/preview",
+        handler=preview_schedule,
+        scope=Scope.SCHEDULES_READ,
+        query=PreviewQuery,
+        returns=Preview,
+        errors=(Code.NOT_FOUND,),
+        summary="Show the next occurrences and what each policy does to them",
+        tag="schedules",
+    ),
+    Endpoint(
+        method="GET",
+        path=f"{_ID}/occurrences",
+        handler=list_occurrences,
+        scope=Scope.SCHEDULES_READ,
+        query=BookQuery,
+        returns=Book,
+        errors=(Code.NOT_FOUND, Code.INVALID_CURSOR),
+        summary="List the book: what became of each occurrence",
+        tag="schedules",
+    ),
+]

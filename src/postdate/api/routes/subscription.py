@@ -1,0 +1,241 @@
+"""Subscriptions: have events delivered, watch how that goes, pause it, replay it."""
+
+from datetime import datetime
+from typing import Annotated, Any, Final
+from uuid import UUID
+
+import msgspec
+from msgspec import Meta
+
+from postdate.api.http.endpoint import AnyEndpoint, Body, Call, Endpoint, Reply, missing
+from postdate.api.http.page import Page, decode_cursor, encode_cursor
+from postdate.api.idempotency import once
+from postdate.api.routes.event import NOW, read_position
+from postdate.api.services import Services
+from postdate.intake.subscription.subscription import SubscriptionSpec
+from postdate.model.errors import Code
+from postdate.model.event import PATTERNS_MOST
+from postdate.model.identity import Scope
+from postdate.model.job import Queue, Webhook
+from postdate.views.subscription import BEFORE_ALL, SubscriptionStatus, status_of
+
+From = Annotated[
+    str,
+    Meta(max_length=64, description="`now`, `beginning`, or a cursor of `GET /events`."),
+]
+
+
+class SubscriptionBody(Body, kw_only=True, rename={"start": "from"}):
+    """A new subscription."""
+
+    destination: Annotated[
+        Webhook | Queue,
+        Meta(description="Where events go; `{type}` in a queue's subject is the event's type."),
+    ]
+    types: Annotated[
+        list[str],
+        Meta(
+            max_length=PATTERNS_MOST,
+            description="Types such as `payment.completed` or `payment.*`; none means all.",
+        ),
+    ] = msgspec.field(default_factory=list)
+    accounts: Annotated[
+        list[Annotated[str, Meta(min_length=1, max_length=64)]] | None,
+        Meta(description="Only events about these accounts."),
+    ] = None
+    start: From = NOW
+
+
+class PauseBody(Body, kw_only=True):
+    """Whether to deliver."""
+
+    paused: bool
+    note: Annotated[str, Meta(max_length=500, description="Why it is paused.")] = "paused"
+
+
+class ReplayBody(Body, kw_only=True, rename={"start": "from"}):
+    """Where to go on from."""
+
+    start: From
+
+
+class SubscriptionView(msgspec.Struct, frozen=True, kw_only=True):
+    """A subscription. The lag counts what it has not looked at, whether or not it is for it."""
+
+    subscription_id: UUID
+    status: SubscriptionStatus
+    destination: dict[str, Any]
+    types: list[str]
+    accounts: list[str] | None
+    cursor: str
+    lag_events: int
+    lag_seconds: float | None
+    failures: int
+    error: str | None
+    retry_at: datetime | None
+    delivered_at: datetime | None
+    paused_at: datetime | None
+    paused_note: str | None
+    created_at: datetime
+
+
+class SubscriptionList(msgspec.Struct, frozen=True):
+    """A page of subscriptions."""
+
+    subscriptions: list[SubscriptionView]
+    next_cursor: str | None
+
+
+def _view(row: Any) -> SubscriptionView:
+    same = {
+        name: getattr(row, name)
+        for name in SubscriptionView.__struct_fields__
+        if name not in {"status", "cursor"}
+    }
+    return SubscriptionView(status=status_of(row), cursor=encode_cursor(row.position), **same)
+
+
+async def _show(call: Call[Services, Any, Any], subscription_id: UUID) -> SubscriptionView:
+    views = call.services.subscription_views
+    row = await views.find(call.identity.tenant_id, subscription_id)
+    if row is None:
+        raise missing("subscription", subscription_id)
+    return _view(row)
+
+
+async def create(call: Call[Services, SubscriptionBody, None]) -> Reply | msgspec.Struct:
+    """Create a subscription."""
+    who, body, subscriptions = call.identity, call.body, call.services.subscriptions
+    spec = SubscriptionSpec(
+        destination=body.destination,
+        types=body.types,
+        accounts=body.accounts,
+        position=read_position(body.start, "from"),
+    )
+    return await once(
+        call, "subscription", lambda keep: subscriptions.create(who, spec, keep), _view
+    )
+
+
+async def list_subscriptions(call: Call[Services, None, Page]) -> SubscriptionList:
+    """List the tenant's subscriptions."""
+    limit = call.query.limit
+    after = decode_cursor(call.query.cursor, UUID) if call.query.cursor else BEFORE_ALL
+    rows = await call.services.subscription_views.page(call.identity.tenant_id, after, limit)
+    more = encode_cursor(rows[-1].subscription_id) if len(rows) == limit else None
+    return SubscriptionList([_view(row) for row in rows], more)
+
+
+async def show(call: Call[Services, None, None]) -> SubscriptionView:
+    """Show one subscription."""
+    return await _show(call, call.uuid("subscription_id"))
+
+
+async def delete(call: Call[Services, None, None]) -> Reply:
+    """End a subscription."""
+    await call.services.subscriptions.delete(call.identity, call.uuid("subscription_id"))
+    return Reply()
+
+
+async def change(call: Call[Services, PauseBody, None]) -> SubscriptionView:
+    """Pause or resume a subscription."""
+    subscription_id = call.uuid("subscription_id")
+    if call.body.paused:
+        await call.services.subscriptions.pause(call.identity, subscription_id, call.body.note)
+    else:
+        await call.services.subscriptions.resume(call.identity, subscription_id)
+    return await _show(call, subscription_id)
+
+
+async def replay(call: Call[Services, ReplayBody, None]) -> Reply | msgspec.Struct:
+    """Go on from another point."""
+    who, subscriptions = call.identity, call.services.subscriptions
+    subscription_id = call.uuid("subscription_id")
+    position = read_position(call.body.start, "from")
+    return await once(
+        call,
+        "subscription.replay",
+        lambda keep: subscriptions.replay(who, subscription_id, position, keep),
+        _view,
+        status=200,
+    )
+
+
+_ONE: Final = "/subscriptions/{subscription_id:uuid}"
+
+ENDPOINTS: Final[list[AnyEndpoint]] = [
+    Endpoint(
+        method="POST",
+        path="/subscriptions",
+        idempotency="optional",
+        handler=create,
+        scope=Scope.ADMIN,
+        body=SubscriptionBody,
+        returns=SubscriptionView,
+        status=201,
+        summary="Have events delivered to a webhook or queue",
+        tag="events",
+        errors=(
+            Code.INVALID_FIELD,
+            Code.INVALID_CURSOR,
+            Code.TARGET_NOT_ALLOWED,
+            Code.UNKNOWN_DESTINATION,
+            Code.CONFLICT,
+        ),
+    ),
+    Endpoint(
+        method="GET",
+        path="/subscriptions",
+        handler=list_subscriptions,
+        scope=Scope.ADMIN,
+        query=Page,
+        returns=SubscriptionList,
+        summary="List subscriptions with how far they are behind",
+        tag="events",
+        errors=(Code.INVALID_CURSOR,),
+    ),
+    Endpoint(
+        method="GET",
+        path=_ONE,
+        handler=show,
+        scope=Scope.ADMIN,
+        returns=SubscriptionView,
+        summary="Look at a subscription",
+        tag="events",
+        errors=(Code.NOT_FOUND,),
+    ),
+    Endpoint(
+        method="PATCH",
+        path=_ONE,
+        handler=change,
+        scope=Scope.ADMIN,
+        body=PauseBody,
+        returns=SubscriptionView,
+        summary="Pause a subscription, or let it go on",
+        tag="events",
+        errors=(Code.NOT_FOUND,),
+    ),
+    Endpoint(
+        method="DELETE",
+        path=_ONE,
+        handler=delete,
+        scope=Scope.ADMIN,
+        returns=None,
+        status=204,
+        summary="End a subscription",
+        tag="events",
+        errors=(Code.NOT_FOUND,),
+    ),
+    Endpoint(
+        method="POST",
+        path=f"{_ONE}/replay",
+        idempotency="optional",
+        handler=replay,
+        scope=Scope.ADMIN,
+        body=ReplayBody,
+        returns=SubscriptionView,
+        summary="Go on from another point: send again, or leave something out",
+        tag="events",
+        errors=(Code.NOT_FOUND, Code.INVALID_CURSOR),
+    ),
+]

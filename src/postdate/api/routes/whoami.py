@@ -1,0 +1,43 @@
+"""Say who a key belongs to and what it may do."""
+
+from typing import Any, Final
+
+import msgspec
+
+from postdate.api.http.endpoint import Call, Endpoint
+from postdate.model.identity import Scope
+
+
+class WhoAmI(msgspec.Struct, frozen=True, kw_only=True):
+    """The tenant and key behind this request; null means no limit."""
+
+    tenant: str
+    key_id: str
+    scopes: list[Scope]
+    accounts: list[str] | None
+    max_amount: int | None
+
+
+async def whoami(call: Call[Any, None, None]) -> WhoAmI:
+    """Answer with the caller's own identity."""
+    who = call.identity
+    return WhoAmI(
+        tenant=who.tenant,
+        key_id=who.key_id,
+        scopes=sorted(who.scopes),
+        accounts=None if who.accounts is None else sorted(who.accounts),
+        max_amount=who.max_amount,
+    )
+
+
+ENDPOINTS: Final = [
+    Endpoint(
+        method="GET",
+        path="/whoami",
+        handler=whoami,
+        scope="any",
+        returns=WhoAmI,
+        summary="Show the tenant and scopes of the key",
+        tag="keys",
+    )
+]

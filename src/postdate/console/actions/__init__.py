@@ -1,0 +1,1 @@
+"""The buttons, one module for each noun: each change goes through intake."""

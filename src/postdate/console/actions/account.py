@@ -1,0 +1,104 @@
+"""What may be done to an account: freeze, unfreeze, close, adjust."""
+
+import secrets
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from postdate.console.action import Action, Field
+from postdate.console.equivalent_command import Same
+from postdate.console.page_request import Visit
+from postdate.intake.account.account import Accounts
+from postdate.model.errors import Code, RefusedError, refuse
+from postdate.model.identity import Identity, Scope
+from postdate.model.money import AMOUNT_MOST
+
+Change = Callable[[Accounts, Identity, str], Awaitable[object]]
+
+
+def _back(visit: Visit) -> str:
+    return f"/accounts/{visit.param('account_id')}"
+
+
+def _changing(change: Change, done: str) -> Callable[[Visit], Awaitable[str]]:
+    async def does(visit: Visit) -> str:
+        account_id: str = visit.param("account_id")
+        await change(visit.services.accounts, visit.who, account_id)
+        return f"{account_id} is {done}."
+
+    return does
+
+
+async def _adjust(visit: Visit) -> str:
+    account_id: str = visit.param("account_id")
+    text, reason = visit.form.get("amount", ""), visit.form.get("reason", "").strip()
+    try:
+        amount = int(text)
+    except ValueError:
+        raise refuse(Code.INVALID_FIELD, "The amount is a whole number.", "amount") from None
+    if not 0 < abs(amount) <= AMOUNT_MOST:
+        detail = f"The amount lies between 1 and {AMOUNT_MOST}, or is negative."
+        raise refuse(Code.INVALID_FIELD, detail, "amount")
+    if not reason:
+        raise refuse(Code.INVALID_FIELD, "Say why: the reason stands in the statement.", "reason")
+    # The form's own key: the same form sent twice moves the money once.
+    key = visit.form.get("once") or secrets.token_urlsafe(16)
+    answer = await visit.services.adjustments.adjust(visit.who, account_id, amount, reason, key)
+    if answer.refusal is not None:
+        raise RefusedError(answer.refusal)
+    return f"{account_id} was adjusted by {amount:,}: {reason}"
+
+
+ACTIONS: Final = (
+    Action(
+        path="/accounts/{account_id}/freeze",
+        scope=Scope.PAYMENTS_WRITE,
+        title="Freeze account",
+        button="Freeze",
+        means="Every new payment from and to it will be refused. What is scheduled stays.",
+        back=_back,
+        does=_changing(Accounts.freeze, "frozen"),
+        same=Same("POST /accounts/{account_id}/freeze", "", "account freeze {account_id}"),
+        danger=True,
+    ),
+    Action(
+        path="/accounts/{account_id}/unfreeze",
+        scope=Scope.PAYMENTS_WRITE,
+        title="Unfreeze account",
+        button="Unfreeze",
+        means="Payments from and to it will be accepted again.",
+        back=_back,
+        does=_changing(Accounts.unfreeze, "open again"),
+        same=Same("POST /accounts/{account_id}/unfreeze", "", "account unfreeze {account_id}"),
+    ),
+    Action(
+        path="/accounts/{account_id}/close",
+        scope=Scope.PAYMENTS_WRITE,
+        title="Close account",
+        button="Close for ever",
+        means="It must be empty and without holds. It can never be opened again; history stays.",
+        back=_back,
+        does=_changing(Accounts.close, "closed"),
+        same=Same("DELETE /accounts/{account_id}", "", "account close {account_id}"),
+        danger=True,
+    ),
+    Action(
+        path="/accounts/{account_id}/adjust",
+        scope=Scope.LEDGER_ADJUST,
+        title="Adjust account",
+        button="Adjust",
+        means="Credits the account from the issuer, or debits it by a negative amount, at once.",
+        back=_back,
+        does=_adjust,
+        same=Same(
+            "POST /accounts/{account_id}/adjustments",
+            '{"amount": <amount>, "reason": "<reason>"}',
+            "account adjust {account_id} {amount} --reason {reason}",
+            keyed=True,
+        ),
+        fields=(
+            Field(name="amount", label="Amount", kind="number", hint="negative takes money away"),
+            Field(name="reason", label="Reason", hint="stands in the statement"),
+        ),
+        danger=True,
+    ),
+)

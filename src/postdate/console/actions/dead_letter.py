@@ -1,0 +1,182 @@
+"""Redrive dead letters: those that were shown, or those that a filter finds."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+from uuid import UUID
+
+from postdate.console.action import REASON, Action, Field, Rehearsal, plan_of, reason_of
+from postdate.console.bulk import Piece, Work
+from postdate.console.equivalent_command import Same
+from postdate.console.page_request import Visit, instant
+from postdate.intake.job.dead_letter import DeadLetterFilter, Pace
+from postdate.model.errors import Code, refuse
+from postdate.model.identity import Scope
+from postdate.model.job_view import JobView
+
+REDRIVE_MOST: Final = 1000
+"""What one transaction redrives: as many as one call of the API."""
+
+BULK_MOST: Final = 10_000
+"""What one form redrives by a filter."""
+
+OLDEST: Final = 5
+
+
+async def _redrive(visit: Visit) -> Work:
+    return _work(_chosen(visit), _per_second(visit), None)
+
+
+async def _redrive_all(visit: Visit) -> Work:
+    return _work(plan_of(visit), _per_second(visit), reason_of(visit))
+
+
+def _work(job_ids: Sequence[UUID], per_second: float | None, reason: str | None) -> Work:
+    """Redrive the oldest first, at one pace over all of them."""
+
+    async def do(now: Visit, piece: Sequence[UUID], begun: int) -> Piece:
+        done = await now.services.dead_letters.redrive(
+            now.who.tenant_id, piece, Pace(per_second, begun), now.who.key_id, reason
+        )
+        left = Counter(str(one.code) for one in done if one.code is not None)
+        return Piece(len(done) - left.total(), left)
+
+    return Work(
+        title="Redriving failed jobs",
+        verb="redriven as new jobs",
+        noun="job",
+        scope=Scope.JOBS_WRITE,
+        back="/dead-letters",
+        items=sorted(job_ids),
+        do=do,
+    )
+
+
+def _chosen(visit: Visit) -> list[UUID]:
+    """Take exactly the jobs that were shown; those that failed since then are not touched."""
+    try:
+        job_ids = [UUID(part) for part in visit.form.get("jobs", "").split()]
+    except ValueError:
+        raise refuse(Code.INVALID_FIELD, "Give ids of jobs, separated by spaces.", "jobs") from None
+    if not 0 < len(job_ids) <= REDRIVE_MOST:
+        raise refuse(Code.INVALID_FIELD, f"Give 1 to {REDRIVE_MOST} ids.", "jobs")
+    return job_ids
+
+
+def _per_second(visit: Visit) -> float | None:
+    text = visit.form.get("per_second", "").strip()
+    try:
+        given = float(text) if text else None
+    except ValueError:
+        given = -1.0
+    if given is not None and not given > 0:
+        raise refuse(Code.INVALID_FIELD, "The pace is a number above 0.", "per_second")
+    return given
+
+
+async def _rehearse(visit: Visit, given: Mapping[str, str]) -> Rehearsal:
+    wanted = _filter(given)
+    chosen: list[UUID] = []
+    before: UUID | None = None
+    while len(chosen) < BULK_MOST:
+        part = await visit.services.dead_letters.choose(
+            visit.who.tenant_id, wanted, before, REDRIVE_MOST
+        )
+        chosen += part.job_ids
+        before = part.following
+        if before is None:
+            break
+    oldest = await visit.services.job_views.some(visit.who.tenant_id, sorted(chosen)[:OLDEST])
+    facts = [
+        ("Failed for good", f"{len(chosen):,}"),
+        ("Skipped", "those that were redriven before"),
+    ]
+    if before is not None:
+        facts.append(("More", f"one go takes {BULK_MOST:,}, the newest; run it again for the rest"))
+    return Rehearsal(
+        count=len(chosen),
+        noun="job",
+        facts=facts,
+        head=("Job", "Failed", "Lane", "Why"),
+        rows=[_row(job) for job in oldest],
+        plan=chosen,
+    )
+
+
+def _row(job: JobView) -> tuple[Any, ...]:
+    why = f"{job.code or ''} {job.error or ''}".strip()
+    return (str(job.job_id), job.finished_at or job.effective_at, job.lane, why)
+
+
+def _filter(given: Mapping[str, str]) -> DeadLetterFilter:
+    try:
+        schedule_id = UUID(given["schedule"]) if given.get("schedule") else None
+    except ValueError:
+        raise refuse(Code.INVALID_FIELD, "The schedule is an id.", "schedule") from None
+    return DeadLetterFilter(
+        lane=given.get("lane") or None,
+        schedule_id=schedule_id,
+        due_after=instant(given.get("due_after"), "due_after"),
+        due_before=instant(given.get("due_before"), "due_before"),
+    )
+
+
+def _pace(*, late: bool) -> Field:
+    return Field(
+        name="per_second",
+        label="How many a second",
+        kind="number",
+        hint="empty: all at once",
+        required=False,
+        late=late,
+    )
+
+
+_MEANS: Final = (
+    "A new job is made of each, with the same payload; it names the failed one as its origin. "
+    "A job is redriven once: those that were are skipped."
+)
+
+ACTIONS: Final = (
+    Action(
+        path="/dead-letters/redrive",
+        scope=Scope.JOBS_WRITE,
+        title="Redrive failed jobs",
+        button="Redrive these",
+        means=_MEANS,
+        back=lambda _: "/dead-letters",
+        does=_redrive,
+        same=Same(
+            "POST /dead-letters/redrive",
+            '{"job_ids": ["<jobs>"]}',
+            "dead-letter redrive {jobs}",
+        ),
+        fields=(
+            Field(name="jobs", label="Jobs", hint="exactly those that were shown"),
+            _pace(late=False),
+        ),
+    ),
+    Action(
+        path="/dead-letters/redrive-all",
+        scope=Scope.JOBS_WRITE,
+        title="Redrive failed jobs by filter",
+        button="Redrive these",
+        means=_MEANS,
+        back=lambda _: "/dead-letters",
+        does=_redrive_all,
+        rehearse=_rehearse,
+        same=Same(
+            "POST /dead-letters/redrive",
+            '{"filter": {"lane": "<lane>"}, "per_second": 10, "reason": "<reason>"}',
+            "dead-letter redrive --lane {lane} --per-second 10 --reason {reason} --yes",
+        ),
+        fields=(
+            Field(name="lane", label="Lane", hint="empty: any", required=False),
+            Field(name="schedule", label="Schedule", hint="empty: any", required=False),
+            Field(name="due_after", label="Due after", kind="datetime-local", required=False),
+            Field(name="due_before", label="Due before", kind="datetime-local", required=False),
+            _pace(late=True),
+            Field(name="reason", label=REASON.label, hint=REASON.hint, late=True),
+        ),
+    ),
+)

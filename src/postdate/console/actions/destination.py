@@ -1,0 +1,71 @@
+"""Disable, enable and test a destination."""
+
+from typing import Final
+
+from postdate.console.action import REASON, Action, reason_of
+from postdate.console.equivalent_command import Same
+from postdate.console.page_request import Visit
+from postdate.console.render import duration
+from postdate.model.identity import Scope
+
+
+async def _disable(visit: Visit) -> str:
+    name: str = visit.param("name")
+    reason = reason_of(visit)
+    await visit.services.destinations.disable(visit.who.tenant_id, name, reason, visit.who.key_id)
+    return f"{name} is disabled: jobs for it fail until it is enabled."
+
+
+async def _enable(visit: Visit) -> str:
+    name: str = visit.param("name")
+    await visit.services.destinations.enable(visit.who, name)
+    return f"{name} is enabled: deliveries go on."
+
+
+async def _test(visit: Visit) -> str:
+    name: str = visit.param("name")
+    trial = await visit.services.trials.run(visit.who, name)
+    parts = [f"The trial of {name} {trial.outcome} in {duration(trial.duration_ms)}"]
+    parts += [f"HTTP {trial.http_status}"] if trial.http_status else []
+    parts += [part for part in (trial.code, trial.error, trial.response) if part]
+    return " · ".join(parts)
+
+
+ACTIONS: Final = (
+    Action(
+        path="/destinations/{name}/disable",
+        scope=Scope.ADMIN,
+        title="Disable destination",
+        button="Disable",
+        means="Jobs for it fail until it is enabled again.",
+        back=lambda _: "/destinations",
+        does=_disable,
+        same=Same(
+            "POST /destinations/{name}/disable",
+            '{"reason": "<reason>"}',
+            "destination disable {name} --reason {reason}",
+        ),
+        fields=(REASON,),
+        danger=True,
+    ),
+    Action(
+        path="/destinations/{name}/enable",
+        scope=Scope.ADMIN,
+        title="Enable destination",
+        button="Enable",
+        means="Deliveries to it go on.",
+        back=lambda _: "/destinations",
+        does=_enable,
+        same=Same("POST /destinations/{name}/enable", "", "destination enable {name}"),
+    ),
+    Action(
+        path="/destinations/{name}/test",
+        scope=Scope.ADMIN,
+        title="Try destination",
+        button="Send a trial",
+        means="Sends one small event of the type destination.test; it belongs to no job.",
+        back=lambda _: "/destinations",
+        does=_test,
+        same=Same("POST /destinations/{name}/test", "", "destination test {name}"),
+    ),
+)

@@ -1,0 +1,159 @@
+"""What may be done to a job: run now, reschedule, cancel, settle a doubt, redrive."""
+
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from postdate.console.action import Action, Field, moment_of
+from postdate.console.equivalent_command import Same
+from postdate.console.page_request import Visit
+from postdate.intake.job.change import BEFORE_CLAIM, JobPatch, Resolution
+from postdate.intake.job.dead_letter import Pace
+from postdate.model.errors import Code, refuse
+from postdate.model.identity import Scope
+
+WHEN: Final = Field(name="at", label="New instant", kind="datetime-local", hint="in UTC")
+"""The field of everything that moves something to another instant."""
+
+
+def _back(visit: Visit) -> str:
+    return f"/jobs/{visit.param('job_id')}"
+
+
+async def _run_now(visit: Visit) -> str:
+    job_id = visit.uuid("job_id")
+    await visit.services.job_changes.run_now(visit.who.tenant_id, job_id, visit.who.key_id)
+    return "The job is due now; a worker takes it as soon as its lane allows."
+
+
+async def _reschedule(visit: Visit) -> str:
+    job_id = visit.uuid("job_id")
+    at = moment_of(visit.form, "at")
+    patch = JobPatch(run_at=at)
+    await visit.services.job_changes.patch(visit.who.tenant_id, job_id, patch, visit.who.key_id)
+    return f"The job is due at {at:%Y-%m-%d %H:%M:%S} UTC."
+
+
+async def _cancel(visit: Visit) -> str:
+    job_id = visit.uuid("job_id")
+    result = await visit.services.job_changes.cancel(visit.who.tenant_id, job_id, visit.who.key_id)
+    if result == BEFORE_CLAIM:
+        return "The job is cancelled; no attempt was running."
+    return "The job is cancelled, but an attempt was running: its effect may have happened."
+
+
+def _resolving(resolution: Resolution, told: str) -> Callable[[Visit], Awaitable[str]]:
+    async def does(visit: Visit) -> str:
+        job_id = visit.uuid("job_id")
+        changes = visit.services.job_changes
+        await changes.resolve(visit.who.tenant_id, job_id, resolution, visit.who.key_id)
+        return told
+
+    return does
+
+
+async def _redrive(visit: Visit) -> str:
+    job_id = visit.uuid("job_id")
+    done = await visit.services.dead_letters.redrive(
+        visit.who.tenant_id, [job_id], Pace(), visit.who.key_id
+    )
+    match done[0].code:
+        case None:
+            return f"A new job was made of it: {done[0].job_id}."
+        case "already_redriven":
+            return f"It was redriven before, as {done[0].job_id}; nothing was done."
+        case code:
+            raise refuse(Code.CONFLICT, f"It was not redriven: {code}.")
+
+
+def _action(
+    verb: str,
+    button: str,
+    means: str,
+    does: Callable[[Visit], Awaitable[str]],
+    same: Same,
+    *fields: Field,
+) -> Action:
+    return Action(
+        path=f"/jobs/{{job_id:uuid}}/{verb}",
+        scope=Scope.JOBS_WRITE,
+        title=f"{button}: job",
+        button=button,
+        means=means,
+        back=_back,
+        does=does,
+        fields=fields,
+        danger=verb == "cancel",
+        same=same,
+    )
+
+
+def _resolve(outcome: Resolution) -> Same:
+    return Same(
+        "POST /jobs/{job_id}/resolve",
+        f'{{"outcome": "{outcome}"}}',
+        f"job resolve {{job_id}} {outcome}",
+    )
+
+
+ACTIONS: Final = (
+    _action(
+        "run-now",
+        "Run now",
+        "It becomes due at once; its payload stays.",
+        _run_now,
+        Same("POST /jobs/{job_id}/run-now", "", "job run-now {job_id}"),
+    ),
+    _action(
+        "reschedule",
+        "Reschedule",
+        "It waits for another instant.",
+        _reschedule,
+        Same(
+            "PATCH /jobs/{job_id}",
+            '{"run_at": "<at>Z"}',
+            "job reschedule {job_id} --run-at {at}Z",
+        ),
+        WHEN,
+    ),
+    _action(
+        "cancel",
+        "Cancel job",
+        "It ends as CANCELLED and is never tried again. An attempt that is running loses its "
+        "lease, yet what it did cannot be taken back.",
+        _cancel,
+        Same("POST /jobs/{job_id}/cancel", "", "job cancel {job_id}"),
+    ),
+    _action(
+        "resolve-completed",
+        "It happened",
+        "You have looked at the destination and the effect is there: it ends as COMPLETED.",
+        _resolving("completed", "The job is COMPLETED, by your word."),
+        _resolve("completed"),
+    ),
+    _action(
+        "resolve-failed",
+        "It did not happen",
+        "The effect is not there and must not be tried again: it ends as FAILED.",
+        _resolving("failed", "The job is FAILED, by your word."),
+        _resolve("failed"),
+    ),
+    _action(
+        "resolve-retry",
+        "Try again",
+        "It is due at once. If the last attempt did reach the destination, this is the second.",
+        _resolving("retry", "The job is due now."),
+        _resolve("retry"),
+    ),
+    _action(
+        "redrive",
+        "Redrive",
+        "A new job with the same payload is due at once and names this one as its origin. What "
+        "failed stays failed; a job is redriven once.",
+        _redrive,
+        Same(
+            "POST /dead-letters/redrive",
+            '{"job_ids": ["<job_id>"]}',
+            "dead-letter redrive {job_id}",
+        ),
+    ),
+)

@@ -1,0 +1,243 @@
+"""Many jobs at once: those that a filter finds or that were selected, after a dry run."""
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from typing import Final
+from urllib.parse import urlencode
+from uuid import UUID
+
+import msgspec
+
+from postdate.console.action import REASON, Action, Field, Rehearsal, moment_of, plan_of, reason_of
+from postdate.console.bulk import Do, Piece, Work
+from postdate.console.equivalent_command import Same
+from postdate.console.page_request import Visit, instant
+from postdate.intake.job.bulk import (
+    BULK_MOST,
+    CANCELLABLE,
+    WAITING,
+    BulkFilter,
+    Changed,
+    Found,
+    Instant,
+)
+from postdate.model.errors import Code, refuse
+from postdate.model.identity import Scope
+from postdate.model.ids import bucket_of
+from postdate.model.state import JobStatus
+
+SHOWN: Final = 5
+"""How many of them a dry run shows: the oldest."""
+
+FILTER: Final = ("status", "lane", "schedule", "due_after", "due_before")
+HINTS: Final = {
+    "status": "PENDING, READY or RUNNING; empty: PENDING and READY",
+    "lane": "its name; empty: any",
+    "schedule": "its id; empty: any",
+    "due_after": "such as 2026-05-01T12:00, in UTC",
+    "due_before": "the same",
+}
+FIELDS: Final = tuple(
+    Field(name=name, label=name.replace("_", " ").capitalize(), hint=HINTS[name], required=False)
+    for name in FILTER
+)
+ORDER: Final = (JobStatus.RUNNING, JobStatus.READY, JobStatus.PENDING)
+HELD: Final = "that somebody else held: run it again"
+HEAD: Final = ("Job", "Status", "Due", "Lane", "Description")
+
+
+def _back(visit: Visit) -> str:
+    given = visit.form or visit.request.query_params
+    kept = {name: given[name] for name in FILTER if given.get(name)}
+    return "/jobs" + (f"?{urlencode(kept)}" if kept else "")
+
+
+def _filter(given: Mapping[str, str]) -> BulkFilter:
+    try:
+        return BulkFilter(
+            status=JobStatus(given["status"]) if given.get("status") else None,
+            lane=given.get("lane") or None,
+            schedule_id=UUID(given["schedule"]) if given.get("schedule") else None,
+            due_after=instant(given.get("due_after"), "due_after"),
+            due_before=instant(given.get("due_before"), "due_before"),
+        )
+    except ValueError:
+        raise refuse(Code.INVALID_FIELD, "The filter is not usable.", "status") from None
+
+
+async def _found(visit: Visit, given: Mapping[str, str], allowed: Sequence[JobStatus]) -> Found:
+    """Take the jobs that were selected, or else those that the filter finds."""
+    chosen = visit.request.query_params.getlist("jobs")
+    if not chosen:
+        bulk = visit.services.job_bulk
+        return await bulk.find(visit.who.tenant_id, _filter(given), allowed)
+    try:
+        job_ids = [UUID(text) for text in chosen]
+    except ValueError:
+        raise refuse(Code.INVALID_FIELD, "Select jobs by their ids.", "jobs") from None
+    jobs = await visit.services.job_views.some(visit.who.tenant_id, job_ids)
+    return Found({job.job_id: job.status for job in jobs if job.status in allowed}, False)
+
+
+async def _rehearse(
+    visit: Visit, given: Mapping[str, str], allowed: Sequence[JobStatus]
+) -> Rehearsal:
+    found = await _found(visit, given, allowed)
+    counts = Counter(found.jobs.values())
+    facts = [(str(status), f"{many:,}") for status, many in sorted(counts.items())]
+    facts = facts or [("Jobs", "none matches")]
+    chosen = len(visit.request.query_params.getlist("jobs"))
+    if chosen > len(found.jobs):
+        facts.append(("Skipped", f"{chosen - len(found.jobs):,} selected that have ended or begun"))
+    elif given.get("status") != JobStatus.RUNNING:
+        facts.append(("Skipped", "jobs that are running or have ended"))
+    if found.more:
+        facts.append(("More", f"one go takes {BULK_MOST:,}; run it again for the rest"))
+    # What is running began first, then comes what is due, then what waits; each in its own order.
+    soonest = sorted(found.jobs, key=lambda job_id: ORDER.index(found.jobs[job_id]))
+    oldest = await visit.services.job_views.some(visit.who.tenant_id, soonest[:SHOWN])
+    return Rehearsal(
+        count=len(found.jobs),
+        noun="job",
+        facts=facts,
+        head=HEAD,
+        rows=[
+            (str(job.job_id), job.status, job.effective_at, job.lane, job.description or "")
+            for job in oldest
+        ],
+        plan=found.jobs,
+    )
+
+
+async def _rehearse_cancel(visit: Visit, given: Mapping[str, str]) -> Rehearsal:
+    return await _rehearse(visit, given, CANCELLABLE)
+
+
+async def _rehearse_move(visit: Visit, given: Mapping[str, str]) -> Rehearsal:
+    to = _instant(given)
+    first = await visit.services.job_bulk.check_instant(visit.who.tenant_id, to)
+    shown = await _rehearse(visit, given, WAITING)
+    spread = f", spread over {to.spread_seconds} s" if to.spread_seconds else ""
+    told = [("New instant", f"{first:%Y-%m-%d %H:%M:%S} UTC{spread}")]
+    return Rehearsal(
+        count=shown.count,
+        noun=shown.noun,
+        facts=shown.facts + told,
+        head=shown.head,
+        rows=shown.rows,
+        plan=shown.plan,
+    )
+
+
+def _instant(given: Mapping[str, str]) -> Instant:
+    try:
+        spread = msgspec.convert(given.get("spread") or None, int | None, strict=False)
+    except msgspec.ValidationError:
+        raise refuse(Code.INVALID_FIELD, "The spread is a whole number.", "spread") from None
+    return Instant(run_at=moment_of(given, "at"), spread_seconds=spread)
+
+
+async def _cancel(visit: Visit) -> Work:
+    found: Mapping[UUID, JobStatus] = plan_of(visit)
+    reason = reason_of(visit)
+
+    async def do(now: Visit, piece: Sequence[UUID], _: int) -> Piece:
+        these = {job_id: found[job_id] for job_id in piece}
+        done = await now.services.job_bulk.cancel_these(
+            now.who.tenant_id, these, now.who.key_id, reason
+        )
+        return await _outcome(now, piece, done, [JobStatus.CANCELLED], "CANCELLED by now")
+
+    return _work(visit, found, "Cancelling jobs", "cancelled", do)
+
+
+async def _move(visit: Visit) -> Work:
+    found: Mapping[UUID, JobStatus] = plan_of(visit)
+    to, reason = _instant(visit.form), reason_of(visit)
+
+    async def do(now: Visit, piece: Sequence[UUID], _: int) -> Piece:
+        these = {job_id: found[job_id] for job_id in piece}
+        done = await now.services.job_bulk.move_these(
+            now.who.tenant_id, these, to, now.who.key_id, reason
+        )
+        return await _outcome(now, piece, done, WAITING, "that would expire before")
+
+    return _work(visit, found, "Rescheduling jobs", "rescheduled", do)
+
+
+def _work(visit: Visit, found: Mapping[UUID, JobStatus], title: str, verb: str, do: Do) -> Work:
+    return Work(
+        title=title,
+        verb=verb,
+        noun="job",
+        scope=Scope.JOBS_WRITE,
+        back=_back(visit),
+        # The order in which timers are locked: each piece is then one transaction.
+        items=sorted(found, key=lambda job_id: (bucket_of(job_id), job_id)),
+        do=do,
+    )
+
+
+async def _outcome(
+    visit: Visit, piece: Sequence[UUID], done: Changed, usual: Collection[JobStatus], rest: str
+) -> Piece:
+    """Say why some were left alone: by how they stand now, or else for the reason that is left."""
+    if done.jobs == len(piece):
+        return Piece(done.jobs)
+    now = await visit.services.job_views.some(visit.who.tenant_id, piece)
+    left = Counter(f"{job.status} by now" for job in now if job.status not in usual)
+    left[HELD] += min(done.held, len(piece) - done.jobs - left.total())
+    left[rest] += len(piece) - done.jobs - left.total()
+    return Piece(done.jobs, +left)
+
+
+_LATE_REASON: Final = Field(name="reason", label=REASON.label, hint=REASON.hint, late=True)
+_BODY: Final = '{"filter": {"status": "<status>", "lane": "<lane>"}, "reason": "<reason>"'
+_WHICH: Final = "--lane {lane} --status {status} --reason {reason} --yes"
+
+ACTIONS: Final = (
+    Action(
+        path="/jobs/bulk/cancel",
+        scope=Scope.JOBS_WRITE,
+        title="Cancel many jobs",
+        button="Cancel these",
+        means="Exactly the jobs that this dry run found end as CANCELLED; one that has begun or "
+        "ended by then is left alone.",
+        back=_back,
+        does=_cancel,
+        fields=(*FIELDS, _LATE_REASON),
+        danger=True,
+        rehearse=_rehearse_cancel,
+        same=Same(
+            "POST /jobs/bulk/cancel", _BODY + ', "dry_run": false}', f"job cancel-many {_WHICH}"
+        ),
+    ),
+    Action(
+        path="/jobs/bulk/reschedule",
+        scope=Scope.JOBS_WRITE,
+        title="Reschedule many jobs",
+        button="Reschedule these",
+        means="Exactly the jobs that this dry run found get another instant; one that has begun or "
+        "ended by then is left alone.",
+        back=_back,
+        does=_move,
+        fields=(
+            *FIELDS,
+            Field(name="at", label="New instant", kind="datetime-local", hint="in UTC"),
+            Field(
+                name="spread",
+                label="Spread over seconds",
+                kind="number",
+                hint="empty: all at that instant",
+                required=False,
+            ),
+            _LATE_REASON,
+        ),
+        rehearse=_rehearse_move,
+        same=Same(
+            "POST /jobs/bulk/reschedule",
+            _BODY + ', "to": {"run_at": "<at>Z"}, "dry_run": false}',
+            f"job reschedule-many --run-at {{at}}Z {_WHICH}",
+        ),
+    ),
+)

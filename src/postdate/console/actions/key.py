@@ -1,0 +1,118 @@
+"""Keys: which are used, which end soon; revoke one, or put a new one in its place."""
+
+import secrets
+from datetime import datetime, timedelta
+from typing import Final
+from uuid import UUID
+
+import msgspec
+
+from postdate.console.action import Action, Field
+from postdate.console.equivalent_command import Same
+from postdate.console.page_request import Visit
+from postdate.intake.accept.answers import CREATED
+from postdate.intake.accept.once import Shown, Wish
+from postdate.intake.tenant.key import Rotated
+from postdate.model.errors import Code, RefusedError, refuse
+from postdate.model.identity import Scope
+from postdate.views.key import KeyView
+
+SOON: Final = timedelta(days=14)
+"""A key that ends within this time is named."""
+
+OVERLAP_MOST_HOURS: Final = 30 * 24
+
+
+def status_of(key: KeyView, now: datetime) -> str:
+    """Say whether a key works, and whether it will for long."""
+    if key.revoked_at is not None and key.revoked_at <= now:
+        return "REVOKED"
+    if key.expires_at is None:
+        return "ACTIVE"
+    if key.expires_at <= now:
+        return "EXPIRED"
+    return "ENDING" if key.expires_at - now < SOON else "ACTIVE"
+
+
+async def _revoke(visit: Visit) -> str:
+    key_id = visit.uuid("key_id")
+    await visit.services.keys.revoke(visit.who, key_id)
+    return f"Key {key_id} is revoked; every node refuses it within five seconds."
+
+
+class _Made(msgspec.Struct, frozen=True):
+    """A rotation as it is remembered: repeating it tells no key again."""
+
+    key_id: UUID
+    previous_until: datetime
+    key: str | None = None
+
+
+async def _rotate(visit: Visit) -> str:
+    """Make a new key, once for each form: sent twice, it must not make two."""
+    key_id, overlap_seconds = visit.uuid("key_id"), _overlap(visit)
+    wish = Wish(
+        tenant_id=visit.who.tenant_id,
+        operation="key.rotate",
+        key=visit.form.get("once") or secrets.token_urlsafe(16),
+        members={"key_id": str(key_id), "overlap_seconds": overlap_seconds},
+    )
+    answer = await visit.services.once.run(
+        wish,
+        lambda keep: visit.services.keys.rotate(visit.who, key_id, overlap_seconds, keep),
+        _shown,
+        CREATED,
+    )
+    if (refusal := answer.refusal) is not None:
+        raise RefusedError(refusal)
+    made = msgspec.json.decode(answer.response, type=_Made)
+    until = f"The one before it works until {made.previous_until:%Y-%m-%d %H:%M:%S} UTC."
+    if made.key is None:
+        return f"This form was sent before: it made the key {made.key_id}, shown then. {until}"
+    return f"The new key, shown only now: {made.key} (id {made.key_id}). {until}"
+
+
+def _shown(done: Rotated) -> Shown:
+    made = _Made(done.issued.key_id, done.previous_until, done.issued.key)
+    return Shown(made, msgspec.structs.replace(made, key=None))
+
+
+def _overlap(visit: Visit) -> float:
+    try:
+        hours = float(visit.form.get("hours", ""))
+    except ValueError:
+        hours = -1.0
+    if not 0 <= hours <= OVERLAP_MOST_HOURS:
+        detail = f"Give 0 to {OVERLAP_MOST_HOURS} hours."
+        raise refuse(Code.INVALID_FIELD, detail, "hours")
+    return hours * 3600
+
+
+ACTIONS: Final = (
+    Action(
+        path="/keys/{key_id:uuid}/revoke",
+        scope=Scope.ADMIN,
+        title="Revoke key",
+        button="Revoke for ever",
+        means="Whoever uses it is refused from now on. If it is your own, you are signed out.",
+        back=lambda _: "/settings",
+        does=_revoke,
+        danger=True,
+        same=Same("DELETE /keys/{key_id}", "", "key revoke {key_id}"),
+    ),
+    Action(
+        path="/keys/{key_id:uuid}/rotate",
+        scope=Scope.ADMIN,
+        title="Rotate key",
+        button="Make a new key",
+        means="A new key with the same rights is shown once; the old one works on for the overlap.",
+        back=lambda _: "/settings",
+        does=_rotate,
+        fields=(
+            Field(name="hours", label="Overlap in hours", kind="number", hint="0 ends it at once"),
+        ),
+        same=Same(
+            "POST /keys/{key_id}/rotate", '{"overlap_seconds": 86400}', "key rotate {key_id}"
+        ),
+    ),
+)

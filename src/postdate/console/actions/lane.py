@@ -1,0 +1,54 @@
+"""Pause and resume a lane."""
+
+from typing import Final
+
+from postdate.console.action import Action, Field
+from postdate.console.equivalent_command import Same
+from postdate.console.page_request import Visit
+from postdate.model.identity import Scope
+
+
+async def _pause(visit: Visit) -> str:
+    name: str = visit.param("lane")
+    note = visit.form.get("note", "").strip()
+    await visit.services.lanes.pause(
+        visit.who.tenant_id, name, note=note or None, actor=visit.who.key_id
+    )
+    visit.services.overview.forget(visit.who.tenant_id)
+    return f"Lane {name} is paused: nothing of it starts until it is resumed."
+
+
+async def _resume(visit: Visit) -> str:
+    name: str = visit.param("lane")
+    await visit.services.lanes.resume(visit.who.tenant_id, name, actor=visit.who.key_id)
+    visit.services.overview.forget(visit.who.tenant_id)
+    return f"Lane {name} goes on."
+
+
+ACTIONS: Final = (
+    Action(
+        path="/lanes/{lane}/pause",
+        scope=Scope.JOBS_WRITE,
+        title="Pause lane",
+        button="Pause",
+        means="Nothing of this lane starts until it is resumed. What is running goes on, and new "
+        "jobs are still accepted.",
+        back=lambda _: "/lanes",
+        does=_pause,
+        same=Same(
+            "POST /lanes/{lane}/pause", '{"note": "<note>"}', "lane pause {lane} --reason {note}"
+        ),
+        fields=(Field(name="note", label="Why", hint="the next person on call reads this"),),
+        danger=True,
+    ),
+    Action(
+        path="/lanes/{lane}/resume",
+        scope=Scope.JOBS_WRITE,
+        title="Resume lane",
+        button="Resume",
+        means="Everything that became due meanwhile starts as fast as the lane allows.",
+        back=lambda _: "/lanes",
+        does=_resume,
+        same=Same("POST /lanes/{lane}/resume", "", "lane resume {lane}"),
+    ),
+)

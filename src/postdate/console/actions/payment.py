@@ -1,0 +1,102 @@
+"""What may be done to an open payment: cancel it, give it another instant."""
+
+from typing import Final
+
+from postdate.console.action import REASON, Action, Field, moment_of, reason_of
+from postdate.console.actions.job import WHEN
+from postdate.console.equivalent_command import Same
+from postdate.console.page_request import Visit
+from postdate.model.identity import Scope
+from postdate.model.payment import When
+
+
+def _back(visit: Visit) -> str:
+    return f"/payments/{visit.param('payment_id')}"
+
+
+async def _cancel(visit: Visit) -> str:
+    payment_id = visit.uuid("payment_id")
+    await visit.services.payment_changes.cancel(visit.who, payment_id)
+    return "The payment is cancelled and what was held for it is available again."
+
+
+async def _reschedule(visit: Visit) -> str:
+    payment_id = visit.uuid("payment_id")
+    wanted = When(None, moment_of(visit.form, "at"))
+    done = await visit.services.payment_changes.reschedule(visit.who, payment_id, wanted)
+    return f"The payment is due at {done.scheduled_time:%Y-%m-%d %H:%M:%S} UTC."
+
+
+async def _approve(visit: Visit) -> str:
+    note = visit.form.get("note", "").strip() or None
+    await visit.services.approvals.approve(visit.who, visit.uuid("payment_id"), note)
+    return "The payment is approved: it is settled at its instant, or at once if that has passed."
+
+
+async def _refuse(visit: Visit) -> str:
+    reason = reason_of(visit, "note")
+    await visit.services.approvals.refuse(visit.who, visit.uuid("payment_id"), reason)
+    return "The payment is refused: no money moves and what was held is available again."
+
+
+ACTIONS: Final = (
+    Action(
+        path="/payments/{payment_id:uuid}/approve",
+        scope=Scope.PAYMENTS_APPROVE,
+        title="Approve payment",
+        button="Approve",
+        means="You are the second person: it may be settled from now on. The key that asked for it "
+        "cannot approve it.",
+        back=_back,
+        does=_approve,
+        fields=(Field(name="note", label="Note", hint="stands in the audit", required=False),),
+        same=Same(
+            "POST /payments/{payment_id}/approve",
+            '{"note": "<note>"}',
+            "payment approve {payment_id} --reason {note}",
+        ),
+    ),
+    Action(
+        path="/payments/{payment_id:uuid}/refuse",
+        scope=Scope.PAYMENTS_APPROVE,
+        title="Refuse payment",
+        button="Refuse",
+        means="It ends as CANCELLED, no money moves, and what is held for it is released.",
+        back=_back,
+        does=_refuse,
+        fields=(Field(name="note", label="Why", hint=REASON.hint),),
+        danger=True,
+        same=Same(
+            "POST /payments/{payment_id}/refuse",
+            '{"note": "<note>"}',
+            "payment refuse {payment_id} --reason {note}",
+        ),
+    ),
+    Action(
+        path="/payments/{payment_id:uuid}/reschedule",
+        scope=Scope.PAYMENTS_WRITE,
+        title="Reschedule payment",
+        button="Reschedule",
+        means="It is settled at another instant; what is held stays held. One that waits for a "
+        "person is tried again then.",
+        back=_back,
+        does=_reschedule,
+        fields=(WHEN,),
+        same=Same(
+            "PATCH /payments/{payment_id}",
+            '{"scheduled_time": "<at>Z"}',
+            "payment reschedule {payment_id} --scheduled-time {at}Z",
+        ),
+    ),
+    Action(
+        path="/payments/{payment_id:uuid}/cancel",
+        scope=Scope.PAYMENTS_WRITE,
+        title="Cancel payment",
+        button="Cancel payment",
+        means="It ends as CANCELLED, no money moves, and what is held for it is released.",
+        back=_back,
+        does=_cancel,
+        danger=True,
+        same=Same("DELETE /payments/{payment_id}/cancel", "", "payment cancel {payment_id}"),
+    ),
+)

@@ -1,0 +1,199 @@
+"""What may be done to a schedule: pause, resume, trigger, backfill, delete."""
+
+import secrets
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final
+
+import msgspec
+
+from postdate.console.action import (
+    REASON,
+    Action,
+    Field,
+    Rehearsal,
+    Rehearse,
+    moment_of,
+    plan_of,
+    reason_of,
+)
+from postdate.console.equivalent_command import Same
+from postdate.console.page_request import Visit
+from postdate.console.render import NONE
+from postdate.intake.accept.once import Shown, Wish
+from postdate.intake.schedule.run import Triggered
+from postdate.model.errors import RefusedError
+from postdate.model.identity import Scope
+
+SHOWN: Final = 5
+_ACTIONS: Final = {
+    "run": "will run",
+    "ran_already": "ran already",
+    "left_out": "left out",
+    "refused": "refused",
+}
+_FROM: Final = Field(name="from", label="From", kind="datetime-local", hint="in UTC")
+_UNTIL: Final = Field(
+    name="until", label="Until", kind="datetime-local", hint="in UTC, not included"
+)
+
+
+def _back(visit: Visit) -> str:
+    return f"/schedules/{visit.param('schedule_id')}"
+
+
+async def _pause(visit: Visit) -> str:
+    reason = reason_of(visit)
+    await visit.services.schedules.pause(visit.who, visit.uuid("schedule_id"), reason)
+    return "The schedule is paused: each occurrence is skipped and noted in the book."
+
+
+async def _resume(visit: Visit) -> str:
+    await visit.services.schedules.resume(visit.who, visit.uuid("schedule_id"))
+    return "The schedule goes on. What was skipped stays skipped; a backfill can run it."
+
+
+async def _trigger(visit: Visit) -> str:
+    # The form's own key: the same form sent twice runs the schedule once.
+    schedule_id, runs = visit.uuid("schedule_id"), visit.services.schedule_runs
+    wish = Wish(
+        tenant_id=visit.who.tenant_id,
+        operation="console.trigger",
+        key=visit.form.get("once") or secrets.token_urlsafe(16),
+        members={"schedule_id": str(schedule_id)},
+    )
+    answer = await visit.services.once.run(
+        wish,
+        lambda keep: runs.trigger(visit.who, schedule_id, keep=keep),
+        lambda triggered: Shown(triggered, triggered),
+        status=201,
+    )
+    if answer.refusal is not None:
+        raise RefusedError(answer.refusal)
+    done = msgspec.json.decode(answer.response, type=Triggered)
+    made = f"job {done.job_id}" if done.payment_id is None else f"payment {done.payment_id}"
+    return f"It ran once, as {made}."
+
+
+async def _delete(visit: Visit) -> str:
+    await visit.services.schedules.delete(visit.who, visit.uuid("schedule_id"))
+    return "The schedule is deleted; the jobs and payments it has made go on."
+
+
+async def _rehearse_backfill(visit: Visit, given: Mapping[str, str]) -> Rehearsal:
+    schedule_id = visit.uuid("schedule_id")
+    span = (moment_of(given, "from"), moment_of(given, "until"))
+    plan = await visit.services.schedule_runs.backfill(visit.who, schedule_id, span, dry_run=True)
+    schedule = await visit.services.schedule_views.find(visit.who, schedule_id)
+    payment = schedule.template.payment if schedule else None
+    runs = [one for one in plan.occurrences if one.action == "run"]
+    counts = Counter(one.action for one in plan.occurrences)
+    facts = [(_ACTIONS[action].capitalize(), f"{many:,}") for action, many in counts.items()]
+    facts = facts or [("In this range", "the rule has no occurrence")]
+    if runs and runs[-1].due_at:
+        facts.append(("The last of them is due", f"{runs[-1].due_at:%Y-%m-%d %H:%M:%S} UTC"))
+    if payment is not None and runs:
+        facts.append(("Money", f"{payment.amount * len(runs):,} in {len(runs):,} payments"))
+    return Rehearsal(
+        count=plan.runs,
+        noun="occurrence",
+        facts=facts,
+        head=("Scheduled for", "What", "Was", "Due"),
+        rows=[
+            (one.scheduled_for, _ACTIONS[one.action], one.status or "not in the book", one.due_at)
+            if one.due_at
+            else (one.scheduled_for, _ACTIONS[one.action], one.status or NONE, NONE)
+            for one in (runs or plan.occurrences)[:SHOWN]
+        ],
+        money=payment is not None,
+        plan=span,
+    )
+
+
+async def _backfill(visit: Visit) -> str:
+    schedule_id = visit.uuid("schedule_id")
+    span = plan_of(visit)
+    done = await visit.services.schedule_runs.backfill(visit.who, schedule_id, span, dry_run=False)
+    refused = sum(one.action == "refused" for one in done.occurrences)
+    text = f"{done.runs:,} occurrences of the past were run, at the schedule's pace."
+    return text + (f" {refused:,} were refused: see the book." if refused else "")
+
+
+def _action(
+    verb: str,
+    button: str,
+    means: str,
+    does: Callable[[Visit], Awaitable[str]],
+    same: Same,
+    *fields: Field,
+    rehearse: Rehearse | None = None,
+) -> Action:
+    return Action(
+        path=f"/schedules/{{schedule_id:uuid}}/{verb}",
+        scope=Scope.SCHEDULES_WRITE,
+        title=f"{button}: schedule",
+        button=button,
+        means=means,
+        back=(lambda _: "/schedules") if verb == "delete" else _back,
+        does=does,
+        fields=fields,
+        danger=verb in {"pause", "delete"},
+        same=same,
+        rehearse=rehearse,
+    )
+
+
+_ID: Final = "/schedules/{schedule_id}"
+
+ACTIONS: Final = (
+    _action(
+        "pause",
+        "Pause",
+        "Every occurrence from now on is skipped and noted in the book, until it is resumed. What "
+        "it has made already goes on.",
+        _pause,
+        Same(
+            f"POST {_ID}/pause",
+            '{"note": "<reason>"}',
+            "schedule pause {schedule_id} --reason {reason}",
+        ),
+        REASON,
+    ),
+    _action(
+        "resume",
+        "Resume",
+        "It goes on with its next occurrence. What a pause skipped stays skipped; what was due "
+        "while it was set aside is decided by its misfire policy.",
+        _resume,
+        Same(f"POST {_ID}/resume", "", "schedule resume {schedule_id}"),
+    ),
+    _action(
+        "trigger",
+        "Run once now",
+        "It runs once, now, whatever its rule and its pause say. The rule goes on as before.",
+        _trigger,
+        Same(f"POST {_ID}/trigger", "", "schedule trigger {schedule_id}"),
+    ),
+    _action(
+        "backfill",
+        "Backfill",
+        "Runs what the rule says for a range of the past and what has not run, at the schedule's "
+        "pace. A dry run comes first.",
+        _backfill,
+        Same(
+            f"POST {_ID}/backfill",
+            '{"from": "<from>Z", "until": "<until>Z", "dry_run": false}',
+            "schedule backfill {schedule_id} {from}Z {until}Z --yes",
+        ),
+        _FROM,
+        _UNTIL,
+        rehearse=_rehearse_backfill,
+    ),
+    _action(
+        "delete",
+        "Delete",
+        "It ends for ever. What it has made goes on, and its book stays.",
+        _delete,
+        Same(f"DELETE {_ID}", "", "schedule delete {schedule_id}"),
+    ),
+)

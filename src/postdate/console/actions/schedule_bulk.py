@@ -1,0 +1,133 @@
+"""Many schedules at once: pause or resume those that were selected, after a dry run."""
+
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Final
+from uuid import UUID
+
+from postdate.console.action import REASON, Action, Field, Rehearsal, plan_of, reason_of
+from postdate.console.bulk import Piece, Work
+from postdate.console.page_request import Visit
+from postdate.console.pages.schedule import told, words
+from postdate.model.errors import Code, RefusedError, refuse
+from postdate.model.identity import Scope
+from postdate.model.schedule_spec import ScheduleView
+
+SELECTED: Final = "schedules"
+PIECE: Final = 50
+"""Schedules of one piece: each is changed in a transaction of its own."""
+
+BACK: Final = "/schedules"
+HEAD: Final = ("Schedule", "Status", "Rule", "Next")
+
+Act = Callable[[Visit, UUID, str | None], Awaitable[None]]
+
+
+def _chosen(visit: Visit) -> list[UUID]:
+    try:
+        found = [UUID(text) for text in visit.request.query_params.getlist(SELECTED)]
+    except ValueError:
+        raise refuse(Code.INVALID_FIELD, "Select schedules by their ids.", SELECTED) from None
+    if not found:
+        raise refuse(Code.INVALID_FIELD, "Select schedules in the list first.", SELECTED)
+    return found
+
+
+async def _rehearse(visit: Visit, *wanted: str) -> Rehearsal:
+    """Take those that stand as `wanted` says; the others would be left as they are."""
+    views = visit.services.schedule_views
+    found = [await views.find(visit.who, one) for one in _chosen(visit)]
+    known = [one for one in found if one is not None]
+    plan = [one for one in known if one.status in wanted]
+    counts = Counter(told(one.status) for one in known if one.status not in wanted)
+    facts = [(told(wanted[0]).capitalize(), f"{len(plan):,}")]
+    facts += [("Skipped", f"{many:,} {status}") for status, many in sorted(counts.items())]
+    return Rehearsal(
+        count=len(plan),
+        noun="schedule",
+        facts=facts,
+        head=HEAD,
+        rows=[_row(one) for one in plan],
+        plan=[one.schedule_id for one in plan],
+    )
+
+
+def _row(one: ScheduleView) -> tuple[object, ...]:
+    return (one.name or str(one.schedule_id), one.status, words(one), one.next_due_at or "")
+
+
+async def _rehearse_pause(visit: Visit, _: Mapping[str, str]) -> Rehearsal:
+    return await _rehearse(visit, "ACTIVE")
+
+
+async def _rehearse_resume(visit: Visit, _: Mapping[str, str]) -> Rehearsal:
+    return await _rehearse(visit, "PAUSED", "SET_ASIDE")
+
+
+def _work(visit: Visit, title: str, verb: str, act: Act, reason: str | None) -> Work:
+    items: list[UUID] = plan_of(visit)
+
+    async def do(now: Visit, piece: Sequence[UUID], _: int) -> Piece:
+        left: Counter[str] = Counter()
+        for schedule_id in piece:
+            try:
+                await act(now, schedule_id, reason)
+            except RefusedError as error:
+                left[str(error.refusal.code)] += 1
+        return Piece(len(piece) - left.total(), left)
+
+    return Work(
+        title=title,
+        verb=verb,
+        noun="schedule",
+        scope=Scope.SCHEDULES_WRITE,
+        back=BACK,
+        items=items,
+        do=do,
+        size=PIECE,
+    )
+
+
+async def _pause_one(visit: Visit, schedule_id: UUID, reason: str | None) -> None:
+    await visit.services.schedules.pause(visit.who, schedule_id, reason)
+
+
+async def _resume_one(visit: Visit, schedule_id: UUID, _: str | None) -> None:
+    await visit.services.schedules.resume(visit.who, schedule_id)
+
+
+async def _pause(visit: Visit) -> Work:
+    return _work(visit, "Pausing schedules", "paused", _pause_one, reason_of(visit))
+
+
+async def _resume(visit: Visit) -> Work:
+    return _work(visit, "Resuming schedules", "resumed", _resume_one, None)
+
+
+ACTIONS: Final = (
+    Action(
+        path="/schedules/bulk/pause",
+        scope=Scope.SCHEDULES_WRITE,
+        title="Pause many schedules",
+        button="Pause these",
+        means="Every occurrence of exactly these is skipped from now on and noted in the book, "
+        "until they are resumed.",
+        back=lambda _: BACK,
+        does=_pause,
+        fields=(Field(name="reason", label=REASON.label, hint=REASON.hint, late=True),),
+        rehearse=_rehearse_pause,
+        selects=SELECTED,
+    ),
+    Action(
+        path="/schedules/bulk/resume",
+        scope=Scope.SCHEDULES_WRITE,
+        title="Resume many schedules",
+        button="Resume these",
+        means="Exactly these go on with their next occurrence. What the pause skipped stays "
+        "skipped.",
+        back=lambda _: BACK,
+        does=_resume,
+        rehearse=_rehearse_resume,
+        selects=SELECTED,
+    ),
+)

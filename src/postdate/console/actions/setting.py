@@ -1,0 +1,56 @@
+"""Set or clear a run-time setting of the tenant."""
+
+from typing import Any, Final
+
+import msgspec
+
+from postdate.console.action import Action, Field
+from postdate.console.equivalent_command import Same
+from postdate.console.page_request import Visit
+from postdate.model.identity import Scope
+
+
+def _value(text: str) -> Any:
+    """Read numbers and flags as such; anything else is text."""
+    try:
+        return msgspec.json.decode(text, type=int | float | bool)
+    except msgspec.DecodeError:
+        return text
+
+
+async def _put(visit: Visit) -> str:
+    name: str = visit.param("name")
+    text = visit.form.get("value", "").strip()
+    await visit.services.settings.put_own(visit.who, name, _value(text))
+    return f"{name} is set to {text}. Every node follows within five seconds."
+
+
+async def _clear(visit: Visit) -> str:
+    name: str = visit.param("name")
+    await visit.services.settings.clear_own(visit.who, name)
+    return f"{name} follows the operator's value again, on every node within five seconds."
+
+
+ACTIONS: Final = (
+    Action(
+        path="/settings/{name}/set",
+        scope=Scope.ADMIN,
+        title="Set",
+        button="Set",
+        means="Holds for this tenant, without a restart, within what the operator allows.",
+        back=lambda _: "/settings",
+        does=_put,
+        same=Same("PUT /settings/{name}", '{"value": <value>}'),
+        fields=(Field(name="value", label="Value"),),
+    ),
+    Action(
+        path="/settings/{name}/clear",
+        scope=Scope.ADMIN,
+        title="Clear",
+        button="Clear",
+        means="What this tenant has set is forgotten; the operator's value holds again.",
+        back=lambda _: "/settings",
+        does=_clear,
+        same=Same("DELETE /settings/{name}"),
+    ),
+)

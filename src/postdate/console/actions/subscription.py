@@ -1,0 +1,136 @@
+"""Pause, resume, replay and delete a subscription."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from postdate.console.action import (
+    REASON,
+    Action,
+    Field,
+    Rehearsal,
+    plan_of,
+    reason_of,
+)
+from postdate.console.equivalent_command import Same
+from postdate.console.page_request import Visit
+from postdate.model.errors import Code, refuse
+from postdate.model.identity import Scope
+
+_PATH: Final = "/subscriptions/{subscription_id:uuid}"
+_CALL: Final = "/subscriptions/{subscription_id}"
+
+
+async def _pause(visit: Visit) -> str:
+    reason = reason_of(visit)
+    await visit.services.subscriptions.pause(visit.who, visit.uuid("subscription_id"), reason)
+    return "The subscription is paused: events wait until it is resumed."
+
+
+async def _resume(visit: Visit) -> str:
+    await visit.services.subscriptions.resume(visit.who, visit.uuid("subscription_id"))
+    return "The subscription goes on where it was paused."
+
+
+async def _delete(visit: Visit) -> str:
+    await visit.services.subscriptions.delete(visit.who, visit.uuid("subscription_id"))
+    return "The subscription is ended."
+
+
+async def _rehearse_replay(visit: Visit, given: Mapping[str, str]) -> Rehearsal:
+    subscription_id, tenant_id = visit.uuid("subscription_id"), visit.who.tenant_id
+    row = await visit.services.subscription_views.find(tenant_id, subscription_id)
+    if row is None:
+        raise refuse(Code.NOT_FOUND, f"There is no subscription {subscription_id}.")
+    last = await visit.services.event_views.last(tenant_id)
+    position = _position(given.get("from", ""), last)
+    back, ahead = max(0, row.position - position), max(0, position - row.position)
+    facts = [
+        ("It stands at", f"{row.position:,} of {last:,}"),
+        ("It will go on after", f"{position:,}"),
+    ]
+    if back:
+        facts.append(("Sent again", f"up to {back:,} events, those of its types"))
+    if ahead:
+        facts.append(("Left out", f"up to {ahead:,} events are never sent"))
+    return Rehearsal(count=back or ahead, noun="event", facts=facts, plan=position)
+
+
+def _position(text: str, last: int) -> int:
+    match text.strip().lower():
+        case "beginning":
+            return 0
+        case "now":
+            return last
+        case number if number.isdecimal() and int(number) <= last:
+            return int(number)
+        case _:
+            detail = f"Give `beginning`, `now`, or the number of an event up to {last:,}."
+            raise refuse(Code.INVALID_FIELD, detail, "from")
+
+
+async def _replay(visit: Visit) -> str:
+    position: int = plan_of(visit)
+    await visit.services.subscriptions.replay(visit.who, visit.uuid("subscription_id"), position)
+    return f"The subscription goes on after event {position:,}."
+
+
+def _back(_: Visit) -> str:
+    return "/subscriptions"
+
+
+ACTIONS: Final = (
+    Action(
+        path=f"{_PATH}/pause",
+        scope=Scope.ADMIN,
+        title="Pause subscription",
+        button="Pause",
+        means="Nothing more is delivered until it is resumed; then it goes on where it was.",
+        back=_back,
+        does=_pause,
+        fields=(REASON,),
+        danger=True,
+        same=Same(
+            f"PATCH {_CALL}",
+            '{"paused": true, "note": "<reason>"}',
+            "subscription pause {subscription_id} --reason {reason}",
+        ),
+    ),
+    Action(
+        path=f"{_PATH}/resume",
+        scope=Scope.ADMIN,
+        title="Resume subscription",
+        button="Resume",
+        means="What has gathered meanwhile is delivered, in order.",
+        back=_back,
+        does=_resume,
+        same=Same(f"PATCH {_CALL}", '{"paused": false}', "subscription resume {subscription_id}"),
+    ),
+    Action(
+        path=f"{_PATH}/replay",
+        scope=Scope.ADMIN,
+        title="Replay subscription",
+        button="Replay",
+        means="It goes on from another event: back to send again, forward to leave something out. "
+        "A receiver must bear the same event twice.",
+        back=_back,
+        does=_replay,
+        fields=(Field(name="from", label="After event", hint="beginning, now, or a number"),),
+        same=Same(
+            f"POST {_CALL}/replay",
+            '{"from": "<from>"}',
+            "subscription replay {subscription_id} {from}",
+        ),
+        rehearse=_rehearse_replay,
+    ),
+    Action(
+        path=f"{_PATH}/delete",
+        scope=Scope.ADMIN,
+        title="Delete subscription",
+        button="Delete",
+        means="Nothing more is delivered, and how far it was is forgotten.",
+        back=_back,
+        does=_delete,
+        danger=True,
+        same=Same(f"DELETE {_CALL}", "", "subscription delete {subscription_id}"),
+    ),
+)

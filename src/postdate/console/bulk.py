@@ -1,0 +1,147 @@
+"""Work on many things: done piece by piece, each a request of its own, so that it can be watched.
+
+A piece is one transaction. Whoever closes the page finds the work again on the next one, and goes
+on; whoever stops it is told what was done. The process remembers where it is, the database what.
+"""
+
+import asyncio
+import secrets
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+from uuid import UUID
+
+from starlette.responses import Response
+
+from postdate.console.page_request import Visit, redirect
+from postdate.model.errors import Code, Refusal, RefusedError, refuse
+from postdate.model.identity import Scope
+
+PIECE: Final = 500
+"""Things of one piece: what one transaction changes."""
+
+PATH: Final = "/bulk/{work_id}"
+
+
+@dataclass(slots=True, frozen=True)
+class Piece:
+    """What became of one piece: how many were done, and how many were left alone, and why."""
+
+    done: int
+    left: Mapping[str, int] = field(default_factory=dict)
+
+
+Do = Callable[[Visit, Sequence[UUID], int], Awaitable[Piece]]
+"""Does one piece; the number says how many things went before."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Work:
+    """What a confirmation set going: exactly these things, and how far it is."""
+
+    title: str
+    verb: str
+    noun: str
+    scope: Scope
+    back: str
+    items: Sequence[UUID]
+    do: Do
+    size: int | None = None
+    """How many things are one piece, where that is not `PIECE`."""
+
+    name: str = field(default_factory=lambda: secrets.token_urlsafe(12))
+    position: int = 0
+    done: int = 0
+    left: Counter[str] = field(default_factory=Counter)
+    stopped: bool = False
+    refusal: Refusal | None = None
+    going: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    @property
+    def ended(self) -> bool:
+        """Say whether nothing of it is to come."""
+        return self.stopped or self.position >= len(self.items)
+
+    @property
+    def address(self) -> str:
+        """Give the page on which it is watched."""
+        return PATH.format(work_id=self.name)
+
+    @property
+    def told(self) -> str:
+        """Say in words what was done, what was left alone, and what was not touched."""
+        words = [f"{self.done:,} of {len(self.items):,} {self.noun}s {self.verb}."]
+        if self.left:
+            parts = [f"{many:,} {why}" for why, many in sorted(self.left.items())]
+            words.append(f"Left alone: {', '.join(parts)}.")
+        if self.stopped and self.position < len(self.items):
+            words.append(f"Not touched: {len(self.items) - self.position:,}.")
+        return " ".join(words)
+
+    async def step(self, visit: Visit) -> None:
+        """Do the next piece. What is refused is told, and can be tried again."""
+        async with self.going:
+            if self.ended:
+                return
+            visit.need(self.scope)
+            piece = self.items[self.position : self.position + (self.size or PIECE)]
+            try:
+                visit.check_halt()
+                outcome = await self.do(visit, piece, self.position)
+            except RefusedError as error:
+                self.refusal = error.refusal
+                return
+            self.refusal = None
+            self.position += len(piece)
+            self.done += outcome.done
+            self.left.update(outcome.left)
+
+
+async def begin(visit: Visit, work: Work) -> Response:
+    """Do the first piece; what is not done with it goes on where it can be watched."""
+    await work.step(visit)
+    if work.refusal is not None and work.position == 0:
+        raise RefusedError(work.refusal)
+    if work.ended:
+        return visit.done(work.told, work.back)
+    visit.session.keep_work(work.name, work)
+    return redirect(work.address)
+
+
+def _find(visit: Visit) -> Work:
+    work = visit.session.work(visit.param("work_id"))
+    if not isinstance(work, Work):
+        detail = "This work is no longer known here. The audit tells what it did."
+        raise refuse(Code.NOT_FOUND, detail)
+    return work
+
+
+async def work_page(visit: Visit) -> Response:
+    """Show how far it is; the page asks for the next piece by itself."""
+    return visit.page("work.html", work=_find(visit))
+
+
+async def work_step(visit: Visit) -> Response:
+    """Do one piece, and show how far it is then."""
+    work = _find(visit)
+    await work.step(visit)
+    return _seen(visit, work)
+
+
+async def work_stop(visit: Visit) -> Response:
+    """Let what is done be done, and leave the rest."""
+    work = _find(visit)
+    async with work.going:
+        work.stopped = not work.ended or work.stopped
+    return _seen(visit, work)
+
+
+def _seen(visit: Visit, work: Work) -> Response:
+    if visit.request.headers.get("hx-request"):
+        return visit.page("_work.html", work=work)
+    return redirect(work.address)
+
+
+PAGES: Final = ((PATH, work_page),)
+STEPS: Final = ((PATH + "/step", work_step), (PATH + "/stop", work_stop))

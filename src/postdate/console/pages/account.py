@@ -1,0 +1,85 @@
+"""Accounts: the list, and one with its statement and the chart of its balance."""
+
+from datetime import datetime
+from typing import Final
+
+import msgspec
+from starlette.responses import Response
+
+from postdate.console.page_request import Visit, further, stripped
+from postdate.model.errors import Code, refuse
+from postdate.model.identity import Scope
+from postdate.views.account import VERSION_MOST, AccountView, EntryView
+
+PAGE: Final = 50
+
+
+class AccountsQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """The address of the list of accounts."""
+
+    after: str = ""
+
+
+class AccountQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """The address of one account: from which version back, or where it stood at an instant."""
+
+    at: datetime | None = None
+    version: int = VERSION_MOST
+
+
+async def accounts_page(visit: Visit) -> Response:
+    """List accounts by id."""
+    visit.need(Scope.PAYMENTS_READ)
+    if (shorter := stripped(visit.request)) is not None:
+        return shorter
+    query = visit.query(AccountsQuery)
+    found, following = await visit.services.account_views.page(visit.who, query.after, PAGE)
+    return visit.page(
+        "accounts.html",
+        accounts=found,
+        query=query,
+        following=following and further(visit.request, after=following),
+        status_of=status_of,
+    )
+
+
+async def account_page(visit: Visit) -> Response:
+    """Show one account: what it has, what is held, and the entries that make it so."""
+    visit.need(Scope.PAYMENTS_READ)
+    if (shorter := stripped(visit.request)) is not None:
+        return shorter
+    account_id: str = visit.param("account_id")
+    query = visit.query(AccountQuery)
+    if query.at is not None and query.at.tzinfo is None:
+        raise refuse(Code.INVALID_FIELD, "Give the instant with its zone: 2026-05-01T00:00Z.", "at")
+    views = visit.services.account_views
+    account = await views.get(visit.who, account_id)
+    statement = await views.statement(visit.who, account_id, query.at, query.version, PAGE)
+    if account is None or statement is None:
+        raise refuse(Code.NOT_FOUND, f"There is no account {account_id}.")
+    following = statement.next_version
+    return visit.page(
+        "account.html",
+        account=account,
+        statement=statement,
+        query=query,
+        status=status_of(account),
+        chart=chart(statement.entries),
+        following=following and further(visit.request, version=following),
+    )
+
+
+def status_of(account: AccountView) -> str:
+    """Say whether an account may be used."""
+    if account.closed_at is not None:
+        return "CLOSED"
+    return "FROZEN" if account.frozen_at is not None else "OPEN"
+
+
+def chart(entries: list[EntryView]) -> dict[str, list[float]]:
+    """Give the balance after each entry of the page, the oldest first."""
+    ordered = entries[::-1]
+    return {
+        "x": [entry.created_at.timestamp() for entry in ordered],
+        "balance": [entry.balance for entry in ordered],
+    }

@@ -1,0 +1,56 @@
+"""The audit: who did what to which thing, from where, the newest first."""
+
+from typing import Final
+from uuid import UUID
+
+import msgspec
+from starlette.responses import Response
+
+from postdate.console.page_request import Visit, further, stripped
+from postdate.model.audit import AUDITED
+from postdate.model.event import check_patterns
+from postdate.model.identity import Scope
+from postdate.views.audit import AuditFilter
+
+PAGE: Final = 50
+KEYS_MOST: Final = 200
+"""How many keys are known by name; the others are shown by their ids."""
+
+FIRST: Final = UUID(int=0)
+
+
+class AuditQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """The address of the audit."""
+
+    type: str | None = None
+    actor: str | None = None
+    subject: UUID | None = None
+    before: int | None = None
+
+    @property
+    def filter(self) -> AuditFilter:
+        """Give the filter alone."""
+        if self.type is not None:
+            check_patterns([self.type])
+        return AuditFilter(type=self.type, actor=self.actor, subject=self.subject)
+
+
+async def audit_page(visit: Visit) -> Response:
+    """List decisions."""
+    visit.need(Scope.ADMIN)
+    if (shorter := stripped(visit.request)) is not None:
+        return shorter
+    query, tenant_id = visit.query(AuditQuery), visit.who.tenant_id
+    entries, following = await visit.services.audit_views.newest(
+        tenant_id, query.filter, query.before, PAGE
+    )
+    keys, _ = await visit.services.key_views.page(tenant_id, FIRST, KEYS_MOST)
+    return visit.page(
+        "audit.html",
+        entries=entries,
+        query=query,
+        filtered=query.filter != AuditFilter(),
+        types=AUDITED,
+        names={str(key.key_id): key.note for key in keys if key.note},
+        following=following and further(visit.request, before=following),
+    )

@@ -1,0 +1,88 @@
+"""Jobs: the list with its filters, and one with its attempts."""
+
+from typing import Final
+from uuid import UUID
+
+import msgspec
+from starlette.responses import Response
+
+from postdate.console.page_request import Visit, further, instant, stripped
+from postdate.console.pages.event import subject_events
+from postdate.model.errors import Code, refuse
+from postdate.model.identity import Scope
+from postdate.model.state import JobStatus
+from postdate.views.job import JobCursor, JobFilter
+
+PAGE: Final = 50
+ATTEMPTS_MOST: Final = 100
+"""No job has more: `job.max_attempts` ends there."""
+
+
+class JobQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """The address of a list of jobs."""
+
+    status: JobStatus | None = None
+    lane: str | None = None
+    schedule: UUID | None = None
+    due_after: str | None = None
+    due_before: str | None = None
+    after: UUID | None = None
+    at: str | None = None
+
+    @property
+    def filter(self) -> JobFilter:
+        """Give the filter alone."""
+        return JobFilter(
+            status=self.status,
+            lane=self.lane,
+            schedule_id=self.schedule,
+            due_after=instant(self.due_after, "due_after"),
+            due_before=instant(self.due_before, "due_before"),
+        )
+
+    @property
+    def cursor(self) -> JobCursor | None:
+        """Give the place where the page begins."""
+        if self.after is None:
+            return None
+        given = {"job_id": self.after, "due_at": self.at}
+        try:
+            return msgspec.convert(given, JobCursor)
+        except msgspec.ValidationError:
+            raise refuse(Code.INVALID_CURSOR, "The place in the list is not one of ours.") from None
+
+
+async def jobs_page(visit: Visit) -> Response:
+    """List jobs: open ones by their instant, others the newest first."""
+    visit.need(Scope.JOBS_READ)
+    if (shorter := stripped(visit.request)) is not None:
+        return shorter
+    query = visit.query(JobQuery)
+    jobs, following = await visit.services.job_views.page(
+        visit.who.tenant_id, query.filter, query.cursor, PAGE
+    )
+    place = None
+    if following is not None:
+        place = further(visit.request, after=following.job_id, at=following.due_at)
+    return visit.page(
+        "jobs.html",
+        jobs=jobs,
+        query=query,
+        following=place,
+        statuses=list(JobStatus),
+        filtered=query.filter != JobFilter(),
+        matching=further(visit.request, dry=1, after=None, at=None).partition("?")[2],
+    )
+
+
+async def job_page(visit: Visit) -> Response:
+    """Show one job, every attempt at it, and why it is not done."""
+    visit.need(Scope.JOBS_READ)
+    job_id = visit.uuid("job_id")
+    tenant_id = visit.who.tenant_id
+    job = await visit.services.job_views.find(tenant_id, job_id)
+    if job is None:
+        raise refuse(Code.NOT_FOUND, f"There is no job {job_id}.")
+    events = await subject_events(visit, job_id)
+    attempts = await visit.services.job_views.attempts(tenant_id, job_id, 0, ATTEMPTS_MOST)
+    return visit.page("job.html", job=job, attempts=attempts or [], events=events)

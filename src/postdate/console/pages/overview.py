@@ -1,0 +1,103 @@
+"""The first page: problems by name, then numbers, then what is coming."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from typing import Any, Final
+
+from starlette.responses import Response, StreamingResponse
+
+from postdate.console.page_request import HEADERS, Visit
+from postdate.console.pages.overview_problem import checks, failing, problems
+from postdate.model.errors import Code, refuse
+from postdate.model.identity import Scope
+from postdate.views.monitor.activity import Minutes
+from postdate.views.monitor.forecast import DueChart
+from postdate.views.monitor.overview import Slow
+
+TICK_SECONDS: Final = 2.0
+STREAM_TICKS: Final = 300
+"""A stream ends after ten minutes; the browser opens the next one by itself."""
+
+
+async def overview_page(visit: Visit) -> Response:
+    """Show what needs somebody now, and what comes."""
+    if not _whole(visit):
+        return visit.page("partial.html")
+    return visit.page("overview.html", **await _values(visit))
+
+
+async def overview_stream(visit: Visit) -> Response:
+    """Send the cells again and again; the page puts each in the place of its id."""
+    if not _whole(visit):
+        raise refuse(Code.FORBIDDEN, "Your key may not see the whole tenant.")
+    # A browser opens one, whatever the number of its tabs; the page's request ends it.
+    visit.request.scope["hold_open"](visit.who)
+    headers = {**HEADERS, "x-accel-buffering": "no"}
+    return StreamingResponse(_ticks(visit), media_type="text/event-stream", headers=headers)
+
+
+async def _ticks(visit: Visit) -> AsyncIterator[str]:
+    """Give the cells every two seconds, as long as the session lasts and the server serves."""
+    draining: asyncio.Event = visit.request.scope["draining"]
+    yield f"retry: {TICK_SECONDS * 1000:.0f}\n\n"
+    for _ in range(STREAM_TICKS):
+        if await visit.services.authenticate(visit.session.key) is None or visit.session.ended:
+            yield "event: gone\ndata:\n\n"
+            return
+        yield _event("cells", visit.fragment("_live.html", **await _values(visit)))
+        with suppress(TimeoutError):
+            await asyncio.wait_for(draining.wait(), TICK_SECONDS)
+            return
+
+
+def _event(name: str, text: str) -> str:
+    lines = "\n".join(f"data: {line}" for line in text.splitlines() if line.strip())
+    return f"event: {name}\n{lines}\n\n"
+
+
+def _whole(visit: Visit) -> bool:
+    """Say whether the key may see the whole tenant, of which the overview tells."""
+    who = visit.who
+    return who.allows(Scope.JOBS_READ) and who.allows(Scope.PAYMENTS_READ) and who.accounts is None
+
+
+async def _values(visit: Visit) -> dict[str, Any]:
+    found = await visit.services.overview.get(visit.who.tenant_id)
+    who = visit.who
+    minutes = found.activity.minutes
+    # The books are the cluster's, not the tenant's.
+    operator = who.allows(Scope.ADMIN) and who.tenant == visit.services.operator_tenant
+    checked = checks(found) if operator else []
+    overdue = visit.services.overdue(visit.who.tenant_id)
+    return {
+        "overview": found,
+        "activity": found.activity,
+        "problems": [
+            *problems(found, checked, overdue, visit.now),
+            *failing(visit.services.destination_views.failing(visit.who.tenant_id)),
+        ],
+        "checks": checked,
+        "charts": {
+            "throughput": _columns(minutes, ("accepted", "executed", "failed")),
+            "lateness": _columns(minutes, ("p50", "p99")),
+            "hour": _chart(found.slow, found.slow.forecast.hour),
+            "day": _chart(found.slow, found.slow.forecast.day),
+        },
+    }
+
+
+def _columns(minutes: Minutes, names: tuple[str, ...]) -> dict[str, Any]:
+    return {"x": minutes.x} | {
+        name: [None if at is None else round(at, 4) for at in getattr(minutes, name)]
+        for name in names
+    }
+
+
+def _chart(slow: Slow, due: DueChart) -> dict[str, list[int | None]]:
+    begin = slow.unix_ms / 1000
+    return {
+        "x": [round(begin + slot * due.slot_seconds) for slot in range(len(due.jobs))],
+        "jobs": list(due.jobs),
+        "payments": list(due.payments),
+    }

@@ -1,0 +1,164 @@
+"""Problems by name: one sentence each, and where to look."""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Final
+
+import msgspec
+
+from postdate.console.render import duration
+from postdate.model.trouble import Trouble
+from postdate.views.monitor.overview import LaneBacklog, Overview
+
+LATE_SECONDS: Final = 5.0
+"""Work that has been due for longer than this is a problem, not a queue."""
+
+
+SHOWN: Final = 10
+"""Most destinations in trouble that are named one by one."""
+
+
+class Problem(msgspec.Struct, frozen=True):
+    """What is wrong, and the page that shows it."""
+
+    text: str
+    link: str
+
+
+_CHECKED: Final = {
+    "round": ("round of proofs", "/accounts"),
+    "prove": ("postdate prove", "/accounts"),
+    "reconcile": ("postdate reconcile", "/payments"),
+    "verify": ("postdate events verify", "/events"),
+}
+"""The checks of the whole books: how each is run, and where to look when it found something."""
+
+
+class Check(msgspec.Struct, frozen=True):
+    """The last check of one kind, if there ever was one."""
+
+    command: str
+    link: str
+    ago: str | None
+    findings: int
+
+
+def checks(overview: Overview) -> list[Check]:
+    """Tell when the books were last checked as a whole, and what that found."""
+    ran = {run.name: run for run in overview.slow.checks}
+    return [
+        Check(
+            command,
+            link,
+            _told(ran[name].seconds) if name in ran else None,
+            ran[name].findings if name in ran else 0,
+        )
+        for name, (command, link) in _CHECKED.items()
+    ]
+
+
+def problems(
+    overview: Overview, found: Sequence[Check], overdue: Sequence[str], now: datetime
+) -> list[Problem]:
+    """Name everything that needs somebody, the worst first."""
+    return [
+        *_broken(found),
+        *(Problem(f"Overdue: {what}; each node looks there anew.", "/") for what in overdue),
+        *_money(overview, now),
+        *_set_aside(overview),
+        *(problem for lane in overview.lanes for problem in _lane(lane, now)),
+        *_failed(overview),
+    ]
+
+
+def _broken(found: Sequence[Check]) -> Iterator[Problem]:
+    for check in found:
+        if check.findings:
+            yield Problem(
+                f"{check.command} found {count(check.findings, 'thing')} that must not be, "
+                f"{check.ago} ago: run it again, it names them.",
+                check.link,
+            )
+
+
+def _money(overview: Overview, now: datetime) -> Iterator[Problem]:
+    if overview.payments_parked:
+        yield Problem(
+            f"{count(overview.payments_parked, 'payment')} could not be settled and "
+            "wait for a person; their money is held.",
+            "/payments?status=EXECUTING",
+        )
+    late = _seconds(overview.payments_oldest, now)
+    if late > LATE_SECONDS:
+        yield Problem(
+            f"{count(overview.payments_overdue, 'payment')} due and not settled, the oldest "
+            f"for {_told(late)}: is a settlement node running?",
+            "/payments?status=PENDING",
+        )
+
+
+def _set_aside(overview: Overview) -> Iterator[Problem]:
+    if overview.schedules_set_aside:
+        yield Problem(
+            f"{count(overview.schedules_set_aside, 'schedule')} could not be expanded and wait for "
+            "a person: each shows its error.",
+            "/schedules?set_aside=true",
+        )
+
+
+def _lane(lane: LaneBacklog, now: datetime) -> Iterator[Problem]:
+    late = _seconds(lane.oldest, now)
+    if lane.paused_at is not None:
+        why = f": {lane.paused_note}" if lane.paused_note else ""
+        waiting = f", {count(lane.overdue, 'job')} due" if lane.overdue else ""
+        yield Problem(f"Lane {lane.name} is paused{why}{waiting}.", "/lanes")
+    elif late > LATE_SECONDS:
+        what = "a worker asking for it" if lane.kind == "pull" else "a worker node running"
+        yield Problem(
+            f"Lane {lane.name} is late: {count(lane.overdue, 'job')} due, the oldest for "
+            f"{_told(late)}. Is {what}, and is the lane's limit high enough?",
+            f"/jobs?status=READY&lane={lane.name}",
+        )
+    if lane.unknown:
+        yield Problem(
+            f"{count(lane.unknown, 'job')} of lane {lane.name} in doubt: it is not known whether "
+            "they ran.",
+            f"/jobs?status=UNKNOWN&lane={lane.name}",
+        )
+
+
+def failing(troubles: Sequence[Trouble]) -> Iterator[Problem]:
+    """Name the destinations that calls are held back from."""
+    for trouble in troubles[:SHOWN]:
+        heard = f": {trouble.answers[-1]}" if trouble.answers else ""
+        yield Problem(
+            f"Destination {trouble.place} is failing{heard}. Jobs for it are held back until "
+            f"{trouble.held_until:%H:%M:%S} UTC, then one probes.",
+            "/destinations",
+        )
+    if len(troubles) > SHOWN:
+        more = count(len(troubles) - SHOWN, "more destination")
+        yield Problem(f"{more} are failing.", "/destinations")
+
+
+def _failed(overview: Overview) -> Iterator[Problem]:
+    failed = overview.slow
+    if failed.jobs_failed:
+        text = f"{count(failed.jobs_failed, 'job')} accepted in the last 24 h failed for good."
+        yield Problem(text, "/jobs?status=FAILED")
+    if failed.payments_failed:
+        text = f"{count(failed.payments_failed, 'payment')} accepted in the last 24 h failed."
+        yield Problem(text, "/payments?status=FAILED")
+
+
+def _seconds(since: datetime | None, now: datetime) -> float:
+    return 0.0 if since is None else (now - since).total_seconds()
+
+
+def _told(seconds: float) -> str:
+    return duration(round(seconds * 1000))
+
+
+def count(many: int, noun: str) -> str:
+    """Write a number with its noun."""
+    return f"{many:,} {noun}" if many == 1 else f"{many:,} {noun}s"

@@ -1,0 +1,153 @@
+"""Payments: the list with its filters, as a table or as CSV, and one with what moved."""
+
+import csv
+import io
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from typing import Final
+from uuid import UUID
+
+import msgspec
+from starlette.responses import Response, StreamingResponse
+
+from postdate.console.page_request import HEADERS, Visit, further, instant, stripped
+from postdate.model.errors import Code, refuse
+from postdate.model.identity import Scope
+from postdate.model.state import PaymentStatus
+from postdate.views.payment import NEWEST, PaymentFilter
+from postdate.views.payment_shape import PaymentView
+
+PAGE: Final = 50
+EVENTS_MOST: Final = 100
+CSV_PAGE: Final = 500
+CSV_MOST: Final = 100_000
+"""The most rows of one file; a narrower filter gives the rest."""
+
+COLUMNS: Final = (
+    "payment_id",
+    "status",
+    "from_account_id",
+    "to_account_id",
+    "amount",
+    "scheduled_time",
+    "created_at",
+    "executed_at",
+    "lateness_ms",
+    "funding",
+    "error_code",
+    "description",
+    "transfer_id",
+    "schedule_id",
+)
+
+
+class PaymentQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """The address of a list of payments."""
+
+    account: str | None = None
+    status: PaymentStatus | None = None
+    least: int | None = None
+    most: int | None = None
+    since: str | None = None
+    until: str | None = None
+    before: UUID = NEWEST
+
+    @property
+    def filter(self) -> PaymentFilter:
+        """Give the filter alone."""
+        return PaymentFilter(
+            self.account,
+            self.status,
+            self.least,
+            self.most,
+            instant(self.since, "since"),
+            instant(self.until, "until"),
+        )
+
+
+async def payments_page(visit: Visit) -> Response:
+    """List payments, the newest first."""
+    visit.need(Scope.PAYMENTS_READ)
+    if (shorter := stripped(visit.request)) is not None:
+        return shorter
+    query = visit.query(PaymentQuery)
+    payments, following = await visit.services.payment_views.page(
+        visit.who, query.filter, query.before, PAGE
+    )
+    return visit.page(
+        "payments.html",
+        payments=payments,
+        query=query,
+        following=following and further(visit.request, before=following),
+        statuses=list(PaymentStatus),
+        filtered=query.filter != PaymentFilter(),
+        as_csv=further(visit.request, before=None).replace("/payments", "/payments.csv", 1),
+    )
+
+
+async def payments_csv(visit: Visit) -> Response:
+    """Give the same list as a file, the newest first."""
+    visit.need(Scope.PAYMENTS_READ)
+    query = visit.query(PaymentQuery)
+    rows = _rows(visit, query)
+    # The first page is read before the answer begins: a refusal is still an answer of its own.
+    first = await anext(rows)
+    name = f"payments-{visit.now:%Y%m%dT%H%M%SZ}.csv"
+    headers = {**HEADERS, "content-disposition": f'attachment; filename="{name}"'}
+    return StreamingResponse(_joined(first, rows), media_type="text/csv", headers=headers)
+
+
+async def _joined(first: str, rest: AsyncIterator[str]) -> AsyncIterator[str]:
+    yield first
+    async for chunk in rest:
+        yield chunk
+
+
+async def _rows(visit: Visit, query: PaymentQuery) -> AsyncIterator[str]:
+    place: UUID | None = query.before
+    head: list[tuple[str, ...]] = [COLUMNS]
+    left = CSV_MOST
+    while place is not None and left > 0:
+        found, place = await visit.services.payment_views.page(
+            visit.who, query.filter, place, min(CSV_PAGE, left)
+        )
+        left -= len(found)
+        yield _written(head + [_row(payment) for payment in found])
+        head = []
+
+
+def _written(rows: list[tuple[str, ...]]) -> str:
+    text = io.StringIO()
+    csv.writer(text).writerows(rows)
+    return text.getvalue()
+
+
+def _row(payment: PaymentView) -> tuple[str, ...]:
+    return tuple(_cell(getattr(payment, name)) for name in COLUMNS)
+
+
+def _cell(value: object) -> str:
+    """Write a value; a text that a spreadsheet would take for a formula is quoted."""
+    if value is None:
+        return ""
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).isoformat(timespec="milliseconds")
+    text = str(value)
+    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
+
+
+async def payment_page(visit: Visit) -> Response:
+    """Show one payment: did money move, and who did what."""
+    visit.need(Scope.PAYMENTS_READ)
+    payment_id = visit.uuid("payment_id")
+    views = visit.services.payment_views
+    payment = await views.get(visit.who, payment_id)
+    if payment is None:
+        raise refuse(Code.NOT_FOUND, f"There is no payment {payment_id}.")
+    return visit.page(
+        "payment.html",
+        payment=payment,
+        legs=await views.legs(visit.who, payment),
+        executions=await views.executions(visit.who, payment_id) or [],
+        events=await views.events(visit.who, payment_id, None, EVENTS_MOST) or [],
+    )

@@ -1,0 +1,155 @@
+"""Schedules: the list with a strip of runs, and one with what comes and the book."""
+
+from datetime import datetime, timedelta
+from typing import Final
+from uuid import UUID
+
+import msgspec
+import structlog
+from starlette.responses import Response
+
+from postdate.console.page_request import Visit, further, stripped
+from postdate.console.pages.event import subject_events
+from postdate.model.errors import Code, refuse
+from postdate.model.identity import Scope
+from postdate.model.recurrence.words import in_words
+from postdate.model.schedule import RAN, Status
+from postdate.model.schedule_preview import ComingView, Preview
+from postdate.model.schedule_spec import ScheduleView
+from postdate.views.schedule import OccurrenceView
+
+log = structlog.get_logger()
+
+PAGE: Final = 50
+STRIP: Final = 40
+"""How many runs a strip shows."""
+
+COMING: Final = 10
+BOOK: Final = 50
+
+NOTES: Final = {
+    "gap_skipped": "skipped: the clock jumps over this time",
+    "gap_shifted_back": "moved back: the clock jumps over this time",
+    "gap_shifted_forward": "moved forward: the clock jumps over this time",
+    "repeated_first": "the clock shows this time twice: the first",
+    "repeated_second": "the clock shows this time twice: the second",
+    "closed_day": "a closed day of the calendar",
+    "excluded_date": "an excluded date",
+    "merged": "several fell together here",
+    "moved_by_calendar": "a new calendar put it before the upload: it ran at once",
+}
+DST: Final = ("gap_", "repeated_")
+
+
+class SchedulesQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """The address of the list."""
+
+    missed: bool = False
+    set_aside: bool = False
+    after: UUID | None = None
+
+
+class ScheduleQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """The address of one schedule: which rows of the book, and before which."""
+
+    status: Status | None = None
+    before: UUID | None = None
+
+
+async def schedules_page(visit: Visit) -> Response:
+    """List schedules, the oldest first, each with its latest runs."""
+    visit.need(Scope.SCHEDULES_READ)
+    if (shorter := stripped(visit.request)) is not None:
+        return shorter
+    query, views, tenant_id = (
+        visit.query(SchedulesQuery),
+        visit.services.schedule_views,
+        visit.who.tenant_id,
+    )
+    found, following = await views.page(
+        visit.who, query.after, PAGE, missed=query.missed, set_aside=query.set_aside
+    )
+    return visit.page(
+        "schedules.html",
+        schedules=found,
+        strips=await views.strips(tenant_id, found, STRIP),
+        pausers=await views.pausers(tenant_id, found),
+        query=query,
+        following=following and further(visit.request, after=following),
+        words=words,
+        told=told,
+    )
+
+
+async def schedule_page(visit: Visit) -> Response:
+    """Show one schedule: what comes, what came, and how it behaves where others surprise."""
+    visit.need(Scope.SCHEDULES_READ)
+    if (shorter := stripped(visit.request)) is not None:
+        return shorter
+    schedule_id, tenant_id = visit.uuid("schedule_id"), visit.who.tenant_id
+    query, views = visit.query(ScheduleQuery), visit.services.schedule_views
+    schedule = await views.find(visit.who, schedule_id)
+    book = await views.book(visit.who, schedule_id, query.before, status=query.status, limit=BOOK)
+    if schedule is None or book is None:
+        raise refuse(Code.NOT_FOUND, f"There is no schedule {schedule_id}.")
+    rows, more = book
+    preview = await _preview(visit, schedule_id)
+    return visit.page(
+        "schedule.html",
+        schedule=schedule,
+        coming=preview.occurrences if preview else [],
+        warnings=preview.warnings if preview else [],
+        book=rows,
+        strip=(await views.strips(tenant_id, [schedule], STRIP)).get(schedule_id, []),
+        pauser=(await views.pausers(tenant_id, [schedule])).get(schedule_id),
+        events=await subject_events(visit, schedule_id),
+        query=query,
+        statuses=list(Status),
+        following=more and further(visit.request, before=more),
+        words=words,
+        told=told,
+        marks=marks,
+        delay=delay,
+        ran=RAN,
+        # What has not run lately is what somebody would fill in.
+        backfill_from=(visit.now - timedelta(days=1)).strftime("%Y-%m-%dT%H:%M:%S"),
+        backfill_until=visit.now.strftime("%Y-%m-%dT%H:%M:%S"),
+    )
+
+
+async def _preview(visit: Visit, schedule_id: UUID) -> Preview | None:
+    """Compute what comes; a schedule that cannot be computed is shown without it."""
+    try:
+        return await visit.services.schedule_views.preview(visit.who, schedule_id, COMING)
+    except Exception:
+        log.exception("schedule.not_previewed", schedule_id=str(schedule_id))
+        return None
+
+
+def words(schedule: ScheduleView) -> str:
+    """Say a schedule's rule in words."""
+    return in_words(schedule.cron, schedule.every_seconds, schedule.rrule)
+
+
+def told(status: str) -> str:
+    """Write a label of the book as words."""
+    return status.lower().replace("_", " ")
+
+
+def marks(one: ComingView | OccurrenceView) -> list[tuple[str, str]]:
+    """Give what the policies did, each with a class: a change of the clock stands out."""
+    return [
+        ("dst" if note.startswith(DST) else "note", NOTES.get(note, told(note)))
+        for note in one.notes
+    ]
+
+
+def delay(row: OccurrenceView) -> int | None:
+    """Give by how many milliseconds an occurrence came later than expected."""
+    if row.status not in RAN:
+        return None
+    return round(_seconds(row.due_at, row.created_at) * 1000)
+
+
+def _seconds(begin: datetime, end: datetime) -> float:
+    return max(0.0, (end - begin).total_seconds())

@@ -1,0 +1,38 @@
+"""Run-time settings of the tenant, and the key that is signed in."""
+
+from typing import Final
+from uuid import UUID
+
+import msgspec
+from starlette.responses import Response
+
+from postdate.console.actions.key import status_of
+from postdate.console.page_request import Visit, further
+from postdate.model.identity import Scope
+
+KEYS: Final = 50
+"""How many keys a page shows."""
+
+
+class SettingsQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """The address of the page: from which key on."""
+
+    after: UUID | None = None
+
+
+async def settings_page(visit: Visit) -> Response:
+    """List every setting with the value that holds, and the keys."""
+    visit.need(Scope.ADMIN)
+    query, tenant_id, now = visit.query(SettingsQuery), visit.who.tenant_id, visit.now
+    found, following = await visit.services.key_views.page(
+        tenant_id, query.after or UUID(int=0), KEYS
+    )
+    return visit.page(
+        "settings.html",
+        settings=await visit.services.setting_views.page(tenant_id),
+        keys=found,
+        ending=[key for key in found if status_of(key, now) == "ENDING"],
+        key_status=lambda key: status_of(key, now),
+        query=query,
+        following=following and further(visit.request, after=following),
+    )

@@ -1,0 +1,43 @@
+"""Subscriptions: who is sent which events, how far behind, and what may be done about it."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+from uuid import UUID
+
+import msgspec
+from starlette.responses import Response
+
+from postdate.console.page_request import Visit, further, stripped
+from postdate.model.identity import Scope
+from postdate.views.subscription import BEFORE_ALL, status_of
+
+PAGE: Final = 50
+
+
+class SubscriptionsQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """The address of the list."""
+
+    after: UUID = BEFORE_ALL
+
+
+async def subscriptions_page(visit: Visit) -> Response:
+    """List subscriptions with their lag."""
+    visit.need(Scope.ADMIN)
+    if (shorter := stripped(visit.request)) is not None:
+        return shorter
+    query = visit.query(SubscriptionsQuery)
+    rows = await visit.services.subscription_views.page(visit.who.tenant_id, query.after, PAGE)
+    more = rows[-1].subscription_id if len(rows) == PAGE else None
+    return visit.page(
+        "subscriptions.html",
+        subscriptions=rows,
+        status_of=status_of,
+        place_of=place_of,
+        first=query.after == BEFORE_ALL,
+        following=more and further(visit.request, after=more),
+    )
+
+
+def place_of(destination: Mapping[str, Any]) -> str:
+    """Say where a subscription sends."""
+    return f"{destination['type']} {destination.get('name') or destination.get('url') or ''}"

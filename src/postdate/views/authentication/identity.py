@@ -1,0 +1,119 @@
+"""Who is behind a key."""
+
+import asyncio
+import time
+from hashlib import sha256
+from typing import TYPE_CHECKING, Final
+from uuid import UUID
+
+from postdate.model import origin
+from postdate.model.identity import Identity, Scope
+from postdate.model.knock import Knocks
+from postdate.store import key as key_store
+from postdate.store.database import Database
+
+if TYPE_CHECKING:
+    from postdate.views.authentication.token import Tokens
+
+REMEMBER_SECONDS: Final = 3.0
+"""How long a key is believed before it is looked up again: the bound on seeing a revocation."""
+
+REMEMBER_MOST: Final = 10_000
+TOKEN_CHARS: Final = 8192
+DOUBTFUL_MOST: Final = 2
+"""How many keys are looked up at once for addresses that sent too many wrong ones."""
+
+USED_SECONDS: Final = 30.0
+"""How often the last use of keys is written down."""
+
+
+class Identities:
+    """Look keys up, remembering each for a moment."""
+
+    def __init__(
+        self, database: Database, knocks: Knocks | None = None, tokens: "Tokens | None" = None
+    ) -> None:
+        self._database = database
+        self._tokens = tokens
+        self.knocks = Knocks() if knocks is None else knocks
+        self._doubtful = asyncio.Semaphore(DOUBTFUL_MOST)
+        self._known: dict[bytes, tuple[float, Identity | None]] = {}
+        self._used: set[str] = set()
+
+    async def authenticate(self, key: str) -> Identity | None:
+        """Give the identity of a valid key. Only hashes are compared, so timing tells nothing."""
+        digest = sha256(key.encode()).digest()
+        until, identity = self._known.get(digest, (0.0, None))
+        now = time.monotonic()
+        came = origin.current()
+        source = came.address if came else ""
+        if now >= until:
+            if identity is None and self.knocks.waits(source, now):
+                # A neighbour's guesses must not shut out a good key: it is looked up all the same,
+                # but guesses have few connections to the database.
+                async with self._doubtful:
+                    identity = await self._find(key, digest)
+            else:
+                identity = await self._find(key, digest)
+        if identity is None:
+            self.knocks.wrong(source, now)
+        elif identity.expires_at is None:
+            self._used.add(identity.key_id)
+        elif not self._holds(identity):
+            return None
+        return identity
+
+    async def _find(self, key: str, digest: bytes) -> Identity | None:
+        now = time.monotonic()
+        if self._tokens is not None and _looks_signed(key):
+            identity, until = await self._tokens.look_up(key), now + REMEMBER_SECONDS
+        else:
+            identity, until = await self._look_up(digest, now)
+        self._remember(digest, until, identity)
+        return identity
+
+    async def alive(self, who: Identity) -> bool:
+        """Say whether a key still holds, for what goes on longer than one request."""
+        if who.expires_at is not None:
+            return self._holds(who)
+        async with self._database.look_up() as connection:
+            return await key_store.alive(connection, UUID(who.key_id))
+
+    def _holds(self, who: Identity) -> bool:
+        ends = who.expires_at
+        return ends is None or self._database.unix_ms() < ends.timestamp() * 1000
+
+    async def _look_up(self, digest: bytes, now: float) -> tuple[Identity | None, float]:
+        async with self._database.look_up() as connection:
+            found = await key_store.find(connection, digest)
+        if found is None or found.ended:
+            return None, now + REMEMBER_SECONDS
+        left = REMEMBER_SECONDS if found.seconds_left is None else found.seconds_left
+        identity = Identity(
+            tenant_id=found.tenant_id,
+            tenant=found.tenant,
+            key_id=str(found.key_id),
+            scopes=frozenset(Scope(scope) for scope in found.scopes),
+            accounts=None if found.accounts is None else frozenset(found.accounts),
+            max_amount=found.max_amount,
+            key_persons=frozenset(found.persons),
+        )
+        return identity, now + min(REMEMBER_SECONDS, left)
+
+    def _remember(self, digest: bytes, until: float, identity: Identity | None) -> None:
+        if len(self._known) >= REMEMBER_MOST:
+            self._known.clear()
+        self._known[digest] = (until, identity)
+
+    async def run_once(self, _: int) -> int:
+        """Write down which keys were used since the last time."""
+        used, self._used = self._used, set()
+        if used:
+            async with self._database.write() as connection:
+                await key_store.used(connection, [UUID(key_id) for key_id in sorted(used)])
+        return 0
+
+
+def _looks_signed(key: str) -> bool:
+    """Say whether a bearer's secret is a token; our own keys have no dots."""
+    return key.count(".") == 2 and len(key) <= TOKEN_CHARS  # noqa: PLR2004 - three parts

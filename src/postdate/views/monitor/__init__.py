@@ -1,0 +1,1 @@
+"""The state of the whole system: backlog, lateness, readiness and database metrics."""

@@ -1,0 +1,175 @@
+"""What a tenant's operator should see first: what is late, in doubt, failed, and coming."""
+
+import time
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final
+
+import msgspec
+
+from postdate.model.ids import BUCKETS, floor_id
+from postdate.store import activity as activity_store
+from postdate.store import overview as store
+from postdate.store import schedule as schedule_store
+from postdate.store import vital as vital_store
+from postdate.store.database import Connection, Database
+from postdate.store.lane import Lane, LaneDirectory
+from postdate.store.overview import Backlog, Places
+from postdate.store.timer import LANE_PAYMENT
+from postdate.store.vital import AuditRun
+from postdate.views.monitor.activity import (
+    HOUR_SECONDS,
+    MINUTE_SECONDS,
+    ActivityView,
+    activity_view,
+)
+from postdate.views.monitor.forecast import Forecast, forecast
+
+COUNT_MOST: Final = 100
+"""How far one bucket of a lane is counted: a lane of 8 buckets shows 800 exactly."""
+
+FAILED_MOST: Final = 25
+"""The same for what failed."""
+
+FAILED_SECONDS: Final = 24 * 3600
+REMEMBER_SECONDS: Final = 2.0
+"""Many open pages of a tenant cost one set of queries in this time."""
+
+REMEMBER_SLOW_SECONDS: Final = 30.0
+"""The same for charts and failures: they cost more, and nobody waits for them by the second."""
+
+REMEMBER_MOST: Final = 1000
+
+
+class LaneBacklog(msgspec.Struct, frozen=True, kw_only=True):
+    """A lane with what it owes."""
+
+    name: str
+    kind: str
+    overdue: int
+    oldest: datetime | None
+    unknown: int
+    paused_at: datetime | None
+    paused_note: str | None
+    max_running: int | None
+    rate_per_second: float | None
+    weight: int
+
+
+class Slow(msgspec.Struct, frozen=True, kw_only=True):
+    """What costs more to find out."""
+
+    unix_ms: int
+    jobs_failed: int
+    payments_failed: int
+    forecast: Forecast
+    checks: list[AuditRun]
+    """When the books of the whole cluster were last checked: for its operators only."""
+
+
+class Overview(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything at one instant; numbers are exact up to a limit for each bucket."""
+
+    lanes: list[LaneBacklog]
+    payments_overdue: int
+    payments_oldest: datetime | None
+    payments_parked: int
+    schedules_set_aside: int
+    activity: ActivityView
+    slow: Slow
+
+    @property
+    def jobs_overdue(self) -> int:
+        """Count the due jobs of every lane."""
+        return sum(lane.overdue for lane in self.lanes)
+
+    @property
+    def jobs_unknown(self) -> int:
+        """Count the jobs in doubt."""
+        return sum(lane.unknown for lane in self.lanes)
+
+
+class OverviewViews:
+    """Read the overview of one tenant, remembering it for a moment."""
+
+    def __init__(self, database: Database, lanes: LaneDirectory) -> None:
+        self._database = database
+        self._lanes = lanes
+        self._known: dict[int, tuple[float, Overview]] = {}
+        self._slow: dict[int, tuple[float, Slow]] = {}
+
+    async def get(self, tenant_id: int) -> Overview:
+        """Give the overview, at most a moment old."""
+        until, known = self._known.get(tenant_id, (0.0, None))
+        if known is not None and time.monotonic() < until:
+            return known
+        fresh = await self._read(tenant_id)
+        if len(self._known) >= REMEMBER_MOST:
+            self._known.clear()
+        self._known[tenant_id] = (time.monotonic() + REMEMBER_SECONDS, fresh)
+        return fresh
+
+    def forget(self, tenant_id: int) -> None:
+        """Look again next time: something was changed."""
+        self._known.pop(tenant_id, None)
+
+    async def _read(self, tenant_id: int) -> Overview:
+        lanes = sorted(self._lanes.of_tenant(tenant_id), key=lambda lane: (lane.name, lane.kind))
+        places = _places(lanes)
+        async with self._database.read(tenant_id) as connection:
+            rows = await store.backlog(connection, tenant_id, places, COUNT_MOST)
+            seconds = HOUR_SECONDS + MINUTE_SECONDS
+            slots = await activity_store.recent(connection, tenant_id, seconds)
+            slow = await self._read_slow(connection, tenant_id, places)
+            set_aside = await schedule_store.count_set_aside(connection, tenant_id, COUNT_MOST)
+        backlog = {row.lane_id: row for row in rows}
+        payments = backlog[LANE_PAYMENT]
+        return Overview(
+            lanes=[_lane(lane, backlog[lane.lane_id]) for lane in lanes],
+            payments_overdue=payments.overdue,
+            payments_oldest=payments.oldest,
+            payments_parked=payments.parked,
+            schedules_set_aside=set_aside,
+            activity=activity_view(slots, self._database.unix_ms() / 1000),
+            slow=slow,
+        )
+
+    async def _read_slow(self, connection: Connection, tenant_id: int, places: Places) -> Slow:
+        until, known = self._slow.get(tenant_id, (0.0, None))
+        if known is not None and time.monotonic() < until:
+            return known
+        unix_ms = self._database.unix_ms()
+        since = floor_id(unix_ms - FAILED_SECONDS * 1000)
+        failed = await store.failed(connection, tenant_id, since, FAILED_MOST)
+        fresh = Slow(
+            unix_ms=unix_ms,
+            jobs_failed=failed.jobs,
+            payments_failed=failed.payments,
+            forecast=await forecast(connection, tenant_id, places),
+            checks=await vital_store.audits(connection),
+        )
+        if len(self._slow) >= REMEMBER_MOST:
+            self._slow.clear()
+        self._slow[tenant_id] = (time.monotonic() + REMEMBER_SLOW_SECONDS, fresh)
+        return fresh
+
+
+def _places(lanes: Sequence[Lane]) -> Places:
+    pairs = [(bucket, LANE_PAYMENT) for bucket in range(BUCKETS)]
+    pairs += [(bucket, lane.lane_id) for lane in lanes for bucket in lane.buckets]
+    return [bucket for bucket, _ in pairs], [lane_id for _, lane_id in pairs]
+
+
+def _lane(lane: Lane, backlog: Backlog) -> LaneBacklog:
+    return LaneBacklog(
+        name=lane.name,
+        kind=lane.kind,
+        overdue=backlog.overdue,
+        oldest=backlog.oldest,
+        unknown=backlog.parked,
+        paused_at=lane.paused_at,
+        paused_note=lane.paused_note,
+        max_running=lane.max_running,
+        rate_per_second=lane.rate_per_second,
+        weight=lane.weight,
+    )

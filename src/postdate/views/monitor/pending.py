@@ -1,0 +1,161 @@
+"""How much is pending, by kind and state: counted as far as a budget goes, estimated beyond."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Final, NamedTuple
+
+import msgspec
+from prometheus_client import Metric
+from prometheus_client.core import GaugeMetricFamily
+
+from postdate.model.ids import BUCKETS
+from postdate.model.lane import buckets
+from postdate.store import vital
+from postdate.store.database import Connection
+from postdate.store.lane import LaneDirectory
+from postdate.store.timer import LANE_APPROVAL, LANE_HELD, LONG_AGO
+from postdate.store.vital import Ahead
+from postdate.views.monitor.bucket_cycle import SYSTEM_KINDS, Place, in_turn
+
+PENDING_BUDGET: Final = 20_000
+"""The most rows that one look counts; beyond it the planner's statistics tell."""
+
+ESTIMATED_LANES: Final = 5_000
+"""The most lanes of one estimate."""
+
+STATES: Final = ("pending", "running", "paused", "approval", "halted")
+
+
+class Group(NamedTuple):
+    """What is counted together. A lane that is paused holds what is due, too."""
+
+    kind: str
+    state: str = "pending"
+
+    @property
+    def every(self) -> bool:
+        """Say whether what is due counts as well: nobody takes it."""
+        return self.state != "pending"
+
+
+_SYSTEM: Final[Mapping[int, Group]] = {
+    **{lane_id: Group(kind) for lane_id, kind in SYSTEM_KINDS.items()},
+    LANE_APPROVAL: Group("payment", "approval"),
+    LANE_HELD: Group("payment", "halted"),
+}
+
+
+class Pending(msgspec.Struct, frozen=True):
+    """How much there is by kind and state, and for which kinds and states that is an estimate."""
+
+    counts: Mapping[tuple[str, str], int]
+    estimated: frozenset[Group]
+
+
+class PendingWatch:
+    """What lies ahead, place by place, each looked at in turn."""
+
+    def __init__(self, lanes: LaneDirectory) -> None:
+        self._lanes = lanes
+        self._next = 0
+        self._found: dict[Place, tuple[Group, Ahead, bool]] = {}
+
+    async def look(self, connection: Connection) -> Pending:
+        """Look at the next places, and give what is known of all."""
+        groups = self._groups()
+        at = await vital.now(connection)
+        places, self._next = in_turn(list(groups), self._next)
+        wanted = [(*place, LONG_AGO if groups[place].every else at) for place in places]
+        share = max(10, PENDING_BUDGET // max(1, len(places)))
+        rows = await vital.pending(connection, wanted, share)
+        self._take(groups, rows, share)
+        await self._look_deeper(connection, groups, wanted, rows, share)
+        self._found = {place: row for place, row in self._found.items() if place in groups}
+        return await self._together(connection, at)
+
+    async def _look_deeper(
+        self,
+        connection: Connection,
+        groups: Mapping[Place, Group],
+        wanted: Sequence[tuple[int, int, datetime]],
+        rows: Sequence[Ahead],
+        share: int,
+    ) -> None:
+        """Spend what is left of the budget on the places that hold more than their share."""
+        full = {(row.bucket, row.lane_id) for row in rows if row.many >= share}
+        left = PENDING_BUDGET - sum(row.many for row in rows)
+        if not full or (deeper := left // len(full)) <= share:
+            return
+        more = [each for each in wanted if each[:2] in full]
+        self._take(groups, await vital.pending(connection, more, deeper), deeper)
+
+    def _take(self, groups: Mapping[Place, Group], rows: Sequence[Ahead], most: int) -> None:
+        for row in rows:
+            place = row.bucket, row.lane_id
+            self._found[place] = groups[place], row, row.many < most
+
+    def _groups(self) -> dict[Place, Group]:
+        found = {
+            (bucket, lane_id): group
+            for lane_id, group in _SYSTEM.items()
+            for bucket in range(BUCKETS)
+        }
+        for lane in self._lanes.by_id.values():
+            group = Group(lane.kind, "paused" if lane.paused else "pending")
+            for bucket in buckets(lane.lane_id, lane.width):
+                found[bucket, lane.lane_id] = group
+        return found
+
+    async def _together(self, connection: Connection, at: datetime) -> Pending:
+        """Add up; where a place held more than was counted, ask the statistics of its kind."""
+        counts: Counter[tuple[str, str]] = Counter()
+        lanes: dict[Group, set[int]] = {}
+        beyond: set[Group] = set()
+        for (_, lane_id), (group, row, whole) in self._found.items():
+            running = 0 if group.every else row.running
+            counts[group] += row.many - running
+            counts[group.kind, "running"] += running
+            lanes.setdefault(group, set()).add(lane_id)
+            if not whole:
+                beyond.add(group)
+        for group in beyond:
+            some = sorted(lanes[group])[:ESTIMATED_LANES]
+            since = LONG_AGO if group.every else at
+            estimate = await vital.pending_estimate(connection, some, since) or 0
+            counts[group] = max(counts[group], estimate - counts[group.kind, "running"])
+        return Pending(counts, frozenset(beyond))
+
+
+def render_pending(
+    pending: Pending | None, ready: Mapping[str, int], parked: Mapping[str, int]
+) -> Iterator[Metric]:
+    """Make the families; what is due and what waits for a person comes from the backlog."""
+    family = GaugeMetricFamily(
+        "postdate_pending",
+        "Jobs, payments, schedules and deliveries that are not done, by state; see above.",
+        labels=["kind", "state"],
+    )
+    guessed = GaugeMetricFamily(
+        "postdate_pending_estimated",
+        "1 where statistics stand for a count: there is more than is counted one by one.",
+        labels=["kind", "state"],
+    )
+    if pending is not None:
+        for kind, state in _series(pending):
+            family.add_metric([kind, state], pending.counts.get((kind, state), 0))
+            estimated = Group(kind, state) in pending.estimated
+            guessed.add_metric([kind, state], int(estimated))
+        for state, counts in (("ready", ready), ("parked", parked)):
+            for kind in ("push", "pull", *SYSTEM_KINDS.values()):
+                family.add_metric([kind, state], counts.get(kind, 0))
+    yield family
+    yield guessed
+
+
+def _series(pending: Pending) -> Iterator[tuple[str, str]]:
+    """Give every kind with its states: those of all kinds, then those that only some have."""
+    for kind in ("push", "pull", *SYSTEM_KINDS.values()):
+        for state in STATES:
+            if state in {"pending", "running"} or (kind, state) in pending.counts:
+                yield kind, state

@@ -1,0 +1,142 @@
+"""The state of the database as metrics: read now and then, shown from memory."""
+
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from datetime import datetime, timedelta
+from typing import Any, Final, cast
+
+import asyncpg
+import structlog
+from prometheus_client import CollectorRegistry, Metric
+
+from postdate.model.tenant_share import TenantShares
+from postdate.store import partition, vital
+from postdate.store.database import LOST, Connection, Database
+from postdate.store.lane import LaneDirectory
+from postdate.store.timer import LONG_AGO
+from postdate.store.vital import Backlog
+from postdate.views.monitor.bucket_cycle import Place, PlacesInTurn
+from postdate.views.monitor.pending import PendingWatch
+from postdate.views.monitor.tenant_metrics import render_tenants
+from postdate.views.monitor.vital_metrics import Parts, render
+
+log = structlog.get_logger()
+
+POLL_SECONDS: Final = 15.0
+"""How often the database is asked; a scrape only shows what is known."""
+
+COUNT_BUDGET: Final = 50_000
+"""The most rows that one look counts: a single busy lane is exact up to 6,250 a bucket."""
+
+SLACK: Final = timedelta(seconds=120)
+"""How far below the last known head a look begins: what comes late is rarely later than this."""
+
+FORGET_LOOKS: Final = 30
+"""After so many looks the marks are forgotten, for what came later still."""
+
+Read = Callable[[Connection], Awaitable[Any]]
+
+
+class BacklogWatch:
+    """What is due and not done, place by place, each looked at in turn."""
+
+    def __init__(self, lanes: LaneDirectory) -> None:
+        self._places = PlacesInTurn(lanes)
+        self._lows: dict[Place, datetime] = {}
+        self._found: dict[Place, tuple[str, Backlog]] = {}
+        self._looks = 0
+
+    async def look(self, connection: Connection) -> list[tuple[str, Backlog]]:
+        """Look at the next places, and give what is known of all."""
+        kinds = self._places.kinds()
+        places = self._places.turn(list(kinds))
+        at = await vital.now(connection)
+        wanted = [(*place, self._lows.get(place, LONG_AGO)) for place in places]
+        most = max(10, COUNT_BUDGET // max(1, len(places)))
+        for row in await vital.backlog(connection, wanted, most):
+            place = row.bucket, row.lane_id
+            self._found[place] = kinds[place], row
+            self._lows[place] = (row.oldest or at) - SLACK
+        self._looks += 1
+        if self._looks % FORGET_LOOKS == 0:
+            self._lows.clear()
+        self._found = {place: row for place, row in self._found.items() if place in kinds}
+        return list(self._found.values())
+
+
+class Vitals:
+    """One reading for each node and interval. A part that cannot be read keeps its last one."""
+
+    def __init__(
+        self,
+        registry: CollectorRegistry,
+        database: Database | None,
+        lanes: LaneDirectory | None,
+        shares: TenantShares | None = None,
+    ) -> None:
+        self._shares = shares or TenantShares()
+        self._database = database
+        self._lanes = lanes
+        self._parts: Parts = {}
+        self._read_at: dict[str, float] = {}
+        self._failed: dict[str, int] = dict.fromkeys(READS, 0)
+        self._backlog = BacklogWatch(lanes) if lanes else None
+        self._pending = PendingWatch(lanes) if lanes else None
+        registry.register(self)
+
+    async def run_once(self, _: int = 1) -> int:
+        """Read every part once; the step of a loop."""
+        if self._database is None or self._backlog is None or self._pending is None:
+            return 0
+        own: dict[str, Read] = {
+            "backlog": self._backlog.look,
+            "pending": self._pending.look,
+            "tenant": self._tenants,
+        }
+        async with self._database.connection() as connection:
+            for name, read in READS.items():
+                await self._read(name, own.get(name, read), connection)
+        return 0
+
+    async def _tenants(self, connection: Connection) -> Mapping[int, str]:
+        """Decide which tenants have series of their own, and learn their names."""
+        self._shares.rank()
+        return await vital.tenant_names(connection, list(self._shares.named))
+
+    async def _read(self, name: str, read: Read, connection: Connection) -> None:
+        try:
+            found = await read(connection)
+            self._parts = cast("Parts", {**self._parts, name: found})
+            self._read_at[name] = time.monotonic()
+        except (asyncpg.PostgresError, *LOST) as error:
+            self._failed[name] += 1
+            log.warning("vitals.unread", part=name, error=f"{type(error).__name__}: {error}")
+
+    def collect(self) -> Iterator[Metric]:
+        """Give what is known, and how old it is."""
+        now = time.monotonic()
+        ages = {name: now - at for name, at in self._read_at.items()}
+        paused = sum(lane.paused for lane in self._lanes.by_id.values()) if self._lanes else 0
+        yield from render(self._parts, ages, self._failed, paused)
+        yield from render_tenants(self._shares, self._parts.get("tenant", {}))
+
+
+async def _nothing(_: Connection) -> None:
+    return None
+
+
+READS: Final[Mapping[str, Read]] = {
+    "backlog": _nothing,
+    "pending": _nothing,
+    "tenant": _nothing,
+    "event": vital.event_seconds,
+    "table": vital.tables,
+    "pin": vital.pin,
+    "standby": vital.standbys,
+    "slot": vital.slots,
+    "node": vital.nodes,
+    "audit": vital.audits,
+    "partition": partition.lead,
+    "stray": partition.strays,
+}
+"""The parts of a reading, in their order."""
