@@ -25,12 +25,12 @@ from postdate.cli import edge
 from postdate.cli.node import Node
 from postdate.cli.settings import Settings
 from postdate.intake.tenant.tenant import Tenants
-from postdate.model.knock import Knocks
-from postdate.store import database as database_store
+from postdate.model.tenant.login_throttle import Knocks
 from postdate.store import migrate
-from postdate.store import tenant as tenant_store
-from postdate.store.database import Database
+from postdate.store.connection import database as database_store
+from postdate.store.connection.database import Database
 from postdate.store.embedded import Embedded
+from postdate.store.tenant import tenant as tenant_store
 from postdate.views.authentication.identity import Identities
 from support.receiver import Receiver
 

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from postdate.proof.checker import FINDINGS
-from postdate.store.prove import BUCKET_CHECKS, RECENT_CHECKS, ROUND_CHECKS
+from postdate.store.proof.prove import BUCKET_CHECKS, RECENT_CHECKS, ROUND_CHECKS
 
 PAGE = Path(__file__).parents[2] / "docs/operate/findings.md"
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
-from postdate.store.query import _queries
+from postdate.store.connection.query import _queries
 
 CANCEL_REQUEST: Final = 80877102
 LATE_SECONDS: Final = 0.05

@@ -12,10 +12,10 @@ from uuid import uuid4
 
 from conftest import scratch
 from faults.pg_proxy import SOCKET, Fault, Plan, Proxy, proxied, through
-from postdate.store import database as database_store
-from postdate.store import tenant as tenant_store
-from postdate.store.database import Database
+from postdate.store.connection import database as database_store
+from postdate.store.connection.database import Database
 from postdate.store.embedded import Embedded
+from postdate.store.tenant import tenant as tenant_store
 
 ACT_SECONDS: Final = 30.0
 ACTS_MOST: Final = 40

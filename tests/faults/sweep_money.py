@@ -11,13 +11,13 @@ from postdate.intake.payment.accept import Payments, Wish
 from postdate.intake.payment.approval import Approvals
 from postdate.intake.payment.change import PaymentChanges
 from postdate.intake.tenant.halt import Halting
-from postdate.model.errors import Refusal, RefusedError
-from postdate.model.halt import Halts
-from postdate.model.identity import Identity, Scope
-from postdate.model.payment import PaymentOrder
-from postdate.model.setting import Settings, Stored
+from postdate.model.error import Refusal, RefusedError
+from postdate.model.payment.payment import PaymentOrder
+from postdate.model.setting.setting import Settings, Stored
+from postdate.model.tenant.halt import Halts
+from postdate.model.tenant.identity import Identity, Scope
 from postdate.settlement.halt import HaltEnds
-from postdate.store.database import Database
+from postdate.store.connection.database import Database
 from support.bank import Bank, drain, settler
 from support.bank import Wish as DueWish
 from support.job import ask, make_intake

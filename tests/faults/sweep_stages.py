@@ -11,12 +11,12 @@ from postdate.cli import schedules as wiring
 from postdate.cli.node import Node
 from postdate.cli.settings import Settings as ProcessSettings
 from postdate.intake.subscription.subscription import Subscriptions, SubscriptionSpec
-from postdate.model.job import Webhook
-from postdate.model.schedule_spec import ScheduleSpec
-from postdate.model.setting import Settings
+from postdate.model.job.job import Webhook
+from postdate.model.schedule.spec import ScheduleSpec
+from postdate.model.setting.setting import Settings
 from postdate.publisher.deliverer import LEASE_SECONDS
 from postdate.scheduler.expander import Expander
-from postdate.store.database import Database
+from postdate.store.connection.database import Database
 from support.event import emit, new_event, seal_all, sealer, subjects
 from support.schedule import PULL, drain
 from support.subscription import URL, Subscriber, node

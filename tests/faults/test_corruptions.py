@@ -10,7 +10,7 @@ import pytest
 from conftest import Api, Clock
 from postdate.proof.checker import FINDINGS, prove_on
 from postdate.publisher.anchor import Anchorer, AnchorFile, Anchors, collect
-from postdate.store.database import Connection, Database
+from postdate.store.connection.database import Connection, Database
 from postdate.store.embedded import Embedded
 from support.corruption.catalog import TABLE
 from support.corruption.tenant import Lived, live

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from postdate.model.errors import StartError
+from postdate.model.error import StartError
 from postdate.store.embedded import Embedded, cluster, process
 from support.embedded_server import orphaned, serves
 

@@ -13,10 +13,15 @@ from faults.pg_proxy import Fault, Plan
 from faults.sweep import Nodes, Operation, Sweep
 from faults.sweep_jobs import Claim, Permit, WorkerOperation
 from faults.sweep_money import MoneyOperation, Settle
-from postdate.store import database as database_store
-from postdate.store.database import ACQUIRE_SECONDS, ANSWER_SECONDS, TRANSACTION_SECONDS, transient
+from postdate.store.connection import database as database_store
+from postdate.store.connection.database import (
+    ACQUIRE_SECONDS,
+    ANSWER_SECONDS,
+    TRANSACTION_SECONDS,
+    transient,
+)
+from postdate.store.connection.session import keep_alive
 from postdate.store.embedded import Embedded
-from postdate.store.session import keep_alive
 from support.bank import settler
 
 OTHERS_SECONDS = 15.0
@@ -134,7 +139,7 @@ async def test_every_connection_of_the_pools_keeps_alive(
     server: Embedded, database_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept: list[object] = []
-    monkeypatch.setattr("postdate.store.session.keep_alive", kept.append)
+    monkeypatch.setattr("postdate.store.connection.session.keep_alive", kept.append)
     opened = await database_store.connect(app_dsn(server, database_name), writers=2, readers=2)
     try:
         async with opened.connection(), opened.connection():

@@ -18,16 +18,16 @@ from postdate.intake.payment.accept import Wish as Order
 from postdate.intake.payment.execution import PaymentExecutions
 from postdate.intake.tenant.halt import Halting
 from postdate.ledger.prove import prove
-from postdate.model.errors import Code, RefusedError
-from postdate.model.halt import Halts
-from postdate.model.identity import Identity, Scope
-from postdate.model.payment import PaymentOrder
+from postdate.model.error import Code, RefusedError
+from postdate.model.payment.payment import PaymentOrder
+from postdate.model.tenant.halt import Halts
+from postdate.model.tenant.identity import Identity, Scope
 from postdate.scheduler.expander import Expander
-from postdate.store import account as account_store
-from postdate.store import halt as halt_store
-from postdate.store import tenant as tenant_store
-from postdate.store.account import key_of
-from postdate.store.database import Database
+from postdate.store.account import account as account_store
+from postdate.store.account.account import key_of
+from postdate.store.connection.database import Database
+from postdate.store.tenant import halt as halt_store
+from postdate.store.tenant import tenant as tenant_store
 from support.bank import Bank, Wish, drain, settings, settler
 from support.schedule import create, labels, set_to_morning
 

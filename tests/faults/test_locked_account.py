@@ -17,16 +17,16 @@ from postdate.intake.payment.accept import Payments
 from postdate.intake.payment.accept import Wish as Order
 from postdate.ledger.locked import LockedAccounts
 from postdate.ledger.prove import prove
-from postdate.model.errors import Code
-from postdate.model.identity import Identity, Scope
-from postdate.model.payment import PaymentOrder
+from postdate.model.error import Code
+from postdate.model.payment.payment import PaymentOrder
+from postdate.model.tenant.identity import Identity, Scope
 from postdate.settlement.settler import LOOK_MOST, Settler
-from postdate.store import tenant as tenant_store
-from postdate.store.account import key_of
-from postdate.store.database import TRANSACTION_SECONDS, Database
+from postdate.store.account.account import key_of
+from postdate.store.connection.database import TRANSACTION_SECONDS, Database
 from postdate.store.embedded import Embedded
 from postdate.store.loop import Loop
-from postdate.store.prove import snapshot
+from postdate.store.proof.prove import snapshot
+from postdate.store.tenant import tenant as tenant_store
 from support.bank import Bank, Wish, drain, settings, settler
 
 LATE_SECONDS = 2.0

@@ -15,18 +15,19 @@ from postdate.cli import schedules as wiring
 from postdate.intake.job.bulk import Changed, Instant, JobBulk
 from postdate.intake.payment.approval import Approvals
 from postdate.intake.tenant.halt import Halting
-from postdate.model.halt import Halts
-from postdate.model.setting import Settings
+from postdate.model.setting.setting import Settings
 from postdate.model.state import JobStatus
+from postdate.model.tenant.halt import Halts
 from postdate.publisher.verify import verify
 from postdate.scheduler.expander import Expander
 from postdate.scheduler.recompute import HeldError, Recompute
 from postdate.settlement.halt import HaltEnds
-from postdate.store import permit, seal
-from postdate.store import tenant as tenant_store
-from postdate.store.database import Database
+from postdate.store.connection.database import Database
 from postdate.store.embedded import Embedded
-from postdate.store.permit import lane_limits
+from postdate.store.event import seal
+from postdate.store.tenant import tenant as tenant_store
+from postdate.store.timer import permit
+from postdate.store.timer.permit import lane_limits
 from support.bank import Bank, drain, settler
 from support.event import emit, new_event, sealer, subjects
 from support.job import failed

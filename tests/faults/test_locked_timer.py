@@ -12,15 +12,16 @@ from conftest import eventually
 from faults.pg_proxy import wait_a_moment
 from postdate.intake.lease.lease import NOT_RUN
 from postdate.intake.lease.release import LeaseReturns
+from postdate.model.job.retry import Policies
 from postdate.model.limit import Limit
-from postdate.model.retry import Policies
-from postdate.model.setting import Settings
-from postdate.store import execution, permit
-from postdate.store.database import Connection, Database
-from postdate.store.execution import Execution, Recorded
-from postdate.store.lane import Lane
-from postdate.store.permit import lane_limits
-from postdate.store.timer import LONG_AGO
+from postdate.model.setting.setting import Settings
+from postdate.store.connection.database import Connection, Database
+from postdate.store.job import execution
+from postdate.store.job.execution import Execution, Recorded
+from postdate.store.timer import permit
+from postdate.store.timer.lane import Lane
+from postdate.store.timer.permit import lane_limits
+from postdate.store.timer.timer import LONG_AGO
 from postdate.worker.permit import HeldPermits, Permits
 from postdate.worker.worker import Worker
 from support.worker import Handled, add_jobs, make_lane, make_worker, one

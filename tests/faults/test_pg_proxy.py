@@ -9,7 +9,7 @@ from conftest import app_dsn
 from faults import sweep
 from faults.pg_proxy import Fault, Plan
 from faults.sweep import Nodes
-from postdate.store.database import CommitUnknownError
+from postdate.store.connection.database import CommitUnknownError
 from postdate.store.embedded import Embedded
 
 COUNT = "SELECT count(*) FROM setting WHERE name = 'proxy'"

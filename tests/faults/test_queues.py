@@ -21,11 +21,11 @@ from postdate.delivery.broker import Permitted
 from postdate.delivery.connections import Connections
 from postdate.delivery.guard import Guard
 from postdate.delivery.queue import Queue
-from postdate.model.broker_url import kafka_brokers
-from postdate.model.destination import Destination, DestinationType, Missing, Resolved
+from postdate.model.destination.broker_url import kafka_brokers
+from postdate.model.destination.destination import Destination, DestinationType, Missing, Resolved
+from postdate.model.destination.target import networks
+from postdate.model.job.outcome import Completed, Delivery, Failed, Throttled, Unknown
 from postdate.model.limit import Limit
-from postdate.model.outcome import Completed, Delivery, Failed, Throttled, Unknown
-from postdate.model.target import networks
 from support.local_broker import answers, nats_cluster, valkey
 
 

@@ -10,16 +10,16 @@ import pytest
 
 from conftest import Api, Clock
 from postdate.intake.account.repair import Repairs
-from postdate.model.errors import Code, RefusedError
-from postdate.model.identity import Identity
-from postdate.model.setting import Settings
+from postdate.model.error import Code, RefusedError
+from postdate.model.setting.setting import Settings
+from postdate.model.tenant.identity import Identity
 from postdate.proof.checker import prove
 from postdate.proof.prover import Prover
-from postdate.store import account as account_store
-from postdate.store import event as event_store
-from postdate.store import repair as repair_store
-from postdate.store.database import LOST, CommitUnknownError, Database
+from postdate.store.account import account as account_store
+from postdate.store.account import repair as repair_store
+from postdate.store.connection.database import LOST, CommitUnknownError, Database
 from postdate.store.embedded import Embedded
+from postdate.store.event import event as event_store
 from postdate.views.authentication.identity import Identities
 from support.api_ledger import Ledger, open_ledger
 from support.bank import drain, settler

@@ -20,7 +20,7 @@ from postdate.cli import edge
 from postdate.cli.bench.loader import Order, load
 from postdate.intake.account.account import AccountChange, Accounts
 from postdate.intake.account.adjustment import Adjustments
-from postdate.model.knock import Knocks
+from postdate.model.tenant.login_throttle import Knocks
 from postdate.views.authentication.identity import Identities
 
 REQUESTS = 3000

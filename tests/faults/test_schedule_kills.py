@@ -12,10 +12,10 @@ import pytest
 from conftest import Api, Clock, eventually, owner_dsn
 from postdate.cli import schedules as wiring
 from postdate.intake.schedule.occurrence import Firings
-from postdate.model.errors import Refusal
-from postdate.model.firing import Fired, Firing
+from postdate.model.error import Refusal
+from postdate.model.schedule.firing import Fired, Firing
 from postdate.scheduler.expander import Expander
-from postdate.store.database import Connection
+from postdate.store.connection.database import Connection
 from postdate.store.embedded import Embedded
 from support.schedule import create
 from support.schedule_killer import BROKEN, patiently, until_done_expand, until_done_kill

@@ -12,9 +12,15 @@ import pytest
 
 from postdate.ledger.prove import prove
 from postdate.settlement.settler import Settler
-from postdate.store import tenant as tenant_store
-from postdate.store.database import LOST, CommitUnknownError, Connection, Database, transient
+from postdate.store.connection.database import (
+    LOST,
+    CommitUnknownError,
+    Connection,
+    Database,
+    transient,
+)
 from postdate.store.embedded import Embedded
+from postdate.store.tenant import tenant as tenant_store
 from support.bank import Bank, Wish, drain, settings, settler
 from support.transaction_faults import ERRORS, FaultyDatabase, Killer, LossyDatabase, nothing
 

@@ -12,12 +12,12 @@ from postdate.intake.payment.accept import Payments
 from postdate.intake.payment.accept import Wish as Order
 from postdate.intake.payment.change import PaymentChanges
 from postdate.ledger.prove import prove
-from postdate.model.errors import Code, RefusedError
-from postdate.model.identity import Identity, Scope
+from postdate.model.error import Code, RefusedError
 from postdate.model.ids import new_id
-from postdate.model.payment import PaymentOrder
-from postdate.store.account import key_of
-from postdate.store.database import Database
+from postdate.model.payment.payment import PaymentOrder
+from postdate.model.tenant.identity import Identity, Scope
+from postdate.store.account.account import key_of
+from postdate.store.connection.database import Database
 from support.bank import Bank, Wish, drain, settings, settler
 
 

@@ -10,10 +10,10 @@ import pytest
 from conftest import Clock, eventually
 from postdate.model.ids import new_id
 from postdate.settlement.settler import Settler
-from postdate.store import payment as payment_store
-from postdate.store.account import key_of
-from postdate.store.database import TRANSACTION_SECONDS, Database
-from postdate.store.payment import NewPayment
+from postdate.store.account.account import key_of
+from postdate.store.connection.database import TRANSACTION_SECONDS, Database
+from postdate.store.payment import payment as payment_store
+from postdate.store.payment.payment import NewPayment
 from support.bank import Bank, Wish, settler
 
 

@@ -12,12 +12,12 @@ import msgspec
 import pytest
 
 from conftest import app_dsn, owner_dsn
-from postdate.model.chain import GENESIS, seal_hash
+from postdate.model.event.chain import GENESIS, seal_hash
 from postdate.model.ids import new_id
 from postdate.publisher import anchor
 from postdate.publisher.anchor import Anchorer, AnchorFile, Anchors, Line, collect
 from postdate.publisher.verify import Finding, Report, verify
-from postdate.store.database import Database
+from postdate.store.connection.database import Database
 from postdate.store.embedded import Embedded
 from support.event import emit, links_of, new_event, seal_all, seals
 

@@ -10,17 +10,19 @@ import pytest
 
 from conftest import Clock, owner_dsn
 from postdate.intake.job.batch import Accepted
-from postdate.model.event import Sealed
+from postdate.model.event.event import Sealed
 from postdate.model.ids import bucket_of, new_id
-from postdate.model.setting import Settings
-from postdate.model.verdict import DONE
+from postdate.model.job.verdict import DONE
+from postdate.model.setting.setting import Settings
 from postdate.publisher.verify import Finding, verify
-from postdate.store import execution, lease, seal
-from postdate.store.database import Database
+from postdate.store.connection.database import Database
 from postdate.store.embedded import Embedded
-from postdate.store.execution import Held
-from postdate.store.lane import LaneDirectory
-from postdate.store.seal import Window
+from postdate.store.event import seal
+from postdate.store.event.seal import Window
+from postdate.store.job import execution
+from postdate.store.job.execution import Held
+from postdate.store.timer import lease
+from postdate.store.timer.lane import LaneDirectory
 from postdate.worker.retention import Retention
 from support.bank import Bank, drain, settler
 from support.event import seal_all

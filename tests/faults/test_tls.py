@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from postdate.model.outcome import Completed, Failed
+from postdate.model.job.outcome import Completed, Failed
 from support.hostile_receiver import Hostile, hostile, status
 from support.webhook import delivery, ground
 

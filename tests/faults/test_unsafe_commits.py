@@ -9,9 +9,9 @@ import pytest
 from conftest import Api, admin, app_dsn, eventually
 from postdate.cli import edge
 from postdate.model.durability import Durability
-from postdate.store import database as database_store
-from postdate.store import durability
-from postdate.store.database import Database
+from postdate.store.connection import database as database_store
+from postdate.store.connection import durability
+from postdate.store.connection.database import Database
 from postdate.store.embedded import Embedded, binaries, runas
 from support.api_ledger import open_ledger
 from support.embedded_server import query

@@ -11,9 +11,9 @@ from conftest import app_dsn
 from faults import sweep
 from faults.pg_proxy import Plan
 from faults.sweep import Nodes
-from postdate.model.setting import Settings
+from postdate.model.setting.setting import Settings
 from postdate.store.embedded import Embedded
-from postdate.store.lane import LaneDirectory
+from postdate.store.timer.lane import LaneDirectory
 from postdate.views.monitor.overdue import WATCH_SECONDS, OverdueWatch
 from support.worker import make_lane
 

@@ -14,13 +14,13 @@ from uuid import UUID
 import pytest
 
 from conftest import app_dsn, eventually, owner_dsn
-from postdate.model.setting import Stored
-from postdate.store import database as database_store
+from postdate.model.setting.setting import Stored
 from postdate.store import migrate
-from postdate.store import setting as setting_store
-from postdate.store import tenant as tenant_store
-from postdate.store.database import LOST, Database
+from postdate.store.connection import database as database_store
+from postdate.store.connection.database import LOST, Database
 from postdate.store.embedded import Embedded
+from postdate.store.tenant import setting as setting_store
+from postdate.store.tenant import tenant as tenant_store
 from support.worker import add_jobs, make_lane
 
 PROGRAM = Path(__file__).parents[1] / "support/worker_process.py"

@@ -11,7 +11,7 @@ import structlog
 
 from postdate.api.http import request_reader
 from postdate.api.http.server import ServerLimits
-from postdate.model.errors import RefusedError
+from postdate.model.error import RefusedError
 from support.raw_http import Running, read_answer, serving, until
 from support.sample_app import KEY, Services, post, sample_app
 

@@ -4,7 +4,7 @@ import pytest
 
 from postdate.cli.bench.ground import percentile
 from postdate.cli.bench.jobs import run
-from postdate.model.errors import StartError
+from postdate.model.error import StartError
 
 
 async def test_the_arms_without_peers_give_their_figures() -> None:

@@ -9,7 +9,7 @@ import pytest
 from postdate.cli.bench.loader import Order, requests
 from postdate.cli.bench.payments import ARMS, QUICK, run
 from postdate.cli.bench.transfers import pairs, pgledger_scripts
-from postdate.model.errors import StartError
+from postdate.model.error import StartError
 
 # The other arms start servers of their own, which costs more than it shows.
 SMALL = ["settle", "bulk", "pending"]

@@ -7,7 +7,7 @@ import pytest
 from conftest import Api
 from postdate.cli import first
 from postdate.intake.tenant.tenant import Tenants
-from postdate.store import vital as vital_store
+from postdate.store.operate import vital as vital_store
 from support.plain_browser import Browser
 
 

@@ -11,11 +11,11 @@ from standardwebhooks import Webhook as Verifier
 
 from conftest import Api, Clock, owner_dsn
 from postdate.intake.tenant.tenant import Tenants
-from postdate.model.destination import Destination, Missing, Unavailable
-from postdate.model.outcome import Delivery
-from postdate.store.directory import DestinationDirectory
+from postdate.model.destination.destination import Destination, Missing, Unavailable
+from postdate.model.job.outcome import Delivery
+from postdate.store.destination.directory import DestinationDirectory
 from postdate.store.embedded import Embedded
-from postdate.store.secret import Keyring
+from postdate.store.secret.secret import Keyring
 from support.receiver import Arrival, Receiver
 from support.webhook import delivery
 

@@ -13,9 +13,9 @@ import pytest
 from conftest import Answered, Api
 from postdate.api.routes import event as events
 from postdate.intake.tenant.tenant import KeyLimits, Tenants, draft
-from postdate.model.identity import Scope
-from postdate.store import key as key_store
-from postdate.store import tenant as tenant_store
+from postdate.model.tenant.identity import Scope
+from postdate.store.tenant import key as key_store
+from postdate.store.tenant import tenant as tenant_store
 from postdate.views import event as event_views
 from support.event import emit, new_event, seal_all, subjects
 

@@ -5,9 +5,9 @@ from collections import Counter
 import pytest
 
 from postdate.model.ids import BUCKETS
-from postdate.store.database import Database
-from postdate.store.overview import Due, Places
-from postdate.store.timer import LANE_PAYMENT
+from postdate.store.connection.database import Database
+from postdate.store.operate.overview import Due, Places
+from postdate.store.timer.timer import LANE_PAYMENT
 from postdate.views.monitor import forecast as module
 from postdate.views.monitor.forecast import _chart, forecast
 

@@ -8,7 +8,7 @@ import pytest
 
 from conftest import INTERNAL_TOKEN, Answered, Api
 from postdate.intake.tenant.halt import Halting
-from postdate.model.halt import Halts
+from postdate.model.tenant.halt import Halts
 from support.full_tenant import World, build
 
 NOTE = {"note": "stolen key"}

@@ -8,8 +8,8 @@ from structlog.testing import capture_logs
 
 from conftest import Api, Clock
 from postdate.cli.settings import listed, load
-from postdate.model.errors import StartError
-from postdate.store.item_log import items
+from postdate.model.error import StartError
+from postdate.store.operate.item_log import items
 from support.api_ledger import open_ledger
 from support.bank import drain, settler
 

@@ -8,8 +8,8 @@ import pytest
 from conftest import Answered, Api, Clock, eventually
 from postdate.intake.tenant.tenant import KeyLimits, Tenants
 from postdate.model import origin
-from postdate.model.errors import Code, RefusedError
-from postdate.model.knock import FORGET_SECONDS, REMEMBER_MOST, Knocks
+from postdate.model.error import Code, RefusedError
+from postdate.model.tenant.login_throttle import FORGET_SECONDS, REMEMBER_MOST, Knocks
 from postdate.views.authentication.identity import Identities
 
 

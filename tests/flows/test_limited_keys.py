@@ -11,7 +11,7 @@ import pytest
 from conftest import Answered, Api
 from postdate.api.endpoints import ENDPOINTS
 from postdate.intake.tenant.tenant import KeyLimits, Tenants
-from postdate.model.identity import Scope
+from postdate.model.tenant.identity import Scope
 from support.full_tenant import ROWS, World, build
 
 SCOPES = [scope for scope in Scope if scope is not Scope.ADMIN]

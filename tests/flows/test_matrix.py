@@ -12,7 +12,7 @@ from conftest import INTERNAL_TOKEN, Answered, Api
 from postdate.api.endpoints import ENDPOINTS
 from postdate.api.http.route_table import parameters_of
 from postdate.intake.tenant.tenant import KeyLimits, Tenants
-from postdate.model.identity import Scope
+from postdate.model.tenant.identity import Scope
 from support.full_tenant import ROWS, World, build
 
 ROUTES = {f"{endpoint.method} {endpoint.path}": endpoint for endpoint in ENDPOINTS}

@@ -10,8 +10,8 @@ from conftest import Api, app_dsn
 from postdate.cli import edge, metrics, stages
 from postdate.cli.node import Node
 from postdate.cli.settings import Settings
-from postdate.model.tally import CLASSES, failure_class
-from postdate.store.database import Database
+from postdate.model.job.tally import CLASSES, failure_class
+from postdate.store.connection.database import Database
 from postdate.store.embedded import Embedded
 from postdate.views.authentication.identity import Identities
 from postdate.views.monitor import bucket_cycle as place_turn

@@ -4,7 +4,7 @@ import pytest
 
 from conftest import Api, admin
 from postdate.model.activity import histogram
-from postdate.model.tenant_share import TenantShares
+from postdate.model.tenant.tenant_share import TenantShares
 from postdate.store.embedded import Embedded
 from postdate.views.monitor import pending
 from postdate.views.monitor.pending import PendingWatch

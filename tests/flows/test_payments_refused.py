@@ -5,7 +5,7 @@ import pytest
 
 from conftest import Api
 from postdate.intake.tenant.tenant import KeyLimits, Tenants
-from postdate.model.setting import Stored
+from postdate.model.setting.setting import Stored
 from support.api_ledger import Ledger, key, open_ledger
 
 PAST = (datetime.now(UTC) - timedelta(days=1)).isoformat()

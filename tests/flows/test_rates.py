@@ -7,8 +7,8 @@ from uuid import uuid4
 from conftest import Api, eventually
 from postdate.intake.tenant.rate_limit import Rates
 from postdate.intake.tenant.tenant import Tenants
-from postdate.model.errors import Code, RefusedError
-from postdate.model.identity import Identity
+from postdate.model.error import Code, RefusedError
+from postdate.model.tenant.identity import Identity
 from postdate.views.authentication.identity import Identities
 
 

@@ -13,14 +13,14 @@ import pytest
 
 from conftest import INTERNAL_TOKEN, Api, app_dsn, owner_dsn
 from postdate.cli import restore
-from postdate.model.errors import RefusedError
-from postdate.model.setting import LONG_AGO, Settings, Stored, validate
-from postdate.model.setting_table import QUARANTINE
+from postdate.model.error import RefusedError
+from postdate.model.setting.setting import LONG_AGO, Settings, Stored, validate
+from postdate.model.setting.table import QUARANTINE
 from postdate.settlement.settler import Settler
 from postdate.store import migrate
-from postdate.store import setting as setting_store
-from postdate.store.database import Database
+from postdate.store.connection.database import Database
 from postdate.store.embedded import Embedded
+from postdate.store.tenant import setting as setting_store
 from support.bank import Bank, drain, settings
 from support.worker import Handled, add_jobs, make_lane, make_worker
 

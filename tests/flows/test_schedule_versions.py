@@ -10,7 +10,7 @@ import pytest
 
 from conftest import Api, Clock, eventually
 from postdate.cli import schedules as wiring
-from postdate.model.setting import Settings
+from postdate.model.setting.setting import Settings
 from postdate.scheduler.audit import Audit
 from postdate.scheduler.expander import Expander
 from support.schedule import book, create, drain, labels, set_to_morning

@@ -13,11 +13,11 @@ from postdate.intake.job.payload_encryption import Seals
 from postdate.intake.schedule.occurrence import Firings
 from postdate.intake.schedule.occurrence_job import JobFirings
 from postdate.intake.schedule.occurrence_payment import PaymentFirings
-from postdate.model.identity import Identity, Scope
+from postdate.model.tenant.identity import Identity, Scope
 from postdate.scheduler.expander import Expander
-from postdate.store import secret_rotation
-from postdate.store.secret import Keyring, SecretError, parse_key
-from postdate.store.vault import MARK, Vault
+from postdate.store.secret import secret_rotation
+from postdate.store.secret.payload_encryption import MARK, Vault
+from postdate.store.secret.secret import Keyring, SecretError, parse_key
 from postdate.views.schedule import ScheduleViews
 from support.schedule import drain
 

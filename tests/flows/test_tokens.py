@@ -23,9 +23,9 @@ from postdate.api.http.server import Server, bind
 from postdate.cli import edge, tokens
 from postdate.cli.node import Node
 from postdate.cli.settings import Settings
-from postdate.model.errors import StartError
-from postdate.model.knock import Knocks
-from postdate.store.database import Database
+from postdate.model.error import StartError
+from postdate.model.tenant.login_throttle import Knocks
+from postdate.store.connection.database import Database
 from postdate.views.authentication import token as token_views
 from postdate.views.authentication.identity import Identities
 from support.receiver import Receiver

@@ -25,13 +25,13 @@ from postdate.cli.settings import Settings
 from postdate.cli.trace import Tracing
 from postdate.cli.trace_expansion import context_of
 from postdate.intake.tenant.tenant import Tenants
-from postdate.model.errors import StartError
-from postdate.model.firing import Firing
-from postdate.model.job import Worker
-from postdate.model.knock import Knocks
-from postdate.model.schedule import JobTemplate, Policies, Template
+from postdate.model.error import StartError
+from postdate.model.job.job import Worker
+from postdate.model.schedule.firing import Firing
+from postdate.model.schedule.schedule import JobTemplate, Policies, Template
+from postdate.model.tenant.login_throttle import Knocks
 from postdate.scheduler.firer import unfollowed
-from postdate.store.database import Database
+from postdate.store.connection.database import Database
 from postdate.views.authentication.identity import Identities
 from support.bank import settings as tolerant
 from support.receiver import Receiver

@@ -12,8 +12,8 @@ from postdate.cli import schedules as wiring
 from postdate.intake.payment.approval import Approvals
 from postdate.intake.tenant.setting import SettingChanges
 from postdate.intake.tenant.tenant import KeyLimits, Tenants
-from postdate.model.errors import Code, RefusedError
-from postdate.model.identity import Identity, Scope
+from postdate.model.error import Code, RefusedError
+from postdate.model.tenant.identity import Identity, Scope
 from postdate.scheduler.expander import Expander
 from support.schedule import book
 from support.schedule import drain as expand_all

@@ -20,11 +20,11 @@ from postdate.delivery.broker import Permitted
 from postdate.delivery.connections import Connections
 from postdate.delivery.guard import Guard, Lookup, TargetRefusedError
 from postdate.delivery.queue import Queue
-from postdate.model.broker_url import kafka_brokers
-from postdate.model.destination import Destination, DestinationType, Resolved
+from postdate.model.destination.broker_url import kafka_brokers
+from postdate.model.destination.destination import Destination, DestinationType, Resolved
+from postdate.model.destination.target import networks
+from postdate.model.job.outcome import Completed, Delivery, Failed, Outcome, Throttled
 from postdate.model.limit import Limit
-from postdate.model.outcome import Completed, Delivery, Failed, Outcome, Throttled
-from postdate.model.target import networks
 from support.target_corpus import ADDRESSES
 
 PUBLIC, PRIVATE = "127.0.0.1", "127.0.0.2"

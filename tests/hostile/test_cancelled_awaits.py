@@ -10,13 +10,13 @@ import pytest
 
 from conftest import admin, app_dsn, eventually
 from postdate.intake.tenant.rate_limit import Rates
-from postdate.model.identity import Identity
-from postdate.model.setting import Settings, Stored
-from postdate.store import database as database_store
-from postdate.store.database import Connection, Database
+from postdate.model.setting.setting import Settings, Stored
+from postdate.model.tenant.identity import Identity
+from postdate.store.connection import database as database_store
+from postdate.store.connection.database import Connection, Database
+from postdate.store.connection.wakeup import Wakeup
 from postdate.store.embedded import Embedded
 from postdate.store.group import Grouper
-from postdate.store.wakeup import Wakeup
 from postdate.views.authentication.identity import Identities
 from postdate.views.event import EventFilter, EventViews
 from postdate.views.monitor.health import readiness

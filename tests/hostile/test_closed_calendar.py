@@ -9,7 +9,7 @@ from postdate.model.recurrence import plan as plans
 from postdate.model.recurrence.calendar import Calendar, Roll
 from postdate.model.recurrence.days import Days
 from postdate.model.recurrence.plan import Plan, first_that_runs, occurrences
-from postdate.model.schedule import Dst, Occurrence, Rule
+from postdate.model.schedule.schedule import Dst, Occurrence, Rule
 
 NOW = datetime(2026, 11, 17, tzinfo=UTC)
 WEEKENDS = Calendar("weekends", frozenset())

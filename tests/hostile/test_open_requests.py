@@ -19,10 +19,10 @@ from postdate.api.http.trusted_proxy import TrustedProxies, networks
 from postdate.cli import edge
 from postdate.cli.node import Node
 from postdate.cli.settings import Settings
-from postdate.model.errors import Code, RefusedError
-from postdate.model.identity import Identity
-from postdate.model.knock import Knocks
-from postdate.store.database import Database
+from postdate.model.error import Code, RefusedError
+from postdate.model.tenant.identity import Identity
+from postdate.model.tenant.login_throttle import Knocks
+from postdate.store.connection.database import Database
 from postdate.views.authentication.identity import Identities
 from support.raw_http import Running, make_app, read_answer, serving
 from support.sample_app import endpoint

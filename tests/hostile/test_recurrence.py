@@ -14,14 +14,22 @@ from typing import Any
 
 import pytest
 
-from postdate.model.errors import RefusedError
+from postdate.model.error import RefusedError
 from postdate.model.recurrence import budget, cron, rrule
 from postdate.model.recurrence.budget import Budget
 from postdate.model.recurrence.calendar import Calendar, Roll
 from postdate.model.recurrence.plan import Plan, first_that_runs, occurrences
-from postdate.model.schedule import Definition, Dst, Gap, Policies, Repeated, Rule, Template
-from postdate.model.schedule_preview import preview_unsaved
-from postdate.model.schedule_rules import check, completed
+from postdate.model.schedule.preview import preview_unsaved
+from postdate.model.schedule.rule import check, completed
+from postdate.model.schedule.schedule import (
+    Definition,
+    Dst,
+    Gap,
+    Policies,
+    Repeated,
+    Rule,
+    Template,
+)
 
 START = datetime(2026, 3, 28, 22, 30, tzinfo=UTC)
 HOURS = ",".join(map(str, range(24)))

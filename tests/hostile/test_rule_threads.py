@@ -6,9 +6,9 @@ import threading
 import pytest
 
 from conftest import eventually
-from postdate.model.errors import Code, RefusedError
-from postdate.store import off_loop
-from postdate.store.off_loop import PER_TENANT, computed
+from postdate.model.error import Code, RefusedError
+from postdate.store.connection import off_loop
+from postdate.store.connection.off_loop import PER_TENANT, computed
 
 
 async def test_a_tenant_has_a_share_of_the_threads_that_compute_rules() -> None:

@@ -8,7 +8,7 @@ from conftest import Api
 from postdate.api.http.endpoint import Call, Reply
 from postdate.cli.running import _announce
 from postdate.cli.settings import Settings
-from postdate.model.knock import Knocks
+from postdate.model.tenant.login_throttle import Knocks
 from support.plain_browser import Browser
 from support.raw_http import make_app, serving
 from support.sample_app import endpoint

@@ -10,11 +10,7 @@ import pytest
 
 from postdate.chaos import life, report
 from postdate.chaos.checks_more import CHECKS
-from postdate.chaos.evidence import Evidence
-from postdate.chaos.history import Line, Recorder, read
-from postdate.chaos.plan import FAULTS, Plan
-from postdate.model.schedule import Status
-from postdate.store.chaos import (
+from postdate.chaos.database import (
     AccountRow,
     AttemptRow,
     EntryRow,
@@ -25,6 +21,10 @@ from postdate.store.chaos import (
     Snapshot,
     TimerRow,
 )
+from postdate.chaos.evidence import Evidence
+from postdate.chaos.history import Line, Recorder, read
+from postdate.chaos.plan import FAULTS, Plan
+from postdate.model.schedule.schedule import Status
 
 AT = datetime(2030, 1, 1, tzinfo=UTC)
 PAYMENT, JOB, PULLED, FIRED, FIRED_NEXT = (UUID(int=n) for n in range(1, 6))

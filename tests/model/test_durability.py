@@ -3,8 +3,8 @@
 import pytest
 
 from postdate.model.durability import CommitSafety, Durability
-from postdate.model.errors import Code
-from postdate.model.setting import Settings, Stored
+from postdate.model.error import Code
+from postdate.model.setting.setting import Settings, Stored
 
 
 @pytest.mark.parametrize(

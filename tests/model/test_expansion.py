@@ -10,12 +10,12 @@ from uuid import UUID
 import pytest
 from msgspec.structs import replace
 
-from postdate.model.expansion import ENTRIES_MOST, Progress, Step, decide, next_due
 from postdate.model.recurrence import plan as recurrence
 from postdate.model.recurrence import remembered
 from postdate.model.recurrence.calendar import Calendar, Roll
 from postdate.model.recurrence.plan import Plan
-from postdate.model.schedule import (
+from postdate.model.schedule.expansion import ENTRIES_MOST, Progress, Step, decide, next_due
+from postdate.model.schedule.schedule import (
     EPOCH,
     Definition,
     Dst,
@@ -32,7 +32,7 @@ from postdate.model.schedule import (
     jitter,
     occurrence_id,
 )
-from postdate.model.timeline import CalendarVersion, Segment, Version, segments, upcoming
+from postdate.model.schedule.timeline import CalendarVersion, Segment, Version, segments, upcoming
 
 ID = UUID("01890000-0000-7005-8000-000000000001")
 START = datetime(2026, 3, 1, tzinfo=UTC)

@@ -8,8 +8,8 @@ import pytest
 
 from postdate.cli import keyring
 from postdate.cli.settings import Settings
-from postdate.model.errors import StartError
-from postdate.store.secret import key_id
+from postdate.model.error import StartError
+from postdate.store.secret.secret import key_id
 
 ONE, TWO = secrets.token_bytes(32), secrets.token_bytes(32)
 

@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 
 from postdate.ledger.account import adjust, change
 from postdate.ledger.hold import admit, reserve
-from postdate.model.errors import Code, Refusal
-from postdate.model.money import BALANCE_MOST, ISSUER
-from postdate.model.payment import AmountLimits, PaymentOrder
-from postdate.store.account import Account, Terms
+from postdate.model.error import Code, Refusal
+from postdate.model.payment.money import BALANCE_MOST, ISSUER
+from postdate.model.payment.payment import AmountLimits, PaymentOrder
+from postdate.store.account.account import Account, Terms
 
 
 def account(name: str = "alice", balance: int = 0, held: int = 0, floor: int | None = 0) -> Account:

@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
-from postdate.model.errors import RefusedError
+from postdate.model.error import RefusedError
 from postdate.model.recurrence import cron
 from postdate.model.recurrence.calendar import Calendar, Roll
 from postdate.model.recurrence.plan import Plan, first_that_runs, occurrences
-from postdate.model.schedule import (
+from postdate.model.schedule.rule import check, completed, plan_of
+from postdate.model.schedule.schedule import (
     Definition,
     Dst,
     Gap,
@@ -24,8 +25,7 @@ from postdate.model.schedule import (
     Status,
     Template,
 )
-from postdate.model.schedule_rules import check, completed, plan_of
-from postdate.model.schedule_warnings import warnings_of
+from postdate.model.schedule.warning import warnings_of
 
 ORDINARY = Dst(gap=Gap.SHIFT_FORWARD, repeated=Repeated.FIRST)
 WEEKENDS = Calendar("weekends", frozenset())

@@ -21,7 +21,7 @@ from dateutil.rrule import rrulestr
 from postdate.model.recurrence import cron, rrule
 from postdate.model.recurrence.calendar import Calendar, Roll
 from postdate.model.recurrence.plan import Plan, occurrences
-from postdate.model.schedule import Dst, Gap, Occurrence, Repeated, Rule
+from postdate.model.schedule.schedule import Dst, Gap, Occurrence, Repeated, Rule
 from support.recurrence_case import (
     MONTHS,
     ORDINALS,

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from postdate.model.ids import new_id
-from postdate.model.job import Given, Retry, decode_given, encode_given, spread_offset
-from postdate.model.retry import Policy, next_attempt_at, resolve, wait_seconds
-from postdate.model.setting import Settings, Stored
+from postdate.model.job.job import Given, Retry, decode_given, encode_given, spread_offset
+from postdate.model.job.retry import Policy, next_attempt_at, resolve, wait_seconds
+from postdate.model.setting.setting import Settings, Stored
 
 DUE = datetime(2026, 3, 1, tzinfo=UTC)
 JOB = UUID("0195a000-0000-7005-8000-0000000000aa")

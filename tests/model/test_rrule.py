@@ -6,7 +6,7 @@ from itertools import islice
 
 import pytest
 
-from postdate.model.errors import RefusedError
+from postdate.model.error import RefusedError
 from postdate.model.recurrence import rrule
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from postdate.model.recurrence.calendar import Calendar, Roll
 from postdate.model.recurrence.plan import Plan, occurrences
-from postdate.model.schedule import Dst, Gap, Occurrence, Repeated, Rule
+from postdate.model.schedule.schedule import Dst, Gap, Occurrence, Repeated, Rule
 from support.schedule_oracle import DAY, Closed, Walk, changes, expected, load, nominal
 
 # Zone: instants worth a look beside the changes of the years 2024 to 2027.

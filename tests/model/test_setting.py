@@ -1,8 +1,8 @@
 import pytest
 
-from postdate.model.errors import Code, RefusedError
-from postdate.model.setting import Settings, Stored, known, resolve, validate
-from postdate.model.setting_table import SETTINGS, TenantMay
+from postdate.model.error import Code, RefusedError
+from postdate.model.setting.setting import Settings, Stored, known, resolve, validate
+from postdate.model.setting.table import SETTINGS, TenantMay
 
 
 def test_a_tenant_s_value_beats_everybody_s_which_beats_the_default() -> None:

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from postdate.cli.settings import FIELDS, load
-from postdate.model.errors import StartError
+from postdate.model.error import StartError
 
 
 def test_a_flag_beats_the_environment_which_beats_the_file(tmp_path: Path) -> None:

@@ -5,8 +5,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from yarl import URL
 
-from postdate.model.errors import Code, Refusal
-from postdate.model.target import (
+from postdate.model.destination.target import (
     Malformed,
     Target,
     check_url,
@@ -14,6 +13,7 @@ from postdate.model.target import (
     parse,
     refuse_address,
 )
+from postdate.model.error import Code, Refusal
 from support.target_corpus import ADDRESSES, MALFORMED, PRIVATE, PUBLIC
 
 NONE = networks("")

@@ -3,11 +3,11 @@ from uuid import UUID
 
 import pytest
 
-from postdate.model.job import Given
-from postdate.model.outcome import Throttled
-from postdate.model.retry import resolve
-from postdate.model.setting import Settings
-from postdate.model.verdict import EXPIRED, LAST_CALL_SECONDS, End, Facts, Move, decide
+from postdate.model.job.job import Given
+from postdate.model.job.outcome import Throttled
+from postdate.model.job.retry import resolve
+from postdate.model.job.verdict import EXPIRED, LAST_CALL_SECONDS, End, Facts, Move, decide
+from postdate.model.setting.setting import Settings
 
 DUE = datetime(2026, 3, 1, tzinfo=UTC)
 POLICY = resolve(Given(), Settings(), 1)

@@ -6,7 +6,7 @@ DECIDE = "ledger/settle.py"
 SETTLE = "stations/test_settle.py"
 CLOCK = "stations/test_settle_clock.py"
 HALTS = "stations/test_halts.py"
-DATABASE = "store/database.py"
+DATABASE = "store/connection/database.py"
 GROUP = "store/test_group.py"
 SEALER = "publisher/sealer.py"
 PUBLISHER = "stations/test_publisher.py"
@@ -107,7 +107,7 @@ MUTANTS = (
         "flows/test_payment_changes.py",
     ),
     mutant(
-        "cancel_of_another_tenant", "store/sql/payment_change.sql",
+        "cancel_of_another_tenant", "store/payment/payment_change.sql",
         "AND ($4::integer IS NULL OR tenant_id = $4)", "AND ($4::integer IS NULL OR true)",
         "flows/test_payment_changes.py", "flows/test_matrix.py", "store/test_payment_store.py",
     ),
@@ -132,14 +132,14 @@ MUTANTS = (
         "store/test_commit.py",
     ),
     mutant(
-        "cancelled_await_keeps_its_connection", "store/pool.py",
+        "cancelled_await_keeps_its_connection", "store/connection/pool.py",
         "        yield held\n    finally:\n        await pool.release(held)",
         "        yield held\n    except Exception:\n        await pool.release(held)\n"
         "        raise\n    else:\n        await pool.release(held)",
         "hostile/test_cancelled_awaits.py",
     ),
     mutant(
-        "broken_off_statement_left_open", "store/session.py",
+        "broken_off_statement_left_open", "store/connection/session.py",
         "            self.broken_off = True\n", "            pass\n",
         "hostile/test_cancelled_awaits.py",
     ),

@@ -3,8 +3,8 @@
 from mutants.mutant import mutant
 
 BREAKER = "delivery/breaker.py"
-EXPANSION = "model/expansion.py"
-SUBSCRIPTION = "store/sql/subscription.sql"
+EXPANSION = "model/schedule/expansion.py"
+SUBSCRIPTION = "store/event/subscription.sql"
 DELIVERER = "stations/test_deliverer.py"
 
 MUTANTS = (
@@ -87,12 +87,12 @@ MUTANTS = (
         "faults/test_receivers.py",
     ),
     mutant(
-        "private_address_called", "model/target.py",
+        "private_address_called", "model/destination/target.py",
         "    return address.is_global", "    return True",
         "model/test_target.py",
     ),
     mutant(
-        "signature_without_its_time", "model/signature.py",
+        "signature_without_its_time", "model/destination/signature.py",
         'f"{message_id}.{timestamp}.".encode()', 'f"{message_id}.".encode()',
         "stations/test_webhook.py::test_the_reference_verifier_accepts_the_signature",
     ),

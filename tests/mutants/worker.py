@@ -2,7 +2,7 @@
 
 from mutants.mutant import mutant
 
-LEASE = "store/sql/lease.sql"
+LEASE = "store/timer/lease.sql"
 CLAIMER = "worker/claimer.py"
 RECORDER = "worker/recorder.py"
 RUNNER = "worker/runner.py"
@@ -102,12 +102,12 @@ free""",
         f"{LIMITS}::test_a_lanes_limit_holds_across_workers",
     ),
     mutant(
-        "others_permits_not_counted", "store/sql/permit.sql",
+        "others_permits_not_counted", "store/timer/permit.sql",
         "AND holder <> $3 AND expires_at > clock()", "AND holder = $3 AND expires_at > clock()",
         f"{LIMITS}::test_a_lanes_limit_holds_across_workers",
     ),
     mutant(
-        "dead_permits_count", "store/sql/permit.sql",
+        "dead_permits_count", "store/timer/permit.sql",
         "AND holder <> $3 AND expires_at > clock()", "AND holder <> $3",
         f"{LIMITS}::test_the_permits_of_the_dead_run_out",
     ),
@@ -158,7 +158,7 @@ free""",
         f"{WORKER}::test_a_handler_is_stopped_when_its_job_is_taken_away",
     ),
     mutant(
-        "doubt_tried_again", "model/verdict.py",
+        "doubt_tried_again", "model/job/verdict.py",
         """            if facts.policy.on_unknown == "hold":
                 return _again(outcome, None, "UNKNOWN")
 """,
@@ -166,17 +166,17 @@ free""",
         f"{WORKER}::test_doubt_is_held_for_a_person_when_the_policy_says_so",
     ),
     mutant(
-        "lost_worker_tried_again_on_hold", "model/verdict.py",
+        "lost_worker_tried_again_on_hold", "model/job/verdict.py",
         'if facts.lost and policy.on_unknown == "hold":', "if False:",
         f"{WORKER}::test_a_lost_lease_is_doubt_when_the_policy_holds",
     ),
     mutant(
-        "one_attempt_too_many", "model/verdict.py",
+        "one_attempt_too_many", "model/job/verdict.py",
         "if facts.attempt > policy.max_attempts:", "if facts.attempt > policy.max_attempts + 1:",
         f"{WORKER}::test_a_job_that_kills_its_workers_ends_in_the_dead_letters",
     ),
     mutant(
-        "pull_completes_with_an_old_token", "store/sql/lease.sql",
+        "pull_completes_with_an_old_token", "store/timer/lease.sql",
         "SELECT held.subject, renewed.due_at FROM held LEFT JOIN renewed",
         "SELECT held.subject, clock() AS due_at FROM held LEFT JOIN renewed",
         "faults/test_locked_timer.py", "flows/test_leases.py",

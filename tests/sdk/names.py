@@ -55,9 +55,9 @@ NOUNS: Final = {
 """Every group of the client, and what one of its things is called."""
 
 MODELS: Final = {
-    "postdate.model.job.Webhook": "WebhookDestination",
-    "postdate.model.job.Queue": "QueueDestination",
-    "postdate.model.job.Worker": "WorkerDestination",
+    "postdate.model.job.job.Webhook": "WebhookDestination",
+    "postdate.model.job.job.Queue": "QueueDestination",
+    "postdate.model.job.job.Worker": "WorkerDestination",
     "postdate.api.routes.job_change.Cancelled": "CancelledJob",
     "postdate.api.routes.payment_change.Cancelled": "CancelledPayment",
     "postdate.api.routes.payment.EventList": "PaymentEventList",

@@ -5,7 +5,7 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from postdate.model.errors import EXPLANATIONS, Code
+from postdate.model.error import EXPLANATIONS, Code
 from sdk import names
 from sdk.operations import Operation
 from sdk.shapes import Field, Model, Shapes

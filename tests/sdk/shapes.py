@@ -10,7 +10,7 @@ from msgspec import inspect
 
 from postdate.api.routes import job
 from postdate.api.routes import payment as payments
-from postdate.model.payment import KeyedOrder
+from postdate.model.payment.payment import KeyedOrder
 from sdk import names
 
 PLAIN: Final[dict[type, str]] = {

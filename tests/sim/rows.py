@@ -1,6 +1,6 @@
 """The timers of a simulation: rows, locks and transactions that commit, roll back or hang.
 
-Each function stands for one statement of `store/sql/lease.sql`, `timer.sql` or `permit.sql` and
+Each function stands for one statement of `store/timer/lease.sql`, `timer.sql` or `permit.sql` and
 does to the rows what that one does; the statements themselves are tested on PostgreSQL. What others
 see of a row is what was last committed; what a transaction has changed it has locked.
 """
@@ -20,11 +20,11 @@ import asyncpg
 
 from postdate.model.ids import bucket_of
 from postdate.model.limit import Limit
-from postdate.store.database import CommitUnknownError, Database
-from postdate.store.lane import Lane
-from postdate.store.lease import Endings, Moved, Moving, Taken
-from postdate.store.permit import Grant
-from postdate.store.timer import Head
+from postdate.store.connection.database import CommitUnknownError, Database
+from postdate.store.timer.lane import Lane
+from postdate.store.timer.lease import Endings, Moved, Moving, Taken
+from postdate.store.timer.permit import Grant
+from postdate.store.timer.timer import Head
 from sim.loop import wait
 
 EPOCH = datetime(2030, 1, 1, tzinfo=UTC)

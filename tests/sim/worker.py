@@ -10,12 +10,13 @@ from typing import Any
 from unittest import mock
 from uuid import UUID
 
-from postdate.model.outcome import Completed, Delivery, Failed, Outcome, Unknown
-from postdate.model.setting import Settings, Stored
-from postdate.model.tally import Tally
-from postdate.store import event, lease, permit, timer
-from postdate.store.lane import Lane, LaneDirectory
+from postdate.model.job.outcome import Completed, Delivery, Failed, Outcome, Unknown
+from postdate.model.job.tally import Tally
+from postdate.model.setting.setting import Settings, Stored
+from postdate.store.event import event
 from postdate.store.loop import Loop
+from postdate.store.timer import lease, permit, timer
+from postdate.store.timer.lane import Lane, LaneDirectory
 from postdate.worker.worker import Worker
 from sim import rows
 from sim.loop import wait

@@ -15,9 +15,9 @@ from postdate.model.activity import (
     percentile,
     together,
 )
-from postdate.store import activity
-from postdate.store.activity import Slot
-from postdate.store.database import Database
+from postdate.store.connection.database import Database
+from postdate.store.operate import activity
+from postdate.store.operate.activity import Slot
 from postdate.views.monitor.activity import activity_view
 from support.event import emit, new_event, seal_all, subjects
 

@@ -1,7 +1,7 @@
 """Breakers as deliveries meet them: whose they are, and who goes by them."""
 
 from postdate.delivery.breaker import FAILURES
-from postdate.model.outcome import Completed, Failed, Throttled
+from postdate.model.job.outcome import Completed, Failed, Throttled
 from support.hostile_receiver import hostile, status
 from support.webhook import delivery, destination, ground
 

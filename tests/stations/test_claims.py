@@ -8,13 +8,13 @@ from typing import Any, cast
 import pytest
 
 from conftest import Clock
+from postdate.model.job.outcome import Delivery
+from postdate.model.job.tally import Tally
+from postdate.model.job.verdict import Keep, Move
 from postdate.model.limit import Limit
-from postdate.model.outcome import Delivery
-from postdate.model.tally import Tally
-from postdate.model.verdict import Keep, Move
-from postdate.store import execution
-from postdate.store.database import Database
-from postdate.store.execution import Held
+from postdate.store.connection.database import Database
+from postdate.store.job import execution
+from postdate.store.job.execution import Held
 from postdate.store.mark import MARGIN, WIDE_MARGIN, WIDE_SECONDS, Mark
 from postdate.worker.flight import Flight
 from postdate.worker.permit import HeldPermits, Permits

@@ -11,14 +11,14 @@ from prometheus_client import CollectorRegistry
 
 from conftest import Clock, eventually
 from postdate.intake.subscription.subscription import Subscriptions, SubscriptionSpec
-from postdate.model.errors import RefusedError
-from postdate.model.job import Queue
-from postdate.model.outcome import Completed, Delivery, Failed, Outcome, Throttled, Unknown
-from postdate.model.setting import Settings, Stored
+from postdate.model.error import RefusedError
+from postdate.model.job.job import Queue
+from postdate.model.job.outcome import Completed, Delivery, Failed, Outcome, Throttled, Unknown
+from postdate.model.setting.setting import Settings, Stored
 from postdate.publisher import deliverer as deliverer_module
 from postdate.publisher.deliverer import Deliverer
 from postdate.publisher.meter import PublisherMeter
-from postdate.store.database import Database
+from postdate.store.connection.database import Database
 from support.event import subjects
 from support.subscription import URL, Ground, Subscriber, node
 

@@ -19,8 +19,8 @@ from postdate.delivery.guard import (
     system_lookup,
 )
 from postdate.delivery.threads import TenantThreads
-from postdate.model.outcome import Completed, Failed, Throttled
-from postdate.model.target import Target, networks
+from postdate.model.destination.target import Target, networks
+from postdate.model.job.outcome import Completed, Failed, Throttled
 from support.hostile_receiver import hostile, status
 from support.target_corpus import ADDRESSES
 from support.webhook import delivery, ground

@@ -13,18 +13,18 @@ from postdate.cli import schedules as wiring
 from postdate.intake.tenant.halt import Halting, Window
 from postdate.ledger import batch
 from postdate.ledger.prove import prove
-from postdate.model.halt import Halts
-from postdate.model.retry import Policies
-from postdate.model.setting import Settings
+from postdate.model.job.retry import Policies
+from postdate.model.setting.setting import Settings
+from postdate.model.tenant.halt import Halts
 from postdate.scheduler.expander import Expander
 from postdate.settlement.halt import HaltEnds
-from postdate.store import execution
-from postdate.store import halt as halt_store
-from postdate.store import settlement as settlement_store
-from postdate.store import tenant as tenant_store
-from postdate.store.database import Database
-from postdate.store.lane import Lane
-from postdate.store.timer import LANE_HELD, LONG_AGO
+from postdate.store.connection.database import Database
+from postdate.store.job import execution
+from postdate.store.payment import settlement as settlement_store
+from postdate.store.tenant import halt as halt_store
+from postdate.store.tenant import tenant as tenant_store
+from postdate.store.timer.lane import Lane
+from postdate.store.timer.timer import LANE_HELD, LONG_AGO
 from support.bank import Bank, Wish, drain, settler
 from support.schedule import create, labels
 from support.schedule import drain as expand_all

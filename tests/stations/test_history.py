@@ -11,10 +11,10 @@ from postdate.cli.node import Node
 from postdate.cli.settings import Settings
 from postdate.ledger.prove import prove
 from postdate.model.ids import new_id
-from postdate.store import history
-from postdate.store.account import key_of
-from postdate.store.database import Database
+from postdate.store.account.account import key_of
+from postdate.store.connection.database import Database
 from postdate.store.embedded import Embedded
+from postdate.store.operate import history
 from support.bank import Bank, drain, settings, settler
 
 OLD = datetime(2024, 1, 1, tzinfo=UTC)  # a Monday

@@ -9,13 +9,13 @@ from postdate.intake.accept.answers import Answer
 from postdate.intake.account.account import AccountChange, Accounts
 from postdate.intake.account.adjustment import Adjustments
 from postdate.intake.payment.accept import Payments, Wish
-from postdate.model.identity import Identity, Scope
-from postdate.model.payment import PaymentOrder
-from postdate.model.setting import Settings
-from postdate.store import account as account_store
-from postdate.store import tenant as tenant_store
-from postdate.store.account import key_of
-from postdate.store.database import CommitUnknownError, Connection, Database
+from postdate.model.payment.payment import PaymentOrder
+from postdate.model.setting.setting import Settings
+from postdate.model.tenant.identity import Identity, Scope
+from postdate.store.account import account as account_store
+from postdate.store.account.account import key_of
+from postdate.store.connection.database import CommitUnknownError, Connection, Database
+from postdate.store.tenant import tenant as tenant_store
 from support.transaction_faults import FaultyDatabase
 
 NAMES = ("a", "b", "c", "d")

@@ -7,11 +7,11 @@ import pytest
 
 from postdate.intake.accept.idempotency import Replay
 from postdate.intake.job.batch import Accepted, Ask, Result
-from postdate.model.errors import Refusal, RefusedError
+from postdate.model.error import Refusal, RefusedError
 from postdate.model.ids import bucket_of
-from postdate.store import job_view
-from postdate.store.database import Database
-from postdate.store.lane import LaneDirectory
+from postdate.store.connection.database import Database
+from postdate.store.job import job_view
+from postdate.store.timer.lane import LaneDirectory
 from support.job import ask, make_intake
 
 VARIETY: list[dict[str, Any]] = [

@@ -11,13 +11,13 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from conftest import eventually
-from postdate.model.setting import Settings, Stored
+from postdate.model.setting.setting import Settings, Stored
 from postdate.scheduler.expander import Expander
-from postdate.store import node as node_store
-from postdate.store.database import Connection, Database
-from postdate.store.query import query
-from postdate.store.timer import LONG_AGO
-from postdate.store.vital import Untouched
+from postdate.store.connection.database import Connection, Database
+from postdate.store.connection.query import query
+from postdate.store.operate import node as node_store
+from postdate.store.operate.vital import Untouched
+from postdate.store.timer.timer import LONG_AGO
 from postdate.views.monitor.overdue import HeadWatch, OverdueWatch
 from postdate.worker.claimer import Claimer
 from postdate.worker.permit import HeldPermits

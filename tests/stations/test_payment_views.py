@@ -4,13 +4,13 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from uuid import UUID
 
-from postdate.model.identity import Identity, Scope
 from postdate.model.ids import new_id
-from postdate.store import payment as payment_store
-from postdate.store import tenant as tenant_store
-from postdate.store.account import key_of
-from postdate.store.database import Connection, Database
-from postdate.store.payment import NewPayment
+from postdate.model.tenant.identity import Identity, Scope
+from postdate.store.account.account import key_of
+from postdate.store.connection.database import Connection, Database
+from postdate.store.payment import payment as payment_store
+from postdate.store.payment.payment import NewPayment
+from postdate.store.tenant import tenant as tenant_store
 from postdate.views.payment import PaymentViews
 
 DUE = datetime(2030, 1, 1, tzinfo=UTC)

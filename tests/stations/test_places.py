@@ -4,8 +4,8 @@ from datetime import timedelta
 
 from postdate.model.ids import BUCKETS, new_id
 from postdate.settlement.places import LATE_INSERT, Places
-from postdate.store.settlement import Candidate
-from postdate.store.timer import LONG_AGO
+from postdate.store.payment.settlement import Candidate
+from postdate.store.timer.timer import LONG_AGO
 
 AT = LONG_AGO + timedelta(days=9999)
 

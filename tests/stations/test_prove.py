@@ -7,12 +7,12 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from postdate.ledger.prove import prove, reconcile_all
-from postdate.model.setting import Settings
+from postdate.model.setting.setting import Settings
 from postdate.proof.meter import ProofMeter
 from postdate.proof.prover import Prover
-from postdate.store.database import Database
+from postdate.store.connection.database import Database
 from postdate.store.embedded import Embedded
-from postdate.store.prove import CHECKS
+from postdate.store.proof.prove import CHECKS
 from support.bank import Bank, drain, settler
 
 

@@ -7,9 +7,9 @@ import asyncpg
 import pytest
 
 from postdate.model.ids import BUCKETS
-from postdate.model.setting import Settings, Stored
+from postdate.model.setting.setting import Settings, Stored
 from postdate.proof.prover import Prover
-from postdate.store.database import Database
+from postdate.store.connection.database import Database
 from postdate.store.embedded import Embedded
 from support.bank import Bank, drain, settler
 from support.event import seal_all

@@ -8,9 +8,9 @@ import pytest
 
 from conftest import admin
 from postdate.publisher import sealer as module
-from postdate.store import seal
-from postdate.store.database import LOST, CommitUnknownError, Database
+from postdate.store.connection.database import LOST, CommitUnknownError, Database
 from postdate.store.embedded import Embedded
+from postdate.store.event import seal
 from support.event import (
     check_chains,
     emit,

@@ -9,15 +9,15 @@ from uuid import uuid4
 import pytest
 
 from conftest import eventually
-from postdate.model.outcome import Completed
-from postdate.model.retry import Policies
-from postdate.model.setting import Settings
-from postdate.model.tally import Tally
-from postdate.model.verdict import DONE
-from postdate.store import execution
-from postdate.store.database import Database
-from postdate.store.execution import Execution, Held
-from postdate.store.lane import Lane
+from postdate.model.job.outcome import Completed
+from postdate.model.job.retry import Policies
+from postdate.model.job.tally import Tally
+from postdate.model.job.verdict import DONE
+from postdate.model.setting.setting import Settings
+from postdate.store.connection.database import Database
+from postdate.store.job import execution
+from postdate.store.job.execution import Execution, Held
+from postdate.store.timer.lane import Lane
 from postdate.worker import recorder
 from postdate.worker.claim import Claim
 from postdate.worker.flight import Flight

@@ -6,9 +6,9 @@ from uuid import UUID
 from conftest import Clock
 from postdate.intake.job.batch import Accepted
 from postdate.model.ids import bucket_of, new_id
-from postdate.model.setting import Settings, Stored
-from postdate.store.database import Database
-from postdate.store.lane import LaneDirectory
+from postdate.model.setting.setting import Settings, Stored
+from postdate.store.connection.database import Database
+from postdate.store.timer.lane import LaneDirectory
 from postdate.worker.retention import Retention
 from support.job import ask, make_intake
 

@@ -12,14 +12,14 @@ from conftest import Api, Clock
 from postdate.cli import schedules as wiring
 from postdate.intake.schedule.occurrence import Firings
 from postdate.intake.tenant.tenant import KeyLimits, Tenants
-from postdate.model import expansion
-from postdate.model.errors import Refusal
-from postdate.model.firing import Fired, Firing
-from postdate.model.setting import Settings
+from postdate.model.error import Refusal
+from postdate.model.schedule import expansion
+from postdate.model.schedule.firing import Fired, Firing
+from postdate.model.setting.setting import Settings
 from postdate.scheduler.audit import Audit
 from postdate.scheduler.expander import STUMBLES_MOST, Expander
 from postdate.scheduler.recompute import Recompute
-from postdate.store.database import Connection
+from postdate.store.connection.database import Connection
 from support.bank import drain as settle_all
 from support.bank import settler
 from support.schedule import book, create, drain, labels, set_to_morning

@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry
 from conftest import Clock, eventually
 from postdate.settlement.meter import Meter
 from postdate.settlement.settler import Settler
-from postdate.store.database import Database
+from postdate.store.connection.database import Database
 from support.bank import Bank, Wish, drain, settings, settler
 
 

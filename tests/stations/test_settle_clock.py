@@ -10,9 +10,9 @@ from postdate.intake.tenant.setting import SettingChanges
 from postdate.settlement.guard import ClockGuard
 from postdate.settlement.settler import Settler
 from postdate.settlement.stop import STOPPED, Stop
-from postdate.store import node as node_store
-from postdate.store import settlement_clock as clock_store
-from postdate.store.database import Database
+from postdate.store.connection.database import Database
+from postdate.store.operate import node as node_store
+from postdate.store.payment import settlement_clock as clock_store
 from support.bank import Bank, Wish, drain, settings, settler
 
 FIND_STOPPED = "SELECT value FROM setting WHERE name = 'settlement.stopped'"

@@ -6,10 +6,10 @@ import asyncpg
 import pytest
 
 from conftest import Clock, owner_dsn
-from postdate.model.identity import Identity, Scope
 from postdate.model.state import PaymentStatus
+from postdate.model.tenant.identity import Identity, Scope
 from postdate.settlement.settler import Settler
-from postdate.store.database import Database
+from postdate.store.connection.database import Database
 from postdate.store.embedded import Embedded
 from postdate.views.payment import NEWEST, PaymentFilter, PaymentViews
 from postdate.views.payment_shape import PaymentView

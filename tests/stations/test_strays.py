@@ -13,10 +13,10 @@ from postdate.cli.node import Node
 from postdate.cli.settings import Settings
 from postdate.ledger.prove import prove
 from postdate.model.ids import new_id
-from postdate.store import partition
-from postdate.store.account import key_of
-from postdate.store.database import Database
-from postdate.store.lane import LaneDirectory
+from postdate.store.account.account import key_of
+from postdate.store.connection.database import Database
+from postdate.store.operate import partition
+from postdate.store.timer.lane import LaneDirectory
 from postdate.views.monitor.vitals import Vitals
 from support.bank import Bank, drain, settler
 

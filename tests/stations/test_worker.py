@@ -8,16 +8,16 @@ import pytest
 
 from conftest import Clock, eventually
 from postdate.model.ids import bucket_of
-from postdate.model.outcome import Completed, Failed, Running, Throttled, Unknown
-from postdate.model.retry import Policies
-from postdate.model.setting import Settings
-from postdate.model.verdict import End, Move
-from postdate.store import execution
-from postdate.store import lane as lane_store
-from postdate.store.database import Database
-from postdate.store.execution import Held, Recorded
-from postdate.store.lane import Lane
-from postdate.store.timer import LONG_AGO
+from postdate.model.job.outcome import Completed, Failed, Running, Throttled, Unknown
+from postdate.model.job.retry import Policies
+from postdate.model.job.verdict import End, Move
+from postdate.model.setting.setting import Settings
+from postdate.store.connection.database import Database
+from postdate.store.job import execution
+from postdate.store.job.execution import Held, Recorded
+from postdate.store.timer import lane as lane_store
+from postdate.store.timer.lane import Lane
+from postdate.store.timer.timer import LONG_AGO
 from support.worker import Handled, add_jobs, make_lane, make_worker, one, refresh, rows, step, told
 
 FIXED = {"backoff": "fixed", "initial_seconds": 10.0, "jitter": 0.0}

@@ -10,11 +10,11 @@ import asyncpg
 import pytest
 
 from conftest import eventually
+from postdate.model.job.outcome import Completed, Delivery, Outcome
 from postdate.model.limit import Limit
-from postdate.model.outcome import Completed, Delivery, Outcome
-from postdate.store.database import CommitUnknownError, Database
-from postdate.store.secret import SecretError
-from postdate.store.vault import MARK
+from postdate.store.connection.database import CommitUnknownError, Database
+from postdate.store.secret.payload_encryption import MARK
+from postdate.store.secret.secret import SecretError
 from support.call_faults import FAULTS, BreakingDatabase, Fault
 from support.worker import (
     Handled,

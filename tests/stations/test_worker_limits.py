@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from conftest import Clock, eventually
+from postdate.model.job.outcome import Completed, Delivery, Outcome
 from postdate.model.limit import Limit
-from postdate.model.outcome import Completed, Delivery, Outcome
-from postdate.store.database import Database
+from postdate.store.connection.database import Database
 from postdate.worker.bucket import EVERY_BUCKET, preferred
 from postdate.worker.share import Turns, Window
 from postdate.worker.worker import Worker

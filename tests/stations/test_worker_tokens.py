@@ -10,14 +10,14 @@ import pytest
 from conftest import Clock, eventually
 from postdate.intake.lease.lease import ClaimAsk, LeaseClaims, Leased
 from postdate.model.ids import bucket_of
-from postdate.model.outcome import Failed, Throttled
-from postdate.model.retry import Policies
-from postdate.model.setting import Settings
-from postdate.model.tally import Tally
-from postdate.store import execution
-from postdate.store.database import CommitUnknownError, Connection, Database
-from postdate.store.lane import Lane
-from postdate.store.timer import LONG_AGO
+from postdate.model.job.outcome import Failed, Throttled
+from postdate.model.job.retry import Policies
+from postdate.model.job.tally import Tally
+from postdate.model.setting.setting import Settings
+from postdate.store.connection.database import CommitUnknownError, Connection, Database
+from postdate.store.job import execution
+from postdate.store.timer.lane import Lane
+from postdate.store.timer.timer import LONG_AGO
 from postdate.views.job import JobViews
 from support.call_faults import FAULTS, BreakingDatabase, Fault
 from support.worker import (

@@ -6,7 +6,7 @@ import asyncpg
 import pytest
 
 from conftest import admin, eventually
-from postdate.store.database import LOST, CommitUnknownError, Connection, Database
+from postdate.store.connection.database import LOST, CommitUnknownError, Connection, Database
 from postdate.store.embedded import Embedded
 
 AT_COMMIT = """

@@ -6,11 +6,11 @@ import pytest
 
 from conftest import Clock
 from postdate.model.ids import new_id
-from postdate.store import account as account_store
-from postdate.store import entry as entry_store
-from postdate.store.account import AccountKey, Terms, key_of
-from postdate.store.database import Connection, Database
-from postdate.store.entry import NewEntry
+from postdate.store.account import account as account_store
+from postdate.store.account import entry as entry_store
+from postdate.store.account.account import AccountKey, Terms, key_of
+from postdate.store.account.entry import NewEntry
+from postdate.store.connection.database import Connection, Database
 
 
 async def _accounts(connection: Connection, tenant_id: int) -> tuple[AccountKey, AccountKey]:

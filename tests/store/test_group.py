@@ -3,8 +3,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from postdate.model.errors import Code, RefusedError
-from postdate.store.database import CommitUnknownError
+from postdate.model.error import Code, RefusedError
+from postdate.store.connection.database import CommitUnknownError
 from postdate.store.group import Grouper
 
 

@@ -4,12 +4,12 @@ import asyncpg
 import pytest
 
 from conftest import admin, owner_dsn
-from postdate.model.errors import StartError
+from postdate.model.error import StartError
 from postdate.model.ids import new_id
-from postdate.store import database as database_store
-from postdate.store import tenant
-from postdate.store.database import Database
+from postdate.store.connection import database as database_store
+from postdate.store.connection.database import Database
 from postdate.store.embedded import Embedded
+from postdate.store.tenant import tenant
 
 SHARED = {
     "audit_run",

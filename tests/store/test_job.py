@@ -1,10 +1,10 @@
 from datetime import timedelta
 
 from postdate.model.ids import new_id
-from postdate.model.job import Webhook, encode_destination
-from postdate.store import job as job_store
-from postdate.store.database import Database
-from postdate.store.job import JobKey, NewJob
+from postdate.model.job.job import Webhook, encode_destination
+from postdate.store.connection.database import Database
+from postdate.store.job import job as job_store
+from postdate.store.job.job import JobKey, NewJob
 
 HOOK = Webhook(url="https://example.com/hook")
 

@@ -1,7 +1,7 @@
 from postdate.model.lane import buckets
-from postdate.store import lane as lane_store
-from postdate.store.database import Database
-from postdate.store.lane import LaneDirectory
+from postdate.store.connection.database import Database
+from postdate.store.timer import lane as lane_store
+from postdate.store.timer.lane import LaneDirectory
 
 
 async def test_a_lane_is_made_once_and_its_twin_takes_over_its_values(

@@ -5,9 +5,9 @@ import asyncpg
 import pytest
 
 from conftest import admin, owner_dsn, scratch
-from postdate.model.errors import StartError
-from postdate.store import database as database_store
+from postdate.model.error import StartError
 from postdate.store import migrate
+from postdate.store.connection import database as database_store
 from postdate.store.embedded import Embedded
 from postdate.store.migrate import (
     FunctionFile,

@@ -2,10 +2,10 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 from postdate.model.ids import new_id
-from postdate.store import payment as payment_store
-from postdate.store.account import key_of
-from postdate.store.database import Database
-from postdate.store.payment import NewPayment, Span
+from postdate.store.account.account import key_of
+from postdate.store.connection.database import Database
+from postdate.store.payment import payment as payment_store
+from postdate.store.payment.payment import NewPayment, Span
 
 LAST = UUID(int=2**128 - 1)
 DUE = datetime(2030, 1, 1, tzinfo=UTC)

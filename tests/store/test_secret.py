@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postdate.model.errors import Code, RefusedError
-from postdate.store import secret
-from postdate.store.database import Database
-from postdate.store.secret import Keyring, SecretError, parse_key
+from postdate.model.error import Code, RefusedError
+from postdate.store.connection.database import Database
+from postdate.store.secret import secret
+from postdate.store.secret.secret import Keyring, SecretError, parse_key
 
 OLD, NEW = b"o" * 32, b"n" * 32
 RING = Keyring([OLD])

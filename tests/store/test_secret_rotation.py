@@ -3,14 +3,14 @@
 import pytest
 
 from postdate.intake.destination.destination import Destinations, DestinationSpec
-from postdate.model.destination import Destination, DestinationType, Unavailable
-from postdate.model.errors import RefusedError
-from postdate.model.identity import Identity, Scope
-from postdate.model.setting import Settings
-from postdate.store import secret_rotation
-from postdate.store.database import Database
-from postdate.store.directory import DestinationDirectory
-from postdate.store.secret import Keyring
+from postdate.model.destination.destination import Destination, DestinationType, Unavailable
+from postdate.model.error import RefusedError
+from postdate.model.setting.setting import Settings
+from postdate.model.tenant.identity import Identity, Scope
+from postdate.store.connection.database import Database
+from postdate.store.destination.directory import DestinationDirectory
+from postdate.store.secret import secret_rotation
+from postdate.store.secret.secret import Keyring
 
 OLD, NEW = b"o" * 32, b"n" * 32
 

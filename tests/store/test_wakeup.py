@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator
 import pytest
 
 from conftest import admin, eventually
-from postdate.store.database import Database
+from postdate.store.connection.database import Database
+from postdate.store.connection.wakeup import LANES_MOST, Wakeup
 from postdate.store.embedded import Embedded
-from postdate.store.wakeup import LANES_MOST, Wakeup
 
 
 class Listening:

@@ -5,8 +5,8 @@ import re
 import pytest
 
 from postdate.model.ids import new_id
-from postdate.store.database import Database
-from postdate.store.query import query
+from postdate.store.connection.database import Database
+from postdate.store.connection.query import query
 
 WEEKS = 8
 _WEEK = re.compile(r"\b(?:payment|outcome|attempt|job|job_revision)_(\d{8}|default)\b")

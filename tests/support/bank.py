@@ -7,16 +7,16 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from postdate.model.ids import bucket_of, new_id
-from postdate.model.payment import OnBroken
-from postdate.model.setting import Settings, Stored
+from postdate.model.payment.payment import OnBroken
+from postdate.model.setting.setting import Settings, Stored
 from postdate.settlement.settler import BATCH_MOST, Settler
-from postdate.store import account as account_store
-from postdate.store import entry as entry_store
-from postdate.store import payment as payment_store
-from postdate.store.account import Terms, key_of
-from postdate.store.database import Database
-from postdate.store.entry import NewEntry
-from postdate.store.payment import NewPayment
+from postdate.store.account import account as account_store
+from postdate.store.account import entry as entry_store
+from postdate.store.account.account import Terms, key_of
+from postdate.store.account.entry import NewEntry
+from postdate.store.connection.database import Database
+from postdate.store.payment import payment as payment_store
+from postdate.store.payment.payment import NewPayment
 
 ISSUER = "issuer"
 TEN_YEARS = 10 * 365 * 86400.0

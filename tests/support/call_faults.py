@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import asyncpg
 
-from postdate.store.database import CommitUnknownError, Connection, Database
+from postdate.store.connection.database import CommitUnknownError, Connection, Database
 
 Fault = Literal["lost", "error", "cancelled"]
 FAULTS: tuple[Fault, ...] = ("lost", "error", "cancelled")

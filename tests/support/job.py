@@ -9,12 +9,12 @@ from conftest import Api
 from postdate.intake.job.accept import JobIntake, Named
 from postdate.intake.job.batch import Ask
 from postdate.intake.job.lane import Lanes
-from postdate.model.errors import Refusal
+from postdate.model.error import Refusal
 from postdate.model.ids import bucket_of
-from postdate.model.job import JobSpec
-from postdate.model.setting import Settings
-from postdate.store.database import Database
-from postdate.store.lane import LaneDirectory
+from postdate.model.job.job import JobSpec
+from postdate.model.setting.setting import Settings
+from postdate.store.connection.database import Database
+from postdate.store.timer.lane import LaneDirectory
 
 
 async def any_name(_: object) -> dict[Named, Refusal]:

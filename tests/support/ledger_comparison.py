@@ -14,12 +14,12 @@ from postdate.intake.payment.accept import Payments, Wish
 from postdate.intake.payment.change import PaymentChanges
 from postdate.intake.payment.execution import PaymentExecutions
 from postdate.ledger.prove import prove
-from postdate.model.errors import RefusedError
-from postdate.model.identity import Identity, Scope
-from postdate.model.payment import PaymentOrder, RetryUntil, When
+from postdate.model.error import RefusedError
+from postdate.model.payment.payment import PaymentOrder, RetryUntil, When
+from postdate.model.tenant.identity import Identity, Scope
 from postdate.settlement.settler import Settler
-from postdate.store import database as database_store
-from postdate.store.database import Connection, Database
+from postdate.store.connection import database as database_store
+from postdate.store.connection.database import Connection, Database
 from support.bank import Bank, settings
 from support.ledger_model import ModelLedger
 from support.transaction_faults import FaultyDatabase, Killer

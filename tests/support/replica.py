@@ -16,9 +16,9 @@ from postdate.cli import edge
 from postdate.cli.node import Node
 from postdate.cli.settings import Settings
 from postdate.intake.tenant.tenant import Tenants
-from postdate.store import database as database_store
 from postdate.store import migrate
-from postdate.store.database import Database
+from postdate.store.connection import database as database_store
+from postdate.store.connection.database import Database
 from postdate.store.embedded import Embedded, binaries, runas
 from postdate.store.embedded.probe import UNANSWERED
 from postdate.views.authentication.identity import Identities

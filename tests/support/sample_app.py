@@ -16,8 +16,8 @@ from postdate.api.http.page import Page, decode_cursor
 from postdate.api.http.shell import Shell
 from postdate.api.routes import whoami
 from postdate.api.routes.health import NotReady
-from postdate.model.errors import Code, Refusal, refuse
-from postdate.model.identity import Identity, Scope
+from postdate.model.error import Code, Refusal, refuse
+from postdate.model.tenant.identity import Identity, Scope
 from support.raw_http import Answered, Running, make_app
 
 KEY = "pd_live_secret_canary"

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 import asyncpg
 
 from postdate.scheduler.expander import Expander
-from postdate.store.database import LOST, CommitUnknownError
+from postdate.store.connection.database import LOST, CommitUnknownError
 
 BROKEN = (asyncpg.PostgresError, CommitUnknownError, *LOST)
 SPARED = "spared"

@@ -9,15 +9,15 @@ from uuid import UUID, uuid4
 from prometheus_client import CollectorRegistry
 
 from postdate.intake.subscription.subscription import Subscriptions, SubscriptionSpec
-from postdate.model.identity import Identity, Scope
-from postdate.model.job import Webhook
-from postdate.model.outcome import Completed, Delivery, Outcome
-from postdate.model.setting import Settings
+from postdate.model.job.job import Webhook
+from postdate.model.job.outcome import Completed, Delivery, Outcome
+from postdate.model.setting.setting import Settings
+from postdate.model.tenant.identity import Identity, Scope
 from postdate.publisher.deliverer import Deliverer
 from postdate.publisher.meter import PublisherMeter
-from postdate.store import subscription as subscription_store
-from postdate.store.database import Database
-from postdate.store.subscription import SubscriptionRow
+from postdate.store.connection.database import Database
+from postdate.store.event import subscription as subscription_store
+from postdate.store.event.subscription import SubscriptionRow
 from support.event import emit, new_event, seal_all, subjects
 
 URL = "https://example.com/hook"

@@ -6,7 +6,7 @@ from typing import Any
 
 import asyncpg
 
-from postdate.store.database import CommitUnknownError, Connection, Database
+from postdate.store.connection.database import CommitUnknownError, Connection, Database
 
 Fault = Callable[[Connection, int], Awaitable[None]]
 _CALLS = frozenset({"fetch", "fetchrow", "fetchval", "execute"})

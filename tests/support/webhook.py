@@ -9,12 +9,12 @@ from typing import Any
 from postdate.delivery.exchange import Exchange
 from postdate.delivery.guard import Guard, Lookup
 from postdate.delivery.webhook import Webhook
-from postdate.model.destination import Destination, DestinationType, Missing, Resolved
+from postdate.model.destination.destination import Destination, DestinationType, Missing, Resolved
+from postdate.model.destination.target import networks
 from postdate.model.ids import new_id
+from postdate.model.job.outcome import Delivery
 from postdate.model.limit import Limit
-from postdate.model.outcome import Delivery
-from postdate.model.setting import Settings
-from postdate.model.target import networks
+from postdate.model.setting.setting import Settings
 
 SECRET = b"0123456789abcdef0123456789abcdef"
 DUE = datetime(2030, 1, 2, 3, 4, 5, tzinfo=UTC)

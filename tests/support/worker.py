@@ -9,16 +9,16 @@ from uuid import UUID
 import msgspec
 
 from postdate.model.ids import new_id
+from postdate.model.job.outcome import Completed, Delivery, Handler, Outcome
+from postdate.model.job.tally import Tally
 from postdate.model.lane import Kind
-from postdate.model.outcome import Completed, Delivery, Handler, Outcome
-from postdate.model.setting import Settings, Stored
-from postdate.model.tally import Tally
-from postdate.store import job as job_store
-from postdate.store import lane as lane_store
-from postdate.store import tenant as tenant_store
-from postdate.store.database import Database
-from postdate.store.job import NewJob
-from postdate.store.lane import Lane, LaneDirectory
+from postdate.model.setting.setting import Settings, Stored
+from postdate.store.connection.database import Database
+from postdate.store.job import job as job_store
+from postdate.store.job.job import NewJob
+from postdate.store.tenant import tenant as tenant_store
+from postdate.store.timer import lane as lane_store
+from postdate.store.timer.lane import Lane, LaneDirectory
 from postdate.worker.worker import Worker
 
 WEBHOOK = {"type": "webhook", "url": "https://example.com/hook"}

@@ -16,9 +16,9 @@ import uvloop
 from postdate.cli import worker as worker_role
 from postdate.cli.node import Node
 from postdate.cli.settings import Settings as ProcessSettings
-from postdate.model.outcome import Completed, Delivery, Outcome
-from postdate.model.tally import Tally
-from postdate.store import database as database_store
+from postdate.model.job.outcome import Completed, Delivery, Outcome
+from postdate.model.job.tally import Tally
+from postdate.store.connection import database as database_store
 from postdate.worker.worker import Worker
 
 

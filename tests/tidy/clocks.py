@@ -108,7 +108,7 @@ RULES: Final = (
         bad=(
             {f"{SOURCE}intake/job/accept.py": "import time\nt = time.time()"},
             {f"{SOURCE}intake/job/accept.py": "from time import monotonic, time_ns"},
-            {f"{SOURCE}store/timer.py": "t = datetime.now(UTC)"},
+            {f"{SOURCE}store/timer/timer.py": "t = datetime.now(UTC)"},
             {f"{SOURCE}worker/loop.py": "t = datetime.datetime.utcnow()"},
             {f"{SOURCE}worker/loop.py": "field(default_factory=datetime.now)"},
         ),

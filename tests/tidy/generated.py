@@ -8,7 +8,7 @@ from typing import Final
 from postdate.api.http.error_reference import errors_markdown
 from postdate.cli.metrics import reference as metrics_reference
 from postdate.cli.settings import reference as process_reference
-from postdate.model.setting_table import reference as runtime_reference
+from postdate.model.setting.table import reference as runtime_reference
 from postdate.model.state import JOB_MOVES, PAYMENT_MOVES, diagram
 from sdk.table import table as client_table
 from tidy.rule import Finding, Rule, Tree, line_of, read_tree, select

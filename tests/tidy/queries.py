@@ -1,4 +1,4 @@
-"""Rules of `store/sql/<noun>.sql`: named queries, each called, each safe on a sharded database."""
+"""Rules of `store/<noun>/<noun>.sql`: named queries, each called, each safe when sharded."""
 
 import re
 from collections.abc import Iterator
@@ -17,8 +17,13 @@ from tidy.rule import (
 )
 
 STORE: Final = "src/postdate/store/"
-QUERIES: Final = f"{STORE}sql/"
-WAKEUP: Final = f"{QUERIES}wakeup.sql"
+SPEAKS_SQL: Final = (STORE, "src/postdate/bench/", "src/postdate/chaos/")
+"""The store, and the tools that measure it and break it with queries of their own."""
+
+APPLIED: Final = (f"{STORE}functions/", f"{STORE}migrations/")
+"""SQL that `migrate` applies: no named queries."""
+
+WAKEUP: Final = f"{STORE}connection/wakeup.sql"
 """The one place that may notify: on its own connection, after the commit it tells of."""
 
 _NAME: Final = re.compile(r"^-- name: *(\S+) *$", re.MULTILINE)
@@ -50,23 +55,31 @@ def parse(path: str, text: str) -> Iterator[Query]:
         yield Query(path, line_of(text, mark.start()), mark[1], sql)
 
 
+def query_files(tree: Tree) -> Iterator[tuple[str, str]]:
+    """Give the files of named queries."""
+    for path, text in select(tree, SPEAKS_SQL, ".sql"):
+        if not path.startswith(APPLIED):
+            yield path, text
+
+
 def queries(tree: Tree) -> Iterator[Query]:
-    """Give every named query of the store."""
-    for path, text in select(tree, (QUERIES,), ".sql"):
+    """Give every named query."""
+    for path, text in query_files(tree):
         yield from parse(path, text)
 
 
 def malformed_queries(tree: Tree) -> Iterator[Finding]:
     """Find SQL without a name, names without SQL, twins, and names without their noun first."""
-    for path, text in select(tree, (QUERIES,), ".sql"):
+    for path, text in query_files(tree):
         mark = _NAME.search(text)
         if without_comments(text[: mark.start()] if mark else text).strip():
             yield Finding(path, 1, "SQL before the first `-- name:` line has no name")
     seen: dict[str, str] = {}
     for query in queries(tree):
-        noun = PurePosixPath(query.path).stem
-        if not (_NOUN_VERB.fullmatch(query.name) and query.name.startswith(f"{noun}_")):
-            yield Finding(query.path, query.line, f"{query.name}: call it {noun}_<verb>")
+        file = PurePosixPath(query.path)
+        nouns = (f"{file.stem}_", f"{file.parent.name}_")
+        if not (_NOUN_VERB.fullmatch(query.name) and query.name.startswith(nouns)):
+            yield Finding(query.path, query.line, f"{query.name}: call it {file.stem}_<verb>")
         if not query.sql:
             yield Finding(query.path, query.line, f"{query.name} has no SQL")
         if query.name in seen:
@@ -75,11 +88,15 @@ def malformed_queries(tree: Tree) -> Iterator[Finding]:
 
 
 def uncalled_queries(tree: Tree) -> Iterator[Finding]:
-    """Find queries that no function of the store names."""
-    called = {str(node.value) for _, module in python(tree, STORE) for node in literals(module)}
+    """Find queries that no function of their folder names."""
+    called: dict[str, set[str]] = {}
+    for path, module in python(tree, *SPEAKS_SQL):
+        names = called.setdefault(str(PurePosixPath(path).parent), set())
+        names.update(str(node.value) for node in literals(module))
     for query in queries(tree):
-        if query.name not in called:
-            yield Finding(query.path, query.line, f"{query.name} has no caller in {STORE}*.py")
+        folder = str(PurePosixPath(query.path).parent)
+        if query.name not in called.get(folder, ()):
+            yield Finding(query.path, query.line, f"{query.name} has no caller in {folder}/*.py")
 
 
 def locks_across_buckets(tree: Tree) -> Iterator[Finding]:
@@ -107,15 +124,15 @@ ELSEWHERE: Final = {
 def stray_sql(tree: Tree) -> Iterator[Finding]:
     """Find statements on our tables in Python code outside the store."""
     for path, module in python(tree, "src/postdate/"):
-        if path.startswith(STORE) or path in ELSEWHERE:
+        if path.startswith(SPEAKS_SQL) or path in ELSEWHERE:
             continue
         for node in literals(module):
             if _STATEMENT.match(str(node.value)):
-                yield Finding(path, node.lineno, f"SQL belongs in {QUERIES}<noun>.sql")
+                yield Finding(path, node.lineno, f"SQL belongs in {STORE}<noun>/<noun>.sql")
 
 
 def _sql(text: str, noun: str = "timer") -> Tree:
-    return {f"{QUERIES}{noun}.sql": text}
+    return {f"{STORE}{noun}/{noun}.sql": text}
 
 
 _CLAIM: Final = "-- name: timer_claim\nSELECT 1 FROM timer WHERE bucket = $1 FOR UPDATE;\n"
@@ -135,6 +152,8 @@ RULES: Final = (
         good=(
             _sql("-- The leases.\n\n" + _CLAIM),
             _sql("-- name: api_key_find\nSELECT 1;", "api_key"),
+            {f"{STORE}timer/lease.sql": "-- name: timer_lease_find\nSELECT 1;"},
+            {f"{STORE}functions/timer.sql": "CREATE FUNCTION timer_due() RETURNS int;"},
         ),
     ),
     Rule(
@@ -142,10 +161,11 @@ RULES: Final = (
         uncalled_queries,
         bad=(
             _sql(_CLAIM),
-            {**_sql(_CLAIM), f"{STORE}timer.py": '"""timer_claim"""\n# "timer_claim"'},
+            {**_sql(_CLAIM), f"{STORE}timer/timer.py": '"""timer_claim"""\n# "timer_claim"'},
             {**_sql(_CLAIM), "src/postdate/worker/loop.py": 'call("timer_claim")'},
+            {**_sql(_CLAIM), f"{STORE}job/job.py": 'call("timer_claim")'},
         ),
-        good=({**_sql(_CLAIM), f"{STORE}timer.py": 'QUERY = find("timer_claim")'},),
+        good=({**_sql(_CLAIM), f"{STORE}timer/timer.py": 'QUERY = find("timer_claim")'},),
     ),
     Rule(
         "locks_across_buckets",

@@ -21,8 +21,8 @@ from postdate.api.http.shell import Authenticate, Doors, Halted, Pace, Shell, Tr
 from postdate.api.http.trusted_proxy import TrustedProxies
 from postdate.api.routes.document import document_routes
 from postdate.api.routes.health import OverdueNow, Readiness, health_routes
-from postdate.model.errors import EXPLANATIONS, Code, Refusal, RefusedError
-from postdate.model.knock import Knocks
+from postdate.model.error import EXPLANATIONS, Code, Refusal, RefusedError
+from postdate.model.tenant.login_throttle import Knocks
 
 S = TypeVar("S")
 

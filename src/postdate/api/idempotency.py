@@ -10,7 +10,7 @@ from postdate.api.http.endpoint import Call, Reply
 from postdate.api.services import Services
 from postdate.intake.accept.answers import Answer
 from postdate.intake.accept.once import Keep, Shown, Wish, not_kept
-from postdate.model.errors import RefusedError
+from postdate.model.error import RefusedError
 
 REPLAYED: Final = {"Idempotency-Replayed": "true"}
 OPERATOR_TENANT: Final = 0

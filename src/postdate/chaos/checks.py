@@ -11,7 +11,7 @@ from postdate.chaos.history import answered
 from postdate.model.state import PAYMENT_FINAL
 
 if TYPE_CHECKING:
-    from postdate.store.chaos import AccountRow, EntryRow
+    from postdate.chaos.database import AccountRow, EntryRow
 
 LEGS: Final = 2
 CLOCK_SECONDS: Final = 0.02

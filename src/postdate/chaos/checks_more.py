@@ -12,7 +12,7 @@ from postdate.chaos import checks
 from postdate.chaos.evidence import Evidence, Violation
 from postdate.chaos.history import Line, answered
 from postdate.chaos.life import TENANTS, canary
-from postdate.model.schedule import Status
+from postdate.model.schedule.schedule import Status
 
 if TYPE_CHECKING:
     from uuid import UUID

@@ -8,8 +8,8 @@ from uuid import UUID
 
 import msgspec
 
+from postdate.chaos.database import Snapshot
 from postdate.chaos.history import Line, answered
-from postdate.store.chaos import Snapshot
 
 GRACE_SECONDS: Final = 15.0
 """For how long after a fault its consequences may show: a lease, a restart, a backoff."""

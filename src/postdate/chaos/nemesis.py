@@ -9,13 +9,13 @@ from typing import Final
 
 import asyncpg
 
+from postdate.chaos import database as store
 from postdate.chaos.broker import Broker
 from postdate.chaos.history import Recorder
 from postdate.chaos.plan import Fault
 from postdate.chaos.process import Process
 from postdate.chaos.proxy import Proxy
-from postdate.store import chaos as store
-from postdate.store.database import LOST
+from postdate.store.connection.database import LOST
 from postdate.store.embedded import Embedded
 
 LOCK_ROWS: Final = 5

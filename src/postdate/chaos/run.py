@@ -11,6 +11,7 @@ import aiohttp
 import asyncpg
 import msgspec
 
+from postdate.chaos import database as store
 from postdate.chaos import life, report
 from postdate.chaos.actor import Actor
 from postdate.chaos.broker import Broker, brokering
@@ -24,9 +25,8 @@ from postdate.chaos.proxy import Proxy, proxied, through
 from postdate.chaos.puller import Puller
 from postdate.chaos.receivers import Receivers, receiving
 from postdate.chaos.report import Report
-from postdate.store import chaos as store
 from postdate.store import migrate
-from postdate.store.database import LOST
+from postdate.store.connection.database import LOST
 from postdate.store.embedded import Embedded
 
 READY_SECONDS: Final = 90.0

@@ -13,8 +13,8 @@ from postdate.cli.output import Json, show
 from postdate.cli.remote import Limit, call, changed, given, limit_of, listed, one, server
 from postdate.intake.account.repair import Repairs
 from postdate.ledger.repair import Repair
-from postdate.model.errors import Code, refuse
-from postdate.store.database import Database
+from postdate.model.error import Code, refuse
+from postdate.store.connection.database import Database
 from postdate.views.authentication.identity import Identities
 
 account_app = cyclopts.App(name="account", help="Create, show, adjust, freeze and close accounts.")

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from postdate.cli.operator import tenant_number, with_database
 from postdate.cli.output import Json, show
-from postdate.store.database import Database
+from postdate.store.connection.database import Database
 from postdate.views.audit import AuditEntry, AuditViews
 
 PAGE: Final = 1000

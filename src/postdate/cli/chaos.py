@@ -61,7 +61,7 @@ def chaos(  # noqa: PLR0913 - each is an option of the command
     from postdate.chaos.report import markdown
     from postdate.chaos.run import conclude, run
     from postdate.cli import log
-    from postdate.model.errors import StartError
+    from postdate.model.error import StartError
 
     log.configure("error", "console")
     wanted = tuple(name for name in fault or FAULTS if name != "none")

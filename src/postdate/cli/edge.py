@@ -31,7 +31,7 @@ from postdate.intake.tenant.key import Keys
 from postdate.intake.tenant.rate_limit import Rates
 from postdate.intake.tenant.setting import SettingChanges
 from postdate.intake.tenant.tenant import Tenants
-from postdate.model.destination import DestinationType
+from postdate.model.destination.destination import DestinationType
 from postdate.views.account import AccountViews
 from postdate.views.audit import AuditViews
 from postdate.views.authentication.identity import Identities

@@ -14,10 +14,10 @@ from postdate.cli.operator import with_database
 from postdate.cli.output import Json, show
 from postdate.cli.prove import note
 from postdate.cli.settings import load
-from postdate.model.errors import StartError
+from postdate.model.error import StartError
 from postdate.publisher.anchor import AnchorError, AnchorFile, Anchors, collect
 from postdate.publisher.verify import Report, verify
-from postdate.store.database import Database
+from postdate.store.connection.database import Database
 
 TAMPERED: Final = 7
 """The exit code when a chain does not hold."""

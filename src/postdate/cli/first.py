@@ -7,8 +7,8 @@ import structlog
 from postdate.cli.admin_key import KEY_FILE, read_key, write_key
 from postdate.cli.settings import Settings
 from postdate.intake.tenant.tenant import Tenants
-from postdate.model.errors import Code, RefusedError, StartError
-from postdate.model.identity import Scope
+from postdate.model.error import Code, RefusedError, StartError
+from postdate.model.tenant.identity import Scope
 
 log = structlog.get_logger()
 

@@ -10,12 +10,12 @@ import structlog
 from postdate.cli.node import Node
 from postdate.cli.operator import with_database
 from postdate.cli.output import Json, show
-from postdate.model.errors import Code, refuse
-from postdate.store import history as store
-from postdate.store import partition
-from postdate.store.database import Database
+from postdate.model.error import Code, refuse
+from postdate.store.connection.database import Database
 from postdate.store.loop import Loop
-from postdate.store.partition import Strays
+from postdate.store.operate import history as store
+from postdate.store.operate import partition
+from postdate.store.operate.partition import Strays
 
 log = structlog.get_logger()
 

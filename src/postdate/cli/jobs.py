@@ -7,9 +7,9 @@ from postdate.cli.node import Node
 from postdate.intake.job.accept import CheckNames, JobIntake, Named
 from postdate.intake.job.lane import Lanes
 from postdate.intake.lease.lease import LeaseClaims
-from postdate.model.destination import Destination, Missing, Resolved
-from postdate.model.errors import Code, Refusal
-from postdate.store.directory import DestinationDirectory
+from postdate.model.destination.destination import Destination, Missing, Resolved
+from postdate.model.error import Code, Refusal
+from postdate.store.destination.directory import DestinationDirectory
 from postdate.store.loop import Loop
 from postdate.worker.retention import Retention
 

@@ -9,8 +9,8 @@ from typing import Final
 import structlog
 
 from postdate.cli.settings import Settings
-from postdate.model.errors import StartError
-from postdate.store.secret import KEY_BYTES, Keyring, parse_key
+from postdate.model.error import StartError
+from postdate.store.secret.secret import KEY_BYTES, Keyring, parse_key
 
 log = structlog.get_logger()
 

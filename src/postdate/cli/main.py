@@ -10,7 +10,7 @@ import uvloop
 
 from postdate.cli import output, strict, watch
 from postdate.cli.settings import listed, load
-from postdate.model.errors import RefusedError, StartError
+from postdate.model.error import RefusedError, StartError
 
 FAILED: Final = 1
 USAGE: Final = 2
@@ -90,7 +90,7 @@ def serve(
     """
     _load_structlog()
     from postdate.cli import log, serve, trace
-    from postdate.store.item_log import items
+    from postdate.store.operate.item_log import items
 
     settings = load(
         {

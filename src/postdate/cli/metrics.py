@@ -13,15 +13,15 @@ from postdate.cli.loop_watch import LoopWatch
 from postdate.delivery.breaker import Breakers
 from postdate.intake.payment.meter import PaymentMeter
 from postdate.model.activity import Lateness
-from postdate.model.setting import LONG_AGO
-from postdate.model.setting import Settings as RuntimeSettings
-from postdate.model.tally import Tally
-from postdate.model.tenant_share import TenantShares
+from postdate.model.job.tally import Tally
+from postdate.model.setting.setting import LONG_AGO
+from postdate.model.setting.setting import Settings as RuntimeSettings
+from postdate.model.tenant.tenant_share import TenantShares
 from postdate.proof.meter import ProofMeter
 from postdate.publisher.meter import PublisherMeter
 from postdate.scheduler.meter import Meter as ScheduleMeter
 from postdate.settlement.meter import Meter as SettlementMeter
-from postdate.store.database import Database
+from postdate.store.connection.database import Database
 from postdate.store.loop import Loop
 from postdate.views.monitor.overdue import OverdueMeter
 from postdate.views.monitor.vitals import Vitals

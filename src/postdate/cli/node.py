@@ -21,29 +21,24 @@ from postdate.cli.trace import Tracing
 from postdate.delivery.breaker import Breakers
 from postdate.intake.payment.meter import PaymentMeter
 from postdate.model.activity import Lateness
+from postdate.model.destination.trouble import Place, Report, Troubles
 from postdate.model.durability import CommitSafety
-from postdate.model.halt import Halts
-from postdate.model.outcome import Handler
-from postdate.model.quota import Quotas
-from postdate.model.setting import Settings as RuntimeSettings
-from postdate.model.tally import Tally
-from postdate.model.tenant_share import TenantShares
-from postdate.model.trouble import Place, Report, Troubles
-from postdate.store import (
-    activity,
-    durability,
-    halt,
-    migrate,
-    node,
-    partition,
-    setting,
-    trouble,
-)
-from postdate.store.database import Database
-from postdate.store.lane import REFRESH_SECONDS as LANE_SECONDS
-from postdate.store.lane import LaneDirectory
+from postdate.model.job.outcome import Handler
+from postdate.model.job.tally import Tally
+from postdate.model.setting.setting import Settings as RuntimeSettings
+from postdate.model.tenant.halt import Halts
+from postdate.model.tenant.quota import Quotas
+from postdate.model.tenant.tenant_share import TenantShares
+from postdate.store import migrate
+from postdate.store.connection import durability
+from postdate.store.connection.database import Database
+from postdate.store.connection.wakeup import Wakeup
+from postdate.store.destination import trouble
 from postdate.store.loop import Loop
-from postdate.store.wakeup import Wakeup
+from postdate.store.operate import activity, node, partition
+from postdate.store.tenant import halt, setting
+from postdate.store.timer.lane import REFRESH_SECONDS as LANE_SECONDS
+from postdate.store.timer.lane import LaneDirectory
 from postdate.views.monitor.overdue import WATCH_SECONDS, OverdueWatch
 from postdate.views.monitor.vitals import Vitals
 from postdate.worker.meter import Meter as JobMeter

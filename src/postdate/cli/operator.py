@@ -14,14 +14,14 @@ from postdate.cli.output import Json, progress, show
 from postdate.cli.settings import Settings, load
 from postdate.intake.tenant.setting import SettingChanges
 from postdate.intake.tenant.tenant import KeyLimits, Tenants
-from postdate.model.errors import Code, refuse
-from postdate.model.setting_table import SETTINGS
-from postdate.store import key as key_store
+from postdate.model.error import Code, refuse
+from postdate.model.setting.table import SETTINGS
 from postdate.store import migrate as migrations
-from postdate.store import node as node_store
-from postdate.store import setting as setting_store
-from postdate.store import tenant as tenant_store
-from postdate.store.database import Database
+from postdate.store.connection.database import Database
+from postdate.store.operate import node as node_store
+from postdate.store.tenant import key as key_store
+from postdate.store.tenant import setting as setting_store
+from postdate.store.tenant import tenant as tenant_store
 
 T = TypeVar("T")
 PAGE = 1000

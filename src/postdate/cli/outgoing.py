@@ -12,12 +12,12 @@ from postdate.delivery.guard import Guard
 from postdate.delivery.queue import Queue
 from postdate.delivery.webhook import Webhook
 from postdate.intake.destination.destination import Destinations
-from postdate.model.broker_url import kafka_brokers
-from postdate.model.setting import Settings as RuntimeSettings
-from postdate.model.target import Networks, networks
-from postdate.store.database import Database
-from postdate.store.directory import DestinationDirectory
-from postdate.store.vault import Vault
+from postdate.model.destination.broker_url import kafka_brokers
+from postdate.model.destination.target import Networks, networks
+from postdate.model.setting.setting import Settings as RuntimeSettings
+from postdate.store.connection.database import Database
+from postdate.store.destination.directory import DestinationDirectory
+from postdate.store.secret.payload_encryption import Vault
 
 
 @dataclass(slots=True, frozen=True)

@@ -16,7 +16,7 @@ import msgspec
 from cyclopts import Parameter
 
 from postdate.cli.columns import FEWEST
-from postdate.model.errors import StartError
+from postdate.model.error import StartError
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType

@@ -7,10 +7,10 @@ from typing import NamedTuple
 import asyncpg
 
 from postdate.cli.settings import Settings
-from postdate.model.errors import StartError
-from postdate.store import database
-from postdate.store.address import writable
-from postdate.store.database import LOST, Database
+from postdate.model.error import StartError
+from postdate.store.connection import database
+from postdate.store.connection.address import writable
+from postdate.store.connection.database import LOST, Database
 from postdate.store.embedded import Embedded, find
 
 

@@ -15,9 +15,9 @@ from postdate.model.instant import instant_text
 from postdate.proof import checker
 from postdate.proof.checker import STEPS
 from postdate.publisher.anchor import AnchorFile, collect
-from postdate.store import vital
-from postdate.store.database import Database
-from postdate.store.prove import Finding
+from postdate.store.connection.database import Database
+from postdate.store.operate import vital
+from postdate.store.proof.prove import Finding
 
 CONTRADICTED: Final = 7
 """The exit code when something was found."""

@@ -3,9 +3,9 @@
 import asyncpg
 import structlog
 
-from postdate.model.errors import Code, Refusal
-from postdate.store import halt
-from postdate.store.database import LOST, CommitUnknownError
+from postdate.model.error import Code, Refusal
+from postdate.store.connection.database import LOST, CommitUnknownError
+from postdate.store.tenant import halt
 
 log = structlog.get_logger()
 

@@ -16,7 +16,7 @@ from postdate.cli.columns import COLUMNS
 from postdate.cli.output import UsageError, show
 from postdate.cli.settings import load
 from postdate.client import Client, PostdateError, ProblemError, UnreachableError
-from postdate.model.errors import StartError
+from postdate.model.error import StartError
 
 EXITS: Final = {400: 2, 401: 4, 403: 4, 404: 3, 409: 5, 413: 2, 422: 2}
 """0 done, 1 failed, 2 wrong usage, 3 not found, 4 denied, 5 conflict; 6 partly, 7 findings."""

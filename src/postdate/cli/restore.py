@@ -12,16 +12,16 @@ from postdate.cli import log, place
 from postdate.cli.output import Json, show
 from postdate.cli.settings import load
 from postdate.intake.tenant.setting import SettingChanges
-from postdate.model.errors import Code, RefusedError
+from postdate.model.error import Code, RefusedError
 from postdate.model.ids import BUCKETS
 from postdate.model.instant import instant_text
-from postdate.model.setting import LONG_AGO
-from postdate.model.setting_table import QUARANTINE
-from postdate.store import lane as lane_store
-from postdate.store import setting as setting_store
-from postdate.store import vital
-from postdate.store.database import Database
-from postdate.store.timer import LANE_PAYMENT, LANE_SCHEDULE
+from postdate.model.setting.setting import LONG_AGO
+from postdate.model.setting.table import QUARANTINE
+from postdate.store.connection.database import Database
+from postdate.store.operate import vital
+from postdate.store.tenant import setting as setting_store
+from postdate.store.timer import lane as lane_store
+from postdate.store.timer.timer import LANE_PAYMENT, LANE_SCHEDULE
 
 COUNT_MOST: Final = 10_000
 """How far each bucket of a lane is counted."""

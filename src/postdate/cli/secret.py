@@ -8,10 +8,10 @@ from postdate.cli import keyring
 from postdate.cli.operator import with_database
 from postdate.cli.output import Json, show
 from postdate.cli.settings import load
-from postdate.model.errors import StartError
-from postdate.store import secret_rotation
-from postdate.store.database import Database
-from postdate.store.secret import KEY_BYTES, SecretError
+from postdate.model.error import StartError
+from postdate.store.connection.database import Database
+from postdate.store.secret import secret_rotation
+from postdate.store.secret.secret import KEY_BYTES, SecretError
 
 secret_app = cyclopts.App(name="secret", help="Make and change the key that encrypts secrets.")
 

@@ -12,7 +12,7 @@ from postdate.api.http.server import bind
 from postdate.cli import place
 from postdate.cli.settings import Settings
 from postdate.store import migrate
-from postdate.store.database import LOST
+from postdate.store.connection.database import LOST
 
 if TYPE_CHECKING:
     from postdate.cli.trace import Tracing

@@ -10,7 +10,7 @@ from postdate.cli.operator import with_database
 from postdate.cli.output import Json, show
 from postdate.intake.payment.approval import EXPIRE_MOST, LOOK_SECONDS, Approvals
 from postdate.intake.tenant.setting import SettingChanges
-from postdate.model.errors import Code, RefusedError, refuse
+from postdate.model.error import Code, RefusedError, refuse
 from postdate.proof.meter import ProofMeter
 from postdate.proof.prover import LOOK_SECONDS as LOOK_SECONDS_PROOF
 from postdate.proof.prover import Prover
@@ -18,10 +18,10 @@ from postdate.settlement import halt
 from postdate.settlement.meter import Meter
 from postdate.settlement.settler import LOOK_MOST, Settler
 from postdate.settlement.stop import STOPPED
-from postdate.store import setting as setting_store
-from postdate.store import settlement_clock as clock_store
-from postdate.store.database import Database
+from postdate.store.connection.database import Database
 from postdate.store.loop import Loop
+from postdate.store.payment import settlement_clock as clock_store
+from postdate.store.tenant import setting as setting_store
 
 settlement_app = cyclopts.App(
     name="settlement", help="Stop settling payments on every node, and let it go on."

@@ -12,11 +12,11 @@ from postdate.cli.output import Json, show
 from postdate.intake.accept import events as told
 from postdate.intake.tenant.halt import Halting, Window
 from postdate.intake.tenant.tenant import Tenants
-from postdate.model.errors import Code, refuse
-from postdate.model.halt import Halt, Halts, Mode
-from postdate.store import halt as halt_store
-from postdate.store import tenant as tenant_store
-from postdate.store.database import Database
+from postdate.model.error import Code, refuse
+from postdate.model.tenant.halt import Halt, Halts, Mode
+from postdate.store.connection.database import Database
+from postdate.store.tenant import halt as halt_store
+from postdate.store.tenant import tenant as tenant_store
 
 tenant_app = cyclopts.App(name="tenant", help="Create, list and stop tenants.")
 Why = Annotated[str, Parameter(help="Why; shown to the tenant and the auditor.")]

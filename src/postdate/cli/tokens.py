@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 from postdate.cli.node import Node
 from postdate.delivery.exchange import Answer
-from postdate.model.errors import StartError
-from postdate.model.target import Target, parse
+from postdate.model.destination.target import Target, parse
+from postdate.model.error import StartError
 
 if TYPE_CHECKING:
     from postdate.views.authentication.token import Fetch, Tokens

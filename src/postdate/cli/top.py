@@ -17,7 +17,7 @@ from postdate.cli.remote import server
 from postdate.cli.top_screen import Screen, Wish, keys
 from postdate.cli.vitals_page import Page, Samples
 from postdate.client import AsyncClient, ProblemError, UnreachableError
-from postdate.model.errors import StartError
+from postdate.model.error import StartError
 
 SCRAPE_SECONDS: Final = 5.0
 LANES_MOST: Final = 100

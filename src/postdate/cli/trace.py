@@ -16,10 +16,10 @@ from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 from postdate.cli.trace_expansion import Expansion, context_of, traceparent_of
 from postdate.ledger.settle import Completed as Settled
 from postdate.ledger.settle import Decision, Due, Failed, RetryLater, Waits
-from postdate.model.errors import StartError
-from postdate.model.outcome import Completed, Delivery, Handler, Outcome, Running, Throttled
-from postdate.model.outcome import Failed as DeliveryFailed
-from postdate.model.outcome import Unknown as DeliveryUnknown
+from postdate.model.error import StartError
+from postdate.model.job.outcome import Completed, Delivery, Handler, Outcome, Running, Throttled
+from postdate.model.job.outcome import Failed as DeliveryFailed
+from postdate.model.job.outcome import Unknown as DeliveryUnknown
 
 ENDPOINTS: Final = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 EXPORTER: Final = "OTEL_TRACES_EXPORTER"

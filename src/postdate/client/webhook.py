@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from postdate.client.errors import SignatureError
-from postdate.model.signature import secret_bytes, sign
+from postdate.model.destination.signature import secret_bytes, sign
 
 TOLERANCE_SECONDS: Final = 300.0
 

@@ -11,8 +11,8 @@ from starlette.responses import Response
 from postdate.console.bulk import Work, begin
 from postdate.console.equivalent_command import Same
 from postdate.console.page_request import Visit, instant
-from postdate.model.errors import Code, RefusedError, refuse
-from postdate.model.identity import Scope
+from postdate.model.error import Code, RefusedError, refuse
+from postdate.model.tenant.identity import Scope
 
 TYPED_ABOVE: Final = 1000
 """Above so many items the count is typed by hand before anything is done."""

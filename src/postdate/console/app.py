@@ -53,8 +53,8 @@ from postdate.console.render import environment
 from postdate.console.services import ConsoleServices
 from postdate.console.session import COOKIE, Session, Sessions
 from postdate.model import origin
-from postdate.model.errors import EXPLANATIONS, Code, Refusal, RefusedError, refuse
-from postdate.model.identity import Identity
+from postdate.model.error import EXPLANATIONS, Code, Refusal, RefusedError, refuse
+from postdate.model.tenant.identity import Identity
 
 Handler = Callable[[Visit], Awaitable[Response]]
 METHODS: Final = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]

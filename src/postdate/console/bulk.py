@@ -15,8 +15,8 @@ from uuid import UUID
 from starlette.responses import Response
 
 from postdate.console.page_request import Visit, redirect
-from postdate.model.errors import Code, Refusal, RefusedError, refuse
-from postdate.model.identity import Scope
+from postdate.model.error import Code, Refusal, RefusedError, refuse
+from postdate.model.tenant.identity import Scope
 
 PIECE: Final = 500
 """Things of one piece: what one transaction changes."""

@@ -9,7 +9,7 @@ from starlette.responses import HTMLResponse, Response
 from postdate.console.page_request import HEADERS, address, read_form, redirect, same_origin
 from postdate.console.services import ConsoleServices
 from postdate.console.session import COOKIE, SESSION_SECONDS, Sessions
-from postdate.model.errors import RefusedError
+from postdate.model.error import RefusedError
 
 
 class Login:

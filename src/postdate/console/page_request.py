@@ -15,8 +15,8 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from postdate.console.render import moment
 from postdate.console.services import ConsoleServices
 from postdate.console.session import Session
-from postdate.model.errors import Code, RefusedError, refuse
-from postdate.model.identity import Identity, Scope
+from postdate.model.error import Code, RefusedError, refuse
+from postdate.model.tenant.identity import Identity, Scope
 
 Q = TypeVar("Q")
 

@@ -8,8 +8,8 @@ import msgspec
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from postdate.model.job import Destination, Queue, Webhook
-from postdate.model.job_view import JobView
+from postdate.model.job.job import Destination, Queue, Webhook
+from postdate.model.job.view import JobView
 
 NONE: Final = "\N{EN DASH}"
 

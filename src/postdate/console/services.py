@@ -19,8 +19,8 @@ from postdate.intake.schedule.schedule import Schedules
 from postdate.intake.subscription.subscription import Subscriptions
 from postdate.intake.tenant.key import Keys
 from postdate.intake.tenant.setting import SettingChanges
-from postdate.model.errors import Refusal
-from postdate.model.identity import Identity
+from postdate.model.error import Refusal
+from postdate.model.tenant.identity import Identity
 from postdate.views.account import AccountViews
 from postdate.views.audit import AuditViews
 from postdate.views.destination import DestinationViews

@@ -10,7 +10,7 @@ from collections import deque
 from enum import StrEnum
 from typing import Final
 
-from postdate.model.trouble import Place, Report
+from postdate.model.destination.trouble import Place, Report
 
 FAILURES: Final = 8
 OPEN_SECONDS: Final = 1.0

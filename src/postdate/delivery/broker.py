@@ -8,9 +8,9 @@ from typing import Annotated, Any, Protocol, TypeVar
 import msgspec
 
 from postdate.delivery.tls import tls_context
-from postdate.model.broker_url import check_broker_url
-from postdate.model.errors import Code, Refusal
-from postdate.model.target import Networks
+from postdate.model.destination.broker_url import check_broker_url
+from postdate.model.destination.target import Networks
+from postdate.model.error import Code, Refusal
 
 T = TypeVar("T")
 Text = Annotated[str, msgspec.Meta(max_length=2048)]

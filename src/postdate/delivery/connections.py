@@ -21,8 +21,8 @@ from postdate.delivery.broker import (
 )
 from postdate.delivery.guard import Guard, LookupBusyError, TargetRefusedError
 from postdate.delivery.threads import TenantThreads, ThreadsBusyError
-from postdate.model.destination import Destination
-from postdate.model.errors import Refusal
+from postdate.model.destination.destination import Destination
+from postdate.model.error import Refusal
 
 log = structlog.get_logger()
 

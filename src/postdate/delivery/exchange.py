@@ -16,7 +16,7 @@ from postdate.delivery.guard import (
     TargetRefusedError,
 )
 from postdate.delivery.wire import Wire
-from postdate.model.target import Target
+from postdate.model.destination.target import Target
 
 ANSWER_BYTES: Final = 64 * 1024
 """Most that is read of an answer's body; then the connection is closed."""

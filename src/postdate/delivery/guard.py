@@ -17,7 +17,7 @@ import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 from postdate.delivery.threads import TenantThreads, ThreadsBusyError
-from postdate.model.target import FOREIGN_PORTS, Networks, refuse_address
+from postdate.model.destination.target import FOREIGN_PORTS, Networks, refuse_address
 
 LOOKUPS: Final = 64
 """Most names being resolved at once: the system's resolver holds a thread for each."""

@@ -40,9 +40,9 @@ from postdate.delivery.broker import (
 )
 from postdate.delivery.guard import TargetRefusedError
 from postdate.delivery.tls import tls_context
-from postdate.model.broker_url import check_broker_url, parse_broker_url
-from postdate.model.errors import Code, Refusal
-from postdate.model.target import URL_CHARACTERS, Malformed
+from postdate.model.destination.broker_url import check_broker_url, parse_broker_url
+from postdate.model.destination.target import URL_CHARACTERS, Malformed
+from postdate.model.error import Code, Refusal
 
 CONNECT_SECONDS: Final = 3
 PORTS: Final = {"nats": 4222, "tls": 4222}

@@ -11,15 +11,15 @@ from postdate.delivery.connections import OPEN_ERRORS, Connections
 from postdate.delivery.guard import LookupBusyError, TargetRefusedError
 from postdate.delivery.threads import ThreadsBusyError
 from postdate.delivery.webhook import answer_of, body_of, headers_of
-from postdate.model.destination import (
+from postdate.model.destination.destination import (
     Destination,
     DestinationType,
     Missing,
     Resolve,
     Unavailable,
 )
-from postdate.model.outcome import Completed, Delivery, Failed, Outcome, Throttled, Unknown
-from postdate.model.trouble import Place
+from postdate.model.destination.trouble import Place
+from postdate.model.job.outcome import Completed, Delivery, Failed, Outcome, Throttled, Unknown
 
 LOOK_AGAIN_SECONDS: Final = 2.0
 

@@ -38,9 +38,9 @@ from postdate.delivery.broker import (
     refuse_url,
 )
 from postdate.delivery.tls import tls_context
-from postdate.model.broker_url import parse_broker_url
-from postdate.model.errors import Refusal
-from postdate.model.target import Malformed
+from postdate.model.destination.broker_url import parse_broker_url
+from postdate.model.destination.target import Malformed
+from postdate.model.error import Refusal
 
 CONNECT_SECONDS: Final = 3
 PORTS: Final = {"amqp": 5672, "amqps": 5671}

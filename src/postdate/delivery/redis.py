@@ -38,9 +38,9 @@ from postdate.delivery.broker import (
     refuse_url,
 )
 from postdate.delivery.tls import tls_context
-from postdate.model.broker_url import BrokerUrl, parse_broker_url
-from postdate.model.errors import Code, Refusal
-from postdate.model.target import Malformed
+from postdate.model.destination.broker_url import BrokerUrl, parse_broker_url
+from postdate.model.destination.target import Malformed
+from postdate.model.error import Code, Refusal
 
 CONNECT_SECONDS: Final = 3
 PORTS: Final = {"redis": 6379, "rediss": 6379}

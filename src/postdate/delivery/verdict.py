@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from postdate.delivery.breaker import Health
 from postdate.delivery.exchange import Answer, InDoubt, NotSent, Result
-from postdate.model.outcome import Completed, Failed, Outcome, Running, Throttled, Unknown
+from postdate.model.job.outcome import Completed, Failed, Outcome, Running, Throttled, Unknown
 
 MOST_RETRY_AFTER_SECONDS: Final = 24 * 3600.0
 """A destination may ask for no more patience than this."""

@@ -12,7 +12,7 @@ import structlog
 from postdate.delivery.breaker import Breakers, Health
 from postdate.delivery.exchange import Exchange
 from postdate.delivery.verdict import GONE, Verdict, judge
-from postdate.model.destination import (
+from postdate.model.destination.destination import (
     Destination,
     DestinationType,
     Disable,
@@ -20,12 +20,12 @@ from postdate.model.destination import (
     Resolve,
     Unavailable,
 )
+from postdate.model.destination.signature import sign
+from postdate.model.destination.target import Malformed, Target, parse
+from postdate.model.destination.trouble import Place, place_of_url
 from postdate.model.instant import instant_text
-from postdate.model.outcome import Delivery, Failed, Outcome, Throttled, Unknown
-from postdate.model.setting import Settings
-from postdate.model.signature import sign
-from postdate.model.target import Malformed, Target, parse
-from postdate.model.trouble import Place, place_of_url
+from postdate.model.job.outcome import Delivery, Failed, Outcome, Throttled, Unknown
+from postdate.model.setting.setting import Settings
 
 log = structlog.get_logger()
 

@@ -16,7 +16,7 @@ from aiohttp.http_parser import RawResponseMessage
 from aiohttp.streams import StreamReader
 from yarl import URL
 
-from postdate.model.target import Target
+from postdate.model.destination.target import Target
 
 BUFFER_BYTES: Final = 16 * 1024
 """How much of an answer is read ahead."""

@@ -2,10 +2,10 @@
 
 from uuid import UUID
 
-from postdate.model.errors import Code, Refusal
-from postdate.model.money import BALANCE_MOST, ISSUER
-from postdate.store.account import Account, Terms
-from postdate.store.entry import NewEntry
+from postdate.model.error import Code, Refusal
+from postdate.model.payment.money import BALANCE_MOST, ISSUER
+from postdate.store.account.account import Account, Terms
+from postdate.store.account.entry import NewEntry
 
 
 def adjust(

@@ -19,14 +19,14 @@ from postdate.ledger.settle import (
 )
 from postdate.ledger.turn import Turn
 from postdate.model.ids import new_id
-from postdate.store import account as account_store
-from postdate.store import event as event_store
-from postdate.store import settlement as store
-from postdate.store.account import AccountKey, key_of
-from postdate.store.database import Connection
-from postdate.store.event import NewEvent
-from postdate.store.ids import new_ids
-from postdate.store.settlement import (
+from postdate.store.account import account as account_store
+from postdate.store.account.account import AccountKey, key_of
+from postdate.store.connection.database import Connection
+from postdate.store.connection.driver_id import new_ids
+from postdate.store.event import event as event_store
+from postdate.store.event.event import NewEvent
+from postdate.store.payment import settlement as store
+from postdate.store.payment.settlement import (
     Departure,
     Ending,
     Execution,

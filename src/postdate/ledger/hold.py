@@ -1,9 +1,9 @@
 """Holds: decide over accounts in memory, item by item, whatever the size of the batch."""
 
-from postdate.model.errors import Code, Refusal
-from postdate.model.money import ISSUER
-from postdate.model.payment import AmountLimits, PaymentOrder
-from postdate.store.account import Account
+from postdate.model.error import Code, Refusal
+from postdate.model.payment.money import ISSUER
+from postdate.model.payment.payment import AmountLimits, PaymentOrder
+from postdate.store.account.account import Account
 
 
 def admit(

@@ -6,9 +6,9 @@ from typing import Final
 
 import structlog
 
-from postdate.store import account as account_store
-from postdate.store.account import AccountKey
-from postdate.store.database import Database
+from postdate.store.account import account as account_store
+from postdate.store.account.account import AccountKey
+from postdate.store.connection.database import Database
 
 log = structlog.get_logger()
 

@@ -7,11 +7,11 @@ from uuid import UUID
 import msgspec
 
 from postdate.model.ids import BUCKETS
-from postdate.store import history as history_store
-from postdate.store import prove as store
-from postdate.store.database import Connection, Database
-from postdate.store.prove import Finding, Range
-from postdate.store.repair import RepairRow
+from postdate.store.account.repair import RepairRow
+from postdate.store.connection.database import Connection, Database
+from postdate.store.operate import history as history_store
+from postdate.store.proof import prove as store
+from postdate.store.proof.prove import Finding, Range
 
 OVERDUE_SECONDS: Final = 60.0
 """How late a payment must be before it counts as forgotten."""

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import msgspec
 
-from postdate.model.errors import Code, Refusal
-from postdate.store.account import Account
-from postdate.store.repair import Jump, Numbers, Witness
+from postdate.model.error import Code, Refusal
+from postdate.store.account.account import Account
+from postdate.store.account.repair import Jump, Numbers, Witness
 
 
 class Repair(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,9 +10,9 @@ from uuid import UUID
 import msgspec
 
 from postdate.ledger.hold import release
-from postdate.model.money import BALANCE_MOST
-from postdate.store.account import Account, AccountKey, Change
-from postdate.store.settlement import Order
+from postdate.model.payment.money import BALANCE_MOST
+from postdate.store.account.account import Account, AccountKey, Change
+from postdate.store.payment.settlement import Order
 
 
 class Reason(StrEnum):

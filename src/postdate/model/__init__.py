@@ -1,1 +1,1 @@
-"""The words: ids, states, outcomes, money, errors."""
+"""The words: ids, states, outcomes, money, errors; a folder for each noun."""

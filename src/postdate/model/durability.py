@@ -4,8 +4,8 @@ from typing import Final
 
 import msgspec
 
-from postdate.model.errors import Code, Refusal
-from postdate.model.setting import Settings
+from postdate.model.error import Code, Refusal
+from postdate.model.setting.setting import Settings
 
 UNSAFE_COMMITS: Final = "payment.unsafe_commits"
 

@@ -8,10 +8,17 @@ from postdate.proof import rules
 from postdate.publisher.anchor import Anchors
 from postdate.publisher.verify import Finding as ChainFinding
 from postdate.publisher.verify import Kind, verify_on
-from postdate.store import prove as store
-from postdate.store import repair as repair_store
-from postdate.store.database import Connection, Database
-from postdate.store.prove import CHECKS, MORE_CHECKS, STATE_CHECKS, STATE_NOUNS, Finding, Range
+from postdate.store.account import repair as repair_store
+from postdate.store.connection.database import Connection, Database
+from postdate.store.proof import prove as store
+from postdate.store.proof.prove import (
+    CHECKS,
+    MORE_CHECKS,
+    STATE_CHECKS,
+    STATE_NOUNS,
+    Finding,
+    Range,
+)
 
 CHAIN_KINDS: Final[tuple[Kind, ...]] = (
     "missing",

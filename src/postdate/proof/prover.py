@@ -10,21 +10,22 @@ from uuid import UUID
 import structlog
 
 from postdate.ledger.prove import OVERDUE_SECONDS, whole
-from postdate.model.chain import GENESIS
+from postdate.model.event.chain import GENESIS
 from postdate.model.ids import BUCKETS, floor_id
-from postdate.model.setting import Settings
+from postdate.model.setting.setting import Settings
 from postdate.proof import rules
 from postdate.proof.checker import chain_finding
 from postdate.proof.meter import ProofMeter
 from postdate.publisher.anchor import Anchors
 from postdate.publisher.verify import ChainCheck
-from postdate.store import proof as proof_store
-from postdate.store import prove as store
-from postdate.store import seal, vital
-from postdate.store.database import Connection, Database
-from postdate.store.proof import ProvedChain
-from postdate.store.prove import RECENT_CHECKS, ROUND_CHECKS, STATE_CHECKS, Finding, Range
-from postdate.store.seal import Chain
+from postdate.store.connection.database import Connection, Database
+from postdate.store.event import seal
+from postdate.store.event.seal import Chain
+from postdate.store.operate import vital
+from postdate.store.proof import proof as proof_store
+from postdate.store.proof import prove as store
+from postdate.store.proof.proof import ProvedChain
+from postdate.store.proof.prove import RECENT_CHECKS, ROUND_CHECKS, STATE_CHECKS, Finding, Range
 
 log = structlog.get_logger()
 

@@ -5,17 +5,17 @@ from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
-from postdate.model.expansion import Progress, next_due
 from postdate.model.instant import instant_text
-from postdate.model.timeline import Segment
+from postdate.model.schedule.expansion import Progress, next_due
+from postdate.model.schedule.timeline import Segment
 from postdate.scheduler.audit import expected_in_book, missing_from_book
 from postdate.scheduler.batch import progress_of
-from postdate.store import schedule as store
-from postdate.store import timeline
-from postdate.store.database import Connection
-from postdate.store.off_loop import computed
-from postdate.store.prove import Finding, Range
-from postdate.store.schedule import ScheduleKey, ScheduleRow
+from postdate.store.connection.database import Connection
+from postdate.store.connection.off_loop import computed
+from postdate.store.proof.prove import Finding, Range
+from postdate.store.schedule import schedule as store
+from postdate.store.schedule import timeline
+from postdate.store.schedule.schedule import ScheduleKey, ScheduleRow
 
 CHECK: Final = "schedule_follows_rule"
 

@@ -11,8 +11,8 @@ import asyncpg
 import msgspec
 import structlog
 
-from postdate.store import seal
-from postdate.store.database import LOST, Database
+from postdate.store.connection.database import LOST, Database
+from postdate.store.event import seal
 
 log = structlog.get_logger()
 

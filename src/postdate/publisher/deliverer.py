@@ -8,20 +8,21 @@ from uuid import UUID
 import msgspec
 import structlog
 
-from postdate.model.event import Sealed
+from postdate.model.event.event import Sealed
 from postdate.model.ids import BUCKETS, bucket_of, new_id
-from postdate.model.outcome import Handler
-from postdate.model.setting import Settings
+from postdate.model.job.outcome import Handler
+from postdate.model.setting.setting import Settings
 from postdate.publisher.delivery import Batch, Stop
 from postdate.publisher.meter import PublisherMeter
-from postdate.store import event as event_store
-from postdate.store import lease, seal, subscription, timer
-from postdate.store.database import LOST, CommitUnknownError, Connection, Database
-from postdate.store.event import NewEvent
-from postdate.store.lease import Moving
-from postdate.store.seal import Window
-from postdate.store.subscription import Held, Progress
-from postdate.store.timer import LANE_EVENT, LONG_AGO
+from postdate.store.connection.database import LOST, CommitUnknownError, Connection, Database
+from postdate.store.event import event as event_store
+from postdate.store.event import seal, subscription
+from postdate.store.event.event import NewEvent
+from postdate.store.event.seal import Window
+from postdate.store.event.subscription import Held, Progress
+from postdate.store.timer import lease, timer
+from postdate.store.timer.lease import Moving
+from postdate.store.timer.timer import LANE_EVENT, LONG_AGO
 
 log = structlog.get_logger()
 

@@ -10,13 +10,14 @@ import asyncpg
 import structlog
 
 from postdate.model.activity import COUNTED, KEEP_SECONDS, SLOT_SECONDS
-from postdate.model.audit import audited
-from postdate.model.chain import SealContent, seal_hash
+from postdate.model.event.audit import audited
+from postdate.model.event.chain import SealContent, seal_hash
 from postdate.model.ids import BUCKETS, new_id
 from postdate.publisher.meter import PublisherMeter
-from postdate.store import activity, seal, subscription
-from postdate.store.database import Connection, Database
-from postdate.store.seal import Chain, NewSeal, Waiting
+from postdate.store.connection.database import Connection, Database
+from postdate.store.event import seal, subscription
+from postdate.store.event.seal import Chain, NewSeal, Waiting
+from postdate.store.operate import activity
 
 log = structlog.get_logger()
 

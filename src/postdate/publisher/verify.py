@@ -6,13 +6,13 @@ from uuid import UUID
 
 import msgspec
 
-from postdate.model.audit import audited
-from postdate.model.chain import DIGEST_BYTES, GENESIS, SealContent, seal_hash
+from postdate.model.event.audit import audited
+from postdate.model.event.chain import DIGEST_BYTES, GENESIS, SealContent, seal_hash
 from postdate.model.instant import instant_text
 from postdate.publisher.anchor import Anchors
-from postdate.store import seal
-from postdate.store.database import Connection, Database
-from postdate.store.seal import Chain, StoredSeal
+from postdate.store.connection.database import Connection, Database
+from postdate.store.event import seal
+from postdate.store.event.seal import Chain, StoredSeal
 
 CHUNK: Final = 50
 """How many seals are read at a time."""

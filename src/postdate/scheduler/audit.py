@@ -11,19 +11,19 @@ import structlog
 
 from postdate.model.ids import BUCKETS, new_id
 from postdate.model.instant import instant_text
-from postdate.model.schedule import Occurrence, Status, identify, jitter
-from postdate.model.setting import Settings
-from postdate.model.timeline import Segment, upcoming
+from postdate.model.schedule.schedule import Occurrence, Status, identify, jitter
+from postdate.model.schedule.timeline import Segment, upcoming
+from postdate.model.setting.setting import Settings
 from postdate.scheduler.meter import Meter
-from postdate.store import event as event_store
-from postdate.store import occurrence as occurrence_store
-from postdate.store import schedule as store
-from postdate.store import timeline
-from postdate.store.database import Connection, Database
-from postdate.store.event import NewEvent
-from postdate.store.occurrence import NewOccurrence, OccurrenceKey
-from postdate.store.off_loop import computed
-from postdate.store.schedule import ScheduleKey, ScheduleRow
+from postdate.store.connection.database import Connection, Database
+from postdate.store.connection.off_loop import computed
+from postdate.store.event import event as event_store
+from postdate.store.event.event import NewEvent
+from postdate.store.schedule import occurrence as occurrence_store
+from postdate.store.schedule import schedule as store
+from postdate.store.schedule import timeline
+from postdate.store.schedule.occurrence import NewOccurrence, OccurrenceKey
+from postdate.store.schedule.schedule import ScheduleKey, ScheduleRow
 
 log = structlog.get_logger()
 

@@ -8,14 +8,14 @@ from uuid import UUID
 
 import structlog
 
-from postdate.model.errors import Refusal
-from postdate.model.expansion import Entry, Progress, Step, Unbuffered, decide, notes_of
-from postdate.model.firing import Fired, Firing
-from postdate.model.schedule import Overlap, Status, identify, occurrence_id
-from postdate.model.timeline import Segment
-from postdate.store.occurrence import NewOccurrence, OccurrenceKey, Relabel
-from postdate.store.schedule import Advance, ScheduleRow
-from postdate.store.timeline import Held
+from postdate.model.error import Refusal
+from postdate.model.schedule.expansion import Entry, Progress, Step, Unbuffered, decide, notes_of
+from postdate.model.schedule.firing import Fired, Firing
+from postdate.model.schedule.schedule import Overlap, Status, identify, occurrence_id
+from postdate.model.schedule.timeline import Segment
+from postdate.store.schedule.occurrence import NewOccurrence, OccurrenceKey, Relabel
+from postdate.store.schedule.schedule import Advance, ScheduleRow
+from postdate.store.schedule.timeline import Held
 
 log = structlog.get_logger()
 

@@ -13,24 +13,25 @@ from uuid import UUID
 import asyncpg
 import structlog
 
-from postdate.model.errors import Refusal
-from postdate.model.firing import Fired
+from postdate.model.error import Refusal
 from postdate.model.ids import BUCKETS, new_id
-from postdate.model.setting import Settings
+from postdate.model.schedule.firing import Fired
+from postdate.model.setting.setting import Settings
 from postdate.scheduler.batch import Batch, error_text, watched
 from postdate.scheduler.firer import Firer, Follow, Spans, unfollowed
 from postdate.scheduler.meter import Meter
-from postdate.store import event as event_store
-from postdate.store import halt, schedule_due, timeline
-from postdate.store import occurrence as occurrence_store
-from postdate.store import schedule as store
-from postdate.store import timer as timer_store
-from postdate.store.database import Connection, Database, transient
-from postdate.store.event import NewEvent
+from postdate.store.connection.database import Connection, Database, transient
+from postdate.store.event import event as event_store
+from postdate.store.event.event import NewEvent
 from postdate.store.mark import WIDE_MARGIN
-from postdate.store.schedule import ScheduleKey
-from postdate.store.schedule_due import DueTimer, Wanted
-from postdate.store.timer import LANE_SCHEDULE, LONG_AGO
+from postdate.store.schedule import occurrence as occurrence_store
+from postdate.store.schedule import schedule as store
+from postdate.store.schedule import schedule_due, timeline
+from postdate.store.schedule.schedule import ScheduleKey
+from postdate.store.schedule.schedule_due import DueTimer, Wanted
+from postdate.store.tenant import halt
+from postdate.store.timer import timer as timer_store
+from postdate.store.timer.timer import LANE_SCHEDULE, LONG_AGO
 
 log = structlog.get_logger()
 

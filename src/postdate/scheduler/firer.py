@@ -6,9 +6,9 @@ from datetime import datetime
 from typing import Final, Protocol
 from uuid import UUID
 
-from postdate.model.errors import Refusal
-from postdate.model.firing import Fired, Firing
-from postdate.store.database import Connection
+from postdate.model.error import Refusal
+from postdate.model.schedule.firing import Fired, Firing
+from postdate.store.connection.database import Connection
 
 
 class Firer(Protocol):

@@ -8,19 +8,19 @@ from uuid import UUID
 import asyncpg
 import structlog
 
-from postdate.model.expansion import next_due
 from postdate.model.ids import new_id
 from postdate.model.instant import instant_text
 from postdate.model.recurrence import zone
+from postdate.model.schedule.expansion import next_due
 from postdate.scheduler.batch import progress_of
 from postdate.scheduler.meter import Meter
-from postdate.store import event as event_store
-from postdate.store import schedule as store
-from postdate.store import timeline
-from postdate.store.database import Connection, Database
-from postdate.store.event import NewEvent
-from postdate.store.off_loop import computed
-from postdate.store.schedule import ScheduleKey, ScheduleRow
+from postdate.store.connection.database import Connection, Database
+from postdate.store.connection.off_loop import computed
+from postdate.store.event import event as event_store
+from postdate.store.event.event import NewEvent
+from postdate.store.schedule import schedule as store
+from postdate.store.schedule import timeline
+from postdate.store.schedule.schedule import ScheduleKey, ScheduleRow
 
 log = structlog.get_logger()
 

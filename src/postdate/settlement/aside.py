@@ -5,9 +5,9 @@ from typing import Final
 from uuid import UUID
 
 from postdate.ledger.locked import LockedAccounts
-from postdate.store.account import AccountKey, key_of
-from postdate.store.database import Database
-from postdate.store.settlement import Candidate, LockedPayment
+from postdate.store.account.account import AccountKey, key_of
+from postdate.store.connection.database import Database
+from postdate.store.payment.settlement import Candidate, LockedPayment
 
 ASIDE_MOST: Final = 50_000
 """The most payments remembered; more of them are found, and left out, again and again."""

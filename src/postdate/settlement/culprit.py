@@ -9,16 +9,16 @@ import structlog
 from postdate.ledger.batch import SYSTEM, pause
 from postdate.ledger.hold import release
 from postdate.model.ids import new_id
-from postdate.model.payment import BROKE
-from postdate.model.setting import Settings
-from postdate.store import account as account_store
-from postdate.store import event as event_store
-from postdate.store import halt as halt_store
-from postdate.store import settlement as store
-from postdate.store.account import AccountKey
-from postdate.store.database import Connection, Database, transient
-from postdate.store.event import NewEvent
-from postdate.store.settlement import Ending, Execution, LockedPayment, LockedTimer
+from postdate.model.payment.payment import BROKE
+from postdate.model.setting.setting import Settings
+from postdate.store.account import account as account_store
+from postdate.store.account.account import AccountKey
+from postdate.store.connection.database import Connection, Database, transient
+from postdate.store.event import event as event_store
+from postdate.store.event.event import NewEvent
+from postdate.store.payment import settlement as store
+from postdate.store.payment.settlement import Ending, Execution, LockedPayment, LockedTimer
+from postdate.store.tenant import halt as halt_store
 
 log = structlog.get_logger()
 

@@ -4,11 +4,11 @@ from collections.abc import Callable
 from typing import Final
 
 from postdate.model.ids import BUCKETS, bucket_of, new_id, subject_id
-from postdate.store import event as event_store
-from postdate.store import halt as store
-from postdate.store.database import Connection, Database
-from postdate.store.event import NewEvent
-from postdate.store.halt import Over
+from postdate.store.connection.database import Connection, Database
+from postdate.store.event import event as event_store
+from postdate.store.event.event import NewEvent
+from postdate.store.tenant import halt as store
+from postdate.store.tenant.halt import Over
 
 LOOK_SECONDS: Final = 1.0
 SYSTEM: Final = "system"

@@ -22,8 +22,8 @@ from postdate.model.activity import (
     empty_histogram,
     histogram,
 )
-from postdate.model.tenant_share import TenantShares
-from postdate.store.settlement import LockedTimer
+from postdate.model.tenant.tenant_share import TenantShares
+from postdate.store.payment.settlement import LockedTimer
 
 log = structlog.get_logger()
 

@@ -9,8 +9,8 @@ from uuid import UUID
 
 from postdate.model.ids import BUCKETS
 from postdate.store.mark import WIDE_MARGIN, WIDE_SECONDS
-from postdate.store.settlement import Candidate, Place
-from postdate.store.timer import LANE_PAYMENT, LONG_AGO, Head
+from postdate.store.payment.settlement import Candidate, Place
+from postdate.store.timer.timer import LANE_PAYMENT, LONG_AGO, Head
 
 GRACE_SECONDS: Final = 1.0
 """How long a node leaves a due payment to the node that prefers its bucket."""

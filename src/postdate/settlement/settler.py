@@ -15,20 +15,20 @@ from postdate.ledger import batch
 from postdate.ledger.settle import Completed, Decision, Due, Failed, RetryLater, Waits
 from postdate.ledger.turn import BeginAgainError, Turn
 from postdate.model.ids import BUCKETS
-from postdate.model.setting import Settings
+from postdate.model.setting.setting import Settings
 from postdate.settlement import culprit
 from postdate.settlement.aside import Aside
 from postdate.settlement.meter import Meter
 from postdate.settlement.places import Places, share
 from postdate.settlement.stop import Stop
-from postdate.store import halt as halt_store
-from postdate.store import node as node_store
-from postdate.store import settlement as store
-from postdate.store import timer as timer_store
-from postdate.store.account import AccountKey
-from postdate.store.database import Connection, Database, transient
-from postdate.store.item_log import items
-from postdate.store.settlement import Candidate, LockedPayment, Order
+from postdate.store.account.account import AccountKey
+from postdate.store.connection.database import Connection, Database, transient
+from postdate.store.operate import node as node_store
+from postdate.store.operate.item_log import items
+from postdate.store.payment import settlement as store
+from postdate.store.payment.settlement import Candidate, LockedPayment, Order
+from postdate.store.tenant import halt as halt_store
+from postdate.store.timer import timer as timer_store
 
 log = structlog.get_logger()
 

@@ -8,12 +8,12 @@ from uuid import UUID
 
 import structlog
 
-from postdate.model.setting import Settings, Stored
+from postdate.model.setting.setting import Settings, Stored
 from postdate.settlement.guard import ClockGuard, node_time, seconds_ahead
-from postdate.store import node as node_store
-from postdate.store import setting as setting_store
-from postdate.store import settlement_clock as clock_store
-from postdate.store.database import Connection
+from postdate.store.connection.database import Connection
+from postdate.store.operate import node as node_store
+from postdate.store.payment import settlement_clock as clock_store
+from postdate.store.tenant import setting as setting_store
 
 log = structlog.get_logger()
 

@@ -1,1 +1,1 @@
-"""The only code that speaks SQL."""
+"""The only code that speaks SQL: a folder for each noun, with `x.py` beside its `x.sql`."""

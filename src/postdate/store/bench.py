@@ -6,9 +6,9 @@ from uuid import UUID
 
 import asyncpg
 
-from postdate.store.database import Connection
-from postdate.store.query import query
-from postdate.store.timer import LANE_SCHEDULE
+from postdate.store.connection.database import Connection
+from postdate.store.connection.query import query
+from postdate.store.timer.timer import LANE_SCHEDULE
 
 
 class Lateness(NamedTuple):

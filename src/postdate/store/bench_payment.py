@@ -7,12 +7,12 @@ from uuid import UUID
 
 import asyncpg
 
-from postdate.model.money import ISSUER
-from postdate.store.account import AccountKey, key_of
-from postdate.store.database import Connection
-from postdate.store.query import query
-from postdate.store.settlement import Execution, LockedPayment
-from postdate.store.timer import LANE_PAYMENT
+from postdate.model.payment.money import ISSUER
+from postdate.store.account.account import AccountKey, key_of
+from postdate.store.connection.database import Connection
+from postdate.store.connection.query import query
+from postdate.store.payment.settlement import Execution, LockedPayment
+from postdate.store.timer.timer import LANE_PAYMENT
 
 FILL_SECONDS: Final = 3600
 

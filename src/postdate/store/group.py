@@ -5,8 +5,8 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from typing import Any, Final, Generic, TypeVar
 
-from postdate.model.errors import Code, refuse
-from postdate.store.database import LOST, CommitUnknownError
+from postdate.model.error import Code, refuse
+from postdate.store.connection.database import LOST, CommitUnknownError
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

@@ -18,9 +18,9 @@ import asyncpg
 import msgspec
 import structlog
 
-from postdate.model.errors import StartError
-from postdate.model.setting_table import QUARANTINE
-from postdate.store.database import CONNECT_SECONDS, OWNER, READER, SCHEMA, WRITER
+from postdate.model.error import StartError
+from postdate.model.setting.table import QUARANTINE
+from postdate.store.connection.database import CONNECT_SECONDS, OWNER, READER, SCHEMA, WRITER
 
 log = structlog.get_logger()
 

@@ -7,12 +7,12 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta
 
-from postdate.model.identity import Identity
-from postdate.store import account as account_store
-from postdate.store import entry as entry_store
-from postdate.store.account import AccountRow, key_of
-from postdate.store.database import Database
-from postdate.store.entry import EntryType
+from postdate.model.tenant.identity import Identity
+from postdate.store.account import account as account_store
+from postdate.store.account import entry as entry_store
+from postdate.store.account.account import AccountRow, key_of
+from postdate.store.account.entry import EntryType
+from postdate.store.connection.database import Database
 
 VERSION_MOST: Final = 2**63 - 1
 """Where a statement begins."""

@@ -6,10 +6,10 @@ from uuid import UUID
 
 import msgspec
 
-from postdate.model.audit import AUDITED, STAMP, audited
-from postdate.model.event import Sealed, like
-from postdate.store import seal
-from postdate.store.database import Database
+from postdate.model.event.audit import AUDITED, STAMP, audited
+from postdate.model.event.event import Sealed, like
+from postdate.store.connection.database import Database
+from postdate.store.event import seal
 from postdate.views.event import EventFilter, EventViews
 
 SCAN_MOST: Final = 1000

@@ -5,11 +5,11 @@ from enum import StrEnum
 
 import msgspec
 
-from postdate.model.destination import DestinationType
-from postdate.model.trouble import Trouble, Troubles
-from postdate.store import destination as destination_store
-from postdate.store.database import Database
-from postdate.store.destination import DestinationRow
+from postdate.model.destination.destination import DestinationType
+from postdate.model.destination.trouble import Trouble, Troubles
+from postdate.store.connection.database import Database
+from postdate.store.destination import destination as destination_store
+from postdate.store.destination.destination import DestinationRow
 
 
 class DestinationStatus(StrEnum):

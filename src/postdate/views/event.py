@@ -8,10 +8,10 @@ from uuid import UUID
 import msgspec
 import structlog
 
-from postdate.model.event import Sealed
-from postdate.store import seal
-from postdate.store.database import LOST, Database
-from postdate.store.seal import Window
+from postdate.model.event.event import Sealed
+from postdate.store.connection.database import LOST, Database
+from postdate.store.event import seal
+from postdate.store.event.seal import Window
 
 log = structlog.get_logger()
 

@@ -3,9 +3,9 @@
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from postdate.store import idempotency as store
-from postdate.store.database import Database
-from postdate.store.idempotency import key_of
+from postdate.store.connection.database import Database
+from postdate.store.idempotency import idempotency as store
+from postdate.store.idempotency.idempotency import key_of
 
 SCOPES: Final = ("payment", "job", "schedule")
 """What a client may ask for under an idempotency key, and later look for."""

@@ -4,9 +4,9 @@ from datetime import datetime
 
 import msgspec
 
-from postdate.model.halt import Halt, Kind, Mode
-from postdate.store import halt as halt_store
-from postdate.store.database import Database
+from postdate.model.tenant.halt import Halt, Kind, Mode
+from postdate.store.connection.database import Database
+from postdate.store.tenant import halt as halt_store
 
 
 class HaltView(

@@ -9,18 +9,18 @@ from uuid import UUID
 import msgspec
 from msgspec import UNSET, Raw
 
-from postdate.model.job import decode_destination, decode_given
-from postdate.model.job_view import JSON, HeldBack, JobView
+from postdate.model.destination.trouble import Troubles
+from postdate.model.job.job import decode_destination, decode_given
+from postdate.model.job.view import JSON, HeldBack, JobView
 from postdate.model.state import JobStatus
-from postdate.model.trouble import Troubles
-from postdate.store import idempotency as idempotency_store
-from postdate.store import job_list, job_view
-from postdate.store.database import Connection, Database
-from postdate.store.idempotency import REDRIVE_SCOPE, key_of
-from postdate.store.job_list import Filter, Position
-from postdate.store.job_view import AttemptRow, JobRow
-from postdate.store.lane import LaneDirectory
-from postdate.store.vault import Vault
+from postdate.store.connection.database import Connection, Database
+from postdate.store.idempotency import idempotency as idempotency_store
+from postdate.store.idempotency.idempotency import REDRIVE_SCOPE, key_of
+from postdate.store.job import job_list, job_view
+from postdate.store.job.job_list import Filter, Position
+from postdate.store.job.job_view import AttemptRow, JobRow
+from postdate.store.secret.payload_encryption import Vault
+from postdate.store.timer.lane import LaneDirectory
 
 
 class AttemptView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

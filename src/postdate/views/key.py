@@ -7,9 +7,9 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta
 
-from postdate.model.identity import Scope
-from postdate.store import key as key_store
-from postdate.store.database import Database
+from postdate.model.tenant.identity import Scope
+from postdate.store.connection.database import Database
+from postdate.store.tenant import key as key_store
 
 
 class KeyView(msgspec.Struct, frozen=True, kw_only=True):

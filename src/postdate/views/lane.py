@@ -6,11 +6,11 @@ from typing import Final
 
 import msgspec
 
-from postdate.store import job_list
-from postdate.store import lane as lane_store
-from postdate.store.database import Connection, Database
-from postdate.store.job_list import LaneCount
-from postdate.store.lane import Lane
+from postdate.store.connection.database import Connection, Database
+from postdate.store.job import job_list
+from postdate.store.job.job_list import LaneCount
+from postdate.store.timer import lane as lane_store
+from postdate.store.timer.lane import Lane
 
 COUNT_MOST: Final = 10_000
 """A lane's jobs are counted about so far; then the counts are "at least"."""

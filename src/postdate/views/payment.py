@@ -9,20 +9,20 @@ from uuid import UUID
 import msgspec
 
 from postdate.model import origin
-from postdate.model.errors import Code, refuse
-from postdate.model.identity import Identity
+from postdate.model.error import Code, refuse
 from postdate.model.ids import floor_id, unix_ms_of
-from postdate.model.money import AMOUNT_MOST
-from postdate.model.payment import execution_name
+from postdate.model.payment.money import AMOUNT_MOST
+from postdate.model.payment.payment import execution_name
 from postdate.model.state import PaymentStatus
-from postdate.store import approval as approval_store
-from postdate.store import entry as entry_store
-from postdate.store import event as event_store
-from postdate.store import payment as payment_store
-from postdate.store.account import key_of
-from postdate.store.database import Connection, Database
+from postdate.model.tenant.identity import Identity
+from postdate.store.account import entry as entry_store
+from postdate.store.account.account import key_of
+from postdate.store.connection.database import Connection, Database
+from postdate.store.event import event as event_store
 from postdate.store.group import Grouper
-from postdate.store.payment import Amounts, ExecutionRow, PaymentRow, Seen, Span
+from postdate.store.payment import approval as approval_store
+from postdate.store.payment import payment as payment_store
+from postdate.store.payment.payment import Amounts, ExecutionRow, PaymentRow, Seen, Span
 from postdate.views.payment_shape import PaymentView, view
 
 NEWEST: Final = UUID(int=2**128 - 1)

@@ -7,10 +7,10 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta, structs
 
-from postdate.model.payment import BROKE, Funding, OnBroken
+from postdate.model.payment.payment import BROKE, Funding, OnBroken
 from postdate.model.state import PaymentStatus
-from postdate.store.approval import Approval, Decision
-from postdate.store.payment import PaymentRow
+from postdate.store.payment.approval import Approval, Decision
+from postdate.store.payment.payment import PaymentRow
 
 WaitingFor = Literal["approval", "retry", "person"]
 

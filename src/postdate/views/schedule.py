@@ -8,24 +8,25 @@ from uuid import UUID
 import msgspec
 import structlog
 
-from postdate.model.expansion import Progress
-from postdate.model.identity import Identity
-from postdate.model.schedule import Definition, Status
-from postdate.model.schedule_preview import Preview, preview_stored
-from postdate.model.schedule_rules import illegible
-from postdate.model.schedule_spec import ScheduleView, Standing, view
-from postdate.store import calendar as calendar_store
-from postdate.store import event as event_store
-from postdate.store import occurrence as occurrence_store
-from postdate.store import schedule as store
-from postdate.store import sealed_template, timeline
-from postdate.store.calendar import CalendarRow
-from postdate.store.database import Connection, Database
-from postdate.store.occurrence import OccurrenceRow
-from postdate.store.off_loop import computed
-from postdate.store.schedule import ScheduleRow, key_of
-from postdate.store.secret import SecretError
-from postdate.store.vault import Vault
+from postdate.model.schedule.expansion import Progress
+from postdate.model.schedule.preview import Preview, preview_stored
+from postdate.model.schedule.rule import illegible
+from postdate.model.schedule.schedule import Definition, Status
+from postdate.model.schedule.spec import ScheduleView, Standing, view
+from postdate.model.tenant.identity import Identity
+from postdate.store.connection.database import Connection, Database
+from postdate.store.connection.off_loop import computed
+from postdate.store.event import event as event_store
+from postdate.store.schedule import calendar as calendar_store
+from postdate.store.schedule import encrypted_template as sealed_template
+from postdate.store.schedule import occurrence as occurrence_store
+from postdate.store.schedule import schedule as store
+from postdate.store.schedule import timeline
+from postdate.store.schedule.calendar import CalendarRow
+from postdate.store.schedule.occurrence import OccurrenceRow
+from postdate.store.schedule.schedule import ScheduleRow, key_of
+from postdate.store.secret.payload_encryption import Vault
+from postdate.store.secret.secret import SecretError
 
 log = structlog.get_logger()
 

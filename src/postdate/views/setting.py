@@ -5,11 +5,11 @@ from typing import Literal
 
 import msgspec
 
-from postdate.model.setting import Settings
-from postdate.model.setting_table import SETTINGS, TenantMay, Value
-from postdate.store import setting as setting_store
-from postdate.store.database import Database
-from postdate.store.setting import SettingRow
+from postdate.model.setting.setting import Settings
+from postdate.model.setting.table import SETTINGS, TenantMay, Value
+from postdate.store.connection.database import Database
+from postdate.store.tenant import setting as setting_store
+from postdate.store.tenant.setting import SettingRow
 
 
 class SettingView(msgspec.Struct, frozen=True, kw_only=True):

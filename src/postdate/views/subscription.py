@@ -3,9 +3,9 @@
 from enum import StrEnum
 from uuid import UUID
 
-from postdate.store import subscription as subscription_store
-from postdate.store.database import Database
-from postdate.store.subscription import SubscriptionRow
+from postdate.store.connection.database import Database
+from postdate.store.event import subscription as subscription_store
+from postdate.store.event.subscription import SubscriptionRow
 
 BEFORE_ALL = UUID(int=0)
 

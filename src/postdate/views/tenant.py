@@ -1,8 +1,8 @@
 """Read the tenants, for the operator alone."""
 
-from postdate.store import tenant as tenant_store
-from postdate.store.database import Database
-from postdate.store.tenant import TenantRow
+from postdate.store.connection.database import Database
+from postdate.store.tenant import tenant as tenant_store
+from postdate.store.tenant.tenant import TenantRow
 
 
 class TenantViews:

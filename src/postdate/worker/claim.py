@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field
 
 from postdate.model.limit import Limit
-from postdate.store.execution import Execution
-from postdate.store.lane import Lane
+from postdate.store.job.execution import Execution
+from postdate.store.timer.lane import Lane
 from postdate.worker.permit import HeldPermits
 from postdate.worker.place import Place
 from postdate.worker.share import Room

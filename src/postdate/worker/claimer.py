@@ -13,18 +13,21 @@ import asyncpg
 import msgspec
 import structlog
 
+from postdate.model.job.retry import Policies
+from postdate.model.job.verdict import Move
 from postdate.model.lane import Kind
-from postdate.model.retry import Policies
-from postdate.model.setting import Settings
-from postdate.model.verdict import Move
-from postdate.store import execution, halt, node, timer
-from postdate.store.database import Connection, Database
-from postdate.store.execution import Execution
-from postdate.store.lane import Lane, LaneDirectory
+from postdate.model.setting.setting import Settings
+from postdate.store.connection.database import Connection, Database
+from postdate.store.job import execution
+from postdate.store.job.execution import Execution
 from postdate.store.mark import Mark
-from postdate.store.permit import lane_limits
-from postdate.store.timer import LONG_AGO
-from postdate.store.vault import Vault
+from postdate.store.operate import node
+from postdate.store.secret.payload_encryption import Vault
+from postdate.store.tenant import halt
+from postdate.store.timer import timer
+from postdate.store.timer.lane import Lane, LaneDirectory
+from postdate.store.timer.permit import lane_limits
+from postdate.store.timer.timer import LONG_AGO
 from postdate.worker.bucket import EVERY_BUCKET, preferred
 from postdate.worker.claim import Claim, Turn
 from postdate.worker.pace import Pace

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from postdate.model.outcome import Delivery
-from postdate.store.execution import Execution
+from postdate.model.job.outcome import Delivery
+from postdate.store.job.execution import Execution
 from postdate.worker.claim import Claim
 from postdate.worker.permit import HeldPermits
 

@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry, Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 
 from postdate.model.activity import LATE_SECONDS
-from postdate.model.tally import CLASSES, FAILING, Tally
+from postdate.model.job.tally import CLASSES, FAILING, Tally
 
 VERBS: Final[Mapping[str, str]] = {
     "accepted": "Jobs taken in.",

@@ -10,9 +10,9 @@ from uuid import UUID
 import asyncpg
 
 from postdate.model.limit import Limit
-from postdate.store import permit
-from postdate.store.database import Database
-from postdate.store.permit import Grant
+from postdate.store.connection.database import Database
+from postdate.store.timer import permit
+from postdate.store.timer.permit import Grant
 
 KEEP_SECONDS: Final = 1.0
 """How often a node gives back the slots that it did not need."""

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
-from postdate.store.lane import Lane
 from postdate.store.mark import Mark
-from postdate.store.timer import Head
+from postdate.store.timer.lane import Lane
+from postdate.store.timer.timer import Head
 
 POLL_SECONDS: Final = 0.8
 """How often a place with recent work is looked at without a hint."""

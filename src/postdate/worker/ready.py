@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Iterator
 
-from postdate.store.lane import Lane
+from postdate.store.timer.lane import Lane
 from postdate.worker.place import Place
 from postdate.worker.share import Turns, Window
 

@@ -8,11 +8,11 @@ from uuid import UUID
 
 import structlog
 
-from postdate.model.tally import Tally
-from postdate.model.verdict import End, Keep, Move, Verdict
-from postdate.store import execution
-from postdate.store.database import Database, transient
-from postdate.store.item_log import write_endings
+from postdate.model.job.tally import Tally
+from postdate.model.job.verdict import End, Keep, Move, Verdict
+from postdate.store.connection.database import Database, transient
+from postdate.store.job import execution
+from postdate.store.operate.item_log import write_endings
 from postdate.worker.flight import Flight, Reach, pass_by
 
 log = structlog.get_logger()

@@ -8,11 +8,11 @@ from uuid import UUID
 import structlog
 
 from postdate.model.ids import BUCKETS
-from postdate.model.setting import Settings
-from postdate.store import prune
-from postdate.store.database import Database
-from postdate.store.lane import LaneDirectory
-from postdate.store.prune import KeyStretch, Stretch
+from postdate.model.setting.setting import Settings
+from postdate.store.connection.database import Database
+from postdate.store.job import prune
+from postdate.store.job.prune import KeyStretch, Stretch
+from postdate.store.timer.lane import LaneDirectory
 
 log = structlog.get_logger()
 

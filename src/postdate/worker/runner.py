@@ -11,12 +11,20 @@ from typing import Final
 import asyncpg
 import structlog
 
+from postdate.model.job.outcome import (
+    Completed,
+    Delivery,
+    Failed,
+    Handler,
+    Outcome,
+    Throttled,
+    Unknown,
+)
+from postdate.model.job.tally import Tally
+from postdate.model.job.verdict import Keep, Move, complete, decide
 from postdate.model.limit import Limit
-from postdate.model.outcome import Completed, Delivery, Failed, Handler, Outcome, Throttled, Unknown
-from postdate.model.tally import Tally
-from postdate.model.verdict import Keep, Move, complete, decide
-from postdate.store import execution
-from postdate.store.database import LOST, CommitUnknownError, Database
+from postdate.store.connection.database import LOST, CommitUnknownError, Database
+from postdate.store.job import execution
 from postdate.worker.claim import Claim
 from postdate.worker.flight import Flight, Reach, pass_by
 from postdate.worker.permit import HeldPermits, Permits

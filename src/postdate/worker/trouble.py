@@ -6,9 +6,9 @@ from itertools import islice
 from typing import Final
 from uuid import UUID
 
-from postdate.model.trouble import Place, Report
-from postdate.store import trouble
-from postdate.store.database import Database
+from postdate.model.destination.trouble import Place, Report
+from postdate.store.connection.database import Database
+from postdate.store.destination import trouble
 
 AGAIN_SECONDS: Final = 20.0
 """How soon a trouble that goes on unchanged is told again, to be believed."""

@@ -7,13 +7,13 @@ from uuid import UUID
 
 import structlog
 
+from postdate.model.job.outcome import Handler
+from postdate.model.job.tally import Tally
 from postdate.model.lane import Kind, kind_of
-from postdate.model.outcome import Handler
-from postdate.model.setting import Settings
-from postdate.model.tally import Tally
-from postdate.store.database import Database
-from postdate.store.lane import LaneDirectory
-from postdate.store.vault import Vault
+from postdate.model.setting.setting import Settings
+from postdate.store.connection.database import Database
+from postdate.store.secret.payload_encryption import Vault
+from postdate.store.timer.lane import LaneDirectory
 from postdate.worker.claimer import Claimer
 from postdate.worker.flight import Reach, pass_by
 from postdate.worker.permit import Permits

@@ -7,11 +7,11 @@ from uuid import uuid4
 from conftest import Api, Clock
 from postdate.cli import schedules as wiring
 from postdate.intake.tenant.tenant import Tenants
-from postdate.model.outcome import Delivery, Failed, Outcome
-from postdate.model.setting import Settings
+from postdate.model.job.outcome import Delivery, Failed, Outcome
+from postdate.model.setting.setting import Settings
 from postdate.scheduler.expander import Expander
-from postdate.store import tenant as tenant_store
-from postdate.store.database import Database
+from postdate.store.connection.database import Database
+from postdate.store.tenant import tenant as tenant_store
 from support.bank import drain, settler
 from support.event import seal_all
 from support.schedule import PULL

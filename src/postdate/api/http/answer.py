@@ -11,7 +11,7 @@ from postdate.api.http import problem
 from postdate.api.http.disconnect import until_gone
 from postdate.api.http.endpoint import Reply
 from postdate.api.http.problem import Headers
-from postdate.model.errors import Refusal
+from postdate.model.error import Refusal
 
 SECURITY_HEADERS: Final[Headers] = [
     (b"x-content-type-options", b"nosniff"),

@@ -7,7 +7,7 @@ import msgspec
 
 from postdate.api.http import problem
 from postdate.api.http.endpoint import Reply
-from postdate.model.errors import Refusal
+from postdate.model.error import Refusal
 
 
 class Outcome(Protocol):

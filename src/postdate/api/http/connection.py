@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Scope
 from postdate.api.http.connection_registry import Connections
 from postdate.api.http.exchange import Exchange
 from postdate.api.http.problem import MEDIA_TYPE, encode
-from postdate.model.errors import Code, Refusal
+from postdate.model.error import Code, Refusal
 
 HEAD_BYTES: Final = 64 * 1024
 HEADERS: Final = 200

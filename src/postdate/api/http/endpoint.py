@@ -11,8 +11,8 @@ from msgspec import Meta
 from starlette.types import Receive
 
 from postdate.api.http.disconnect import until_gone
-from postdate.model.errors import Code, RefusedError, refuse
-from postdate.model.identity import Identity, Scope
+from postdate.model.error import Code, RefusedError, refuse
+from postdate.model.tenant.identity import Identity, Scope
 
 S = TypeVar("S")
 B = TypeVar("B")

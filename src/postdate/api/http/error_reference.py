@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from postdate.model.errors import EXPLANATIONS
+from postdate.model.error import EXPLANATIONS
 
 
 class ErrorEntry(NamedTuple):

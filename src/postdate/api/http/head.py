@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from postdate.model.errors import Code, Refusal, refuse
+from postdate.model.error import Code, Refusal, refuse
 
 _REQUEST_ID: Final = re.compile(rb"[\x21-\x7e]{1,128}")
 _TRACEPARENT: Final = re.compile(rb"00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")

@@ -6,8 +6,8 @@ from typing import Final
 
 import msgspec
 
-from postdate.model.errors import Code, RefusedError, refuse
-from postdate.model.identity import Identity
+from postdate.model.error import Code, RefusedError, refuse
+from postdate.model.tenant.identity import Identity
 
 AGAIN_SECONDS: Final = 5
 """What a client that has too many open is told to wait before it tries again."""

@@ -8,7 +8,7 @@ import msgspec
 from postdate.api.http.endpoint import AnyEndpoint
 from postdate.api.http.problem import Problem
 from postdate.api.http.route_table import parameters_of
-from postdate.model.errors import EXPLANATIONS, Code
+from postdate.model.error import EXPLANATIONS, Code
 
 Json = dict[str, Any]
 

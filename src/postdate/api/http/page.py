@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final, TypeVar
 import msgspec
 
 from postdate.api.http.endpoint import Query
-from postdate.model.errors import Code, refuse
+from postdate.model.error import Code, refuse
 
 T = TypeVar("T")
 

@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from postdate.model.errors import EXPLANATIONS, Code, Refusal
+from postdate.model.error import EXPLANATIONS, Code, Refusal
 
 MEDIA_TYPE: Final = b"application/problem+json"
 RETRY_AFTER_SECONDS: Final = 1

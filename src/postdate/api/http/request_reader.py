@@ -14,7 +14,7 @@ from starlette.types import Message, Receive
 from postdate.api.http import problem
 from postdate.api.http.deadline import Deadline
 from postdate.api.http.limit import Limits
-from postdate.model.errors import Code, RefusedError, refuse
+from postdate.model.error import Code, RefusedError, refuse
 
 Q = TypeVar("Q", bound=msgspec.Struct)
 

@@ -16,7 +16,7 @@ import structlog
 from postdate.api.http.connection import Connection
 from postdate.api.http.connection_registry import ConnectionLimits, Connections, make_room
 from postdate.api.http.shell import Shell
-from postdate.model.errors import StartError
+from postdate.model.error import StartError
 
 CUT_OFF_SECONDS: Final = 1.0
 """How long cancelled requests may take to end before their connections are dropped."""

@@ -26,9 +26,9 @@ from postdate.api.http.open_request import HeldOpen
 from postdate.api.http.route_table import RouteTable, convert, parameters_of
 from postdate.api.http.trusted_proxy import TrustedProxies
 from postdate.model import origin
-from postdate.model.errors import Code, Refusal, RefusedError, refuse
-from postdate.model.identity import Identity
-from postdate.model.knock import Knocks
+from postdate.model.error import Code, Refusal, RefusedError, refuse
+from postdate.model.tenant.identity import Identity
+from postdate.model.tenant.login_throttle import Knocks
 
 Authenticate = Callable[[str], Awaitable[Identity | None]]
 Translate = Callable[[Exception], Refusal | None]

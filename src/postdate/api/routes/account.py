@@ -11,10 +11,10 @@ from postdate.api.idempotency import once, reply
 from postdate.api.services import Services
 from postdate.intake.account.account import AccountChange
 from postdate.intake.account.adjustment import Adjusted
-from postdate.model.errors import Code, refuse
-from postdate.model.identity import Scope
-from postdate.model.money import AMOUNT_MOST
-from postdate.model.payment import AccountId, Instant
+from postdate.model.error import Code, refuse
+from postdate.model.payment.money import AMOUNT_MOST
+from postdate.model.payment.payment import AccountId, Instant
+from postdate.model.tenant.identity import Scope
 from postdate.views.account import VERSION_MOST, AccountView, EntryView, view
 
 NOTE_CHARS: Final = 500

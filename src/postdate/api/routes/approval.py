@@ -9,8 +9,8 @@ from msgspec import Meta
 from postdate.api.http.endpoint import AnyEndpoint, Body, Call, Endpoint
 from postdate.api.http.page import Page, decode_cursor, encode_cursor
 from postdate.api.services import Services
-from postdate.model.errors import Code
-from postdate.model.identity import Scope
+from postdate.model.error import Code
+from postdate.model.tenant.identity import Scope
 from postdate.views.payment_shape import ApprovalView, PaymentView, approval_view
 
 FIRST: Final = UUID(int=0)

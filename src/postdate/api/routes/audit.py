@@ -9,8 +9,8 @@ from msgspec import Meta
 from postdate.api.http.endpoint import AnyEndpoint, Call, Endpoint
 from postdate.api.http.page import Page, decode_cursor, encode_cursor
 from postdate.api.services import Services
-from postdate.model.errors import Code
-from postdate.model.identity import Scope
+from postdate.model.error import Code
+from postdate.model.tenant.identity import Scope
 from postdate.views.audit import AuditEntry
 
 Position = Annotated[int, Meta(ge=0, le=2**63 - 1)]

@@ -10,10 +10,10 @@ from postdate.api.http.endpoint import AnyEndpoint, Body, Call, Endpoint, Reply,
 from postdate.api.http.page import Page, decode_cursor, encode_cursor
 from postdate.api.idempotency import once
 from postdate.api.services import Services
-from postdate.model.errors import Code
-from postdate.model.identity import Scope
+from postdate.model.error import Code
 from postdate.model.recurrence.calendar import Calendar, Weekday
-from postdate.model.schedule_spec import HOLIDAYS_MOST
+from postdate.model.schedule.spec import HOLIDAYS_MOST
+from postdate.model.tenant.identity import Scope
 
 
 class CalendarBody(Body, kw_only=True):

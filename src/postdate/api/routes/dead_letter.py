@@ -17,11 +17,11 @@ from postdate.intake.job.dead_letter import (
     Pace,
     Redriven,
 )
-from postdate.model.errors import Code, refuse
-from postdate.model.identity import Scope
-from postdate.model.job import When
-from postdate.model.job_view import JobView
+from postdate.model.error import Code, refuse
+from postdate.model.job.job import When
+from postdate.model.job.view import JobView
 from postdate.model.state import JobStatus, PaymentStatus
+from postdate.model.tenant.identity import Scope
 from postdate.views.job import AttemptView, JobCursor, JobFilter
 from postdate.views.payment import PaymentFilter
 from postdate.views.payment_shape import PaymentView

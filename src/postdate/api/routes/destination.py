@@ -18,10 +18,10 @@ from postdate.intake.destination.destination import (
     Rotated,
 )
 from postdate.intake.destination.destination_test import Trial
-from postdate.model.destination import DestinationType
-from postdate.model.errors import Code
-from postdate.model.identity import Scope
-from postdate.model.target import URL_CHARACTERS
+from postdate.model.destination.destination import DestinationType
+from postdate.model.destination.target import URL_CHARACTERS
+from postdate.model.error import Code
+from postdate.model.tenant.identity import Scope
 from postdate.views.destination import DestinationView, view
 
 DAY_SECONDS: Final = 24 * 3600

@@ -11,8 +11,8 @@ from msgspec import Meta
 from postdate.api.http.endpoint import AnyEndpoint, Call, Endpoint, Query, Reply
 from postdate.api.http.page import PAGE_DEFAULT, PAGE_MOST, decode_cursor, encode_cursor
 from postdate.api.services import Services
-from postdate.model.errors import Code, refuse
-from postdate.model.event import CloudEvent, check_patterns, envelope, like, visible
+from postdate.model.error import Code, refuse
+from postdate.model.event.event import CloudEvent, check_patterns, envelope, like, visible
 from postdate.views.event import EventFilter, EventPage
 
 WAIT_MOST_SECONDS: Final = 30

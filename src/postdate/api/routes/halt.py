@@ -9,9 +9,9 @@ from postdate.api.http.endpoint import AnyEndpoint, Body, Call, Endpoint
 from postdate.api.services import Services
 from postdate.intake.account.account import refuse_limited
 from postdate.intake.tenant.halt import Window
-from postdate.model.halt import Halt, Mode
-from postdate.model.identity import Scope
-from postdate.model.payment import Instant
+from postdate.model.payment.payment import Instant
+from postdate.model.tenant.halt import Halt, Mode
+from postdate.model.tenant.identity import Scope
 from postdate.views.halt import HaltView, view
 
 Note = Annotated[str, Meta(min_length=1, max_length=500, description="Why.")]

@@ -15,11 +15,11 @@ from postdate.api.http.problem import Problem
 from postdate.api.services import Services
 from postdate.intake.accept.idempotency import Replay
 from postdate.intake.job.batch import Accepted, Ask, Result
-from postdate.model.errors import Code, Refusal, RefusedError, refuse
-from postdate.model.identity import Scope
-from postdate.model.job import BATCH_MOST, JobSpec
-from postdate.model.job_view import JobView
+from postdate.model.error import Code, Refusal, RefusedError, refuse
+from postdate.model.job.job import BATCH_MOST, JobSpec
+from postdate.model.job.view import JobView
 from postdate.model.state import JobStatus
+from postdate.model.tenant.identity import Scope
 from postdate.views.job import AttemptView, JobCursor, JobFilter
 
 JOB_BYTES: Final = 512 * 1024

@@ -10,10 +10,10 @@ from postdate.api.routes.job import JOB_BYTES, show_job
 from postdate.api.services import Services
 from postdate.intake.job.bulk import BulkFilter, BulkOutcome, Instant
 from postdate.intake.job.change import CancelResult, JobPatch, Resolution
-from postdate.model.errors import Code
-from postdate.model.identity import Scope
-from postdate.model.job_view import JobView
+from postdate.model.error import Code
+from postdate.model.job.view import JobView
 from postdate.model.state import JobStatus
+from postdate.model.tenant.identity import Scope
 
 BULK_SECONDS: Final = 60.0
 

@@ -12,10 +12,10 @@ from postdate.api.http.page import Page, decode_cursor, encode_cursor
 from postdate.api.idempotency import once
 from postdate.api.services import Services
 from postdate.intake.tenant.tenant import IssuedKey, KeyLimits
-from postdate.model.errors import Code
-from postdate.model.identity import Scope
-from postdate.model.money import AMOUNT_MOST
-from postdate.model.payment import AccountId, Instant
+from postdate.model.error import Code
+from postdate.model.payment.money import AMOUNT_MOST
+from postdate.model.payment.payment import AccountId, Instant
+from postdate.model.tenant.identity import Scope
 from postdate.views.key import KeyView
 
 FIRST: Final = UUID(int=0)

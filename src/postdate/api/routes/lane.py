@@ -9,8 +9,8 @@ from postdate.api.http.endpoint import AnyEndpoint, Body, Call, Endpoint, missin
 from postdate.api.http.page import Page, decode_cursor, encode_cursor
 from postdate.api.services import Services
 from postdate.intake.job.lane import LaneChange
-from postdate.model.errors import Code, refuse
-from postdate.model.identity import Scope
+from postdate.model.error import Code, refuse
+from postdate.model.tenant.identity import Scope
 from postdate.views.lane import LaneView
 
 

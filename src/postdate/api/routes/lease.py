@@ -13,9 +13,9 @@ from postdate.api.http.endpoint import Body, Call, Endpoint
 from postdate.api.services import Services
 from postdate.intake.lease.lease import CLAIM_MOST, WAIT_MOST_SECONDS, ClaimAsk, Leased
 from postdate.intake.lease.report import Report
-from postdate.model.errors import Code, refuse
-from postdate.model.identity import Scope
-from postdate.model.outcome import Completed, Failed, Throttled, Unknown
+from postdate.model.error import Code, refuse
+from postdate.model.job.outcome import Completed, Failed, Throttled, Unknown
+from postdate.model.tenant.identity import Scope
 
 RESULT_BYTES: Final = 64 * 1024
 """The most that is kept of what a worker returns."""

@@ -16,10 +16,10 @@ from postdate.api.services import Services
 from postdate.intake.accept.answers import Answer, refused
 from postdate.intake.payment.accept import BATCH_MOST, Wish
 from postdate.intake.payment.draft import Scheduled
-from postdate.model.errors import Code, Refusal, refuse
-from postdate.model.identity import Scope
-from postdate.model.payment import AccountId, KeyedOrder, PaymentOrder
+from postdate.model.error import Code, Refusal, refuse
+from postdate.model.payment.payment import AccountId, KeyedOrder, PaymentOrder
 from postdate.model.state import PaymentStatus
+from postdate.model.tenant.identity import Scope
 from postdate.views.payment import (
     NEWEST,
     EventView,

@@ -9,10 +9,10 @@ from postdate.api.http.endpoint import AnyEndpoint, Body, Call, Endpoint
 from postdate.api.services import Services
 from postdate.intake.payment.draft import Scheduled
 from postdate.intake.payment.execution import Executed
-from postdate.model.errors import Code
-from postdate.model.identity import Scope
-from postdate.model.payment import Delay, Instant, When
+from postdate.model.error import Code
+from postdate.model.payment.payment import Delay, Instant, When
 from postdate.model.state import PaymentStatus
+from postdate.model.tenant.identity import Scope
 
 
 class RescheduleBody(Body, kw_only=True):

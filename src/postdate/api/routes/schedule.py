@@ -10,10 +10,9 @@ from postdate.api.http.endpoint import AnyEndpoint, Call, Endpoint, Reply, missi
 from postdate.api.http.page import Page, decode_cursor, encode_cursor
 from postdate.api.idempotency import reply
 from postdate.api.services import Services
-from postdate.model.errors import Code
-from postdate.model.identity import Scope
-from postdate.model.schedule_preview import Preview
-from postdate.model.schedule_spec import (
+from postdate.model.error import Code
+from postdate.model.schedule.preview import Preview
+from postdate.model.schedule.spec import (
     AcceptedSchedule,
     PreviewSpec,
     SchedulePatch,
@@ -21,6 +20,7 @@ from postdate.model.schedule_spec import (
     ScheduleView,
     accepted,
 )
+from postdate.model.tenant.identity import Scope
 
 _REFUSALS: Final = (
     Code.FORBIDDEN,

@@ -13,11 +13,11 @@ from postdate.api.idempotency import once
 from postdate.api.routes.schedule import show_schedule
 from postdate.api.services import Services
 from postdate.intake.schedule.run import Backfill, Triggered
-from postdate.model.errors import Code
-from postdate.model.identity import Scope
-from postdate.model.schedule import Status
-from postdate.model.schedule_preview import Preview
-from postdate.model.schedule_spec import PREVIEW_DEFAULT, PREVIEW_MOST, ScheduleView
+from postdate.model.error import Code
+from postdate.model.schedule.preview import Preview
+from postdate.model.schedule.schedule import Status
+from postdate.model.schedule.spec import PREVIEW_DEFAULT, PREVIEW_MOST, ScheduleView
+from postdate.model.tenant.identity import Scope
 from postdate.views.schedule import OccurrenceView
 
 _ID: Final = "/schedules/{schedule_id:uuid}"

@@ -6,9 +6,9 @@ import msgspec
 
 from postdate.api.http.endpoint import AnyEndpoint, Body, Call, Endpoint, Reply
 from postdate.api.services import Services
-from postdate.model.errors import Code
-from postdate.model.identity import Scope
-from postdate.model.setting_table import Value
+from postdate.model.error import Code
+from postdate.model.setting.table import Value
+from postdate.model.tenant.identity import Scope
 from postdate.views.setting import SettingView
 
 

@@ -13,10 +13,10 @@ from postdate.api.idempotency import once
 from postdate.api.routes.event import NOW, read_position
 from postdate.api.services import Services
 from postdate.intake.subscription.subscription import SubscriptionSpec
-from postdate.model.errors import Code
-from postdate.model.event import PATTERNS_MOST
-from postdate.model.identity import Scope
-from postdate.model.job import Queue, Webhook
+from postdate.model.error import Code
+from postdate.model.event.event import PATTERNS_MOST
+from postdate.model.job.job import Queue, Webhook
+from postdate.model.tenant.identity import Scope
 from postdate.views.subscription import BEFORE_ALL, SubscriptionStatus, status_of
 
 From = Annotated[

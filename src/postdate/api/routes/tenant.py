@@ -11,7 +11,7 @@ from postdate.api.http.page import Page, decode_cursor, encode_cursor
 from postdate.api.idempotency import once
 from postdate.api.routes.halt import Note
 from postdate.api.services import Services
-from postdate.model.errors import Code
+from postdate.model.error import Code
 
 OPERATOR: Final = "internal"
 """The actor of what is done with the operator's token."""

@@ -5,7 +5,7 @@ from typing import Any, Final
 import msgspec
 
 from postdate.api.http.endpoint import Call, Endpoint
-from postdate.model.identity import Scope
+from postdate.model.tenant.identity import Scope
 
 
 class WhoAmI(msgspec.Struct, frozen=True, kw_only=True):

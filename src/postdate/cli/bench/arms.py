@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TypeAlias, TypeVar
 
 from postdate.cli.bench.ground import Ground, Measure, ground
-from postdate.model.errors import StartError
+from postdate.model.error import StartError
 
 Plan = TypeVar("Plan")
 Arm: TypeAlias = Callable[[Ground, Plan], Awaitable[list[Measure]]]

@@ -7,9 +7,9 @@ from typing import Final
 from postdate.cli.bench.ground import Ground
 from postdate.ledger.prove import prove
 from postdate.store import bench_payment as store
-from postdate.store import job as job_store
-from postdate.store.account import AccountKey
+from postdate.store.account.account import AccountKey
 from postdate.store.bench_payment import Due, Lateness
+from postdate.store.job import job as job_store
 
 BALANCE: Final = 10**9
 LONG_DUE: Final = timedelta(minutes=10)

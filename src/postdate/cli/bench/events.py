@@ -16,14 +16,14 @@ from postdate.cli.bench.nats import Nats, nats_server
 from postdate.cli.bench.worker import Accepting, Bench
 from postdate.intake.destination.destination import DestinationSpec
 from postdate.intake.subscription.subscription import SubscriptionSpec
-from postdate.model.destination import DestinationType
-from postdate.model.identity import Identity, Scope
+from postdate.model.destination.destination import DestinationType
 from postdate.model.ids import BUCKETS, new_ids
-from postdate.model.job import Queue
+from postdate.model.job.job import Queue
+from postdate.model.tenant.identity import Identity, Scope
 from postdate.publisher.meter import PublisherMeter
 from postdate.publisher.sealer import Sealer
-from postdate.store import event as event_store
-from postdate.store.event import NewEvent
+from postdate.store.event import event as event_store
+from postdate.store.event.event import NewEvent
 
 BATCH: Final = 1000
 LAG_RATE: Final = 1000

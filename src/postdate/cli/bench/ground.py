@@ -22,12 +22,12 @@ from postdate.model.lane import Kind
 from postdate.publisher.meter import PublisherMeter
 from postdate.publisher.sealer import Sealer
 from postdate.store import bench, migrate
-from postdate.store import database as database_store
-from postdate.store import lane as lane_store
-from postdate.store import tenant as tenant_store
-from postdate.store.database import SCHEMA
+from postdate.store.connection import database as database_store
+from postdate.store.connection.database import SCHEMA
 from postdate.store.embedded import Embedded
-from postdate.store.lane import Lane
+from postdate.store.tenant import tenant as tenant_store
+from postdate.store.timer import lane as lane_store
+from postdate.store.timer.lane import Lane
 
 WRITERS: Final = 10
 

@@ -20,7 +20,7 @@ from postdate.cli.bench.ground import (
 )
 from postdate.cli.bench.receiver import receiving
 from postdate.cli.bench.worker import Accepting, Bench, bare
-from postdate.model.job import Webhook
+from postdate.model.job.job import Webhook
 from postdate.store import bench
 
 ROUNDS: Final = 3

@@ -18,7 +18,7 @@ from nats.js import JetStreamContext
 from nats.js.api import AckPolicy, ConsumerConfig
 
 from postdate.cli.bench.ground import percentile
-from postdate.model.errors import StartError
+from postdate.model.error import StartError
 
 SUBJECT: Final = "events"
 PAGE: Final = 1000

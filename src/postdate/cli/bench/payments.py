@@ -23,13 +23,13 @@ from postdate.cli.bench.served import Served, key_for, serving
 from postdate.cli.node import Node
 from postdate.intake.payment.accept import BATCH_MOST as ASK_MOST
 from postdate.intake.payment.accept import Payments, Wish
-from postdate.model.identity import Identity, Scope
 from postdate.model.ids import BUCKETS
-from postdate.model.payment import PaymentOrder
+from postdate.model.payment.payment import PaymentOrder
+from postdate.model.tenant.identity import Identity, Scope
 from postdate.settlement.settler import BATCH_MOST
 from postdate.store import bench, bench_payment
 from postdate.store.bench_payment import Due
-from postdate.store.timer import LANE_PAYMENT
+from postdate.store.timer.timer import LANE_PAYMENT
 
 CLIENTS: Final = (1, 4, 16)
 FEW: Final = 10_000

@@ -7,7 +7,7 @@ from typing import Any, Final
 import asyncpg
 
 from postdate.cli.bench.ground import Ground, Watch
-from postdate.model.errors import StartError
+from postdate.model.error import StartError
 
 BATCH: Final = 1000
 DEQUEUE: Final = 200

@@ -12,9 +12,9 @@ from postdate.cli import jobs as job_parts
 from postdate.cli import schedules as schedule_parts
 from postdate.cli.bench.arms import Arm, run_arms
 from postdate.cli.bench.ground import Ground, Measure, Watch, at_least, at_most, plain
-from postdate.model.identity import Identity, Scope
 from postdate.model.ids import BUCKETS, new_ids
-from postdate.model.schedule_spec import ScheduleSpec
+from postdate.model.schedule.spec import ScheduleSpec
+from postdate.model.tenant.identity import Identity, Scope
 from postdate.scheduler.expander import Expander
 from postdate.store import bench
 

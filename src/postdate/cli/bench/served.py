@@ -17,7 +17,7 @@ from postdate.cli.bench.bank import Bank
 from postdate.cli.bench.ground import Ground
 from postdate.cli.bench.load import Request, connect
 from postdate.intake.tenant.tenant import Tenants
-from postdate.model.identity import Scope
+from postdate.model.tenant.identity import Scope
 
 READY_SECONDS: Final = 60
 _OK: Final = 200

@@ -13,12 +13,12 @@ from postdate.cli.bench.bank import BALANCE, Bank
 from postdate.cli.bench.ground import Ground, Watch
 from postdate.ledger.batch import SYSTEM, departures, due_of, ids, transfers
 from postdate.ledger.settle import Completed, decide
-from postdate.model.errors import StartError
+from postdate.model.error import StartError
 from postdate.settlement.settler import BATCH_MOST, Settler
-from postdate.store import account as account_store
 from postdate.store import bench_payment as store
-from postdate.store.account import Account
-from postdate.store.settlement import Execution
+from postdate.store.account import account as account_store
+from postdate.store.account.account import Account
+from postdate.store.payment.settlement import Execution
 
 CALL: Final = 100
 """Transfers of one call of pgledger, where it takes many."""

@@ -13,14 +13,15 @@ from postdate.cli import jobs as job_parts
 from postdate.cli.bench.ground import Ground, Watch
 from postdate.cli.worker import care_loops, claim_loops
 from postdate.intake.job.batch import Accepted, Ask
-from postdate.model.job import Destination, JobSpec
-from postdate.model.job import Worker as ToWorker
-from postdate.model.outcome import Completed, Delivery, Handler, Outcome
-from postdate.model.tally import Tally
-from postdate.store import bench, lease
-from postdate.store import job as job_store
-from postdate.store.lane import Lane
-from postdate.store.timer import LONG_AGO
+from postdate.model.job.job import Destination, JobSpec
+from postdate.model.job.job import Worker as ToWorker
+from postdate.model.job.outcome import Completed, Delivery, Handler, Outcome
+from postdate.model.job.tally import Tally
+from postdate.store import bench
+from postdate.store.job import job as job_store
+from postdate.store.timer import lease
+from postdate.store.timer.lane import Lane
+from postdate.store.timer.timer import LONG_AGO
 from postdate.worker.worker import Worker
 
 BATCH: Final = 1000

@@ -8,9 +8,9 @@ from postdate.console.action import Action, Field
 from postdate.console.equivalent_command import Same
 from postdate.console.page_request import Visit
 from postdate.intake.account.account import Accounts
-from postdate.model.errors import Code, RefusedError, refuse
-from postdate.model.identity import Identity, Scope
-from postdate.model.money import AMOUNT_MOST
+from postdate.model.error import Code, RefusedError, refuse
+from postdate.model.payment.money import AMOUNT_MOST
+from postdate.model.tenant.identity import Identity, Scope
 
 Change = Callable[[Accounts, Identity, str], Awaitable[object]]
 

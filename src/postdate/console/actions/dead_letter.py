@@ -10,9 +10,9 @@ from postdate.console.bulk import Piece, Work
 from postdate.console.equivalent_command import Same
 from postdate.console.page_request import Visit, instant
 from postdate.intake.job.dead_letter import DeadLetterFilter, Pace
-from postdate.model.errors import Code, refuse
-from postdate.model.identity import Scope
-from postdate.model.job_view import JobView
+from postdate.model.error import Code, refuse
+from postdate.model.job.view import JobView
+from postdate.model.tenant.identity import Scope
 
 REDRIVE_MOST: Final = 1000
 """What one transaction redrives: as many as one call of the API."""

@@ -6,7 +6,7 @@ from postdate.console.action import REASON, Action, reason_of
 from postdate.console.equivalent_command import Same
 from postdate.console.page_request import Visit
 from postdate.console.render import duration
-from postdate.model.identity import Scope
+from postdate.model.tenant.identity import Scope
 
 
 async def _disable(visit: Visit) -> str:

@@ -8,8 +8,8 @@ from postdate.console.equivalent_command import Same
 from postdate.console.page_request import Visit
 from postdate.intake.job.change import BEFORE_CLAIM, JobPatch, Resolution
 from postdate.intake.job.dead_letter import Pace
-from postdate.model.errors import Code, refuse
-from postdate.model.identity import Scope
+from postdate.model.error import Code, refuse
+from postdate.model.tenant.identity import Scope
 
 WHEN: Final = Field(name="at", label="New instant", kind="datetime-local", hint="in UTC")
 """The field of everything that moves something to another instant."""

@@ -21,10 +21,10 @@ from postdate.intake.job.bulk import (
     Found,
     Instant,
 )
-from postdate.model.errors import Code, refuse
-from postdate.model.identity import Scope
+from postdate.model.error import Code, refuse
 from postdate.model.ids import bucket_of
 from postdate.model.state import JobStatus
+from postdate.model.tenant.identity import Scope
 
 SHOWN: Final = 5
 """How many of them a dry run shows: the oldest."""

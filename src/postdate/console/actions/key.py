@@ -13,8 +13,8 @@ from postdate.console.page_request import Visit
 from postdate.intake.accept.answers import CREATED
 from postdate.intake.accept.once import Shown, Wish
 from postdate.intake.tenant.key import Rotated
-from postdate.model.errors import Code, RefusedError, refuse
-from postdate.model.identity import Scope
+from postdate.model.error import Code, RefusedError, refuse
+from postdate.model.tenant.identity import Scope
 from postdate.views.key import KeyView
 
 SOON: Final = timedelta(days=14)

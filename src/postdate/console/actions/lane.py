@@ -5,7 +5,7 @@ from typing import Final
 from postdate.console.action import Action, Field
 from postdate.console.equivalent_command import Same
 from postdate.console.page_request import Visit
-from postdate.model.identity import Scope
+from postdate.model.tenant.identity import Scope
 
 
 async def _pause(visit: Visit) -> str:

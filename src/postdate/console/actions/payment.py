@@ -6,8 +6,8 @@ from postdate.console.action import REASON, Action, Field, moment_of, reason_of
 from postdate.console.actions.job import WHEN
 from postdate.console.equivalent_command import Same
 from postdate.console.page_request import Visit
-from postdate.model.identity import Scope
-from postdate.model.payment import When
+from postdate.model.payment.payment import When
+from postdate.model.tenant.identity import Scope
 
 
 def _back(visit: Visit) -> str:

@@ -22,8 +22,8 @@ from postdate.console.page_request import Visit
 from postdate.console.render import NONE
 from postdate.intake.accept.once import Shown, Wish
 from postdate.intake.schedule.run import Triggered
-from postdate.model.errors import RefusedError
-from postdate.model.identity import Scope
+from postdate.model.error import RefusedError
+from postdate.model.tenant.identity import Scope
 
 SHOWN: Final = 5
 _ACTIONS: Final = {

@@ -9,9 +9,9 @@ from postdate.console.action import REASON, Action, Field, Rehearsal, plan_of, r
 from postdate.console.bulk import Piece, Work
 from postdate.console.page_request import Visit
 from postdate.console.pages.schedule import told, words
-from postdate.model.errors import Code, RefusedError, refuse
-from postdate.model.identity import Scope
-from postdate.model.schedule_spec import ScheduleView
+from postdate.model.error import Code, RefusedError, refuse
+from postdate.model.schedule.spec import ScheduleView
+from postdate.model.tenant.identity import Scope
 
 SELECTED: Final = "schedules"
 PIECE: Final = 50

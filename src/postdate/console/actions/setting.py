@@ -7,7 +7,7 @@ import msgspec
 from postdate.console.action import Action, Field
 from postdate.console.equivalent_command import Same
 from postdate.console.page_request import Visit
-from postdate.model.identity import Scope
+from postdate.model.tenant.identity import Scope
 
 
 def _value(text: str) -> Any:

@@ -13,8 +13,8 @@ from postdate.console.action import (
 )
 from postdate.console.equivalent_command import Same
 from postdate.console.page_request import Visit
-from postdate.model.errors import Code, refuse
-from postdate.model.identity import Scope
+from postdate.model.error import Code, refuse
+from postdate.model.tenant.identity import Scope
 
 _PATH: Final = "/subscriptions/{subscription_id:uuid}"
 _CALL: Final = "/subscriptions/{subscription_id}"

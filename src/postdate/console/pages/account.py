@@ -7,8 +7,8 @@ import msgspec
 from starlette.responses import Response
 
 from postdate.console.page_request import Visit, further, stripped
-from postdate.model.errors import Code, refuse
-from postdate.model.identity import Scope
+from postdate.model.error import Code, refuse
+from postdate.model.tenant.identity import Scope
 from postdate.views.account import VERSION_MOST, AccountView, EntryView
 
 PAGE: Final = 50

@@ -7,9 +7,9 @@ import msgspec
 from starlette.responses import Response
 
 from postdate.console.page_request import Visit, further, stripped
-from postdate.model.audit import AUDITED
-from postdate.model.event import check_patterns
-from postdate.model.identity import Scope
+from postdate.model.event.audit import AUDITED
+from postdate.model.event.event import check_patterns
+from postdate.model.tenant.identity import Scope
 from postdate.views.audit import AuditFilter
 
 PAGE: Final = 50

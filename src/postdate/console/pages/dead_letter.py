@@ -9,9 +9,9 @@ from uuid import UUID
 from starlette.responses import Response
 
 from postdate.console.page_request import Visit
-from postdate.model.identity import Scope
-from postdate.model.job_view import JobView
+from postdate.model.job.view import JobView
 from postdate.model.state import JobStatus, PaymentStatus
+from postdate.model.tenant.identity import Scope
 from postdate.views.job import JobFilter
 from postdate.views.payment import NEWEST, PaymentFilter
 from postdate.views.payment_shape import PaymentView

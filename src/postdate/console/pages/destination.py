@@ -6,7 +6,7 @@ import msgspec
 from starlette.responses import Response
 
 from postdate.console.page_request import Visit, further, stripped
-from postdate.model.identity import Scope
+from postdate.model.tenant.identity import Scope
 
 PAGE: Final = 50
 

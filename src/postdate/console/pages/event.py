@@ -7,7 +7,7 @@ import msgspec
 from starlette.responses import Response
 
 from postdate.console.page_request import Visit, further, stripped
-from postdate.model.event import Sealed, like, visible
+from postdate.model.event.event import Sealed, like, visible
 from postdate.views.event import EventFilter
 
 PAGE: Final = 100

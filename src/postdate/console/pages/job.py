@@ -8,9 +8,9 @@ from starlette.responses import Response
 
 from postdate.console.page_request import Visit, further, instant, stripped
 from postdate.console.pages.event import subject_events
-from postdate.model.errors import Code, refuse
-from postdate.model.identity import Scope
+from postdate.model.error import Code, refuse
 from postdate.model.state import JobStatus
+from postdate.model.tenant.identity import Scope
 from postdate.views.job import JobCursor, JobFilter
 
 PAGE: Final = 50

@@ -3,7 +3,7 @@
 from starlette.responses import Response
 
 from postdate.console.page_request import Visit
-from postdate.model.identity import Scope
+from postdate.model.tenant.identity import Scope
 
 
 async def lanes_page(visit: Visit) -> Response:

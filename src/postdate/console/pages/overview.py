@@ -9,8 +9,8 @@ from starlette.responses import Response, StreamingResponse
 
 from postdate.console.page_request import HEADERS, Visit
 from postdate.console.pages.overview_problem import checks, failing, problems
-from postdate.model.errors import Code, refuse
-from postdate.model.identity import Scope
+from postdate.model.error import Code, refuse
+from postdate.model.tenant.identity import Scope
 from postdate.views.monitor.activity import Minutes
 from postdate.views.monitor.forecast import DueChart
 from postdate.views.monitor.overview import Slow

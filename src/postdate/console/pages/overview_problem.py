@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from postdate.console.render import duration
-from postdate.model.trouble import Trouble
+from postdate.model.destination.trouble import Trouble
 from postdate.views.monitor.overview import LaneBacklog, Overview
 
 LATE_SECONDS: Final = 5.0

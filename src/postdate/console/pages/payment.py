@@ -11,9 +11,9 @@ import msgspec
 from starlette.responses import Response, StreamingResponse
 
 from postdate.console.page_request import HEADERS, Visit, further, instant, stripped
-from postdate.model.errors import Code, refuse
-from postdate.model.identity import Scope
+from postdate.model.error import Code, refuse
 from postdate.model.state import PaymentStatus
+from postdate.model.tenant.identity import Scope
 from postdate.views.payment import NEWEST, PaymentFilter
 from postdate.views.payment_shape import PaymentView
 

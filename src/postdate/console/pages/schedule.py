@@ -10,12 +10,12 @@ from starlette.responses import Response
 
 from postdate.console.page_request import Visit, further, stripped
 from postdate.console.pages.event import subject_events
-from postdate.model.errors import Code, refuse
-from postdate.model.identity import Scope
+from postdate.model.error import Code, refuse
 from postdate.model.recurrence.words import in_words
-from postdate.model.schedule import RAN, Status
-from postdate.model.schedule_preview import ComingView, Preview
-from postdate.model.schedule_spec import ScheduleView
+from postdate.model.schedule.preview import ComingView, Preview
+from postdate.model.schedule.schedule import RAN, Status
+from postdate.model.schedule.spec import ScheduleView
+from postdate.model.tenant.identity import Scope
 from postdate.views.schedule import OccurrenceView
 
 log = structlog.get_logger()

@@ -8,8 +8,8 @@ import msgspec
 from starlette.responses import HTMLResponse, Response
 
 from postdate.console.page_request import HEADERS, Visit, redirect
-from postdate.model.identity import Scope
-from postdate.model.money import AMOUNT_MOST
+from postdate.model.payment.money import AMOUNT_MOST
+from postdate.model.tenant.identity import Scope
 
 TEXT_MOST: Final = 255
 """No id, name or key is longer."""

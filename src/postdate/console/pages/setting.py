@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from postdate.console.actions.key import status_of
 from postdate.console.page_request import Visit, further
-from postdate.model.identity import Scope
+from postdate.model.tenant.identity import Scope
 
 KEYS: Final = 50
 """How many keys a page shows."""

@@ -7,10 +7,10 @@ from uuid import UUID
 import msgspec
 
 from postdate.intake.accept.idempotency import RaceError, Replay, in_flight, judge
-from postdate.model.errors import Refusal
-from postdate.store import idempotency as idempotency_store
-from postdate.store.database import Connection, Database
-from postdate.store.idempotency import Kept, Key
+from postdate.model.error import Refusal
+from postdate.store.connection.database import Connection, Database
+from postdate.store.idempotency import idempotency as idempotency_store
+from postdate.store.idempotency.idempotency import Kept, Key
 
 RACES_MOST: Final = 3
 """How often a group is begun again because another node answered one of its keys meanwhile."""

@@ -9,9 +9,9 @@ import asyncpg
 
 from postdate.intake.accept.answers import Answer, Ask, refused
 from postdate.ledger.locked import LockedAccounts
-from postdate.model.errors import Code, Refusal
-from postdate.store.account import AccountKey
-from postdate.store.database import Database
+from postdate.model.error import Code, Refusal
+from postdate.store.account.account import AccountKey
+from postdate.store.connection.database import Database
 from postdate.store.group import Grouper
 
 WAIT_SECONDS: Final = 3.0

@@ -4,9 +4,9 @@ from typing import Any, Final
 from uuid import UUID
 
 from postdate.model.ids import bucket_of, new_id, subject_id
-from postdate.store import event as event_store
-from postdate.store.database import Connection, Database
-from postdate.store.event import NewEvent
+from postdate.store.connection.database import Connection, Database
+from postdate.store.event import event as event_store
+from postdate.store.event.event import NewEvent
 
 CLI: Final = "cli"
 """The actor of what is done with the operator's commands."""

@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from postdate.model.errors import Code, Refusal, RefusedError, refuse
-from postdate.store.idempotency import Kept, Key
+from postdate.model.error import Code, Refusal, RefusedError, refuse
+from postdate.store.idempotency.idempotency import Kept, Key
 
 _encode = msgspec.json.Encoder(order="sorted").encode
 

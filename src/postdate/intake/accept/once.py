@@ -7,9 +7,9 @@ import msgspec
 
 from postdate.intake.accept.answers import RACES_MOST, Answer, Answers, Ask
 from postdate.intake.accept.idempotency import InFlight, RaceError, canonical, in_flight
-from postdate.store import idempotency as idempotency_store
-from postdate.store.database import Connection, Database
-from postdate.store.vault import Vault
+from postdate.store.connection.database import Connection, Database
+from postdate.store.idempotency import idempotency as idempotency_store
+from postdate.store.secret.payload_encryption import Vault
 
 T = TypeVar("T")
 

@@ -9,16 +9,16 @@ from msgspec import UNSET, UnsetType
 from postdate.intake.accept.once import Keep, not_kept
 from postdate.intake.tenant.quota import check_accounts
 from postdate.ledger import account as ledger
-from postdate.model.errors import Code, RefusedError, refuse
-from postdate.model.identity import Identity, Scope
+from postdate.model.error import Code, RefusedError, refuse
 from postdate.model.ids import new_id, subject_id
-from postdate.model.money import ISSUER
-from postdate.model.setting import Settings
-from postdate.store import account as account_store
-from postdate.store import event as event_store
-from postdate.store.account import AccountKey, AccountRow, Terms, key_of
-from postdate.store.database import Connection, Database
-from postdate.store.event import NewEvent
+from postdate.model.payment.money import ISSUER
+from postdate.model.setting.setting import Settings
+from postdate.model.tenant.identity import Identity, Scope
+from postdate.store.account import account as account_store
+from postdate.store.account.account import AccountKey, AccountRow, Terms, key_of
+from postdate.store.connection.database import Connection, Database
+from postdate.store.event import event as event_store
+from postdate.store.event.event import NewEvent
 
 ASSIGNED: Final = "acc_"
 """What an id that we choose begins with."""

@@ -12,22 +12,22 @@ from postdate.intake.accept.idempotency import InFlight, canonical
 from postdate.intake.account.account import account_event, allow
 from postdate.ledger.account import adjust, adjustment
 from postdate.model import origin
-from postdate.model.audit import STAMP
-from postdate.model.errors import Code, Refusal, refuse
-from postdate.model.identity import Identity
+from postdate.model.error import Code, Refusal, refuse
+from postdate.model.event.audit import STAMP
 from postdate.model.ids import new_id
-from postdate.model.money import ISSUER
-from postdate.store import account as account_store
-from postdate.store import entry as entry_store
-from postdate.store import event as event_store
-from postdate.store import halt as halt_store
-from postdate.store.account import Account, AccountKey, Terms, key_of
-from postdate.store.database import Connection, Database
-from postdate.store.idempotency import key_of as idempotency_key_of
+from postdate.model.payment.money import ISSUER
+from postdate.model.tenant.identity import Identity
+from postdate.store.account import account as account_store
+from postdate.store.account import entry as entry_store
+from postdate.store.account.account import Account, AccountKey, Terms, key_of
+from postdate.store.connection.database import Connection, Database
+from postdate.store.event import event as event_store
+from postdate.store.idempotency.idempotency import key_of as idempotency_key_of
+from postdate.store.tenant import halt as halt_store
 
 if TYPE_CHECKING:
-    from postdate.store.entry import NewEntry
-    from postdate.store.event import NewEvent
+    from postdate.store.account.entry import NewEntry
+    from postdate.store.event.event import NewEvent
 
 SCOPE: Final = "adjustment"
 SYSTEM: Final = "system"

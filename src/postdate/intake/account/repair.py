@@ -7,15 +7,15 @@ import msgspec
 from postdate.intake.account.account import account_event, allow, unknown
 from postdate.ledger import repair as ledger
 from postdate.ledger.repair import Repair
-from postdate.model.errors import Code, Refusal, RefusedError, refuse
-from postdate.model.identity import Identity, Scope
+from postdate.model.error import Code, Refusal, RefusedError, refuse
 from postdate.model.ids import subject_id
-from postdate.store import account as account_store
-from postdate.store import event as event_store
-from postdate.store import repair as store
-from postdate.store.account import Account, AccountKey, key_of
-from postdate.store.database import Connection, Database
-from postdate.store.repair import NewRepair
+from postdate.model.tenant.identity import Identity, Scope
+from postdate.store.account import account as account_store
+from postdate.store.account import repair as store
+from postdate.store.account.account import Account, AccountKey, key_of
+from postdate.store.account.repair import NewRepair
+from postdate.store.connection.database import Connection, Database
+from postdate.store.event import event as event_store
 
 REQUEST_SECONDS: Final = 86400.0
 """How long a request waits for a second person."""

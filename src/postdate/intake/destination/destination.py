@@ -8,26 +8,26 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from postdate.intake.accept.once import Keep, not_kept
-from postdate.model.destination import NAME, DestinationType
-from postdate.model.errors import Code, Refusal, RefusedError, refuse
-from postdate.model.identity import Identity
+from postdate.model.destination.destination import NAME, DestinationType
+from postdate.model.destination.signature import new_secret, secret_bytes
+from postdate.model.destination.target import Networks, check_url
+from postdate.model.error import Code, Refusal, RefusedError, refuse
 from postdate.model.ids import bucket_of, new_id, subject_id
-from postdate.model.setting import Settings
-from postdate.model.signature import new_secret, secret_bytes
-from postdate.model.target import Networks, check_url
-from postdate.store import destination as destination_store
-from postdate.store import event as event_store
-from postdate.store import secret as secret_store
-from postdate.store.database import Connection, Database
-from postdate.store.destination import (
+from postdate.model.setting.setting import Settings
+from postdate.model.tenant.identity import Identity
+from postdate.store.connection.database import Connection, Database
+from postdate.store.destination import destination as destination_store
+from postdate.store.destination.destination import (
     SIGNING,
     DestinationRow,
     NewDestination,
     config_place,
     secret_place,
 )
-from postdate.store.event import NewEvent
-from postdate.store.secret import Keyring, SecretError
+from postdate.store.event import event as event_store
+from postdate.store.event.event import NewEvent
+from postdate.store.secret import secret as secret_store
+from postdate.store.secret.secret import Keyring, SecretError
 
 SYSTEM: Final = "system"
 CONFIG_BYTES: Final = 16 * 1024

@@ -6,11 +6,10 @@ from typing import Any, Final, Literal, assert_never
 
 import msgspec
 
-from postdate.model.destination import DestinationType
-from postdate.model.errors import Code, refuse
-from postdate.model.identity import Identity
+from postdate.model.destination.destination import DestinationType
+from postdate.model.error import Code, refuse
 from postdate.model.ids import BUCKETS, new_id
-from postdate.model.outcome import (
+from postdate.model.job.outcome import (
     Completed,
     Delivery,
     Failed,
@@ -20,9 +19,10 @@ from postdate.model.outcome import (
     Throttled,
     Unknown,
 )
-from postdate.store import destination as destination_store
-from postdate.store import job as job_store
-from postdate.store.database import Database
+from postdate.model.tenant.identity import Identity
+from postdate.store.connection.database import Database
+from postdate.store.destination import destination as destination_store
+from postdate.store.job import job as job_store
 
 TIMEOUT_SECONDS: Final = 10.0
 SHOWN_BYTES: Final = 1024

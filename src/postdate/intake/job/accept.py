@@ -12,20 +12,20 @@ from postdate.intake.job.batch import SCOPE, Accepted, Ask, Batch, OnAccept, Res
 from postdate.intake.job.lane import Lanes
 from postdate.intake.job.payload_encryption import Seals
 from postdate.intake.job.validation import Draft, Route
-from postdate.model.errors import Refusal
+from postdate.model.destination.target import Networks
+from postdate.model.error import Refusal
 from postdate.model.instant import instant_text
-from postdate.model.job import Destination, Queue, Webhook
-from postdate.model.quota import Quotas
-from postdate.model.setting import Settings
-from postdate.model.tally import Tally
-from postdate.model.target import Networks
-from postdate.store import idempotency as idempotency_store
-from postdate.store import job as job_store
-from postdate.store.database import Connection, Database
+from postdate.model.job.job import Destination, Queue, Webhook
+from postdate.model.job.tally import Tally
+from postdate.model.setting.setting import Settings
+from postdate.model.tenant.quota import Quotas
+from postdate.store.connection.database import Connection, Database
 from postdate.store.group import Grouper
-from postdate.store.idempotency import key_of
-from postdate.store.item_log import items
-from postdate.store.vault import Vault
+from postdate.store.idempotency import idempotency as idempotency_store
+from postdate.store.idempotency.idempotency import key_of
+from postdate.store.job import job as job_store
+from postdate.store.operate.item_log import items
+from postdate.store.secret.payload_encryption import Vault
 
 Named = tuple[int, str, str]
 """A destination known by its name: tenant, type, name."""

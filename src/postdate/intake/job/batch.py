@@ -12,17 +12,17 @@ from postdate.intake.accept.idempotency import Replay, judge
 from postdate.intake.job import validation as job_rules
 from postdate.intake.job.payload_encryption import Seals
 from postdate.intake.job.validation import Draft, Window
-from postdate.model.errors import Refusal
+from postdate.model.error import Refusal
 from postdate.model.ids import BUCKETS
-from postdate.model.job import JobSpec
-from postdate.model.job_view import JobView
-from postdate.model.quota import Quotas
-from postdate.model.setting import Settings
+from postdate.model.job.job import JobSpec
+from postdate.model.job.view import JobView
+from postdate.model.setting.setting import Settings
 from postdate.model.state import JobStatus
-from postdate.store.idempotency import Kept, Key, key_of
-from postdate.store.ids import new_ids
-from postdate.store.job import NewJob
-from postdate.store.lane import Lane, Place
+from postdate.model.tenant.quota import Quotas
+from postdate.store.connection.driver_id import new_ids
+from postdate.store.idempotency.idempotency import Kept, Key, key_of
+from postdate.store.job.job import NewJob
+from postdate.store.timer.lane import Lane, Place
 
 OnAccept = Callable[[int, float], None]
 """Told, after a commit, a lane and in how many seconds something of it is due."""

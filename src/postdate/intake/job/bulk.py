@@ -13,18 +13,18 @@ import msgspec
 from postdate.intake.job import validation as job_rules
 from postdate.intake.job.change import cancellation, result_of
 from postdate.intake.job.events import note
-from postdate.model.errors import Code, Refusal, RefusedError, refuse
+from postdate.model.error import Code, Refusal, RefusedError, refuse
 from postdate.model.ids import bucket_of
-from postdate.model.job import Delay, JobSpec, Spread, When, Worker
-from postdate.model.setting import Settings
+from postdate.model.job.job import Delay, JobSpec, Spread, When, Worker
+from postdate.model.setting.setting import Settings
 from postdate.model.state import JobStatus
-from postdate.store import job as job_store
-from postdate.store import job_change, job_list, job_view
-from postdate.store.database import Connection, Database
-from postdate.store.job_change import Move, OpenJob, Revision
-from postdate.store.job_list import Filter
-from postdate.store.job_view import JobRow
-from postdate.store.lane import LaneDirectory
+from postdate.store.connection.database import Connection, Database
+from postdate.store.job import job as job_store
+from postdate.store.job import job_change, job_list, job_view
+from postdate.store.job.job_change import Move, OpenJob, Revision
+from postdate.store.job.job_list import Filter
+from postdate.store.job.job_view import JobRow
+from postdate.store.timer.lane import LaneDirectory
 
 BULK_MOST: Final = 10_000
 """The most jobs of one call; `more` says that some are left."""

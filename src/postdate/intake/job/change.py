@@ -12,9 +12,9 @@ from postdate.intake.job import validation as job_rules
 from postdate.intake.job.batch import OnAccept
 from postdate.intake.job.events import note
 from postdate.intake.job.payload_encryption import Seals
-from postdate.model.errors import Code, Refusal, RefusedError, refuse
+from postdate.model.error import Code, Refusal, RefusedError, refuse
 from postdate.model.ids import bucket_of
-from postdate.model.job import (
+from postdate.model.job.job import (
     ContentType,
     Delay,
     Given,
@@ -27,13 +27,13 @@ from postdate.model.job import (
     decode_given,
     encode_given,
 )
-from postdate.model.setting import Settings
+from postdate.model.setting.setting import Settings
 from postdate.model.state import JobStatus
-from postdate.store import job_change, job_view
-from postdate.store.database import Connection, Database
-from postdate.store.job_change import End, Move, OpenJob, Revision
-from postdate.store.job_view import JobRow
-from postdate.store.vault import Vault
+from postdate.store.connection.database import Connection, Database
+from postdate.store.job import job_change, job_view
+from postdate.store.job.job_change import End, Move, OpenJob, Revision
+from postdate.store.job.job_view import JobRow
+from postdate.store.secret.payload_encryption import Vault
 
 CancelResult = Literal["cancelled_before_claim", "stopped_in_flight"]
 Resolution = Literal["completed", "failed", "retry"]

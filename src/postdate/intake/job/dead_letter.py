@@ -12,17 +12,17 @@ from postdate.intake.job.accept import JobIntake
 from postdate.intake.job.batch import Accepted, Ask, Result
 from postdate.intake.job.events import note
 from postdate.intake.job.validation import Draft
-from postdate.model.errors import Code, Refusal
+from postdate.model.error import Code, Refusal
 from postdate.model.ids import bucket_of
-from postdate.model.job import JobSpec, When, decode_destination
+from postdate.model.job.job import JobSpec, When, decode_destination
 from postdate.model.state import JobStatus
-from postdate.store import idempotency as idempotency_store
-from postdate.store import job_list, job_view, prune
-from postdate.store.database import Connection, Database
-from postdate.store.idempotency import REDRIVE_SCOPE, Kept, Key, key_of
-from postdate.store.job_list import Filter, Position
-from postdate.store.job_view import JobRow
-from postdate.store.lane import LaneDirectory
+from postdate.store.connection.database import Connection, Database
+from postdate.store.idempotency import idempotency as idempotency_store
+from postdate.store.idempotency.idempotency import REDRIVE_SCOPE, Kept, Key, key_of
+from postdate.store.job import job_list, job_view, prune
+from postdate.store.job.job_list import Filter, Position
+from postdate.store.job.job_view import JobRow
+from postdate.store.timer.lane import LaneDirectory
 
 REDRIVE_MOST: Final = 1000
 """The most jobs of one call; `next_cursor` says where the next one goes on."""

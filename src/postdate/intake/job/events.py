@@ -5,8 +5,8 @@ from typing import Any
 from uuid import UUID
 
 from postdate.model.ids import bucket_of, new_ids
-from postdate.store import event as event_store
-from postdate.store.database import Connection, Database
+from postdate.store.connection.database import Connection, Database
+from postdate.store.event import event as event_store
 
 
 async def note(

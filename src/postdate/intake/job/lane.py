@@ -4,13 +4,13 @@ from collections.abc import Collection, Iterable, Mapping
 
 import msgspec
 
-from postdate.model.errors import Code, Refusal, refuse
+from postdate.model.error import Code, Refusal, refuse
 from postdate.model.ids import bucket_of, new_id, subject_id
-from postdate.model.setting import Settings
-from postdate.store import event as event_store
-from postdate.store import lane as lane_store
-from postdate.store.database import Connection, Database
-from postdate.store.lane import Lane, LaneDirectory, Place
+from postdate.model.setting.setting import Settings
+from postdate.store.connection.database import Connection, Database
+from postdate.store.event import event as event_store
+from postdate.store.timer import lane as lane_store
+from postdate.store.timer.lane import Lane, LaneDirectory, Place
 
 
 class LaneChange(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,14 +8,14 @@ from msgspec import UNSET
 
 from postdate.intake.accept.idempotency import canonical
 from postdate.intake.job import validation as job_rules
-from postdate.model.job import JobSpec
-from postdate.model.schedule import Template
-from postdate.model.schedule_spec import ScheduleSpec
-from postdate.model.setting import Settings
-from postdate.store import sealed_template
-from postdate.store.database import Connection
-from postdate.store.job import NewJob
-from postdate.store.vault import MARK, Vault
+from postdate.model.job.job import JobSpec
+from postdate.model.schedule.schedule import Template
+from postdate.model.schedule.spec import ScheduleSpec
+from postdate.model.setting.setting import Settings
+from postdate.store.connection.database import Connection
+from postdate.store.job.job import NewJob
+from postdate.store.schedule import encrypted_template as sealed_template
+from postdate.store.secret.payload_encryption import MARK, Vault
 
 
 class Seals:

@@ -9,8 +9,9 @@ from uuid import UUID
 import msgspec
 from msgspec import UNSET
 
-from postdate.model.errors import Code, Refusal
-from postdate.model.job import (
+from postdate.model.destination.target import Networks, check_url
+from postdate.model.error import Code, Refusal
+from postdate.model.job.job import (
     METADATA_BYTES,
     PAYLOAD_BYTES,
     Destination,
@@ -22,12 +23,11 @@ from postdate.model.job import (
     encode_given,
     spread_offset,
 )
-from postdate.model.job_view import JSON
+from postdate.model.job.view import JSON
 from postdate.model.lane import NAME, Kind
-from postdate.model.setting import Settings
-from postdate.model.target import Networks, check_url
-from postdate.store.lane import Place
-from postdate.store.vault import MARK
+from postdate.model.setting.setting import Settings
+from postdate.store.secret.payload_encryption import MARK
+from postdate.store.timer.lane import Place
 
 _encode: Final = msgspec.json.Encoder().encode
 _encode_sorted: Final = msgspec.json.Encoder(order="sorted").encode

@@ -11,22 +11,23 @@ from typing import Final
 from uuid import UUID
 
 from postdate.intake.lease.release import LeaseReturns
-from postdate.model.errors import Code, refuse
+from postdate.model.error import Code, refuse
+from postdate.model.job.outcome import Delivery
+from postdate.model.job.retry import Policies
+from postdate.model.job.tally import Tally
+from postdate.model.job.verdict import Move
 from postdate.model.lane import NAME
 from postdate.model.limit import Limit
-from postdate.model.outcome import Delivery
-from postdate.model.retry import Policies
-from postdate.model.setting import Settings
-from postdate.model.tally import Tally
-from postdate.model.verdict import Move
-from postdate.store import execution, permit, timer
-from postdate.store.database import Connection, Database
-from postdate.store.execution import Execution, Recorded
-from postdate.store.lane import Lane, LaneDirectory
+from postdate.model.setting.setting import Settings
+from postdate.store.connection.database import Connection, Database
+from postdate.store.job import execution
+from postdate.store.job.execution import Execution, Recorded
 from postdate.store.mark import Mark
-from postdate.store.permit import claim_holder, lane_limits
-from postdate.store.timer import LONG_AGO
-from postdate.store.vault import Vault
+from postdate.store.secret.payload_encryption import Vault
+from postdate.store.timer import permit, timer
+from postdate.store.timer.lane import Lane, LaneDirectory
+from postdate.store.timer.permit import claim_holder, lane_limits
+from postdate.store.timer.timer import LONG_AGO
 
 CLAIM_MOST: Final = 100
 """The most leases of one claim."""

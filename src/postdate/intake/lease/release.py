@@ -8,10 +8,11 @@ from uuid import UUID
 import asyncpg
 import structlog
 
-from postdate.store import execution, permit
-from postdate.store.database import LOST, CommitUnknownError, Database
-from postdate.store.execution import Recorded
-from postdate.store.permit import claim_holder
+from postdate.store.connection.database import LOST, CommitUnknownError, Database
+from postdate.store.job import execution
+from postdate.store.job.execution import Recorded
+from postdate.store.timer import permit
+from postdate.store.timer.permit import claim_holder
 
 log = structlog.get_logger()
 

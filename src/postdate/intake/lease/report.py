@@ -7,22 +7,23 @@ from typing import Final, NamedTuple
 from uuid import UUID
 
 from postdate.intake.lease.release import LeaseReturns
-from postdate.model.errors import Code, Refusal, RefusedError
+from postdate.model.error import Code, Refusal, RefusedError
 from postdate.model.ids import bucket_of
-from postdate.model.outcome import Completed, Failed, Throttled, Unknown
-from postdate.model.retry import Policies
-from postdate.model.setting import Settings
-from postdate.model.tally import Tally
-from postdate.model.verdict import End, Facts, Keep, Move, decide
-from postdate.store import execution, job, lease, permit
-from postdate.store.database import Database
-from postdate.store.execution import Held, Recorded
+from postdate.model.job.outcome import Completed, Failed, Throttled, Unknown
+from postdate.model.job.retry import Policies
+from postdate.model.job.tally import Tally
+from postdate.model.job.verdict import End, Facts, Keep, Move, decide
+from postdate.model.setting.setting import Settings
+from postdate.store.connection.database import Database
 from postdate.store.group import Grouper
-from postdate.store.item_log import write_endings
-from postdate.store.job import JobKey, LoadedJob
-from postdate.store.lane import LaneDirectory
-from postdate.store.lease import Found
-from postdate.store.permit import claim_holder, lane_limits
+from postdate.store.job import execution, job
+from postdate.store.job.execution import Held, Recorded
+from postdate.store.job.job import JobKey, LoadedJob
+from postdate.store.operate.item_log import write_endings
+from postdate.store.timer import lease, permit
+from postdate.store.timer.lane import LaneDirectory
+from postdate.store.timer.lease import Found
+from postdate.store.timer.permit import claim_holder, lane_limits
 
 
 class Report(NamedTuple):

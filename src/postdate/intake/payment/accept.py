@@ -15,17 +15,17 @@ from postdate.intake.accept.idempotency import InFlight, canonical, in_flight
 from postdate.intake.payment.draft import Draft, PaymentAsk, StaleError
 from postdate.intake.payment.meter import PaymentMeter
 from postdate.model.durability import CommitSafety
-from postdate.model.errors import Code, Refusal
-from postdate.model.identity import Identity
-from postdate.model.payment import PaymentOrder, amount_limits, approval_seconds, validate
-from postdate.model.quota import Quotas
-from postdate.model.setting import Settings
-from postdate.store.account import AccountKey, key_of
-from postdate.store.database import Connection, Database
+from postdate.model.error import Code, Refusal
+from postdate.model.payment.payment import PaymentOrder, amount_limits, approval_seconds, validate
+from postdate.model.setting.setting import Settings
+from postdate.model.tenant.identity import Identity
+from postdate.model.tenant.quota import Quotas
+from postdate.store.account.account import AccountKey, key_of
+from postdate.store.connection.database import Connection, Database
+from postdate.store.connection.driver_id import new_ids
 from postdate.store.group import GROUPS_MOST
-from postdate.store.idempotency import key_of as idempotency_key_of
-from postdate.store.ids import new_ids
-from postdate.store.item_log import items
+from postdate.store.idempotency.idempotency import key_of as idempotency_key_of
+from postdate.store.operate.item_log import items
 
 SCOPE: Final = "payment"
 BATCH_MOST: Final = 1000

@@ -9,13 +9,13 @@ import structlog
 
 from postdate.intake.payment.change import Ending, PaymentEnds, open_payment
 from postdate.intake.payment.meter import PaymentMeter
-from postdate.model.errors import Code, RefusedError, refuse
-from postdate.model.identity import Identity
+from postdate.model.error import Code, RefusedError, refuse
 from postdate.model.state import PaymentStatus
-from postdate.store import approval as store
-from postdate.store.approval import Approval, Decider
-from postdate.store.database import Connection, Database
-from postdate.store.payment_change import OpenPayment
+from postdate.model.tenant.identity import Identity
+from postdate.store.connection.database import Connection, Database
+from postdate.store.payment import approval as store
+from postdate.store.payment.approval import Approval, Decider
+from postdate.store.payment.payment_change import OpenPayment
 
 log = structlog.get_logger()
 

@@ -7,23 +7,23 @@ from uuid import UUID
 from postdate.intake.payment.draft import Scheduled
 from postdate.intake.payment.meter import PaymentMeter
 from postdate.ledger.hold import release
-from postdate.model.errors import Code, RefusedError, refuse
-from postdate.model.identity import Identity
+from postdate.model.error import Code, RefusedError, refuse
 from postdate.model.ids import new_id
-from postdate.model.payment import When, instant
-from postdate.model.setting import Settings
+from postdate.model.payment.payment import When, instant
+from postdate.model.setting.setting import Settings
 from postdate.model.state import PaymentStatus
-from postdate.store import account as account_store
-from postdate.store import approval as approval_store
-from postdate.store import event as event_store
-from postdate.store import payment_change as store
-from postdate.store import settlement as settlement_store
-from postdate.store.account import AccountKey
-from postdate.store.approval import Approval, Decider, Decision
-from postdate.store.database import Connection, Database
-from postdate.store.event import NewEvent
-from postdate.store.payment_change import OpenPayment
-from postdate.store.settlement import LockedTimer, Terms
+from postdate.model.tenant.identity import Identity
+from postdate.store.account import account as account_store
+from postdate.store.account.account import AccountKey
+from postdate.store.connection.database import Connection, Database
+from postdate.store.event import event as event_store
+from postdate.store.event.event import NewEvent
+from postdate.store.payment import approval as approval_store
+from postdate.store.payment import payment_change as store
+from postdate.store.payment import settlement as settlement_store
+from postdate.store.payment.approval import Approval, Decider, Decision
+from postdate.store.payment.payment_change import OpenPayment
+from postdate.store.payment.settlement import LockedTimer, Terms
 
 
 class Ending(NamedTuple):

@@ -10,18 +10,18 @@ import msgspec
 
 from postdate.intake.accept.answers import Answer, Ask, created, refused
 from postdate.ledger.hold import admit
-from postdate.model.errors import Refusal
-from postdate.model.payment import AmountLimits, PaymentOrder, due
+from postdate.model.error import Refusal
+from postdate.model.payment.payment import AmountLimits, PaymentOrder, due
 from postdate.model.state import PaymentStatus
-from postdate.store import account as account_store
-from postdate.store import approval as approval_store
-from postdate.store import halt as halt_store
-from postdate.store import payment as payment_store
-from postdate.store.account import Account, AccountKey, Change
-from postdate.store.approval import Request
-from postdate.store.database import Connection
-from postdate.store.payment import NewPayment
-from postdate.store.timer import LONG_AGO
+from postdate.store.account import account as account_store
+from postdate.store.account.account import Account, AccountKey, Change
+from postdate.store.connection.database import Connection
+from postdate.store.payment import approval as approval_store
+from postdate.store.payment import payment as payment_store
+from postdate.store.payment.approval import Request
+from postdate.store.payment.payment import NewPayment
+from postdate.store.tenant import halt as halt_store
+from postdate.store.timer.timer import LONG_AGO
 
 
 class NeedsApproval(msgspec.Struct, frozen=True):

@@ -9,18 +9,18 @@ from msgspec.structs import astuple
 from postdate.intake.payment.change import not_pending
 from postdate.ledger import batch
 from postdate.ledger.settle import Completed, Failed, RetryLater
-from postdate.model.errors import Code, RefusedError, refuse
+from postdate.model.error import Code, RefusedError, refuse
 from postdate.model.instant import instant_text
-from postdate.model.payment import execution_name
-from postdate.model.setting import Settings
+from postdate.model.payment.payment import execution_name
+from postdate.model.setting.setting import Settings
 from postdate.model.state import PaymentStatus
-from postdate.store import halt as halt_store
-from postdate.store import payment_change as store
-from postdate.store import setting as setting_store
-from postdate.store import settlement as settlement_store
-from postdate.store.database import Connection, Database
-from postdate.store.payment_change import OpenPayment
-from postdate.store.settlement import LockedPayment
+from postdate.store.connection.database import Connection, Database
+from postdate.store.payment import payment_change as store
+from postdate.store.payment import settlement as settlement_store
+from postdate.store.payment.payment_change import OpenPayment
+from postdate.store.payment.settlement import LockedPayment
+from postdate.store.tenant import halt as halt_store
+from postdate.store.tenant import setting as setting_store
 
 STOPPED: Final = "settlement.stopped"
 ACTOR: Final = "internal"

@@ -8,21 +8,21 @@ import structlog
 
 from postdate.intake.accept.once import Keep, not_kept
 from postdate.intake.schedule.schedule import locked
-from postdate.model.errors import Code, refuse
-from postdate.model.expansion import Progress, next_up
-from postdate.model.identity import Identity
+from postdate.model.error import Code, refuse
 from postdate.model.ids import bucket_of, new_id, subject_id
 from postdate.model.recurrence.calendar import Calendar
-from postdate.model.schedule_spec import HOLIDAYS_MOST
-from postdate.store import calendar as store
-from postdate.store import event as event_store
-from postdate.store import schedule as schedule_store
-from postdate.store import timeline
-from postdate.store.calendar import CalendarRow
-from postdate.store.database import Connection, Database
-from postdate.store.event import NewEvent
-from postdate.store.off_loop import computed
-from postdate.store.schedule import ScheduleRow
+from postdate.model.schedule.expansion import Progress, next_up
+from postdate.model.schedule.spec import HOLIDAYS_MOST
+from postdate.model.tenant.identity import Identity
+from postdate.store.connection.database import Connection, Database
+from postdate.store.connection.off_loop import computed
+from postdate.store.event import event as event_store
+from postdate.store.event.event import NewEvent
+from postdate.store.schedule import calendar as store
+from postdate.store.schedule import schedule as schedule_store
+from postdate.store.schedule import timeline
+from postdate.store.schedule.calendar import CalendarRow
+from postdate.store.schedule.schedule import ScheduleRow
 
 log = structlog.get_logger()
 

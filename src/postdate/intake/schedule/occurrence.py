@@ -10,14 +10,14 @@ from postdate.intake.job.change import cancellation, result_of
 from postdate.intake.job.events import note
 from postdate.intake.schedule.occurrence_job import JobFirings
 from postdate.intake.schedule.occurrence_payment import PaymentFirings
-from postdate.model.errors import Refusal
-from postdate.model.firing import Fired, Firing
+from postdate.model.error import Refusal
 from postdate.model.ids import bucket_of
+from postdate.model.schedule.firing import Fired, Firing
 from postdate.model.state import JobStatus
-from postdate.store import job_change
-from postdate.store.database import Connection, Database
-from postdate.store.item_log import items
-from postdate.store.timer import LANE_PAYMENT
+from postdate.store.connection.database import Connection, Database
+from postdate.store.job import job_change
+from postdate.store.operate.item_log import items
+from postdate.store.timer.timer import LANE_PAYMENT
 
 OnAccept = Callable[[int, float], None]
 """Told, after a commit, the lane and in how many seconds its first new job is due."""

@@ -13,18 +13,18 @@ from postdate.intake.job import validation as job_rules
 from postdate.intake.job.lane import Lanes
 from postdate.intake.job.payload_encryption import Seals
 from postdate.intake.job.validation import Draft
-from postdate.model.errors import Code, Refusal
-from postdate.model.firing import Fired, Firing
+from postdate.model.destination.target import Networks
+from postdate.model.error import Code, Refusal
 from postdate.model.ids import BUCKETS, new_ids
-from postdate.model.job import JobSpec
-from postdate.model.schedule import JobTemplate
-from postdate.model.target import Networks
-from postdate.store import job as job_store
-from postdate.store.database import Connection, Database
-from postdate.store.job import NewJob
-from postdate.store.lane import Lane, Place
-from postdate.store.sealed_template import is_sealed
-from postdate.store.secret import SecretError
+from postdate.model.job.job import JobSpec
+from postdate.model.schedule.firing import Fired, Firing
+from postdate.model.schedule.schedule import JobTemplate
+from postdate.store.connection.database import Connection, Database
+from postdate.store.job import job as job_store
+from postdate.store.job.job import NewJob
+from postdate.store.schedule.encrypted_template import is_sealed
+from postdate.store.secret.secret import SecretError
+from postdate.store.timer.lane import Lane, Place
 
 log = structlog.get_logger()
 

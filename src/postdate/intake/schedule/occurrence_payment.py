@@ -4,20 +4,20 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
 from postdate.ledger.hold import admit
-from postdate.model.errors import Refusal
-from postdate.model.firing import Fired, Firing
+from postdate.model.error import Refusal
 from postdate.model.ids import new_id
-from postdate.model.payment import amount_limits, approval_seconds
-from postdate.model.schedule import FundsPolicy, PaymentTemplate
-from postdate.model.setting import Settings
-from postdate.store import account as account_store
-from postdate.store import approval as approval_store
-from postdate.store import payment as payment_store
-from postdate.store.account import key_of
-from postdate.store.approval import Request
-from postdate.store.database import Connection, Database
-from postdate.store.payment import NewPayment
-from postdate.store.timer import LANE_PAYMENT
+from postdate.model.payment.payment import amount_limits, approval_seconds
+from postdate.model.schedule.firing import Fired, Firing
+from postdate.model.schedule.schedule import FundsPolicy, PaymentTemplate
+from postdate.model.setting.setting import Settings
+from postdate.store.account import account as account_store
+from postdate.store.account.account import key_of
+from postdate.store.connection.database import Connection, Database
+from postdate.store.payment import approval as approval_store
+from postdate.store.payment import payment as payment_store
+from postdate.store.payment.approval import Request
+from postdate.store.payment.payment import NewPayment
+from postdate.store.timer.timer import LANE_PAYMENT
 
 
 class PaymentFirings:

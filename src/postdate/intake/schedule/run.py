@@ -13,12 +13,12 @@ from postdate.intake.accept.once import Keep, not_kept
 from postdate.intake.schedule.occurrence import Firings
 from postdate.intake.schedule.schedule import Schedules, own
 from postdate.intake.schedule.validation import may
-from postdate.model.errors import Code, Refusal, RefusedError, refuse
-from postdate.model.expansion import notes_of
-from postdate.model.firing import Fired, Firing
-from postdate.model.identity import Identity
+from postdate.model.error import Code, Refusal, RefusedError, refuse
 from postdate.model.recurrence import zone
-from postdate.model.schedule import (
+from postdate.model.schedule.expansion import notes_of
+from postdate.model.schedule.firing import Fired, Firing
+from postdate.model.schedule.rule import FIRST
+from postdate.model.schedule.schedule import (
     RAN,
     Definition,
     Occurrence,
@@ -27,15 +27,15 @@ from postdate.model.schedule import (
     identify,
     occurrence_id,
 )
-from postdate.model.schedule_rules import FIRST
-from postdate.model.timeline import Segment, upcoming
-from postdate.store import occurrence as occurrence_store
-from postdate.store import schedule as store
-from postdate.store import timeline
-from postdate.store.database import Connection, Database
-from postdate.store.occurrence import NewOccurrence, OccurrenceKey, Relabel
-from postdate.store.off_loop import computed
-from postdate.store.schedule import Advance, ScheduleRow
+from postdate.model.schedule.timeline import Segment, upcoming
+from postdate.model.tenant.identity import Identity
+from postdate.store.connection.database import Connection, Database
+from postdate.store.connection.off_loop import computed
+from postdate.store.schedule import occurrence as occurrence_store
+from postdate.store.schedule import schedule as store
+from postdate.store.schedule import timeline
+from postdate.store.schedule.occurrence import NewOccurrence, OccurrenceKey, Relabel
+from postdate.store.schedule.schedule import Advance, ScheduleRow
 
 BACKFILL_MOST: Final = 1000
 """The most occurrences of one backfill."""

@@ -10,16 +10,15 @@ import msgspec
 from postdate.intake.accept.answers import Answer, Answers, Ask, commit, created
 from postdate.intake.job.payload_encryption import Seals
 from postdate.intake.schedule.validation import ScheduleCheck
-from postdate.model import schedule_rules
-from postdate.model.errors import Code, RefusedError, refuse
-from postdate.model.expansion import BUFFER_SECONDS, Progress, next_due, next_up
-from postdate.model.identity import Identity
+from postdate.model.error import Code, RefusedError, refuse
 from postdate.model.ids import BUCKETS, new_id
 from postdate.model.recurrence.calendar import Calendar
-from postdate.model.schedule import Definition, jitter
-from postdate.model.schedule_preview import Preview
-from postdate.model.schedule_rules import plan_of
-from postdate.model.schedule_spec import (
+from postdate.model.schedule import rule as schedule_rules
+from postdate.model.schedule.expansion import BUFFER_SECONDS, Progress, next_due, next_up
+from postdate.model.schedule.preview import Preview
+from postdate.model.schedule.rule import plan_of
+from postdate.model.schedule.schedule import Definition, jitter
+from postdate.model.schedule.spec import (
     PreviewSpec,
     SchedulePatch,
     ScheduleSpec,
@@ -27,16 +26,17 @@ from postdate.model.schedule_spec import (
     accepted,
     view,
 )
-from postdate.model.schedule_warnings import ScheduleWarning, warnings_of
-from postdate.model.timeline import Segment, Version
-from postdate.store import event as event_store
-from postdate.store import idempotency as idempotency_store
-from postdate.store import schedule as store
-from postdate.store import timeline
-from postdate.store.database import Connection, Database
-from postdate.store.event import NewEvent
-from postdate.store.off_loop import computed
-from postdate.store.schedule import Authors, ScheduleKey, ScheduleRow, key_of
+from postdate.model.schedule.timeline import Segment, Version
+from postdate.model.schedule.warning import ScheduleWarning, warnings_of
+from postdate.model.tenant.identity import Identity
+from postdate.store.connection.database import Connection, Database
+from postdate.store.connection.off_loop import computed
+from postdate.store.event import event as event_store
+from postdate.store.event.event import NewEvent
+from postdate.store.idempotency import idempotency as idempotency_store
+from postdate.store.schedule import schedule as store
+from postdate.store.schedule import timeline
+from postdate.store.schedule.schedule import Authors, ScheduleKey, ScheduleRow, key_of
 
 SCOPE: Final = "schedule"
 

@@ -9,20 +9,20 @@ from postdate.intake.job.batch import Ask
 from postdate.intake.schedule.occurrence import of_template
 from postdate.intake.tenant.quota import check_schedules
 from postdate.ledger.hold import admit
-from postdate.model import schedule_rules
-from postdate.model.errors import Code, Refusal, RefusedError, refuse
-from postdate.model.identity import Identity, Scope
-from postdate.model.payment import amount_limits
+from postdate.model.error import Code, Refusal, RefusedError, refuse
+from postdate.model.payment.payment import amount_limits
 from postdate.model.recurrence.calendar import Calendar
-from postdate.model.schedule import Definition, JobTemplate, PaymentTemplate
-from postdate.model.schedule_preview import Preview, preview_unsaved
-from postdate.model.schedule_spec import InlineCalendar, PreviewSpec
-from postdate.model.setting import Settings
-from postdate.store import account as account_store
-from postdate.store import calendar as calendar_store
-from postdate.store.account import key_of
-from postdate.store.database import Connection
-from postdate.store.off_loop import computed
+from postdate.model.schedule import rule as schedule_rules
+from postdate.model.schedule.preview import Preview, preview_unsaved
+from postdate.model.schedule.schedule import Definition, JobTemplate, PaymentTemplate
+from postdate.model.schedule.spec import InlineCalendar, PreviewSpec
+from postdate.model.setting.setting import Settings
+from postdate.model.tenant.identity import Identity, Scope
+from postdate.store.account import account as account_store
+from postdate.store.account.account import key_of
+from postdate.store.connection.database import Connection
+from postdate.store.connection.off_loop import computed
+from postdate.store.schedule import calendar as calendar_store
 
 
 class ScheduleCheck:

@@ -10,19 +10,19 @@ import msgspec
 from postdate.intake.accept.once import Keep, not_kept
 from postdate.intake.job.accept import CheckNames
 from postdate.intake.job.validation import check_destination
-from postdate.model.errors import Code, RefusedError, refuse
-from postdate.model.event import check_patterns, like
-from postdate.model.identity import Identity
+from postdate.model.destination.target import Networks
+from postdate.model.error import Code, RefusedError, refuse
+from postdate.model.event.event import check_patterns, like
 from postdate.model.ids import BUCKETS, bucket_of, new_id
-from postdate.model.job import Queue, Webhook
-from postdate.model.setting import Settings
-from postdate.model.target import Networks
-from postdate.store import event as event_store
-from postdate.store import seal
-from postdate.store import subscription as subscription_store
-from postdate.store.database import Connection, Database
-from postdate.store.event import NewEvent
-from postdate.store.subscription import NewSubscription, SubscriptionRow
+from postdate.model.job.job import Queue, Webhook
+from postdate.model.setting.setting import Settings
+from postdate.model.tenant.identity import Identity
+from postdate.store.connection.database import Connection, Database
+from postdate.store.event import event as event_store
+from postdate.store.event import seal
+from postdate.store.event import subscription as subscription_store
+from postdate.store.event.event import NewEvent
+from postdate.store.event.subscription import NewSubscription, SubscriptionRow
 
 ACCOUNTS_MOST: Final = 100
 EVERYTHING: Final = ["*"]

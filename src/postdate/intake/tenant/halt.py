@@ -7,12 +7,12 @@ import asyncpg
 import msgspec
 
 from postdate.intake.accept import events as told
-from postdate.model.errors import Code, refuse
-from postdate.model.halt import Halt, Halts, Kind, Mode
-from postdate.store import halt as store
-from postdate.store import tenant as tenant_store
-from postdate.store.database import Connection, Database
-from postdate.store.halt import NewHalt
+from postdate.model.error import Code, refuse
+from postdate.model.tenant.halt import Halt, Halts, Kind, Mode
+from postdate.store.connection.database import Connection, Database
+from postdate.store.tenant import halt as store
+from postdate.store.tenant import tenant as tenant_store
+from postdate.store.tenant.halt import NewHalt
 
 OPERATORS: Final = frozenset({told.CLI, "internal"})
 """Who may lift what an operator has set."""

@@ -17,12 +17,12 @@ from postdate.intake.tenant.tenant import (
     replace_key,
     tell_created,
 )
-from postdate.model.errors import Code, RefusedError, refuse
-from postdate.model.identity import Identity, Reach, Scope
-from postdate.model.setting import Settings
-from postdate.store import key as key_store
-from postdate.store.database import Connection, Database
-from postdate.store.key import StoredKey
+from postdate.model.error import Code, RefusedError, refuse
+from postdate.model.setting.setting import Settings
+from postdate.model.tenant.identity import Identity, Reach, Scope
+from postdate.store.connection.database import Connection, Database
+from postdate.store.tenant import key as key_store
+from postdate.store.tenant.key import StoredKey
 
 
 class Rotated(msgspec.Struct, frozen=True):

@@ -3,11 +3,11 @@
 import time
 from typing import Final
 
-from postdate.model.errors import Code, refuse
-from postdate.model.quota import Quotas
-from postdate.model.setting import Settings
-from postdate.store import quota as store
-from postdate.store.database import Connection, Database
+from postdate.model.error import Code, refuse
+from postdate.model.setting.setting import Settings
+from postdate.model.tenant.quota import Quotas
+from postdate.store.connection.database import Connection, Database
+from postdate.store.tenant import quota as store
 
 COUNT_SECONDS: Final = 5.0
 SHARE: Final = 20

@@ -14,12 +14,12 @@ from functools import lru_cache
 from typing import Final
 from uuid import UUID
 
-from postdate.model.errors import Code, RefusedError, refuse
-from postdate.model.identity import Identity
+from postdate.model.error import Code, RefusedError, refuse
 from postdate.model.limit import Limit
-from postdate.model.setting import Settings
-from postdate.store import permit
-from postdate.store.database import Database
+from postdate.model.setting.setting import Settings
+from postdate.model.tenant.identity import Identity
+from postdate.store.connection.database import Database
+from postdate.store.timer import permit
 
 CHUNK_SECONDS: Final = 0.1
 REMEMBER_MOST: Final = 10_000

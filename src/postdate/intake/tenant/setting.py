@@ -4,12 +4,12 @@ from typing import Any
 
 from postdate.intake.accept import events as told
 from postdate.intake.account.account import refuse_limited
-from postdate.model.errors import Code, RefusedError, refuse
-from postdate.model.identity import Identity
-from postdate.model.setting import Stored, known, validate
-from postdate.model.setting_table import Setting, TenantMay, Value
-from postdate.store import setting as setting_store
-from postdate.store.database import Connection, Database
+from postdate.model.error import Code, RefusedError, refuse
+from postdate.model.setting.setting import Stored, known, validate
+from postdate.model.setting.table import Setting, TenantMay, Value
+from postdate.model.tenant.identity import Identity
+from postdate.store.connection.database import Connection, Database
+from postdate.store.tenant import setting as setting_store
 
 
 class SettingChanges:

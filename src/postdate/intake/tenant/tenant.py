@@ -12,13 +12,13 @@ import msgspec
 
 from postdate.intake.accept import events as told
 from postdate.intake.accept.once import Keep, not_kept
-from postdate.model.errors import Code, RefusedError, refuse
-from postdate.model.identity import Scope
+from postdate.model.error import Code, RefusedError, refuse
 from postdate.model.ids import BUCKETS, new_id
 from postdate.model.instant import instant_text
-from postdate.store import key as key_store
-from postdate.store import tenant as tenant_store
-from postdate.store.database import Connection, Database
+from postdate.model.tenant.identity import Scope
+from postdate.store.connection.database import Connection, Database
+from postdate.store.tenant import key as key_store
+from postdate.store.tenant import tenant as tenant_store
 
 PREFIX: Final = "pdk_"
 """Makes a leaked key recognisable."""

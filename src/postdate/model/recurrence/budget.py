@@ -3,7 +3,7 @@
 from datetime import date
 from typing import Final
 
-from postdate.model.errors import Code, refuse
+from postdate.model.error import Code, refuse
 
 HORIZON: Final = date(2200, 1, 1)
 """No rule is followed beyond this day: every search has an end, and schedules have one too."""

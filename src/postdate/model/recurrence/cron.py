@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from cronsim import CronSim, CronSimError
 
-from postdate.model.errors import Code, RefusedError, refuse
+from postdate.model.error import Code, RefusedError, refuse
 from postdate.model.recurrence import year as years
 from postdate.model.recurrence.days import Days
 from postdate.model.recurrence.product import clock

@@ -16,7 +16,7 @@ from zoneinfo import ZoneInfo
 from postdate.model.recurrence import zone
 from postdate.model.recurrence.budget import HORIZON
 from postdate.model.recurrence.zone import Span
-from postdate.model.schedule import Dst, Gap, Occurrence, Repeated, Status
+from postdate.model.schedule.schedule import Dst, Gap, Occurrence, Repeated, Status
 
 
 class Nominal(NamedTuple):

@@ -19,7 +19,7 @@ from postdate.model.recurrence.budget import HORIZON
 from postdate.model.recurrence.calendar import ROLL_DAYS_MOST, Calendar, Roll
 from postdate.model.recurrence.days import Days
 from postdate.model.recurrence.mapping import Nominal, mapped
-from postdate.model.schedule import EPOCH, Dst, Gap, Occurrence, Rule, Status
+from postdate.model.schedule.schedule import EPOCH, Dst, Gap, Occurrence, Rule, Status
 
 _TICK: Final = timedelta(microseconds=1)
 _SECOND: Final = timedelta(seconds=1)

@@ -13,7 +13,7 @@ from typing import Final
 
 from postdate.model.recurrence.plan import Plan
 from postdate.model.recurrence.plan import occurrences as computed
-from postdate.model.schedule import Occurrence
+from postdate.model.schedule.schedule import Occurrence
 
 PLANS_MOST: Final = 4096
 OCCURRENCES_MOST: Final = 128

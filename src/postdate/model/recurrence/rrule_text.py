@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from postdate.model.errors import Code, RefusedError, refuse
+from postdate.model.error import Code, RefusedError, refuse
 
 WEEKDAYS: Final = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
 CHARACTERS_MOST: Final = 1000

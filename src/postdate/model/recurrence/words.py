@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from postdate.model.errors import RefusedError
+from postdate.model.error import RefusedError
 from postdate.model.recurrence import cron
 from postdate.model.recurrence.rrule_text import WEEKDAYS, Day, Freq, RRule, parse
 

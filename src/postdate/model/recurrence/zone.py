@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 
 import tzdata
 
-from postdate.model.errors import Code, refuse
+from postdate.model.error import Code, refuse
 from postdate.model.recurrence.budget import HORIZON
 
 VERSION: Final[str] = tzdata.IANA_VERSION

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from postdate.model.errors import StartError
+from postdate.model.error import StartError
 from postdate.store.embedded.runas import RunAs
 
 CACHE: Final = Path("/var/cache/postdate")

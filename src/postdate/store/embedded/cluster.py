@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from postdate.model.errors import StartError
+from postdate.model.error import StartError
 from postdate.store.embedded import credentials, place, tuning
 from postdate.store.embedded.binaries import Binaries
 from postdate.store.embedded.credentials import SUPERUSER, Credentials

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from postdate.model.errors import StartError
+from postdate.model.error import StartError
 
 FILE: Final = "credentials.json"
 PORT: Final = 5432

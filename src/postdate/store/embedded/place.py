@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from postdate.model.errors import StartError
+from postdate.model.error import StartError
 from postdate.store.embedded.credentials import FILE, PORT, Credentials
 from postdate.store.embedded.runas import RunAs
 

@@ -8,7 +8,7 @@ from typing import Final
 
 import asyncpg
 
-from postdate.model.errors import StartError
+from postdate.model.error import StartError
 from postdate.store.embedded.credentials import FILE, Credentials
 
 PROBE_SECONDS: Final = 2.0

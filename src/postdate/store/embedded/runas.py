@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from postdate.model.errors import StartError
+from postdate.model.error import StartError
 
 CANDIDATES: Final = ("postgres", "nobody")
 

@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 import psutil
 import structlog
 
-from postdate.model.errors import StartError
+from postdate.model.error import StartError
 from postdate.store.embedded import place, process
 from postdate.store.embedded.binaries import Binaries
 from postdate.store.embedded.credentials import PORT, Credentials

@@ -13,7 +13,7 @@ import asyncpg
 import msgspec
 import structlog
 
-from postdate.model.errors import StartError
+from postdate.model.error import StartError
 from postdate.store.embedded import binaries, cluster, credentials, place, roles, runas
 from postdate.store.embedded.credentials import Credentials, Login
 from postdate.store.embedded.probe import UNANSWERED, Answer, ask

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from postdate.model import origin
-from postdate.model.identity import Identity, Scope
-from postdate.model.knock import Knocks
-from postdate.store import key as key_store
-from postdate.store.database import Database
+from postdate.model.tenant.identity import Identity, Scope
+from postdate.model.tenant.login_throttle import Knocks
+from postdate.store.connection.database import Database
+from postdate.store.tenant import key as key_store
 
 if TYPE_CHECKING:
     from postdate.views.authentication.token import Tokens

@@ -9,9 +9,9 @@ import jwt
 import msgspec
 import structlog
 
-from postdate.model.identity import Identity, Scope
-from postdate.store import tenant as tenant_store
-from postdate.store.database import Database
+from postdate.model.tenant.identity import Identity, Scope
+from postdate.store.connection.database import Database
+from postdate.store.tenant import tenant as tenant_store
 
 log = structlog.get_logger()
 

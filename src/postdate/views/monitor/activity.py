@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 
 from postdate.model.activity import SLOT_SECONDS, percentile, together
-from postdate.store.activity import Slot
+from postdate.store.operate.activity import Slot
 
 NOW_SECONDS: Final = SLOT_SECONDS
 """The rate of now is that of the slot before and of the present one, as far as it has come."""

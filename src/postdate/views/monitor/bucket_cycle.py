@@ -5,8 +5,8 @@ from typing import Final, TypeVar
 
 from postdate.model.ids import BUCKETS
 from postdate.model.lane import buckets
-from postdate.store.lane import LaneDirectory
-from postdate.store.timer import LANE_EVENT, LANE_PAYMENT, LANE_SCHEDULE
+from postdate.store.timer.lane import LaneDirectory
+from postdate.store.timer.timer import LANE_EVENT, LANE_PAYMENT, LANE_SCHEDULE
 
 PLACES_MOST: Final = 2000
 """The most places of one look; with more lanes, each look takes the next."""

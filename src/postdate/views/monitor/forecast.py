@@ -9,10 +9,10 @@ from typing import Final
 
 import msgspec
 
-from postdate.store import overview as store
-from postdate.store.database import Connection
-from postdate.store.overview import Due, Places
-from postdate.store.timer import LANE_PAYMENT
+from postdate.store.connection.database import Connection
+from postdate.store.operate import overview as store
+from postdate.store.operate.overview import Due, Places
+from postdate.store.timer.timer import LANE_PAYMENT
 
 EXACT_LIMIT: Final = 100_000
 """Up to so many timers are counted one by one."""

@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 import asyncpg
 
-from postdate.store import partition
-from postdate.store.database import LOST, Database
+from postdate.store.connection.database import LOST, Database
+from postdate.store.operate import partition
 
 LEAST_WEEKS = 2
 """With fewer weeks of partitions ahead, something has kept the maintenance from its work."""

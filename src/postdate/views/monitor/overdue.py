@@ -12,13 +12,13 @@ import structlog
 from prometheus_client import CollectorRegistry, Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
-from postdate.model.setting import Settings
-from postdate.store import vital
-from postdate.store.database import Connection, Database
-from postdate.store.lane import LaneDirectory
+from postdate.model.setting.setting import Settings
+from postdate.store.connection.database import Connection, Database
 from postdate.store.mark import Mark
-from postdate.store.permit import lane_limits
-from postdate.store.vital import Untouched
+from postdate.store.operate import vital
+from postdate.store.operate.vital import Untouched
+from postdate.store.timer.lane import LaneDirectory
+from postdate.store.timer.permit import lane_limits
 from postdate.views.monitor.bucket_cycle import Place, PlacesInTurn, in_turn
 
 log = structlog.get_logger()

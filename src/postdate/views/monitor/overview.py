@@ -8,15 +8,15 @@ from typing import Final
 import msgspec
 
 from postdate.model.ids import BUCKETS, floor_id
-from postdate.store import activity as activity_store
-from postdate.store import overview as store
-from postdate.store import schedule as schedule_store
-from postdate.store import vital as vital_store
-from postdate.store.database import Connection, Database
-from postdate.store.lane import Lane, LaneDirectory
-from postdate.store.overview import Backlog, Places
-from postdate.store.timer import LANE_PAYMENT
-from postdate.store.vital import AuditRun
+from postdate.store.connection.database import Connection, Database
+from postdate.store.operate import activity as activity_store
+from postdate.store.operate import overview as store
+from postdate.store.operate import vital as vital_store
+from postdate.store.operate.overview import Backlog, Places
+from postdate.store.operate.vital import AuditRun
+from postdate.store.schedule import schedule as schedule_store
+from postdate.store.timer.lane import Lane, LaneDirectory
+from postdate.store.timer.timer import LANE_PAYMENT
 from postdate.views.monitor.activity import (
     HOUR_SECONDS,
     MINUTE_SECONDS,

@@ -11,11 +11,11 @@ from prometheus_client.core import GaugeMetricFamily
 
 from postdate.model.ids import BUCKETS
 from postdate.model.lane import buckets
-from postdate.store import vital
-from postdate.store.database import Connection
-from postdate.store.lane import LaneDirectory
-from postdate.store.timer import LANE_APPROVAL, LANE_HELD, LONG_AGO
-from postdate.store.vital import Ahead
+from postdate.store.connection.database import Connection
+from postdate.store.operate import vital
+from postdate.store.operate.vital import Ahead
+from postdate.store.timer.lane import LaneDirectory
+from postdate.store.timer.timer import LANE_APPROVAL, LANE_HELD, LONG_AGO
 from postdate.views.monitor.bucket_cycle import SYSTEM_KINDS, Place, in_turn
 
 PENDING_BUDGET: Final = 20_000

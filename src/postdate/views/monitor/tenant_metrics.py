@@ -8,7 +8,7 @@ from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
 
 from postdate.model.activity import LATE_SECONDS
-from postdate.model.tenant_share import TENANT_BOUNDS, TenantCounts, TenantShares
+from postdate.model.tenant.tenant_share import TENANT_BOUNDS, TenantCounts, TenantShares
 
 REST: Final = "the rest"
 """No tenant can have this name: names have no spaces."""

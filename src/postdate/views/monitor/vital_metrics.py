@@ -7,8 +7,8 @@ from typing import Final, TypedDict
 from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
-from postdate.store.partition import Strays
-from postdate.store.vital import AuditRun, Backlog, Pin, Slot, Standby, TableRow
+from postdate.store.operate.partition import Strays
+from postdate.store.operate.vital import AuditRun, Backlog, Pin, Slot, Standby, TableRow
 from postdate.views.monitor.pending import Pending, render_pending
 
 KINDS: Final = ("push", "pull", "payment", "schedule", "delivery")

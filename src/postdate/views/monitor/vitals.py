@@ -9,12 +9,12 @@ import asyncpg
 import structlog
 from prometheus_client import CollectorRegistry, Metric
 
-from postdate.model.tenant_share import TenantShares
-from postdate.store import partition, vital
-from postdate.store.database import LOST, Connection, Database
-from postdate.store.lane import LaneDirectory
-from postdate.store.timer import LONG_AGO
-from postdate.store.vital import Backlog
+from postdate.model.tenant.tenant_share import TenantShares
+from postdate.store.connection.database import LOST, Connection, Database
+from postdate.store.operate import partition, vital
+from postdate.store.operate.vital import Backlog
+from postdate.store.timer.lane import LaneDirectory
+from postdate.store.timer.timer import LONG_AGO
 from postdate.views.monitor.bucket_cycle import Place, PlacesInTurn
 from postdate.views.monitor.pending import PendingWatch
 from postdate.views.monitor.tenant_metrics import render_tenants

@@ -1,0 +1,173 @@
+"""What only `postdate chaos` asks: what a run has left in the database, and how to disturb it."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final
+from uuid import UUID
+
+import asyncpg
+import msgspec
+
+from postdate.model.ids import BUCKETS
+from postdate.store.connection.database import SCHEMA
+from postdate.store.connection.query import query
+
+PACKAGE: Final = "postdate.chaos"
+CONNECT_SECONDS: Final = 10.0
+READ_SECONDS: Final = 120.0
+
+
+class AccountRow(msgspec.Struct, frozen=True):
+    """An account."""
+
+    tenant_id: int
+    account_id: str
+    balance: int
+    held: int
+    version: int
+    floor: int | None
+
+
+class EntryRow(msgspec.Struct, frozen=True):
+    """One leg of a transfer."""
+
+    tenant_id: int
+    transfer_id: UUID
+    account_id: str
+    amount: int
+    balance: int
+    version: int
+    payment_id: UUID | None
+
+
+class PaymentRow(msgspec.Struct, frozen=True):
+    """A payment as it was accepted."""
+
+    tenant_id: int
+    payment_id: UUID
+    from_account: str
+    to_account: str
+    amount: int
+    hold: bool
+    due_at: datetime
+    schedule_id: UUID | None
+
+
+class JobRow(msgspec.Struct, frozen=True):
+    """A job as it was accepted."""
+
+    tenant_id: int
+    job_id: UUID
+    due_at: datetime
+    effective_at: datetime
+    schedule_id: UUID | None
+    type: str
+
+
+class OutcomeRow(msgspec.Struct, frozen=True):
+    """The end of a job or payment."""
+
+    tenant_id: int
+    subject: UUID
+    status: str
+    attempt: int
+    due_at: datetime
+    started_at: datetime | None
+    finished_at: datetime
+    transfer_id: UUID | None
+
+
+class AttemptRow(msgspec.Struct, frozen=True):
+    """An execution that did not end the matter."""
+
+    tenant_id: int
+    subject: UUID
+    attempt: int
+    status: str
+    due_at: datetime
+    started_at: datetime
+    finished_at: datetime
+
+
+class TimerRow(msgspec.Struct, frozen=True):
+    """Something that has not ended."""
+
+    tenant_id: int
+    lane_id: int
+    subject: UUID
+    due_at: datetime
+    claimed: bool
+
+
+class OccurrenceRow(msgspec.Struct, frozen=True):
+    """An occurrence of a schedule, and the job or payment that it became."""
+
+    tenant_id: int
+    schedule_id: UUID
+    scheduled_for: datetime
+    status: str
+    cause: str
+    subject: UUID | None
+
+
+class Snapshot(msgspec.Struct, kw_only=True):
+    """Everything that is left, at one instant."""
+
+    tenants: dict[int, str]
+    accounts: list[AccountRow] = []
+    entries: list[EntryRow] = []
+    payments: list[PaymentRow] = []
+    jobs: list[JobRow] = []
+    outcomes: list[OutcomeRow] = []
+    attempts: list[AttemptRow] = []
+    timers: list[TimerRow] = []
+    occurrences: list[OccurrenceRow] = []
+
+
+async def connect(dsn: str) -> asyncpg.Connection:
+    """Open a connection as the superuser of the run's own server."""
+    return await asyncpg.connect(
+        dsn, timeout=CONNECT_SECONDS, server_settings={"search_path": f"{SCHEMA},public"}
+    )
+
+
+async def snapshot(connection: asyncpg.Connection) -> Snapshot:
+    """Read everything at one instant."""
+    async with connection.transaction(isolation="repeatable_read", readonly=True):
+        tenants = await connection.fetch(query("chaos_tenants", PACKAGE))
+        return Snapshot(
+            tenants={row["tenant_id"]: row["name"] for row in tenants},
+            accounts=[AccountRow(*row) for row in await _all(connection, "chaos_accounts")],
+            entries=[EntryRow(*row) for row in await _all(connection, "chaos_entries")],
+            payments=[PaymentRow(*row) for row in await _all(connection, "chaos_payments")],
+            jobs=[JobRow(*row) for row in await _all(connection, "chaos_jobs")],
+            outcomes=[OutcomeRow(*row) for row in await _all(connection, "chaos_outcomes")],
+            attempts=[AttemptRow(*row) for row in await _all(connection, "chaos_attempts")],
+            timers=[TimerRow(*row) for row in await _all(connection, "chaos_timers")],
+            occurrences=[
+                OccurrenceRow(*row) for row in await _all(connection, "chaos_occurrences")
+            ],
+        )
+
+
+async def _all(connection: asyncpg.Connection, name: str) -> Sequence[asyncpg.Record]:
+    return await connection.fetch(query(name, PACKAGE), timeout=READ_SECONDS)
+
+
+async def count_open(connection: asyncpg.Connection) -> int:
+    """Count the payments and jobs that have not ended."""
+    return int(await connection.fetchval(query("chaos_open", PACKAGE)))
+
+
+async def end_sessions(connection: asyncpg.Connection, count: int) -> int:
+    """End so many sessions of others, chosen at random; say how many."""
+    return int(await connection.fetchval(query("chaos_end_sessions", PACKAGE), count))
+
+
+async def hold_rows(connection: asyncpg.Connection, table: str, count: int) -> int:
+    """Lock up to so many rows of a table in every bucket until the transaction ends."""
+    name = "chaos_hold_account" if table == "account" else "chaos_hold_timer"
+    held = 0
+    for bucket in range(BUCKETS):
+        held += await connection.fetchval(query(name, PACKAGE), count, bucket)
+    return held

@@ -1,0 +1,1 @@
+"""Destinations: where calls may go, how they are signed, how they fare."""

@@ -1,0 +1,93 @@
+"""Destinations in trouble: whose breaker is open, until when, and what was last heard of them."""
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import NamedTuple
+
+import msgspec
+
+from postdate.model.destination.target import Target, parse
+from postdate.model.job.job import Destination, Queue, Webhook
+
+Place = tuple[int, str]
+"""A tenant, and its destination's name, or a URL without its query."""
+
+
+class Report(NamedTuple):
+    """A destination in trouble, as one process sees it.
+
+    Seconds count from now; `recorded` rises with each call that tells something.
+    """
+
+    recorded: int
+    held_seconds: float
+    open_for_seconds: float
+    calls: int
+    successes: int
+    p99_ms: int
+    answers: tuple[str, ...]
+
+
+class Trouble(msgspec.Struct, frozen=True, kw_only=True):
+    """A destination whose breaker is open somewhere, as all nodes together see it.
+
+    `place` is its name, or its URL without the query. Rate and p99 are of its latest calls since
+    the trouble began; answers are the latest, the newest last.
+    """
+
+    tenant_id: int
+    place: str
+    held_until: datetime
+    since: datetime
+    calls: int
+    successes: int
+    p99_ms: int
+    answers: tuple[str, ...]
+
+
+class Troubles:
+    """What a node knows of all destinations in trouble: refreshed with the settings."""
+
+    def __init__(self) -> None:
+        self._by_tenant: dict[int, dict[str, Trouble]] = {}
+
+    def replace(self, troubles: Iterable[Trouble]) -> None:
+        """Take over what is in trouble now."""
+        by_tenant: dict[int, dict[str, Trouble]] = {}
+        for trouble in troubles:
+            by_tenant.setdefault(trouble.tenant_id, {})[trouble.place] = trouble
+        self._by_tenant = by_tenant
+
+    def of_tenant(self, tenant_id: int) -> list[Trouble]:
+        """List a tenant's, those in trouble for longest first."""
+        found = self._by_tenant.get(tenant_id, {}).values()
+        return sorted(found, key=lambda trouble: (trouble.since, trouble.place))
+
+    def at(self, tenant_id: int, place: str) -> Trouble | None:
+        """Find the trouble of a place."""
+        found = self._by_tenant.get(tenant_id)
+        return None if found is None else found.get(place)
+
+    def of_job(self, tenant_id: int, destination: Destination) -> Trouble | None:
+        """Find the trouble of the place that a job goes to."""
+        if tenant_id not in self._by_tenant:
+            return None
+        place = place_of(destination)
+        return None if place is None else self.at(tenant_id, place)
+
+
+def place_of(destination: Destination) -> str | None:
+    """Name the place that a job goes to; pull workers have none."""
+    match destination:
+        case Webhook(name=str(name)) | Queue(name=name):
+            return name
+        case Webhook(url=str(url)):
+            target = parse(url)
+            return place_of_url(target) if isinstance(target, Target) else None
+        case _:
+            return None
+
+
+def place_of_url(target: Target) -> str:
+    """Name the place that a bare URL stands for; its query often names the one job."""
+    return target.url.partition("?")[0]

@@ -1,0 +1,1 @@
+"""Events, their chain, and the auditor's selection."""

@@ -1,0 +1,124 @@
+"""Events as others see them: types, patterns over types, and the CloudEvents envelope."""
+
+import re
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Final, Literal
+from uuid import UUID
+
+import msgspec
+
+from postdate.model.error import Code, RefusedError, refuse
+from postdate.model.event.audit import STAMP
+from postdate.model.tenant.identity import Identity, Scope
+
+PATTERNS_MOST: Final = 32
+MEDIA_TYPE: Final = "application/cloudevents+json"
+
+_PATTERN: Final = re.compile(r"\*|[a-z_]{1,40}\.(\*|[a-z_]{1,40})")
+
+VISIBLE: Final[Mapping[Scope, tuple[str, ...]]] = {
+    Scope.JOBS_READ: ("job.*", "lane.*", "destination.*"),
+    Scope.PAYMENTS_READ: ("payment.*", "account.*"),
+    Scope.SCHEDULES_READ: ("schedule.*",),
+    Scope.ADMIN: ("*",),
+}
+"""Which types a scope lets its key see."""
+
+
+class CloudEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One event in the envelope of CloudEvents 1.0; `sequence` counts the tenant's events."""
+
+    specversion: Literal["1.0"]
+    id: UUID
+    source: str
+    type: str
+    subject: UUID
+    time: datetime
+    datacontenttype: Literal["application/json"]
+    sequence: str
+    data: msgspec.Raw
+    actor: str | None = None
+
+
+class Sealed(msgspec.Struct, frozen=True, gc=False):
+    """A sealed event of one tenant, with its data as JSON text."""
+
+    position: int
+    event_id: UUID
+    subject: UUID
+    type: str
+    time: datetime
+    actor: str | None
+    data: str | None
+
+
+def envelope(event: Sealed, tenant: str) -> CloudEvent:
+    """Put an event into its envelope."""
+    return CloudEvent(
+        specversion="1.0",
+        id=event.event_id,
+        source=f"/tenants/{tenant}",
+        type=event.type,
+        subject=event.subject,
+        time=event.time.astimezone(UTC),
+        datacontenttype="application/json",
+        sequence=str(event.position),
+        data=msgspec.Raw(_public(event)),
+        actor=event.actor,
+    )
+
+
+def _public(event: Sealed) -> bytes:
+    """Leave out where a request came from: receivers of events need no addresses of people."""
+    if event.data is None:
+        return b"{}"
+    if f'"{STAMP}"' not in event.data:
+        return event.data.encode()
+    members = msgspec.json.decode(event.data)
+    members.pop(STAMP, None)
+    return msgspec.json.encode(members)
+
+
+def check_patterns(types: Iterable[str], field: str = "types") -> list[str]:
+    """Refuse patterns that can match nothing: `payment.completed`, `payment.*` and `*` are fine."""
+    given = list(dict.fromkeys(types))
+    if len(given) > PATTERNS_MOST:
+        raise refuse(Code.INVALID_FIELD, f"At most {PATTERNS_MOST} types.", field)
+    for pattern in given:
+        if not _PATTERN.fullmatch(pattern):
+            detail = f"{pattern} is not a type such as payment.completed, payment.* or *."
+            raise refuse(Code.INVALID_FIELD, detail, field)
+    return given
+
+
+def like(patterns: Iterable[str]) -> list[str]:
+    """Write patterns for SQL's LIKE, where an underscore would match any character."""
+    return [pattern.replace("_", r"\_").replace("*", "%") for pattern in patterns]
+
+
+def visible(who: Identity, wanted: Iterable[str]) -> list[str]:
+    """Give the patterns that match what is wanted and what the key may see."""
+    allowed = [pattern for scope in VISIBLE if scope in who.scopes for pattern in VISIBLE[scope]]
+    if not allowed:
+        raise _forbidden(allowed)
+    wishes = list(wanted) or allowed
+    found = [both for wish in wishes for own in allowed if (both := _narrower(wish, own))]
+    if not found:
+        raise _forbidden(allowed)
+    return list(dict.fromkeys(found))
+
+
+def _narrower(one: str, other: str) -> str | None:
+    """Give the pattern that matches what both match."""
+    for narrow, wide in ((one, other), (other, one)):
+        if wide in {"*", narrow}:
+            return narrow
+        if wide.endswith(".*") and narrow.startswith(wide[:-1]):
+            return narrow
+    return None
+
+
+def _forbidden(allowed: list[str]) -> RefusedError:
+    may = f"only sees {', '.join(allowed)}" if allowed else "sees no events"
+    return refuse(Code.FORBIDDEN, f"The key {may}.", scope=Scope.ADMIN)

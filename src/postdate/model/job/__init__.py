@@ -1,0 +1,1 @@
+"""Jobs: what to do, how it ended, and what follows."""

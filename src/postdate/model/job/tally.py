@@ -1,0 +1,133 @@
+"""What becomes of jobs, as plain numbers: cheap to count, made into metrics when somebody asks."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+from postdate.model.activity import Lateness, add_counts, empty_histogram, histogram
+from postdate.model.job.verdict import (
+    DONE,
+    TOO_OLD,
+    WORKER_LOST,
+    End,
+    Keep,
+    Move,
+    Verdict,
+    event_type,
+)
+from postdate.model.tenant.tenant_share import TenantShares
+
+_CLASSES: Final = {
+    WORKER_LOST: "lost",
+    "worker_stopped": "lost",
+    "lease_lost": "lost",
+    "timeout": "timeout",
+    "no_answer": "timeout",
+    "answer_broken": "timeout",
+    "handler_timeout": "timeout",
+    "connect_timeout": "connect",
+    "connect_failed": "connect",
+    "dns_failed": "connect",
+    "tls_failed": "connect",
+    "not_sent": "connect",
+    "http_429": "busy",
+    "http_503": "busy",
+    "target_not_allowed": "refused",
+    "destination_missing": "refused",
+    "destination_disabled": "refused",
+    "destination_mismatch": "refused",
+    "destination_gone": "refused",
+    "invalid_url": "refused",
+    "no_handler": "refused",
+    "expired": "expired",
+    TOO_OLD: "expired",
+}
+
+CLASSES: Final = (
+    "busy",
+    "connect",
+    "expired",
+    "lost",
+    "other",
+    "refused",
+    "server_error",
+    "timeout",
+)
+"""Every class that a failure can have: a worker's own codes are `other`."""
+
+
+def failure_class(code: str | None) -> str:
+    """Give the class of a failure's code, one of a fixed few."""
+    if code is None:
+        return "other"
+    if found := _CLASSES.get(code):
+        return found
+    if code.startswith("http_"):
+        return "server_error" if code.startswith("http_5") else "refused"
+    return "other"
+
+
+class Tally:
+    """The counts of one process and one kind of lane."""
+
+    def __init__(
+        self, lateness: Lateness | None = None, shares: TenantShares | None = None
+    ) -> None:
+        self._lateness = lateness or Lateness()
+        self._shares = shares or TenantShares()
+        self.counts: Counter[str] = Counter()
+        self.classes: Counter[tuple[str, str]] = Counter()
+        """How often (verb, class of failure) happened."""
+        self.late = empty_histogram()
+        self.late_sum = 0.0
+        self.durations = empty_histogram()
+        self.duration_sum = 0.0
+        self.running = 0
+
+    def accepted(self, count: int) -> None:
+        """Count jobs that were taken in."""
+        self.counts["accepted"] += count
+
+    def claimed(self, tenant_id: int, late_seconds: Sequence[float]) -> None:
+        """Count claims of a tenant's jobs, each so long after it was due."""
+        if not late_seconds:
+            return
+        late, seconds = histogram(late_seconds), sum(late_seconds)
+        self._lateness.jobs(tenant_id, late)
+        self._shares.add(tenant_id, "job", late, seconds)
+        add_counts(self.late, late)
+        self.late_sum += seconds
+
+    def ran(self, seconds: Sequence[float]) -> None:
+        """Count attempts that took so long, from their start to their report."""
+        if seconds:
+            add_counts(self.durations, histogram(seconds))
+            self.duration_sum += sum(seconds)
+
+    def lost(self) -> None:
+        """Count a lease that was no longer its holder's."""
+        self.counts["lease_lost"] += 1
+
+    def recorded(self, verdicts: Sequence[Verdict]) -> None:
+        """Count verdicts that were written."""
+        others = [verdict for verdict in verdicts if verdict is not DONE]
+        self.counts["completed"] += len(verdicts) - len(others)
+        for verdict in others:
+            verb = _verb(verdict)
+            if verb in FAILING and not isinstance(verdict, Keep):
+                self.classes[verb, failure_class(verdict.code)] += 1
+            else:
+                self.counts[verb] += 1
+
+
+FAILING: Final = ("failed", "retried", "unknown")
+"""The verbs that are counted by class of failure."""
+
+
+def _verb(verdict: Verdict) -> str:
+    match verdict:
+        case Keep():
+            return "kept"
+        case End() | Move():
+            kind = event_type(verdict)
+            return kind.removeprefix("job.") if kind else "throttled"

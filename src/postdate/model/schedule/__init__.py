@@ -1,0 +1,1 @@
+"""Schedules: specification, preview and expansion."""

@@ -1,0 +1,242 @@
+"""A schedule: the recurring rule, its policies, and what one occurrence is."""
+
+from collections.abc import Collection
+from datetime import UTC, date, datetime, timedelta
+from enum import StrEnum
+from hashlib import blake2b
+from typing import Annotated, Any, Final
+from uuid import UUID
+
+import msgspec
+from msgspec import UNSET, Meta, Raw, UnsetType
+
+from postdate.model.ids import bucket_of
+from postdate.model.job.job import ContentType, Destination, JobSpec, PayloadRef, Retry, Timeout
+from postdate.model.lane import DEFAULT
+from postdate.model.payment.money import AMOUNT_MOST
+from postdate.model.payment.payment import DESCRIPTION_CHARS, AccountId, PaymentOrder
+from postdate.model.recurrence.calendar import Roll
+
+EXCLUDE_MOST: Final = 1000
+SECONDS_A_DAY: Final = 86_400
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Gap(StrEnum):
+    """What happens to a local time that the clock jumps over."""
+
+    SKIP = "skip"
+    SHIFT_FORWARD = "shift_forward"
+    SHIFT_BACK = "shift_back"
+
+
+class Repeated(StrEnum):
+    """Which of its two instants a local time means that the clock shows twice."""
+
+    FIRST = "first"
+    SECOND = "second"
+    BOTH = "both"
+
+
+class Overlap(StrEnum):
+    """What an occurrence does while the one before is still under way."""
+
+    ALLOW = "allow"
+    SKIP = "skip"
+    BUFFER_ONE = "buffer_one"
+    CANCEL_RUNNING = "cancel_running"
+
+
+class MisfirePolicy(StrEnum):
+    """What becomes of occurrences that could not be expanded in time."""
+
+    FIRE_ONCE = "fire_once"
+    FIRE_ALL = "fire_all"
+    SKIP = "skip"
+
+
+class FundsPolicy(StrEnum):
+    """What a payment does when the money is not there at its due second."""
+
+    FAIL = "fail"
+    RETRY = "retry"
+
+
+class Status(StrEnum):
+    """The label of an occurrence in the book."""
+
+    FIRED = "FIRED"
+    LATE = "LATE"
+    BUFFERED = "BUFFERED"
+    SKIPPED_BY_OVERLAP = "SKIPPED_BY_OVERLAP"
+    SKIPPED_BY_PAUSE = "SKIPPED_BY_PAUSE"
+    SKIPPED_BY_CALENDAR = "SKIPPED_BY_CALENDAR"
+    SKIPPED_BY_DST = "SKIPPED_BY_DST"
+    MISSED = "MISSED"
+    REFUSED = "REFUSED"
+
+
+RAN: Final = frozenset({Status.FIRED, Status.LATE})
+"""Labels of occurrences that became a job or payment; they never change again."""
+
+
+class Dst(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What happens where local time is missing or repeated."""
+
+    gap: Gap | None = None
+    repeated: Repeated | None = None
+
+
+class Misfire(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What happens to occurrences that are late, after an outage for example."""
+
+    policy: MisfirePolicy = MisfirePolicy.FIRE_ONCE
+    late_after_seconds: Annotated[int, Meta(ge=1, le=SECONDS_A_DAY)] = 60
+    max_lateness_seconds: Annotated[int, Meta(ge=1, le=3650 * SECONDS_A_DAY)] | None = None
+    per_minute: Annotated[int, Meta(ge=1, le=6000)] = 60
+
+
+class InsufficientFunds(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Whether a payment without funds fails at once or keeps trying for a while."""
+
+    policy: FundsPolicy = FundsPolicy.FAIL
+    retry_seconds: Annotated[int, Meta(ge=1, le=31 * SECONDS_A_DAY)] = SECONDS_A_DAY
+
+
+class Policies(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How a schedule behaves where others surprise; every answer shows all of them."""
+
+    dst: Dst = Dst()
+    misfire: Misfire = Misfire()
+    overlap: Overlap = Overlap.ALLOW
+    jitter_seconds: Annotated[int, Meta(ge=0, le=SECONDS_A_DAY)] = 0
+    insufficient_funds: InsufficientFunds = InsufficientFunds()
+
+
+class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """When: one of cron, every_seconds and rrule, in a zone, between two instants."""
+
+    cron: str | None = None
+    every_seconds: Annotated[int, Meta(ge=1, le=3660 * SECONDS_A_DAY)] | None = None
+    rrule: str | None = None
+    timezone: str = "UTC"
+    start_at: datetime | None = None
+    end_at: datetime | None = None
+    max_runs: Annotated[int, Meta(ge=1, le=2**31 - 1)] | None = None
+    exclude_dates: Annotated[tuple[date, ...], Meta(max_length=EXCLUDE_MOST)] = ()
+    calendar: str | None = None
+    roll: Roll = Roll.NONE
+
+
+class JobTemplate(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
+):
+    """A job without its instant."""
+
+    destination: Destination
+    # Raw keeps the client's own bytes: every occurrence delivers them as they came.
+    payload: Raw | UnsetType = UNSET
+    payload_base64: Annotated[str, Meta(description="The payload as opaque bytes.")] | None = None
+    content_type: ContentType | None = None
+    payload_ref: PayloadRef | None = None
+    retry: Retry | None = None
+    timeout_seconds: Timeout | None = None
+    expires_after_seconds: Annotated[int, Meta(ge=1, le=366 * SECONDS_A_DAY)] | None = None
+    lane: str = DEFAULT
+    metadata: dict[str, Any] | None = None
+    description: Annotated[str, Meta(max_length=500)] | None = None
+
+    def spec(self) -> JobSpec:
+        """Give the job that each occurrence becomes."""
+        fields = msgspec.structs.asdict(self)
+        del fields["expires_after_seconds"]
+        return JobSpec(**fields)
+
+
+class PaymentTemplate(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
+):
+    """A payment without its instant; the money is looked for when an occurrence is due."""
+
+    from_account_id: Annotated[AccountId, Meta(description="Who pays.")]
+    to_account_id: Annotated[AccountId, Meta(description="Who is paid.")]
+    amount: Annotated[int, Meta(ge=1, le=AMOUNT_MOST)]
+    description: Annotated[str, Meta(max_length=DESCRIPTION_CHARS)] | None = None
+
+    def order(self) -> PaymentOrder:
+        """Give the payment that each occurrence becomes."""
+        fields = msgspec.structs.asdict(self)
+        return PaymentOrder(**fields, delay_seconds=1, funding="at_execution")
+
+
+class Template(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
+):
+    """What each occurrence becomes: a job or a payment."""
+
+    job: JobTemplate | None = None
+    payment: PaymentTemplate | None = None
+
+    @property
+    def kind(self) -> str:
+        """Name what it makes."""
+        return "payment" if self.job is None else "job"
+
+    def visible(self, accounts: Collection[str] | None) -> bool:
+        """Say whether a key that is limited to these accounts may know of it."""
+        if accounts is None or self.payment is None:
+            return True
+        return self.payment.from_account_id in accounts or self.payment.to_account_id in accounts
+
+
+class Definition(msgspec.Struct, frozen=True, kw_only=True):
+    """One version of a schedule; a version never changes."""
+
+    rule: Rule
+    template: Template
+    policies: Policies
+    name: str = ""
+
+
+class Occurrence(msgspec.Struct, frozen=True, order=True):
+    """One nominal occurrence: the instant it is scheduled for and how it came to be there.
+
+    `nominal_local` is what the rule says on the wall clock, before the calendar and the policies
+    for missing and repeated time. `skip` says that those left it out.
+    """
+
+    scheduled_for: datetime
+    nominal_local: datetime
+    notes: tuple[str, ...] = ()
+    skip: Status | None = None
+    merged: tuple[datetime, ...] = ()
+
+
+def jitter(schedule_id: UUID, jitter_seconds: int) -> timedelta:
+    """Give a schedule's own place within its jitter: for ever the same, so that it stays spread."""
+    if not jitter_seconds:
+        return timedelta(0)
+    digest = blake2b(schedule_id.bytes, digest_size=8, person=b"jitter").digest()
+    share = int.from_bytes(digest, "big") / 2**64
+    return timedelta(milliseconds=int(share * jitter_seconds * 1000))
+
+
+def identify(schedule_id: UUID, occurrence: Occurrence) -> UUID:
+    """Make the id of a nominal occurrence; several that were left out may share an instant."""
+    if occurrence.skip is None:
+        return occurrence_id(schedule_id, occurrence.scheduled_for)
+    apart = f"{occurrence.skip}:{occurrence.nominal_local.isoformat()}"
+    return occurrence_id(schedule_id, occurrence.scheduled_for, apart)
+
+
+def occurrence_id(schedule_id: UUID, scheduled_for: datetime, cause: str = "") -> UUID:
+    """Make the id of an occurrence: the same for the same schedule and instant, sorted by time.
+
+    It is a UUIDv7 of the instant, so that the book is partitioned like all history. `cause` keeps
+    apart what is not the rule's own occurrence at this instant.
+    """
+    unix_ms = int((scheduled_for - EPOCH) / timedelta(milliseconds=1))
+    digest = blake2b(schedule_id.bytes + cause.encode(), digest_size=8, person=b"occurrence")
+    tail = int.from_bytes(digest.digest(), "big") >> 2
+    value = (max(unix_ms, 0) & 0xFFFF_FFFF_FFFF) << 80
+    return UUID(int=value | 0x7 << 76 | bucket_of(schedule_id) << 64 | 0b10 << 62 | tail)

@@ -1,0 +1,1 @@
+"""Tenants: who asks, what is allowed, and what is halted."""

@@ -1,0 +1,52 @@
+"""Quotas on pending work: how much of a tenant may be waiting at once."""
+
+from collections.abc import Mapping
+from typing import Final, Literal
+
+from postdate.model.error import Code, Refusal
+from postdate.model.setting.setting import Settings
+
+Kind = Literal["jobs", "payments"]
+SETTING_OF: Final[Mapping[Kind, str]] = {
+    "jobs": "quota.pending_jobs",
+    "payments": "quota.pending_payments",
+}
+
+
+class Quotas:
+    """What was counted last, and what this node has accepted since; no count waits for a request.
+
+    Counting goes on in the background, only for tenants with a quota. Between two counts each node
+    knows of its own additions alone, so that a quota may be passed by what others accept meanwhile.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._known: dict[tuple[int, Kind], int] = {}
+
+    def limited(self, tenant_ids: Mapping[int, object]) -> list[int]:
+        """Give the tenants among these that have a quota."""
+        return sorted(t for t in tenant_ids if any(self._most(t, kind) for kind in SETTING_OF))
+
+    def limits(self, tenant_id: int, kind: Kind) -> bool:
+        """Say whether a tenant has a quota of this kind: where it has none, nothing is counted."""
+        return self._most(tenant_id, kind) > 0
+
+    def learn(self, counted: Mapping[tuple[int, Kind], int]) -> None:
+        """Take over what was counted just now."""
+        self._known = dict(counted)
+
+    def take(self, tenant_id: int, kind: Kind) -> Refusal | None:
+        """Count one more, or refuse it."""
+        most = self._most(tenant_id, kind)
+        if not most:
+            return None
+        pending = self._known.get((tenant_id, kind), 0)
+        if pending >= most:
+            detail = f"The tenant may have {most} pending {kind}."
+            return Refusal(Code.QUOTA_EXCEEDED, detail, extra={"quota": most})
+        self._known[tenant_id, kind] = pending + 1
+        return None
+
+    def _most(self, tenant_id: int, kind: Kind) -> int:
+        return self._settings.whole(SETTING_OF[kind], tenant_id)

@@ -1,0 +1,1 @@
+"""Accounts, their entries and their repairs."""

@@ -1,0 +1,180 @@
+"""Accounts: the rows that hold balances."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+import asyncpg
+import msgspec
+
+from postdate.model.ids import hash_bucket
+from postdate.store.connection.column import same
+from postdate.store.connection.database import Connection
+from postdate.store.connection.query import query
+
+KEYS_MOST: Final = 65_536
+"""How many keys of accounts are remembered: busy ones come again and again."""
+
+
+class AccountKey(NamedTuple):
+    """The key of an account; its order is the order of locking."""
+
+    bucket: int
+    tenant_id: int
+    account_id: str
+
+
+class Account(msgspec.Struct):
+    """A locked account: mutable, so that a batch can be decided item by item in memory."""
+
+    bucket: int
+    tenant_id: int
+    account_id: str
+    balance: int
+    held: int
+    version: int
+    floor: int | None
+    max_amount: int | None
+    frozen_at: datetime | None
+    closed_at: datetime | None
+
+    @property
+    def available(self) -> int:
+        """Give what is not reserved."""
+        return self.balance - self.held
+
+    @property
+    def key(self) -> AccountKey:
+        """Give the key."""
+        return AccountKey(self.bucket, self.tenant_id, self.account_id)
+
+
+class Change(NamedTuple):
+    """What is added to an account."""
+
+    balance: int
+    held: int
+    version: int
+
+
+class AccountRow(msgspec.Struct, frozen=True):
+    """An account as read."""
+
+    bucket: int
+    tenant_id: int
+    account_id: str
+    balance: int
+    held: int
+    version: int
+    floor: int | None
+    max_amount: int | None
+    frozen_at: datetime | None
+    closed_at: datetime | None
+    created_at: datetime
+    updated_at: datetime
+    note: str | None
+
+
+class Terms(msgspec.Struct, frozen=True):
+    """Everything about an account that is no money and may be changed."""
+
+    floor: int | None = 0
+    max_amount: int | None = None
+    note: str | None = None
+    frozen: bool = False
+    closed: bool = False
+
+
+@lru_cache(maxsize=KEYS_MOST)
+def key_of(tenant_id: int, account_id: str) -> AccountKey:
+    """Make the key of a tenant's account."""
+    return AccountKey(hash_bucket(tenant_id, account_id), tenant_id, account_id)
+
+
+async def lock(connection: Connection, keys: Iterable[AccountKey]) -> dict[AccountKey, Account]:
+    """Lock accounts in the one order, and give those that exist."""
+    rows = await connection.fetch(query("account_lock"), *_columns(keys))
+    return _by_key(rows)
+
+
+async def add(
+    connection: Connection, changes: Mapping[AccountKey, Change]
+) -> dict[AccountKey, Account]:
+    """Change accounts in the one order of locking, and give them as they were before."""
+    ordered = sorted(changes)
+    buckets, tenants, ids = zip(*ordered, strict=True)
+    added = zip(*(changes[key] for key in ordered), strict=True)
+    rows = await connection.fetch(
+        query("account_add"), buckets, same(tenants), ids, *map(same, added)
+    )
+    return _by_key(rows)
+
+
+async def locked(connection: Connection, keys: Iterable[AccountKey]) -> set[AccountKey]:
+    """Find those of the accounts that somebody holds, without waiting."""
+    rows = await connection.fetch(query("account_locked"), *_columns(keys))
+    return {AccountKey(*row) for row in rows}
+
+
+def _by_key(rows: Iterable[asyncpg.Record]) -> dict[AccountKey, Account]:
+    return {AccountKey(*row[:3]): Account(*row) for row in rows}
+
+
+async def write(connection: Connection, accounts: Sequence[Account]) -> None:
+    """Write balances, holds and versions of locked accounts back as one set."""
+    if accounts:
+        await connection.execute(
+            query("account_write"),
+            [a.bucket for a in accounts],
+            [a.tenant_id for a in accounts],
+            [a.account_id for a in accounts],
+            [a.balance for a in accounts],
+            [a.held for a in accounts],
+            [a.version for a in accounts],
+        )
+
+
+async def gather(
+    connection: Connection, lock_keys: Iterable[AccountKey], look_keys: Iterable[AccountKey]
+) -> tuple[datetime, dict[AccountKey, Account]]:
+    """Lock some accounts in the one order, look at others, and take the database's time."""
+    buckets, tenants, ids = _columns(look_keys)
+    *rows, last = await connection.fetch(
+        query("account_gather"), *_columns(lock_keys), buckets, same(tenants), ids
+    )
+    accounts = (Account(*row[1:]) for row in rows)
+    return last["at"], {account.key: account for account in accounts}
+
+
+def _columns(keys: Iterable[AccountKey]) -> list[list[object]]:
+    ordered = sorted(set(keys))
+    return list(map(list, zip(*ordered, strict=True))) if ordered else [[], [], []]
+
+
+async def create(connection: Connection, key: AccountKey, terms: Terms) -> AccountRow | None:
+    """Insert an empty account; None when the id is taken."""
+    row = await connection.fetchrow(
+        query("account_create"), *key, terms.floor, terms.max_amount, terms.note
+    )
+    return None if row is None else AccountRow(*row)
+
+
+async def get(connection: Connection, key: AccountKey) -> AccountRow | None:
+    """Read one account."""
+    row = await connection.fetchrow(query("account_get"), *key)
+    return None if row is None else AccountRow(*row)
+
+
+async def page(connection: Connection, tenant_id: int, after: str, limit: int) -> list[AccountRow]:
+    """List a tenant's accounts by id."""
+    rows = await connection.fetch(query("account_list"), tenant_id, after, limit)
+    return [AccountRow(*row) for row in rows]
+
+
+async def change(connection: Connection, key: AccountKey, terms: Terms) -> AccountRow:
+    """Write the terms of a locked account."""
+    row = await connection.fetchrow(query("account_change"), *key, *msgspec.structs.astuple(terms))
+    if row is None:
+        raise LookupError(f"account {key.account_id} was not locked")
+    return AccountRow(*row)

@@ -1,0 +1,77 @@
+"""Entries: the immutable legs of transfers, and the statement they make."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Literal
+from uuid import UUID
+
+import msgspec
+
+from postdate.store.account.account import AccountKey
+from postdate.store.connection.database import Connection
+from postdate.store.connection.query import query
+
+EntryType = Literal["PAYMENT", "ADJUSTMENT", "REFUND"]
+
+
+class NewEntry(msgspec.Struct, frozen=True):
+    """An entry about to be inserted; balance and version are the account's after it."""
+
+    bucket: int
+    tenant_id: int
+    account_id: str
+    version: int
+    transfer_id: UUID
+    amount: int
+    balance: int
+    type: EntryType
+    payment_id: UUID | None = None
+    reason: str | None = None
+
+
+class EntryRow(msgspec.Struct, frozen=True):
+    """An entry as stored."""
+
+    account_id: str
+    version: int
+    transfer_id: UUID
+    amount: int
+    balance: int
+    type: EntryType
+    payment_id: UUID | None
+    reason: str | None
+    created_at: datetime
+
+
+class Instant(msgspec.Struct, frozen=True):
+    """Where an account stood at some instant."""
+
+    version: int
+    balance: int
+
+
+async def insert(connection: Connection, entries: Sequence[NewEntry]) -> None:
+    """Insert a set of entries; all legs of a transfer stand in the same set."""
+    if entries:
+        columns = zip(*(msgspec.structs.astuple(entry) for entry in entries), strict=True)
+        await connection.execute(query("entry_insert"), *map(list, columns))
+
+
+async def page(connection: Connection, key: AccountKey, version: int, limit: int) -> list[EntryRow]:
+    """List an account's entries from a version downwards."""
+    rows = await connection.fetch(query("entry_list"), *key, version, limit)
+    return [EntryRow(*row) for row in rows]
+
+
+async def at(connection: Connection, key: AccountKey, instant: datetime) -> Instant | None:
+    """Find version and balance of an account at an instant; None when there is no account."""
+    row = await connection.fetchrow(query("entry_at"), *key, instant)
+    return None if row is None else Instant(*row)
+
+
+async def of_transfer(
+    connection: Connection, key: AccountKey, version: int, transfer_id: UUID
+) -> EntryRow | None:
+    """Find an account's entry of a transfer among the last up to a version."""
+    row = await connection.fetchrow(query("entry_of_transfer"), *key, version, transfer_id)
+    return None if row is None else EntryRow(*row)

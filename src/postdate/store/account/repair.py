@@ -1,0 +1,114 @@
+"""Repairs of accounts: what the entries say, and the fact that an account was put right."""
+
+from datetime import datetime
+from typing import Any, NamedTuple
+from uuid import UUID
+
+import msgspec
+
+from postdate.store.account.account import AccountKey
+from postdate.store.connection.database import Connection
+from postdate.store.connection.query import query
+
+
+class Jump(msgspec.Struct, frozen=True):
+    """A version whose balance does not follow from the one before, and by how much."""
+
+    version: int
+    difference: int
+
+
+class Witness(NamedTuple):
+    """What entries and open payments say about an account; `start` is before the first entry."""
+
+    first_version: int
+    version: int
+    entries: int
+    amounts: int
+    start: int
+    held: int
+
+
+class Numbers(msgspec.Struct, frozen=True):
+    """What an account stores, or should."""
+
+    balance: int
+    held: int
+    version: int
+
+
+class NewRepair(msgspec.Struct, frozen=True, kw_only=True):
+    """A repair about to be recorded."""
+
+    after: Numbers
+    before: Numbers
+    jumps: list[Jump]
+    requested_by: str
+    approved_by: str
+    reason: str
+
+
+class RepairRow(msgspec.Struct, frozen=True):
+    """A repair as it is listed: what it changed, when, by whom, and why."""
+
+    tenant_id: int
+    account_id: str
+    repaired_at: datetime
+    balance: int
+    held: int
+    version: int
+    requested_by: str
+    approved_by: str
+    reason: str
+
+
+async def witness(connection: Connection, key: AccountKey) -> Witness:
+    """Read what the entries and open payments of a locked account say."""
+    [row] = await connection.fetch(query("repair_witness"), *key)
+    return Witness(*row)
+
+
+async def jumps(connection: Connection, key: AccountKey) -> list[Jump]:
+    """List where the running balance of an account jumps."""
+    return [Jump(*row) for row in await connection.fetch(query("repair_jumps"), *key)]
+
+
+async def explained(connection: Connection, key: AccountKey) -> list[Jump]:
+    """List the jumps that earlier repairs explain."""
+    rows = await connection.fetch(query("repair_list"), *key)
+    return [jump for row in rows for jump in msgspec.json.decode(row["jumps"], type=list[Jump])]
+
+
+async def page(connection: Connection, tenant_id: int | None, limit: int) -> list[RepairRow]:
+    """List repairs, the newest first."""
+    return [
+        RepairRow(*row) for row in await connection.fetch(query("repair_all"), tenant_id, limit)
+    ]
+
+
+async def requested(
+    connection: Connection, key: AccountKey, subject: UUID, seconds: float
+) -> tuple[str, dict[str, Any]] | None:
+    """Give who asked for a repair that has not been made yet, and what was told then."""
+    row = await connection.fetchrow(
+        query("repair_requested"), key.bucket, key.tenant_id, subject, seconds, key.account_id
+    )
+    return (row[0], msgspec.json.decode(row[1])) if row else None
+
+
+async def insert(connection: Connection, key: AccountKey, new: NewRepair) -> None:
+    """Record a repair."""
+    await connection.execute(
+        query("repair_insert"),
+        *key,
+        new.after.version,
+        new.after.balance,
+        new.after.held,
+        new.before.version,
+        new.before.balance,
+        new.before.held,
+        msgspec.json.encode(new.jumps).decode(),
+        new.requested_by,
+        new.approved_by,
+        new.reason,
+    )

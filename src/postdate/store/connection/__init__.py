@@ -1,0 +1,1 @@
+"""Connections: pools, transactions, named queries, and what keeps them healthy."""

@@ -1,0 +1,393 @@
+"""Connections: a pool that writes for every tenant, a pool that reads for one."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Mapping
+from contextlib import asynccontextmanager, suppress
+from typing import Any, Final
+
+import asyncpg
+import msgspec
+import structlog
+
+from postdate.model import origin
+from postdate.model.error import StartError
+from postdate.store.connection import address, freshness, pool
+from postdate.store.connection.pool import Sources, Spares, begun
+from postdate.store.connection.session import Session, refuse_strong_role, reset
+
+log = structlog.get_logger()
+
+SCHEMA: Final = "postdate"
+OWNER: Final = "postdate_owner"
+WRITER: Final = "postdate_writer"
+READER: Final = "postdate_reader"
+
+CONNECT_SECONDS: Final = 5
+ACQUIRE_SECONDS: Final = 5
+"""How long whoever needs a connection waits for a free one before it is told that none is."""
+
+READ_SECONDS: Final = 5
+"""The longest that a statement of a reader may take."""
+
+ANSWER_SECONDS: Final = 5
+"""How long beyond a statement's own time its answer is waited for: then the server is gone."""
+
+LONG_SECONDS: Final = 86_400.0
+"""The time of a statement that reads everything there is, beside `lift_time_limits`."""
+
+LOST: Final = pool.LOST
+TRANSACTION_SECONDS: Final = 20
+"""The longest that a transaction of ours may take: what it wrote is visible by then, or never."""
+
+# A node that is gone without a word (a lost network, a stopped machine) must not keep its locks:
+# the server notices within 15 s that nobody answers (TCP), or that nothing is asked (idle). The
+# node notices a server that is gone by the same means, on its side of the socket.
+_COMMON: Final = {
+    "search_path": SCHEMA,
+    "timezone": "UTC",
+    "jit": "off",
+    "idle_in_transaction_session_timeout": "10s",
+    "tcp_keepalives_idle": "5",
+    "tcp_keepalives_interval": "3",
+    "tcp_keepalives_count": "3",
+    "tcp_user_timeout": "15s",
+    "client_connection_check_interval": "5s",
+}
+_WRITER: Final = _COMMON | {
+    "role": WRITER,
+    "statement_timeout": f"{TRANSACTION_SECONDS}s",
+    # Accounts, which strangers may hold, are waited for even less: see `account_add`.
+    "lock_timeout": "2s",
+    # The hot statements have one right plan each, an index scan. A table that was empty when the
+    # plan was made must not leave a sequential scan behind.
+    "enable_seqscan": "off",
+    "enable_bitmapscan": "off",
+    "plan_cache_mode": "force_generic_plan",
+}
+_READER: Final = _COMMON | {
+    "role": READER,
+    "statement_timeout": f"{READ_SECONDS}s",
+    "lock_timeout": "1s",
+    "default_transaction_read_only": "on",
+    # A partition that was empty when a plan was made fills within minutes; until it is analysed, a
+    # sequential scan of it would be repeated for each of the 64 buckets of a list.
+    "enable_seqscan": "off",
+    # A plan for all values is begun only for the weeks that the values admit; a plan for these
+    # values is made over every week, each time.
+    "plan_cache_mode": "force_generic_plan",
+}
+
+_LOOK_UP: Final = _WRITER | {"default_transaction_read_only": "on"}
+LOOK_UPS: Final = 2
+"""The most connections that look keys up while the primary is away: each is remembered."""
+
+_TRANSACTION_TIMEOUT_VERSION: Final = (17,)
+"""The first server with `transaction_timeout`; an older one bounds each statement, and idling."""
+
+Connection = pool.Connection
+Transaction = asyncpg.transaction.Transaction
+
+
+class CommitUnknownError(Exception):
+    """The connection broke, or waiting was cancelled, while a commit was under way."""
+
+
+_TRANSIENT: Final = (
+    CommitUnknownError,
+    asyncpg.TransactionRollbackError,
+    asyncpg.InsufficientResourcesError,
+    asyncpg.LockNotAvailableError,
+    asyncpg.ReadOnlySQLTransactionError,
+    *LOST,
+)
+
+
+def transient(error: BaseException) -> bool:
+    """Say whether the database faltered, so that the same statements may well succeed next time."""
+    # A value that the driver cannot send is the sender's fault, though the driver calls it its own.
+    return isinstance(error, _TRANSIENT) and not isinstance(error, ValueError)
+
+
+class Database:
+    """The pools. Every statement of a node goes through one of them."""
+
+    def __init__(
+        self, writer: asyncpg.Pool, reader: asyncpg.Pool, spares: Spares | None = None
+    ) -> None:
+        self.writer = writer
+        self.reader = reader
+        self.spares = spares or Spares()
+        self.bounds_transactions = False
+        """Whether the server ends each of our transactions after TRANSACTION_SECONDS."""
+        self._epoch = 0.0
+        self._reads = Sources(reader, self.spares.reader, ACQUIRE_SECONDS)
+        self._primary = Sources(self.spares.reader or reader, None, ACQUIRE_SECONDS)
+        self._look_ups = Sources(writer, self.spares.look_up, ACQUIRE_SECONDS)
+        self._committed = 0
+
+    async def synchronize(self) -> None:
+        """Learn the database's time; between two calls the monotonic clock carries it on."""
+        before = time.monotonic()
+        async with self.connection() as connection:
+            epoch = await connection.fetchval("SELECT extract(epoch FROM clock())::float8")
+        self._epoch = epoch - (before + time.monotonic()) / 2
+
+    def unix_ms(self) -> int:
+        """Give the database's time as this node knows it: for ids, never for a decision."""
+        return int((self._epoch + time.monotonic()) * 1000)
+
+    def connection(
+        self, seconds: float = ACQUIRE_SECONDS
+    ) -> "asyncpg.pool.PoolAcquireContext[asyncpg.Record]":
+        """Take a connection of the writer's for statements that need no transaction around them.
+
+        The time bounds waiting for a free one, and giving it back when the server is gone.
+        """
+        return self.writer.acquire(timeout=seconds)
+
+    @asynccontextmanager
+    async def write(self) -> AsyncIterator[Connection]:
+        """Run a READ COMMITTED transaction as the writer; a broken commit is an unknown one."""
+        transactions: list[Transaction] = []
+
+        async def start(connection: Connection) -> None:
+            transactions.append(await _start(connection))
+
+        async with begun(self.writer, start, ACQUIRE_SECONDS) as connection:
+            try:
+                yield connection
+            except BaseException as error:
+                await self._suspect(error)
+                await _quietly(transactions[-1].__aexit__(type(error), error, None))
+                raise
+            try:
+                await _commit(connection, transactions[-1])
+            except CommitUnknownError as error:
+                await self._suspect(error.__cause__)
+                raise
+            if self.spares.replica_reads:
+                self._committed = max(self._committed, await freshness.committed(connection))
+
+    async def _suspect(self, error: BaseException | None) -> None:
+        """Where one connection got no answer in time, none of the others is worth a wait."""
+        if isinstance(error, TimeoutError):
+            await self.writer.expire_connections()
+
+    @property
+    def freshness(self) -> int:
+        """Give the position up to which a replica must have replayed to know what we committed."""
+        return self._committed
+
+    @property
+    def primary_away(self) -> bool:
+        """Say whether the primary did not answer when a key was last looked up."""
+        return self._look_ups.away
+
+    @asynccontextmanager
+    async def read(self, tenant_id: int) -> AsyncIterator[Connection]:
+        """Run a read-only transaction that sees the rows of one tenant and no others.
+
+        A request that changes nothing may be served by a replica that knows what it has seen.
+        """
+        wanted = origin.wanted()
+        replica_first = self.spares.replica_reads
+
+        async def start(connection: Connection) -> None:
+            if replica_first and wanted > 0:
+                await freshness.wait(connection, wanted)
+            await _start_reading(connection, tenant_id)
+
+        on_primary = replica_first and wanted == origin.PRIMARY
+        async with (self._primary if on_primary else self._reads).begin(start) as begun_on:
+            connection, first = begun_on
+            origin.read_from(replica=not on_primary and first == replica_first)
+            try:
+                yield connection
+            finally:
+                await _quietly(connection.execute("COMMIT"))
+
+    @asynccontextmanager
+    async def look_up(self) -> AsyncIterator[Connection]:
+        """Read what belongs to no tenant yet, such as a key; a replica does while we must."""
+        async with self._look_ups.begin(_start_looking) as (connection, _):
+            try:
+                yield connection
+            finally:
+                await _quietly(connection.execute("COMMIT"))
+
+    async def close(self) -> None:
+        """Close both pools, waiting a moment for what is under way."""
+        for each in (self.writer, self.reader, self.spares.reader, self.spares.look_up):
+            if each is None:
+                continue
+            try:
+                await asyncio.wait_for(each.close(), CONNECT_SECONDS)
+            except (TimeoutError, *LOST):
+                each.terminate()
+
+
+async def _start(connection: Connection) -> Transaction:
+    transaction = connection.transaction()
+    # Entered, not started: what is cancelled in between is then rolled back without a complaint.
+    await transaction.__aenter__()
+    return transaction
+
+
+async def _start_reading(connection: Connection, tenant_id: int) -> None:
+    # An integer formatted by us, never text from outside: SET takes no parameters.
+    await _begin(connection, f"BEGIN READ ONLY; SET LOCAL postdate.tenant_id = {tenant_id:d}")
+
+
+async def _start_looking(connection: Connection) -> None:
+    await _begin(connection, "BEGIN READ ONLY")
+
+
+async def _begin(connection: Connection, statement: str) -> None:
+    try:
+        # A server that is frozen holds its connections open: whoever waits must not wait long.
+        await connection.execute(statement, timeout=ANSWER_SECONDS)
+    except asyncio.CancelledError:
+        await _quietly(connection.execute("ROLLBACK"))
+        raise
+
+
+async def _commit(connection: Connection, transaction: Transaction) -> None:
+    warnings: list[str] = []
+
+    def note(_: Any, message: asyncpg.PostgresLogMessage) -> None:
+        if message.severity_en == "WARNING":
+            warnings.append(str(message))
+
+    connection.add_log_listener(note)
+    try:
+        await transaction.__aexit__(None, None, None)
+    except LOST as error:
+        raise CommitUnknownError(str(error)) from error
+    finally:
+        with suppress(asyncpg.InterfaceError):  # a lost connection has let go of us already
+            connection.remove_log_listener(note)
+    if warnings:
+        # PostgreSQL answers success with a warning when waiting for a synchronous standby was
+        # cancelled: the commit is local only, and may vanish with a failover.
+        raise CommitUnknownError(warnings[0])
+
+
+async def _quietly(ending: Awaitable[object]) -> None:
+    try:
+        await ending
+    except (asyncpg.PostgresError, *LOST) as error:
+        log.debug("transaction.lost", error=str(error))
+
+
+async def lift_time_limits(connection: Connection) -> None:
+    """Let the transaction under way take as long as it takes: it reads everything there is."""
+    await connection.execute(
+        """SET LOCAL statement_timeout = 0;
+           SET LOCAL idle_in_transaction_session_timeout = 0;
+           SELECT set_config('transaction_timeout', '0', true)
+            WHERE current_setting('transaction_timeout', true) IS NOT NULL"""
+    )
+
+
+async def _prepare(connection: asyncpg.Connection) -> None:
+    if connection.get_server_version() >= _TRANSACTION_TIMEOUT_VERSION:
+        await connection.execute(f"SET transaction_timeout = '{TRANSACTION_SECONDS}s'")
+    await connection.set_type_codec(
+        "jsonb",
+        schema="pg_catalog",
+        encoder=lambda value: b"\x01" + msgspec.json.encode(value),
+        decoder=lambda data: msgspec.json.decode(data[1:]),
+        format="binary",
+    )
+
+
+async def open_pool(
+    dsn: str,
+    settings: Mapping[str, str],
+    size: int,
+    name: str = "postdate",
+    *,
+    seconds: float,
+    least: int = 1,
+) -> asyncpg.Pool:
+    """Open a pool of `least` to `size` connections; an answer may take so many seconds."""
+    return await asyncpg.create_pool(
+        dsn,
+        min_size=least,
+        max_size=size,
+        timeout=CONNECT_SECONDS,
+        command_timeout=seconds,
+        max_inactive_connection_lifetime=300,
+        connection_class=Session,
+        init=_prepare if least else _prepare_checked,
+        reset=reset,
+        server_settings={**settings, "application_name": name},
+    )
+
+
+async def _prepare_checked(connection: asyncpg.Connection) -> None:
+    """Prepare a connection of a pool that nobody has looked at when the process started."""
+    await refuse_strong_role(connection)
+    await _prepare(connection)
+
+
+async def connect(
+    dsn: str,
+    *,
+    read_dsn: str | None = None,
+    writers: int = 8,
+    readers: int = 8,
+    name: str = "postdate",
+) -> Database:
+    """Open the pools, and refuse a role that could see or change more than it should."""
+    try:
+        writing = TRANSACTION_SECONDS + ANSWER_SECONDS
+        writer = await open_pool(address.writable(dsn), _WRITER, writers, name, seconds=writing)
+    except asyncpg.InsufficientPrivilegeError as error:
+        raise StartError(
+            f"the database login may not act as {WRITER}: run `postdate migrate` as the owner, "
+            f"then GRANT {WRITER}, {READER} TO that login ({error})"
+        ) from error
+    opened = [writer]
+    try:
+        primary = await _reader(address.primary(dsn), readers, name, least=0 if read_dsn else 1)
+        opened.append(primary)
+        spares = await _spares(dsn, read_dsn, primary, readers, name)
+        database = Database(writer, spares.replica or primary, spares)
+        opened += [each for each in (spares.replica, spares.reader, spares.look_up) if each]
+        for each in (writer, *(() if read_dsn else (primary,))):
+            async with each.acquire(timeout=ACQUIRE_SECONDS) as connection:
+                await refuse_strong_role(connection)
+        await database.synchronize()
+        database.bounds_transactions = await _bounds_transactions(writer)
+    except BaseException:
+        for each in opened:
+            each.terminate()
+        raise
+    return database
+
+
+async def _reader(dsn: str, readers: int, name: str, *, least: int) -> asyncpg.Pool:
+    seconds = READ_SECONDS + ANSWER_SECONDS
+    return await open_pool(dsn, _READER, readers, name, seconds=seconds, least=least)
+
+
+async def _spares(
+    dsn: str, read_dsn: str | None, primary: asyncpg.Pool, readers: int, name: str
+) -> Spares:
+    """Open, without connecting yet, what is used while the primary or the replica is away."""
+    elsewhere = read_dsn or address.anywhere(dsn)
+    if elsewhere is None:
+        return Spares()
+    reader = await _reader(elsewhere, readers, name, least=0)
+    seconds = READ_SECONDS + ANSWER_SECONDS
+    look_up = await open_pool(elsewhere, _LOOK_UP, LOOK_UPS, name, seconds=seconds, least=0)
+    if read_dsn:
+        return Spares(primary, look_up, reader)
+    return Spares(reader, look_up)
+
+
+async def _bounds_transactions(pool: asyncpg.Pool) -> bool:
+    async with pool.acquire(timeout=ACQUIRE_SECONDS) as connection:
+        return bool(connection.get_server_version() >= _TRANSACTION_TIMEOUT_VERSION)

@@ -1,0 +1,41 @@
+"""How far a replica is: a client that has seen a commit does not read from before it."""
+
+import asyncio
+import time
+from contextlib import suppress
+from typing import Final
+
+import asyncpg
+
+from postdate.store.connection.pool import LOST, BehindError, Connection
+
+WAIT_SECONDS: Final = 0.3
+"""How long a read waits for the replica before it goes to the primary."""
+
+STEP_SECONDS: Final = 0.01
+ASK_SECONDS: Final = 2.0
+
+# Positions of the write-ahead log are numbers of bytes. One that is no replica has no such lag.
+_REPLAYED: Final = """SELECT CASE WHEN pg_is_in_recovery()
+                                  THEN (pg_last_wal_replay_lsn() - '0/0')::bigint END"""
+_COMMITTED: Final = """SELECT CASE WHEN NOT pg_is_in_recovery()
+                                   THEN (pg_current_wal_insert_lsn() - '0/0')::bigint END"""
+
+
+async def wait(connection: Connection, wanted: int) -> None:
+    """Wait a moment until a replica has replayed as far as this; raise if it takes longer."""
+    until = time.monotonic() + WAIT_SECONDS
+    while True:
+        replayed = await connection.fetchval(_REPLAYED, timeout=ASK_SECONDS)
+        if replayed is None or replayed >= wanted:
+            return
+        if time.monotonic() >= until:
+            raise BehindError
+        await asyncio.sleep(STEP_SECONDS)
+
+
+async def committed(connection: Connection) -> int:
+    """Ask how far the log has been written after a commit; 0 where nobody can say."""
+    with suppress(asyncpg.PostgresError, *LOST):
+        return int(await connection.fetchval(_COMMITTED, timeout=ASK_SECONDS) or 0)
+    return 0

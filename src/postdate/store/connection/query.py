@@ -1,0 +1,42 @@
+"""Named queries: SQL is read as SQL, from the `.sql` file beside the module that runs it."""
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from typing import Final
+
+_NAME: Final = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
+_NOT_QUERIES: Final = frozenset({"functions", "migrations"})
+"""Folders whose SQL is applied by `migrate`."""
+
+
+def parse(text: str) -> Iterator[tuple[str, str]]:
+    """Split a file at its `-- name:` lines."""
+    parts = _NAME.split(text)
+    return zip(parts[1::2], (body.strip() for body in parts[2::2]), strict=True)
+
+
+@cache
+def _queries(package: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for file in _sql_files(files(package)):
+        for name, body in parse(file.read_text()):
+            if name in found:
+                raise ValueError(f"query {name} stands twice")
+            found[name] = body
+    return found
+
+
+def _sql_files(folder: Traversable) -> Iterator[Traversable]:
+    for entry in sorted(folder.iterdir(), key=lambda each: each.name):
+        if entry.is_dir() and entry.name not in _NOT_QUERIES:
+            yield from _sql_files(entry)
+        elif entry.name.endswith(".sql"):
+            yield entry
+
+
+def query(name: str, package: str = "postdate.store") -> str:
+    """Return the text of a named query; a tool with tables of its own names its package."""
+    return _queries(package)[name]

@@ -1,0 +1,87 @@
+"""A connection of the pool: it notices a server that is gone, and being broken off."""
+
+import asyncio
+import socket
+from typing import Any, Final
+
+import asyncpg
+
+from postdate.model.error import StartError
+
+_KEEPALIVES: Final = (
+    ("TCP_KEEPIDLE", 5),
+    ("TCP_KEEPINTVL", 3),
+    ("TCP_KEEPCNT", 3),
+    ("TCP_USER_TIMEOUT", 15_000),
+)
+"""What the server's `tcp_` settings are to its side of a socket; a system may lack some."""
+
+
+class Session(asyncpg.Connection):
+    """A connection that remembers being cancelled between preparing a statement and running it.
+
+    The driver ends both with one message. Without it the server waits in the middle of a
+    transaction that nobody sees, until its time is up and it ignores what comes next.
+    """
+
+    broken_off = False
+
+    def __init__(self, protocol: Any, transport: asyncio.Transport, *given: Any) -> None:
+        """Have the system notice when the server's machine no longer answers."""
+        super().__init__(protocol, transport, *given)
+        keep_alive(transport)
+
+    async def _get_statement(self, *given: Any, **named: Any) -> Any:
+        try:
+            return await super()._get_statement(*given, **named)  # type: ignore[misc]
+        except asyncio.CancelledError:
+            self.broken_off = True
+            raise
+
+
+def keep_alive(transport: asyncio.Transport) -> None:
+    """Have the system notice within 15 s when the peer is gone without a word."""
+    known = transport.get_extra_info("socket")
+    if known.family not in {socket.AF_INET, socket.AF_INET6}:
+        return
+    # The loops' own sockets only show what is set; a second descriptor of the same socket sets it.
+    with socket.fromfd(known.fileno(), known.family, known.type) as held:
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for name, value in _KEEPALIVES:
+            if hasattr(socket, name):
+                held.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+
+
+async def reset(connection: asyncpg.Connection) -> None:
+    """Leave a connection as it is when it comes back to the pool, unless it was broken off.
+
+    The driver would ask the server to forget the session's state, one round trip for every
+    transaction. Ours have none: settings are made when connecting or are LOCAL, locks end with the
+    transaction, and whoever listens stops listening.
+    """
+    if isinstance(connection, Session) and connection.broken_off:
+        connection.broken_off = False
+        await connection.execute("SELECT 1")
+
+
+async def refuse_strong_role(
+    connection: asyncpg.pool.PoolConnectionProxy | asyncpg.Connection,
+) -> None:
+    """Refuse to work with a role that could see or change more than it should."""
+    row = await connection.fetchrow(
+        """SELECT rolname, rolsuper, rolbypassrls,
+                  EXISTS (SELECT FROM pg_class WHERE relowner = r.oid) AS owns
+             FROM pg_roles r WHERE rolname = current_user"""
+    )
+    if row is None:
+        raise StartError("the database does not know the role that it let in")
+    for flag, wrong in (
+        ("rolsuper", "is a superuser"),
+        ("rolbypassrls", "bypasses row-level security"),
+        ("owns", "owns tables"),
+    ):
+        if row[flag]:
+            raise StartError(
+                f"the database role {row['rolname']} {wrong}: postdate only runs with a role that "
+                "owns nothing and bypasses nothing; run `postdate migrate` to set the roles up"
+            )

@@ -1,0 +1,146 @@
+"""Destinations as handlers see them: looked up once in a while, secrets opened in memory only."""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+import structlog
+
+from postdate.model.destination.destination import (
+    Destination,
+    DestinationType,
+    Missing,
+    Resolved,
+    Unavailable,
+)
+from postdate.model.destination.signature import secret_bytes
+from postdate.model.error import RefusedError
+from postdate.model.job.outcome import Delivery
+from postdate.model.limit import Limit
+from postdate.store.connection.database import LOST, CommitUnknownError, Database
+from postdate.store.destination import destination
+from postdate.store.destination.destination import (
+    SIGNING,
+    DestinationRow,
+    config_place,
+    secret_place,
+)
+from postdate.store.secret.secret import Keyring, SecretError
+
+log = structlog.get_logger()
+
+REMEMBER_SECONDS: Final = 3.0
+"""How long a destination is believed before it is looked up again: the bound on seeing a change."""
+
+REMEMBER_MOST: Final = 20_000
+
+Key = tuple[int, str | None]
+
+
+class DestinationDirectory:
+    """Finds destinations by name. While the database is away, what was known last still holds."""
+
+    def __init__(self, database: Database, keyring: Keyring) -> None:
+        self._database = database
+        self._keyring = keyring
+        self._known: dict[Key, tuple[float, Resolved]] = {}
+        self._asking: dict[Key, asyncio.Task[Resolved]] = {}
+
+    async def resolve(self, tenant_id: int, name: str | None) -> Resolved:
+        """Find a tenant's destination by name, or with None the tenant's default."""
+        until, found = self._known.get((tenant_id, name), (0.0, None))
+        if found is not None and time.monotonic() < until:
+            return found
+        return await self._ask((tenant_id, name))
+
+    async def limits_of(self, delivery: Delivery) -> Sequence[Limit]:
+        """Give what limits a delivery to a named destination."""
+        name = delivery.destination.get("name")
+        if name is None:
+            return ()
+        match await self.resolve(delivery.tenant_id, name):
+            case Destination(limit=limit) if limit.limited:
+                return (limit,)
+            case _:
+                return ()
+
+    async def find(self, tenant_id: int, name: str) -> Resolved:
+        """Find a destination that somebody names just now; it may be quite new."""
+        found = await self.resolve(tenant_id, name)
+        return await self._ask((tenant_id, name)) if isinstance(found, Missing) else found
+
+    def forget(self, tenant_id: int, name: str | None) -> None:
+        """Look a destination up again at its next use."""
+        self._known.pop((tenant_id, name), None)
+
+    async def _ask(self, key: Key) -> Resolved:
+        """Ask once for all who wait; one of them being cancelled does not disturb the others."""
+        asking = self._asking.get(key)
+        if asking is None:
+            asking = self._asking[key] = asyncio.create_task(self._look_up(key))
+            asking.add_done_callback(lambda _: self._asking.pop(key, None))
+        return await asyncio.shield(asking)
+
+    async def _look_up(self, key: Key) -> Resolved:
+        tenant_id, name = key
+        try:
+            found = await (self._default(tenant_id) if name is None else self._named(*key))
+        except (*LOST, CommitUnknownError) as error:
+            log.debug("destination.not_read", error=str(error))
+            _, last = self._known.get(key, (0.0, None))
+            return last or Unavailable("the database is away")
+        except (SecretError, RefusedError) as error:
+            log.warning("destination.secret_closed", tenant_id=tenant_id, error=str(error))
+            return Unavailable("its secret cannot be read by this node")
+        if len(self._known) >= REMEMBER_MOST:
+            self._known.clear()
+        self._known[key] = (time.monotonic() + REMEMBER_SECONDS, found)
+        return found
+
+    async def _named(self, tenant_id: int, name: str | None) -> Resolved:
+        async with self._database.connection() as connection:
+            row = await destination.find(connection, tenant_id, name or "")
+        return Missing() if row is None else self._open(row)
+
+    async def _default(self, tenant_id: int) -> Resolved:
+        async with self._database.connection() as connection:
+            found = await destination.signing(connection, tenant_id)
+        if found is None:
+            async with self._database.write() as connection:
+                found = await destination.signing_ensure(connection, self._keyring, tenant_id)
+        return Destination(
+            tenant_id=tenant_id,
+            name=None,
+            type=DestinationType.WEBHOOK,
+            limit=Limit(""),
+            secrets=self._secrets(tenant_id, SIGNING, found.secret, found.previous_secret),
+        )
+
+    def _open(self, row: DestinationRow) -> Destination:
+        config = None
+        if row.config is not None:
+            opened = self._keyring.decrypt(row.tenant_id, config_place(row.name), row.config)
+            config = msgspec.json.decode(opened)
+        return Destination(
+            tenant_id=row.tenant_id,
+            name=row.name,
+            type=DestinationType(row.type),
+            limit=Limit(f"destination:{row.destination_id}", row.max_running, row.rate_per_second),
+            url=row.url,
+            kind=row.kind,
+            config=config,
+            secrets=self._secrets(
+                row.tenant_id, secret_place(row.name), row.secret, row.previous_secret
+            ),
+            disabled=row.disabled_reason,
+        )
+
+    def _secrets(self, tenant_id: int, place: str, *envelopes: bytes | None) -> tuple[bytes, ...]:
+        opened = (
+            self._keyring.decrypt(tenant_id, place, envelope).decode()
+            for envelope in envelopes
+            if envelope is not None
+        )
+        return tuple(key for text in opened if (key := secret_bytes(text)) is not None)

@@ -1,0 +1,60 @@
+"""Destinations in trouble: told by each process, read by all."""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+from uuid import UUID
+
+from postdate.model.destination.trouble import Place, Report, Trouble
+from postdate.store.connection.database import Connection
+from postdate.store.connection.query import query
+
+BELIEVED_SECONDS: Final = 60.0
+"""How long what a process told counts; it tells again long before."""
+
+KEPT_SECONDS: Final = 3600.0
+MOST: Final = 10_000
+"""Most destinations in trouble that a node knows of."""
+
+
+async def tell(
+    connection: Connection, node_id: UUID, told: Mapping[Place, Report], over: Iterable[Place]
+) -> None:
+    """Write down what changed in a process, and forget what nobody has told of for long."""
+    gone = list(over)
+    if gone:
+        tenants, places = zip(*gone, strict=True)
+        await connection.execute(query("trouble_over"), node_id, tenants, places)
+    if told:
+        columns = zip(*(_row(place, report) for place, report in told.items()), strict=True)
+        await connection.execute(query("trouble_tell"), node_id, *columns)
+    await connection.execute(query("trouble_forget"), KEPT_SECONDS)
+
+
+async def load(connection: Connection) -> list[Trouble]:
+    """Read what all processes together tell."""
+    rows = await connection.fetch(query("trouble_all"), BELIEVED_SECONDS, MOST)
+    return [
+        Trouble(
+            tenant_id=row[0],
+            place=row[1],
+            held_until=row[2],
+            since=row[3],
+            calls=row[4],
+            successes=row[5],
+            p99_ms=row[6],
+            answers=tuple(row[7]),
+        )
+        for row in rows
+    ]
+
+
+def _row(place: Place, report: Report) -> tuple[object, ...]:
+    return (
+        *place,
+        report.held_seconds,
+        report.open_for_seconds,
+        report.calls,
+        report.successes,
+        report.p99_ms,
+        report.answers,
+    )

@@ -1,0 +1,1 @@
+"""Events, the chain that seals them, and subscriptions to them."""

@@ -1,0 +1,102 @@
+"""Events: what changed, inserted in the transaction that changed it."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from postdate.model import origin
+from postdate.model.event.audit import STAMP, changes_row, stamped
+from postdate.model.ids import NAMED_VERSION, bucket_of, unix_ms_of
+from postdate.store.connection.database import Connection
+from postdate.store.connection.query import query
+
+
+class NewEvent(msgspec.Struct, frozen=True):
+    """An event about to be inserted."""
+
+    bucket: int
+    tenant_id: int
+    subject: UUID
+    event_id: UUID
+    type: str
+    actor: str | None = None
+    data: dict[str, Any] | None = None
+    decides: bool = False
+    """Whether it decides about an approval, of which events of its type need not tell."""
+
+
+class EventRow(msgspec.Struct, frozen=True):
+    """An event of one subject as stored."""
+
+    event_id: UUID
+    type: str
+    time: datetime
+    actor: str | None
+    data: dict[str, Any] | None
+
+
+async def insert(connection: Connection, events: Sequence[NewEvent]) -> None:
+    """Insert a set of events; those of one subject keep the order in which they are given."""
+    told = [_stamp(event) for event in _rising([_after_first(each) for each in events])]
+    changes = [event for event in told if event.decides or changes_row(event.type)]
+    work = [event for event in told if not (event.decides or changes_row(event.type))]
+    for name, group in (("event_insert", work), ("event_insert_state", changes)):
+        if group:
+            columns = zip(*(msgspec.structs.astuple(event)[:-1] for event in group), strict=True)
+            await connection.execute(query(name), *map(list, columns))
+
+
+def _stamp(event: NewEvent) -> NewEvent:
+    """Add from where a decision came; events of mere work stay as they are."""
+    stamp = origin.stamp() if stamped(event.type) else None
+    if stamp is None:
+        return event
+    return msgspec.structs.replace(event, data={**(event.data or {}), STAMP: stamp})
+
+
+def _after_first(event: NewEvent) -> NewEvent:
+    """Let the id be above that of a subject's first event, which is the subject's own.
+
+    Ids of one millisecond are in no order, and nodes differ by some: it moves just behind.
+    """
+    if event.event_id > event.subject or event.subject.version == NAMED_VERSION:
+        return event
+    low = event.event_id.int & ((1 << 80) - 1)
+    moved = UUID(int=(unix_ms_of(event.subject) + 1 << 80) | low)
+    return msgspec.structs.replace(event, event_id=moved)
+
+
+def _rising(events: Sequence[NewEvent]) -> Sequence[NewEvent]:
+    """Let the ids of each subject rise: ids of one millisecond are in no order by themselves."""
+    if len({event.subject for event in events}) == len(events):
+        return events
+    ids = defaultdict(list)
+    for event in events:
+        ids[event.subject].append(event.event_id)
+    rising = {subject: iter(sorted(found)) for subject, found in ids.items()}
+    return [
+        msgspec.structs.replace(event, event_id=next(rising[event.subject])) for event in events
+    ]
+
+
+async def of_subject(
+    connection: Connection, tenant_id: int, subject: UUID, after: UUID, limit: int
+) -> list[EventRow]:
+    """List what happened to one thing, in order."""
+    rows = await connection.fetch(query("event_of_subject"), tenant_id, subject, after, limit)
+    return [EventRow(*row) for row in rows]
+
+
+async def last_actors(
+    connection: Connection, tenant_id: int, subjects: Sequence[UUID], kind: str
+) -> dict[UUID, str | None]:
+    """Say who last did something to each of these."""
+    if not subjects:
+        return {}
+    buckets = [bucket_of(subject) for subject in subjects]
+    rows = await connection.fetch(query("event_last_actors"), buckets, tenant_id, subjects, kind)
+    return {row[0]: row[1] for row in rows}

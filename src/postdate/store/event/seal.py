@@ -1,0 +1,262 @@
+"""Seals: take what the outbox holds, put it into the tenants' chains, and read it in order."""
+
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import AsyncExitStack
+from datetime import datetime
+from uuid import UUID
+
+import msgspec
+
+from postdate.model.event.chain import SealContent
+from postdate.model.event.event import Sealed
+from postdate.model.ids import BUCKETS, bucket_of
+from postdate.store.connection.database import LONG_SECONDS, Connection, lift_time_limits
+from postdate.store.connection.query import query
+
+
+class Waiting(msgspec.Struct, frozen=True, gc=False):
+    """An event that was taken from the outbox."""
+
+    tenant_id: int
+    time: datetime
+    subject: UUID
+    event_id: UUID
+    type: str
+    digest: bytes
+
+
+class Chain(msgspec.Struct, frozen=True):
+    """The end of a tenant's chain: how many events it holds, and its last hash."""
+
+    tenant_id: int
+    position: int
+    hash: bytes
+
+
+class NewSeal(msgspec.Struct, frozen=True, kw_only=True):
+    """A seal about to be inserted."""
+
+    seal_id: UUID
+    sealed_at: datetime
+    decision: bool
+    content: SealContent
+    previous: bytes
+    hash: bytes
+
+
+class Window(msgspec.Struct, frozen=True, kw_only=True):
+    """Which of a tenant's events to read: those after one position and up to another.
+
+    `patterns` are for SQL's LIKE; without `accounts` every account counts.
+    """
+
+    tenant_id: int
+    after: int
+    upto: int
+    patterns: list[str]
+    limit: int
+    accounts: list[str] | None = None
+
+
+async def waiting(connection: Connection, low: datetime) -> tuple[bool, datetime]:
+    """Say whether the outbox holds anything from an instant on, and what time it is."""
+    [row] = await connection.fetch(query("seal_waiting"), low)
+    return row[0], row[1]
+
+
+async def take(
+    connection: Connection, low: datetime, per_bucket: int, without: Collection[int] = ()
+) -> list[Waiting]:
+    """Take events from the outbox, in the order to seal; others wait for the same buckets.
+
+    Those of some tenants stay where they are.
+    """
+    asked = (low, per_bucket, list(without))
+    return [Waiting(*row) for row in await connection.fetch(query("seal_take"), *asked)]
+
+
+async def held(connection: Connection, tenant_ids: Collection[int]) -> set[int]:
+    """Say whose chains somebody else holds now, without waiting for any."""
+    buckets: dict[int, list[int]] = {}
+    for tenant_id in tenant_ids:
+        buckets.setdefault(tenant_id % BUCKETS, []).append(tenant_id)
+    found: set[int] = set()
+    for bucket, some in buckets.items():
+        known = await connection.fetch(query("seal_known"), bucket, some)
+        free = await connection.fetch(query("seal_free"), bucket, some)
+        found |= {row[0] for row in known} - {row[0] for row in free}
+    return found
+
+
+async def advance(connection: Connection, events: Mapping[int, int]) -> dict[int, Chain]:
+    """Take so many positions of each tenant; give the ends of their chains before that."""
+    rows = await connection.fetch(query("seal_advance"), list(events), list(events.values()))
+    return {row[0]: Chain(row[0], row[1] - events[row[0]], row[2]) for row in rows}
+
+
+async def insert(connection: Connection, seals: Sequence[NewSeal]) -> None:
+    """Insert seals."""
+    await connection.executemany(query("seal_insert"), [_row(each) for each in seals])
+
+
+def _row(new: NewSeal) -> tuple[object, ...]:
+    content = new.content
+    return (
+        bucket_of(new.seal_id),
+        content.tenant_id,
+        new.seal_id,
+        content.position,
+        new.sealed_at,
+        new.decision,
+        content.types,
+        content.kinds,
+        content.subjects,
+        content.events,
+        content.digests,
+        new.previous,
+        new.hash,
+    )
+
+
+async def move(connection: Connection, hashes: Mapping[int, bytes]) -> None:
+    """Note the new last hash of each tenant's chain."""
+    await connection.execute(query("seal_move"), list(hashes), list(hashes.values()))
+
+
+async def chains(connection: Connection) -> list[Chain]:
+    """Give the end of every tenant's chain."""
+    return [Chain(*row) for row in await connection.fetch(query("seal_chains"))]
+
+
+async def starts(connection: Connection) -> dict[int, Chain]:
+    """Give where the chains begin of which old seals were detached."""
+    rows = await connection.fetch(query("seal_starts"), await floor(connection, "seal"))
+    return {row[0]: Chain(*row) for row in rows}
+
+
+async def now(connection: Connection) -> datetime:
+    """Give the database's time."""
+    found: datetime = await connection.fetchval(query("seal_now"))
+    return found
+
+
+async def position(connection: Connection, tenant_id: int) -> int:
+    """Say how many events of a tenant are sealed."""
+    found: int | None = await connection.fetchval(query("seal_position"), tenant_id)
+    return found or 0
+
+
+async def positions(connection: Connection, tenants: Sequence[int]) -> dict[int, int]:
+    """Say how many events of each of these tenants are sealed."""
+    rows = await connection.fetch(query("seal_positions"), tenants)
+    return {row["tenant_id"]: row["position"] for row in rows}
+
+
+async def page(connection: Connection, window: Window) -> list[Sealed]:
+    """Read a tenant's events in order."""
+    rows = await connection.fetch(query("seal_page"), *_page_arguments(window))
+    return [Sealed(*row) for row in rows]
+
+
+async def traceparents(
+    connection: Connection, tenant_id: int, subjects: Collection[UUID]
+) -> dict[UUID, str]:
+    """Give what follows these jobs and payments, where somebody does."""
+    buckets = [bucket_of(subject) for subject in subjects]
+    rows = await connection.fetch(query("seal_traceparents"), tenant_id, buckets, list(subjects))
+    return {row["subject"]: row["traceparent"] for row in rows}
+
+
+async def decided(
+    connection: Connection, tenant_id: int, before: int, patterns: list[str], limit: int
+) -> list[Sealed]:
+    """Read decisions before a position, the newest first."""
+    rows = await connection.fetch(query("seal_page_decided"), tenant_id, before, patterns, limit)
+    return [Sealed(*row) for row in rows]
+
+
+async def page_of_subject(connection: Connection, window: Window, subject: UUID) -> list[Sealed]:
+    """Read the events of one subject in order."""
+    rows = await connection.fetch(query("seal_page_of_subject"), *_page_arguments(window), subject)
+    return [Sealed(*row) for row in rows]
+
+
+def _page_arguments(window: Window) -> tuple[object, ...]:
+    return (
+        window.tenant_id,
+        window.after,
+        window.upto,
+        window.patterns,
+        window.accounts,
+        window.limit,
+    )
+
+
+class StoredSeal(msgspec.Struct, frozen=True):
+    """A seal as stored, beside the digests of what its events say now; None if one is gone."""
+
+    content: SealContent
+    previous: bytes
+    hash: bytes
+    now: list[bytes | None]
+    decision: bool
+
+
+async def stored(
+    connection: Connection, tenant_id: int, after: int, limit: int
+) -> list[StoredSeal]:
+    """Read the seals of a tenant that begin after a position."""
+    rows = await connection.fetch(query("seal_stored"), tenant_id, after, limit)
+    return [
+        StoredSeal(
+            SealContent(
+                tenant_id=tenant_id,
+                position=row["position"],
+                types=row["types"],
+                kinds=row["kinds"],
+                subjects=row["subjects"],
+                events=row["events"],
+                digests=row["digests"],
+            ),
+            row["previous"],
+            row["hash"],
+            row["now"],
+            row["decision"],
+        )
+        for row in rows
+    ]
+
+
+async def unsealed(
+    connection: Connection, since: UUID, tenant_id: int | None = None
+) -> dict[int, UUID]:
+    """Find each tenant's first event that is neither sealed nor waiting for it."""
+    async with AsyncExitStack() as stack:
+        if not connection.is_in_transaction():
+            await stack.enter_async_context(connection.transaction())
+        # This reads every event, which takes as long as it takes.
+        await lift_time_limits(connection)
+        await connection.execute("SET LOCAL enable_seqscan = on")
+        rows = await connection.fetch(
+            query("seal_unsealed"), since, tenant_id, timeout=LONG_SECONDS
+        )
+    return {row["tenant_id"]: row["event_id"] for row in rows}
+
+
+async def pruned(connection: Connection, tenant_id: int) -> UUID:
+    """Give the id below which a tenant's jobs may have been pruned."""
+    found: UUID = await connection.fetchval(query("seal_pruned"), tenant_id)
+    return found
+
+
+async def purged(connection: Connection, tenant_id: int, subjects: Collection[UUID]) -> set[UUID]:
+    """Say which of these jobs somebody removed, and told so."""
+    buckets = [bucket_of(subject) for subject in subjects]
+    rows = await connection.fetch(query("seal_purged"), tenant_id, buckets, list(subjects))
+    return {row["subject"] for row in rows}
+
+
+async def floor(connection: Connection, parent: str) -> UUID:
+    """Give the id below which the weeks of a table were detached."""
+    found: UUID = await connection.fetchval(query("seal_floor"), parent)
+    return found

@@ -1,0 +1,203 @@
+"""Subscriptions: who is sent which events, and how far that has come."""
+
+from collections.abc import Collection
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from postdate.model.ids import bucket_of
+from postdate.store.connection.database import Connection
+from postdate.store.connection.query import query
+from postdate.store.timer.timer import LANE_EVENT
+
+
+class NewSubscription(msgspec.Struct, frozen=True, kw_only=True):
+    """A subscription about to be inserted."""
+
+    tenant_id: int
+    subscription_id: UUID
+    destination: dict[str, Any]
+    types: list[str]
+    patterns: list[str]
+    accounts: list[str] | None
+    position: int
+
+
+class Held(msgspec.Struct, frozen=True):
+    """A subscription whose lease was just taken."""
+
+    tenant_id: int
+    tenant: str
+    destination: dict[str, Any]
+    patterns: list[str]
+    accounts: list[str] | None
+    position: int
+    version: int
+    failures: int
+    failing_seconds: float | None
+    paused: bool
+
+
+class SubscriptionRow(msgspec.Struct, frozen=True):
+    """A subscription as stored, with how far it is behind."""
+
+    subscription_id: UUID
+    destination: dict[str, Any]
+    types: list[str]
+    accounts: list[str] | None
+    position: int
+    created_at: datetime
+    delivered_at: datetime | None
+    paused_at: datetime | None
+    paused_note: str | None
+    failures: int
+    error: str | None
+    lag_events: int
+    lag_seconds: float | None
+    retry_at: datetime | None
+
+
+class Progress(msgspec.Struct, frozen=True, kw_only=True):
+    """What a delivery has come to: everything up to a position, and what stopped it there.
+
+    Something that does not count, having to wait for a permit say, is no failure and no success.
+    """
+
+    position: int
+    delivered: bool
+    error: str | None = None
+    counts: bool = True
+
+
+class Lag(msgspec.Struct, frozen=True):
+    """How the subscriptions of all tenants fare."""
+
+    paused: int
+    failing: int
+    events: int
+
+
+async def insert(connection: Connection, new: NewSubscription) -> None:
+    """Insert a subscription."""
+    await connection.execute(
+        query("subscription_insert"),
+        bucket_of(new.subscription_id),
+        new.tenant_id,
+        new.subscription_id,
+        new.destination,
+        new.types,
+        new.patterns,
+        new.accounts,
+        new.position,
+    )
+
+
+async def count(connection: Connection, tenant_id: int) -> int:
+    """Count the subscriptions of a tenant."""
+    found: int = await connection.fetchval(query("subscription_count"), tenant_id)
+    return found
+
+
+def _key(tenant_id: int, subscription_id: UUID) -> tuple[int, int, UUID]:
+    return bucket_of(subscription_id), tenant_id, subscription_id
+
+
+async def delete(connection: Connection, tenant_id: int, subscription_id: UUID) -> bool:
+    """Delete a subscription; say whether there was one."""
+    done: str = await connection.execute(
+        query("subscription_delete"), *_key(tenant_id, subscription_id)
+    )
+    return done != "DELETE 0"
+
+
+async def pause(connection: Connection, tenant_id: int, subscription_id: UUID, note: str) -> bool:
+    """Pause a subscription; say whether it was running."""
+    key = _key(tenant_id, subscription_id)
+    return await connection.fetchval(query("subscription_pause"), *key, note) is not None
+
+
+async def resume(connection: Connection, tenant_id: int, subscription_id: UUID) -> bool:
+    """Let a subscription go on; say whether it was paused."""
+    key = _key(tenant_id, subscription_id)
+    return await connection.fetchval(query("subscription_resume"), *key) is not None
+
+
+async def replay(
+    connection: Connection, tenant_id: int, subscription_id: UUID, position: int
+) -> bool | None:
+    """Go on from another position; say whether it is running, None if there is none."""
+    found: bool | None = await connection.fetchval(
+        query("subscription_replay"), *_key(tenant_id, subscription_id), position
+    )
+    return found
+
+
+async def start(connection: Connection, tenant_id: int, subscription_id: UUID) -> None:
+    """Have a subscription looked at now."""
+    bucket = bucket_of(subscription_id)
+    await connection.execute(
+        query("subscription_start"), bucket, tenant_id, LANE_EVENT, subscription_id
+    )
+
+
+async def stop(connection: Connection, subscription_id: UUID) -> None:
+    """Take the timer away; a delivery under way no longer moves anything."""
+    bucket = bucket_of(subscription_id)
+    await connection.execute(query("subscription_stop"), bucket, subscription_id, LANE_EVENT)
+
+
+async def wake(connection: Connection, told: Collection[tuple[int, str]]) -> None:
+    """Make timers for those who may want events of these (tenant, type)."""
+    tenants, types = [tenant_id for tenant_id, _ in told], [kind for _, kind in told]
+    await connection.execute(query("subscription_wake"), tenants, types, LANE_EVENT)
+
+
+async def load(connection: Connection, subscription_id: UUID, token: int) -> Held | None:
+    """Give the subscription of a lease, if both still exist."""
+    row = await connection.fetchrow(
+        query("subscription_load"), bucket_of(subscription_id), subscription_id, token
+    )
+    return Held(*row) if row else None
+
+
+async def advance(
+    connection: Connection, held: Held, subscription_id: UUID, token: int, progress: Progress
+) -> int | None:
+    """Note what was delivered; give the failures in a row, or None if the lease is lost."""
+    failures: int | None = await connection.fetchval(
+        query("subscription_advance"),
+        *_key(held.tenant_id, subscription_id),
+        token,
+        held.version,
+        progress.position,
+        progress.error,
+        progress.delivered,
+        progress.counts,
+    )
+    return failures
+
+
+async def rest(
+    connection: Connection, tenant_id: int, subscription_id: UUID, token: int, position: int
+) -> bool:
+    """End the lease if there is nothing after this position; say whether there is nothing."""
+    done: bool = await connection.fetchval(
+        query("subscription_rest"), *_key(tenant_id, subscription_id), token, position
+    )
+    return done
+
+
+async def page(
+    connection: Connection, tenant_id: int, after: UUID, limit: int, only: UUID | None = None
+) -> list[SubscriptionRow]:
+    """List a tenant's subscriptions, oldest first, or give only one of them."""
+    rows = await connection.fetch(query("subscription_page"), tenant_id, after, limit, only)
+    return [SubscriptionRow(*row) for row in rows]
+
+
+async def lag(connection: Connection) -> Lag:
+    """Say how far the subscriptions of all tenants are behind."""
+    row = await connection.fetchrow(query("subscription_lag"))
+    return Lag(*row) if row else Lag(0, 0, 0)

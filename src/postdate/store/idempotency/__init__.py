@@ -1,0 +1,1 @@
+"""Which requests were seen before."""

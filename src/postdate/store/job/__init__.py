@@ -1,0 +1,1 @@
+"""Jobs: accepted, changed, listed, executed and removed."""

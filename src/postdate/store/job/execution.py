@@ -1,0 +1,379 @@
+"""Executions: claimed jobs, loaded and judged; and the record of what became of them."""
+
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
+from datetime import datetime, timedelta
+from functools import lru_cache, partial
+from typing import Any, Final, NamedTuple, TypeVar
+from uuid import UUID
+
+import asyncpg
+import msgspec
+
+from postdate.model.ids import bucket_of, new_id
+from postdate.model.instant import instant_text
+from postdate.model.job.outcome import Delivery
+from postdate.model.job.retry import Policies, Policy
+from postdate.model.job.verdict import (
+    DONE,
+    JOB_MISSING,
+    End,
+    Facts,
+    Keep,
+    Move,
+    event_data,
+    event_type,
+    judge,
+)
+from postdate.store.connection.database import Connection, Database
+from postdate.store.event import event
+from postdate.store.event.event import NewEvent
+from postdate.store.job import job
+from postdate.store.job.job import JobKey, LoadedJob
+from postdate.store.secret.payload_encryption import MARK, Vault
+from postdate.store.secret.secret import SecretError
+from postdate.store.timer import lease
+from postdate.store.timer.lane import Lane
+from postdate.store.timer.lease import Attempt, Endings, Moved, Moving, Taken
+
+V = TypeVar("V")
+
+SYSTEM: Final = "system"
+"""Who does what nobody asked for from outside."""
+
+
+class Held(NamedTuple):
+    """Who writes: the job, the token of the lease, and the number of the attempt."""
+
+    job_id: UUID
+    token: int
+    attempt: int
+
+
+class Execution(msgspec.Struct, frozen=True, gc=False):
+    """A claimed job. `delivery` is None when the verdict is already known: it must not run."""
+
+    held: Held
+    ready_at: datetime
+    late_seconds: float
+    policy: Policy
+    first_due_at: datetime | None
+    expires_at: datetime | None
+    delivery: Delivery | None
+    verdict: End | Move | None
+
+    @property
+    def claimed_at(self) -> datetime:
+        """Give the instant of the claim, by the database's clock."""
+        return self.ready_at + timedelta(seconds=self.late_seconds)
+
+    @property
+    def facts(self) -> Facts:
+        """Give what a verdict rests on; a plain success needs none of it."""
+        return Facts(
+            job_id=self.held.job_id,
+            attempt=self.held.attempt,
+            first_due_at=self.first_due_at or self.ready_at,
+            expires_at=self.expires_at,
+            policy=self.policy,
+        )
+
+
+class Recorded(NamedTuple):
+    """A verdict on its way to the database."""
+
+    held: Held
+    verdict: End | Move
+
+
+async def take(
+    connection: Connection,
+    lane: Lane,
+    bucket: int,
+    policies: Policies,
+    vault: Vault | None = None,
+    **wanted: Any,
+) -> list[Execution]:
+    """Claim due jobs of one bucket's lane and load them, inside the caller's transaction.
+
+    `wanted` is what `store.lease.take` takes: low, limit, lease_seconds, claimed_by.
+    """
+    taken = await lease.take(connection, bucket, lane, **wanted)
+    if any(each.lost_at is not None for each in taken):
+        await lease.lose(connection, bucket, lane.tenant_id, taken)
+    revised = [each for each in taken if each.revision]
+    if revised:
+        taken = await _revise(connection, bucket, lane, taken, revised)
+    if any(each.payload is not None and each.payload.startswith(MARK) for each in taken):
+        taken = await _opened(connection, lane.tenant_id, taken, vault)
+    return [_judged(each, lane, policies) for each in taken]
+
+
+async def _opened(
+    connection: Connection, tenant_id: int, taken: list[Taken], vault: Vault | None
+) -> list[Taken]:
+    """Open sealed payloads; without the key nothing is claimed, and another node may."""
+    if vault is None:
+        raise SecretError("this node was given no key for sealed payloads")
+    return [
+        each._replace(payload=await vault.open(connection, tenant_id, each.subject, each.payload))
+        for each in taken
+    ]
+
+
+async def _revise(
+    connection: Connection,
+    bucket: int,
+    lane: Lane,
+    taken: list[Taken],
+    revised: Sequence[Taken],
+) -> list[Taken]:
+    """Put in what was changed before execution."""
+    keys = [JobKey(bucket, lane.tenant_id, each.subject, each.revision) for each in revised]
+    jobs = await job.load(connection, keys)
+    return [_revised(each, jobs.get(each.subject)) for each in taken]
+
+
+def _revised(taken: Taken, loaded: LoadedJob | None) -> Taken:
+    if loaded is None:
+        return taken
+    return taken._replace(
+        first_due_at=loaded.effective_at,
+        expires_at=loaded.expires_at,
+        policy=loaded.policy_json,
+        payload=loaded.payload,
+        content_type=loaded.content_type,
+        payload_ref=loaded.payload_ref,
+    )
+
+
+def _judged(taken: Taken, lane: Lane, policies: Policies) -> Execution:
+    policy = policies.of(taken.policy, lane.tenant_id)
+    verdict = _verdict(taken, policy)
+    return Execution(
+        Held(taken.subject, taken.token, taken.attempt),
+        taken.ready_at,
+        taken.late_seconds,
+        policy,
+        taken.first_due_at,
+        taken.expires_at,
+        None if verdict else _delivery(taken, policy, lane),
+        verdict,
+    )
+
+
+def _verdict(taken: Taken, policy: Policy) -> End | Move | None:
+    if taken.destination is None:
+        return End(status="FAILED", code=JOB_MISSING, error="Its description is gone.")
+    young = taken.late_seconds <= policy.max_age_seconds
+    if young and taken.attempt == 1 and taken.expires_at is None and taken.first_due_at is None:
+        return None  # the usual case: nothing to weigh, so nothing is built
+    facts = Facts(
+        job_id=taken.subject,
+        attempt=taken.attempt,
+        first_due_at=taken.first_due_at or taken.ready_at,
+        expires_at=taken.expires_at,
+        policy=policy,
+        lost=taken.lost_at is not None,
+    )
+    return judge(facts, taken.ready_at + timedelta(seconds=taken.late_seconds))
+
+
+def _delivery(taken: Taken, policy: Policy, lane: Lane) -> Delivery:
+    return Delivery(
+        job_id=taken.subject,
+        token=taken.token,
+        attempt=taken.attempt,
+        tenant_id=lane.tenant_id,
+        lane=lane.name,
+        destination=_decoded(taken.destination or ""),
+        due_at=taken.ready_at,
+        timeout_seconds=policy.timeout_seconds,
+        max_attempts=policy.max_attempts,
+        payload=taken.payload,
+        content_type=taken.content_type,
+        payload_ref=taken.payload_ref,
+        metadata=None if taken.metadata is None else _decoded(taken.metadata),
+        traceparent=taken.traceparent,
+        schedule_id=taken.schedule_id,
+        scheduled_for=taken.scheduled_for,
+        origin_id=taken.origin_id,
+    )
+
+
+@lru_cache(maxsize=8192)
+def _decoded(text: str) -> dict[str, Any]:
+    found: dict[str, Any] = msgspec.json.decode(text)
+    return found
+
+
+class Written(NamedTuple):
+    """What became of verdicts. In neither set: the lease was not held any more."""
+
+    done: set[UUID]
+    # Somebody else has locked the timer: nothing was written, nothing is known.
+    locked: set[UUID]
+
+
+async def record(
+    database: Database,
+    verdicts: Iterable[tuple[Held, End | Move]],
+    reporter: str | None = None,
+    *,
+    in_doubt: bool = False,
+) -> Written:
+    """Write verdicts down, where the lease still holds; a stranger's lock costs its own job only.
+
+    `reporter` is the key of the worker that reported them, where it was one outside. `in_doubt`
+    says that the claim itself may still be about to commit: its leases cannot be seen yet.
+
+    Ends and moves are two transactions: each then locks its timers in one order, and no two
+    writers can wait for each other in a circle.
+    """
+    ends: list[tuple[Held, End]] = []
+    moves: list[tuple[Held, Move]] = []
+    for held, verdict in verdicts:
+        if isinstance(verdict, End):
+            ends.append((held, verdict))
+        else:
+            moves.append((held, verdict))
+    written, unix_ms = Written(set(), set()), database.unix_ms()
+    if ends:
+        write_ends = partial(end, reporter=reporter)
+        await _record(database, ends, write_ends, written, in_doubt=in_doubt)
+    if moves:
+        write_moves = partial(move, unix_ms=unix_ms, actor=reporter or SYSTEM)
+        await _record(database, moves, write_moves, written, in_doubt=in_doubt)
+    return written
+
+
+async def _record(
+    database: Database,
+    verdicts: Sequence[tuple[Held, V]],
+    write: Callable[[Connection, Sequence[tuple[Held, V]]], Awaitable[list[UUID]]],
+    written: Written,
+    *,
+    in_doubt: bool,
+) -> None:
+    """Write all at once; when that waits for a lock too long, only what is free."""
+    if not in_doubt:
+        with suppress(asyncpg.LockNotAvailableError):
+            async with database.write() as connection:
+                done = await write(connection, verdicts)
+            written.done.update(done)
+            return
+    async with database.write() as connection:
+        locked: set[UUID] = set()
+        for bucket, group in _by_bucket(verdicts):
+            locked |= await lease.lock(connection, bucket, [held.job_id for held, _ in group])
+        free = [each for each in verdicts if each[0].job_id not in locked]
+        done = await write(connection, free)
+    written.done.update(done)
+    written.locked.update(locked)
+
+
+async def renew(
+    database: Database, keeps: Sequence[tuple[Held, Keep]]
+) -> dict[UUID, datetime | None]:
+    """Keep leases for so many seconds more; give the new ends of those still held.
+
+    None stands for a lease that could not be renewed now: somebody else has locked its timer.
+    """
+    found: dict[UUID, datetime | None] = {}
+    async with database.write() as connection:
+        for bucket, group in _by_bucket(keeps):
+            held = [(holder.job_id, holder.token, keep.seconds) for holder, keep in group]
+            found |= await lease.renew(connection, bucket, held)
+    return found
+
+
+async def end(
+    connection: Connection, ends: Sequence[tuple[Held, End]], reporter: str | None
+) -> list[UUID]:
+    """End jobs, bucket by bucket; give those whose token still held."""
+    done: list[UUID] = []
+    actor, reported = reporter or SYSTEM, reporter is not None
+    for bucket, group in _by_bucket(ends):
+        done += await lease.end(connection, bucket, _endings(group), actor, reported=reported)
+    return done
+
+
+def _endings(group: list[tuple[Held, End]]) -> Endings:
+    group.sort(key=_job_bytes)
+    subjects, tokens, attempts = zip(*(held for held, _ in group), strict=True)
+    verdicts = [verdict for _, verdict in group]
+    if attempts.count(1) == len(attempts) and all(verdict is DONE for verdict in verdicts):
+        verdicts = verdicts[:1]  # the usual case: one verdict speaks for all
+    return Endings(
+        subjects=subjects,
+        tokens=tokens,
+        statuses=[verdict.status for verdict in verdicts],
+        http_statuses=[verdict.http_status for verdict in verdicts],
+        codes=[verdict.code for verdict in verdicts],
+        errors=[verdict.error for verdict in verdicts],
+        responses=[verdict.response for verdict in verdicts],
+    )
+
+
+def _job_bytes(row: tuple[Held, End]) -> bytes:
+    return row[0].job_id.bytes
+
+
+async def move(
+    connection: Connection, moves: Sequence[tuple[Held, Move]], unix_ms: int, actor: str
+) -> list[UUID]:
+    """Move jobs to their next instant; give those whose token still held."""
+    done: list[UUID] = []
+    events: list[NewEvent] = []
+    for bucket, group in _by_bucket(moves):
+        wanted = {held.job_id: (held, verdict) for held, verdict in group}
+        moving = [
+            Moving(held.job_id, held.token, verdict.seconds, verdict.tried is not None)
+            for held, verdict in group
+        ]
+        moved = await lease.move(connection, bucket, moving)
+        pairs = [(was, *wanted[was.subject]) for was in moved]
+        tried = [_attempt(*pair) for pair in pairs if pair[2].tried is not None]
+        await lease.attempt(connection, bucket, tried)
+        events += [e for pair in pairs if (e := _event(bucket, *pair, unix_ms, actor))]
+        done += [was.subject for was in moved]
+    await event.insert(connection, events)
+    return done
+
+
+def _attempt(was: Moved, held: Held, verdict: Move) -> Attempt:
+    return Attempt(
+        was.tenant_id,
+        was.subject,
+        held.attempt,
+        str(verdict.tried),
+        was.ready_at,
+        was.claimed_at,
+        was.retry_at,
+        verdict.http_status,
+        verdict.code or "",
+        verdict.error,
+        verdict.response,
+        was.claimed_by,
+    )
+
+
+def _event(
+    bucket: int, was: Moved, held: Held, verdict: Move, unix_ms: int, actor: str
+) -> NewEvent | None:
+    kind = event_type(verdict)
+    if kind is None:
+        return None
+    data = event_data(verdict, held.attempt) or {}
+    if was.retry_at is not None:
+        data["retry_at"] = instant_text(was.retry_at)
+    event_id = new_id(bucket, unix_ms)
+    return NewEvent(bucket, was.tenant_id, was.subject, event_id, kind, actor, data)
+
+
+def _by_bucket(rows: Iterable[tuple[Held, V]]) -> list[tuple[int, list[tuple[Held, V]]]]:
+    groups: dict[int, list[tuple[Held, V]]] = defaultdict(list)
+    for row in rows:
+        groups[bucket_of(row[0].job_id)].append(row)
+    return sorted(groups.items())

@@ -1,0 +1,108 @@
+"""Changes to open jobs, decided while their timers are locked."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import NamedTuple
+from uuid import UUID
+
+import msgspec
+
+from postdate.model.ids import bucket_of
+from postdate.model.state import JobStatus
+from postdate.store.connection.database import Connection
+from postdate.store.connection.query import query
+
+
+class OpenJob(msgspec.Struct, frozen=True):
+    """A locked timer; `due_at` is None for a job in doubt."""
+
+    job_id: UUID
+    lane_id: int
+    due_at: datetime | None
+    claimed_at: datetime | None
+    ready_at: datetime | None
+    # That of the execution under way, or the last one.
+    attempt: int
+    revision: int
+    status: JobStatus
+    now: datetime
+
+
+class End(NamedTuple):
+    """How a job ended without, or in spite of, an execution."""
+
+    job_id: UUID
+    attempt: int
+    status: str
+    due_at: datetime
+    started_at: datetime | None
+    code: str
+
+
+class Move(NamedTuple):
+    """A timer's new instant and revision; it is nobody's after that."""
+
+    job_id: UUID
+    due_at: datetime
+    revision: int
+
+
+class Revision(NamedTuple):
+    """What holds from now on; without `has_payload` the payload stays as it was."""
+
+    job_id: UUID
+    revision: int
+    due_at: datetime
+    effective_at: datetime
+    expires_at: datetime | None
+    policy: str | None
+    has_payload: bool = False
+    payload: bytes | None = None
+    content_type: str | None = None
+    payload_ref: str | None = None
+
+
+async def lock(
+    connection: Connection, tenant_id: int, bucket: int, job_ids: Sequence[UUID]
+) -> list[OpenJob]:
+    """Lock the timers of a tenant's jobs in one bucket; final jobs have none."""
+    rows = await connection.fetch(query("job_change_lock"), bucket, list(job_ids), tenant_id)
+    return [OpenJob(**{**row, "status": JobStatus(row["status"])}) for row in rows]
+
+
+async def lock_free(
+    connection: Connection, tenant_id: int, bucket: int, job_ids: Sequence[UUID]
+) -> tuple[list[OpenJob], list[UUID]]:
+    """Lock those timers of one bucket that nobody holds; give them, and the jobs that are held."""
+    asked = (bucket, list(job_ids), tenant_id)
+    rows = await connection.fetch(query("job_change_lock_free"), *asked)
+    free = [OpenJob(**{**row, "status": JobStatus(row["status"])}) for row in rows]
+    known = {job.job_id for job in free}
+    left = [job_id for job_id in job_ids if job_id not in known]
+    if not left:
+        return free, []
+    rows = await connection.fetch(query("job_change_open"), bucket, left, tenant_id)
+    return free, [row[0] for row in rows]
+
+
+async def end(connection: Connection, tenant_id: int, ends: Sequence[End]) -> None:
+    """Remove timers and write the outcomes in their place."""
+    if ends:
+        ids = [ending.job_id for ending in ends]
+        await connection.execute(query("job_change_remove"), [bucket_of(i) for i in ids], ids)
+        await connection.execute(query("job_change_end"), tenant_id, *zip(*ends, strict=True))
+
+
+async def move(connection: Connection, moves: Sequence[Move]) -> None:
+    """Give locked timers other instants."""
+    if moves:
+        ids, due, revisions = zip(*moves, strict=True)
+        buckets = [bucket_of(job_id) for job_id in ids]
+        await connection.execute(query("job_change_move"), buckets, ids, due, revisions)
+
+
+async def revise(connection: Connection, tenant_id: int, revisions: Sequence[Revision]) -> None:
+    """Write what holds from now on."""
+    if revisions:
+        columns = zip(*revisions, strict=True)
+        await connection.execute(query("job_change_revise"), tenant_id, *columns)

@@ -1,0 +1,194 @@
+"""Which jobs a page shows, found at a bounded cost."""
+
+from collections.abc import Sequence
+from datetime import MINYEAR, UTC, datetime
+from typing import Final
+from uuid import UUID
+
+import msgspec
+
+from postdate.model.ids import BUCKETS
+from postdate.store.connection.database import Connection
+from postdate.store.connection.query import query
+from postdate.store.timer.lane import Lane
+
+SCAN_ROWS: Final = 200
+"""How many rows of a bucket one page looks at when a filter may pass most of them over."""
+
+SHORT_ROWS: Final = 8
+"""A first walk is this long and a quarter of the page: enough where buckets are alike."""
+
+OPEN: Final = frozenset({"PENDING", "READY", "RUNNING", "UNKNOWN"})
+"""Those that still have a timer; a list of them is in the order of their instants."""
+
+EVER: Final = "infinity"
+NEVER: Final = "-infinity"
+ALL_BUCKETS: Final = list(range(BUCKETS))
+LAST_ID: Final = UUID(int=2**128 - 1)
+FIRST_ID: Final = UUID(int=0)
+
+
+class Filter(msgspec.Struct, frozen=True, kw_only=True):
+    """Which jobs of a tenant; `lanes` None means all of them."""
+
+    tenant_id: int
+    status: str | None = None
+    lanes: Sequence[Lane] | None = None
+    schedule_id: UUID | None = None
+    due_after: datetime | None = None
+    due_before: datetime | None = None
+
+    @property
+    def from_text(self) -> str:
+        """Give the lower bound as PostgreSQL reads it."""
+        return _text(self.due_after) if self.due_after else NEVER
+
+    @property
+    def until_text(self) -> str:
+        """Give the upper bound as PostgreSQL reads it."""
+        return _text(self.due_before) if self.due_before else EVER
+
+    @property
+    def buckets(self) -> list[int]:
+        """Give the buckets in which these jobs can lie."""
+        if self.lanes is None:
+            return ALL_BUCKETS
+        return sorted({bucket for lane in self.lanes for bucket in lane.buckets})
+
+
+class Position(msgspec.Struct, frozen=True):
+    """Where a page ended: an id, and for open jobs the instant too ('infinity' is one)."""
+
+    job_id: UUID
+    due_at: str | None = None
+
+
+class Found(msgspec.Struct, frozen=True):
+    """The jobs of a page, and where the next one begins."""
+
+    job_ids: list[UUID]
+    following: Position | None
+
+
+async def page(
+    connection: Connection, wanted: Filter, own: Sequence[Lane], after: Position | None, limit: int
+) -> Found:
+    """Find the jobs of a page; `own` are all lanes of the tenant.
+
+    A short walk through each bucket mostly fills it; only where it does not, a long one follows.
+    """
+    ask = _Walk(connection, wanted, own, after, limit)
+    walk = ask.other
+    if wanted.status in OPEN and wanted.schedule_id is None:
+        walk = ask.open
+    scan = _scan(wanted, limit)
+    short = min(scan, SHORT_ROWS + limit // 4)
+    found = await walk(short)
+    if len(found.job_ids) == limit or found.following is None or short == scan:
+        return found
+    return await walk(scan)
+
+
+class _Walk(msgspec.Struct, frozen=True):
+    """What a page asks for, whatever the length of the walk."""
+
+    connection: Connection
+    wanted: Filter
+    own: Sequence[Lane]
+    after: Position | None
+    limit: int
+
+    async def open(self, scan: int) -> Found:
+        """Find jobs that are not final, the soonest first."""
+        wanted, after = self.wanted, self.after
+        lanes = self.own if wanted.lanes is None else wanted.lanes
+        places = [(bucket, lane.lane_id) for lane in lanes for bucket in lane.buckets]
+        if not places:
+            return Found([], None)
+        rows = await self.connection.fetch(
+            query("job_list_open"),
+            wanted.tenant_id,
+            *map(list, zip(*places, strict=True)),
+            wanted.status,
+            wanted.from_text,
+            wanted.until_text,
+            (after and after.due_at) or NEVER,
+            after.job_id if after else FIRST_ID,
+            scan,
+            self.limit,
+        )
+        shown = [Position(row["subject"], row["due_at"]) for row in rows if not row["is_edge"]]
+        ends = (Position(row["subject"], row["due_at"]) for row in rows if row["is_edge"])
+        return _found(shown, next(ends, None), self.limit)
+
+    async def other(self, scan: int) -> Found:
+        """Find jobs by their age, the newest first: final ones, all, or those of a schedule."""
+        wanted, more = self.wanted, []
+        name = "job_list_recent"
+        if wanted.schedule_id is not None:
+            name, more = "job_list_schedule", [wanted.schedule_id]
+        elif wanted.status in {"FAILED", "CANCELLED"}:
+            name = "job_list_ended"
+        rows = await self.connection.fetch(
+            query(name),
+            wanted.tenant_id,
+            wanted.buckets,
+            None if wanted.lanes is None else [lane.lane_id for lane in wanted.lanes],
+            wanted.status,
+            wanted.from_text,
+            wanted.until_text,
+            self.after.job_id if self.after else LAST_ID,
+            scan,
+            self.limit,
+            *more,
+        )
+        shown = [Position(row["subject"]) for row in rows if not row["is_edge"]]
+        edge = next((Position(row["subject"]) for row in rows if row["is_edge"]), None)
+        return _found(shown, edge, self.limit)
+
+
+def _scan(wanted: Filter, limit: int) -> int:
+    """Say how far to walk in each bucket at most: further where the filter leaves many out."""
+    if wanted.status in OPEN and wanted.schedule_id is None:
+        return max(SCAN_ROWS, limit + 1) if wanted.status == "RUNNING" else limit + 1
+    plain = Filter(tenant_id=wanted.tenant_id, schedule_id=wanted.schedule_id)
+    if wanted == plain:
+        return limit + 1
+    ended = wanted.schedule_id is None and wanted.status in {"FAILED", "CANCELLED"}
+    if ended and wanted == msgspec.structs.replace(plain, status=wanted.status):
+        return 2 * (limit + 1)  # an index knows the status; only payments are passed over
+    return max(SCAN_ROWS, limit + 1)
+
+
+def _found(shown: list[Position], edge: Position | None, limit: int) -> Found:
+    following = shown[-1] if len(shown) >= limit else edge
+    return Found([position.job_id for position in shown], following)
+
+
+class LaneCount(msgspec.Struct, frozen=True):
+    """How much of a lane is ready, pending, running and in doubt; `capped`: at least so much."""
+
+    lane_id: int
+    ready: int
+    pending: int
+    running: int
+    in_doubt: int
+    capped: bool
+
+
+async def count(connection: Connection, lanes: Sequence[Lane], most: int) -> dict[int, LaneCount]:
+    """Count the open jobs of lanes, at most so many in each of their buckets."""
+    places = [(bucket, lane.lane_id) for lane in lanes for bucket in lane.buckets]
+    if not places:
+        return {}
+    columns = map(list, zip(*places, strict=True))
+    rows = await connection.fetch(query("job_list_count"), *columns, most)
+    return {row["lane_id"]: LaneCount(*row) for row in rows}
+
+
+def _text(at: datetime) -> str:
+    """Write an instant as PostgreSQL reads it: it knows no zone as far out as clients may give."""
+    try:
+        return at.astimezone(UTC).isoformat()
+    except OverflowError:
+        return EVER if at.year > MINYEAR else NEVER

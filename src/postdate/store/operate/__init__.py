@@ -1,0 +1,1 @@
+"""What an operator reads and maintains: nodes, partitions, vital signs."""

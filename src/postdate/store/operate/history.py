@@ -1,0 +1,57 @@
+"""History: weekly partitions, listed, detached and dropped."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final
+from uuid import UUID
+
+import msgspec
+
+from postdate.store.connection.database import Connection
+from postdate.store.connection.query import query
+
+
+class PartitionRow(msgspec.Struct, frozen=True):
+    """One week of one table."""
+
+    partition: str
+    parent: str
+    until: datetime
+    detached_at: datetime | None
+    dropped_at: datetime | None
+    rows: int | None
+    bytes: int
+
+
+async def page(connection: Connection) -> list[PartitionRow]:
+    """List every partition, attached or not."""
+    return [PartitionRow(*row) for row in await connection.fetch(query("history_list"))]
+
+
+async def old(connection: Connection, parents: Sequence[str], days: int) -> list[str]:
+    """List the attached partitions of these tables that ended so many days ago."""
+    rows = await connection.fetch(query("history_old"), parents, days)
+    return [row[0] for row in rows]
+
+
+async def detach(connection: Connection, partition: str, *, money: bool) -> None:
+    """Take a partition out of its table; the database refuses what is young or still needed."""
+    await connection.execute(query("history_detach"), partition, money)
+
+
+async def drop(connection: Connection, partition: str) -> None:
+    """Delete a detached partition."""
+    await connection.execute(query("history_drop"), partition)
+
+
+MONEY: Final = ("payment", "entry", "outcome")
+"""The tables of money: their weeks leave only when that is meant by name."""
+
+TOLD: Final = ("event", "attempt")
+"""The tables of what was told, whose old weeks leave by `history.retention_days`."""
+
+
+async def floor(connection: Connection, parents: Sequence[str] = MONEY) -> UUID:
+    """Give the first id from which on the history in these tables is whole."""
+    first: UUID = await connection.fetchval(query("history_floor"), parents)
+    return first

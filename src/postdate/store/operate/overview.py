@@ -1,0 +1,79 @@
+"""What stands out right now, counted only so far."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from uuid import UUID
+
+import msgspec
+
+from postdate.store.connection.database import Connection
+from postdate.store.connection.query import query
+
+Places = tuple[Sequence[int], Sequence[int]]
+"""Buckets and, beside each, a lane: where timers are looked for."""
+
+
+class Backlog(msgspec.Struct, frozen=True):
+    """What one lane owes."""
+
+    lane_id: int
+    overdue: int
+    oldest: datetime | None
+    parked: int
+
+
+class Due(msgspec.Struct, frozen=True):
+    """How much becomes due in one slot of time, or at one place; the other of the two is None."""
+
+    slot: int | None
+    place: int | None
+    payments: bool
+    many: int
+    walked: int
+    """How many timers the whole count has seen."""
+    known_seconds: float
+    """For how long ahead every place was walked whole; what lies beyond is not counted."""
+
+
+class Failed(msgspec.Struct, frozen=True):
+    """How many failed for good."""
+
+    jobs: int
+    payments: int
+
+
+async def backlog(
+    connection: Connection, tenant_id: int, places: Places, most: int
+) -> list[Backlog]:
+    """Count what is late or waits for a person, at most so many in each bucket of a lane."""
+    rows = await connection.fetch(query("overview_backlog"), tenant_id, *places, most)
+    return [Backlog(*row) for row in rows]
+
+
+async def due(
+    connection: Connection,
+    tenant_id: int,
+    places: Places,
+    *,
+    slot_seconds: int,
+    ahead_seconds: int,
+    place_limit: int,
+    walk_limit: int,
+) -> list[Due]:
+    """Count what becomes due, by slots of time and by places (numbered from 1)."""
+    rows = await connection.fetch(
+        query("overview_due"),
+        tenant_id,
+        *places,
+        slot_seconds,
+        ahead_seconds,
+        place_limit,
+        walk_limit,
+    )
+    return [Due(*row) for row in rows]
+
+
+async def failed(connection: Connection, tenant_id: int, since: UUID, most: int) -> Failed:
+    """Count what failed among the things accepted since an id."""
+    row = await connection.fetchrow(query("overview_failed"), tenant_id, since, most)
+    return Failed(*row) if row else Failed(0, 0)

@@ -1,0 +1,46 @@
+"""Partitions of history, made ahead, and the rows that stand in their way."""
+
+from datetime import datetime
+from typing import NamedTuple
+
+from postdate.store.connection.database import Connection
+from postdate.store.connection.query import query
+
+
+class Ahead(NamedTuple):
+    """How many partitions were made, and the names of those that could not be."""
+
+    made: int
+    blocked: list[str]
+
+
+class Strays(NamedTuple):
+    """How many rows of one week of a table lie in its default partition."""
+
+    parent: str
+    monday: datetime
+    rows: int
+
+
+async def ahead(connection: Connection, weeks: int) -> Ahead:
+    """Make what is missing up to `weeks` ahead; one fault stops no other table."""
+    row = await connection.fetchrow(query("partition_ahead"), weeks)
+    return Ahead(*row) if row else Ahead(0, [])
+
+
+async def lead(connection: Connection) -> int:
+    """Say how many weeks ahead the shortest table is."""
+    weeks: int | None = await connection.fetchval(query("partition_lead"))
+    return -1 if weeks is None else weeks
+
+
+async def strays(connection: Connection) -> list[Strays]:
+    """List what lies in the default partitions, at most 10,000 rows of each table."""
+    return [Strays(*row) for row in await connection.fetch(query("partition_strays"))]
+
+
+async def mend(connection: Connection, parent: str, monday: datetime) -> int:
+    """Make the partition of a week and move its rows out of the default partition."""
+    await connection.execute(query("partition_patience"))
+    moved: int = await connection.fetchval(query("partition_mend"), parent, monday)
+    return moved

@@ -1,0 +1,260 @@
+"""Vital signs of the whole database: bounded reads for metrics, no counts of tables."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final
+from uuid import UUID
+
+import msgspec
+
+from postdate.store.connection.database import Connection
+from postdate.store.connection.query import query
+from postdate.store.operate.node import LIVE_SECONDS
+
+HOT_TABLES: Final = (
+    "timer",
+    "account",
+    "schedule",
+    "lane",
+    "permit",
+    "permit_scope",
+    "outbox",
+    "chain",
+    "subscription",
+    "idempotency",
+    "activity",
+)
+"""The tables whose rows are changed or removed, so that dead ones pile up when vacuum cannot."""
+
+READ_SECONDS: Final = 2.0
+"""The longest that one of these reads may take; then the last one stands."""
+
+
+class Backlog(msgspec.Struct, frozen=True):
+    """What one place owes; `overdue` is exact up to the limit of the count."""
+
+    bucket: int
+    lane_id: int
+    overdue: int
+    seconds: float | None
+    oldest: datetime | None
+    parked: int
+
+
+class Ahead(msgspec.Struct, frozen=True):
+    """What lies ahead at one place, as far as it was counted, and how much of that is running."""
+
+    bucket: int
+    lane_id: int
+    many: int
+    running: int
+
+
+class Untouched(msgspec.Struct, frozen=True):
+    """The first timer of a place, due for longer than it should be."""
+
+    bucket: int
+    lane_id: int
+    tenant_id: int
+    subject: UUID
+    token: int
+    seconds: float
+    due_at: datetime
+
+
+class Outlived(msgspec.Struct, frozen=True):
+    """A lease that is renewed although its handler must have ended."""
+
+    bucket: int
+    lane_id: int
+    tenant_id: int
+    subject: UUID
+    token: int
+    seconds: float
+
+
+class TableRow(msgspec.Struct, frozen=True):
+    """Dead and living rows of a table, its size, and how long ago it was vacuumed."""
+
+    name: str
+    dead: int
+    live: int
+    bytes: int
+    seconds: float | None
+
+
+class Pin(msgspec.Struct, frozen=True):
+    """What holds the oldest snapshot: for how long, and how many transactions have begun since."""
+
+    kind: str
+    name: str
+    login: str
+    seconds: float | None
+    xids: int
+
+
+class Standby(msgspec.Struct, frozen=True):
+    """One standby and how far it is behind."""
+
+    name: str
+    state: str
+    sync_state: str
+    bytes: float
+
+
+class Slot(msgspec.Struct, frozen=True):
+    """One replication slot and the WAL it keeps."""
+
+    name: str
+    active: bool
+    bytes: float
+
+
+class AuditRun(msgspec.Struct, frozen=True):
+    """The last whole check of one name."""
+
+    name: str
+    seconds: float
+    findings: int
+
+
+async def now(connection: Connection) -> datetime:
+    """Ask for the database's time."""
+    at: datetime = await connection.fetchval(query("vital_now"), timeout=READ_SECONDS)
+    return at
+
+
+async def backlog(
+    connection: Connection, places: Sequence[tuple[int, int, datetime]], most: int
+) -> list[Backlog]:
+    """Count what is late at each place (bucket, lane, low-water mark), up to so many."""
+    buckets, lanes, lows = zip(*places, strict=True) if places else ((), (), ())
+    rows = await connection.fetch(
+        query("vital_backlog"), buckets, lanes, lows, most, timeout=READ_SECONDS
+    )
+    return [Backlog(*row) for row in rows]
+
+
+async def pending(
+    connection: Connection, places: Sequence[tuple[int, int, datetime]], most: int
+) -> list[Ahead]:
+    """Count what lies ahead at each place (bucket, lane, from when on), up to so many."""
+    buckets, lanes, lows = zip(*places, strict=True) if places else ((), (), ())
+    rows = await connection.fetch(
+        query("vital_pending"), buckets, lanes, lows, most, timeout=READ_SECONDS
+    )
+    return [Ahead(*row) for row in rows]
+
+
+async def pending_estimate(
+    connection: Connection, lanes: Sequence[int], since: datetime
+) -> int | None:
+    """Estimate what lies ahead in some lanes; None where the planner only guesses (Citus)."""
+    text = await connection.fetchval(
+        query("vital_pending_estimate"), lanes, since, timeout=READ_SECONDS
+    )
+    plan = msgspec.json.decode(text)[0]["Plan"]
+    return None if plan["Node Type"] == "Custom Scan" else int(plan["Plan Rows"])
+
+
+async def tenant_names(connection: Connection, tenant_ids: Sequence[int]) -> dict[int, str]:
+    """Give the names of these tenants."""
+    rows = await connection.fetch(query("vital_tenant"), tenant_ids, timeout=READ_SECONDS)
+    return dict(map(tuple, rows))
+
+
+async def untouched(
+    connection: Connection, places: Sequence[tuple[int, int, datetime]], seconds: float
+) -> list[Untouched]:
+    """Give the head of each place (bucket, lane, low-water mark) that is due for so long."""
+    buckets, lanes, lows = zip(*places, strict=True) if places else ((), (), ())
+    rows = await connection.fetch(
+        query("vital_untouched"), buckets, lanes, lows, seconds, timeout=READ_SECONDS
+    )
+    return [Untouched(*row) for row in rows]
+
+
+async def leased(
+    connection: Connection, places: Sequence[tuple[int, int]], most: int
+) -> set[tuple[int, int]]:
+    """Give those of these places in which something is running."""
+    buckets, lanes = zip(*places, strict=True) if places else ((), ())
+    rows = await connection.fetch(query("vital_leased"), buckets, lanes, most, timeout=READ_SECONDS)
+    return {(row[0], row[1]) for row in rows}
+
+
+async def outlived(
+    connection: Connection,
+    places: Sequence[tuple[int, int, float]],
+    node_id: UUID,
+    seconds: float,
+    most: int,
+) -> list[Outlived]:
+    """Give the leases of a node that outlive their jobs' timeouts (bucket, lane, the default)."""
+    buckets, lanes, timeouts = zip(*places, strict=True) if places else ((), (), ())
+    rows = await connection.fetch(
+        query("vital_outlived"),
+        buckets,
+        lanes,
+        timeouts,
+        node_id,
+        seconds,
+        most,
+        timeout=READ_SECONDS,
+    )
+    return [Outlived(*row) for row in rows]
+
+
+async def due_until(
+    connection: Connection, places: Sequence[tuple[int, int]], until: datetime, most: int
+) -> dict[int, int]:
+    """Count what was due up to an instant, for each lane."""
+    buckets, lanes = zip(*places, strict=True)
+    rows = await connection.fetch(query("vital_due_until"), buckets, lanes, until, most)
+    return dict(map(tuple, rows))
+
+
+async def event_seconds(connection: Connection) -> float:
+    """Say how long the oldest unsealed event has waited."""
+    found: float = await connection.fetchval(query("vital_event"), timeout=READ_SECONDS)
+    return found
+
+
+async def tables(connection: Connection) -> list[TableRow]:
+    """Read the statistics of the hot tables."""
+    rows = await connection.fetch(query("vital_table"), HOT_TABLES, timeout=READ_SECONDS)
+    return [TableRow(*row) for row in rows]
+
+
+async def pin(connection: Connection) -> Pin | None:
+    """Name what holds the oldest snapshot, if anything does."""
+    row = await connection.fetchrow(query("vital_pin"), timeout=READ_SECONDS)
+    return Pin(*row) if row else None
+
+
+async def standbys(connection: Connection) -> list[Standby]:
+    """List the standbys."""
+    rows = await connection.fetch(query("vital_standby"), timeout=READ_SECONDS)
+    return [Standby(*row) for row in rows]
+
+
+async def slots(connection: Connection) -> list[Slot]:
+    """List the replication slots."""
+    return [Slot(*row) for row in await connection.fetch(query("vital_slot"), timeout=READ_SECONDS)]
+
+
+async def nodes(connection: Connection) -> dict[str, int]:
+    """Count the live nodes of each role."""
+    rows = await connection.fetch(query("vital_node"), float(LIVE_SECONDS), timeout=READ_SECONDS)
+    return dict(map(tuple, rows))
+
+
+async def audits(connection: Connection) -> list[AuditRun]:
+    """Read when the books were last checked."""
+    rows = await connection.fetch(query("vital_audit"), timeout=READ_SECONDS)
+    return [AuditRun(*row) for row in rows]
+
+
+async def audited(connection: Connection, name: str, seconds: float, findings: int) -> None:
+    """Note that the books were checked as a whole."""
+    await connection.execute(query("vital_audited"), name, seconds, findings)

@@ -1,0 +1,1 @@
+"""Payments: accepted, changed, approved and settled."""

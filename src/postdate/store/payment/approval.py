@@ -1,0 +1,129 @@
+"""Approvals of large payments by a second person."""
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from typing import Literal, NamedTuple
+from uuid import UUID
+
+import msgspec
+
+from postdate.model.ids import bucket_of, new_id, unix_ms_of
+from postdate.store.connection.database import Connection
+from postdate.store.connection.query import query
+from postdate.store.event import event
+from postdate.store.event.event import NewEvent
+from postdate.store.timer.timer import LANE_APPROVAL, LANE_PAYMENT
+
+Decision = Literal["approved", "refused", "expired", "withdrawn"]
+
+
+class Request(NamedTuple):
+    """A payment that needs approval, and for how long it may be given."""
+
+    bucket: int
+    tenant_id: int
+    payment_id: UUID
+    actor: str
+    persons: Collection[str]
+    schedule_id: UUID | None
+    schedule_version: int | None
+    seconds: float
+
+
+class Decider(NamedTuple):
+    """Who decides: the key, and the persons who may stand behind it."""
+
+    key_id: str
+    persons: Collection[str] = ()
+
+
+class Approval(msgspec.Struct, frozen=True):
+    """Who asked, and what was said; without a decision it waits."""
+
+    requested_by: str
+    requested_at: datetime
+    expires_at: datetime
+    decision: Decision | None
+    decided_by: str | None
+    decided_at: datetime | None
+    note: str | None
+
+
+async def request(connection: Connection, requests: Sequence[Request]) -> None:
+    """Let new payments wait for a second person."""
+    if requests:
+        columns = [list(column) for column in zip(*requests, strict=True)]
+        columns[4] = [msgspec.json.encode(sorted(persons)).decode() for persons in columns[4]]
+        await connection.execute(query("approval_request"), *columns)
+        await connection.execute(query("approval_set_aside"), columns[0], columns[2], LANE_APPROVAL)
+        await event.insert(connection, [_requested(one) for one in requests])
+
+
+def _requested(one: Request) -> NewEvent:
+    """Tell that a payment waits, after the event that tells of the payment itself."""
+    event_id = new_id(one.bucket, unix_ms_of(one.payment_id) + 1)
+    subject = one.bucket, one.tenant_id, one.payment_id
+    return NewEvent(*subject, event_id, "payment.approval_requested", one.actor)
+
+
+async def find(
+    connection: Connection, tenant_id: int, payment_id: UUID
+) -> tuple[Approval, frozenset[str]] | None:
+    """Read the approval of a payment and the persons who ask; None when it needs none."""
+    key = bucket_of(payment_id), tenant_id, payment_id
+    row = await connection.fetchrow(query("approval_find"), *key)
+    return (Approval(*row[:-1]), frozenset(row[-1])) if row else None
+
+
+async def decide(
+    connection: Connection,
+    tenant_id: int,
+    payment_id: UUID,
+    decision: Decision,
+    decided_by: Decider,
+    note: str | None = None,
+) -> Approval | None:
+    """Write a decision down; None when there is nothing left to decide."""
+    key = bucket_of(payment_id), tenant_id, payment_id
+    row = await connection.fetchrow(
+        query("approval_decide"),
+        *key,
+        decision,
+        decided_by.key_id,
+        note,
+        sorted(decided_by.persons) or None,
+    )
+    return Approval(*row) if row else None
+
+
+async def admit(connection: Connection, payment_id: UUID) -> None:
+    """Let an approved payment be settled at its instant."""
+    await connection.execute(
+        query("approval_open"), bucket_of(payment_id), payment_id, LANE_PAYMENT
+    )
+
+
+async def waiting(connection: Connection, tenant_id: int, after: UUID, limit: int) -> list[UUID]:
+    """List a tenant's payments that wait, the oldest first."""
+    rows = await connection.fetch(query("approval_waiting"), tenant_id, after, limit)
+    return [row[0] for row in rows]
+
+
+class Expired(NamedTuple):
+    """A payment that has waited too long for a second person."""
+
+    tenant_id: int
+    payment_id: UUID
+    from_account: str
+
+
+async def expired(
+    connection: Connection,
+    limit: int,
+    held: Collection[UUID] = (),
+    accounts: Collection[tuple[int, str]] = (),
+) -> list[Expired]:
+    """List what has waited too long, without payments and accounts that somebody holds."""
+    tenants, names = [each[0] for each in accounts], [each[1] for each in accounts]
+    rows = await connection.fetch(query("approval_expired"), limit, list(held), tenants, names)
+    return [Expired(*row) for row in rows]

@@ -1,0 +1,211 @@
+"""Payments: inserted once, read with what has become of them."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final
+from uuid import UUID
+
+import asyncpg
+import msgspec
+
+from postdate.model.ids import bucket_of
+from postdate.model.payment.payment import OnBroken
+from postdate.store.account.account import AccountKey
+from postdate.store.connection.column import filled, same
+from postdate.store.connection.database import Connection
+from postdate.store.connection.query import query
+from postdate.store.payment.approval import Approval
+from postdate.store.timer.timer import LANE_PAYMENT
+
+
+class NewPayment(msgspec.Struct, frozen=True):
+    """A payment about to be inserted, in its payer's bucket."""
+
+    bucket: int
+    tenant_id: int
+    payment_id: UUID
+    from_account: str
+    to_account: str
+    amount: int
+    due_at: datetime
+    hold: bool
+    retry_until: datetime | None = None
+    description: str | None = None
+    schedule_id: UUID | None = None
+    traceparent: str | None = None
+    on_broken: OnBroken | None = None
+    actor: str | None = None
+
+
+class PaymentRow(msgspec.Struct, frozen=True):
+    """A payment as stored; its timer, last attempt, outcome and approval where they exist."""
+
+    bucket: int
+    tenant_id: int
+    payment_id: UUID
+    from_account: str
+    to_account: str
+    amount: int
+    due_at: datetime
+    hold: bool
+    retry_until: datetime | None
+    created_at: datetime
+    description: str | None
+    schedule_id: UUID | None
+    on_broken: OnBroken | None
+    parked: bool
+    timer_due_at: datetime | None
+    status: str | None
+    outcome_due_at: datetime | None
+    finished_at: datetime | None
+    transfer_id: UUID | None
+    code: str | None
+    error: str | None
+    attempt_due_at: datetime | None
+    attempts: int | None
+    attempted_at: datetime | None
+    first_due_at: datetime | None
+    approval: Approval | None
+
+
+class ExecutionRow(msgspec.Struct, frozen=True):
+    """One execution of a payment."""
+
+    attempt: int
+    status: str
+    due_at: datetime
+    started_at: datetime | None
+    finished_at: datetime
+    retry_at: datetime | None
+    execution_id: str | None
+    code: str | None
+    error: str | None
+
+
+SHORT_ROWS: Final = 8
+"""A first walk is this long and a quarter of the page: enough where buckets are alike."""
+
+LONG_ROWS: Final = 200
+"""The same where most of what ended so are jobs."""
+
+FIRST: Final = UUID(int=0)
+"""Below every id."""
+
+
+class Span(msgspec.Struct, frozen=True):
+    """Which payments to list: a tenant's, below an id, so many, and not below another id."""
+
+    tenant_id: int
+    before: UUID
+    limit: int
+    since: UUID = FIRST
+
+
+class Amounts(msgspec.Struct, frozen=True):
+    """The least and the most of an amount, and how many payments of a bucket to look at."""
+
+    least: int
+    most: int
+    depth: int
+
+
+class Seen(msgspec.Struct, frozen=True):
+    """Payments that were found, and the last one looked at if there may be more behind it."""
+
+    ids: list[UUID]
+    edge: UUID | None
+
+
+_REPEATED: Final = frozenset({"tenant_id", "hold", "actor"})
+"""Columns that mostly hold one value for all rows, and then are sent once."""
+
+
+async def accept(connection: Connection, payments: Sequence[NewPayment]) -> None:
+    """Write payments with their timers; each is its own first event. Holds are the caller's."""
+    if payments:
+        names = NewPayment.__struct_fields__
+        columns = zip(*map(msgspec.structs.astuple, payments), strict=True)
+        sent = (
+            same(column) if name in _REPEATED else filled(column)
+            for name, column in zip(names, columns, strict=True)
+        )
+        await connection.execute(query("payment_accept"), *sent, LANE_PAYMENT)
+
+
+async def load(connection: Connection, tenant_id: int, ids: Sequence[UUID]) -> list[PaymentRow]:
+    """Load payments, the newest first; ids of other things and other tenants are left out."""
+    if not ids:
+        return []
+    buckets = [bucket_of(identifier) for identifier in ids]
+    rows = await connection.fetch(
+        query("payment_load"), tenant_id, buckets, ids, min(ids), max(ids)
+    )
+    return [_payment(row) for row in rows]
+
+
+def _payment(row: asyncpg.Record) -> PaymentRow:
+    *own, by, at, expires_at, decision, decided_by, decided_at, note = row
+    # Where there is an approval, somebody asked for it.
+    own.append(by and Approval(by, at, expires_at, decision, decided_by, decided_at, note))
+    return PaymentRow(*own)
+
+
+async def newest(connection: Connection, span: Span) -> list[UUID]:
+    """List a tenant's payments, the newest first."""
+    return await _ids(connection, "payment_newest", span)
+
+
+async def of_account(connection: Connection, span: Span, account: AccountKey) -> list[UUID]:
+    """List what an account pays and is paid, the newest first."""
+    return await _ids(connection, "payment_of_account", span, account.bucket, account.account_id)
+
+
+async def of_amount(
+    connection: Connection, span: Span, amounts: Amounts, account: AccountKey | None
+) -> Seen:
+    """Look for amounts among the newest payments of each bucket, the newest first."""
+    name = "payment_of_amount"
+    more: tuple[object, ...] = ()
+    if account is not None:
+        name, more = "payment_of_account_amount", (account.bucket, account.account_id)
+    return await _seen(connection, name, span, *msgspec.structs.astuple(amounts), *more)
+
+
+async def ended(connection: Connection, span: Span, status: str) -> Seen:
+    """List what ended FAILED or CANCELLED, the newest first.
+
+    A short walk through each bucket mostly finds enough; only where not, a long one follows.
+    """
+    short = SHORT_ROWS + span.limit // 4
+    seen = await _seen(connection, "payment_ended", span, status, short)
+    if len(seen.ids) == span.limit or seen.edge is None:
+        return seen
+    return await _seen(connection, "payment_ended", span, status, max(LONG_ROWS, span.limit))
+
+
+async def parked(connection: Connection, span: Span) -> list[UUID]:
+    """List the dead letters, the newest first."""
+    return await _ids(connection, "payment_parked", span, LANE_PAYMENT)
+
+
+async def executions(
+    connection: Connection, tenant_id: int, payment_id: UUID
+) -> list[ExecutionRow]:
+    """List every execution of a payment in order."""
+    rows = await connection.fetch(
+        query("payment_executions"), tenant_id, bucket_of(payment_id), payment_id
+    )
+    return [ExecutionRow(*row) for row in rows]
+
+
+async def _seen(connection: Connection, name: str, span: Span, *more: object) -> Seen:
+    """Ask a query that looks at a part of each bucket, and says where it ended."""
+    rows = await connection.fetch(query(name), *msgspec.structs.astuple(span), *more)
+    ids = [row[0] for row in rows if not row[1]]
+    edge = next((row[0] for row in rows if row[1]), None)
+    return Seen(ids, ids[-1] if len(ids) == span.limit else edge)
+
+
+async def _ids(connection: Connection, name: str, span: Span, *more: object) -> list[UUID]:
+    rows = await connection.fetch(query(name), *msgspec.structs.astuple(span), *more)
+    return [row[0] for row in rows]

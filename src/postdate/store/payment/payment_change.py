@@ -1,0 +1,81 @@
+"""Changes to open payments: their timer locked, moved, or ended."""
+
+from datetime import datetime
+from uuid import UUID
+
+import msgspec
+
+from postdate.model.ids import bucket_of
+from postdate.store.connection.database import Connection
+from postdate.store.connection.query import query
+from postdate.store.payment.settlement import LockedTimer
+from postdate.store.timer.timer import LANE_APPROVAL, LANES_OF_PAYMENTS
+
+
+class OpenPayment(msgspec.Struct, frozen=True):
+    """The locked timer of an open payment; a parked one has the instant it was due at."""
+
+    timer: LockedTimer
+    parked: bool
+    unapproved: bool = False
+
+
+class Ended(msgspec.Struct, frozen=True):
+    """How a payment ended."""
+
+    tenant_id: int
+    attempt: int
+    status: str
+    transfer_id: UUID | None
+    execution_id: str | None
+    code: str | None
+    error: str | None
+
+
+async def lock(
+    connection: Connection, payment_id: UUID, tenant_id: int | None
+) -> OpenPayment | None:
+    """Lock a payment's timer, waiting for whoever has it; None when it is no longer open."""
+    row = await connection.fetchrow(
+        query("payment_change_lock"),
+        bucket_of(payment_id),
+        payment_id,
+        LANES_OF_PAYMENTS,
+        tenant_id,
+    )
+    if row is None:
+        return None
+    timer = LockedTimer(*row[:6])
+    if row["parked"]:
+        timer = msgspec.structs.replace(timer, due_at=row["ready_at"])
+    return OpenPayment(timer, row["parked"], row["lane_id"] == LANE_APPROVAL)
+
+
+async def move(connection: Connection, timer: LockedTimer, due_at: datetime) -> None:
+    """Give a locked timer another instant."""
+    await connection.execute(query("payment_change_move"), timer.bucket, timer.subject, due_at)
+
+
+async def write_end(
+    connection: Connection, timer: LockedTimer, status: str, code: str | None, error: str | None
+) -> None:
+    """Write the outcome of a payment that was never executed."""
+    await connection.execute(
+        query("payment_change_end"),
+        timer.bucket,
+        timer.tenant_id,
+        timer.subject,
+        timer.token,
+        timer.due_at,
+        status,
+        code,
+        error,
+    )
+
+
+async def ended(connection: Connection, payment_id: UUID) -> Ended | None:
+    """Read how a payment or job ended."""
+    row = await connection.fetchrow(
+        query("payment_change_outcome"), bucket_of(payment_id), payment_id
+    )
+    return None if row is None else Ended(*row)

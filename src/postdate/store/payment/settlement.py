@@ -1,0 +1,296 @@
+"""Settlement: due payments found and locked, their ends written as sets."""
+
+from collections.abc import Collection, Iterable, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+from uuid import UUID
+
+import asyncpg
+import msgspec
+
+from postdate.model.ids import bucket_of
+from postdate.model.payment.payment import OnBroken
+from postdate.store.account.account import AccountKey, key_of
+from postdate.store.connection.column import same
+from postdate.store.connection.database import Connection
+from postdate.store.connection.query import query
+from postdate.store.timer.timer import LANE_PAYMENT
+
+Order = tuple[datetime, UUID]
+"""A place in the one order of settling: the instant, then the payment's id."""
+
+
+class Candidate(NamedTuple):
+    """A due timer seen, not locked; candidates sort in the order of settling."""
+
+    due_at: datetime
+    subject: UUID
+    bucket: int
+
+
+class Place(NamedTuple):
+    """Where to look: a bucket, from its low-water mark on, so many seconds after the instant."""
+
+    bucket: int
+    low: datetime
+    grace: float
+
+
+class LockedTimer(msgspec.Struct, frozen=True, gc=False):
+    """A due timer that is ours until the transaction ends; `at` is the database's time."""
+
+    bucket: int
+    tenant_id: int
+    subject: UUID
+    due_at: datetime
+    token: int
+    at: datetime
+
+
+class Terms(msgspec.Struct, frozen=True, gc=False):
+    """What a payment asks for."""
+
+    from_account: str
+    to_account: str
+    amount: int
+    hold: bool
+    retry_until: datetime | None
+    traceparent: str | None
+
+
+class LockedPayment(LockedTimer, frozen=True, gc=False):
+    """A due payment whose timer is ours: what it asks for stands beside it."""
+
+    from_account: str
+    to_account: str
+    amount: int
+    hold: bool
+    retry_until: datetime | None
+    traceparent: str | None
+
+
+class Departure(NamedTuple):
+    """A payment that leaves the queue because it completes."""
+
+    bucket: int
+    payment_id: UUID
+
+
+class TransferRow(NamedTuple):
+    """A completed payment about to be written: its transfer and both legs."""
+
+    tenant_id: int
+    payment_id: UUID
+    token: int
+    due_at: datetime
+    transfer_id: UUID
+    amount: int
+    from_bucket: int
+    from_account: str
+    from_balance: int
+    from_version: int
+    to_bucket: int
+    to_account: str
+    to_balance: int
+    to_version: int
+
+
+class Execution(msgspec.Struct, frozen=True):
+    """What the rows of one batch have in common; the name is the caller's own, if it gave one."""
+
+    started_at: datetime
+    execution_id: str | None = None
+    actor: str | None = None
+
+
+class Ending(NamedTuple):
+    """An execution that did not transfer: why, and when it is tried again if it is."""
+
+    timer: LockedTimer
+    code: str
+    error: str
+    retry_at: datetime | None = None
+
+
+async def peek(
+    connection: Connection,
+    places: Sequence[Place],
+    depth: int,
+    limit: int,
+    aside: Sequence[UUID] = (),
+) -> tuple[datetime, list[Candidate]]:
+    """Read the time, and which timers are due: of the first `depth` of each bucket the first.
+
+    Those `aside` are left out.
+    """
+    columns = zip(*places, strict=True)
+    *rows, last = await connection.fetch(
+        query("settlement_peek"), *map(list, columns), LANE_PAYMENT, depth, limit, aside
+    )
+    return last["at"], [Candidate(*row[:3]) for row in rows]
+
+
+async def lock(
+    connection: Connection, keys: Iterable[tuple[int, UUID]]
+) -> tuple[list[LockedPayment], list[LockedPayment]]:
+    """Lock timers that are still due; those that somebody else holds are left out.
+
+    Gives those that may be settled, and those whose tenant stands still.
+    """
+    ordered = sorted(keys)
+    *rows, last = await connection.fetch(
+        query("settlement_lock"), LANE_PAYMENT, [k[0] for k in ordered], [k[1] for k in ordered]
+    )
+    at = last["at"]
+    free = [_locked(row, at) for row in rows if not row["held"]]
+    return free, [_locked(row, at) for row in rows if row["held"]]
+
+
+def _locked(row: asyncpg.Record, at: datetime) -> LockedPayment:
+    bucket, tenant_id, subject, due_at, token, *asked, _, _ = row
+    return LockedPayment(bucket, tenant_id, subject, due_at, token, at, *asked)
+
+
+async def first_due(connection: Connection, timers: Sequence[LockedTimer]) -> dict[UUID, datetime]:
+    """Find when payments that were tried before were due for the first time."""
+    if not timers:
+        return {}
+    rows = await connection.fetch(
+        query("settlement_first_due"), [t.bucket for t in timers], [t.subject for t in timers]
+    )
+    return {row[0]: row[1] for row in rows}
+
+
+async def terms(connection: Connection, tenant_id: int, payment_id: UUID) -> Terms | None:
+    """Load what a payment of a tenant asks for."""
+    row = await connection.fetchrow(
+        query("settlement_terms"), bucket_of(payment_id), tenant_id, payment_id
+    )
+    return None if row is None else Terms(*row)
+
+
+async def earlier(
+    connection: Connection,
+    lows: Sequence[tuple[int, datetime]],
+    until: Order,
+    ours: Sequence[UUID],
+    accounts: Collection[AccountKey],
+) -> dict[AccountKey, Order]:
+    """Find the first open payment before a place in the order that touches each account.
+
+    What is among ours does not count. Almost always there is none at all, which is quick to see.
+    """
+    where = (*map(list, zip(*lows, strict=True)), LANE_PAYMENT, *until, ours)
+    tenants = sorted({key.tenant_id for key in accounts})
+    if not await connection.fetchval(query("settlement_earlier"), *where, tenants):
+        return {}
+    asked = [key.tenant_id for key in accounts], [key.account_id for key in accounts]
+    rows = await connection.fetch(query("settlement_earliest"), *where, *asked)
+    return {key_of(row[0], row[1]): (row[2], row[3]) for row in rows}
+
+
+async def leave(connection: Connection, rows: Sequence[Departure]) -> None:
+    """Delete the timers of payments that complete; one that is missing is a surprise."""
+    if not rows:
+        return
+    deleted = await connection.fetchval(query("settlement_leave"), *zip(*rows, strict=True))
+    if deleted != len(rows):
+        raise RuntimeError(f"{len(rows)} locked timers, but {deleted} deleted")
+
+
+async def write_transfers(
+    connection: Connection, rows: Sequence[TransferRow], execution: Execution
+) -> None:
+    """Write entries and outcomes of completed payments; the outcome is the event."""
+    if rows:
+        tenants, ids, tokens, *columns = zip(*rows, strict=True)
+        await connection.execute(
+            query("settlement_complete"),
+            same(tenants),
+            ids,
+            same(tokens),
+            *columns,
+            execution.started_at,
+            execution.execution_id,
+            execution.actor,
+        )
+
+
+async def write_failed(
+    connection: Connection, endings: Sequence[Ending], execution: Execution
+) -> None:
+    """Write the outcomes of payments that failed for good."""
+    if endings:
+        await connection.execute(
+            query("settlement_failed"),
+            *_keys(e.timer for e in endings),
+            execution.started_at,
+            execution.execution_id,
+            [e.code for e in endings],
+            [e.error for e in endings],
+        )
+
+
+async def write_attempts(
+    connection: Connection, endings: Sequence[Ending], execution: Execution
+) -> None:
+    """Write the executions that ended nothing."""
+    if endings:
+        await connection.execute(
+            query("settlement_attempt"),
+            *_keys(e.timer for e in endings),
+            execution.started_at,
+            execution.execution_id,
+            [e.code for e in endings],
+            [e.error for e in endings],
+            [e.retry_at for e in endings],
+        )
+
+
+async def retry(connection: Connection, endings: Sequence[Ending]) -> None:
+    """Move timers to their next try."""
+    if endings:
+        await connection.execute(
+            query("settlement_retry"),
+            [e.timer.bucket for e in endings],
+            [e.timer.subject for e in endings],
+            [e.retry_at for e in endings],
+        )
+
+
+async def park(connection: Connection, timer: LockedTimer) -> None:
+    """Let a payment wait for a person."""
+    await connection.execute(query("settlement_park"), timer.bucket, timer.subject)
+
+
+async def delete(connection: Connection, timers: Sequence[LockedTimer]) -> None:
+    """Delete the timers of ended payments; one that is missing is a surprise."""
+    if timers:
+        done: str = await connection.execute(
+            query("settlement_delete"), [t.bucket for t in timers], [t.subject for t in timers]
+        )
+        if done != f"DELETE {len(timers)}":
+            raise RuntimeError(f"{len(timers)} locked timers, but {done}")
+
+
+async def trials(connection: Connection, timer: LockedTimer, code: str) -> int:
+    """Count the executions of a payment that broke with this code."""
+    count: int = await connection.fetchval(
+        query("settlement_trials"), timer.bucket, timer.subject, code
+    )
+    return count
+
+
+async def on_broken(connection: Connection, timer: LockedTimer) -> OnBroken | None:
+    """Read what a payment itself wishes to become of its hold when settling breaks for good."""
+    wished: OnBroken | None = await connection.fetchval(
+        query("settlement_on_broken"), timer.bucket, timer.tenant_id, timer.subject
+    )
+    return wished
+
+
+def _keys(timers: Iterable[LockedTimer]) -> list[list[Any]]:
+    columns = zip(
+        *((t.bucket, t.tenant_id, t.subject, t.token, t.due_at) for t in timers), strict=True
+    )
+    return [list(column) for column in columns]

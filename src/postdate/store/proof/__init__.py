@@ -1,0 +1,1 @@
+"""What proofs read of the whole database."""

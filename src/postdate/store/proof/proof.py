@@ -1,0 +1,58 @@
+"""The round of proofs: whose turn it is, and how far each chain is proved."""
+
+from typing import NamedTuple
+
+import msgspec
+
+from postdate.store.connection.database import Connection
+from postdate.store.connection.query import query
+from postdate.store.event.seal import Chain
+
+
+class Turn(NamedTuple):
+    """The bucket whose turn it is, and for how long the round has gone on."""
+
+    bucket: int
+    seconds: float
+
+
+class ProvedChain(msgspec.Struct, frozen=True):
+    """The end of a chain, up to where it is proved, and where it is walked once more."""
+
+    end: Chain
+    proved: Chain | None
+    walked: Chain | None
+
+
+async def take(connection: Connection, pause_seconds: float) -> Turn | None:
+    """Take the next bucket, unless another node did so less than a pause ago."""
+    row = await connection.fetchrow(query("proof_take"), pause_seconds)
+    return Turn(*row) if row else None
+
+
+async def chains(connection: Connection, bucket: int) -> list[ProvedChain]:
+    """Read the chains of a bucket."""
+    found = []
+    for row in await connection.fetch(query("proof_chains"), bucket):
+        tenant_id, position, digest, proved, proved_hash, walked, walked_hash = row
+        known = proved is not None
+        found.append(
+            ProvedChain(
+                Chain(tenant_id, position, digest),
+                Chain(tenant_id, proved, proved_hash) if known else None,
+                Chain(tenant_id, walked, walked_hash) if known else None,
+            )
+        )
+    return found
+
+
+async def remember(connection: Connection, proved: Chain, walked: Chain) -> None:
+    """Remember how far a chain is proved."""
+    await connection.execute(
+        query("proof_remember"),
+        proved.tenant_id,
+        proved.position,
+        proved.hash,
+        walked.position,
+        walked.hash,
+    )

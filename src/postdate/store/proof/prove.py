@@ -1,0 +1,218 @@
+"""Proofs over the whole ledger, in one snapshot."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Final
+from uuid import UUID
+
+import asyncpg
+import msgspec
+
+from postdate.store.connection.database import LONG_SECONDS, Connection, Database, lift_time_limits
+from postdate.store.connection.query import query
+
+CHECKS: Final = (
+    "transfer_sums_to_zero",
+    "ledger_sums_to_zero",
+    "versions_have_no_gaps",
+    "balance_is_its_entries",
+    "held_is_open_payments",
+    "payment_is_open_or_ended",
+    "timer_has_payment",
+    "payment_moved_once",
+    "entry_has_payment",
+    "payment_timer_follows_terms",
+    "events_are_legal",
+)
+"""The proofs of money, in the order in which they are made."""
+
+BUCKET_CHECKS: Final = (
+    "balance_follows_entries",
+    "held_is_open_payments",
+    "payment_is_open_or_ended",
+    "timer_has_payment",
+)
+"""Those that reconciling makes for one bucket."""
+
+ROUND_CHECKS: Final = (
+    "balance_follows_entries",
+    "held_is_open_payments",
+    "timer_has_payment",
+    "payment_timer_follows_terms",
+    "timer_has_job",
+    "job_timer_follows_terms",
+    "schedule_follows_book",
+    "occurrence_has_subject",
+    "subscription_position",
+)
+"""Those that a round makes for each bucket over all that is open, or has changed since the last."""
+
+RECENT_CHECKS: Final = (
+    "payment_is_open_or_ended",
+    "entry_has_payment",
+    "outcome_has_subject",
+    "outcome_is_as_told",
+    "job_is_open_or_ended",
+    "idempotency_key_names_its_subject",
+)
+"""Those that a round makes for each bucket over the facts of the last days."""
+
+MORE_CHECKS: Final = (
+    "adjustment_is_as_told",
+    "outcome_has_subject",
+    "outcome_is_as_told",
+    "job_is_open_or_ended",
+    "timer_has_job",
+    "job_timer_follows_terms",
+    "idempotency_key_names_its_subject",
+    "payment_has_idempotency_key",
+    "occurrence_has_subject",
+    "subject_has_occurrence",
+    "schedule_follows_book",
+    "subscription_position",
+)
+"""The proofs of everything else: jobs, schedules, keys of clients, subscriptions."""
+
+STATE_CHECKS: Final = ("state_is_as_sealed", "state_was_told")
+"""The proofs that compare rows with the newest sealed event about them; each names a noun."""
+
+STATE_NOUNS: Final = (
+    "account",
+    "approval",
+    "calendar",
+    "destination",
+    "halt",
+    "key",
+    "lane",
+    "repair",
+    "schedule",
+    "setting",
+    "subscription",
+    "tenant",
+)
+
+_OF_EVENTS: Final = frozenset(
+    {
+        "events_are_legal",
+        "adjustment_is_as_told",
+        "outcome_is_as_told",
+        "payment_timer_follows_terms",
+        "job_timer_follows_terms",
+        *STATE_CHECKS,
+    }
+)
+"""Those that lean on events or attempts, of which old weeks may be detached by themselves."""
+
+
+_QUERIES: Final = {
+    "transfer_sums_to_zero": "prove_transfer_sums_to_zero",
+    "ledger_sums_to_zero": "prove_ledger_sums_to_zero",
+    "versions_have_no_gaps": "prove_versions_have_no_gaps",
+    "balance_is_its_entries": "prove_balance_is_its_entries",
+    "balance_follows_entries": "prove_balance_follows_entries",
+    "held_is_open_payments": "prove_held_is_open_payments",
+    "payment_is_open_or_ended": "prove_payment_is_open_or_ended",
+    "timer_has_payment": "prove_timer_has_payment",
+    "payment_moved_once": "prove_payment_moved_once",
+    "events_are_legal": "prove_events_are_legal",
+    "payment_timer_follows_terms": "prove_terms_payment_timer_follows_terms",
+    "job_timer_follows_terms": "prove_terms_job_timer_follows_terms",
+    "timer_has_job": "prove_terms_timer_has_job",
+    "job_is_open_or_ended": "prove_terms_job_is_open_or_ended",
+    "outcome_has_subject": "prove_terms_outcome_has_subject",
+    "outcome_is_as_told": "prove_terms_outcome_is_as_told",
+    "entry_has_payment": "prove_terms_entry_has_payment",
+    "idempotency_key_names_its_subject": "prove_terms_idempotency_key_names_its_subject",
+    "payment_has_idempotency_key": "prove_terms_payment_has_idempotency_key",
+    "adjustment_is_as_told": "prove_terms_adjustment_is_as_told",
+    "state_is_as_sealed": "prove_state_is_as_sealed",
+    "state_was_told": "prove_state_was_told",
+    "subscription_position": "prove_state_subscription_position",
+    "occurrence_has_subject": "prove_book_occurrence_has_subject",
+    "subject_has_occurrence": "prove_book_subject_has_occurrence",
+    "schedule_follows_book": "prove_book_schedule_follows_book",
+}
+
+
+def state_finding(noun: str) -> str:
+    """Name the finding that a row of some kind is not as its newest sealed event left it."""
+    return f"{noun}_is_as_sealed"
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """Something that contradicts a proof."""
+
+    check: str
+    tenant_id: int
+    subject: str
+    detail: str
+
+
+class Range(msgspec.Struct, frozen=True):
+    """What to look at: a tenant, a bucket, how many findings of each kind.
+
+    `floor` is where the history of money begins, `event_floor` where that of events does.
+    """
+
+    tenant_id: int | None = None
+    bucket: int | None = None
+    most: int = 10
+    floor: UUID = UUID(int=0)
+    event_floor: UUID = UUID(int=0)
+
+
+@asynccontextmanager
+async def snapshot(database: Database) -> AsyncIterator[Connection]:
+    """Open one view of the whole database, which nothing that happens meanwhile changes."""
+    async with database.connection() as connection:
+        await connection.execute(query("prove_begin"))
+        await lift_time_limits(connection)
+        try:
+            yield connection
+        finally:
+            if not connection.is_closed():
+                await connection.execute("ROLLBACK")
+
+
+async def check(connection: Connection, name: str, where: Range) -> list[Finding]:
+    """Make one proof and give what contradicts it."""
+    rows = await connection.fetch(
+        query(_QUERIES[name]), *_arguments(name, where), timeout=LONG_SECONDS
+    )
+    return _findings(name, rows)
+
+
+async def check_state(connection: Connection, name: str, where: Range) -> list[Finding]:
+    """Compare rows with the newest sealed events about them."""
+    rows = await connection.fetch(
+        query(_QUERIES[name]), *_arguments(name, where), timeout=LONG_SECONDS
+    )
+    return [Finding(state_finding(row[0]), *row[1:]) for row in rows]
+
+
+def _arguments(name: str, where: Range) -> tuple[object, ...]:
+    floor = max(where.floor, where.event_floor) if name in _OF_EVENTS else where.floor
+    return where.tenant_id, where.bucket, where.most, floor
+
+
+async def remember_accounts(connection: Connection, bucket: int, floor: UUID) -> None:
+    """Remember how far the entries of a bucket's accounts are proved."""
+    await connection.execute(query("prove_account_proved"), bucket, floor, timeout=LONG_SECONDS)
+
+
+async def overdue(connection: Connection, where: Range, seconds: float) -> list[Finding]:
+    """List the payments of a bucket that nobody settles though they are due for so long."""
+    rows = await connection.fetch(
+        query("prove_overdue"), where.tenant_id, where.bucket, where.most, seconds
+    )
+    return _findings("overdue", rows)
+
+
+async def parked(connection: Connection, where: Range) -> list[Finding]:
+    """List the payments of a bucket that wait for a person."""
+    rows = await connection.fetch(query("prove_parked"), where.tenant_id, where.bucket, where.most)
+    return _findings("dead_lettered", rows)
+
+
+def _findings(name: str, rows: Sequence[asyncpg.Record]) -> list[Finding]:
+    return [Finding(name, *row) for row in rows]

@@ -1,0 +1,1 @@
+"""Schedules, their calendars and their occurrences."""

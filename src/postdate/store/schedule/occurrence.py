@@ -1,0 +1,131 @@
+"""The book: what became of each occurrence."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import NamedTuple
+from uuid import UUID
+
+import msgspec
+
+from postdate.store.connection.column import filled, same
+from postdate.store.connection.database import Connection
+from postdate.store.connection.query import query
+
+
+class OccurrenceKey(NamedTuple):
+    """Where a row of the book lies."""
+
+    bucket: int
+    tenant_id: int
+    schedule_id: UUID
+    occurrence_id: UUID
+
+
+class NewOccurrence(NamedTuple):
+    """A row for the book; `notes` are words with blanks between."""
+
+    bucket: int
+    tenant_id: int
+    schedule_id: UUID
+    occurrence_id: UUID
+    scheduled_for: datetime
+    nominal_local: datetime
+    due_at: datetime
+    status: str
+    cause: str
+    version: int
+    kind: str | None = None
+    subject: UUID | None = None
+    code: str | None = None
+    notes: str | None = None
+
+
+class Relabel(NamedTuple):
+    """A new label for a row that has not run."""
+
+    bucket: int
+    tenant_id: int
+    schedule_id: UUID
+    occurrence_id: UUID
+    status: str
+    kind: str | None = None
+    subject: UUID | None = None
+    code: str | None = None
+    cause: str | None = None
+
+
+class OccurrenceRow(msgspec.Struct, frozen=True):
+    """A row of the book."""
+
+    occurrence_id: UUID
+    scheduled_for: datetime
+    nominal_local: datetime
+    due_at: datetime
+    status: str
+    cause: str
+    version: int
+    kind: str | None
+    subject: UUID | None
+    code: str | None
+    notes: list[str] | None
+    created_at: datetime
+
+
+async def insert(connection: Connection, rows: Sequence[NewOccurrence]) -> None:
+    """Write rows into the book; one that is there already breaks the transaction."""
+    if not rows:
+        return
+    _, tenants, schedules, ids, *middle = zip(*rows, strict=True)
+    *repeated, kinds, subjects, codes, notes = middle
+    await connection.execute(
+        query("occurrence_insert"),
+        same(tenants),
+        schedules,
+        ids,
+        *(same(column) for column in repeated),
+        same(kinds),
+        filled(subjects),
+        filled(codes),
+        filled(notes),
+    )
+
+
+async def relabel(connection: Connection, rows: Sequence[Relabel]) -> None:
+    """Give rows that have not run another label."""
+    if rows:
+        await connection.execute(query("occurrence_relabel"), *zip(*rows, strict=True))
+
+
+async def find(
+    connection: Connection, keys: Sequence[OccurrenceKey]
+) -> dict[tuple[UUID, UUID], str]:
+    """Give the labels of those that are in the book, by schedule and occurrence."""
+    if not keys:
+        return {}
+    rows = await connection.fetch(query("occurrence_find"), *zip(*keys, strict=True))
+    return {(row[0], row[1]): row[2] for row in rows}
+
+
+async def page(
+    connection: Connection,
+    schedule: tuple[int, int, UUID],
+    before: UUID,
+    status: str | None,
+    limit: int,
+) -> list[OccurrenceRow]:
+    """List a schedule's rows, the newest first."""
+    rows = await connection.fetch(query("occurrence_page"), *schedule, before, status, limit)
+    return [OccurrenceRow(*row) for row in rows]
+
+
+async def recent(
+    connection: Connection, keys: Sequence[tuple[int, int, UUID]], limit: int
+) -> dict[UUID, list[OccurrenceRow]]:
+    """Give the newest rows of several schedules, each in order."""
+    if not keys:
+        return {}
+    rows = await connection.fetch(query("occurrence_recent"), *zip(*keys, strict=True), limit)
+    found: dict[UUID, list[OccurrenceRow]] = {}
+    for row in rows:
+        found.setdefault(row[0], []).append(OccurrenceRow(*row[1:]))
+    return found

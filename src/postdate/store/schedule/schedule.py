@@ -1,0 +1,383 @@
+"""Schedules: their versions, where each stands, and their timers."""
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from datetime import datetime
+from functools import lru_cache
+from typing import Final, NamedTuple, TypeVar
+from uuid import UUID
+
+import msgspec
+
+from postdate.model.ids import bucket_of
+from postdate.model.recurrence.calendar import Roll
+from postdate.model.schedule.schedule import Definition, Policies, Rule, Template
+from postdate.model.schedule.timeline import Version
+from postdate.store.connection.column import filled, same
+from postdate.store.connection.database import Connection
+from postdate.store.connection.query import query
+from postdate.store.timer.timer import LANE_SCHEDULE
+
+T = TypeVar("T")
+
+REMEMBERED: Final = 4096
+VERSIONS_MOST: Final = 100
+"""How many versions of a schedule, counted from the newest, decide about its past."""
+
+_rule: Final = lru_cache(REMEMBERED)(msgspec.json.Decoder(Rule).decode)
+_policies: Final = lru_cache(REMEMBERED)(msgspec.json.Decoder(Policies).decode)
+_template: Final = lru_cache(REMEMBERED)(msgspec.json.Decoder(Template).decode)
+"""Schedules resemble each other: many share a rule, most share their policies."""
+
+
+class ScheduleKey(NamedTuple):
+    """Where a schedule lies."""
+
+    bucket: int
+    tenant_id: int
+    schedule_id: UUID
+
+
+class ScheduleRow(msgspec.Struct, frozen=True, gc=False):
+    """A schedule as stored, with the version that holds now."""
+
+    bucket: int
+    tenant_id: int
+    schedule_id: UUID
+    version: int
+    runs: int
+    handled: datetime
+    buffered_for: datetime | None
+    last_id: UUID | None
+    paused_at: datetime | None
+    resumed_at: datetime | None
+    paused_note: str | None
+    missed_at: datetime | None
+    set_aside_at: datetime | None
+    set_aside_error: str | None
+    ended_at: datetime | None
+    created_at: datetime
+    changed_at: datetime
+    since: datetime
+    name: str
+    rule_json: str
+    policies_json: str
+    template_json: str
+    traceparent: str | None
+
+    @property
+    def key(self) -> ScheduleKey:
+        """Give where it lies."""
+        return ScheduleKey(self.bucket, self.tenant_id, self.schedule_id)
+
+    @property
+    def paused(self) -> bool:
+        """Say whether a pause lasts."""
+        return self.paused_at is not None and self.resumed_at is None
+
+    @property
+    def rolls(self) -> bool:
+        """Say whether its calendar moves occurrences; not where the rule cannot be read."""
+        try:
+            rule = _rule(self.rule_json)
+        except msgspec.MsgspecError:
+            return False
+        return rule.calendar is not None and rule.roll is not Roll.NONE
+
+    @property
+    def definition(self) -> Definition:
+        """Give what was asked for; one that no longer can be read raises an error of msgspec."""
+        return _definition(self.name, self.rule_json, self.policies_json, self.template_json)
+
+    @property
+    def legible(self) -> Definition:
+        """Give what can still be read of it: a part that cannot be is empty."""
+        rule, _ = _read_or(_rule, self.rule_json, Rule())
+        policies, _ = _read_or(_policies, self.policies_json, Policies())
+        template, _ = _read_or(_template, self.template_json, Template())
+        return Definition(name=self.name, rule=rule, policies=policies, template=template)
+
+    def visible(self, accounts: Collection[str] | None) -> bool:
+        """Say whether a key may know of it; whose money it moves must be known for some keys."""
+        template, is_read = _read_or(_template, self.template_json, Template())
+        return template.visible(accounts) if is_read else accounts is None
+
+
+class StoredVersion(NamedTuple):
+    """One version as stored."""
+
+    number: int
+    since: datetime
+    previous_until: datetime
+    name: str
+    rule_json: str
+    policies_json: str
+    template_json: str
+
+    def read(self) -> Version:
+        """Read it; one that no longer can be read raises an error of msgspec."""
+        return Version(
+            number=self.number,
+            since=self.since,
+            previous_until=self.previous_until,
+            definition=_definition(*self[3:]),
+        )
+
+
+class Authors(NamedTuple):
+    """Who wrote the template of a version, and all persons behind it as it will be executed."""
+
+    template_by: str
+    persons: frozenset[str]
+
+
+def _definition(name: str, rule: str, policies: str, template: str) -> Definition:
+    return Definition(
+        name=name, rule=_rule(rule), policies=_policies(policies), template=_template(template)
+    )
+
+
+def _read_or(read: Callable[[str], T], text: str, empty: T) -> tuple[T, bool]:
+    try:
+        return read(text), True
+    except msgspec.MsgspecError:
+        return empty, False
+
+
+class Advance(NamedTuple):
+    """Where a schedule stands after a step."""
+
+    bucket: int
+    tenant_id: int
+    schedule_id: UUID
+    runs: int
+    handled: datetime
+    buffered_for: datetime | None
+    last_id: UUID | None
+    missed_at: datetime | None
+    ended_at: datetime | None
+
+
+def key_of(tenant_id: int, schedule_id: UUID) -> ScheduleKey:
+    """Make the key of a tenant's schedule."""
+    return ScheduleKey(bucket_of(schedule_id), tenant_id, schedule_id)
+
+
+async def now(connection: Connection) -> datetime:
+    """Ask the database for its time."""
+    found: datetime = await connection.fetchval(query("schedule_now"))
+    return found
+
+
+async def insert(connection: Connection, key: ScheduleKey, handled: datetime) -> None:
+    """Insert a schedule; its first version follows."""
+    await connection.execute(query("schedule_insert"), *key, handled)
+
+
+async def insert_version(
+    connection: Connection,
+    key: ScheduleKey,
+    version: Version,
+    actor: str,
+    traceparent: str | None,
+    *,
+    authors: Authors,
+) -> None:
+    """Insert a version, with the request that asked for it where somebody follows that."""
+    definition = version.definition
+    parts = (definition.rule, definition.policies, definition.template)
+    texts = [msgspec.json.encode(part).decode() for part in parts]
+    await connection.execute(
+        query("schedule_insert_version"),
+        *key,
+        version.number,
+        definition.name,
+        *texts,
+        actor,
+        traceparent,
+        authors.template_by,
+        sorted(authors.persons),
+        version.since,
+        version.previous_until,
+    )
+
+
+async def authors(connection: Connection, key: ScheduleKey, version: int) -> Authors:
+    """Read who is behind a version."""
+    row = await connection.fetchrow(query("schedule_authors"), *key, version)
+    if row is None:
+        raise LookupError(f"schedule {key.schedule_id} has no version {version}")
+    return Authors(row[0], frozenset(row[1]))
+
+
+async def lock(connection: Connection, key: ScheduleKey) -> int | None:
+    """Lock a schedule, its timer first, and give its version; None when there is none."""
+    await connection.fetchval(query("schedule_lock_timer"), key.bucket, key.schedule_id)
+    version: int | None = await connection.fetchval(query("schedule_lock"), *key)
+    return version
+
+
+async def load(connection: Connection, keys: Sequence[ScheduleKey]) -> list[ScheduleRow]:
+    """Load schedules; deleted ones are left out."""
+    if not keys:
+        return []
+    buckets, tenants, ids = zip(*keys, strict=True)
+    rows = await connection.fetch(query("schedule_load"), same(buckets), same(tenants), ids)
+    return [ScheduleRow(*row) for row in rows]
+
+
+async def load_any(connection: Connection, key: ScheduleKey) -> ScheduleRow | None:
+    """Load a schedule, also one that was deleted."""
+    row = await connection.fetchrow(query("schedule_load_any"), *key)
+    return None if row is None else ScheduleRow(*row)
+
+
+async def versions(
+    connection: Connection, keys: Sequence[ScheduleKey]
+) -> dict[UUID, list[StoredVersion]]:
+    """Load the newest versions of schedules, the oldest first; none of them is read yet."""
+    if not keys:
+        return {}
+    columns = zip(*keys, strict=True)
+    rows = await connection.fetch(query("schedule_versions"), *columns, VERSIONS_MOST)
+    found: dict[UUID, list[StoredVersion]] = {}
+    for row in rows:
+        found.setdefault(row[0], []).append(StoredVersion(*row[1:]))
+    return found
+
+
+async def running(connection: Connection, subjects: Iterable[UUID]) -> set[UUID]:
+    """Tell which jobs and payments have not ended."""
+    wanted = list(subjects)
+    if not wanted:
+        return set()
+    buckets = [bucket_of(subject) for subject in wanted]
+    return {row[0] for row in await connection.fetch(query("schedule_running"), buckets, wanted)}
+
+
+async def advance(connection: Connection, steps: Sequence[Advance]) -> None:
+    """Write where schedules stand after a step."""
+    if steps:
+        _, tenants, ids, runs, handled, *rest = zip(*steps, strict=True)
+        await connection.execute(
+            query("schedule_advance"),
+            same(tenants),
+            ids,
+            runs,
+            same(handled),
+            *(filled(column) for column in rest),
+        )
+
+
+async def move_timers(
+    connection: Connection, timers: Sequence[tuple[int, UUID, datetime | None]]
+) -> None:
+    """Move timers to their next instant; None ends a schedule and takes its timer away."""
+    moved = [timer[1:] for timer in timers if timer[2] is not None]
+    ended = [timer[:2] for timer in timers if timer[2] is None]
+    if moved:
+        ids, instants = zip(*moved, strict=True)
+        await connection.execute(query("schedule_move_timers"), ids, same(instants))
+    if ended:
+        await connection.execute(query("schedule_delete_timers"), *zip(*ended, strict=True))
+
+
+async def put_timer(connection: Connection, key: ScheduleKey, due_at: datetime | None) -> None:
+    """Give a schedule a timer, or take it away."""
+    if due_at is None:
+        await move_timers(connection, [(key.bucket, key.schedule_id, None)])
+    else:
+        await connection.execute(
+            query("schedule_put_timer"),
+            key.bucket,
+            key.tenant_id,
+            LANE_SCHEDULE,
+            key.schedule_id,
+            due_at,
+        )
+
+
+async def change(
+    connection: Connection, key: ScheduleKey, version: int, ended_at: datetime | None
+) -> None:
+    """Let another version hold."""
+    await connection.execute(query("schedule_change"), *key, version, ended_at)
+
+
+async def set_aside(connection: Connection, key: ScheduleKey, error: str) -> None:
+    """Note why a schedule cannot be expanded, and take its timer away."""
+    await connection.execute(query("schedule_set_aside"), *key, error)
+    await put_timer(connection, key, None)
+
+
+async def take_up(connection: Connection, key: ScheduleKey, due_at: datetime) -> None:
+    """Try again what was set aside."""
+    await connection.execute(query("schedule_take_up"), *key)
+    await put_timer(connection, key, due_at)
+
+
+async def count_set_aside(connection: Connection, tenant_id: int, most: int) -> int:
+    """Count a tenant's schedules that were set aside."""
+    found: int = await connection.fetchval(query("schedule_count_set_aside"), tenant_id, most)
+    return found
+
+
+async def pause(connection: Connection, key: ScheduleKey, note: str | None) -> None:
+    """Begin a pause."""
+    await connection.execute(query("schedule_pause"), *key, note)
+
+
+async def resume(connection: Connection, key: ScheduleKey) -> None:
+    """End a pause."""
+    await connection.execute(query("schedule_resume"), *key)
+
+
+async def delete(connection: Connection, key: ScheduleKey) -> None:
+    """Hide a schedule for ever; its book stays."""
+    await connection.execute(query("schedule_delete"), *key)
+
+
+async def missed(connection: Connection, key: ScheduleKey, at: datetime) -> None:
+    """Note when a schedule last missed an occurrence."""
+    await connection.execute(query("schedule_missed"), *key, at)
+
+
+async def page(
+    connection: Connection,
+    tenant_id: int,
+    after: UUID,
+    limit: int,
+    *,
+    missed: bool,
+    set_aside: bool,
+) -> list[ScheduleRow]:
+    """List a tenant's schedules: all, those that missed an occurrence, those set aside."""
+    rows = await connection.fetch(
+        query("schedule_page"), tenant_id, after, limit, missed, set_aside
+    )
+    return [ScheduleRow(*row) for row in rows]
+
+
+async def timers(connection: Connection, keys: Sequence[ScheduleKey]) -> dict[UUID, datetime]:
+    """Give the instants of schedules' timers."""
+    if not keys:
+        return {}
+    columns = [key.bucket for key in keys], [key.schedule_id for key in keys]
+    rows = await connection.fetch(query("schedule_timers"), *columns)
+    return {row[0]: row[1] for row in rows}
+
+
+async def walk(connection: Connection, after: ScheduleKey, limit: int) -> list[ScheduleRow]:
+    """Give the next schedules that have neither ended nor been set aside."""
+    rows = await connection.fetch(query("schedule_walk"), *after, limit)
+    return [ScheduleRow(*row) for row in rows]
+
+
+async def tzdata(connection: Connection) -> str | None:
+    """Give the release of the tz data that the timers were computed with."""
+    found: str | None = await connection.fetchval(query("schedule_tzdata"))
+    return found
+
+
+async def put_tzdata(connection: Connection, version: str) -> None:
+    """Note the release that holds from now on."""
+    await connection.execute(query("schedule_put_tzdata"), version)

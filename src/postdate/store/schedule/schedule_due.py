@@ -1,0 +1,36 @@
+"""Due schedules: their timers, locked by whoever expands them."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import NamedTuple
+from uuid import UUID
+
+from postdate.store.connection.database import Connection
+from postdate.store.connection.query import query
+from postdate.store.timer.timer import LANE_SCHEDULE
+
+
+class DueTimer(NamedTuple):
+    """A due timer that this transaction has locked, and the time at which it was found due."""
+
+    tenant_id: int
+    schedule_id: UUID
+    due_at: datetime
+    at: datetime
+
+
+class Wanted(NamedTuple):
+    """Which due schedules of a bucket: from an instant on, so many, without some, or only one."""
+
+    bucket: int
+    low: datetime
+    limit: int
+    without: Sequence[UUID] = ()
+    only: UUID | None = None
+
+
+async def take(connection: Connection, wanted: Wanted) -> list[DueTimer]:
+    """Lock the first due timers of a bucket that nobody else is at."""
+    bucket, *more = wanted
+    rows = await connection.fetch(query("schedule_due"), bucket, LANE_SCHEDULE, *more)
+    return [DueTimer(*row) for row in rows]

@@ -1,0 +1,1 @@
+"""Encryption of secrets and payloads at rest."""

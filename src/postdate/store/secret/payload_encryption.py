@@ -1,0 +1,81 @@
+"""Payloads at rest: sealed with their tenant's key where the tenant asks for it.
+
+A sealed payload is bound to its tenant and job, so that one copied to another row does not open
+there. What was stored in the clear stays readable: the mark in front tells them apart.
+"""
+
+import hmac
+import secrets
+from collections.abc import Collection
+from hashlib import sha256
+from typing import Final
+from uuid import UUID
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from postdate.store.connection.database import Connection
+from postdate.store.connection.query import query
+from postdate.store.secret import secret
+from postdate.store.secret.secret import KEY_BYTES, NONCE_BYTES, Keyring, SecretError
+
+MARK: Final = b"\x00pd-sealed\x01"
+"""How a sealed payload begins; one that comes so is refused."""
+
+PLACE: Final = "payload-key"
+
+
+class Vault:
+    """The keys of tenants, opened once for a process."""
+
+    def __init__(self, keyring: Keyring) -> None:
+        self._keyring = keyring
+        self._keys: dict[int, bytes] = {}
+
+    async def prepare(self, connection: Connection, tenant_ids: Collection[int]) -> None:
+        """Have the keys of these tenants at hand, making those that are missing."""
+        for tenant_id in tenant_ids:
+            if tenant_id not in self._keys:
+                self._keys[tenant_id] = await self._ensure(connection, tenant_id)
+
+    def seal(self, tenant_id: int, job_id: UUID, payload: bytes) -> bytes:
+        """Seal the payload of one job; the tenant's key is at hand."""
+        nonce = secrets.token_bytes(NONCE_BYTES)
+        sealed = AESGCM(self._keys[tenant_id]).encrypt(nonce, payload, _bound(tenant_id, job_id))
+        return MARK + nonce + sealed
+
+    def digest(self, tenant_id: int, payload: bytes) -> str:
+        """Name a payload without telling it: the same for the same, to this tenant alone."""
+        return hmac.new(self._keys[tenant_id], payload, sha256).hexdigest()
+
+    async def open(
+        self, connection: Connection, tenant_id: int, job_id: UUID, payload: bytes | None
+    ) -> bytes | None:
+        """Give a payload as it came; one in the clear is given as it is."""
+        if payload is None or not payload.startswith(MARK):
+            return payload
+        if tenant_id not in self._keys:
+            found = await connection.fetchval(query("payload_encryption_find"), tenant_id)
+            if found is None:
+                raise SecretError("the key of the tenant's payloads is gone")
+            self._keys[tenant_id] = self._keyring.decrypt(tenant_id, PLACE, found)
+        start = len(MARK) + NONCE_BYTES
+        nonce, sealed = payload[len(MARK) : start], payload[start:]
+        try:
+            key = AESGCM(self._keys[tenant_id])
+            return key.decrypt(nonce, sealed, _bound(tenant_id, job_id))
+        except InvalidTag as error:
+            raise SecretError("the payload was changed, or stands in another place") from error
+
+    async def _ensure(self, connection: Connection, tenant_id: int) -> bytes:
+        found = await connection.fetchval(query("payload_encryption_find"), tenant_id)
+        if found is None:
+            await secret.admit(connection, self._keyring)
+            new = self._keyring.encrypt(tenant_id, PLACE, secrets.token_bytes(KEY_BYTES))
+            await connection.execute(query("payload_encryption_create"), tenant_id, new)
+            found = await connection.fetchval(query("payload_encryption_find"), tenant_id)
+        return self._keyring.decrypt(tenant_id, PLACE, found)
+
+
+def _bound(tenant_id: int, job_id: UUID) -> bytes:
+    return f"{tenant_id}/{job_id}".encode()

@@ -1,0 +1,113 @@
+"""Secrets at rest: AES-256-GCM envelopes whose keys are not in the database.
+
+Each value has a data key of its own, wrapped by one of the server's keys. Tenant and place are
+bound to both layers, so that an envelope copied to another row does not open there.
+"""
+
+import secrets
+from base64 import b64decode
+from collections.abc import Sequence
+from hashlib import sha256
+from typing import Final
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from postdate.model.error import Code, refuse
+from postdate.store.connection.database import Connection
+from postdate.store.connection.query import query
+
+KEY_BYTES: Final = 32
+KEY_ID_BYTES: Final = 4
+NONCE_BYTES: Final = 12
+TAG_BYTES: Final = 16
+VERSION: Final = 1
+
+_HEAD: Final = 1 + KEY_ID_BYTES
+_WRAPPED: Final = _HEAD + NONCE_BYTES + KEY_BYTES + TAG_BYTES
+
+
+class SecretError(Exception):
+    """An envelope cannot be opened: its key is missing, or it is not what was written."""
+
+
+def parse_key(text: str) -> bytes:
+    """Read a key of 32 bytes from 64 hexadecimal digits or from base64."""
+    try:
+        found = (
+            bytes.fromhex(text) if len(text) == 2 * KEY_BYTES else b64decode(text, validate=True)
+        )
+    except ValueError as error:
+        raise ValueError("a secret key is 32 bytes in hexadecimal or base64") from error
+    if len(found) != KEY_BYTES:
+        raise ValueError("a secret key is 32 bytes in hexadecimal or base64")
+    return found
+
+
+def key_id(key: bytes) -> int:
+    """Name a key by a part of its hash, which tells nothing about it."""
+    digest = sha256(b"postdate secret key" + key).digest()
+    return int.from_bytes(digest[:KEY_ID_BYTES], "big")
+
+
+class Keyring:
+    """The server's keys: the first encrypts, all of them decrypt."""
+
+    def __init__(self, keys: Sequence[bytes]) -> None:
+        self._keys = {key_id(key): AESGCM(key) for key in keys}
+        self._newest = key_id(keys[0]) if keys else None
+
+    @property
+    def newest(self) -> int:
+        """Give the id of the key that encrypts; a node without any keeps no secrets."""
+        if self._newest is None:
+            raise refuse(Code.SECRET_KEY_MISSING, "This node was given no secret key.")
+        return self._newest
+
+    @property
+    def ids(self) -> list[int]:
+        """Give the ids of all keys."""
+        return sorted(self._keys)
+
+    def encrypt(self, tenant_id: int, place: str, value: bytes) -> bytes:
+        """Put a value into an envelope that opens only for this tenant and place."""
+        head = bytes([VERSION]) + self.newest.to_bytes(KEY_ID_BYTES, "big")
+        bound = head + f"{tenant_id}/{place}".encode()
+        data_key = secrets.token_bytes(KEY_BYTES)
+        outer, inner = secrets.token_bytes(NONCE_BYTES), secrets.token_bytes(NONCE_BYTES)
+        wrapped = self._keys[self.newest].encrypt(outer, data_key, bound)
+        return head + outer + wrapped + inner + AESGCM(data_key).encrypt(inner, value, bound)
+
+    def decrypt(self, tenant_id: int, place: str, envelope: bytes) -> bytes:
+        """Open an envelope."""
+        if len(envelope) < _WRAPPED + NONCE_BYTES + TAG_BYTES or envelope[0] != VERSION:
+            raise SecretError("this is no envelope of ours")
+        key = self._keys.get(envelope_key(envelope))
+        if key is None:
+            raise SecretError(f"the secret key {envelope_key(envelope):08x} is not known here")
+        bound = envelope[:_HEAD] + f"{tenant_id}/{place}".encode()
+        outer, inner = envelope[_HEAD : _HEAD + NONCE_BYTES], envelope[_WRAPPED:]
+        try:
+            data_key = key.decrypt(outer, envelope[_HEAD + NONCE_BYTES : _WRAPPED], bound)
+            return AESGCM(data_key).decrypt(inner[:NONCE_BYTES], inner[NONCE_BYTES:], bound)
+        except InvalidTag as error:
+            raise SecretError("the envelope was changed, or stands in another place") from error
+
+
+def envelope_key(envelope: bytes) -> int:
+    """Read which key an envelope needs."""
+    return int.from_bytes(envelope[1:_HEAD], "big")
+
+
+async def admit(connection: Connection, keyring: Keyring) -> None:
+    """Before encrypting: refuse a node whose keys the others do not have, and note its newest."""
+    newest = keyring.newest
+    await connection.execute(query("secret_lock"))
+    known = {row[0] for row in await connection.fetch(query("secret_keys"))}
+    if known and known.isdisjoint(keyring.ids):
+        raise refuse(
+            Code.SECRET_KEY_MISSING,
+            "The secrets here were encrypted with a key that this node does not have.",
+        )
+    if newest not in known:
+        await connection.execute(query("secret_note"), newest)

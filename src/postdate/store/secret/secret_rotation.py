@@ -1,0 +1,106 @@
+"""Encrypt everything anew with the newest key, so that older ones can be thrown away."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from postdate.store.connection.database import Connection, Database
+from postdate.store.connection.query import query
+from postdate.store.destination.destination import SIGNING, config_place, secret_place
+from postdate.store.secret import payload_encryption as vault
+from postdate.store.secret import secret
+from postdate.store.secret.secret import Keyring, envelope_key
+
+BATCH: Final = 200
+
+Envelope = bytes | None
+
+
+async def rotate(database: Database, keyring: Keyring) -> int:
+    """Encrypt anew what the newest key did not encrypt; give how many rows were changed.
+
+    Servers may run meanwhile. When this has returned, no row needs an older key.
+    """
+    async with database.write() as connection:
+        await secret.admit(connection, keyring)
+    changed = 0
+    # A row that was written between reading and replacing is left for the next round.
+    while (found := await _round(database, keyring)) > 0:
+        changed += found
+    async with database.write() as connection:
+        await connection.execute(query("secret_forget"), keyring.newest)
+    return changed
+
+
+async def _round(database: Database, keyring: Keyring) -> int:
+    changed, after = 0, 0
+    while True:
+        async with database.write() as connection:
+            rows = await connection.fetch(query("secret_destinations"), after, BATCH)
+            for row in rows:
+                changed += await _destination(connection, keyring, *row)
+        if not rows:
+            break
+        after = rows[-1]["destination_id"]
+    after = 0
+    while True:
+        async with database.write() as connection:
+            rows = await connection.fetch(query("secret_signings"), after, BATCH)
+            for row in rows:
+                changed += await _signing(connection, keyring, *row)
+        if not rows:
+            break
+        after = rows[-1]["tenant_id"]
+    return changed + await _payload_keys(database, keyring)
+
+
+async def _payload_keys(database: Database, keyring: Keyring) -> int:
+    """Payloads themselves stay as they are: only the envelopes of their keys are written anew."""
+    changed, after = 0, 0
+    while True:
+        async with database.write() as connection:
+            rows = await connection.fetch(query("payload_encryption_all"), after, BATCH)
+            for tenant_id, old in rows:
+                [new] = _anew(keyring, tenant_id, [vault.PLACE], [old])
+                if new != old:
+                    await connection.execute(
+                        query("payload_encryption_replace"), tenant_id, new, old
+                    )
+                    changed += 1
+        if not rows:
+            return changed
+        after = rows[-1]["tenant_id"]
+
+
+async def _destination(
+    connection: Connection,
+    keyring: Keyring,
+    destination_id: int,
+    tenant_id: int,
+    name: str,
+    *old: Envelope,
+) -> int:
+    places = [config_place(name), secret_place(name), secret_place(name)]
+    new = _anew(keyring, tenant_id, places, old)
+    if new == list(old):
+        return 0
+    await connection.execute(query("secret_destination_replace"), destination_id, *new, *old)
+    return 1
+
+
+async def _signing(connection: Connection, keyring: Keyring, tenant_id: int, *old: Envelope) -> int:
+    new = _anew(keyring, tenant_id, [SIGNING, SIGNING], old)
+    if new == list(old):
+        return 0
+    await connection.execute(query("secret_signing_replace"), tenant_id, *new, *old)
+    return 1
+
+
+def _anew(
+    keyring: Keyring, tenant_id: int, places: Sequence[str], envelopes: Sequence[Envelope]
+) -> list[Envelope]:
+    return [
+        each
+        if each is None or envelope_key(each) == keyring.newest
+        else keyring.encrypt(tenant_id, place, keyring.decrypt(tenant_id, place, each))
+        for place, each in zip(places, envelopes, strict=True)
+    ]

@@ -1,0 +1,1 @@
+"""Tenants: keys, settings, quotas and halts."""

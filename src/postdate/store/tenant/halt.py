@@ -1,0 +1,114 @@
+"""Halts of tenants, and the payments that wait for their end."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final, NamedTuple
+
+from postdate.model.tenant.halt import Halt, Kind, Mode
+from postdate.store.connection.database import Connection
+from postdate.store.connection.query import query
+from postdate.store.payment.settlement import LockedTimer
+from postdate.store.timer.timer import LANE_HELD, LANE_PAYMENT
+
+REFUSED: Final = "PD004"
+"""The SQLSTATE of a write that a halt does not allow."""
+
+
+class NewHalt(NamedTuple):
+    """A halt about to be set."""
+
+    tenant_id: int
+    kind: Kind
+    mode: Mode
+    from_at: datetime | None
+    until_at: datetime | None
+    note: str
+    set_by: str
+
+
+class Over(NamedTuple):
+    """A halt that has ended; `by_clock` when nobody lifted it."""
+
+    tenant_id: int
+    kind: Kind
+    by_clock: bool
+
+
+async def load(connection: Connection, tenant_id: int | None = None) -> list[Halt]:
+    """Read the halts that hold or will, of one tenant or of all."""
+    return [Halt(*row) for row in await connection.fetch(query("halt_all"), tenant_id)]
+
+
+async def held(connection: Connection) -> frozenset[int]:
+    """Give the tenants of which nothing may start now."""
+    return frozenset(row[0] for row in await connection.fetch(query("halt_held")))
+
+
+async def wait_alone(connection: Connection) -> None:
+    """Wait until whoever shares has ended, a second at most; others wait until we have."""
+    await connection.execute(query("halt_alone"))
+
+
+async def change_alone(connection: Connection, tenant_id: int) -> None:
+    """Let nobody else change the tenant's halts before our commit."""
+    await connection.execute(query("halt_change"), tenant_id)
+
+
+async def share(connection: Connection) -> None:
+    """Let no switch be turned before our commit."""
+    await connection.execute(query("halt_share"))
+
+
+async def refuse_held(connection: Connection, tenant_ids: Sequence[int]) -> None:
+    """Raise when one of these tenants stands still; else no switch is turned before our commit."""
+    await connection.execute(query("halt_refuse_held"), tenant_ids)
+
+
+async def put(connection: Connection, halt: NewHalt) -> datetime | None:
+    """Set a halt and give when it begins; None when it would be over already."""
+    from_at: datetime | None = await connection.fetchval(query("halt_put"), *halt)
+    return from_at
+
+
+async def find(connection: Connection, tenant_id: int, kind: Kind) -> str | None:
+    """Say who set a halt that has not ended; None when there is none."""
+    found: str | None = await connection.fetchval(query("halt_find"), tenant_id, kind)
+    return found
+
+
+async def lift(connection: Connection, tenant_id: int, kind: Kind) -> None:
+    """End a halt; the row stays until its timers are back."""
+    await connection.execute(query("halt_lift"), tenant_id, kind)
+
+
+async def over(connection: Connection) -> list[Over]:
+    """List the halts that have ended."""
+    return [Over(*row) for row in await connection.fetch(query("halt_over"))]
+
+
+async def set_aside(connection: Connection, timers: Sequence[LockedTimer]) -> None:
+    """Let locked due payments wait for the end of a halt."""
+    if timers:
+        await connection.execute(
+            query("halt_set_aside"),
+            [timer.bucket for timer in timers],
+            [timer.subject for timer in timers],
+            LANE_HELD,
+        )
+
+
+async def bring_back(connection: Connection, bucket: int, tenant_id: int) -> bool:
+    """Put a tenant's waiting payments of one bucket where settlers look; say whether all are.
+
+    A payment that somebody holds is passed by.
+    """
+    place = (bucket, tenant_id, LANE_HELD)
+    await connection.execute(query("halt_return"), *place, LANE_PAYMENT)
+    left: bool = await connection.fetchval(query("halt_left"), *place)
+    return not left
+
+
+async def delete(connection: Connection, over: Over) -> bool:
+    """Forget a halt that has ended; False when somebody else has."""
+    found = await connection.fetchval(query("halt_delete"), over.tenant_id, over.kind)
+    return found is not None

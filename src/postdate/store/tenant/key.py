@@ -1,0 +1,120 @@
+"""API keys, kept as hashes."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from uuid import UUID
+
+import msgspec
+
+from postdate.store.connection.database import Connection
+from postdate.store.connection.query import query
+
+
+class KeyRow(msgspec.Struct, frozen=True):
+    """A key as listed: everything but the key."""
+
+    key_id: UUID
+    hint: str
+    note: str
+    scopes: list[str]
+    accounts: list[str] | None
+    max_amount: int | None
+    created_at: datetime
+    expires_at: datetime | None
+    revoked_at: datetime | None
+    last_used_at: datetime | None
+    persons: list[str]
+
+
+class StoredKey(msgspec.Struct, frozen=True):
+    """What a key reaches, read before it is used to make another."""
+
+    note: str
+    scopes: list[str]
+    accounts: list[str] | None
+    max_amount: int | None
+    expires_at: datetime | None
+    ended: bool
+    persons: list[str]
+
+
+class KeyFound(msgspec.Struct, frozen=True):
+    """What authentication needs of a key."""
+
+    key_id: UUID
+    tenant_id: int
+    tenant: str
+    scopes: list[str]
+    accounts: list[str] | None
+    max_amount: int | None
+    ended: bool
+    seconds_left: float | None
+    persons: list[str]
+
+
+class NewKey(msgspec.Struct, frozen=True, kw_only=True):
+    """A key about to be stored."""
+
+    key_id: UUID
+    tenant_id: int
+    hash: bytes
+    hint: str
+    note: str
+    scopes: list[str]
+    accounts: list[str] | None = None
+    max_amount: int | None = None
+    expires_at: datetime | None = None
+    persons: list[str]
+
+
+async def create(connection: Connection, key: NewKey) -> bool:
+    """Insert a key; False when the same secret is stored already."""
+    done: str = await connection.execute(query("key_create"), *msgspec.structs.astuple(key))
+    return done.endswith(" 1")
+
+
+async def find(connection: Connection, digest: bytes) -> KeyFound | None:
+    """Look a key up by the hash of its secret."""
+    row = await connection.fetchrow(query("key_find"), digest)
+    return KeyFound(*row) if row else None
+
+
+async def alive(connection: Connection, key_id: UUID) -> bool:
+    """Say whether a key has been neither revoked nor outlived."""
+    found: bool | None = await connection.fetchval(query("key_alive"), key_id)
+    return bool(found)
+
+
+async def page(connection: Connection, tenant_id: int, after: UUID, limit: int) -> list[KeyRow]:
+    """List a tenant's keys, oldest first."""
+    rows = await connection.fetch(query("key_list"), tenant_id, after, limit)
+    return [KeyRow(*row) for row in rows]
+
+
+async def get(connection: Connection, tenant_id: int, key_id: UUID) -> StoredKey | None:
+    """Read how far a key of a tenant goes."""
+    row = await connection.fetchrow(query("key_get"), tenant_id, key_id)
+    return StoredKey(*row) if row else None
+
+
+async def count(connection: Connection, tenant_id: int) -> int:
+    """Count a tenant's keys that have not ended."""
+    found: int = await connection.fetchval(query("key_count"), tenant_id)
+    return found
+
+
+async def end(connection: Connection, tenant_id: int, key_id: UUID, seconds: float) -> datetime:
+    """Let a key end in so many seconds, if it does not end before."""
+    at: datetime = await connection.fetchval(query("key_end"), tenant_id, key_id, seconds)
+    return at
+
+
+async def revoke(connection: Connection, tenant_id: int, key_id: UUID) -> datetime | None:
+    """End a key now; None when the tenant has no such key."""
+    at: datetime | None = await connection.fetchval(query("key_revoke"), tenant_id, key_id)
+    return at
+
+
+async def used(connection: Connection, key_ids: Sequence[UUID]) -> None:
+    """Note that these keys were used just now."""
+    await connection.execute(query("key_used"), key_ids)

@@ -1,0 +1,37 @@
+"""Count what quotas limit."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from postdate.model.ids import BUCKETS
+from postdate.model.tenant.quota import Kind
+from postdate.store.connection.database import Connection, Database
+from postdate.store.connection.query import query
+
+
+async def pending(database: Database, tenant_ids: Sequence[int]) -> Counter[tuple[int, Kind]]:
+    """Count the pending jobs and payments of these tenants, bucket by bucket."""
+    found: Counter[tuple[int, Kind]] = Counter()
+    for bucket in range(BUCKETS):
+        async with database.connection() as connection:
+            rows = await connection.fetch(query("quota_pending"), bucket, tenant_ids)
+        for tenant_id, kind, many in rows:
+            found[tenant_id, kind] += many
+    return found
+
+
+async def tenants(connection: Connection) -> dict[int, None]:
+    """List the numbers of all tenants."""
+    return {row[0]: None for row in await connection.fetch(query("quota_tenants"))}
+
+
+async def accounts(connection: Connection, tenant_id: int, most: int) -> int:
+    """Count a tenant's open accounts, no further than asked."""
+    found: int = await connection.fetchval(query("quota_accounts"), tenant_id, most)
+    return found
+
+
+async def schedules(connection: Connection, tenant_id: int, most: int) -> int:
+    """Count a tenant's schedules that go on, no further than asked."""
+    found: int = await connection.fetchval(query("quota_schedules"), tenant_id, most)
+    return found

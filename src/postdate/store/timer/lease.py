@@ -1,0 +1,247 @@
+"""Leases: claimed timers, and what their holders may do with them."""
+
+import random
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from postdate.store.connection.column import filled, same
+from postdate.store.connection.database import Connection
+from postdate.store.connection.query import query
+from postdate.store.timer.lane import Lane
+
+TOKEN_BITS: Final = 12
+"""The random part of a token; see claim_token in the schema."""
+
+
+class Claim(NamedTuple):
+    """A lease just taken. `lost_at` is set when the timer was claimed before and ran out."""
+
+    subject: UUID
+    token: int
+    revision: int
+    ready_at: datetime
+    claimed_at: datetime
+    lost_at: datetime | None
+    lost_by: UUID | None
+    lost_ready_at: datetime | None
+
+
+class Taken(NamedTuple):
+    """A job just claimed. Without a destination its description is gone."""
+
+    subject: UUID
+    token: int
+    attempt: int
+    revision: int
+    ready_at: datetime
+    late_seconds: float
+    lost_at: datetime | None
+    lost_by: UUID | None
+    lost_ready_at: datetime | None
+    # None when it is ready_at: the job was never put off.
+    first_due_at: datetime | None
+    expires_at: datetime | None
+    destination: str | None
+    policy: str | None
+    payload: bytes | None
+    content_type: str | None
+    payload_ref: str | None
+    metadata: str | None
+    schedule_id: UUID | None
+    scheduled_for: datetime | None
+    origin_id: UUID | None
+    traceparent: str | None
+
+
+class Found(NamedTuple):
+    """A lease as its holder's report finds it."""
+
+    subject: UUID
+    tenant_id: int
+    lane_id: int
+    token: int
+    attempt: int
+    revision: int
+    ready_at: datetime
+    claimed_at: datetime
+
+
+class Past(NamedTuple):
+    """How a job ended, and by which token its worker reported it; None while it has not."""
+
+    token: int | None
+    status: str | None
+
+
+class Endings(NamedTuple):
+    """The ends of leases of one bucket and of their matters, column by column, by subject."""
+
+    subjects: Sequence[UUID]
+    tokens: Sequence[int]
+    statuses: Sequence[str]
+    http_statuses: Sequence[int | None]
+    codes: Sequence[str | None]
+    errors: Sequence[str | None]
+    responses: Sequence[bytes | None]
+
+
+class Moving(NamedTuple):
+    """The end of a lease whose matter goes on: after some seconds, or (None) by a person."""
+
+    subject: UUID
+    token: int
+    seconds: float | None
+    # Whether an attempt was made: it is counted.
+    tried: bool = False
+
+
+class Moved(NamedTuple):
+    """What a moved timer was: enough to write the attempt down."""
+
+    subject: UUID
+    tenant_id: int
+    retry_at: datetime | None
+    ready_at: datetime
+    claimed_at: datetime
+    claimed_by: UUID | None
+
+
+class Attempt(NamedTuple):
+    """An execution that did not end the matter."""
+
+    tenant_id: int
+    subject: UUID
+    attempt: int
+    status: str
+    due_at: datetime
+    started_at: datetime
+    retry_at: datetime | None
+    http_status: int | None
+    code: str
+    error: str | None
+    response: bytes | None
+    node_id: UUID | None
+
+
+async def claim(
+    connection: Connection,
+    place: tuple[int, int],
+    low: datetime,
+    limit: int,
+    lease_seconds: float,
+    claimed_by: UUID,
+) -> list[Claim]:
+    """Take up to `limit` due timers of one (bucket, lane), none of them below the mark."""
+    rows = await connection.fetch(
+        query("lease_claim"), *place, low, limit, lease_seconds, claimed_by, _random_bits()
+    )
+    return [Claim(*row) for row in rows]
+
+
+async def take(
+    connection: Connection,
+    bucket: int,
+    lane: Lane,
+    *,
+    low: datetime,
+    limit: int,
+    lease_seconds: float,
+    claimed_by: UUID,
+) -> list[Taken]:
+    """Claim as `claim` does, in a tenant's lane, and load the jobs."""
+    rows = await connection.fetch(
+        query("lease_take"),
+        bucket,
+        lane.lane_id,
+        low,
+        limit,
+        lease_seconds,
+        claimed_by,
+        lane.tenant_id,
+        _random_bits(),
+    )
+    return list(map(Taken._make, rows))
+
+
+def _random_bits() -> int:
+    """Draw what tells the tokens of two claims in one millisecond apart."""
+    return random.getrandbits(TOKEN_BITS)
+
+
+async def lose(
+    connection: Connection, bucket: int, tenant_id: int, claims: Sequence[Taken]
+) -> None:
+    """Write down the leases that ran out before these claims."""
+    lost = [
+        (c.subject, c.attempt - 1, c.lost_ready_at or c.ready_at, c.lost_at, c.ready_at, c.lost_by)
+        for c in claims
+        if c.lost_at is not None
+    ]
+    if lost:
+        columns = zip(*lost, strict=True)
+        await connection.execute(query("lease_lose"), bucket, tenant_id, *columns)
+
+
+async def find(connection: Connection, bucket: int, subjects: Sequence[UUID]) -> dict[UUID, Found]:
+    """Find the leases of these jobs, whoever holds them."""
+    rows = await connection.fetch(query("lease_find"), bucket, subjects)
+    return {row[0]: Found(*row) for row in rows}
+
+
+async def past(connection: Connection, bucket: int, tenant_id: int, subject: UUID) -> Past | None:
+    """Say how a tenant's job ended; None if there is no such job."""
+    row = await connection.fetchrow(query("lease_past"), bucket, tenant_id, subject)
+    return Past(*row) if row else None
+
+
+async def lock(connection: Connection, bucket: int, subjects: Sequence[UUID]) -> set[UUID]:
+    """Lock the timers that are free until the commit; give those that somebody else holds."""
+    rows = await connection.fetch(query("lease_lock"), bucket, subjects)
+    return {row[0] for row in rows}
+
+
+async def renew(
+    connection: Connection, bucket: int, held: Sequence[tuple[UUID, int, float]]
+) -> dict[UUID, datetime | None]:
+    """Push leases out by so many seconds; give the new ends, of those still held.
+
+    None stands for a lease that could not be pushed out now: somebody else has locked its timer.
+    """
+    rows = await connection.fetch(query("lease_renew"), bucket, *zip(*held, strict=True))
+    return {row[0]: row[1] for row in rows}
+
+
+async def end(
+    connection: Connection, bucket: int, endings: Endings, actor: str, *, reported: bool = False
+) -> Sequence[UUID]:
+    """End leases with their outcomes, which are events; give those whose token still held.
+
+    What a worker has reported keeps its token: the report may come again.
+    """
+    subjects, tokens, statuses, *kept = endings
+    row = await connection.fetchrow(
+        query("lease_end"),
+        bucket,
+        subjects,
+        same(tokens),
+        same(statuses),
+        *map(filled, kept),
+        actor,
+        reported,
+    )
+    return subjects if row is None or row[0] is None else row[0]
+
+
+async def move(connection: Connection, bucket: int, moves: Sequence[Moving]) -> list[Moved]:
+    """End leases whose matter goes on; give those whose token still held."""
+    columns = zip(*sorted(moves), strict=True)
+    rows = await connection.fetch(query("lease_move"), bucket, *columns)
+    return [Moved(*row) for row in rows]
+
+
+async def attempt(connection: Connection, bucket: int, tried: Sequence[Attempt]) -> None:
+    """Write executions down."""
+    if tried:
+        await connection.execute(query("lease_attempt"), bucket, *zip(*tried, strict=True))

@@ -1,0 +1,168 @@
+-- Leases: claimed timers. A statement names one bucket, and changes only what the token still owns:
+-- a lease is held by (token, claimed_at IS NOT NULL), so a stale write changes no row.
+
+-- name: lease_claim
+-- Take the first due timers of a bucket's lane. What the row said before comes back with it: a
+-- timer that was claimed already is a lease that ran out. Below the low-water mark ($3) only dead
+-- rows remain, and walking them under a pinned snapshot would cost more than the claim itself.
+-- What was just locked is found again by its place in the table, not by another look into an
+-- index. A row changed by somebody else since this statement began has another place that it
+-- cannot see: it is left, and taken the next time.
+WITH due AS MATERIALIZED (
+    SELECT t.ctid AS place, t.subject, t.due_at, t.claimed_at, t.claimed_by, t.ready_at
+      FROM timer t
+     WHERE t.bucket = $1 AND t.lane_id = $2 AND t.due_at >= $3 AND t.due_at <= clock()
+       AND t.tenant_id <> ALL ((SELECT tenants_held())::integer[])
+     ORDER BY t.due_at LIMIT $4 FOR NO KEY UPDATE SKIP LOCKED)
+UPDATE timer t
+   SET due_at = clock() + make_interval(secs => $5), claimed_at = clock(), claimed_by = $6,
+       ready_at = due.due_at,
+       token = greatest((SELECT claim_token($7::integer)), t.token + 1 + $7)
+  FROM due WHERE t.bucket = $1 AND t.ctid = due.place
+RETURNING t.subject, t.token, t.revision, t.ready_at, t.claimed_at, due.claimed_at AS lost_at,
+          due.claimed_by AS lost_by, due.ready_at AS lost_ready_at
+
+-- name: lease_take
+-- Claim jobs as lease_claim does, and load what their execution needs in the same breath. OFFSET 0
+-- keeps the look at each job a lookup by its key, whatever the planner thinks of LIMIT. Instants
+-- cost the driver most, so one goes for each row: lateness comes in seconds, and the first due
+-- instant only where it is another. A lease that ran out was an attempt: it is counted here, and
+-- written down by lease_lose.
+WITH due AS MATERIALIZED (
+    SELECT t.ctid AS place, t.due_at, t.claimed_at, t.claimed_by, t.ready_at FROM timer t
+     WHERE t.bucket = $1 AND t.lane_id = $2 AND t.due_at >= $3 AND t.due_at <= clock()
+       AND $7 <> ALL ((SELECT tenants_held())::integer[])
+     ORDER BY t.due_at LIMIT $4 FOR NO KEY UPDATE SKIP LOCKED),
+claimed AS (
+    UPDATE timer t
+       SET due_at = clock() + make_interval(secs => $5), claimed_at = clock(), claimed_by = $6,
+           ready_at = due.due_at,
+           token = greatest((SELECT claim_token($8::integer)), t.token + 1 + $8),
+           attempt = t.attempt + (t.claimed_at IS NOT NULL)::integer
+      FROM due WHERE t.bucket = $1 AND t.ctid = due.place
+    RETURNING t.subject, t.token, t.attempt, t.revision, t.ready_at, due.claimed_at AS lost_at,
+              due.claimed_by AS lost_by, due.ready_at AS lost_ready_at)
+SELECT c.subject, c.token, c.attempt + 1 AS attempt, c.revision, c.ready_at,
+       date_part('epoch', clock() - c.ready_at) AS late_seconds,
+       c.lost_at, c.lost_by, c.lost_ready_at, nullif(j.effective_at, c.ready_at) AS first_due_at,
+       j.expires_at, j.destination::text, j.policy::text, j.payload, j.content_type,
+       j.payload_ref, j.metadata::text, j.schedule_id,
+       CASE WHEN j.schedule_id IS NOT NULL THEN j.due_at END AS scheduled_for, j.origin_id,
+       j.traceparent
+  FROM claimed c
+  LEFT JOIN LATERAL (
+       SELECT * FROM job
+        WHERE bucket = $1 AND tenant_id = $7 AND job_id = c.subject OFFSET 0) AS j ON true
+
+-- name: lease_lose
+-- Write down the leases that ran out, as found by the claims that took over.
+INSERT INTO attempt (bucket, tenant_id, subject, attempt, status, due_at, started_at, finished_at,
+                     code, error, node_id)
+SELECT $1, $2, subject, attempt, 'LOST', due_at, started_at, finished_at, 'worker_lost',
+       'The lease ran out before an outcome was recorded.', node_id
+  FROM unnest($3::uuid[], $4::integer[], $5::timestamptz[], $6::timestamptz[], $7::timestamptz[],
+              $8::uuid[]) AS lost (subject, attempt, due_at, started_at, finished_at, node_id)
+
+-- name: lease_lock
+-- Lock the timers that nobody else holds, and name the others; what has no timer is not named. A
+-- claim whose commit is in doubt holds its timers until it has committed or rolled back: what is
+-- locked here shows by the next statement whose it is, for good.
+WITH free AS MATERIALIZED (
+    SELECT subject FROM timer WHERE bucket = $1 AND subject = ANY($2::uuid[])
+     ORDER BY subject FOR UPDATE SKIP LOCKED)
+SELECT t.subject FROM timer t
+ WHERE t.bucket = $1 AND t.subject = ANY($2::uuid[]) AND t.subject NOT IN (SELECT subject FROM free)
+
+-- name: lease_renew
+-- Push the end of leases out. A timer that somebody else has locked is passed by, and comes with
+-- NULL: one stranger must not keep the other leases of a node from being renewed.
+WITH held AS MATERIALIZED (
+    SELECT t.subject, h.seconds
+      FROM unnest($2::uuid[], $3::bigint[], $4::float8[]) AS h (subject, token, seconds)
+      JOIN timer t ON t.bucket = $1 AND t.subject = h.subject AND t.token = h.token
+     WHERE t.claimed_at IS NOT NULL),
+free AS MATERIALIZED (
+    SELECT t.ctid AS place, h.seconds
+      FROM unnest($2::uuid[], $3::bigint[], $4::float8[]) AS h (subject, token, seconds)
+      JOIN timer t ON t.bucket = $1 AND t.subject = h.subject AND t.token = h.token
+     WHERE t.claimed_at IS NOT NULL
+       FOR NO KEY UPDATE OF t SKIP LOCKED),
+renewed AS (
+    UPDATE timer t SET due_at = clock() + make_interval(secs => free.seconds)
+      FROM free WHERE t.bucket = $1 AND t.ctid = free.place
+    RETURNING t.subject, t.due_at)
+SELECT held.subject, renewed.due_at FROM held LEFT JOIN renewed ON renewed.subject = held.subject
+
+-- name: lease_end
+-- Delete the timers, write the outcomes and put them into the outbox, in one statement: three would
+-- cost half as much again, most of it in carrying the same values to and fro. Columns may come
+-- short, as store/connection/column.py says; in the select list they are walked, in FROM each would
+-- be laid down first. The answer is NULL when every token still held: the rule, and nothing to
+-- carry back.
+WITH ending AS (
+    SELECT unnest($2::uuid[]) AS subject, unnest($3::bigint[]) AS token,
+           unnest($4::text[]) AS status, unnest($5::smallint[]) AS http_status,
+           unnest($6::text[]) AS code, unnest($7::text[]) AS error,
+           unnest($8::bytea[]) AS response),
+done AS (
+    DELETE FROM timer t USING ending e
+     WHERE t.bucket = $1 AND t.subject = e.subject AND t.claimed_at IS NOT NULL
+       AND t.token = coalesce(e.token, ($3::bigint[])[1])
+    RETURNING t.bucket, t.tenant_id, t.subject, t.attempt, t.ready_at, t.claimed_at, t.claimed_by,
+              CASE WHEN $10::boolean THEN t.token END AS token,
+              coalesce(e.status, ($4::text[])[1]) AS status, e.http_status, e.code, e.error,
+              e.response),
+ended AS (
+    INSERT INTO outcome (bucket, tenant_id, subject, attempt, status, due_at, started_at,
+                         finished_at, http_status, code, error, response, node_id, token, actor)
+    SELECT bucket, tenant_id, subject, attempt + 1, status, ready_at, claimed_at, clock(),
+           http_status, code, error, response, claimed_by, token, $9 FROM done
+    RETURNING bucket, tenant_id, subject, finished_at, status, outcome_digest(outcome) AS digest),
+sent AS (
+    INSERT INTO outbox (bucket, tenant_id, time, subject, event_id, type, digest)
+    SELECT bucket, tenant_id, finished_at, subject, outcome_event_id(subject, finished_at),
+           CASE status WHEN 'COMPLETED' THEN 'job.completed' ELSE 'job.failed' END, digest
+      FROM ended)
+SELECT CASE WHEN count(*) < cardinality($2::uuid[])
+            THEN coalesce(array_agg(subject), '{}') END AS held FROM ended
+
+-- name: lease_move
+-- End leases without ending the matter: due again after so many seconds, or (NULL) parked for a
+-- person. The token stays as it is; the next claim raises it. What was tried is counted.
+UPDATE timer t
+   SET attempt = t.attempt + m.tried::integer,
+       due_at = CASE WHEN m.seconds IS NULL THEN 'infinity'
+                     ELSE clock() + make_interval(secs => m.seconds) END,
+       claimed_at = NULL, claimed_by = NULL, ready_at = NULL
+  FROM unnest($2::uuid[], $3::bigint[], $4::float8[], $5::boolean[])
+       AS m (subject, token, seconds, tried)
+  JOIN timer was ON was.bucket = $1 AND was.subject = m.subject
+ WHERE t.bucket = $1 AND t.subject = m.subject AND t.token = m.token AND t.claimed_at IS NOT NULL
+RETURNING t.subject, t.tenant_id, nullif(t.due_at, 'infinity') AS retry_at, was.ready_at,
+          was.claimed_at, was.claimed_by
+
+-- name: lease_attempt
+-- Write down executions that did not end the matter.
+INSERT INTO attempt (bucket, tenant_id, subject, attempt, status, due_at, started_at, finished_at,
+                     retry_at, http_status, code, error, response, node_id)
+SELECT $1, tenant_id, subject, attempt, status, due_at, started_at, clock(), retry_at, http_status,
+       code, error, response, node_id
+  FROM unnest($2::integer[], $3::uuid[], $4::integer[], $5::text[], $6::timestamptz[],
+              $7::timestamptz[], $8::timestamptz[], $9::smallint[], $10::text[], $11::text[],
+              $12::bytea[], $13::uuid[])
+       AS tried (tenant_id, subject, attempt, status, due_at, started_at, retry_at, http_status,
+                 code, error, response, node_id)
+
+-- name: lease_find
+-- The leases of these jobs, whoever holds them.
+SELECT t.subject, t.tenant_id, t.lane_id, t.token, t.attempt + 1 AS attempt, t.revision, t.ready_at,
+       t.claimed_at
+  FROM unnest($2::uuid[]) AS wanted (subject)
+  JOIN timer t ON t.bucket = $1 AND t.subject = wanted.subject
+ WHERE t.claimed_at IS NOT NULL
+
+-- name: lease_past
+-- What is left of a job without a lease: whether it exists, and how it ended.
+SELECT o.token, o.status FROM job j
+  LEFT JOIN outcome o ON o.bucket = j.bucket AND o.subject = j.job_id
+ WHERE j.bucket = $1 AND j.tenant_id = $2 AND j.job_id = $3

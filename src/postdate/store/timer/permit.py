@@ -1,0 +1,123 @@
+"""Permits: how limits hold across processes."""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+from uuid import UUID
+
+from postdate.model.ids import hash_bucket
+from postdate.model.limit import Limit
+from postdate.model.setting.setting import Settings
+from postdate.store.connection.database import Connection
+from postdate.store.connection.query import query
+from postdate.store.timer.lane import Lane
+
+
+class Grant(NamedTuple):
+    """How many may start; with fewer than asked for, when it is worth asking again."""
+
+    starts: int
+    wait_seconds: float = 0.0
+
+
+async def acquire(
+    connection: Connection, limit: Limit, holder: UUID, held: int, wanted: int, seconds: float
+) -> Grant:
+    """Let a holder of `held` slots start up to `wanted` more, inside the caller's transaction."""
+    grant = await room(connection, limit, holder, held, wanted)
+    if limit.max_running is not None and held + grant.starts > 0:
+        await keep(connection, limit.scope, holder, held + grant.starts, seconds)
+    await spend(connection, limit, grant.starts)
+    return grant
+
+
+async def room(connection: Connection, limit: Limit, holder: UUID, held: int, wanted: int) -> Grant:
+    """Lock a scope until the commit and say how much it lets start; nothing is taken yet."""
+    tokens = await lock(connection, limit)
+    place = (_bucket(limit.scope), limit.scope)
+    rate = limit.rate_per_second
+    starts = wanted
+    if limit.max_running is not None:
+        others = await connection.fetchval(query("permit_others"), *place, holder)
+        starts = min(starts, limit.max_running - others - held)
+    if rate is not None:
+        starts = min(starts, math.floor(tokens))
+    starts = max(0, starts)
+    return Grant(starts, _wait(rate, tokens - starts))
+
+
+async def lock(connection: Connection, limit: Limit) -> float:
+    """Lock a scope until the commit; give its tokens.
+
+    Whoever has the lock knows that a grant in doubt has committed, or never will.
+    """
+    asked = (_bucket(limit.scope), limit.scope, limit.rate_per_second or 0.0, limit.burst)
+    return float(await connection.fetchval(query("permit_lock"), *asked))
+
+
+async def spend(connection: Connection, limit: Limit, starts: int) -> None:
+    """Take the tokens of so many starts."""
+    if limit.rate_per_second is not None and starts:
+        place = (_bucket(limit.scope), limit.scope)
+        await connection.execute(query("permit_spend"), *place, starts)
+
+
+async def hold(
+    connection: Connection, limit: Limit, holders: Sequence[UUID], seconds: float
+) -> None:
+    """Give each holder one slot, under the lock that `room` took."""
+    if limit.max_running is not None and holders:
+        place = (_bucket(limit.scope), limit.scope)
+        await connection.execute(query("permit_hold"), *place, holders, seconds)
+
+
+def claim_holder(job_id: UUID, token: int) -> UUID:
+    """Name the holder of a slot that belongs to one claim of a job, and to no later one."""
+    return UUID(int=job_id.int ^ token)
+
+
+async def drop(connection: Connection, scope: str, holders: Sequence[UUID]) -> None:
+    """Give the slots of these holders back."""
+    await connection.execute(query("permit_drop"), _bucket(scope), scope, holders)
+
+
+async def refund(connection: Connection, limit: Limit, count: int) -> None:
+    """Give back tokens that were not used; the next refill cuts them to the burst."""
+    if count:
+        await lock(connection, limit)
+        await connection.execute(query("permit_spend"), _bucket(limit.scope), limit.scope, -count)
+
+
+async def keep(
+    connection: Connection, scope: str, holder: UUID, slots: int, seconds: float
+) -> None:
+    """Hold so many slots for so many seconds more; with none left, give the row back."""
+    place = (_bucket(scope), scope)
+    if slots:
+        await connection.execute(query("permit_put"), *place, holder, slots, seconds)
+    else:
+        await connection.execute(query("permit_drop"), *place, [holder])
+
+
+async def sweep(connection: Connection, scope: str) -> None:
+    """Remove what dead holders left."""
+    await connection.execute(query("permit_sweep"), _bucket(scope), scope)
+
+
+def lane_limits(lane: Lane, settings: Settings) -> list[Limit]:
+    """List what limits the starts of a lane's jobs: its tenant's limits, then its own."""
+    tenant = Limit(
+        f"tenant:{lane.tenant_id}",
+        settings.whole("worker.max_running", lane.tenant_id) or None,
+        settings.number("worker.rate_per_second", lane.tenant_id) or None,
+    )
+    own = Limit(f"lane:{lane.tenant_id}/{lane.name}", lane.max_running, lane.rate_per_second)
+    return [limit for limit in (tenant, own) if limit.limited]
+
+
+def _bucket(scope: str) -> int:
+    return hash_bucket(0, scope)
+
+
+def _wait(rate: float | None, tokens: float) -> float:
+    return 0.0 if rate is None or tokens >= 1 else (1 - tokens) / rate

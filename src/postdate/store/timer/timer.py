@@ -1,0 +1,63 @@
+"""Timers: the rows that make things happen."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final
+from uuid import UUID
+
+import msgspec
+
+from postdate.model.setting import setting
+from postdate.store.connection.database import Connection
+from postdate.store.connection.query import query
+
+LANE_PAYMENT: Final = 0
+LANE_SCHEDULE: Final = 1
+LANE_EVENT: Final = 2
+LANE_APPROVAL: Final = 3
+"""Payments that wait for a second person."""
+
+LANE_HELD: Final = 4
+"""Due payments of a tenant that stands still."""
+
+LANES_OF_PAYMENTS: Final = (LANE_PAYMENT, LANE_APPROVAL, LANE_HELD)
+"""Where the timer of an open payment may lie."""
+
+LANE_FIRST: Final = 16
+"""Ids below this are the system's own lanes; tenants' lanes begin here."""
+
+LONG_AGO: Final = setting.LONG_AGO
+"""A low-water mark that hides nothing."""
+
+
+class NewTimer(msgspec.Struct, frozen=True):
+    """A timer about to be inserted."""
+
+    bucket: int
+    tenant_id: int
+    lane_id: int
+    subject: UUID
+    due_at: datetime
+
+
+class Head(msgspec.Struct, frozen=True):
+    """The first timer of a bucket's lane, and how far away it is by the database's clock."""
+
+    bucket: int
+    lane_id: int
+    due_at: datetime
+    seconds: float
+
+
+async def insert(connection: Connection, timers: Sequence[NewTimer]) -> None:
+    """Insert a set of timers."""
+    if timers:
+        columns = zip(*(msgspec.structs.astuple(timer) for timer in timers), strict=True)
+        await connection.execute(query("timer_insert"), *map(list, columns))
+
+
+async def heads(connection: Connection, places: Sequence[tuple[int, int, datetime]]) -> list[Head]:
+    """Find the first timer of each (bucket, lane) from its low-water mark on."""
+    buckets, lanes, lows = zip(*places, strict=True) if places else ((), (), ())
+    rows = await connection.fetch(query("timer_heads"), buckets, lanes, lows)
+    return [Head(*row) for row in rows]
