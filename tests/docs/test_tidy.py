@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tidy import clocks, connections, generated, pages, places, queries, size, words
+from tidy import clocks, connections, generated, naming, pages, places, queries, size, words
 from tidy.rule import Rule, read_tree
 
 ROOT = Path(__file__).parents[2]
@@ -12,6 +12,7 @@ TREE = read_tree(ROOT)
 RULES: tuple[Rule, ...] = (
     *size.RULES,
     *words.RULES,
+    *naming.RULES,
     *queries.RULES,
     *clocks.RULES,
     *connections.RULES,
@@ -25,10 +26,14 @@ def by_name(rule: Rule) -> str:
     return rule.name
 
 
+# While names are being changed: how many findings of a rule may be left. It only goes down.
+LEFT = {"homonyms": 219, "riddles": 691}
+
+
 @pytest.mark.parametrize("rule", RULES, ids=by_name)
 def test_project_keeps(rule: Rule) -> None:
     findings = [str(finding) for finding in rule.check(TREE)]
-    assert not findings, "\n" + "\n".join(findings)
+    assert len(findings) <= LEFT.get(rule.name, 0), "\n" + "\n".join(findings)
 
 
 @pytest.mark.parametrize("rule", RULES, ids=by_name)
@@ -53,6 +58,17 @@ def test_tree_holds_the_project_and_nothing_ignored() -> None:
 def test_wall_clock_exceptions_still_exist() -> None:
     for folder in clocks.WALL_CLOCK_ALLOWED:
         assert any(path.startswith(folder) for path in TREE), f"{folder} is gone"
+
+
+def test_homonyms_that_are_allowed_still_exist() -> None:
+    assert not naming.stale_homonyms(TREE)
+
+
+@pytest.mark.parametrize("riddle", naming.RIDDLES, ids=lambda riddle: riddle.word)
+def test_each_riddle_catches_its_samples(riddle: naming.Riddle) -> None:
+    for kind in riddle.kinds:
+        for name in riddle.catches.split():
+            assert naming.riddle_of(kind, name) is riddle, name
 
 
 @pytest.mark.parametrize("synonym", words.SYNONYMS, ids=lambda synonym: synonym.say)
