@@ -198,8 +198,8 @@ class WorkerOperation(Operation):
         wrong = []
         for name, worker in (("first", self.first), ("second", self.second)):
             await worker.permits.give_back()
-            if worker.claimer.window.running:
-                wrong.append(f"{name} counts {worker.claimer.window.running} in its window")
+            if worker.claimer.capacity.running:
+                wrong.append(f"{name} counts {worker.claimer.capacity.running} in its window")
         slots = await self.nodes.direct.writer.fetchval(
             "SELECT coalesce(sum(slots), 0) FROM permit WHERE holder = ANY ($1)",
             [self.first.node_id, self.second.node_id],
@@ -257,6 +257,6 @@ class Renew(Record):
     name = "renew"
 
     async def act(self) -> None:
-        for flight in self.first.runner._flights:
+        for flight in self.first.runner._jobs:
             flight.renew_at = 0.0
         await self.first.keep()

@@ -16,7 +16,7 @@ from postdate.model.payment.payment import PaymentOrder
 from postdate.model.setting.setting import Settings, Stored
 from postdate.model.tenant.halt import Halts
 from postdate.model.tenant.identity import Identity, Scope
-from postdate.settlement.halt import HaltEnds
+from postdate.settlement.halt_end import HaltEnds
 from postdate.store.connection.database import Database
 from support.bank import Bank, drain, settler
 from support.bank import Wish as DueWish

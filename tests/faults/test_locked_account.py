@@ -20,11 +20,11 @@ from postdate.ledger.prove import prove
 from postdate.model.error import Code
 from postdate.model.payment.payment import PaymentOrder
 from postdate.model.tenant.identity import Identity, Scope
-from postdate.settlement.settler import LOOK_MOST, Settler
+from postdate.runtime.loop import Loop
+from postdate.settlement.settler import MAX_LOOK, Settler
 from postdate.store.account.account import key_of
 from postdate.store.connection.database import TRANSACTION_SECONDS, Database
 from postdate.store.embedded import Embedded
-from postdate.store.loop import Loop
 from postdate.store.proof.prove import snapshot
 from postdate.store.tenant import tenant as tenant_store
 from support.bank import Bank, Wish, drain, settings, settler
@@ -72,7 +72,7 @@ async def holding(stranger: asyncpg.Connection, bank: Bank, name: str) -> AsyncI
 @asynccontextmanager
 async def running(one: Settler) -> AsyncIterator[None]:
     """Run a settler as a node does."""
-    loop = Loop("settlement", one.run_once, limit=LOOK_MOST, next_due=one.next_due)
+    loop = Loop("settlement", one.run_once, limit=MAX_LOOK, next_due=one.next_due)
     going = asyncio.create_task(loop.run())
     try:
         yield

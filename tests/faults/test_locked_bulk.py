@@ -21,7 +21,7 @@ from postdate.model.tenant.halt import Halts
 from postdate.publisher.verify import verify
 from postdate.scheduler.expander import Expander
 from postdate.scheduler.recompute import HeldError, Recompute
-from postdate.settlement.halt import HaltEnds
+from postdate.settlement.halt_end import HaltEnds
 from postdate.store.connection.database import Database
 from postdate.store.embedded import Embedded
 from postdate.store.event import seal

@@ -90,7 +90,7 @@ async def test_the_others_are_renewed_while_a_stranger_holds_one_timer(
     worker, jobs = await running(database, tenant_id, handler, lease_seconds=3.0)
     before = {job: (await one(database, "timer", job))["due_at"] for job in jobs}
     async with locked(database, jobs[0]):
-        for flight in worker.runner._flights:
+        for flight in worker.runner._jobs:
             flight.renew_at = 0.0
         began = time.monotonic()
         await worker.runner.renew()

@@ -18,9 +18,9 @@ from redis.asyncio import Redis
 
 from conftest import eventually, scratch
 from postdate.delivery.broker import Permitted
-from postdate.delivery.connections import Connections
+from postdate.delivery.broker_connections import BrokerConnections
 from postdate.delivery.guard import Guard
-from postdate.delivery.queue import Queue
+from postdate.delivery.queue import QueueHandler
 from postdate.model.destination.broker_url import kafka_brokers
 from postdate.model.destination.destination import Destination, DestinationType, Missing, Resolved
 from postdate.model.destination.target import networks
@@ -29,14 +29,14 @@ from postdate.model.limit import Limit
 from support.local_broker import answers, nats_cluster, valkey
 
 
-def connections(allowed: str = "127.0.0.0/8", kafka: str = "") -> Connections:
+def connections(allowed: str = "127.0.0.0/8", kafka: str = "") -> BrokerConnections:
     permitted = Permitted(networks(allowed), kafka_brokers(kafka))
-    return Connections(Guard(networks(allowed)), permitted)
+    return BrokerConnections(Guard(networks(allowed)), permitted)
 
 
 def queue_to(
     kind: str, config: Mapping[str, Any], allowed: str = "127.0.0.0/8", kafka: str = ""
-) -> Queue:
+) -> QueueHandler:
     async def resolve(tenant_id: int, name: str | None) -> Resolved:
         if name != "q":
             return Missing()
@@ -49,7 +49,7 @@ def queue_to(
             config=dict(config),
         )
 
-    return Queue(resolve, connections(allowed, kafka))
+    return QueueHandler(resolve, connections(allowed, kafka))
 
 
 def delivery(number: int = 1, **changes: Any) -> Delivery:
@@ -76,15 +76,15 @@ def directory() -> Any:
 
 
 @pytest.fixture
-async def queue_closer() -> AsyncIterator[list[Queue]]:
-    queues: list[Queue] = []
+async def queue_closer() -> AsyncIterator[list[QueueHandler]]:
+    queues: list[QueueHandler] = []
     yield queues
     for one in queues:
         await one._connections.close()
 
 
 async def test_nats_stores_each_message_once_under_the_job_s_id(
-    directory: Path, queue_closer: list[Queue]
+    directory: Path, queue_closer: list[QueueHandler]
 ) -> None:
     async with nats_cluster(directory) as (server,):
         client = await nats.connect(f"nats://127.0.0.1:{server.port}")
@@ -113,7 +113,7 @@ async def test_nats_stores_each_message_once_under_the_job_s_id(
 
 
 async def test_nats_down_for_longer_than_the_client_waits_is_found_again(
-    directory: Path, queue_closer: list[Queue]
+    directory: Path, queue_closer: list[QueueHandler]
 ) -> None:
     async with nats_cluster(directory) as (server,):
         url = f"nats://127.0.0.1:{server.port}"
@@ -136,7 +136,7 @@ async def _is_closed(broker: Any) -> bool:
 
 @pytest.mark.soak
 async def test_nats_cluster_loses_a_node_and_no_message(
-    directory: Path, queue_closer: list[Queue]
+    directory: Path, queue_closer: list[QueueHandler]
 ) -> None:
     async with nats_cluster(directory, 3) as servers:
         urls = [f"nats://127.0.0.1:{server.port}" for server in servers]
@@ -181,7 +181,7 @@ async def wait_for_breaker(outcome: Throttled) -> None:
 
 
 async def test_valkey_killed_and_back_has_every_confirmed_message(
-    directory: Path, queue_closer: list[Queue]
+    directory: Path, queue_closer: list[QueueHandler]
 ) -> None:
     async with valkey(directory) as server:
         queue = queue_to("redis", {"url": f"redis://127.0.0.1:{server.port}/0"})
@@ -220,7 +220,7 @@ async def test_a_dead_broker_opens_the_breaker_and_is_spared() -> None:
 
 
 async def test_rabbitmq_confirms_and_returns_what_no_queue_wants(
-    queue_closer: list[Queue],
+    queue_closer: list[QueueHandler],
 ) -> None:
     if not await answers(5672):
         pytest.skip("no RabbitMQ answers on 127.0.0.1:5672")
@@ -248,7 +248,7 @@ async def test_rabbitmq_confirms_and_returns_what_no_queue_wants(
 
 
 async def test_kafka_reports_each_message_from_librdkafka_s_own_brokers(
-    queue_closer: list[Queue],
+    queue_closer: list[QueueHandler],
 ) -> None:
     """The brokers are those built into librdkafka: its protocol, no real log."""
     mock = Producer({"test.mock.num.brokers": 3, "bootstrap.servers": "ignored"})

@@ -9,9 +9,9 @@ from prometheus_client import CollectorRegistry
 from conftest import Api, admin
 from postdate.api.routes.health import Degraded, NotReady, ReadinessMeter, judge
 from postdate.cli import edge
+from postdate.runtime.loop import Loop
 from postdate.store.connection.database import Database
 from postdate.store.embedded import Embedded
-from postdate.store.loop import Loop
 from postdate.views.monitor import health
 from support.api_ledger import open_ledger
 

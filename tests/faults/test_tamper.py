@@ -15,7 +15,7 @@ from conftest import app_dsn, owner_dsn
 from postdate.model.event.chain import GENESIS, seal_hash
 from postdate.model.ids import new_id
 from postdate.publisher import anchor
-from postdate.publisher.anchor import Anchorer, AnchorFile, Anchors, Line, collect
+from postdate.publisher.anchor import Anchorer, AnchorFile, AnchorLine, Anchors, collect
 from postdate.publisher.verify import Finding, Report, verify
 from postdate.store.connection.database import Database
 from postdate.store.embedded import Embedded
@@ -315,7 +315,7 @@ async def test_the_application_may_do_none_of_this(
 
 def test_a_torn_line_spoils_nothing(tmp_path: Path) -> None:
     file = AnchorFile(tmp_path / "deep" / "anchor.jsonl")
-    one, other = (Line(AT, [(0, seq, "aa")]) for seq in (1, 2))
+    one, other = (AnchorLine(AT, [(0, seq, "aa")]) for seq in (1, 2))
     file.append(one)
     with file.path.open("ab") as torn:
         torn.write(b'{"time":"2030')
@@ -339,7 +339,7 @@ async def test_an_anchor_that_cannot_be_written_stops_nothing(crime: Crime, tmp_
 
 
 def test_of_many_anchors_enough_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(anchor, "REMEMBER_MOST", 10)
+    monkeypatch.setattr(anchor, "MAX_REMEMBERED", 10)
     kept = Anchors()
     for seq in range(1, 101):
         kept.add(seq, f"{seq}", AT)

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from conftest import eventually, scratch
-from postdate.publisher.anchor import AnchorFile, Line, collect
+from postdate.publisher.anchor import AnchorFile, AnchorLine, collect
 from support.serve_process import COMMAND, Served
 
 
@@ -69,7 +69,7 @@ async def test_what_was_anchored_must_be_there(served: Served) -> None:
 
 async def lie(served: Served, file: AnchorFile, tenant_id: int, digest: str) -> None:
     """An anchor that knows more than the database: its tail was cut off."""
-    file.append(Line(datetime.now(UTC), [(tenant_id, EVENTS + 3, digest)]))
+    file.append(AnchorLine(datetime.now(UTC), [(tenant_id, EVENTS + 3, digest)]))
     code, report, _ = await verify(served, "--anchor", str(file.path))
     assert code == 7
     [finding] = report["findings"]

@@ -9,7 +9,7 @@ from conftest import Api, Clock
 from postdate.cli.schedules import firings
 from postdate.console.actions import schedule_bulk
 from postdate.scheduler.expander import LIMIT, Expander
-from postdate.scheduler.meter import Meter
+from postdate.scheduler.meter import ScheduleMeter
 from support.plain_browser import Browser
 from support.schedule import set_to_morning
 
@@ -30,7 +30,7 @@ async def browser(api: Api) -> AsyncIterator[Browser]:
 
 @pytest.fixture
 async def book(api: Api) -> Expander:
-    return Expander(api.node.database, firings(api.node), Meter())
+    return Expander(api.node.database, firings(api.node), ScheduleMeter())
 
 
 async def schedule(api: Api, **fields: Any) -> str:
@@ -180,7 +180,7 @@ async def test_what_was_set_aside_is_named_with_its_error_and_can_be_resumed(
         raise OverflowError("beyond <the> budget")
 
     with monkeypatch.context() as broken:
-        broken.setattr("postdate.scheduler.batch.decide", decide)
+        broken.setattr("postdate.scheduler.expansion.decide", decide)
         await runs(book, clock, 60, 1)
     overview = (await browser.get("/")).text
     assert "1 schedule could not be expanded" in overview

@@ -36,7 +36,8 @@ def test_a_server_starts_without_rich_and_can_load_it_later() -> None:
 
 def test_a_broker_is_loaded_when_it_is_used() -> None:
     code = (
-        "import sys; from postdate.delivery.connections import Installed; found = Installed();"
+        "import sys; from postdate.delivery.broker_connections import Installed;"
+        "found = Installed();"
         "assert 'nats' not in sys.modules; print(found['nats'].name, *sys.modules)"
     )
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)

@@ -8,7 +8,7 @@ import pytest
 
 from conftest import Api
 from postdate.delivery.breaker import FAILURES, Health
-from postdate.worker.trouble import TroubleTeller
+from postdate.worker.trouble import TroubleReporter
 from support.plain_browser import Browser
 
 URL = "http://127.0.0.1:2/hook"
@@ -22,8 +22,8 @@ async def tenant_id(api: Api) -> int:
     return int(found)
 
 
-def teller(api: Api, node_id: UUID | None = None) -> TroubleTeller:
-    return TroubleTeller(api.node.database, node_id or api.node.node_id, api.node._reports)
+def teller(api: Api, node_id: UUID | None = None) -> TroubleReporter:
+    return TroubleReporter(api.node.database, node_id or api.node.node_id, api.node._reports)
 
 
 def fail(api: Api, tenant_id: int, place: str, answer: str = "http_503: no") -> None:

@@ -17,9 +17,9 @@ from confluent_kafka import Producer
 
 from conftest import eventually
 from postdate.delivery.broker import Permitted
-from postdate.delivery.connections import Connections
+from postdate.delivery.broker_connections import BrokerConnections
 from postdate.delivery.guard import Guard, Lookup, TargetRefusedError
-from postdate.delivery.queue import Queue
+from postdate.delivery.queue import QueueHandler
 from postdate.model.destination.broker_url import kafka_brokers
 from postdate.model.destination.destination import Destination, DestinationType, Resolved
 from postdate.model.destination.target import networks
@@ -71,20 +71,20 @@ async def listening(address: str, serve: Serve = silent, port: int = 0) -> Async
             writer.transport.abort()
 
 
-Open = Callable[..., Queue]
+Open = Callable[..., QueueHandler]
 
 
 @pytest.fixture
 async def queue_to() -> AsyncIterator[Open]:
     """Make queues for tenants whose destinations all have one kind and config."""
-    made: list[tuple[Connections, Guard]] = []
+    made: list[tuple[BrokerConnections, Guard]] = []
 
     def make(
         kind: str,
         config: Mapping[str, Any] | Callable[[str], Mapping[str, Any]],
         lookup: Lookup | None = None,
         kafka: str = "",
-    ) -> Queue:
+    ) -> QueueHandler:
         async def resolve(tenant_id: int, name: str | None) -> Resolved:
             return Destination(
                 tenant_id=tenant_id,
@@ -97,8 +97,8 @@ async def queue_to() -> AsyncIterator[Open]:
 
         guard = Guard(networks(f"{PUBLIC}/32"), lookup)
         permitted = Permitted(networks(f"{PUBLIC}/32"), kafka_brokers(kafka))
-        made.append((Connections(guard, permitted), guard))
-        return Queue(resolve, made[-1][0])
+        made.append((BrokerConnections(guard, permitted), guard))
+        return QueueHandler(resolve, made[-1][0])
 
     yield make
     for connections, guard in made:

@@ -12,11 +12,12 @@ from conftest import admin, app_dsn, eventually
 from postdate.intake.tenant.rate_limit import Rates
 from postdate.model.setting.setting import Settings, Stored
 from postdate.model.tenant.identity import Identity
+from postdate.runtime.coalescer import Coalescer
+from postdate.runtime.wakeup import Wakeup
 from postdate.store.connection import database as database_store
+from postdate.store.connection import wakeup as wakeup_store
 from postdate.store.connection.database import Connection, Database
-from postdate.store.connection.wakeup import Wakeup
 from postdate.store.embedded import Embedded
-from postdate.store.group import Grouper
 from postdate.views.authentication.identity import Identities
 from postdate.views.event import EventFilter, EventViews
 from postdate.views.monitor.health import readiness
@@ -81,7 +82,7 @@ async def group(database: Database, _: int) -> None:
 
     answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
     try:
-        await Grouper(commit)._settle([("item", answer)])
+        await Coalescer(commit)._settle([("item", answer)])
     finally:
         assert answer.done(), "somebody waits for ever"
 
@@ -100,7 +101,7 @@ async def listen(database: Database, _: int) -> None:
 
     async with database.writer.acquire() as connection:
         asyncio.get_running_loop().call_later(0.2, lambda: asyncio.ensure_future(end()))
-        await Wakeup(database)._listen(connection)
+        await wakeup_store.listen(connection, lambda: None, lambda _: None)
 
 
 async def wait_for_events(database: Database, tenant_id: int) -> None:

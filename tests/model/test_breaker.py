@@ -5,7 +5,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from postdate.delivery.breaker import (
     FAILURES,
-    MOST_OPEN_SECONDS,
+    MAX_OPEN_SECONDS,
     OPEN_SECONDS,
     RAMP,
     REMEMBERED,
@@ -51,7 +51,7 @@ def test_a_failed_probe_doubles_the_wait_up_to_a_bound() -> None:
         waits.append(breaker.admit(now))
         now += waits[-1]
     assert waits[:3] == [2.0, 4.0, 8.0]
-    assert waits[-1] == MOST_OPEN_SECONDS
+    assert waits[-1] == MAX_OPEN_SECONDS
 
 
 def test_what_comes_back_is_let_in_by_and_by() -> None:
@@ -82,7 +82,7 @@ def test_a_busy_destination_is_left_alone_for_as_long_as_it_asks() -> None:
     breaker.record(0, 0, Health.BUSY, 7.0)
     assert breaker.admit(0) == 7.0
     breaker.record(0, 0, Health.BUSY, 10_000.0)
-    assert breaker.admit(0) == MOST_OPEN_SECONDS
+    assert breaker.admit(0) == MAX_OPEN_SECONDS
 
 
 def test_a_probe_given_up_makes_room_for_the_next() -> None:
@@ -111,7 +111,7 @@ def test_a_destination_that_is_down_sees_little(seconds: int, per_second: int) -
         if breaker.admit(now) == 0:
             sent += 1
             breaker.record(now, now, Health.DOWN)
-    probes = 7 + seconds / MOST_OPEN_SECONDS
+    probes = 7 + seconds / MAX_OPEN_SECONDS
     assert sent <= FAILURES + probes
 
 
@@ -128,7 +128,7 @@ class Life(RuleBasedStateMachine):
     def call(self) -> None:
         wait = self.breaker.admit(self.now)
         # A sum of floats may end one bit above its bound.
-        assert 0 <= wait <= MOST_OPEN_SECONDS * (1 + 1e-9)
+        assert 0 <= wait <= MAX_OPEN_SECONDS * (1 + 1e-9)
         if wait == 0:
             self.flying.append(self.now)
 
@@ -151,7 +151,7 @@ class Life(RuleBasedStateMachine):
         """However it went: once all calls have ended, a healthy destination is let in again."""
         for admitted_at in self.flying:
             self.breaker.record(admitted_at, self.now, Health.SILENT)
-        self.now += MOST_OPEN_SECONDS + 1
+        self.now += MAX_OPEN_SECONDS + 1
         for _ in range(RAMP):
             assert self.breaker.admit(self.now) == 0
             self.breaker.record(self.now, self.now, Health.UP)

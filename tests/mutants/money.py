@@ -7,7 +7,7 @@ SETTLE = "stations/test_settle.py"
 CLOCK = "stations/test_settle_clock.py"
 HALTS = "stations/test_halts.py"
 DATABASE = "store/connection/database.py"
-GROUP = "store/test_group.py"
+GROUP = "runtime/test_coalescer.py"
 SEALER = "publisher/sealer.py"
 PUBLISHER = "stations/test_publisher.py"
 TAMPER = "faults/test_tamper.py"
@@ -52,12 +52,12 @@ MUTANTS = (
         f"{CLOCK}::test_a_node_that_starts_under_a_wrong_clock_pays_nothing_early",
     ),
     mutant(
-        "leap_of_the_clock_believed", "settlement/guard.py",
+        "leap_of_the_clock_believed", "settlement/clock_guard.py",
         "if ahead > most_seconds:", "if False:",
         f"{CLOCK}::test_only_a_leap_beyond_what_was_believed_counts",
     ),
     mutant(
-        "step_back_and_return_taken_for_a_leap", "settlement/guard.py",
+        "step_back_and_return_taken_for_a_leap", "settlement/clock_guard.py",
         "self._believed = max(offset, self._believed)", "self._believed = offset",
         f"{CLOCK}::test_only_a_leap_beyond_what_was_believed_counts",
     ),
@@ -144,7 +144,7 @@ MUTANTS = (
         "hostile/test_cancelled_awaits.py",
     ),
     mutant(
-        "unknown_commit_repeated", "store/group.py",
+        "unknown_commit_repeated", "runtime/coalescer.py",
         "        except (CommitUnknownError, *LOST) as error:\n"
         "            # The same for all, and an unknown commit is never repeated blindly.\n"
         "            _fail(waiting, error)\n",
@@ -152,14 +152,14 @@ MUTANTS = (
         f"{GROUP}::test_an_unknown_commit_is_not_repeated",
     ),
     mutant(
-        "group_forgets_the_last", "store/group.py",
+        "group_forgets_the_last", "runtime/coalescer.py",
         "must find that nobody drains.\n            self._active.discard(turn)\n",
         "must find that nobody drains.\n"
         "            asyncio.get_running_loop().call_soon(self._active.discard, turn)\n",
         GROUP,
     ),
     mutant(
-        "acknowledged_before_the_commit", "store/group.py",
+        "acknowledged_before_the_commit", "runtime/coalescer.py",
         "            results = await self._commit([item for item, _ in group])\n",
         "            results = await self._commit([item for item, _ in group])\n"
         "        except CommitUnknownError:\n"

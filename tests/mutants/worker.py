@@ -6,7 +6,7 @@ LEASE = "store/timer/lease.sql"
 CLAIMER = "worker/claimer.py"
 RECORDER = "worker/recorder.py"
 RUNNER = "worker/runner.py"
-MARK = "store/mark.py"
+MARK = "runtime/low_water.py"
 TOKENS = "stations/test_worker_tokens.py"
 WORKER = "stations/test_worker.py"
 FAULTS = "stations/test_worker_faults.py"
@@ -73,8 +73,7 @@ free""",
     ),
     mutant(
         "place_left_busy", CLAIMER,
-        "        place.mark = Mark()\n        self.places.plan(place, at)",
-        "        place.mark = Mark()",
+        "self.lane_buckets.plan(lane_bucket, at)", "pass",
         "faults/test_simulation.py::test_every_history_ends_well",
     ),
     mutant(
@@ -147,14 +146,14 @@ free""",
         f"{CLAIMS}::test_a_flight_has_one_verdict_the_first",
     ),
     mutant(
-        "starts_on_a_lease_that_ran_out", "worker/flight.py",
+        "starts_on_a_lease_that_ran_out", "worker/claimed_job.py",
         "return self.stopped is None and now < self.renew_at + self.claim.lease_seconds * 2 / 3",
         "return self.stopped is None",
         f"{CLAIMS}::test_nothing_starts_on_a_lease_that_may_have_run_out",
     ),
     mutant(
         "lost_lease_goes_on", RUNNER,
-        "                flight.stop(TAKEN)\n", "                pass\n",
+        "                job.stop(TAKEN)\n", "                pass\n",
         f"{WORKER}::test_a_handler_is_stopped_when_its_job_is_taken_away",
     ),
     mutant(

@@ -13,8 +13,8 @@ from uuid import UUID
 from postdate.model.job.outcome import Completed, Delivery, Failed, Outcome, Unknown
 from postdate.model.job.tally import Tally
 from postdate.model.setting.setting import Settings, Stored
+from postdate.runtime.loop import Loop
 from postdate.store.event import event
-from postdate.store.loop import Loop
 from postdate.store.timer import lease, permit, timer
 from postdate.store.timer.lane import Lane, LaneDirectory
 from postdate.worker.worker import Worker
@@ -60,7 +60,7 @@ class Node:
             window_size=6,
         )
         loop = asyncio.get_running_loop()
-        self.worker.claimer.places.replace(history.lanes, loop.time())
+        self.worker.claimer.lane_buckets.replace(history.lanes, loop.time())
         claiming = Loop("claim", self.worker.run_once, limit=4, next_due=self.worker.next_due)
         keeping = Loop("keep", self.worker.keep, limit=1, poll_seconds=LEASE_SECONDS / 4)
         self.worker.runner.on_room = claiming.wake
@@ -76,8 +76,8 @@ class Node:
         worker = self.worker
         if len(worker.runner):
             return f"{len(worker.runner)} flights"
-        if worker.claimer.window.running:
-            return f"{worker.claimer.window.running} in the window"
+        if worker.claimer.capacity.running:
+            return f"{worker.claimer.capacity.running} in the window"
         if worker.permits.used(scope):
             return f"{worker.permits.used(scope)} permits"
         return ""
@@ -219,6 +219,6 @@ def simulated_store() -> Iterator[None]:
         for module, functions in STATEMENTS.items():
             for name, function in functions.items():
                 stack.enter_context(mock.patch.object(module, name, function))
-        for where in ("worker.recorder", "worker.runner", "worker.worker", "store.loop"):
+        for where in ("worker.recorder", "worker.runner", "worker.worker", "runtime.loop"):
             stack.enter_context(mock.patch(f"postdate.{where}.log", quiet))
         yield

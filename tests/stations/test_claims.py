@@ -12,13 +12,13 @@ from postdate.model.job.outcome import Delivery
 from postdate.model.job.tally import Tally
 from postdate.model.job.verdict import Keep, Move
 from postdate.model.limit import Limit
+from postdate.runtime.low_water import MARGIN, WIDE_MARGIN, WIDE_SECONDS, LowWaterMark
 from postdate.store.connection.database import Database
 from postdate.store.job import execution
 from postdate.store.job.execution import Held
-from postdate.store.mark import MARGIN, WIDE_MARGIN, WIDE_SECONDS, Mark
-from postdate.worker.flight import Flight
+from postdate.worker.claimed_job import ClaimedJob
 from postdate.worker.permit import HeldPermits, Permits
-from postdate.worker.recorder import Recorder
+from postdate.worker.recorder import OutcomeRecorder
 from support.worker import Handled, add_jobs, make_lane, make_worker, one, step
 
 
@@ -83,10 +83,10 @@ async def test_permits_taken_before_a_limit_that_cannot_be_asked_are_given_back(
     assert worker.permits.used(first.scope) == 0
 
 
-def a_flight() -> Flight:
+def a_flight() -> ClaimedJob:
     """One whose lease of 3 s was taken at 10 s, by the monotonic clock."""
     claim = cast("Any", SimpleNamespace(lease_seconds=3.0, in_doubt=False))
-    return Flight(cast("Any", None), claim, renew_at=11.0, permits=())
+    return ClaimedJob(cast("Any", None), claim, renew_at=11.0, permits=())
 
 
 def test_nothing_starts_on_a_lease_that_may_have_run_out() -> None:
@@ -98,8 +98,10 @@ def test_nothing_starts_on_a_lease_that_may_have_run_out() -> None:
 
 
 async def test_a_flight_has_one_verdict_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Recorder, "resume", lambda _: None)
-    recorder = Recorder(cast("Any", None), Tally(), begun=lambda _: None, landed=lambda _: None)
+    monkeypatch.setattr(OutcomeRecorder, "resume", lambda _: None)
+    recorder = OutcomeRecorder(
+        cast("Any", None), Tally(), begun=lambda _: None, landed=lambda _: None
+    )
     flight, first = a_flight(), Move(seconds=1.0)
     recorder.submit(flight, first)
     recorder.submit(flight, Move(seconds=2.0))
@@ -107,7 +109,7 @@ async def test_a_flight_has_one_verdict_the_first(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_mark_trails_a_little_and_once_a_second_as_far_as_a_transaction_lasts() -> None:
-    mark, at = Mark(), datetime(2030, 1, 1, tzinfo=UTC)
+    mark, at = LowWaterMark(), datetime(2030, 1, 1, tzinfo=UTC)
     mark.low(100.0)
     mark.passed(at + timedelta(seconds=5), at)
     assert mark.low(100.1) == at - MARGIN

@@ -83,7 +83,7 @@ async def test_many_pages_arrive_without_gap(
     ground: Ground, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(deliverer_module, "PAGE", 7)
-    monkeypatch.setattr(deliverer_module, "SCAN_MOST", 20)
+    monkeypatch.setattr(deliverer_module, "MAX_SCAN", 20)
     await ground.subscribe("job.*")
     made = []
     for _ in range(10):

@@ -10,7 +10,6 @@ from typing import Any, cast
 import pytest
 
 from conftest import eventually
-from postdate.delivery.exchange import Exchange, NotSent
 from postdate.delivery.guard import (
     LOOKUPS_TENANT,
     Guard,
@@ -18,6 +17,7 @@ from postdate.delivery.guard import (
     TargetRefusedError,
     system_lookup,
 )
+from postdate.delivery.http_exchange import HttpExchange, NotSent
 from postdate.delivery.threads import TenantThreads
 from postdate.model.destination.target import Target, networks
 from postdate.model.job.outcome import Completed, Failed, Throttled
@@ -79,7 +79,7 @@ async def test_one_private_address_among_public_ones_is_enough() -> None:
 
 @pytest.mark.parametrize("address", ADDRESSES)
 async def test_no_name_leads_to_a_private_address(address: str) -> None:
-    exchange = Exchange(Guard(networks(""), Names([address])))
+    exchange = HttpExchange(Guard(networks(""), Names([address])))
     target = Target("http", "innocent.example", 80, "/", None)
     result = await exchange.post(1, target, {}, b"", timeout_seconds=1)
     await exchange.close()

@@ -17,7 +17,7 @@ from postdate.model.job.retry import Policies
 from postdate.model.setting.setting import Settings
 from postdate.model.tenant.halt import Halts
 from postdate.scheduler.expander import Expander
-from postdate.settlement.halt import HaltEnds
+from postdate.settlement.halt_end import HaltEnds
 from postdate.store.connection.database import Database
 from postdate.store.job import execution
 from postdate.store.payment import settlement as settlement_store

@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from postdate.model.ids import BUCKETS, new_id
-from postdate.settlement.places import LATE_INSERT, Places
+from postdate.settlement.bucket_marks import LATE_INSERT, BucketMarks
 from postdate.store.payment.settlement import Candidate
 from postdate.store.timer.timer import LONG_AGO
 
@@ -15,7 +15,7 @@ def _candidate(bucket: int, ago: float) -> Candidate:
 
 
 def test_a_whole_look_raises_every_mark() -> None:
-    places = Places()
+    places = BucketMarks()
     places.looks()
     assert places.saw(AT, [_candidate(3, 50.0)])
     lows = dict(places.lows())
@@ -24,7 +24,7 @@ def test_a_whole_look_raises_every_mark() -> None:
 
 
 def test_behind_a_look_that_was_cut_nothing_is_hidden() -> None:
-    places = Places()
+    places = BucketMarks()
     places.looks()
     assert places.saw(AT, [_candidate(3, 50.0), _candidate(5, 40.0)], cut=True)
     lows = dict(places.lows())

@@ -14,30 +14,30 @@ from postdate.model.job.retry import Policies
 from postdate.model.job.tally import Tally
 from postdate.model.job.verdict import DONE
 from postdate.model.setting.setting import Settings
+from postdate.runtime.capacity import Capacity
 from postdate.store.connection.database import Database
 from postdate.store.job import execution
 from postdate.store.job.execution import Execution, Held
 from postdate.store.timer.lane import Lane
 from postdate.worker import recorder
 from postdate.worker.claim import Claim
-from postdate.worker.flight import Flight
-from postdate.worker.place import Place
-from postdate.worker.recorder import Group, Recorder
-from postdate.worker.share import Window
+from postdate.worker.claimed_job import ClaimedJob
+from postdate.worker.lane_bucket import LaneBucket
+from postdate.worker.recorder import Group, OutcomeRecorder
 from support.worker import Handled, add_jobs, make_lane, make_worker, one
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 LANE = Lane(16, 1, "default", "push", 1, 8, None, None, None, None, NOW, NOW)
-CLAIM = Claim(Place(LANE, 0), LANE, [], Window(1).enter(1, 1), 30.0)
+CLAIM = Claim(LaneBucket(LANE, 0), LANE, [], Capacity(1).reserve(1, 1), 30.0)
 
 
-def flight() -> Flight:
+def flight() -> ClaimedJob:
     policy = Policies(Settings()).of(None, 1)
     held = Held(uuid4(), 1, 1)
-    return Flight(Execution(held, NOW, 0.0, policy, None, None, None, None), CLAIM, 10.0, ())
+    return ClaimedJob(Execution(held, NOW, 0.0, policy, None, None, None, None), CLAIM, 10.0, ())
 
 
-class Written(Recorder):
+class Written(OutcomeRecorder):
     """Writes nowhere, and says that it did."""
 
     async def _write(self, group: Group, **_: Any) -> execution.Written:
@@ -47,11 +47,11 @@ class Written(Recorder):
 async def test_a_verdict_that_comes_as_the_last_group_ends_is_written_too(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recorder, "GROUPS_MOST", 1)
+    monkeypatch.setattr(recorder, "MAX_GROUPS", 1)
     late = flight()
-    landed: list[Flight] = []
+    landed: list[ClaimedJob] = []
 
-    def land(flights: Sequence[Flight]) -> None:
+    def land(flights: Sequence[ClaimedJob]) -> None:
         landed.extend(flights)
         if late not in landed:
             asyncio.get_running_loop().call_soon(written.submit, late, DONE)
@@ -77,7 +77,7 @@ async def test_the_next_is_claimed_and_run_while_the_last_is_being_recorded(
             await held.wait()
 
     handler = Handled(Completed(), Completed())
-    worker = await make_worker(database, handler, tenant_id, window_size=1, reach=reach)
+    worker = await make_worker(database, handler, tenant_id, window_size=1, checkpoint=reach)
 
     async def again() -> bool:
         return await worker.run_once(10) == 1
@@ -109,7 +109,7 @@ async def test_what_holds_a_permit_keeps_its_room_until_it_is_recorded(
             await held.wait()
 
     handler = Handled()
-    worker = await make_worker(database, handler, tenant_id, window_size=1, reach=reach)
+    worker = await make_worker(database, handler, tenant_id, window_size=1, checkpoint=reach)
 
     async def again() -> bool:
         return await worker.run_once(10) == 1

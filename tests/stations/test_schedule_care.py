@@ -17,7 +17,7 @@ from postdate.model.schedule import expansion
 from postdate.model.schedule.firing import Fired, Firing
 from postdate.model.setting.setting import Settings
 from postdate.scheduler.audit import Audit
-from postdate.scheduler.expander import STUMBLES_MOST, Expander
+from postdate.scheduler.expander import MAX_STUMBLES, Expander
 from postdate.scheduler.recompute import Recompute
 from postdate.store.connection.database import Connection
 from support.bank import drain as settle_all
@@ -279,7 +279,7 @@ async def test_a_failing_disk_sets_a_schedule_aside_only_if_it_goes_on(
     expander = Expander(api.node.database, firings)
     await clock.advance(60)
     with capture_logs():
-        for _ in range(STUMBLES_MOST - 1):
+        for _ in range(MAX_STUMBLES - 1):
             assert await expander.run_once() == 1
         assert (await _shown(api, made))["status"] == "ACTIVE"
         if not lasts:
@@ -302,7 +302,7 @@ async def test_a_rule_that_cannot_be_computed_is_set_aside_alone(
             raise OverflowError("beyond the budget")
         return computed(segments, progress, *rest)
 
-    monkeypatch.setattr("postdate.scheduler.batch.decide", decide)
+    monkeypatch.setattr("postdate.scheduler.expansion.decide", decide)
     await clock.advance(60)
     with capture_logs():
         assert await drain(expander) == 3

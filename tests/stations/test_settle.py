@@ -6,7 +6,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from conftest import Clock, eventually
-from postdate.settlement.meter import Meter
+from postdate.settlement.meter import SettlementMeter
 from postdate.settlement.settler import Settler
 from postdate.store.connection.database import Database
 from support.bank import Bank, Wish, drain, settings, settler
@@ -162,7 +162,7 @@ async def test_every_balance_that_changes_is_counted(bank: Bank) -> None:
     for amount in (1, 2, 3):
         await bank.due("a", "b", amount)
     await bank.due("a", "b", 1000, hold=False)
-    await drain(Settler(bank.database, settings(), uuid4(), Meter(registry)))
+    await drain(Settler(bank.database, settings(), uuid4(), SettlementMeter(registry)))
     assert registry.get_sample_value("postdate_balance_updates_total") == 6
 
 
@@ -174,7 +174,7 @@ async def test_lateness_counts_from_the_first_due_instant(bank: Bank, clock: Clo
     await bank.open({"a": 0, "b": 0})
     until = await bank.now() + timedelta(seconds=1000)
     payment = await bank.due("a", "b", 6, hold=False, retry_until=until)
-    one = Settler(bank.database, settings(), uuid4(), Meter(registry))
+    one = Settler(bank.database, settings(), uuid4(), SettlementMeter(registry))
     await drain(one)
     # What is tried again has not ended: it is not late yet.
     assert registry.get_sample_value("postdate_payment_lateness_seconds_count") == 0

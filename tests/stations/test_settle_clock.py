@@ -7,9 +7,9 @@ import pytest
 
 from conftest import Clock
 from postdate.intake.tenant.setting import SettingChanges
-from postdate.settlement.guard import ClockGuard
+from postdate.settlement.clock_guard import ClockGuard
 from postdate.settlement.settler import Settler
-from postdate.settlement.stop import STOPPED, Stop
+from postdate.settlement.stop import STOPPED, SettlementStop
 from postdate.store.connection.database import Database
 from postdate.store.operate import node as node_store
 from postdate.store.payment import settlement_clock as clock_store
@@ -128,9 +128,9 @@ async def test_a_node_whose_own_clock_is_wrong_believes_what_was_recorded(bank: 
         await clock_store.record(connection)
         at = await bank.now()
         chosen = settings(**{"settlement.clock_step_seconds": 60.0})
-        slow = Stop(chosen, uuid4(), node_clock=lambda: at - timedelta(days=1))
+        slow = SettlementStop(chosen, uuid4(), node_clock=lambda: at - timedelta(days=1))
         assert not await slow.holds(connection, at)
-        fast = Stop(chosen, uuid4(), node_clock=lambda: at + timedelta(days=1))
+        fast = SettlementStop(chosen, uuid4(), node_clock=lambda: at + timedelta(days=1))
         assert not await fast.holds(connection, at)
 
 

@@ -107,11 +107,11 @@ class Scene:
         """Nothing is left behind, nothing went beyond a limit, nothing was delivered twice."""
         assert sorted(self.delivered) == sorted(self.jobs)
         assert self.most_running["limited"] <= LANE_LIMIT
-        assert self.worker.claimer.window.running == 0
+        assert self.worker.claimer.capacity.running == 0
         permits = self.worker.permits
         for scope in (f"lane:{self.tenant_id}/limited", f"destination:{self.tenant_id}"):
             assert permits.used(scope) == 0
-        assert not any(place.busy for place in self.worker.claimer.places)
+        assert not any(place.busy for place in self.worker.claimer.lane_buckets)
         await permits.give_back()
         left = "SELECT count(*) FROM permit WHERE scope LIKE '%:' || $1 || '%'"
         assert await self.breaking.pool.fetchval(left, str(self.tenant_id)) == 0

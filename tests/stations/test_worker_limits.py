@@ -4,14 +4,13 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Sequence
-from uuid import UUID
 
 from conftest import Clock, eventually
 from postdate.model.job.outcome import Completed, Delivery, Outcome
 from postdate.model.limit import Limit
+from postdate.runtime.capacity import Capacity
 from postdate.store.connection.database import Database
-from postdate.worker.bucket import EVERY_BUCKET, preferred
-from postdate.worker.share import Turns, Window
+from postdate.worker.fair_order import FairOrder
 from postdate.worker.worker import Worker
 from support.worker import Handled, add_jobs, look, make_lane, make_tenant, make_worker, one, step
 
@@ -208,7 +207,7 @@ async def test_lanes_share_a_tenants_turn_by_weight(database: Database, tenant_i
 
 
 def test_whoever_comes_back_starts_level_with_the_others() -> None:
-    turns: Turns[str] = Turns()
+    turns: FairOrder[str] = FairOrder()
     for _ in range(100):
         turns.spend(turns.next(["a"]), 10)
     order = []
@@ -220,17 +219,8 @@ def test_whoever_comes_back_starts_level_with_the_others() -> None:
 
 
 def test_a_window_never_fills_beyond_its_size() -> None:
-    window = Window(8)
+    window = Capacity(8)
     for tenant_id in range(20):
-        window.enter(tenant_id, window.free(tenant_id))
+        window.reserve(tenant_id, window.free(tenant_id))
     assert window.running == 8
     assert [window.free(tenant_id) for tenant_id in range(20)] == [0] * 20
-
-
-def test_buckets_are_shared_out_whole_and_move_little() -> None:
-    nodes = [UUID(int=n) for n in range(1, 5)]
-    shares = [preferred(node, nodes) for node in nodes]
-    assert frozenset().union(*shares) == EVERY_BUCKET
-    assert sum(map(len, shares)) == len(EVERY_BUCKET)
-    left = [preferred(node, nodes[:3]) for node in nodes[:3]]
-    assert all(before <= after for before, after in zip(shares, left, strict=False))

@@ -90,7 +90,7 @@ async def test_a_lost_claim_cannot_give_back_the_lease_of_another_node(
         if point == "record.before":
             await go_on.wait()
 
-    unlucky = await make_worker(breaking, Handled(), tenant_id, reach=reach)
+    unlucky = await make_worker(breaking, Handled(), tenant_id, checkpoint=reach)
     breaking.break_next = "commit"
     with pytest.raises(CommitUnknownError):
         await unlucky.run_once(10)

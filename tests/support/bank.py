@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 from postdate.model.ids import bucket_of, new_id
 from postdate.model.payment.payment import OnBroken
 from postdate.model.setting.setting import Settings, Stored
-from postdate.settlement.settler import BATCH_MOST, Settler
+from postdate.settlement.settler import MAX_BATCH, Settler
 from postdate.store.account import account as account_store
 from postdate.store.account import entry as entry_store
 from postdate.store.account.account import Terms, key_of
@@ -28,8 +28,8 @@ def settings(**values: Any) -> Settings:
     return Settings({(0, name): Stored(0, name, value) for name, value in named.items()})
 
 
-def settler(database: Database, batch_most: int = BATCH_MOST, /, **values: Any) -> Settler:
-    return Settler(database, settings(**values), uuid4(), batch_most=batch_most)
+def settler(database: Database, max_batch: int = MAX_BATCH, /, **values: Any) -> Settler:
+    return Settler(database, settings(**values), uuid4(), max_batch=max_batch)
 
 
 async def drain(one: Settler, limit: int = 1000) -> int:

@@ -43,7 +43,7 @@ class World:
     """One history."""
 
     def __init__(
-        self, database: Database, tenant_id: int, superuser: asyncpg.Connection, batch_most: int
+        self, database: Database, tenant_id: int, superuser: asyncpg.Connection, max_batch: int
     ) -> None:
         self.bank = Bank(database, tenant_id)
         self.model = ModelLedger(NAMES)
@@ -55,7 +55,7 @@ class World:
         faulty = FaultyDatabase(database, self._fault)
         self._faulty = faulty
         chosen = settings()
-        self._settler = Settler(faulty, chosen, uuid4(), batch_most=batch_most)
+        self._settler = Settler(faulty, chosen, uuid4(), max_batch=max_batch)
         self._payments = Payments(database, chosen)
         self._changes = PaymentChanges(database, chosen)
         self._executions = PaymentExecutions(database, chosen)
@@ -66,13 +66,11 @@ class World:
         )
 
     @classmethod
-    async def begin(
-        cls, database: Database, superuser: asyncpg.Connection, batch_most: int
-    ) -> Self:
+    async def begin(cls, database: Database, superuser: asyncpg.Connection, max_batch: int) -> Self:
         tenant_id: int = await database.writer.fetchval(
             "INSERT INTO tenant (name) VALUES ($1) RETURNING tenant_id", f"t-{uuid4().hex}"
         )
-        world = cls(database, tenant_id, superuser, batch_most)
+        world = cls(database, tenant_id, superuser, max_batch)
         world._start = await world.bank.now()
         for name in NAMES:
             await world._accounts.create(world._who, name, AccountChange())
@@ -218,13 +216,13 @@ async def _asked(work: Any) -> str:
 
 
 async def play(
-    app_dsn: str, superuser_dsn: str, steps: list[tuple[Any, ...]], batch_most: int = 1000
+    app_dsn: str, superuser_dsn: str, steps: list[tuple[Any, ...]], max_batch: int = 1000
 ) -> None:
     """Run one history on connections of its own; small batches overlap."""
     database = await database_store.connect(app_dsn, writers=4, readers=1)
     superuser = await asyncpg.connect(superuser_dsn)
     try:
-        world = await World.begin(database, superuser, batch_most)
+        world = await World.begin(database, superuser, max_batch)
         try:
             async with asyncio.timeout(HISTORY_SECONDS):
                 for name, *arguments in steps:

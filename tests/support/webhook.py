@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from postdate.delivery.exchange import Exchange
 from postdate.delivery.guard import Guard, Lookup
-from postdate.delivery.webhook import Webhook
+from postdate.delivery.http_exchange import HttpExchange
+from postdate.delivery.webhook import WebhookHandler
 from postdate.model.destination.destination import Destination, DestinationType, Missing, Resolved
 from postdate.model.destination.target import networks
 from postdate.model.ids import new_id
@@ -24,7 +24,7 @@ DUE = datetime(2030, 1, 2, 3, 4, 5, tzinfo=UTC)
 class Ground:
     """A handler, and the destinations and disablings it sees."""
 
-    webhook: Webhook
+    webhook: WebhookHandler
     destinations: dict[str, Resolved]
     disabled: list[tuple[int, str, str]]
 
@@ -80,6 +80,6 @@ async def ground(
     async def disable(tenant_id: int, name: str, reason: str) -> None:
         disabled.append((tenant_id, name, reason))
 
-    exchange = Exchange(Guard(networks(allowed), lookup))
-    yield Ground(Webhook(exchange, resolve, disable, Settings()), destinations, disabled)
+    exchange = HttpExchange(Guard(networks(allowed), lookup))
+    yield Ground(WebhookHandler(exchange, resolve, disable, Settings()), destinations, disabled)
     await exchange.close()

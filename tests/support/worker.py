@@ -155,9 +155,9 @@ async def refresh(worker: Worker) -> None:
 
 def look(worker: Worker) -> None:
     """Let a worker look everywhere anew: the settable clock moves without its knowing."""
-    for place in worker.claimer.places:
+    for place in worker.claimer.lane_buckets:
         if not (place.ready or place.busy):
-            worker.claimer.places.plan(place, 0.0)
+            worker.claimer.lane_buckets.plan(place, 0.0)
 
 
 async def step(worker: Worker, limit: int = 1000) -> int:

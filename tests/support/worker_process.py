@@ -72,7 +72,7 @@ async def run(options: argparse.Namespace) -> None:
         handlers={"webhook": Logged(options.log, options.seconds)},
         tally=Tally(),
         window_size=options.window,
-        reach=Deadly(options.die),
+        checkpoint=Deadly(options.die),
     )
     await node.refresh_settings()
     care = worker_role.care_loops(worker, 5)

@@ -11,8 +11,8 @@ from postdate.cli.node import Node
 from postdate.cli.operator import with_database
 from postdate.cli.output import Json, show
 from postdate.model.error import Code, refuse
+from postdate.runtime.loop import Loop
 from postdate.store.connection.database import Database
-from postdate.store.loop import Loop
 from postdate.store.operate import history as store
 from postdate.store.operate import partition
 from postdate.store.operate.partition import Strays

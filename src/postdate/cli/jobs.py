@@ -9,8 +9,8 @@ from postdate.intake.job.lane import Lanes
 from postdate.intake.lease.lease import LeaseClaims
 from postdate.model.destination.destination import Destination, Missing, Resolved
 from postdate.model.error import Code, Refusal
+from postdate.runtime.loop import Loop
 from postdate.store.destination.directory import DestinationDirectory
-from postdate.store.loop import Loop
 from postdate.worker.retention import Retention
 
 RETENTION_STEPS: Final = 50

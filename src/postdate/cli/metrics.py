@@ -19,13 +19,13 @@ from postdate.model.setting.setting import Settings as RuntimeSettings
 from postdate.model.tenant.tenant_share import TenantShares
 from postdate.proof.meter import ProofMeter
 from postdate.publisher.meter import PublisherMeter
-from postdate.scheduler.meter import Meter as ScheduleMeter
-from postdate.settlement.meter import Meter as SettlementMeter
+from postdate.runtime.loop import Loop
+from postdate.scheduler.meter import ScheduleMeter
+from postdate.settlement.meter import SettlementMeter
 from postdate.store.connection.database import Database
-from postdate.store.loop import Loop
 from postdate.views.monitor.overdue import OverdueMeter
 from postdate.views.monitor.vitals import Vitals
-from postdate.worker.meter import Meter as JobMeter
+from postdate.worker.meter import JobMeter
 
 Tallies = Mapping[str, Tally]
 

@@ -29,20 +29,20 @@ from postdate.model.setting.setting import Settings as RuntimeSettings
 from postdate.model.tenant.halt import Halts
 from postdate.model.tenant.quota import Quotas
 from postdate.model.tenant.tenant_share import TenantShares
+from postdate.runtime.loop import Loop
+from postdate.runtime.wakeup import Wakeup
 from postdate.store import migrate
 from postdate.store.connection import durability
 from postdate.store.connection.database import Database
-from postdate.store.connection.wakeup import Wakeup
 from postdate.store.destination import trouble
-from postdate.store.loop import Loop
 from postdate.store.operate import activity, node, partition
 from postdate.store.tenant import halt, setting
 from postdate.store.timer.lane import REFRESH_SECONDS as LANE_SECONDS
 from postdate.store.timer.lane import LaneDirectory
 from postdate.views.monitor.overdue import WATCH_SECONDS, OverdueWatch
 from postdate.views.monitor.vitals import Vitals
-from postdate.worker.meter import Meter as JobMeter
-from postdate.worker.trouble import TroubleTeller
+from postdate.worker.meter import JobMeter
+from postdate.worker.trouble import TroubleReporter
 
 log = structlog.get_logger()
 
@@ -187,7 +187,7 @@ class Node:
 
     def housekeeping(self) -> list[Loop]:
         """Give the loops that every process runs, whatever its roles."""
-        teller = TroubleTeller(self.database, self.node_id, self._reports)
+        teller = TroubleReporter(self.database, self.node_id, self._reports)
         return [
             Loop("settings", self.refresh_settings, limit=1, poll_seconds=REFRESH_SECONDS),
             Loop("troubles", teller.run_once, limit=1, poll_seconds=TELL_SECONDS),

@@ -6,11 +6,11 @@ from functools import partial
 from postdate.cli import keyring
 from postdate.cli.settings import Settings
 from postdate.delivery.broker import Permitted
-from postdate.delivery.connections import Connections
-from postdate.delivery.exchange import Exchange
+from postdate.delivery.broker_connections import BrokerConnections
 from postdate.delivery.guard import Guard
-from postdate.delivery.queue import Queue
-from postdate.delivery.webhook import Webhook
+from postdate.delivery.http_exchange import HttpExchange
+from postdate.delivery.queue import QueueHandler
+from postdate.delivery.webhook import WebhookHandler
 from postdate.intake.destination.destination import Destinations
 from postdate.model.destination.broker_url import kafka_brokers
 from postdate.model.destination.target import Networks, networks
@@ -26,12 +26,12 @@ class Outgoing:
 
     allowed: Networks
     vault: Vault
-    exchange: Exchange
+    exchange: HttpExchange
     directory: DestinationDirectory
     destinations: Destinations
-    webhook: Webhook
-    queue: Queue
-    connections: Connections
+    webhook: WebhookHandler
+    queue: QueueHandler
+    connections: BrokerConnections
 
     async def close(self) -> None:
         """Close every connection."""
@@ -46,8 +46,8 @@ def build(settings: Settings, database: Database, runtime: RuntimeSettings) -> O
     directory = DestinationDirectory(database, keys)
     guard = Guard(allowed)
     permitted = Permitted(allowed, kafka_brokers(settings.kafka_brokers))
-    connections = Connections(guard, permitted)
-    queue = Queue(directory.resolve, connections)
+    connections = BrokerConnections(guard, permitted)
+    queue = QueueHandler(directory.resolve, connections)
     destinations = Destinations(
         database,
         keys,
@@ -57,8 +57,8 @@ def build(settings: Settings, database: Database, runtime: RuntimeSettings) -> O
         queues={name: partial(connections.check, name) for name in connections.kinds},
         reach=connections.try_out,
     )
-    exchange = Exchange(guard)
-    webhook = Webhook(exchange, directory.resolve, destinations.disable, runtime)
+    exchange = HttpExchange(guard)
+    webhook = WebhookHandler(exchange, directory.resolve, destinations.disable, runtime)
     return Outgoing(
         allowed, Vault(keys), exchange, directory, destinations, webhook, queue, connections
     )

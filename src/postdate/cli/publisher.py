@@ -11,7 +11,7 @@ from postdate.publisher.anchor import ANCHOR_SECONDS, Anchorer, AnchorFile
 from postdate.publisher.deliverer import AT_ONCE, LAG_SECONDS, Deliverer, LagWatch
 from postdate.publisher.meter import PublisherMeter
 from postdate.publisher.sealer import PER_BUCKET, POLL_SECONDS, Sealer
-from postdate.store.loop import Loop
+from postdate.runtime.loop import Loop
 
 DELIVER: Final = "deliver"
 

@@ -15,9 +15,9 @@ from postdate.cli.node import Group, Node
 from postdate.cli.settings import Settings
 from postdate.intake.tenant.quota import COUNT_SECONDS, PendingCounts
 from postdate.intake.tenant.tenant import Tenants
+from postdate.runtime.loop import Loop
 from postdate.store.connection.database import LOST
 from postdate.store.embedded import Embedded
-from postdate.store.loop import Loop
 from postdate.views.authentication.identity import USED_SECONDS, Identities
 from postdate.views.monitor.vitals import POLL_SECONDS as VITAL_SECONDS
 

@@ -13,10 +13,10 @@ from postdate.intake.schedule.occurrence_payment import PaymentFirings
 from postdate.intake.schedule.run import ScheduleRuns
 from postdate.intake.schedule.schedule import Schedules
 from postdate.intake.schedule.validation import ScheduleCheck
+from postdate.runtime.loop import Loop
 from postdate.scheduler import audit, expander, recompute
 from postdate.scheduler.firer import unfollowed
-from postdate.scheduler.meter import Meter
-from postdate.store.loop import Loop
+from postdate.scheduler.meter import ScheduleMeter
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ def services(node: Node, accepting: JobIntake) -> ScheduleServices:
 
 def loops(node: Node) -> list[Loop]:
     """Make the loops that expand schedules, look after the book and follow the tz data."""
-    meter = Meter(node.registry)
+    meter = ScheduleMeter(node.registry)
     follow = node.tracing.expanding if node.tracing else unfollowed
     expanding = expander.Expander(node.database, firings(node), meter, node.runtime, follow)
     auditing = audit.Audit(node.database, node.runtime, meter)

@@ -14,12 +14,12 @@ from postdate.model.error import Code, RefusedError, refuse
 from postdate.proof.meter import ProofMeter
 from postdate.proof.prover import LOOK_SECONDS as LOOK_SECONDS_PROOF
 from postdate.proof.prover import Prover
-from postdate.settlement import halt
-from postdate.settlement.meter import Meter
-from postdate.settlement.settler import LOOK_MOST, Settler
+from postdate.runtime.loop import Loop
+from postdate.settlement import halt_end as halt
+from postdate.settlement.meter import SettlementMeter
+from postdate.settlement.settler import MAX_LOOK, Settler
 from postdate.settlement.stop import STOPPED
 from postdate.store.connection.database import Database
-from postdate.store.loop import Loop
 from postdate.store.payment import settlement_clock as clock_store
 from postdate.store.tenant import setting as setting_store
 
@@ -30,7 +30,7 @@ settlement_app = cyclopts.App(
 
 def loops(node: Node) -> list[Loop]:
     """Make the loops of the settlement role."""
-    meter = Meter(node.registry, node.lateness, node.shares)
+    meter = SettlementMeter(node.registry, node.lateness, node.shares)
     followed = node.tracing.settled if node.tracing else None
     settler = Settler(node.database, node.runtime, node.node_id, meter, followed)
     ends = halt.HaltEnds(node.database, settler.look_everywhere)
@@ -39,7 +39,7 @@ def loops(node: Node) -> list[Loop]:
     settling = Loop(
         "settlement",
         settler.run_once,
-        limit=LOOK_MOST,
+        limit=MAX_LOOK,
         next_due=settler.next_due,
         blocked=settler.blocked,
     )

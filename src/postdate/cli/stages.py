@@ -5,7 +5,7 @@ from typing import Final
 
 from postdate.cli import publisher, schedules, settlement, worker
 from postdate.cli.node import Node
-from postdate.store.loop import Loop
+from postdate.runtime.loop import Loop
 
 STAGES: Final[Mapping[str, Callable[[Node], list[Loop]]]] = {
     "worker": lambda node: [*worker.loops(node), *schedules.loops(node)],

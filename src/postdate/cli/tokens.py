@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from postdate.cli.node import Node
-from postdate.delivery.exchange import Answer
+from postdate.delivery.http_exchange import HttpAnswer
 from postdate.model.destination.target import Target, parse
 from postdate.model.error import StartError
 
@@ -48,7 +48,7 @@ def _from_url(node: Node, url: str) -> "Fetch":
 
     async def fetch() -> bytes | None:
         got = await node.outgoing.exchange.get(target, timeout_seconds=FETCH_SECONDS)
-        if isinstance(got, Answer) and got.status == OK and got.broken is None:
+        if isinstance(got, HttpAnswer) and got.status == OK and got.broken is None:
             return got.body
         return None
 

@@ -5,10 +5,10 @@ from typing import Final
 
 from postdate.cli import jobs
 from postdate.cli.node import Node
-from postdate.delivery.connections import IDLE_SECONDS
-from postdate.store.loop import Loop
-from postdate.worker.pace import MOST
-from postdate.worker.place import POLL_SECONDS
+from postdate.delivery.broker_connections import IDLE_SECONDS
+from postdate.runtime.loop import Loop
+from postdate.worker.claim_size import MAX_JOBS
+from postdate.worker.lane_bucket import POLL_SECONDS
 from postdate.worker.worker import Worker
 
 CLAIMS: Final = 2
@@ -64,7 +64,7 @@ def hinted_claims(node: Node, worker: Worker, lanes: Loop) -> list[Loop]:
 def claim_loops(worker: Worker, step: Callable[[int], Awaitable[int]]) -> list[Loop]:
     """Make the loops that claim, woken when there is room: all of them, whoever comes first."""
     claims = [
-        Loop(f"worker-claim-{number}", step, limit=MOST, next_due=worker.next_due)
+        Loop(f"worker-claim-{number}", step, limit=MAX_JOBS, next_due=worker.next_due)
         for number in range(1, CLAIMS + 1)
     ]
 
@@ -80,9 +80,9 @@ def care_loops(worker: Worker, drain_seconds: float) -> list[Loop]:
     """Make the loops that follow the lanes and keep what was claimed."""
 
     async def refresh(limit: int) -> int:
-        before = len(worker.claimer.places)
+        before = len(worker.claimer.lane_buckets)
         await worker.claimer.refresh(limit)
-        if len(worker.claimer.places) > before:
+        if len(worker.claimer.lane_buckets) > before:
             worker.runner.on_room()
         return 0
 

@@ -14,7 +14,7 @@ from postdate.model.destination.trouble import Place, Report
 
 FAILURES: Final = 8
 OPEN_SECONDS: Final = 1.0
-MOST_OPEN_SECONDS: Final = 60.0
+MAX_OPEN_SECONDS: Final = 60.0
 RAMP: Final = 64
 """With so many probes allowed at once the breaker counts as closed."""
 
@@ -130,7 +130,7 @@ class Breaker:
             case Health.DOWN:
                 self._down(now, probed=probed)
             case Health.BUSY:
-                self._open(now, max(OPEN_SECONDS, min(seconds, MOST_OPEN_SECONDS)))
+                self._open(now, max(OPEN_SECONDS, min(seconds, MAX_OPEN_SECONDS)))
             case Health.SILENT:
                 pass
 
@@ -145,7 +145,7 @@ class Breaker:
 
     def _down(self, now: float, *, probed: bool) -> None:
         if probed:
-            self._open_seconds = min(self._open_seconds * 2, MOST_OPEN_SECONDS)
+            self._open_seconds = min(self._open_seconds * 2, MAX_OPEN_SECONDS)
             self._open(now, self._open_seconds)
         elif self.closed:
             self._failures += 1

@@ -109,7 +109,7 @@ class Permitted(msgspec.Struct, frozen=True):
     kafka_brokers: frozenset[str] = frozenset()
 
 
-class Kind(msgspec.Struct, frozen=True):
+class BrokerKind(msgspec.Struct, frozen=True):
     """One kind of queue: how its settings look, what is refused in them, how it is opened.
 
     `open` raises NotSentError or RejectedError, or what `Access` raises.

@@ -15,8 +15,8 @@ from confluent_kafka import Message as Report
 from postdate.delivery.broker import (
     Access,
     Broker,
+    BrokerKind,
     InDoubtError,
-    Kind,
     Message,
     NotSentError,
     Permitted,
@@ -63,7 +63,7 @@ class KafkaSettings(QueueSettings, frozen=True, kw_only=True, rename=_dotted):
     compression_type: Literal["none", "gzip", "snappy", "lz4", "zstd"] = "none"
 
 
-class Kafka:
+class KafkaBroker:
     """Produces to the topic that a job's subject names, keyed by what must stay in order."""
 
     closed = False
@@ -155,7 +155,7 @@ async def _open(settings: KafkaSettings, access: Access) -> Broker:
                 raise RejectedError("credentials_refused", opened.str())
             raise NotSentError(opened.str())
         case producers:
-            return Kafka(producers, access)
+            return KafkaBroker(producers, access)
 
 
 def _connected(options: dict[str, Any]) -> list[Producer] | KafkaError:
@@ -198,10 +198,10 @@ def _refuse(settings: KafkaSettings, permitted: Permitted) -> Refusal | None:
             case name if name not in permitted.kafka_brokers:
                 return Refusal(
                     Code.TARGET_NOT_ALLOWED,
-                    f"{name} is not among the Kafka brokers that the operator lists.",
+                    f"{name} is not among the KafkaBroker brokers that the operator lists.",
                     "config",
                 )
     return None
 
 
-KAFKA: Final = Kind("kafka", KafkaSettings, _refuse, _open)
+KAFKA: Final = BrokerKind("kafka", KafkaSettings, _refuse, _open)

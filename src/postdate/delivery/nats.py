@@ -27,9 +27,9 @@ from nats.errors import Error as NatsError
 from postdate.delivery.broker import (
     Access,
     Broker,
+    BrokerKind,
     Dial,
     InDoubtError,
-    Kind,
     Message,
     NotSentError,
     Permitted,
@@ -46,7 +46,7 @@ from postdate.model.error import Code, Refusal
 
 CONNECT_SECONDS: Final = 3
 PORTS: Final = {"nats": 4222, "tls": 4222}
-MOST_SERVERS: Final = 16
+MAX_SERVERS: Final = 16
 GATHER_SECONDS: Final = 0.002
 """How long the first message waits for others: confirmations come one by one, and answering each
 with one message would make a system call of every single one."""
@@ -60,7 +60,7 @@ class NatsSettings(QueueSettings, frozen=True, kw_only=True):
 
     servers: Annotated[
         list[Annotated[str, msgspec.Meta(max_length=URL_CHARACTERS)]],
-        msgspec.Meta(min_length=1, max_length=MOST_SERVERS),
+        msgspec.Meta(min_length=1, max_length=MAX_SERVERS),
     ]
     user: Text | None = None
     password: Text | None = None
@@ -68,7 +68,7 @@ class NatsSettings(QueueSettings, frozen=True, kw_only=True):
     ca_pem: str | None = None
 
 
-class _Transport(TcpTransport):
+class _NatsTransport(TcpTransport):
     """The library's connection, opened by the guard."""
 
     def __init__(self, dial: Dial) -> None:
@@ -115,8 +115,8 @@ class _Client(Client):
         self.refused: TargetRefusedError | None = None
 
     async def _connect_to_server(self, s: Srv) -> None:
-        if not isinstance(self._transport, _Transport):
-            self._transport = _Transport(self._dial)
+        if not isinstance(self._transport, _NatsTransport):
+            self._transport = _NatsTransport(self._dial)
         try:
             await super()._connect_to_server(s)
         except TargetRefusedError as error:
@@ -129,10 +129,10 @@ class _Client(Client):
         initial_connection: bool = False,  # noqa: FBT001, FBT002 - the library's
     ) -> None:
         others = info.get("connect_urls")
-        known = others[:MOST_SERVERS] if isinstance(others, list) else []
+        known = others[:MAX_SERVERS] if isinstance(others, list) else []
         info["connect_urls"] = [each for each in known if isinstance(each, str)]
         await super()._process_info(info, initial_connection)
-        del self._server_pool[2 * MOST_SERVERS :]
+        del self._server_pool[2 * MAX_SERVERS :]
 
 
 _NOBODY: Final = "503"
@@ -173,7 +173,7 @@ class _Ack(msgspec.Struct):
 _ack: Final = msgspec.json.Decoder(_Ack)
 
 
-class Nats:
+class NatsBroker:
     """Publishes to a subject that a stream listens on.
 
     Confirmations come to one inbox of this connection. The library's own request would make a
@@ -263,7 +263,7 @@ async def _open(settings: NatsSettings, access: Access) -> Broker:
             password=settings.password,
             token=settings.token,
         )
-        broker = Nats(client)
+        broker = NatsBroker(client)
         await broker.listen()
     except AuthorizationError as error:
         raise RejectedError("credentials_refused", str(error)) from error
@@ -322,4 +322,4 @@ async def _quiet(_: Exception) -> None:
     """Every failure reaches us through the call that failed."""
 
 
-NATS: Final = Kind("nats", NatsSettings, _refuse, _open)
+NATS: Final = BrokerKind("nats", NatsSettings, _refuse, _open)

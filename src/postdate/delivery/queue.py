@@ -7,7 +7,7 @@ from typing import Final
 
 from postdate.delivery.breaker import Breakers, Health
 from postdate.delivery.broker import Broker, InDoubtError, Message, NotSentError, RejectedError
-from postdate.delivery.connections import OPEN_ERRORS, Connections
+from postdate.delivery.broker_connections import OPEN_ERRORS, BrokerConnections
 from postdate.delivery.guard import LookupBusyError, TargetRefusedError
 from postdate.delivery.threads import ThreadsBusyError
 from postdate.delivery.webhook import answer_of, body_of, headers_of
@@ -24,11 +24,11 @@ from postdate.model.job.outcome import Completed, Delivery, Failed, Outcome, Thr
 LOOK_AGAIN_SECONDS: Final = 2.0
 
 
-class Queue:
+class QueueHandler:
     """Delivers jobs whose destination is a named queue."""
 
     def __init__(
-        self, resolve: Resolve, connections: Connections, breakers: Breakers | None = None
+        self, resolve: Resolve, connections: BrokerConnections, breakers: Breakers | None = None
     ) -> None:
         self._resolve = resolve
         self._connections = connections

@@ -26,9 +26,9 @@ from yarl import URL
 from postdate.delivery.broker import (
     Access,
     Broker,
+    BrokerKind,
     Dial,
     InDoubtError,
-    Kind,
     Message,
     NotSentError,
     Permitted,
@@ -55,7 +55,7 @@ class RabbitSettings(UrlSettings, frozen=True, kw_only=True):
     exchange: Text = ""
 
 
-class _Transport(TransportFactory):
+class _RabbitTransport(TransportFactory):
     """Opens the library's connection by the guard."""
 
     def __init__(self, dial: Dial, ca_pem: str | None) -> None:
@@ -67,7 +67,7 @@ class _Transport(TransportFactory):
         return await self._dial(str(url.host), int(url.port or PORTS[url.scheme]), tls)
 
 
-class Rabbit:
+class RabbitBroker:
     """Publishes to one exchange; a job's subject is the routing key."""
 
     def __init__(self, connection: AbstractConnection, exchange: AbstractExchange) -> None:
@@ -113,7 +113,7 @@ class Rabbit:
 
 async def _open(settings: RabbitSettings, access: Access) -> Broker:
     connection = aio_pika.Connection(_url(settings))
-    connection.kwargs["transport_factory"] = _Transport(access.dial, settings.ca_pem)
+    connection.kwargs["transport_factory"] = _RabbitTransport(access.dial, settings.ca_pem)
     try:
         return await _connect(connection, settings.exchange)
     except (AuthenticationError, ProbableAuthenticationError) as error:
@@ -127,10 +127,10 @@ async def _open(settings: RabbitSettings, access: Access) -> Broker:
         raise
 
 
-async def _connect(connection: aio_pika.Connection, name: str) -> Rabbit:
+async def _connect(connection: aio_pika.Connection, name: str) -> RabbitBroker:
     await connection.connect(timeout=CONNECT_SECONDS)
     channel = await connection.channel(publisher_confirms=True, on_return_raises=True)
-    return Rabbit(
+    return RabbitBroker(
         connection, await channel.get_exchange(name) if name else channel.default_exchange
     )
 
@@ -154,4 +154,4 @@ def _refuse(settings: RabbitSettings, permitted: Permitted) -> Refusal | None:
     return refuse_url(settings, PORTS, permitted)
 
 
-RABBITMQ: Final = Kind("rabbitmq", RabbitSettings, _refuse, _open)
+RABBITMQ: Final = BrokerKind("rabbitmq", RabbitSettings, _refuse, _open)

@@ -27,9 +27,9 @@ from redis.retry import Retry
 from postdate.delivery.broker import (
     Access,
     Broker,
+    BrokerKind,
     Dial,
     InDoubtError,
-    Kind,
     Message,
     NotSentError,
     Permitted,
@@ -44,7 +44,7 @@ from postdate.model.error import Code, Refusal
 
 CONNECT_SECONDS: Final = 3
 PORTS: Final = {"redis": 6379, "rediss": 6379}
-MOST_DATABASE: Final = 4
+MAX_DATABASE: Final = 4
 """Most digits of a database's number."""
 
 RESP: Final = 2
@@ -79,7 +79,7 @@ class _Connection(AbstractConnection):
         return f"{self.host}:{self.port}"
 
 
-class Streams:
+class RedisBroker:
     """Appends to the stream that a job's subject names."""
 
     closed = False
@@ -122,7 +122,7 @@ async def _open(settings: RedisSettings, access: Access) -> Broker:
     except BaseException:
         await client.aclose()
         raise
-    return Streams(client, settings.max_length)
+    return RedisBroker(client, settings.max_length)
 
 
 def _client(settings: RedisSettings, dial: Dial) -> Client:
@@ -155,7 +155,7 @@ def _refuse(settings: RedisSettings, permitted: Permitted) -> Refusal | None:
 
 
 def _is_database(path: str) -> bool:
-    return not path or (path.isascii() and path.isdigit() and len(path) <= MOST_DATABASE)
+    return not path or (path.isascii() and path.isdigit() and len(path) <= MAX_DATABASE)
 
 
-REDIS: Final = Kind("redis", RedisSettings, _refuse, _open)
+REDIS: Final = BrokerKind("redis", RedisSettings, _refuse, _open)

@@ -6,10 +6,10 @@ from email.utils import parsedate_to_datetime
 from typing import Final, NamedTuple
 
 from postdate.delivery.breaker import Health
-from postdate.delivery.exchange import Answer, InDoubt, NotSent, Result
+from postdate.delivery.http_exchange import HttpAnswer, InDoubt, NotSent, Result
 from postdate.model.job.outcome import Completed, Failed, Outcome, Running, Throttled, Unknown
 
-MOST_RETRY_AFTER_SECONDS: Final = 24 * 3600.0
+MAX_RETRY_AFTER_SECONDS: Final = 24 * 3600.0
 """A destination may ask for no more patience than this."""
 
 BUSY_SECONDS: Final = 1.0
@@ -26,7 +26,7 @@ REFUSALS: Final = frozenset({400, 405, 406, GONE, 411, 413, 414, 415, 422, 431, 
 IN_BETWEEN: Final = frozenset({502, 504})
 
 
-class Verdict(NamedTuple):
+class DeliveryVerdict(NamedTuple):
     """The outcome of the attempt, and what it says about the destination."""
 
     outcome: Outcome
@@ -34,42 +34,42 @@ class Verdict(NamedTuple):
     busy_seconds: float = 0.0
 
 
-def judge(result: Result, *, kept_bytes: int, ack_seconds: float) -> Verdict:
+def judge(result: Result, *, kept_bytes: int, ack_seconds: float) -> DeliveryVerdict:
     """Decide what an exchange means."""
     match result:
         case NotSent(code, error, final, ours):
             health = Health.SILENT if ours else Health.DOWN
             if code == "lookup_busy":
-                return Verdict(Throttled(seconds=BUSY_SECONDS, reason=code), health)
-            return Verdict(Failed(code=code, error=error, retryable=not final), health)
+                return DeliveryVerdict(Throttled(seconds=BUSY_SECONDS, reason=code), health)
+            return DeliveryVerdict(Failed(code=code, error=error, retryable=not final), health)
         case InDoubt(code, error):
-            return Verdict(Unknown(code=code, error=error), Health.DOWN)
-        case Answer():
+            return DeliveryVerdict(Unknown(code=code, error=error), Health.DOWN)
+        case HttpAnswer():
             return _answered(result, result.body[:kept_bytes] or None, ack_seconds)
 
 
-def _answered(answer: Answer, kept: bytes | None, ack_seconds: float) -> Verdict:
+def _answered(answer: HttpAnswer, kept: bytes | None, ack_seconds: float) -> DeliveryVerdict:
     status = answer.status
     if answer.broken is None and 200 <= status < 300:  # noqa: PLR2004 - success
         if status == ACCEPTED and answer.headers.get("postdate-ack", "").lower() == "later":
-            return Verdict(Running(until_seconds=ack_seconds), Health.UP)
-        return Verdict(Completed(status, kept), Health.UP)
+            return DeliveryVerdict(Running(until_seconds=ack_seconds), Health.UP)
+        return DeliveryVerdict(Completed(status, kept), Health.UP)
     if status < 300:  # noqa: PLR2004 - it began as success
         error = f"the answer {status} broke off: {answer.broken or 'it is no answer'}"
-        return Verdict(
+        return DeliveryVerdict(
             Unknown(code="answer_broken", error=error, http_status=status, response=kept),
             Health.DOWN,
         )
     if status in IN_BETWEEN:
         error = f"the gateway answered {status}: whether the call was served is not known"
-        return Verdict(
+        return DeliveryVerdict(
             Unknown(code=f"http_{status}", error=error, http_status=status, response=kept),
             Health.DOWN,
         )
     return _failed(answer, kept)
 
 
-def _failed(answer: Answer, kept: bytes | None) -> Verdict:
+def _failed(answer: HttpAnswer, kept: bytes | None) -> DeliveryVerdict:
     status, wait = answer.status, None
     health, busy = Health.UP if status < 500 else Health.DOWN, 0.0  # noqa: PLR2004
     error = f"the destination answered {status}"
@@ -87,20 +87,20 @@ def _failed(answer: Answer, kept: bytes | None) -> Verdict:
         http_status=status,
         response=kept,
     )
-    return Verdict(outcome, health, busy)
+    return DeliveryVerdict(outcome, health, busy)
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
     """Read Retry-After, in seconds or as a date; what makes no sense is not there."""
     text = headers.get("Retry-After", "").strip()
     if text.isascii() and text.isdigit():
-        return min(float(text[:12]), MOST_RETRY_AFTER_SECONDS)
+        return min(float(text[:12]), MAX_RETRY_AFTER_SECONDS)
     wanted = _date(text)
     if wanted is None:
         return None
     # The sender's own clock, where it tells it, wrote both dates.
     now = _date(headers.get("Date", "")) or datetime.now(UTC)
-    return max(0.0, min((wanted - now).total_seconds(), MOST_RETRY_AFTER_SECONDS))
+    return max(0.0, min((wanted - now).total_seconds(), MAX_RETRY_AFTER_SECONDS))
 
 
 def _date(text: str) -> datetime | None:

@@ -10,8 +10,8 @@ import msgspec
 import structlog
 
 from postdate.delivery.breaker import Breakers, Health
-from postdate.delivery.exchange import Exchange
-from postdate.delivery.verdict import GONE, Verdict, judge
+from postdate.delivery.http_exchange import HttpExchange
+from postdate.delivery.verdict import GONE, DeliveryVerdict, judge
 from postdate.model.destination.destination import (
     Destination,
     DestinationType,
@@ -35,7 +35,7 @@ ANSWERED: Final = "ok"
 ANSWER_CHARACTERS: Final = 200
 
 
-class Call(msgspec.Struct, frozen=True):
+class WebhookCall(msgspec.Struct, frozen=True):
     """Where a delivery goes and with which keys it is signed."""
 
     target: Target
@@ -43,12 +43,12 @@ class Call(msgspec.Struct, frozen=True):
     breaker: Place
 
 
-class Webhook:
+class WebhookHandler:
     """Delivers jobs whose destination is a URL, named or bare."""
 
     def __init__(
         self,
-        exchange: Exchange,
+        exchange: HttpExchange,
         resolve: Resolve,
         disable: Disable,
         settings: Settings,
@@ -63,13 +63,13 @@ class Webhook:
     async def deliver(self, delivery: Delivery) -> Outcome:
         """Run one attempt; everything that can be foreseen comes back as an outcome."""
         call = await self._find(delivery)
-        if not isinstance(call, Call):
+        if not isinstance(call, WebhookCall):
             return call
         now = time.monotonic()
         if wait := self.breakers.admit(call.breaker, now):
             # Those who wait together should not come back together.
             return Throttled(seconds=wait * random.uniform(1.0, 1.5), reason="breaker_open")
-        verdict: Verdict | None = None
+        verdict: DeliveryVerdict | None = None
         try:
             verdict = await self._call(delivery, call)
         finally:
@@ -77,7 +77,9 @@ class Webhook:
         await self._note(delivery, verdict)
         return verdict.outcome
 
-    def _record(self, call: Call, admitted_at: float, verdict: Verdict | None) -> None:
+    def _record(
+        self, call: WebhookCall, admitted_at: float, verdict: DeliveryVerdict | None
+    ) -> None:
         now = time.monotonic()
         if verdict is None:
             self.breakers.record(call.breaker, admitted_at, now, Health.SILENT)
@@ -92,7 +94,7 @@ class Webhook:
     async def attempt(self, delivery: Delivery) -> Outcome:
         """Run one attempt whatever the breaker says: somebody wants to know. Success closes it."""
         call = await self._find(delivery)
-        if not isinstance(call, Call):
+        if not isinstance(call, WebhookCall):
             return call
         verdict = await self._call(delivery, call)
         if verdict.health is Health.UP:
@@ -100,7 +102,7 @@ class Webhook:
         await self._note(delivery, verdict)
         return verdict.outcome
 
-    async def _find(self, delivery: Delivery) -> Call | Outcome:
+    async def _find(self, delivery: Delivery) -> WebhookCall | Outcome:
         name = delivery.destination.get("name")
         match found := await self._resolve(delivery.tenant_id, name):
             case Missing():
@@ -110,7 +112,7 @@ class Webhook:
             case Destination():
                 return _call_of(delivery, found)
 
-    async def _call(self, delivery: Delivery, call: Call) -> Verdict:
+    async def _call(self, delivery: Delivery, call: WebhookCall) -> DeliveryVerdict:
         body = body_of(delivery)
         result = await self._exchange.post(
             delivery.tenant_id,
@@ -125,7 +127,7 @@ class Webhook:
             ack_seconds=self._settings.number("webhook.ack_seconds", delivery.tenant_id),
         )
 
-    async def _note(self, delivery: Delivery, verdict: Verdict) -> None:
+    async def _note(self, delivery: Delivery, verdict: DeliveryVerdict) -> None:
         """Disable a named destination that says it is gone for good."""
         name = delivery.destination.get("name")
         match verdict.outcome:
@@ -136,7 +138,7 @@ class Webhook:
                 pass
 
 
-def _call_of(delivery: Delivery, found: Destination) -> Call | Outcome:
+def _call_of(delivery: Delivery, found: Destination) -> WebhookCall | Outcome:
     if found.disabled is not None:
         return _refused("destination_disabled", f"{found.name} is disabled: {found.disabled}")
     if found.type is not DestinationType.WEBHOOK:
@@ -146,7 +148,7 @@ def _call_of(delivery: Delivery, found: Destination) -> Call | Outcome:
         return _refused("invalid_url", f"the URL {target.reason}")
     # A bare URL stands for itself: another path of its host may well work.
     place = found.name if found.name is not None else place_of_url(target)
-    return Call(target, found.secrets, (delivery.tenant_id, place))
+    return WebhookCall(target, found.secrets, (delivery.tenant_id, place))
 
 
 def answer_of(outcome: Outcome) -> str:

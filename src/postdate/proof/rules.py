@@ -9,7 +9,7 @@ from postdate.model.instant import instant_text
 from postdate.model.schedule.expansion import Progress, next_due
 from postdate.model.schedule.timeline import Segment
 from postdate.scheduler.audit import expected_in_book, missing_from_book
-from postdate.scheduler.batch import progress_of
+from postdate.scheduler.expansion import progress_of
 from postdate.store.connection.database import Connection
 from postdate.store.connection.off_loop import computed
 from postdate.store.proof.prove import Finding, Range

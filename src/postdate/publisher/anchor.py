@@ -19,11 +19,11 @@ log = structlog.get_logger()
 ANCHOR_SECONDS: Final = 60.0
 """How often the heads are written down: what is cut off before that leaves no trace."""
 
-REMEMBER_MOST: Final = 2000
+MAX_REMEMBERED: Final = 2000
 """How many anchors of a tenant are compared; of more, every other one. The last always counts."""
 
 
-class Line(msgspec.Struct, frozen=True):
+class AnchorLine(msgspec.Struct, frozen=True):
     """One line of the file: when, and (tenant, position, hash) of every chain that has moved."""
 
     time: datetime
@@ -40,7 +40,7 @@ class AnchorFile:
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def append(self, line: Line) -> None:
+    def append(self, line: AnchorLine) -> None:
         """Write a line and see it onto the disk."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
@@ -53,7 +53,7 @@ class AnchorFile:
         finally:
             os.close(descriptor)
 
-    def lines(self) -> Iterator[Line]:
+    def lines(self) -> Iterator[AnchorLine]:
         """Read every line; one that was torn by a crash is passed over."""
         try:
             with self.path.open("rb") as file:
@@ -64,9 +64,9 @@ class AnchorFile:
             raise AnchorError(f"{self.path} cannot be read: {error.strerror}") from error
 
 
-def _decode(text: bytes) -> Line | None:
+def _decode(text: bytes) -> AnchorLine | None:
     try:
-        return msgspec.json.decode(text, type=Line)
+        return msgspec.json.decode(text, type=AnchorLine)
     except msgspec.DecodeError:
         return None
 
@@ -83,7 +83,7 @@ class Anchors:
         if self.last is None or position > self.last[0]:
             self.last = position, digest, time
         self._known.setdefault(position, digest)
-        if len(self._known) > REMEMBER_MOST:
+        if len(self._known) > MAX_REMEMBERED:
             self._known = dict(list(self._known.items())[::2])
 
     def get(self, position: int) -> str | None:
@@ -93,7 +93,7 @@ class Anchors:
         return self._known.get(position)
 
 
-def collect(lines: Iterator[Line]) -> dict[int, Anchors]:
+def collect(lines: Iterator[AnchorLine]) -> dict[int, Anchors]:
     """Sort anchors by tenant."""
     found: dict[int, Anchors] = {}
     for line in lines:
@@ -136,7 +136,7 @@ class Anchorer:
         if not moved:
             return
         self._warn(moved)
-        line = Line(now, [(each, *end) for each, end in sorted(moved.items())])
+        line = AnchorLine(now, [(each, *end) for each, end in sorted(moved.items())])
         await asyncio.to_thread(self._file.append, line)
         self._last = ends
 

@@ -12,7 +12,7 @@ from postdate.model.event.event import Sealed
 from postdate.model.ids import BUCKETS, bucket_of, new_id
 from postdate.model.job.outcome import Handler
 from postdate.model.setting.setting import Settings
-from postdate.publisher.delivery import Batch, Stop
+from postdate.publisher.event_batch import DeliveryStop, EventBatch
 from postdate.publisher.meter import PublisherMeter
 from postdate.store.connection.database import LOST, CommitUnknownError, Connection, Database
 from postdate.store.event import event as event_store
@@ -33,10 +33,10 @@ AT_ONCE: Final = 64
 """How many subscriptions a node serves at a time."""
 
 PAGE: Final = 250
-SCAN_MOST: Final = 10_000
+MAX_SCAN: Final = 10_000
 """How many events one page looks at for those that match."""
 
-SCAN_ACCOUNTS_MOST: Final = 2000
+MAX_SCAN_ACCOUNTS: Final = 2000
 """The same where accounts are asked for, which every event has to be opened for."""
 
 LAG_SECONDS: Final = 15.0
@@ -45,7 +45,7 @@ LAG_SECONDS: Final = 15.0
 FIRST_RETRY_SECONDS: Final = 1.0
 PAUSED: Final = "subscription.paused"
 SYSTEM: Final = "system"
-_DOUBLINGS_MOST: Final = 20
+_MAX_DOUBLINGS: Final = 20
 
 
 class Deliverer:
@@ -173,15 +173,15 @@ class _Service:
             kind = str(held.destination.get("type"))
             handler = handlers.get(kind)
             if handler is None:
-                stop = Stop(error=f"this node has no way to reach a {kind}", seconds=60.0)
+                stop = DeliveryStop(error=f"this node has no way to reach a {kind}", seconds=60.0)
                 await self._record(held, Progress(position=held.position, delivered=False), stop)
                 return
             timeout = self._settings.number("event.timeout_seconds", held.tenant_id)
-            batch = Batch(held, self._token, handler, timeout, parents)
+            batch = EventBatch(held, self._token, handler, timeout, parents)
             if not await self._deliver(held, batch, events, end):
                 return
 
-    async def _deliver(self, held: Held, batch: Batch, events: list[Sealed], end: int) -> bool:
+    async def _deliver(self, held: Held, batch: EventBatch, events: list[Sealed], end: int) -> bool:
         """Deliver one page; say whether to go on."""
         # After a failure one event goes first alone: what follows it is not sent in vain each time.
         width = 1 if held.failures else self._settings.whole("event.concurrency", held.tenant_id)
@@ -192,7 +192,7 @@ class _Service:
         progress = Progress(position=reached, delivered=batch.delivered > 0)
         return await self._record(held, progress, stop)
 
-    async def _record(self, held: Held, progress: Progress, stop: Stop | None) -> bool:
+    async def _record(self, held: Held, progress: Progress, stop: DeliveryStop | None) -> bool:
         """Note how far it came, and when to go on; say whether this lease goes on at once."""
         if stop is not None:
             progress = msgspec.structs.replace(progress, error=stop.error, counts=stop.counts)
@@ -218,7 +218,7 @@ class _Service:
         )
         return renewed.get(self._id) is None
 
-    async def _pause(self, connection: Connection, held: Held, stop: Stop) -> None:
+    async def _pause(self, connection: Connection, held: Held, stop: DeliveryStop) -> None:
         await subscription.pause(connection, held.tenant_id, self._id, stop.error)
         await subscription.stop(connection, self._id)
         bucket = bucket_of(self._id)
@@ -235,7 +235,7 @@ class _Service:
 
     def _backoff(self, held: Held, failures: int) -> float:
         most = self._settings.number("event.max_seconds", held.tenant_id)
-        return min(most, FIRST_RETRY_SECONDS * 2.0 ** min(failures - 1, _DOUBLINGS_MOST))
+        return min(most, FIRST_RETRY_SECONDS * 2.0 ** min(failures - 1, _MAX_DOUBLINGS))
 
 
 async def _parents(
@@ -248,7 +248,7 @@ async def _parents(
 async def _read(connection: Connection, held: Held) -> tuple[list[Sealed], int]:
     """Read the next page, and the position up to which it has looked."""
     last = await seal.position(connection, held.tenant_id)
-    scan = SCAN_MOST if held.accounts is None else SCAN_ACCOUNTS_MOST
+    scan = MAX_SCAN if held.accounts is None else MAX_SCAN_ACCOUNTS
     upto = min(last, held.position + scan)
     window = Window(
         tenant_id=held.tenant_id,

@@ -14,7 +14,7 @@ from postdate.model.instant import instant_text
 from postdate.model.schedule.schedule import Occurrence, Status, identify, jitter
 from postdate.model.schedule.timeline import Segment, upcoming
 from postdate.model.setting.setting import Settings
-from postdate.scheduler.meter import Meter
+from postdate.scheduler.meter import ScheduleMeter
 from postdate.store.connection.database import Connection, Database
 from postdate.store.connection.off_loop import computed
 from postdate.store.event import event as event_store
@@ -31,7 +31,7 @@ LIMIT: Final = 200
 """Schedules looked at in one step."""
 
 POLL_SECONDS: Final = 5.0
-EXPECTED_MOST: Final = 500
+MAX_EXPECTED: Final = 500
 """Occurrences of one schedule looked at in one step; the newest of a busy one may wait."""
 
 OVERDUE: Final = timedelta(minutes=5)
@@ -46,10 +46,12 @@ Expected = tuple[Segment, Occurrence]
 class Audit:
     """Walks through all schedules, some in each step, again and again."""
 
-    def __init__(self, database: Database, settings: Settings, meter: Meter | None = None) -> None:
+    def __init__(
+        self, database: Database, settings: Settings, meter: ScheduleMeter | None = None
+    ) -> None:
         self._database = database
         self._settings = settings
-        self._meter = meter or Meter()
+        self._meter = meter or ScheduleMeter()
         self._after = _START._replace(bucket=random.randrange(BUCKETS))
 
     async def run_once(self, limit: int = LIMIT) -> int:
@@ -156,7 +158,7 @@ class Audit:
 def expected_in_book(row: ScheduleRow, held: Sequence[Segment], begin: datetime) -> list[Expected]:
     """Give what the book must have: judged by the versions that were in force then."""
     past = takewhile(lambda each: each[1].scheduled_for <= row.handled, upcoming(held, begin))
-    return list(islice((each for each in past if _judged(each[0])), EXPECTED_MOST))
+    return list(islice((each for each in past if _judged(each[0])), MAX_EXPECTED))
 
 
 def _judged(segment: Segment) -> bool:

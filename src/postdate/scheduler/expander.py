@@ -17,13 +17,13 @@ from postdate.model.error import Refusal
 from postdate.model.ids import BUCKETS, new_id
 from postdate.model.schedule.firing import Fired
 from postdate.model.setting.setting import Settings
-from postdate.scheduler.batch import Batch, error_text, watched
+from postdate.runtime.low_water import WIDE_MARGIN
+from postdate.scheduler.expansion import ExpansionBatch, error_text, watched
 from postdate.scheduler.firer import Firer, Follow, Spans, unfollowed
-from postdate.scheduler.meter import Meter
+from postdate.scheduler.meter import ScheduleMeter
 from postdate.store.connection.database import Connection, Database, transient
 from postdate.store.event import event as event_store
 from postdate.store.event.event import NewEvent
-from postdate.store.mark import WIDE_MARGIN
 from postdate.store.schedule import occurrence as occurrence_store
 from postdate.store.schedule import schedule as store
 from postdate.store.schedule import schedule_due, timeline
@@ -35,7 +35,7 @@ from postdate.store.timer.timer import LANE_SCHEDULE, LONG_AGO
 
 log = structlog.get_logger()
 
-BATCH_MOST: Final = 500
+MAX_BATCH: Final = 500
 """Schedules of one commit, all of one bucket."""
 
 LIMIT: Final = 2000
@@ -55,7 +55,7 @@ HELD_TRIES: Final = 4
 DIVIDE_SECONDS: Final = 3.0
 """How long one step looks for those that wait for a lock; then all that may be rest."""
 
-STUMBLES_MOST: Final = 5
+MAX_STUMBLES: Final = 5
 """How often a schedule may rest because the server failed at it; then a person has to look."""
 
 _STUMBLES: Final = (
@@ -92,14 +92,14 @@ class Expander:
         self,
         database: Database,
         firer: Firer,
-        meter: Meter | None = None,
+        meter: ScheduleMeter | None = None,
         settings: Settings | None = None,
         follow: Follow = unfollowed,
     ) -> None:
         self._database = database
         self._follow = follow
         self._firer = firer
-        self._meter = meter or Meter()
+        self._meter = meter or ScheduleMeter()
         self._settings = settings or Settings()
         self._lows = [LONG_AGO] * BUCKETS
         self._forget_at = 0.0
@@ -143,7 +143,7 @@ class Expander:
         for bucket in due:
             more = True
             while more and budget.left > 0:
-                wanted = budget.take(BATCH_MOST)
+                wanted = budget.take(MAX_BATCH)
                 done = await self._expand(bucket, wanted)
                 budget.left += wanted - done
                 more = done == wanted
@@ -202,7 +202,7 @@ class Expander:
         if isinstance(broken.__cause__, _STUMBLES):
             [key] = [timer.schedule_id for timer in broken.timers]
             self._stumbles[key] = self._stumbles.get(key, 0) + 1
-            if self._stumbles[key] < STUMBLES_MOST:
+            if self._stumbles[key] < MAX_STUMBLES:
                 return self._let_rest(bucket, broken)
         if not isinstance(broken.__cause__, asyncpg.UniqueViolationError):
             return await self._set_aside(bucket, broken)
@@ -280,7 +280,7 @@ class Expander:
 
     async def _decide(
         self, connection: Connection, bucket: int, timers: Sequence[DueTimer]
-    ) -> Batch:
+    ) -> ExpansionBatch:
         keys = [ScheduleKey(bucket, timer.tenant_id, timer.schedule_id) for timer in timers]
         rows = await store.load(connection, keys)
         await self._forget_orphans(connection, keys, {row.schedule_id for row in rows})
@@ -288,7 +288,7 @@ class Expander:
         asked = [r.last_id for r in rows if r.last_id and watched(r, held[r.schedule_id])]
         running = await store.running(connection, asked)
         # All of them in one thread: rules are remembered there, and the event loop stays free.
-        decide = Batch(timers[0].at).decide
+        decide = ExpansionBatch(timers[0].at).decide
         return await asyncio.get_running_loop().run_in_executor(
             _DECIDING, decide, rows, held, running
         )
@@ -301,7 +301,7 @@ class Expander:
         await store.move_timers(connection, orphans)
 
     async def _write(
-        self, connection: Connection, batch: Batch, fired: Sequence[Fired | Refusal]
+        self, connection: Connection, batch: ExpansionBatch, fired: Sequence[Fired | Refusal]
     ) -> list[str]:
         new, changed = batch.rows(fired)
         await self._firer.cancel(connection, batch.cancelled())

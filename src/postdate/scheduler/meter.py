@@ -7,7 +7,7 @@ from prometheus_client import CollectorRegistry, Counter, Histogram
 _SECONDS = (0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 15, 60, 300, 3600, 21_600, 86_400)
 
 
-class Meter:
+class ScheduleMeter:
     """Counters and histograms of one process."""
 
     def __init__(self, registry: CollectorRegistry | None = None) -> None:

@@ -12,8 +12,8 @@ from postdate.model.ids import new_id
 from postdate.model.instant import instant_text
 from postdate.model.recurrence import zone
 from postdate.model.schedule.expansion import next_due
-from postdate.scheduler.batch import progress_of
-from postdate.scheduler.meter import Meter
+from postdate.scheduler.expansion import progress_of
+from postdate.scheduler.meter import ScheduleMeter
 from postdate.store.connection.database import Connection, Database
 from postdate.store.connection.off_loop import computed
 from postdate.store.event import event as event_store
@@ -40,10 +40,10 @@ class Recompute:
     """Runs when a node starts, and now and then: the first with newer data does the work."""
 
     def __init__(
-        self, database: Database, meter: Meter | None = None, version: str = zone.VERSION
+        self, database: Database, meter: ScheduleMeter | None = None, version: str = zone.VERSION
     ) -> None:
         self._database = database
-        self._meter = meter or Meter()
+        self._meter = meter or ScheduleMeter()
         self._version = version
         self._held = 0
 

@@ -27,7 +27,7 @@ from postdate.store.payment.settlement import LockedTimer
 
 log = structlog.get_logger()
 
-LEGS_LEAST: Final = 20
+MIN_LEGS: Final = 20
 """In a smaller batch any account is a large part."""
 
 HOT_RATIO: Final = 0.25
@@ -65,7 +65,7 @@ class PaymentLateness:
         yield family
 
 
-class Meter:
+class SettlementMeter:
     """Counters and histograms of one process."""
 
     def __init__(
@@ -173,7 +173,7 @@ class Meter:
     def _touched(self, dues: Sequence[Due]) -> None:
         """Look how much of a batch meets at one account, and name it when it is much."""
         legs = 2 * len(dues)
-        if legs < LEGS_LEAST:
+        if legs < MIN_LEGS:
             return
         touched = Count(key for due in dues for key in (due.payer, due.payee))
         (account, count), *_ = touched.most_common(1)

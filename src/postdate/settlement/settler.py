@@ -16,11 +16,12 @@ from postdate.ledger.settle import Completed, Decision, Due, Failed, RetryLater,
 from postdate.ledger.turn import BeginAgainError, Turn
 from postdate.model.ids import BUCKETS
 from postdate.model.setting.setting import Settings
-from postdate.settlement import culprit
-from postdate.settlement.aside import Aside
-from postdate.settlement.meter import Meter
-from postdate.settlement.places import Places, share
-from postdate.settlement.stop import Stop
+from postdate.runtime.share import preferred_buckets
+from postdate.settlement import poison_payment as culprit
+from postdate.settlement.blocked_payment import BlockedPayments
+from postdate.settlement.bucket_marks import BucketMarks
+from postdate.settlement.meter import SettlementMeter
+from postdate.settlement.stop import SettlementStop
 from postdate.store.account.account import AccountKey
 from postdate.store.connection.database import Connection, Database, transient
 from postdate.store.operate import node as node_store
@@ -33,10 +34,10 @@ from postdate.store.timer import timer as timer_store
 log = structlog.get_logger()
 
 ROLE: Final = "settlement"
-BATCH_MOST: Final = 1000
+MAX_BATCH: Final = 1000
 """Payments of one commit: few enough that the accounts are locked for well under 100 ms."""
 
-LOOK_MOST: Final = 16 * BATCH_MOST
+MAX_LOOK: Final = 16 * MAX_BATCH
 """Payments of one look, settled in several commits."""
 
 AT_ONCE: Final = 2
@@ -52,7 +53,7 @@ BUSY_SECONDS: Final = 0.01
 ASIDE_SECONDS: Final = 0.05
 """The wait when what is due waits for an account that somebody holds."""
 
-_LOOK_LEAST: Final = 16
+_MIN_LOOK: Final = 16
 Key = tuple[int, UUID]
 Followed = Callable[[Sequence[Due], Sequence[Decision], float], None]
 """Told, after a commit, what was settled, what became of it, and how long it took."""
@@ -78,20 +79,20 @@ class Settler:
         database: Database,
         settings: Settings,
         node_id: UUID,
-        meter: Meter | None = None,
+        meter: SettlementMeter | None = None,
         followed: Followed | None = None,
         *,
-        batch_most: int = BATCH_MOST,
+        max_batch: int = MAX_BATCH,
     ) -> None:
         self._database = database
         self._settings = settings
         self._node_id = node_id
-        self._meter = meter or Meter()
+        self._meter = meter or SettlementMeter()
         self._followed = followed
-        self._batch_most = batch_most
-        self._places = Places()
-        self._aside = Aside(database)
-        self._stop = Stop(settings, node_id)
+        self._max_batch = max_batch
+        self._places = BucketMarks()
+        self._aside = BlockedPayments(database)
+        self._stop = SettlementStop(settings, node_id)
         self._depth = 0
         self._beyond: datetime | None = None
         self._busy = False
@@ -107,7 +108,7 @@ class Settler:
         self._places.forget()
         self._beyond = None
 
-    async def run_once(self, limit: int = LOOK_MOST) -> int:
+    async def run_once(self, limit: int = MAX_LOOK) -> int:
         """Settle up to `limit` due payments and say how many left the queue."""
         candidates = await self._look(limit)
         count = await self._settle_all([(c.bucket, c.subject) for c in candidates])
@@ -138,7 +139,7 @@ class Settler:
 
     async def _look(self, limit: int) -> Sequence[Candidate]:
         self._places.heed(self._settings.floor)
-        base = min(limit, limit // BUCKETS + _LOOK_LEAST)
+        base = min(limit, limit // BUCKETS + _MIN_LOOK)
         depth = min(limit, max(base, self._depth))
         await self._aside.look_again()
         self._meter.waiting(len(self._aside.locked), len(self._aside))
@@ -166,17 +167,17 @@ class Settler:
             return
         self._shared_at = now
         live = [n.node_id for n in await node_store.live(connection) if ROLE in n.roles]
-        self._places.own = share(self._node_id, live)
+        self._places.own = preferred_buckets(self._node_id, live)
 
     async def _settle_all(self, keys: Sequence[Key]) -> int:
         """Settle these in batches that overlap; the first error is raised when all have ended."""
         room, turn = asyncio.Semaphore(AT_ONCE), None
         going: list[asyncio.Task[int | Exception]] = []
         async with asyncio.TaskGroup() as group:
-            for first in range(0, len(keys), self._batch_most):
+            for first in range(0, len(keys), self._max_batch):
                 turn = Turn(turn)
                 await room.acquire()
-                some = keys[first : first + self._batch_most]
+                some = keys[first : first + self._max_batch]
                 going.append(group.create_task(self._in_turn(some, turn, room)))
         count = 0
         for each in going:

@@ -9,7 +9,7 @@ from uuid import UUID
 import structlog
 
 from postdate.model.setting.setting import Settings, Stored
-from postdate.settlement.guard import ClockGuard, node_time, seconds_ahead
+from postdate.settlement.clock_guard import ClockGuard, node_time, seconds_ahead
 from postdate.store.connection.database import Connection
 from postdate.store.operate import node as node_store
 from postdate.store.payment import settlement_clock as clock_store
@@ -29,7 +29,7 @@ AGREE_SECONDS: Final = 60.0
 """How close this node's clock must be to the database's to end the stop of a node that is gone."""
 
 
-class Stop:
+class SettlementStop:
     """The state of one settler; the stop itself is a setting, so that every node obeys it."""
 
     def __init__(

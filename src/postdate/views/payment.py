@@ -15,11 +15,11 @@ from postdate.model.payment.money import AMOUNT_MOST
 from postdate.model.payment.payment import execution_name
 from postdate.model.state import PaymentStatus
 from postdate.model.tenant.identity import Identity
+from postdate.runtime.coalescer import Coalescer
 from postdate.store.account import entry as entry_store
 from postdate.store.account.account import key_of
 from postdate.store.connection.database import Connection, Database
 from postdate.store.event import event as event_store
-from postdate.store.group import Grouper
 from postdate.store.payment import approval as approval_store
 from postdate.store.payment import payment as payment_store
 from postdate.store.payment.payment import Amounts, ExecutionRow, PaymentRow, Seen, Span
@@ -142,14 +142,14 @@ class PaymentViews:
         found = {row.payment_id: row for row in rows}
         return [found.get(payment_id) for payment_id in ids], reading.stale
 
-    def _loader(self, tenant_id: int) -> Grouper[UUID, tuple[PaymentRow | None, bool]]:
+    def _loader(self, tenant_id: int) -> Coalescer[UUID, tuple[PaymentRow | None, bool]]:
         """Make what reads one tenant's payments together: no other's are ever among them."""
 
         async def load(ids: Sequence[UUID]) -> list[tuple[PaymentRow | None, bool]]:
             rows, replica = await self._load(tenant_id, ids)
             return [(row, replica) for row in rows]
 
-        return Grouper(load)
+        return Coalescer(load)
 
     async def page(
         self, who: Identity, wanted: PaymentFilter, before: UUID, limit: int

@@ -1,27 +1,27 @@
-"""Claims: what is taken at one place, and the one way in which it leaves again."""
+"""Claims: what is taken at one bucket, and the one way in which it leaves again."""
 
 from dataclasses import dataclass, field
 
 from postdate.model.limit import Limit
+from postdate.runtime.capacity import Reservation
 from postdate.store.job.execution import Execution
 from postdate.store.timer.lane import Lane
+from postdate.worker.lane_bucket import LaneBucket
 from postdate.worker.permit import HeldPermits
-from postdate.worker.place import Place
-from postdate.worker.share import Room
 
 
 @dataclass(slots=True, eq=False)
 class Claim:
-    """One claim at one place, and everything that it has taken.
+    """One claim at one bucket, and everything that it has taken.
 
-    While it is under way it owns its place, and room and permits for every job it may bring.
+    While it is under way it owns its bucket, and room and permits for every job it may bring.
     Afterwards each job that it brought owns one part of the room and of the permits.
     """
 
-    place: Place
+    lane_bucket: LaneBucket
     lane: Lane
     limits: list[Limit]
-    room: Room
+    reservation: Reservation
     lease_seconds: float
     permits: HeldPermits = field(default_factory=HeldPermits)
     # How many jobs the statement was to bring; 0 before it was sent.
@@ -34,13 +34,13 @@ class Claim:
 
     def trim(self) -> None:
         """Keep what its jobs need, and give back what nothing was started with."""
-        self.room.keep(len(self.executions))
+        self.reservation.keep(len(self.executions))
         if self.permits:
             self.permits.refund(self.permits.count - len(self.executions))
 
 
 @dataclass(slots=True, eq=False)
-class Turn:
+class ClaimTransaction:
     """The claims of one transaction: they are committed together, or not at all."""
 
     claims: list[Claim] = field(default_factory=list)

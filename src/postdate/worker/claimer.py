@@ -17,10 +17,12 @@ from postdate.model.job.retry import Policies
 from postdate.model.job.verdict import Move
 from postdate.model.lane import Kind
 from postdate.model.setting.setting import Settings
+from postdate.runtime.capacity import Capacity
+from postdate.runtime.low_water import LowWaterMark
+from postdate.runtime.share import EVERY_BUCKET, preferred_buckets
 from postdate.store.connection.database import Connection, Database
 from postdate.store.job import execution
 from postdate.store.job.execution import Execution
-from postdate.store.mark import Mark
 from postdate.store.operate import node
 from postdate.store.secret.payload_encryption import Vault
 from postdate.store.tenant import halt
@@ -28,24 +30,22 @@ from postdate.store.timer import timer
 from postdate.store.timer.lane import Lane, LaneDirectory
 from postdate.store.timer.permit import lane_limits
 from postdate.store.timer.timer import LONG_AGO
-from postdate.worker.bucket import EVERY_BUCKET, preferred
-from postdate.worker.claim import Claim, Turn
-from postdate.worker.pace import Pace
+from postdate.worker.claim import Claim, ClaimTransaction
+from postdate.worker.claim_size import ClaimSize
+from postdate.worker.lane_bucket import ACTIVE_SECONDS, LaneBucket, LaneBuckets
 from postdate.worker.permit import Permits
-from postdate.worker.place import ACTIVE_SECONDS, Place, Places
-from postdate.worker.ready import Ready
-from postdate.worker.share import Window
+from postdate.worker.ready_queue import ReadyQueue
 
 log = structlog.get_logger()
 
-PLACES_MOST: Final = 16
-"""The most places of one transaction: lanes with a job each share the cost of a commit."""
+MAX_LANE_BUCKETS: Final = 16
+"""The most buckets of one transaction: lanes with a job each share the cost of a commit."""
 
-LOOK_MOST: Final = 2000
-"""The most places of one look."""
+MAX_LOOK: Final = 2000
+"""The most buckets of one look."""
 
 FAILED_SECONDS: Final = 0.5
-"""How long a place rests at which a claim failed: those claimed together with it come first."""
+"""How long a bucket rests at which a claim failed: those claimed together with it come first."""
 
 LOCKED_SECONDS: Final = 5.0
 """How long a lane is passed over whose limits another session has locked."""
@@ -55,7 +55,7 @@ ROLE: Final = "worker"
 
 @dataclass(slots=True, kw_only=True)
 class Claimer:
-    """One node's view of what is due. Several claims may be under way, never two at one place.
+    """One node's view of what is due. Several claims may be under way, never two at one bucket.
 
     Whatever is claimed goes to `hand_over`, in the very step in which the claim ends.
     """
@@ -65,23 +65,23 @@ class Claimer:
     lanes: LaneDirectory
     settings: Settings
     permits: Permits
-    window: Window
+    capacity: Capacity
     hand_over: Callable[[Claim], None]
     kinds: frozenset[Kind] = frozenset({"push"})
-    pace: Pace = field(default_factory=Pace)
+    claim_size: ClaimSize = field(default_factory=ClaimSize)
     vault: Vault | None = None
     mine: frozenset[int] = EVERY_BUCKET
-    places: Places = field(default_factory=Places)
-    ready: Ready = field(init=False)
+    lane_buckets: LaneBuckets = field(default_factory=LaneBuckets)
+    ready: ReadyQueue = field(init=False)
     _looking: asyncio.Lock = field(default_factory=asyncio.Lock)
     _policies: Policies = field(init=False)
-    _turns: set[Turn] = field(default_factory=set)
+    _turns: set[ClaimTransaction] = field(default_factory=set)
     _stale: bool = True
     _floor: datetime = LONG_AGO
 
     def __post_init__(self) -> None:
         self._policies = Policies(self.settings)
-        self.ready = Ready(self.window)
+        self.ready = ReadyQueue(self.capacity)
 
     async def refresh(self, _: int = 1) -> int:
         """Take over which lanes and nodes there are; the step of a loop."""
@@ -91,10 +91,10 @@ class Claimer:
         async with self.database.connection() as connection:
             nodes = await node.live(connection)
             held = await halt.held(connection)
-        self.mine = preferred(self.node_id, [n.node_id for n in nodes if ROLE in n.roles])
+        self.mine = preferred_buckets(self.node_id, [n.node_id for n in nodes if ROLE in n.roles])
         now = time.monotonic()
         known = self.lanes.by_id
-        self.places.replace(
+        self.lane_buckets.replace(
             [
                 lane
                 for lane in known.values()
@@ -107,11 +107,11 @@ class Claimer:
 
     def hint(self, lane_id: int | None) -> bool:
         """Look at a lane soon, or at all of them; False asks for a refresh: it is a new one."""
-        if lane_id is not None and not self.places.watches(lane_id):
+        if lane_id is not None and not self.lane_buckets.watches(lane_id):
             lane = self.lanes.by_id.get(lane_id)
             self._stale = self._stale or lane is None
             return lane is not None and (lane.paused or lane.kind not in self.kinds)
-        self.places.hint(lane_id, time.monotonic())
+        self.lane_buckets.hint(lane_id, time.monotonic())
         return True
 
     def under_way(self) -> list[Claim]:
@@ -119,20 +119,20 @@ class Claimer:
         return [claim for turn in self._turns for claim in turn.claims]
 
     def reexamine(self, bucket: int, lane_id: int) -> None:
-        """Forget what is remembered of a place, and look there at once."""
+        """Forget what is remembered of a bucket, and look there at once."""
         self.ready.open(lane_id)
-        self.places.forget(bucket, lane_id, time.monotonic())
+        self.lane_buckets.forget(bucket, lane_id, time.monotonic())
 
     def next_due(self) -> float | None:
         """Say in how many seconds a claim may find something."""
         now = time.monotonic()
-        times = (self.ready.opens_at(now), self.places.next_look())
+        times = (self.ready.opens_at(now), self.lane_buckets.next_look())
         known = [at for at in times if at is not None]
         return max(0.0, min(known) - now) if known else None
 
     async def claim(self, limit: int) -> list[Claim]:
         """Claim up to `limit` due jobs, in turn, as far as their tenants have room."""
-        limit = min(limit, self.pace.size)
+        limit = min(limit, self.claim_size.size)
         await self._look()
         with self._turn() as turn:
             claim = self._begin(turn, limit)
@@ -146,17 +146,17 @@ class Claimer:
         """Give the instant below which nothing is touched; marks made above a higher one go."""
         floor = self.settings.floor
         if floor < self._floor:
-            for place in self.places:
-                place.mark = Mark()
+            for lane_bucket in self.lane_buckets:
+                lane_bucket.mark = LowWaterMark()
         self._floor = floor
         return floor
 
     async def _look(self) -> None:
-        """Ask for the heads of the places whose time has come."""
+        """Ask for the heads of the buckets whose time has come."""
         async with self._looking:
             floor = self._heed_floor()
             now = time.monotonic()
-            looked = self.places.due(now, LOOK_MOST)
+            looked = self.lane_buckets.due(now, MAX_LOOK)
             if not looked:
                 return
             try:
@@ -164,17 +164,19 @@ class Claimer:
                 async with self.database.connection() as connection:
                     heads = await timer.heads(connection, wanted)
                 at = datetime.fromtimestamp(self.database.unix_ms() / 1000, UTC)
-                for place in self.places.learn(looked, heads, (time.monotonic(), at), self.mine):
-                    self.ready.add(place)
+                for lane_bucket in self.lane_buckets.learn(
+                    looked, heads, (time.monotonic(), at), self.mine
+                ):
+                    self.ready.add(lane_bucket)
             except BaseException:
-                for place in looked:
-                    self._look_anew(place, now)
+                for lane_bucket in looked:
+                    self._look_anew(lane_bucket, now)
                 raise
 
     @contextmanager
-    def _turn(self) -> Iterator[Turn]:
+    def _turn(self) -> Iterator[ClaimTransaction]:
         """Own the claims of one transaction: however it ends, each of them leaves by one way."""
-        turn = Turn()
+        turn = ClaimTransaction()
         self._turns.add(turn)
         try:
             yield turn
@@ -187,41 +189,45 @@ class Claimer:
         finally:
             self._turns.discard(turn)
 
-    def _begin(self, turn: Turn, limit: int, *, only_unlimited: bool = False) -> Claim | None:
-        """Take the place whose turn it is, and room in the window: other claims are under way."""
-        place = self.ready.next(time.monotonic())
-        if place is None:
+    def _begin(
+        self, turn: ClaimTransaction, limit: int, *, only_unlimited: bool = False
+    ) -> Claim | None:
+        """Take the bucket whose turn it is, and room: other claims are under way."""
+        lane_bucket = self.ready.next(time.monotonic())
+        if lane_bucket is None:
             return None
-        lane = place.lane
+        lane = lane_bucket.lane
         limits = lane_limits(lane, self.settings)
         if limits and only_unlimited:
-            self.ready.add(place)
+            self.ready.add(lane_bucket)
             return None
-        room = self.window.enter(lane.tenant_id, min(limit, self.window.free(lane.tenant_id)))
+        reservation = self.capacity.reserve(
+            lane.tenant_id, min(limit, self.capacity.free(lane.tenant_id))
+        )
         lease_seconds = self.settings.number("worker.lease_seconds", lane.tenant_id)
-        claim = Claim(place, lane, limits, room, lease_seconds)
+        claim = Claim(lane_bucket, lane, limits, reservation, lease_seconds)
         turn.claims.append(claim)
         return claim
 
-    async def _claim_several(self, turn: Turn, first: Claim, limit: int) -> None:
-        """Claim at one place after another in one transaction, until the limit is reached."""
+    async def _claim_several(self, turn: ClaimTransaction, first: Claim, limit: int) -> None:
+        """Claim at one bucket after another in one transaction, until the limit is reached."""
         claim: Claim | None = first
         began = time.monotonic()
         async with self.database.write() as connection:
             while claim is not None:
-                await self._take(connection, claim, claim.room.count)
+                await self._take(connection, claim, claim.reservation.count)
                 limit -= len(claim.executions)
-                more = limit > 0 and len(turn.claims) < PLACES_MOST
+                more = limit > 0 and len(turn.claims) < MAX_LANE_BUCKETS
                 claim = self._begin(turn, limit, only_unlimited=True) if more else None
             turn.committing = True
         count = sum(len(each.executions) for each in turn.claims)
-        self.pace.took(count, time.monotonic() - began)
+        self.claim_size.took(count, time.monotonic() - began)
 
-    async def _claim_limited(self, turn: Turn, claim: Claim) -> None:
-        """Claim at one place as far as its limits permit."""
+    async def _claim_limited(self, turn: ClaimTransaction, claim: Claim) -> None:
+        """Claim at one bucket as far as its limits permit."""
         now = time.monotonic()
         try:
-            wait = await self.permits.acquire(claim.permits, claim.limits, claim.room.count)
+            wait = await self.permits.acquire(claim.permits, claim.limits, claim.reservation.count)
         except asyncpg.LockNotAvailableError:
             self._pass_over(claim)
             return
@@ -247,14 +253,14 @@ class Claimer:
 
     async def _take(self, connection: Connection, claim: Claim, count: int) -> None:
         """Send the claim; what is not needed of its room is free for the next at once."""
-        place, claim.wanted, claim.claimed_at = claim.place, count, time.monotonic()
+        lane_bucket, claim.wanted, claim.claimed_at = claim.lane_bucket, count, time.monotonic()
         claim.executions = await execution.take(
             connection,
             claim.lane,
-            place.bucket,
+            lane_bucket.bucket,
             self._policies,
             self.vault,
-            low=max(self.settings.floor, place.mark.low(claim.claimed_at)),
+            low=max(self.settings.floor, lane_bucket.mark.low(claim.claimed_at)),
             limit=count,
             lease_seconds=claim.lease_seconds,
             claimed_by=self.node_id,
@@ -264,39 +270,39 @@ class Claimer:
     def _conclude(self, claim: Claim) -> None:
         """Give back what a claim did not need, plan when to come back, and hand its jobs over."""
         claim.trim()
-        place, now, taken = claim.place, time.monotonic(), claim.executions
+        lane_bucket, now, taken = claim.lane_bucket, time.monotonic(), claim.executions
         self.ready.spend(claim.lane, len(taken))
         if taken:
-            place.mark.passed(max(each.ready_at for each in taken), taken[0].claimed_at)
-            place.active_until = now + ACTIVE_SECONDS
+            lane_bucket.mark.passed(max(each.ready_at for each in taken), taken[0].claimed_at)
+            lane_bucket.active_until = now + ACTIVE_SECONDS
         full = len(taken) == claim.wanted
-        if full and place.bucket in self.mine and self.places.knows(place):
-            self.ready.add(place)
+        if full and lane_bucket.bucket in self.mine and self.lane_buckets.knows(lane_bucket):
+            self.ready.add(lane_bucket)
         else:
-            self.places.plan(place, now)
+            self.lane_buckets.plan(lane_bucket, now)
         if taken:
             self.hand_over(claim)
 
-    def _break_off(self, turn: Turn) -> None:
+    def _break_off(self, turn: ClaimTransaction) -> None:
         """Let go of everything. What may have been committed goes back by its tokens.
 
-        Nothing of it has run. The place at which it failed rests: it must not fail the others
+        Nothing of it has run. The bucket at which it failed rests: it must not fail the others
         for ever.
         """
         now = time.monotonic()
         for claim in turn.claims:
             failed = claim is turn.claims[-1] and not turn.committing
-            self._look_anew(claim.place, now + FAILED_SECONDS if failed else now)
+            self._look_anew(claim.lane_bucket, now + FAILED_SECONDS if failed else now)
             claim.in_doubt = turn.committing
             claim.executions = _given_back(claim.executions) if claim.in_doubt else []
             claim.trim()
             if claim.executions:
                 self.hand_over(claim)
 
-    def _look_anew(self, place: Place, at: float) -> None:
-        """Look at a place again as if for the first time: what its mark hid may be back."""
-        place.mark = Mark()
-        self.places.plan(place, at)
+    def _look_anew(self, lane_bucket: LaneBucket, at: float) -> None:
+        """Look at a bucket again as if for the first time: what its mark hid may be back."""
+        lane_bucket.mark = LowWaterMark()
+        self.lane_buckets.plan(lane_bucket, at)
 
 
 def _scopes(lane: Lane, settings: Settings) -> list[str]:

@@ -24,7 +24,7 @@ FAILURES: Final[Mapping[str, str]] = {
 }
 
 
-class Meter:
+class JobMeter:
     """The metrics of all jobs of one process, by kind of lane: push and pull."""
 
     def __init__(self, registry: CollectorRegistry, tallies: Mapping[str, Tally]) -> None:

@@ -13,31 +13,31 @@ from postdate.model.job.verdict import End, Keep, Move, Verdict
 from postdate.store.connection.database import Database, transient
 from postdate.store.job import execution
 from postdate.store.operate.item_log import write_endings
-from postdate.worker.flight import Flight, Reach, pass_by
+from postdate.worker.claimed_job import Checkpoint, ClaimedJob, pass_by
 
 log = structlog.get_logger()
 
-GROUP_MOST: Final = 500
+MAX_GROUP: Final = 500
 """The most outcomes of one commit."""
 
-GROUPS_MOST: Final = 2
+MAX_GROUPS: Final = 2
 """The most commits under way at once."""
 
-TRIES_MOST: Final = 5
+MAX_TRIES: Final = 5
 """How often one verdict is tried that fails by itself: what fails may pass in a moment."""
 
 PAUSE_SECONDS: Final = 0.1
-PAUSE_MOST_SECONDS: Final = 2.0
+MAX_PAUSE_SECONDS: Final = 2.0
 
 LOCKED_SECONDS: Final = 0.1
 """How soon a verdict is tried again whose timer somebody else had locked."""
 
-Group = Sequence[tuple[Flight, Verdict]]
-Landing = Callable[[Sequence[Flight]], None]
-"""Told of flights whose record has begun, or is written."""
+Group = Sequence[tuple[ClaimedJob, Verdict]]
+Landing = Callable[[Sequence[ClaimedJob]], None]
+"""Told of jobs whose record has begun, or is written."""
 
 
-class Recorder:
+class OutcomeRecorder:
     """Collect verdicts while commits are under way; each commit takes what has gathered.
 
     Repeating a commit whose end is unknown is harmless here: if it did happen, the leases are
@@ -51,37 +51,37 @@ class Recorder:
         tally: Tally,
         begun: Landing,
         landed: Landing,
-        reach: Reach = pass_by,
+        checkpoint: Checkpoint = pass_by,
     ) -> None:
         self._database = database
         self._tally = tally
         self._begun = begun
         self._landed = landed
-        self._reach = reach
-        self._waiting: deque[tuple[Flight, Verdict]] = deque()
-        self._aside: deque[tuple[Flight, Verdict]] = deque()
+        self._checkpoint = checkpoint
+        self._waiting: deque[tuple[ClaimedJob, Verdict]] = deque()
+        self._aside: deque[tuple[ClaimedJob, Verdict]] = deque()
         self._active = 0
         self._revisiting = False
         self._running: set[asyncio.Task[None]] = set()
 
-    def submit(self, flight: Flight, verdict: Verdict) -> None:
-        """Have a verdict written soon; the flight lands when it is, or when its lease is lost."""
-        if flight.recording:
+    def submit(self, job: ClaimedJob, verdict: Verdict) -> None:
+        """Have a verdict written soon; the job lands when it is, or when its lease is lost."""
+        if job.recording:
             return  # it has one verdict: the first
-        flight.recording = True
-        queue = self._aside if flight.claim.in_doubt else self._waiting
-        queue.append((flight, verdict))
+        job.recording = True
+        queue = self._aside if job.claim.in_doubt else self._waiting
+        queue.append((job, verdict))
         self.resume()
 
-    def lose(self, flight: Flight) -> None:
-        """Let a flight land whose lease somebody else has: there is nothing to write."""
-        if not flight.recording:
-            flight.recording = True
-            self._land([(flight, Move(seconds=0.0))], set())
+    def lose(self, job: ClaimedJob) -> None:
+        """Let a job land whose lease somebody else has: there is nothing to write."""
+        if not job.recording:
+            job.recording = True
+            self._land([(job, Move(seconds=0.0))], set())
 
     def resume(self) -> None:
         """See that what waits is written."""
-        if self._waiting and self._active < GROUPS_MOST:
+        if self._waiting and self._active < MAX_GROUPS:
             self._active += 1
             self._start(self._drain())
         if self._aside and not self._revisiting:
@@ -99,9 +99,9 @@ class Recorder:
             # One turn of the loop lets outcomes that came together gather into one group.
             await asyncio.sleep(0)
             while self._waiting:
-                count = min(len(self._waiting), GROUP_MOST)
+                count = min(len(self._waiting), MAX_GROUP)
                 group = [self._waiting.popleft() for _ in range(count)]
-                self._begun([flight for flight, _ in group])
+                self._begun([job for job, _ in group])
                 await self._record(group)
                 group = ()
         finally:
@@ -116,7 +116,7 @@ class Recorder:
         group: Group = ()
         try:
             while self._aside:
-                group = [self._aside.popleft() for _ in range(min(len(self._aside), GROUP_MOST))]
+                group = [self._aside.popleft() for _ in range(min(len(self._aside), MAX_GROUP))]
                 await self._record(group, aside=True)
                 group = ()
                 await asyncio.sleep(LOCKED_SECONDS)
@@ -146,12 +146,12 @@ class Recorder:
                 self._conclude(group, done, locked)
                 return
             await asyncio.sleep(pause)
-            pause = min(pause * 2, PAUSE_MOST_SECONDS)
+            pause = min(pause * 2, MAX_PAUSE_SECONDS)
 
     def _refused(self, group: Group, tries: int, error: Exception) -> bool:
         """Give up a verdict that failed by itself too often: its lease runs out."""
         job_id = str(group[0][0].key[0])
-        if tries < TRIES_MOST:
+        if tries < MAX_TRIES:
             log.warning("record.failed", job_id=job_id, error=repr(error))
             return False
         log.error("record.refused", job_id=job_id, exc_info=error)
@@ -159,19 +159,19 @@ class Recorder:
         return True
 
     async def _write(self, group: Group, *, aside: bool) -> execution.Written:
-        await self._reach("record.before")
+        await self._checkpoint("record.before")
         verdicts: list[tuple[execution.Held, End | Move]] = []
         keeps: list[tuple[execution.Held, Keep]] = []
-        for flight, verdict in group:
+        for job, verdict in group:
             if isinstance(verdict, Keep):
-                keeps.append((flight.execution.held, verdict))
+                keeps.append((job.execution.held, verdict))
             else:
-                verdicts.append((flight.execution.held, verdict))
+                verdicts.append((job.execution.held, verdict))
         written = await execution.record(self._database, verdicts, in_doubt=aside)
         if keeps:
             for job_id, until in (await execution.renew(self._database, keeps)).items():
                 (written.done if until else written.locked).add(job_id)
-        await self._reach("record.after")
+        await self._checkpoint("record.after")
         return written
 
     async def _split(self, group: Group, *, aside: bool) -> None:
@@ -192,18 +192,18 @@ class Recorder:
 
     def _land(self, group: Group, done: set[UUID]) -> None:
         written: list[Verdict] = []
-        for flight, verdict in group:
-            flight.landed = True
-            if flight.execution.held.job_id in done:
+        for job, verdict in group:
+            job.landed = True
+            if job.execution.held.job_id in done:
                 written.append(verdict)
             else:
                 self._tally.lost()
-                log.info("lease.lost", job_id=str(flight.key[0]), token=flight.key[1])
+                log.info("lease.lost", job_id=str(job.key[0]), token=job.key[1])
         self._tally.recorded(written)
         write_endings(
-            (flight.execution.held.job_id, flight.execution.held.attempt, verdict)
-            for flight, verdict in group
-            if flight.execution.held.job_id in done
+            (job.execution.held.job_id, job.execution.held.attempt, verdict)
+            for job, verdict in group
+            if job.execution.held.job_id in done
         )
         self._tally.ran([each.ended_at - each.started_at for each, _ in group if each.ran])
-        self._landed([flight for flight, _ in group])
+        self._landed([job for job, _ in group])

@@ -23,13 +23,13 @@ from postdate.model.job.outcome import (
 from postdate.model.job.tally import Tally
 from postdate.model.job.verdict import Keep, Move, complete, decide
 from postdate.model.limit import Limit
+from postdate.runtime.capacity import Capacity, Reservation
 from postdate.store.connection.database import LOST, CommitUnknownError, Database
 from postdate.store.job import execution
 from postdate.worker.claim import Claim
-from postdate.worker.flight import Flight, Reach, pass_by
+from postdate.worker.claimed_job import Checkpoint, ClaimedJob, pass_by
 from postdate.worker.permit import HeldPermits, Permits
-from postdate.worker.recorder import Recorder
-from postdate.worker.share import Room, Window
+from postdate.worker.recorder import OutcomeRecorder
 
 log = structlog.get_logger()
 
@@ -39,7 +39,7 @@ OVERTIME_SECONDS: Final = 10.0
 BUSY_SECONDS: Final = 0.5
 """How long one job at a full destination is thought to take, when others wait behind it."""
 
-BUSY_MOST_SECONDS: Final = 30.0
+MAX_BUSY_SECONDS: Final = 30.0
 STOP_SECONDS: Final = 3.0
 """How long stopped handlers have to be recorded when the process ends."""
 
@@ -62,24 +62,24 @@ class Runner:
         self,
         database: Database,
         handlers: Mapping[str, Handler],
-        window: Window,
+        capacity: Capacity,
         permits: Permits,
         tally: Tally,
         *,
         limits_of: LimitsOf = unlimited,
-        reach: Reach = pass_by,
+        checkpoint: Checkpoint = pass_by,
     ) -> None:
         self._database = database
         self._handlers = handlers
-        self._window = window
+        self._capacity = capacity
         self._permits = permits
         self._tally = tally
         self._limits_of = limits_of
-        self._reach = reach
-        self._recorder = Recorder(database, tally, self._make_room, self._land, reach)
-        self._flights: set[Flight] = set()
-        self._arrived: list[Flight] = []
-        self._waiting: deque[Flight] = deque()
+        self._checkpoint = checkpoint
+        self._recorder = OutcomeRecorder(database, tally, self._make_room, self._land, checkpoint)
+        self._jobs: set[ClaimedJob] = set()
+        self._arrived: list[ClaimedJob] = []
+        self._waiting: deque[ClaimedJob] = deque()
         self._spare = False
         self._closing = False
         self._running: set[asyncio.Task[None]] = set()
@@ -87,80 +87,80 @@ class Runner:
         self.on_room: Callable[[], None] = lambda: None
 
     def __len__(self) -> int:
-        return len(self._flights)
+        return len(self._jobs)
 
     def take_over(self, claim: Claim) -> None:
-        """Own what was claimed from now on: each flight lands once, whatever becomes of it."""
+        """Own what was claimed from now on: each job lands once, whatever becomes of it."""
         renew_at = claim.claimed_at + claim.lease_seconds / 3
         permits = (claim.permits,) if claim.permits else ()
-        flights = [Flight(each, claim, renew_at, permits) for each in claim.executions]
-        self._flights.update(flights)
-        self._tally.running = len(self._flights)
+        jobs = [ClaimedJob(each, claim, renew_at, permits) for each in claim.executions]
+        self._jobs.update(jobs)
+        self._tally.running = len(self._jobs)
         self._tally.claimed(claim.lane.tenant_id, [each.late_seconds for each in claim.executions])
-        for flight in flights:
-            if flight.execution.verdict is not None:
-                self._recorder.submit(flight, flight.execution.verdict)
+        for job in jobs:
+            if job.execution.verdict is not None:
+                self._recorder.submit(job, job.execution.verdict)
             else:
-                self._arrived.append(flight)
+                self._arrived.append(job)
 
     async def admit(self) -> None:
         """Run what has arrived, as far as it may run; what nobody could look at goes back."""
         arrived, self._arrived = self._arrived, []
-        for flight in arrived:
-            flight.admitting = True
+        for job in arrived:
+            job.admitting = True
         try:
             await self._admit(arrived)
         except BaseException:
             self._put_off(arrived)
             raise
         finally:
-            for flight in arrived:
-                flight.admitting = False
+            for job in arrived:
+                job.admitting = False
             if self._closing:
                 self._give_back()
             self._spawn()
 
-    def _put_off(self, flights: Sequence[Flight]) -> None:
+    def _put_off(self, jobs: Sequence[ClaimedJob]) -> None:
         """Give back those for which nothing is under way yet; soon they are claimed again."""
         waiting = set(self._waiting)
-        for flight in flights:
-            if flight not in waiting and flight.running is None:
-                self._recorder.submit(flight, Move(seconds=BUSY_SECONDS))
+        for job in jobs:
+            if job not in waiting and job.running is None:
+                self._recorder.submit(job, Move(seconds=BUSY_SECONDS))
 
     def _give_back(self) -> None:
         while self._waiting:
             self._recorder.submit(self._waiting.popleft(), Move(seconds=0.0))
 
-    async def _admit(self, flights: Sequence[Flight]) -> None:
-        """Let flights wait for their turn as far as their destinations' limits permit."""
-        groups: dict[tuple[Limit, ...], list[Flight]] = defaultdict(list)
+    async def _admit(self, jobs: Sequence[ClaimedJob]) -> None:
+        """Let jobs wait for their turn as far as their destinations' limits permit."""
+        groups: dict[tuple[Limit, ...], list[ClaimedJob]] = defaultdict(list)
         # Equal destinations of a batch are one object: each is asked about once.
         known: dict[int, Sequence[Limit]] = {}
-        for flight in flights:
-            where = id(flight.delivery.destination)
+        for job in jobs:
+            where = id(job.delivery.destination)
             limits = known.get(where)
             if limits is None:
-                limits = known[where] = await self._limits(flight)
+                limits = known[where] = await self._limits(job)
             if limits is UNREADABLE:
-                self._recorder.submit(flight, Move(seconds=BUSY_SECONDS))
+                self._recorder.submit(job, Move(seconds=BUSY_SECONDS))
             elif limits:
-                groups[tuple(limit for limit in limits if limit.limited)].append(flight)
+                groups[tuple(limit for limit in limits if limit.limited)].append(job)
             else:
-                self._waiting.append(flight)
+                self._waiting.append(job)
         for limits, group in groups.items():
             await self._admit_limited(limits, group)
 
-    async def _limits(self, flight: Flight) -> Sequence[Limit]:
-        """Read what limits a flight; where only that fails, the others do not wait for it."""
+    async def _limits(self, job: ClaimedJob) -> Sequence[Limit]:
+        """Read what limits a job; where only that fails, the others do not wait for it."""
         try:
-            return await self._limits_of(flight.delivery)
+            return await self._limits_of(job.delivery)
         except (CommitUnknownError, *LOST):
             raise
         except Exception as error:  # noqa: BLE001 - whatever it is, it belongs to one destination
-            log.warning("job.limits_unreadable", job_id=str(flight.key[0]), error=repr(error))
+            log.warning("job.limits_unreadable", job_id=str(job.key[0]), error=repr(error))
             return UNREADABLE
 
-    async def _admit_limited(self, limits: Sequence[Limit], group: Sequence[Flight]) -> None:
+    async def _admit_limited(self, limits: Sequence[Limit], group: Sequence[ClaimedJob]) -> None:
         held = HeldPermits()
         try:
             wait_seconds = await self._permits.acquire(held, limits, len(group))
@@ -169,15 +169,15 @@ class Runner:
             held.refund(held.count)
             raise
         starts = held.count
-        for flight in group[:starts]:
-            flight.permits += (held,)
-            self._waiting.append(flight)
-        for number, flight in enumerate(group[starts:]):
+        for job in group[:starts]:
+            job.permits += (held,)
+            self._waiting.append(job)
+        for number, job in enumerate(group[starts:]):
             wait = max(_line_seconds(limit, number) for limit in limits)
-            self._end(flight, Throttled(seconds=wait_seconds + wait, reason="limit"))
+            self._end(job, Throttled(seconds=wait_seconds + wait, reason="limit"))
 
     def _spawn(self) -> None:
-        """See that somebody takes the next waiting flight.
+        """See that somebody takes the next waiting job.
 
         One spare runner is enough: it only comes to run when those before it wait for something,
         and then makes the next spare. Handlers that never wait thus share a single one.
@@ -192,105 +192,107 @@ class Runner:
         self._spare = False
         own = asyncio.current_task()
         while self._waiting:
-            flight = self._waiting.popleft()
+            job = self._waiting.popleft()
             if not self._spare:
                 self._spawn()
-            flight.started_at = time.monotonic()
-            if not flight.may_start(flight.started_at):
+            job.started_at = time.monotonic()
+            if not job.may_start(job.started_at):
                 # Somebody else may have it by now; if nobody has, it is due again.
-                self._recorder.submit(flight, Move(seconds=0.0))
+                self._recorder.submit(job, Move(seconds=0.0))
                 continue
-            flight.running = own
+            job.running = own
             try:
-                self._end(flight, await self._handle(flight))
+                self._end(job, await self._handle(job))
             except BaseException as error:
-                self._end(flight, Unknown(code="handler_error", error=repr(error)))
+                self._end(job, Unknown(code="handler_error", error=repr(error)))
                 if not isinstance(error, Exception):
                     raise
-                log.warning("handler.failed", job_id=str(flight.key[0]), exc_info=True)
+                log.warning("handler.failed", job_id=str(job.key[0]), exc_info=True)
             finally:
-                flight.running = None
-            if flight.stopped is not None:
+                job.running = None
+            if job.stopped is not None:
                 self._spawn()
                 return
 
-    async def _handle(self, flight: Flight) -> Outcome:
-        delivery = flight.delivery
+    async def _handle(self, job: ClaimedJob) -> Outcome:
+        delivery = job.delivery
         kind = delivery.destination["type"]
         handler = self._handlers.get(kind)
         if handler is None:
             return Failed(code="no_handler", error=f"No worker here serves the type {kind}.")
         try:
             outcome = await handler(delivery)
-            if self._reach is not pass_by:
-                await self._reach("handler.after")
+            if self._checkpoint is not pass_by:
+                await self._checkpoint("handler.after")
         except asyncio.CancelledError:
-            if flight.stopped is None:
+            if job.stopped is None:
                 raise
-            return Unknown(code=flight.stopped, error="It was stopped before it came back.")
+            return Unknown(code=job.stopped, error="It was stopped before it came back.")
         except Exception as error:
-            log.warning("handler.failed", job_id=str(flight.key[0]), exc_info=True)
+            log.warning("handler.failed", job_id=str(job.key[0]), exc_info=True)
             return Unknown(code="handler_error", error=f"{type(error).__name__}: {error}")
         return outcome
 
-    def _end(self, flight: Flight, outcome: Outcome) -> None:
-        flight.ended_at = time.monotonic()
-        if flight.stopped == TAKEN:
-            self._recorder.lose(flight)
+    def _end(self, job: ClaimedJob, outcome: Outcome) -> None:
+        job.ended_at = time.monotonic()
+        if job.stopped == TAKEN:
+            self._recorder.lose(job)
         elif isinstance(outcome, Completed):
-            self._recorder.submit(flight, complete(outcome))
+            self._recorder.submit(job, complete(outcome))
         else:
-            self._recorder.submit(flight, decide(flight.execution.facts, outcome, flight.now()))
+            self._recorder.submit(job, decide(job.execution.facts, outcome, job.now()))
 
-    def _make_room(self, flights: Sequence[Flight]) -> None:
+    def _make_room(self, jobs: Sequence[ClaimedJob]) -> None:
         """Let others run: the next are claimed while these are being recorded.
 
         The recorder bounds how many those can be, and calls this when their commit begins. What
         holds a permit keeps its room as long: the permit may be wanted by another process.
         """
-        self._leave([flight for flight in flights if not flight.permits])
+        self._leave([job for job in jobs if not job.permits])
 
-    def _land(self, flights: Sequence[Flight]) -> None:
-        """Let go of flights, and say so where somebody may have waited for a permit."""
-        self._flights.difference_update(flights)
-        self._tally.running = len(self._flights)
-        limited = [flight for flight in flights if flight.permits]
-        for flight in limited:
-            for held in flight.permits:
+    def _land(self, jobs: Sequence[ClaimedJob]) -> None:
+        """Let go of jobs, and say so where somebody may have waited for a permit."""
+        self._jobs.difference_update(jobs)
+        self._tally.running = len(self._jobs)
+        limited = [job for job in jobs if job.permits]
+        for job in limited:
+            for held in job.permits:
                 held.end()
-        self._leave(flights)
+        self._leave(jobs)
         self._changed.set()
         if limited:
             self.on_room()
 
-    def _leave(self, flights: Sequence[Flight]) -> None:
+    def _leave(self, jobs: Sequence[ClaimedJob]) -> None:
         """Give room back, and say so where somebody waited for it."""
-        leaving = [flight for flight in flights if flight.in_window]
-        for flight in leaving:
-            flight.in_window = False
-        rooms = Counter(flight.claim.room for flight in leaving)
-        waited = any(self._window.free(room.tenant_id) == 0 for room in rooms)
-        for room, count in rooms.items():
-            room.leave(count)
+        leaving = [job for job in jobs if job.holds_room]
+        for job in leaving:
+            job.holds_room = False
+        reservations = Counter(job.claim.reservation for job in leaving)
+        waited = any(
+            self._capacity.free(reservation.tenant_id) == 0 for reservation in reservations
+        )
+        for reservation, count in reservations.items():
+            reservation.release(count)
         if waited:
             self.on_room()
 
-    def owned(self) -> tuple[set[Room], set[HeldPermits]]:
-        """Give the room and the permits of what is in flight."""
-        rooms = {flight.claim.room for flight in self._flights if flight.in_window}
-        return rooms, {held for flight in self._flights for held in flight.permits}
+    def owned(self) -> tuple[set[Reservation], set[HeldPermits]]:
+        """Give the room and the permits of what is under way."""
+        reservations = {job.claim.reservation for job in self._jobs if job.holds_room}
+        return reservations, {held for job in self._jobs for held in job.permits}
 
     def end_unhandled(self) -> None:
-        """Let go of flights with which nobody is at work: what never began goes back."""
+        """Let go of jobs with which nobody is at work: what never began goes back."""
         cared = {*self._waiting, *self._arrived}
-        for flight in self._flights - cared:
-            if flight.running is not None or flight.recording or flight.admitting:
+        for job in self._jobs - cared:
+            if job.running is not None or job.recording or job.admitting:
                 continue
-            log.error("flight.unhandled", job_id=str(flight.key[0]), token=flight.key[1])
-            if flight.started_at:
-                self._end(flight, Unknown(code="handler_lost", error="Nobody is at work with it."))
+            log.error("job.unhandled", job_id=str(job.key[0]), token=job.key[1])
+            if job.started_at:
+                self._end(job, Unknown(code="handler_lost", error="Nobody is at work with it."))
             else:
-                self._recorder.submit(flight, Move(seconds=0.0))
+                self._recorder.submit(job, Move(seconds=0.0))
         self._recorder.resume()
         self._spawn()
 
@@ -298,25 +300,25 @@ class Runner:
         """Renew the leases that need it; stop what has lost its lease or outlived its time."""
         self._recorder.resume()
         now = time.monotonic()
-        wanted = [f for f in self._flights if f.renew_at <= now and not f.recording]
-        for flight in wanted:
-            overtime = flight.started_at + flight.delivery.timeout_seconds + OVERTIME_SECONDS
-            if flight.running is not None and now > overtime:
-                flight.stop("handler_timeout")
-        await self._reach("renew.before")
+        wanted = [f for f in self._jobs if f.renew_at <= now and not f.recording]
+        for job in wanted:
+            overtime = job.started_at + job.delivery.timeout_seconds + OVERTIME_SECONDS
+            if job.running is not None and now > overtime:
+                job.stop("handler_timeout")
+        await self._checkpoint("renew.before")
         keeps = [(f.execution.held, Keep(f.claim.lease_seconds)) for f in wanted]
         held = await execution.renew(self._database, keeps) if keeps else {}
-        for flight in wanted:
-            if held.get(flight.execution.held.job_id) is not None:
-                flight.renew_at = now + flight.claim.lease_seconds / 3
-            elif flight.execution.held.job_id not in held and not flight.recording:
+        for job in wanted:
+            if held.get(job.execution.held.job_id) is not None:
+                job.renew_at = now + job.claim.lease_seconds / 3
+            elif job.execution.held.job_id not in held and not job.recording:
                 # Somebody else has it, or it was cancelled. One that is only locked is tried again.
-                flight.stop(TAKEN)
+                job.stop(TAKEN)
         return 0
 
     async def join(self) -> None:
-        """Wait until nothing is in flight."""
-        while self._flights:
+        """Wait until nothing is under way."""
+        while self._jobs:
             self._changed.clear()
             await self._changed.wait()
 
@@ -325,12 +327,12 @@ class Runner:
         self._closing = True
         self._give_back()
         until = time.monotonic() + seconds
-        while self._flights and time.monotonic() < until:
+        while self._jobs and time.monotonic() < until:
             await self._joined(min(1.0, until - time.monotonic()))
             with suppress(CommitUnknownError, asyncpg.PostgresError, *LOST):
                 await self.renew()
-        for flight in list(self._flights):
-            flight.stop("worker_stopped")
+        for job in list(self._jobs):
+            job.stop("worker_stopped")
         await self._joined(STOP_SECONDS)
         with suppress(CommitUnknownError, asyncpg.PostgresError, *LOST):
             await self._permits.give_back()
@@ -348,4 +350,4 @@ def _line_seconds(limit: Limit, number: int) -> float:
     if limit.rate_per_second is not None:
         return number / limit.rate_per_second
     turns = (number // max(1, limit.max_running or 1)) + 1
-    return float(min(turns * BUSY_SECONDS, BUSY_MOST_SECONDS)) * random.uniform(0.8, 1.2)
+    return float(min(turns * BUSY_SECONDS, MAX_BUSY_SECONDS)) * random.uniform(0.8, 1.2)

@@ -13,11 +13,11 @@ from postdate.store.destination import trouble
 AGAIN_SECONDS: Final = 20.0
 """How soon a trouble that goes on unchanged is told again, to be believed."""
 
-MOST_TOLD: Final = 500
+MAX_REPORTED: Final = 500
 """Most destinations that one process tells of."""
 
 
-class TroubleTeller:
+class TroubleReporter:
     """Writes what the breakers of this process know; while all is well it writes nothing."""
 
     def __init__(
@@ -31,7 +31,7 @@ class TroubleTeller:
     async def run_once(self, _: int = 1) -> int:
         """Tell what changed since the last time."""
         now = time.monotonic()
-        found = dict(islice(self._reports().items(), MOST_TOLD))
+        found = dict(islice(self._reports().items(), MAX_REPORTED))
         changed = {place: each for place, each in found.items() if self._news(place, each, now)}
         over = [place for place in self._told if place not in found]
         if not changed and not over:

@@ -11,19 +11,19 @@ from postdate.model.job.outcome import Handler
 from postdate.model.job.tally import Tally
 from postdate.model.lane import Kind, kind_of
 from postdate.model.setting.setting import Settings
+from postdate.runtime.capacity import Capacity
 from postdate.store.connection.database import Database
 from postdate.store.secret.payload_encryption import Vault
 from postdate.store.timer.lane import LaneDirectory
+from postdate.worker.claimed_job import Checkpoint, pass_by
 from postdate.worker.claimer import Claimer
-from postdate.worker.flight import Reach, pass_by
 from postdate.worker.permit import Permits
 from postdate.worker.runner import LimitsOf, Runner, unlimited
-from postdate.worker.share import Window
 
 log = structlog.get_logger()
 
 WINDOW: Final = 1000
-"""The most jobs in flight in one process."""
+"""The most jobs under way in one process."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -38,24 +38,24 @@ class Worker:
     tally: Tally
     window_size: int = WINDOW
     limits_of: LimitsOf = unlimited
-    reach: Reach = pass_by
+    checkpoint: Checkpoint = pass_by
     vault: Vault | None = None
     permits: Permits = field(init=False)
     claimer: Claimer = field(init=False)
     runner: Runner = field(init=False)
 
     def __post_init__(self) -> None:
-        window = Window(self.window_size)
+        capacity = Capacity(self.window_size)
         self.permits = Permits(self.database, self.node_id)
         kinds: frozenset[Kind] = frozenset(kind_of(each) for each in self.handlers)
         self.runner = Runner(
             self.database,
             self.handlers,
-            window,
+            capacity,
             self.permits,
             self.tally,
             limits_of=self.limits_of,
-            reach=self.reach,
+            checkpoint=self.checkpoint,
         )
         self.claimer = Claimer(
             database=self.database,
@@ -63,7 +63,7 @@ class Worker:
             lanes=self.lanes,
             settings=self.settings,
             permits=self.permits,
-            window=window,
+            capacity=capacity,
             hand_over=self.runner.take_over,
             kinds=kinds,
             vault=self.vault,
@@ -73,16 +73,18 @@ class Worker:
         """Claim what is due and start it; its record follows by itself."""
         try:
             claims = await self.claimer.claim(limit)
-            await self.reach("claim.after")
+            await self.checkpoint("claim.after")
         finally:
             await self.runner.admit()
         return sum(len(claim.executions) for claim in claims)
 
     def reexamine(self, bucket: int, lane_id: int) -> None:
-        """Take back what has no owner any more, and look at a place as if for the first time."""
+        """Take back what has no owner any more, and look at a bucket as if for the first time."""
         claims = self.claimer.under_way()
-        rooms, permits = self.runner.owned()
-        left = self.claimer.window.keep_only(rooms.union(each.room for each in claims))
+        reservations, permits = self.runner.owned()
+        left = self.claimer.capacity.keep_only(
+            reservations.union(each.reservation for each in claims)
+        )
         left += self.permits.keep_only(permits.union(each.permits for each in claims))
         if left:
             log.error("worker.ownerless", count=left)

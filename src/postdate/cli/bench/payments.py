@@ -26,7 +26,7 @@ from postdate.intake.payment.accept import Payments, Wish
 from postdate.model.ids import BUCKETS
 from postdate.model.payment.payment import PaymentOrder
 from postdate.model.tenant.identity import Identity, Scope
-from postdate.settlement.settler import BATCH_MOST
+from postdate.settlement.settler import MAX_BATCH
 from postdate.store import bench, bench_payment
 from postdate.store.bench_payment import Due
 from postdate.store.timer.timer import LANE_PAYMENT
@@ -326,8 +326,8 @@ async def pending(at: Ground, plan: Plan) -> list[Measure]:
 async def _batch_ms(at: Ground, plan: Plan) -> float:
     """Give the time of a full settle batch, from a few of them."""
     bank = await open_bank(at, plan.accounts)
-    await bank.fill(BATCH_MOST * BATCHES)
-    return 1000 * BATCH_MOST / await transfers.ours(bank)
+    await bank.fill(MAX_BATCH * BATCHES)
+    return 1000 * MAX_BATCH / await transfers.ours(bank)
 
 
 ARMS: Final[Mapping[str, Arm[Plan]]] = {

@@ -14,7 +14,7 @@ from postdate.cli.bench.ground import Ground, Watch
 from postdate.ledger.batch import SYSTEM, departures, due_of, ids, transfers
 from postdate.ledger.settle import Completed, decide
 from postdate.model.error import StartError
-from postdate.settlement.settler import BATCH_MOST, Settler
+from postdate.settlement.settler import MAX_BATCH, Settler
 from postdate.store import bench_payment as store
 from postdate.store.account import account as account_store
 from postdate.store.account.account import Account
@@ -68,8 +68,8 @@ async def _rows(bank: Bank) -> list[Bare]:
     async with database.connection() as connection:
         _, accounts = await account_store.gather(connection, [], bank.keys)
         ready: list[Bare] = []
-        for first in range(0, len(payments), BATCH_MOST):
-            some = payments[first : first + BATCH_MOST]
+        for first in range(0, len(payments), MAX_BATCH):
+            some = payments[first : first + MAX_BATCH]
             dues = [due_of(payment) for payment in some]
             decisions = decide(accounts, dues, some[0].at, lambda _: timedelta(0))
             done = [c for c in decisions if isinstance(c, Completed)]

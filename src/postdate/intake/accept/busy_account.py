@@ -10,9 +10,9 @@ import asyncpg
 from postdate.intake.accept.answers import Answer, Ask, refused
 from postdate.ledger.locked import LockedAccounts
 from postdate.model.error import Code, Refusal
+from postdate.runtime.coalescer import Coalescer
 from postdate.store.account.account import AccountKey
 from postdate.store.connection.database import Database
-from postdate.store.group import Grouper
 
 WAIT_SECONDS: Final = 3.0
 """How long a request waits for an account that somebody holds, without holding up others."""
@@ -36,7 +36,7 @@ class AroundLocked(Generic[A]):
         self._commit = commit
         self._accounts = accounts
         self._locked = LockedAccounts(database)
-        self._grouper: Grouper[A, Answer | None] = Grouper(self._some, groups=1)
+        self._grouper: Coalescer[A, Answer | None] = Coalescer(self._some, groups=1)
 
     async def submit(self, ask: A) -> Answer:
         """Answer one ask, in one commit with whatever else arrives now."""

@@ -19,8 +19,8 @@ from postdate.model.job.job import Destination, Queue, Webhook
 from postdate.model.job.tally import Tally
 from postdate.model.setting.setting import Settings
 from postdate.model.tenant.quota import Quotas
+from postdate.runtime.coalescer import Coalescer
 from postdate.store.connection.database import Connection, Database
-from postdate.store.group import Grouper
 from postdate.store.idempotency import idempotency as idempotency_store
 from postdate.store.idempotency.idempotency import key_of
 from postdate.store.job import job as job_store
@@ -61,7 +61,7 @@ class JobIntake:
         self._allowed = allowed
         self._check_names = check_names
         self._in_flight = InFlight()
-        self._grouper: Grouper[Ask, Result] = Grouper(self.accept)
+        self._grouper: Coalescer[Ask, Result] = Coalescer(self.accept)
         # Read at each commit: loops that start later add themselves.
         self._on_accept = on_accept
         self._tallies = tallies or {}

@@ -19,10 +19,10 @@ from postdate.model.job.verdict import Move
 from postdate.model.lane import NAME
 from postdate.model.limit import Limit
 from postdate.model.setting.setting import Settings
+from postdate.runtime.low_water import LowWaterMark
 from postdate.store.connection.database import Connection, Database
 from postdate.store.job import execution
 from postdate.store.job.execution import Execution, Recorded
-from postdate.store.mark import Mark
 from postdate.store.secret.payload_encryption import Vault
 from postdate.store.timer import permit, timer
 from postdate.store.timer.lane import Lane, LaneDirectory
@@ -70,7 +70,7 @@ class _Door:
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     hint: asyncio.Event = field(default_factory=asyncio.Event)
-    marks: dict[int, Mark] = field(default_factory=dict)
+    marks: dict[int, LowWaterMark] = field(default_factory=dict)
     empty_until: float = 0.0
 
 
@@ -176,12 +176,12 @@ class LeaseClaims:
         What is in it when this raises may have been claimed.
         """
         limits = lane_limits(lane, self._settings)
-        passed: list[tuple[Mark, list[Execution]]] = []
+        passed: list[tuple[LowWaterMark, list[Execution]]] = []
         async with self._database.write() as connection:
             most, pause = await self._room(connection, limits, ask)
             for bucket in random.sample(lane.buckets, len(lane.buckets)):
                 if len(taken) < most:
-                    mark = door.marks.setdefault(bucket, Mark())
+                    mark = door.marks.setdefault(bucket, LowWaterMark())
                     found = await execution.take(
                         connection,
                         lane,
@@ -226,7 +226,11 @@ class LeaseClaims:
         now = time.monotonic()
         floor = self._settings.floor
         places = [
-            (bucket, lane.lane_id, max(floor, door.marks.setdefault(bucket, Mark()).low(now)))
+            (
+                bucket,
+                lane.lane_id,
+                max(floor, door.marks.setdefault(bucket, LowWaterMark()).low(now)),
+            )
             for bucket in lane.buckets
         ]
         async with self._database.connection() as connection:

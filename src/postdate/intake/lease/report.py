@@ -14,8 +14,8 @@ from postdate.model.job.retry import Policies
 from postdate.model.job.tally import Tally
 from postdate.model.job.verdict import End, Facts, Keep, Move, decide
 from postdate.model.setting.setting import Settings
+from postdate.runtime.coalescer import Coalescer
 from postdate.store.connection.database import Database
-from postdate.store.group import Grouper
 from postdate.store.job import execution, job
 from postdate.store.job.execution import Held, Recorded
 from postdate.store.job.job import JobKey, LoadedJob
@@ -70,7 +70,7 @@ class LeaseReports:
         self._tally = tally
         self._policies = Policies(settings)
         self._returns = LeaseReturns(database)
-        self._group: Grouper[Report, Reported | Refusal] = Grouper(self._commit)
+        self._group: Coalescer[Report, Reported | Refusal] = Coalescer(self._commit)
 
     async def submit(self, report: Report) -> Reported:
         """Record one report together with whatever else has gathered."""

@@ -20,10 +20,10 @@ from postdate.model.payment.payment import PaymentOrder, amount_limits, approval
 from postdate.model.setting.setting import Settings
 from postdate.model.tenant.identity import Identity
 from postdate.model.tenant.quota import Quotas
+from postdate.runtime.coalescer import MAX_GROUPS
 from postdate.store.account.account import AccountKey, key_of
 from postdate.store.connection.database import Connection, Database
 from postdate.store.connection.driver_id import new_ids
-from postdate.store.group import GROUPS_MOST
 from postdate.store.idempotency.idempotency import key_of as idempotency_key_of
 from postdate.store.operate.item_log import items
 
@@ -59,7 +59,7 @@ class Payments:
         self._safety = safety or CommitSafety(settings)
         self._in_flight = InFlight()
         self._around = AroundLocked(database, self._commit, _changed)
-        self._batches = asyncio.Semaphore(GROUPS_MOST)
+        self._batches = asyncio.Semaphore(MAX_GROUPS)
 
     async def schedule(self, who: Identity, wish: Wish) -> Answer:
         """Accept one payment, in one commit with whatever else arrives now."""

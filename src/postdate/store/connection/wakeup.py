@@ -1,106 +1,40 @@
-"""Wake-ups between processes: hints only, so that polling can be slow. Polling is the truth."""
+"""Hints between processes, by LISTEN and NOTIFY: never within a business transaction."""
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, Final
 
-import asyncpg
-import structlog
-
-from postdate.store.connection.database import LOST, Connection, Database
+from postdate.store.connection.database import Connection
 from postdate.store.connection.query import query
-from postdate.store.loop import POLL_SECONDS
-
-log = structlog.get_logger()
 
 CHANNEL: Final = "postdate_due"
-GATHER_SECONDS: Final = 0.05
-"""At most one notification in this time: each one wakes every node."""
-
-LANES_MOST: Final = 400
-"""More lanes than this are told as "any": a notification carries less than 8,000 bytes."""
-
-RECONNECT_SECONDS: Final = 1.0
-
-Wake = Callable[[int | None], None]
-"""Called with a lane in which something is due soon; None means that it may be any."""
 
 
-class Wakeup:
-    """Sends hints of this process to the others, and passes theirs on to its loops."""
+async def send(connection: Connection, text: str) -> None:
+    """Tell every process that listens, in a statement of its own."""
+    await connection.execute(query("wakeup_send"), CHANNEL, text)
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
-        self._lanes: set[int] = set()
-        self._gathered = asyncio.Event()
-        self.listeners: list[Wake] = []
 
-    def hint(self, lane_id: int, seconds: float) -> None:
-        """Note that a lane has something due in so many seconds; only what is soon is told."""
-        if seconds <= POLL_SECONDS:
-            self._lanes.add(lane_id)
-            self._gathered.set()
+async def listen(
+    connection: Connection, begun: Callable[[], None], heard: Callable[[str], None]
+) -> None:
+    """Pass on what is told until the connection ends; `begun` is called once it listens."""
+    ended = asyncio.Event()
 
-    async def send(self, _: int = 1) -> int:
-        """Tell the other processes what has gathered, in a statement of its own."""
-        if not self._lanes:
-            return 0
-        lanes, self._lanes = self._lanes, set()
-        text = ",".join(map(str, sorted(lanes))) if len(lanes) <= LANES_MOST else "*"
-        async with self._database.connection() as connection:
-            await connection.execute(query("wakeup_send"), CHANNEL, text)
-        return len(lanes)
+    def on_end(_: Any) -> None:
+        ended.set()
 
-    async def run(self) -> None:
-        """Send and listen until cancelled; a lost hint costs one polling interval."""
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._send_all())
-            group.create_task(self._listen_all())
+    def on_text(_connection: Any, _pid: int, _channel: str, text: object) -> None:
+        heard(str(text))
 
-    async def _send_all(self) -> None:
-        while True:
-            await self._gathered.wait()
-            self._gathered.clear()
-            try:
-                await self.send()
-            except (asyncpg.PostgresError, *LOST) as error:
-                log.debug("wakeup.not_sent", error=str(error))
-            await asyncio.sleep(GATHER_SECONDS)
-
-    async def _listen_all(self) -> None:
-        while True:
-            try:
-                async with self._database.connection() as connection:
-                    await self._listen(connection)
-            except (asyncpg.PostgresError, *LOST) as error:
-                log.debug("wakeup.not_heard", error=str(error))
-            await asyncio.sleep(RECONNECT_SECONDS)
-
-    async def _listen(self, connection: Connection) -> None:
-        """Listen on a connection until it ends."""
-        ended = asyncio.Event()
-
-        def on_end(_: Any) -> None:
-            ended.set()
-
-        connection.add_termination_listener(on_end)
-        try:
-            await connection.add_listener(CHANNEL, self._heard)
-            # Whatever was told while nobody listened here may be due already.
-            self._pass_on([None])
-            await ended.wait()
-        finally:
-            if not connection.is_closed():
-                connection.remove_termination_listener(on_end)
-                await connection.remove_listener(CHANNEL, self._heard)
-                # The driver does not know that it listens when we were cancelled meanwhile.
-                await connection.execute("UNLISTEN *")
-
-    def _heard(self, _connection: Any, _pid: int, _channel: str, text: object) -> None:
-        lanes = str(text).split(",")
-        self._pass_on(int(lane) if lane.isdigit() else None for lane in lanes)
-
-    def _pass_on(self, lanes: Iterable[int | None]) -> None:
-        for lane_id in lanes:
-            for wake in self.listeners:
-                wake(lane_id)
+    connection.add_termination_listener(on_end)
+    try:
+        await connection.add_listener(CHANNEL, on_text)
+        begun()
+        await ended.wait()
+    finally:
+        if not connection.is_closed():
+            connection.remove_termination_listener(on_end)
+            await connection.remove_listener(CHANNEL, on_text)
+            # The driver does not know that it listens when we were cancelled meanwhile.
+            await connection.execute("UNLISTEN *")

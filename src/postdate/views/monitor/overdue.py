@@ -13,8 +13,8 @@ from prometheus_client import CollectorRegistry, Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
 from postdate.model.setting.setting import Settings
+from postdate.runtime.low_water import LowWaterMark
 from postdate.store.connection.database import Connection, Database
-from postdate.store.mark import Mark
 from postdate.store.operate import vital
 from postdate.store.operate.vital import Untouched
 from postdate.store.timer.lane import LaneDirectory
@@ -114,7 +114,7 @@ class OverdueWatch:
         self._outlived_seconds = outlived_seconds
         self._places = PlacesInTurn(lanes)
         self._heads = HeadWatch(untouched_seconds)
-        self._marks: defaultdict[Place, Mark] = defaultdict(Mark)
+        self._marks: defaultdict[Place, LowWaterMark] = defaultdict(LowWaterMark)
         self._known: set[object] = set()
         self._leases_next = 0
         self._outlived_at: set[Place] = set()

@@ -13,8 +13,8 @@ log = structlog.get_logger()
 POLL_SECONDS: Final = 0.9
 """The longest sleep. Polling is the truth; a wake-up is only a hint."""
 
-BACKOFF_FIRST_SECONDS: Final = 0.05
-BACKOFF_MOST_SECONDS: Final = 2.0
+MIN_BACKOFF_SECONDS: Final = 0.05
+MAX_BACKOFF_SECONDS: Final = 2.0
 STALLED_SECONDS: Final = 30.0
 
 
@@ -97,9 +97,7 @@ class Loop:
 
     def _back_off(self, error: Exception) -> float:
         self.failures += 1
-        pause: float = min(
-            BACKOFF_FIRST_SECONDS * 2 ** min(self.failures, 10), BACKOFF_MOST_SECONDS
-        )
+        pause: float = min(MIN_BACKOFF_SECONDS * 2 ** min(self.failures, 10), MAX_BACKOFF_SECONDS)
         log.warning(
             "loop.failed",
             loop=self.name,

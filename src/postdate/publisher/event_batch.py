@@ -31,7 +31,7 @@ TYPE: Final = "{type}"
 """Stands in a queue's subject for the type of the event."""
 
 
-class Stop(msgspec.Struct, frozen=True, kw_only=True):
+class DeliveryStop(msgspec.Struct, frozen=True, kw_only=True):
     """What ended a batch early: for good until a person looks, or for some seconds."""
 
     error: str
@@ -40,7 +40,7 @@ class Stop(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float = 0.0
 
 
-class Batch:
+class EventBatch:
     """The events of one page, on their way to one destination."""
 
     def __init__(
@@ -57,10 +57,10 @@ class Batch:
         self._handler = handler
         self._timeout = timeout
         self._done: set[int] = set()
-        self._first: tuple[int, Stop] | None = None
+        self._first: tuple[int, DeliveryStop] | None = None
         self._until = time.monotonic() + BATCH_SECONDS
 
-    async def run(self, events: Sequence[Sealed], width: int) -> Stop | None:
+    async def run(self, events: Sequence[Sealed], width: int) -> DeliveryStop | None:
         """Deliver until all is done or something fails; say what failed first in the order."""
         waiting = deque(_by_subject(events).values())
         async with asyncio.TaskGroup() as group:
@@ -89,7 +89,7 @@ class Batch:
                     return
                 self._done.add(event.position)
 
-    def _note(self, event: Sealed, stop: Stop) -> None:
+    def _note(self, event: Sealed, stop: DeliveryStop) -> None:
         if self._first is None or event.position < self._first[0]:
             error = f"event {event.event_id}: {stop.error}"
             self._first = event.position, msgspec.structs.replace(stop, error=error)
@@ -130,7 +130,7 @@ def _destination(destination: Mapping[str, Any], event: Sealed) -> Mapping[str, 
     return {**destination, "subject": subject.replace(TYPE, event.type)}
 
 
-def judge(outcome: Outcome) -> Stop | None:
+def judge(outcome: Outcome) -> DeliveryStop | None:
     """Say what an outcome means for the subscription; None when the event has arrived.
 
     A receiver that refuses an event may be mended, so that is tried again. What cannot change by
@@ -140,12 +140,12 @@ def judge(outcome: Outcome) -> Stop | None:
         case Completed() | Running():
             return None
         case Throttled(seconds=seconds, reason=reason):
-            return Stop(error=reason, counts=False, seconds=seconds)
+            return DeliveryStop(error=reason, counts=False, seconds=seconds)
         case Unknown(code=code, error=error):
-            return Stop(error=f"{code}: {error}")
+            return DeliveryStop(error=f"{code}: {error}")
         case Failed(code=code, error=error):
             refused = outcome.http_status not in {None, GONE}
-            return Stop(
+            return DeliveryStop(
                 error=f"{code}: {error}",
                 for_good=not outcome.retryable and not refused,
                 seconds=outcome.retry_after_seconds or 0.0,

@@ -3,7 +3,7 @@ import time
 
 import pytest
 
-from postdate.store.loop import STALLED_SECONDS, Loop
+from postdate.runtime.loop import STALLED_SECONDS, Loop
 
 
 async def run(loop: Loop, until: asyncio.Event) -> None:
@@ -89,5 +89,5 @@ async def test_a_loop_is_stalled_when_it_is_silent_for_longer_than_it_sleeps(
 
     loop = Loop("x", step, limit=1, poll_seconds=poll)
     later = time.monotonic() + silent
-    monkeypatch.setattr("postdate.store.loop.time.monotonic", lambda: later)
+    monkeypatch.setattr("postdate.runtime.loop.time.monotonic", lambda: later)
     assert (loop.stalled() is not None) == stalled

@@ -27,7 +27,7 @@ SWITCHING: Final = 101
 NO_TIMEOUT: Final = aiohttp.ClientTimeout(total=None, sock_connect=None)
 
 
-class Wire:
+class HttpConnection:
     """Connects, sends and receives; the deadline is its caller's."""
 
     def __init__(self, connector: aiohttp.TCPConnector) -> None:

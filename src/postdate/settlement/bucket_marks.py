@@ -3,12 +3,10 @@
 import time
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
-from hashlib import blake2b
 from typing import Final
-from uuid import UUID
 
 from postdate.model.ids import BUCKETS
-from postdate.store.mark import WIDE_MARGIN, WIDE_SECONDS
+from postdate.runtime.low_water import WIDE_MARGIN, WIDE_SECONDS
 from postdate.store.payment.settlement import Candidate, Place
 from postdate.store.timer.timer import LANE_PAYMENT, LONG_AGO, Head
 
@@ -25,24 +23,7 @@ FORGET_SECONDS: Final = 30.0
 """How often every mark is forgotten, for servers that do not bound transactions."""
 
 
-def share(node_id: UUID, live: Iterable[UUID]) -> frozenset[int]:
-    """Choose the buckets that this node prefers, so that all live ones together prefer each once.
-
-    A node that joins or leaves moves only the buckets it gains or gives (rendezvous hashing).
-    """
-    nodes = {node_id, *live}
-
-    def rank(node: UUID, bucket: int) -> bytes:
-        return blake2b(node.bytes + bytes([bucket]), digest_size=8).digest()
-
-    return frozenset(
-        bucket
-        for bucket in range(BUCKETS)
-        if max(nodes, key=lambda node: rank(node, bucket)) == node_id
-    )
-
-
-class Places:
+class BucketMarks:
     """The low-water mark and the grace of every bucket."""
 
     def __init__(self) -> None:

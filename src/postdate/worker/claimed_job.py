@@ -1,4 +1,4 @@
-"""Flights: claimed jobs between the claim and the record."""
+"""Claimed jobs: what this process holds between the claim and the record."""
 
 import asyncio
 import time
@@ -12,7 +12,7 @@ from postdate.store.job.execution import Execution
 from postdate.worker.claim import Claim
 from postdate.worker.permit import HeldPermits
 
-Reach = Callable[[str], Awaitable[None]]
+Checkpoint = Callable[[str], Awaitable[None]]
 """Called at named points around each side effect; the fault tests stop or kill there."""
 
 
@@ -21,7 +21,7 @@ async def pass_by(_: str) -> None:
 
 
 @dataclass(slots=True, eq=False)
-class Flight:
+class ClaimedJob:
     """One lease in this process. Times are of the monotonic clock unless they carry a date."""
 
     execution: Execution
@@ -30,7 +30,7 @@ class Flight:
     # It holds one of each: those of its lane's limits, then those of its destination's.
     permits: tuple[HeldPermits, ...]
     # Whether it still fills a part of its claim's room.
-    in_window: bool = True
+    holds_room: bool = True
     # Its destination's limits are being looked up.
     admitting: bool = False
     running: asyncio.Task[None] | None = None
@@ -69,7 +69,7 @@ class Flight:
         return self.stopped is None and now < self.renew_at + self.claim.lease_seconds * 2 / 3
 
     def stop(self, why: str) -> None:
-        """Cancel the handler, or do not let it begin; the flight ends with this reason."""
+        """Cancel the handler, or do not let it begin; the job ends with this reason."""
         if self.stopped is None:
             self.stopped = why
             if self.running is not None:

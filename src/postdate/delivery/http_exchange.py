@@ -15,7 +15,7 @@ from postdate.delivery.guard import (
     Passage,
     TargetRefusedError,
 )
-from postdate.delivery.wire import Wire
+from postdate.delivery.http_connection import HttpConnection
 from postdate.model.destination.target import Target
 
 ANSWER_BYTES: Final = 64 * 1024
@@ -24,7 +24,7 @@ ANSWER_BYTES: Final = 64 * 1024
 ERROR_CHARACTERS: Final = 500
 
 
-class Answer(msgspec.Struct, frozen=True):
+class HttpAnswer(msgspec.Struct, frozen=True):
     """Status and headers arrived. `broken` says why the body did not, if it did not."""
 
     status: int
@@ -49,7 +49,7 @@ class InDoubt(msgspec.Struct, frozen=True):
     error: str
 
 
-Result = Answer | NotSent | InDoubt
+Result = HttpAnswer | NotSent | InDoubt
 
 
 class Arrived:
@@ -62,17 +62,17 @@ class Arrived:
         self.headers: Mapping[str, str] = {}
         self.body = b""
 
-    def answer(self, broken: str | None) -> Answer:
+    def answer(self, broken: str | None) -> HttpAnswer:
         """Close the account."""
-        return Answer(self.status, self.headers, self.body[:ANSWER_BYTES], broken)
+        return HttpAnswer(self.status, self.headers, self.body[:ANSWER_BYTES], broken)
 
 
-class Exchange:
+class HttpExchange:
     """Posts through the guard, with one pool of connections for a process."""
 
     def __init__(self, guard: Guard) -> None:
         self._guard = guard
-        self._wire: Wire | None = None
+        self._wire: HttpConnection | None = None
 
     async def get(self, target: Target, *, timeout_seconds: float) -> Result:
         """Ask for something on behalf of the operator."""
@@ -119,7 +119,7 @@ class Exchange:
         if target.address is not None:
             self._guard.judge(target.host)
         if self._wire is None:
-            self._wire = Wire(self._guard.connector())
+            self._wire = HttpConnection(self._guard.connector())
         connection = await self._wire.connect(target)
         try:
             self._guard.judge_peer(connection.transport)

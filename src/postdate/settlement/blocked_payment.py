@@ -9,11 +9,11 @@ from postdate.store.account.account import AccountKey, key_of
 from postdate.store.connection.database import Database
 from postdate.store.payment.settlement import Candidate, LockedPayment
 
-ASIDE_MOST: Final = 50_000
+MAX_BLOCKED: Final = 50_000
 """The most payments remembered; more of them are found, and left out, again and again."""
 
 
-class Aside:
+class BlockedPayments:
     """What one settler leaves out, so that a stranger's lock costs the payments of its accounts."""
 
     def __init__(self, database: Database) -> None:
@@ -43,7 +43,7 @@ class Aside:
             keys = _accounts(payment)
             if keys is None or not any(key in self.locked for key in keys):
                 free.append(payment)
-            elif len(self._payments) < ASIDE_MOST:
+            elif len(self._payments) < MAX_BLOCKED:
                 seen = Candidate(payment.due_at, payment.subject, payment.bucket)
                 self._payments[payment.subject] = (seen, keys)
         return free

@@ -1,28 +1,29 @@
-"""The places with something due, and whose turn it is."""
+"""The buckets with something due, and whose turn it is."""
 
 from collections import deque
 from collections.abc import Iterator
 
+from postdate.runtime.capacity import Capacity
 from postdate.store.timer.lane import Lane
-from postdate.worker.place import Place
-from postdate.worker.share import Turns, Window
+from postdate.worker.fair_order import FairOrder
+from postdate.worker.lane_bucket import LaneBucket
 
 
-class Ready:
+class ReadyQueue:
     """Tenants take turns, then their lanes by weight, then a lane's buckets one after another."""
 
-    def __init__(self, window: Window) -> None:
-        self._window = window
-        self._places: dict[int, dict[int, deque[Place]]] = {}
+    def __init__(self, capacity: Capacity) -> None:
+        self._capacity = capacity
+        self._lane_buckets: dict[int, dict[int, deque[LaneBucket]]] = {}
         self._closed_until: dict[int, float] = {}
-        self._tenants: Turns[int] = Turns()
-        self._lanes: Turns[int] = Turns()
+        self._tenants: FairOrder[int] = FairOrder()
+        self._lanes: FairOrder[int] = FairOrder()
 
-    def add(self, place: Place) -> None:
-        """Let a place wait for its turn."""
-        place.ready, place.busy = True, False
-        lanes = self._places.setdefault(place.lane.tenant_id, {})
-        lanes.setdefault(place.lane.lane_id, deque()).append(place)
+    def add(self, lane_bucket: LaneBucket) -> None:
+        """Let a bucket wait for its turn."""
+        lane_bucket.ready, lane_bucket.busy = True, False
+        lanes = self._lane_buckets.setdefault(lane_bucket.lane.tenant_id, {})
+        lanes.setdefault(lane_bucket.lane.lane_id, deque()).append(lane_bucket)
 
     def close(self, lane: Lane, until: float) -> None:
         """Pass a lane over for a while: its limit is reached."""
@@ -32,22 +33,22 @@ class Ready:
         """Pass a lane over no longer."""
         self._closed_until.pop(lane_id, None)
 
-    def next(self, now: float) -> Place | None:
-        """Take out the place whose turn it is; None when nobody may start anything."""
+    def next(self, now: float) -> LaneBucket | None:
+        """Take out the bucket whose turn it is; None when nobody may start anything."""
         while tenants := dict(self._open(now)):
             tenant_id = self._tenants.next(tenants)
-            place = self._take(tenant_id, self._lanes.next(tenants[tenant_id]))
-            if place.ready:  # else its lane was paused meanwhile
-                place.ready, place.busy = False, True
-                return place
+            lane_bucket = self._take(tenant_id, self._lanes.next(tenants[tenant_id]))
+            if lane_bucket.ready:  # else its lane was paused meanwhile
+                lane_bucket.ready, lane_bucket.busy = False, True
+                return lane_bucket
         return None
 
     def opens_at(self, now: float) -> float | None:
         """Say when something can be taken out; None when nothing waits that has room."""
         times = (
             self._closed_until.get(lane_id, now)
-            for tenant_id, lanes in self._places.items()
-            if self._window.free(tenant_id) > 0
+            for tenant_id, lanes in self._lane_buckets.items()
+            if self._capacity.free(tenant_id) > 0
             for lane_id in lanes
         )
         return min(times, default=None)
@@ -65,17 +66,17 @@ class Ready:
         self._closed_until = {k: at for k, at in self._closed_until.items() if at > now}
 
     def _open(self, now: float) -> Iterator[tuple[int, list[int]]]:
-        for tenant_id, lanes in self._places.items():
-            if self._window.free(tenant_id) > 0:
+        for tenant_id, lanes in self._lane_buckets.items():
+            if self._capacity.free(tenant_id) > 0:
                 found = [each for each in lanes if self._closed_until.get(each, now) <= now]
                 if found:
                     yield tenant_id, found
 
-    def _take(self, tenant_id: int, lane_id: int) -> Place:
-        lanes = self._places[tenant_id]
-        place = lanes[lane_id].popleft()
+    def _take(self, tenant_id: int, lane_id: int) -> LaneBucket:
+        lanes = self._lane_buckets[tenant_id]
+        lane_bucket = lanes[lane_id].popleft()
         if not lanes[lane_id]:
             del lanes[lane_id]
         if not lanes:
-            del self._places[tenant_id]
-        return place
+            del self._lane_buckets[tenant_id]
+        return lane_bucket

@@ -10,8 +10,11 @@ from postdate.model.ids import BUCKETS
 EVERY_BUCKET: Final = frozenset(range(BUCKETS))
 
 
-def preferred(node_id: UUID, nodes: Iterable[UUID]) -> frozenset[int]:
-    """Choose by rendezvous hash: each bucket has one first node, and few change when one goes."""
+def preferred_buckets(node_id: UUID, nodes: Iterable[UUID]) -> frozenset[int]:
+    """Choose the buckets of this node, so that all live nodes together prefer each one once.
+
+    A node that joins or leaves moves only the buckets it gains or gives (rendezvous hashing).
+    """
     everyone = {node_id, *nodes}
     return frozenset(
         bucket

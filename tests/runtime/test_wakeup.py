@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from conftest import admin, eventually
+from postdate.runtime.wakeup import MAX_LANES, Wakeup
 from postdate.store.connection.database import Database
-from postdate.store.connection.wakeup import LANES_MOST, Wakeup
 from postdate.store.embedded import Embedded
 
 
@@ -53,7 +53,7 @@ async def test_what_is_soon_is_told_to_other_processes(
 
 async def test_a_burst_is_one_notification(database: Database, other: Listening) -> None:
     wakeup = Wakeup(database)
-    for lane_id in range(LANES_MOST + 1):
+    for lane_id in range(MAX_LANES + 1):
         wakeup.hint(lane_id, 0.0)
     await wakeup.send()
 

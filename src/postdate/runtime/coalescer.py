@@ -11,23 +11,23 @@ from postdate.store.connection.database import LOST, CommitUnknownError
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-GROUP_MOST: Final = 500
+MAX_GROUP: Final = 500
 """The most items of one commit."""
 
-GROUPS_MOST: Final = 2
+MAX_GROUPS: Final = 2
 """The most commits under way at once: while one waits for the disk, the next is prepared."""
 
-DIVIDED_MOST: Final = 2
+MAX_DIVIDED: Final = 2
 """The most groups in which a culprit is searched for while others go on."""
 
-WAITING_MOST: Final = 20_000
+MAX_WAITING: Final = 20_000
 """The most items that may wait; beyond, the server says that it is overloaded."""
 
 
 BROKEN_OFF: Final = "The server was stopped in the middle of it; ask again with the same key."
 
 
-class Grouper(Generic[Item, Result]):
+class Coalescer(Generic[Item, Result]):
     """Collect items while transactions are under way; each takes what has gathered.
 
     Whoever waits gets an answer or an error, also when the tasks that work here are cancelled.
@@ -37,8 +37,8 @@ class Grouper(Generic[Item, Result]):
         self,
         commit: Callable[[Sequence[Item]], Awaitable[Sequence[Result]]],
         *,
-        most: int = GROUP_MOST,
-        groups: int = GROUPS_MOST,
+        most: int = MAX_GROUP,
+        groups: int = MAX_GROUPS,
     ) -> None:
         self._commit = commit
         self._most = most
@@ -50,7 +50,7 @@ class Grouper(Generic[Item, Result]):
 
     async def submit(self, item: Item) -> Result:
         """Commit one item together with whatever else has gathered."""
-        if len(self._waiting) >= WAITING_MOST:
+        if len(self._waiting) >= MAX_WAITING:
             raise refuse(Code.OVERLOADED, "Too many requests are waiting.", retry_after_seconds=1)
         done: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
         self._waiting.append((item, done))
@@ -94,7 +94,7 @@ class Grouper(Generic[Item, Result]):
         except Exception as error:  # noqa: BLE001 - whatever it is, it belongs to one item
             if len(group) == 1:
                 _fail(waiting, error)
-            elif asyncio.current_task() in self._divided or len(self._divided) >= DIVIDED_MOST:
+            elif asyncio.current_task() in self._divided or len(self._divided) >= MAX_DIVIDED:
                 await self._divide(group)
             else:
                 # Searching takes many commits, and each may wait for a lock: others go on.

@@ -14,7 +14,7 @@ import structlog
 from postdate.delivery.broker import (
     Access,
     Broker,
-    Kind,
+    BrokerKind,
     NotSentError,
     Permitted,
     RejectedError,
@@ -55,7 +55,7 @@ OPEN_ERRORS: Final = (
 """Every way in which opening fails."""
 
 
-class Installed(Mapping[str, Kind]):
+class Installed(Mapping[str, BrokerKind]):
     """The adapters whose libraries are installed: each is an extra, loaded when it is first used.
 
     The libraries take most of a second to load, and most servers need none of them.
@@ -66,11 +66,11 @@ class Installed(Mapping[str, Kind]):
             name for name, library in _LIBRARIES.items() if importlib.util.find_spec(library)
         ]
 
-    def __getitem__(self, name: str) -> Kind:
+    def __getitem__(self, name: str) -> BrokerKind:
         if name not in self._names:
             raise KeyError(name)
         module = importlib.import_module(f"postdate.delivery.{name}")
-        kind: Kind = getattr(module, name.upper())
+        kind: BrokerKind = getattr(module, name.upper())
         return kind
 
     def __iter__(self) -> Iterator[str]:
@@ -97,17 +97,17 @@ class _Held:
         return broker
 
 
-class Connections:
+class BrokerConnections:
     """Opens connections to tenants' brokers, and keeps one for each destination."""
 
     def __init__(
-        self, guard: Guard, permitted: Permitted, kinds: Mapping[str, Kind] | None = None
+        self, guard: Guard, permitted: Permitted, kinds: Mapping[str, BrokerKind] | None = None
     ) -> None:
         self._guard = guard
         self._permitted = permitted
         self.kinds = Installed() if kinds is None else kinds
         self._held: dict[tuple[int, str], _Held] = {}
-        self._loaded: dict[str, Kind] = {}
+        self._loaded: dict[str, BrokerKind] = {}
         self._loading = ThreadPoolExecutor(1, thread_name_prefix="load")
         self._threads = TenantThreads("broker", THREADS, THREADS_TENANT)
 
@@ -158,7 +158,7 @@ class Connections:
         self._threads.close()
         self._loading.shutdown(wait=False, cancel_futures=True)
 
-    async def _kind(self, name: str) -> Kind:
+    async def _kind(self, name: str) -> BrokerKind:
         """Give the adapter; loading it must not hold up what else is due."""
         kind = self._loaded.get(name)
         if kind is None:

@@ -6,20 +6,20 @@ a claim may take is said as time instead: others wait for their turn, and for th
 
 from typing import Final
 
-MOST: Final = 500
-LEAST: Final = 50
-FIRST: Final = 250
+MAX_JOBS: Final = 500
+MIN_JOBS: Final = 50
+FIRST_JOBS: Final = 250
 TARGET_SECONDS: Final = 0.01
 SHARE: Final = 0.2
 """How much of the way to what would have fitted one claim goes: one slow claim proves little."""
 
 
-class Pace:
+class ClaimSize:
     """The size of the next claim, learned from the last ones."""
 
-    def __init__(self, most: int = MOST) -> None:
+    def __init__(self, most: int = MAX_JOBS) -> None:
         self._most = most
-        self._size = float(min(FIRST, most))
+        self._size = float(min(FIRST_JOBS, most))
 
     @property
     def size(self) -> int:
@@ -31,5 +31,5 @@ class Pace:
         if count < self.size or seconds <= 0:
             return
         fits = count * TARGET_SECONDS / seconds
-        least = min(LEAST, self._most)
+        least = min(MIN_JOBS, self._most)
         self._size += SHARE * (min(max(fits, least), self._most) - self._size)

@@ -24,7 +24,7 @@ ERROR_CHARACTERS: Final = 500
 
 
 @dataclass(slots=True)
-class Expansion:
+class ScheduleExpansion:
     """One schedule of a batch: its step, and what became of its occurrences."""
 
     row: ScheduleRow
@@ -35,14 +35,16 @@ class Expansion:
 
 
 @dataclass(slots=True)
-class Batch:
+class ExpansionBatch:
     """What one transaction writes."""
 
     now: datetime
-    expansions: list[Expansion] = field(default_factory=list)
+    expansions: list[ScheduleExpansion] = field(default_factory=list)
     aside: list[tuple[ScheduleRow, str]] = field(default_factory=list)
 
-    def decide(self, rows: Sequence[ScheduleRow], held: Held, running: Collection[UUID]) -> "Batch":
+    def decide(
+        self, rows: Sequence[ScheduleRow], held: Held, running: Collection[UUID]
+    ) -> "ExpansionBatch":
         """Decide about these schedules; whatever goes wrong is the problem of the one it is about.
 
         Runs in a thread of its own: a rule may take a while.
@@ -57,7 +59,7 @@ class Batch:
             except Exception as error:  # noqa: BLE001 - shown with the schedule
                 self._set_aside(row, error)
             else:
-                self.expansions.append(Expansion(row, step, list(step.entries)))
+                self.expansions.append(ScheduleExpansion(row, step, list(step.entries)))
         return self
 
     def _set_aside(self, row: ScheduleRow, error: Exception) -> None:
@@ -206,7 +208,7 @@ Told = tuple[str, str | None, UUID | None, str | None]
 """Label, kind and id of what was made, and the code of a refusal."""
 
 
-def _told(each: Expansion, one: Entry | Unbuffered, result: Fired | Refusal | None) -> Told:
+def _told(each: ScheduleExpansion, one: Entry | Unbuffered, result: Fired | Refusal | None) -> Told:
     match result:
         case None:
             return one.status.value, None, None, None
@@ -218,7 +220,7 @@ def _told(each: Expansion, one: Entry | Unbuffered, result: Fired | Refusal | No
             return Status.REFUSED.value, None, None, code.value
 
 
-def _row(each: Expansion, entry: Entry, told: Told) -> NewOccurrence:
+def _row(each: ScheduleExpansion, entry: Entry, told: Told) -> NewOccurrence:
     status, kind, subject, code = told
     row, occurrence = each.row, entry.occurrence
     return NewOccurrence(
@@ -237,5 +239,5 @@ def _row(each: Expansion, entry: Entry, told: Told) -> NewOccurrence:
     )
 
 
-def _missed(each: Expansion) -> list[datetime]:
+def _missed(each: ScheduleExpansion) -> list[datetime]:
     return [e.occurrence.scheduled_for for e in each.entries if e.status is Status.MISSED]

@@ -18,7 +18,7 @@ FULL_SECONDS: Final = 30.0
 
 
 @dataclass(slots=True)
-class Mark:
+class LowWaterMark:
     """The mark of one (bucket, lane), as one process remembers it."""
 
     lowest: datetime = LONG_AGO

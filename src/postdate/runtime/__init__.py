@@ -1,0 +1,11 @@
+"""What every stage needs, built once: its loop, its marks, its share, its retries, its room.
+
+A stage looks, decides and writes. Everything around that is here:
+
+- `loop` runs a stage's step again and again; the step itself never sleeps.
+- `wakeup` passes hints between processes, so that loops may sleep longer.
+- `share` says which buckets a node prefers.
+- `low_water` remembers below which instant a bucket holds nothing but dead rows.
+- `coalescer` lets concurrent requests share one transaction.
+- `capacity` lends room for what is under way, to one owner at a time.
+"""

@@ -1,0 +1,75 @@
+"""Capacity: how much may be under way at once in this process, lent to one owner at a time."""
+
+from collections import Counter
+from collections.abc import Collection
+from typing import Final
+
+TENANT_PART: Final = 0.75
+"""The part of what is free that one tenant may fill: some room is always left for the next."""
+
+
+class Capacity:
+    """How much runs at once in this process, and for whom."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.running = 0
+        self._running_of: Counter[int] = Counter()
+        self._reservations: set[Reservation] = set()
+
+    def free(self, tenant_id: int) -> int:
+        """Return how many more one tenant may start while others may still come."""
+        own = self._running_of[tenant_id]
+        most = max(1, int((self.size - self.running + own) * TENANT_PART))
+        return max(0, min(most - own, self.size - self.running))
+
+    def reserve(self, tenant_id: int, count: int) -> "Reservation":
+        """Take room for so many starts; whoever owns the reservation gives it back."""
+        reservation = Reservation(self, tenant_id, count)
+        if count:
+            self._reservations.add(reservation)
+            self._add(tenant_id, count)
+        return reservation
+
+    def release(self, reservation: "Reservation", count: int) -> None:
+        """Take back a part of a reservation, unless it was taken back already."""
+        if reservation in self._reservations:
+            self._add(reservation.tenant_id, -count)
+            if not reservation.count:
+                self._reservations.discard(reservation)
+
+    def keep_only(self, owned: Collection["Reservation"]) -> int:
+        """Take back the reservations that have no owner any more, and return how many."""
+        ownerless = self._reservations.difference(owned)
+        for reservation in ownerless:
+            self._reservations.discard(reservation)
+            self._add(reservation.tenant_id, -reservation.count)
+        return len(ownerless)
+
+    def _add(self, tenant_id: int, count: int) -> None:
+        self.running += count
+        self._running_of[tenant_id] += count
+        if not self._running_of[tenant_id]:
+            del self._running_of[tenant_id]
+
+
+class Reservation:
+    """A part of the capacity. It only ever shrinks, and never below nothing."""
+
+    __slots__ = ("_capacity", "count", "tenant_id")
+
+    def __init__(self, capacity: Capacity, tenant_id: int, count: int) -> None:
+        self._capacity = capacity
+        self.tenant_id = tenant_id
+        self.count = count
+
+    def release(self, count: int) -> None:
+        """Give so much of it back."""
+        if not 0 <= count <= self.count:
+            raise ValueError(f"{count} of {self.count} cannot be released")
+        self.count -= count
+        self._capacity.release(self, count)
+
+    def keep(self, count: int) -> None:
+        """Give back all but so much of it."""
+        self.release(self.count - count)

@@ -1,0 +1,155 @@
+"""A lane's bucket, and what this node remembers of it between two looks."""
+
+import heapq
+import itertools
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final
+
+from postdate.runtime.low_water import LowWaterMark
+from postdate.store.timer.lane import Lane
+from postdate.store.timer.timer import Head
+
+POLL_SECONDS: Final = 0.8
+"""How often a bucket with recent work is looked at without a hint."""
+
+PROBES_PER_SECOND: Final = 4000
+"""The most buckets looked at in a second; with more idle ones than that, each waits longer."""
+
+ACTIVE_SECONDS: Final = 60.0
+"""How long a bucket counts as one with recent work."""
+
+OTHERS_SECONDS: Final = 0.3
+"""How late a timer in another node's bucket must be before this node helps out."""
+
+NEVER: Final = float("inf")
+
+
+@dataclass(slots=True, eq=False)
+class LaneBucket:
+    """One (bucket, lane). Times without a date are this node's monotonic clock."""
+
+    lane: Lane
+    bucket: int
+    mark: LowWaterMark = field(default_factory=LowWaterMark)
+    look_at: float = 0.0
+    active_until: float = 0.0
+    ready: bool = False
+    busy: bool = False
+
+
+class LaneBuckets:
+    """Every bucket of the lanes that may run, ordered by when to look at it next."""
+
+    def __init__(self) -> None:
+        self._lane_buckets: dict[tuple[int, int], LaneBucket] = {}
+        self._lanes: dict[int, Lane] = {}
+        self._agenda: list[tuple[float, int, LaneBucket]] = []
+        self._order = itertools.count()
+
+    def __len__(self) -> int:
+        return len(self._lane_buckets)
+
+    def __iter__(self) -> Iterator[LaneBucket]:
+        return iter(self._lane_buckets.values())
+
+    def replace(self, lanes: Iterable[Lane], now: float) -> None:
+        """Take over which lanes there are; a paused one has no bucket at all."""
+        self._lanes = {lane.lane_id: lane for lane in lanes}
+        wanted = {(b, lane.lane_id): lane for lane in self._lanes.values() for b in lane.buckets}
+        for key in self._lane_buckets.keys() - wanted.keys():
+            self._lane_buckets.pop(key).ready = False
+        for key, lane in wanted.items():
+            if (lane_bucket := self._lane_buckets.get(key)) is not None:
+                lane_bucket.lane = lane
+            else:
+                self._lane_buckets[key] = lane_bucket = LaneBucket(
+                    lane, key[0], active_until=now + ACTIVE_SECONDS
+                )
+                self.plan(lane_bucket, now)
+
+    def forget(self, bucket: int, lane_id: int, now: float) -> None:
+        """Look at a bucket as if for the first time; whoever is at it goes on with the old one."""
+        if (lane_bucket := self._lane_buckets.get((bucket, lane_id))) is not None:
+            lane_bucket.ready = False
+            fresh = LaneBucket(lane_bucket.lane, bucket, active_until=now + ACTIVE_SECONDS)
+            self._lane_buckets[bucket, lane_id] = fresh
+            self.plan(fresh, now)
+
+    def watches(self, lane_id: int) -> bool:
+        """Say whether a lane has buckets here."""
+        return lane_id in self._lanes
+
+    def plan(self, lane_bucket: LaneBucket, at: float) -> None:
+        """Look at a bucket at this instant, unless something brings it up sooner."""
+        lane_bucket.look_at, lane_bucket.busy = at, False
+        heapq.heappush(self._agenda, (at, next(self._order), lane_bucket))
+
+    def hint(self, lane_id: int | None, now: float) -> None:
+        """Look at a lane soon, or at all of them: something was put there."""
+        if lane_id is None:
+            hinted = list(self._lane_buckets.values())
+        else:
+            lane = self._lanes.get(lane_id)
+            hinted = (
+                [self._lane_buckets[bucket, lane_id] for bucket in lane.buckets] if lane else []
+            )
+        for lane_bucket in hinted:
+            lane_bucket.active_until = now + ACTIVE_SECONDS
+            if not (lane_bucket.ready or lane_bucket.busy):
+                self.plan(lane_bucket, now)
+
+    def due(self, now: float, most: int) -> list[LaneBucket]:
+        """Take the buckets to look at now, those planned first in front."""
+        found: list[LaneBucket] = []
+        while self._agenda and self._agenda[0][0] <= now and len(found) < most:
+            at, _, lane_bucket = heapq.heappop(self._agenda)
+            # A bucket planned again since, or gone, or being claimed, is skipped.
+            current = lane_bucket.look_at == at and self.knows(lane_bucket)
+            if current and not (lane_bucket.ready or lane_bucket.busy):
+                lane_bucket.look_at = NEVER
+                found.append(lane_bucket)
+        return found
+
+    def next_look(self) -> float | None:
+        """Say when the next look is planned."""
+        while self._agenda and self._agenda[0][2].look_at != self._agenda[0][0]:
+            heapq.heappop(self._agenda)
+        return self._agenda[0][0] if self._agenda else None
+
+    def learn(
+        self,
+        looked: Iterable[LaneBucket],
+        heads: Iterable[Head],
+        now: tuple[float, datetime],
+        mine: frozenset[int],
+    ) -> list[LaneBucket]:
+        """Give the buckets with something due; plan when to look at the others again.
+
+        `now` is the monotonic clock and the time of the database, as this node knows it.
+        """
+        found = {(head.bucket, head.lane_id): head for head in heads}
+        ready = []
+        for lane_bucket in looked:
+            head = found.get((lane_bucket.bucket, lane_bucket.lane.lane_id))
+            lane_bucket.mark.passed(head.due_at if head else now[1], now[1])
+            pause = self.cadence(lane_bucket, now[0])
+            if head is not None:
+                late = 0.0 if lane_bucket.bucket in mine else OTHERS_SECONDS
+                pause = min(pause, head.seconds + late)
+            if pause <= 0:
+                ready.append(lane_bucket)
+            else:
+                self.plan(lane_bucket, now[0] + pause)
+        return ready
+
+    def cadence(self, lane_bucket: LaneBucket, now: float) -> float:
+        """Say how often a bucket deserves a look."""
+        if lane_bucket.active_until > now:
+            return POLL_SECONDS
+        return max(POLL_SECONDS, len(self._lane_buckets) / PROBES_PER_SECOND)
+
+    def knows(self, lane_bucket: LaneBucket) -> bool:
+        """Say whether a bucket still counts: its lane is neither gone nor paused."""
+        return self._lane_buckets.get((lane_bucket.bucket, lane_bucket.lane.lane_id)) is lane_bucket
