@@ -21,11 +21,11 @@ import structlog
 import uvloop
 
 from postdate.api.http.server import Server, bind
-from postdate.cli import edge
-from postdate.cli.node import Node
-from postdate.cli.settings import Settings
 from postdate.intake.tenant.tenant import Tenants
 from postdate.model.tenant.login_throttle import Knocks
+from postdate.node import http as edge
+from postdate.node.node import Node
+from postdate.node.settings import Settings
 from postdate.store import migrate
 from postdate.store.connection import database as database_store
 from postdate.store.connection.database import Database

@@ -10,8 +10,8 @@ import msgspec
 import pytest
 import yaml
 
-from postdate.cli import metrics
 from postdate.cli.main import app
+from postdate.node import metric as metrics
 
 ROOT = Path(__file__).parents[2]
 PROMETHEUS = ROOT / "deploy/prometheus"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from postdate.cli.settings import FIELDS, Settings
+from postdate.node.settings import FIELDS, Settings
 
 ROOT = Path(__file__).parents[2]
 UNIT = ROOT / "deploy/systemd/postdate.service"

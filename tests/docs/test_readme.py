@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 from conftest import scratch
-from postdate.cli.first import welcome
-from postdate.cli.settings import Settings
+from postdate.node.first_start import welcome
+from postdate.node.settings import Settings
 from support.serve_process import Served
 
 README = Path(__file__).parents[2] / "README.md"

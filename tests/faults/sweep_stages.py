@@ -6,14 +6,14 @@ import msgspec
 
 from faults.sweep import Nodes
 from faults.sweep_money import MoneyOperation
-from postdate.cli import jobs as job_wiring
-from postdate.cli import schedules as wiring
-from postdate.cli.node import Node
-from postdate.cli.settings import Settings as ProcessSettings
 from postdate.intake.subscription.subscription import Subscriptions, SubscriptionSpec
 from postdate.model.job.job import Webhook
 from postdate.model.schedule.spec import ScheduleSpec
 from postdate.model.setting.setting import Settings
+from postdate.node import job as job_wiring
+from postdate.node import schedule as wiring
+from postdate.node.node import Node
+from postdate.node.settings import Settings as ProcessSettings
 from postdate.publisher.deliverer import LEASE_SECONDS
 from postdate.scheduler.expander import Expander
 from postdate.store.connection.database import Database

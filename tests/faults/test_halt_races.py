@@ -11,7 +11,6 @@ import asyncpg
 import pytest
 
 from conftest import Api, Clock, eventually
-from postdate.cli import schedules as wiring
 from postdate.intake.account.account import Accounts
 from postdate.intake.payment.accept import Payments
 from postdate.intake.payment.accept import Wish as Order
@@ -22,6 +21,7 @@ from postdate.model.error import Code, RefusedError
 from postdate.model.payment.payment import PaymentOrder
 from postdate.model.tenant.halt import Halts
 from postdate.model.tenant.identity import Identity, Scope
+from postdate.node import schedule as wiring
 from postdate.scheduler.expander import Expander
 from postdate.store.account import account as account_store
 from postdate.store.account.account import key_of

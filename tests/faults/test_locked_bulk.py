@@ -11,13 +11,13 @@ import pytest
 from structlog.testing import capture_logs
 
 from conftest import Api, Clock, eventually
-from postdate.cli import schedules as wiring
 from postdate.intake.job.bulk import Changed, Instant, JobBulk
 from postdate.intake.payment.approval import Approvals
 from postdate.intake.tenant.halt import Halting
 from postdate.model.setting.setting import Settings
 from postdate.model.state import JobStatus
 from postdate.model.tenant.halt import Halts
+from postdate.node import schedule as wiring
 from postdate.publisher.verify import verify
 from postdate.scheduler.expander import Expander
 from postdate.scheduler.recompute import HeldError, Recompute

@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry
 
 from conftest import Api, admin
 from postdate.api.routes.health import Degraded, NotReady, ReadinessMeter, judge
-from postdate.cli import edge
+from postdate.node import http as edge
 from postdate.runtime.loop import Loop
 from postdate.store.connection.database import Database
 from postdate.store.embedded import Embedded

@@ -8,10 +8,10 @@ import pytest
 
 from conftest import Api, eventually
 from postdate.api.routes.health import Degraded
-from postdate.cli import edge
-from postdate.cli.place import external
-from postdate.cli.settings import Settings
 from postdate.intake.tenant.tenant import Tenants
+from postdate.node import http as edge
+from postdate.node.database import external
+from postdate.node.settings import Settings
 from support.api_ledger import open_ledger
 from support.replica import Pair, api_over, opened, over_tcp, pair
 

@@ -16,11 +16,11 @@ from postdate.api.app import create_app
 from postdate.api.endpoints import ENDPOINTS
 from postdate.api.http.server import Server, bind
 from postdate.api.http.shell import Shell
-from postdate.cli import edge
-from postdate.cli.bench.loader import Order, load
+from postdate.bench.loader import Order, load
 from postdate.intake.account.account import AccountChange, Accounts
 from postdate.intake.account.adjustment import Adjustments
 from postdate.model.tenant.login_throttle import Knocks
+from postdate.node import http as edge
 from postdate.views.authentication.identity import Identities
 
 REQUESTS = 3000

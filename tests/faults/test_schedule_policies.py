@@ -13,10 +13,10 @@ import asyncpg
 import pytest
 
 from conftest import Api, Clock, eventually
-from postdate.cli import schedules as wiring
 from postdate.intake.schedule.occurrence import Firings
 from postdate.model.error import Refusal
 from postdate.model.schedule.firing import Fired, Firing
+from postdate.node import schedule as wiring
 from postdate.scheduler.expander import Expander
 from postdate.store.connection.database import Connection
 from postdate.store.embedded import Embedded

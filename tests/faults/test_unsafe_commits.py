@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from conftest import Api, admin, app_dsn, eventually
-from postdate.cli import edge
 from postdate.model.durability import Durability
+from postdate.node import http as edge
 from postdate.store.connection import database as database_store
 from postdate.store.connection import durability
 from postdate.store.connection.database import Database

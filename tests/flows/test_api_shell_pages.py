@@ -8,8 +8,8 @@ import pytest
 import structlog
 
 from postdate.api.routes.health import NotReady
-from postdate.cli.log import add_origin
 from postdate.model.error import Code
+from postdate.node.log import add_origin
 from support.raw_http import Running, make_app, serving
 from support.sample_app import KEY, NOT_READY, endpoint, get_name, make_thing, post, sample_app
 

@@ -8,10 +8,10 @@ import asyncpg
 import pytest
 
 from conftest import INTERNAL_TOKEN, Answered, Api, Clock
-from postdate.cli import schedules as wiring
 from postdate.intake.payment.approval import Approvals
 from postdate.intake.tenant.tenant import KeyLimits, Tenants
 from postdate.ledger.prove import prove
+from postdate.node import schedule as wiring
 from postdate.scheduler.expander import Expander
 from support.bank import drain, settler
 from support.schedule import book

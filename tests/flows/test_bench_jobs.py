@@ -2,8 +2,8 @@
 
 import pytest
 
-from postdate.cli.bench.ground import percentile
-from postdate.cli.bench.jobs import run
+from postdate.bench.job import run
+from postdate.bench.testbed import percentile
 from postdate.model.error import StartError
 
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-from postdate.cli.bench.events import QUICK as FEW_EVENTS
-from postdate.cli.bench.events import run as run_events
-from postdate.cli.bench.schedules import ARMS
-from postdate.cli.bench.schedules import QUICK as FEW_SCHEDULES
-from postdate.cli.bench.schedules import run as run_schedules
+from postdate.bench.event import QUICK as FEW_EVENTS
+from postdate.bench.event import run as run_events
+from postdate.bench.schedule import ARMS
+from postdate.bench.schedule import QUICK as FEW_SCHEDULES
+from postdate.bench.schedule import run as run_schedules
 
 # The idle arm waits for nothing to happen, which takes its time.
 SMALL = ["seal", "deliver", "lag", "queue"]

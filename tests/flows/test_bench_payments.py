@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from postdate.cli.bench.loader import Order, requests
-from postdate.cli.bench.payments import ARMS, QUICK, run
-from postdate.cli.bench.transfers import pairs, pgledger_scripts
+from postdate.bench.loader import Order, requests
+from postdate.bench.payment import ARMS, QUICK, run
+from postdate.bench.transfer import pairs, pgledger_scripts
 from postdate.model.error import StartError
 
 # The other arms start servers of their own, which costs more than it shows.

@@ -3,8 +3,8 @@
 import pytest
 
 from conftest import Api
-from postdate.cli import schedules
 from postdate.intake.schedule import calendar
+from postdate.node import schedule as schedules
 from postdate.scheduler.expander import Expander
 from support.schedule import create, drain
 

@@ -15,7 +15,7 @@ import pytest
 
 from conftest import Api
 from postdate.cli import main
-from postdate.cli.strict import PARAMETER, convert
+from postdate.cli.number import PARAMETER, convert
 
 COMMAND = Path(sys.executable).with_name("postdate")
 

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from conftest import Api
-from postdate.cli import first
 from postdate.intake.tenant.tenant import Tenants
+from postdate.node import first_start as first
 from postdate.store.operate import vital as vital_store
 from support.plain_browser import Browser
 

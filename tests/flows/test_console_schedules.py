@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from conftest import Api, Clock
-from postdate.cli.schedules import firings
 from postdate.console.actions import schedule_bulk
+from postdate.node.schedule import firings
 from postdate.scheduler.expander import LIMIT, Expander
 from postdate.scheduler.meter import ScheduleMeter
 from support.plain_browser import Browser

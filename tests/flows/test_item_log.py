@@ -7,8 +7,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from conftest import Api, Clock
-from postdate.cli.settings import listed, load
 from postdate.model.error import StartError
+from postdate.node.settings import listed, load
 from postdate.store.operate.item_log import items
 from support.api_ledger import open_ledger
 from support.bank import drain, settler

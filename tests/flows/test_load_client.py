@@ -1,5 +1,5 @@
 from conftest import Api
-from postdate.cli.bench.load import Load, Request
+from postdate.bench.load import Load, Request
 
 
 async def test_a_load_counts_answers_and_times(api: Api) -> None:

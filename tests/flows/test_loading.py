@@ -12,9 +12,9 @@ BROKERS = {"nats", "aio_pika", "redis", "confluent_kafka"}
     ("module", "never"),
     [
         ("postdate.cli.main", {"aiohttp", "asyncpg", "jinja2", "structlog", "rich"}),
-        ("postdate.cli.job_remote", {"asyncpg", "jinja2", "structlog", "rich"}),
-        ("postdate.cli.serve", {"aiohttp", "jinja2"}),
-        ("postdate.cli.running", {"jwt", "opentelemetry.sdk", *BROKERS}),
+        ("postdate.cli.commands.job", {"asyncpg", "jinja2", "structlog", "rich"}),
+        ("postdate.node.serve", {"aiohttp", "jinja2"}),
+        ("postdate.node.process", {"jwt", "opentelemetry.sdk", *BROKERS}),
     ],
 )
 def test_a_module_loads_only_what_it_needs(module: str, never: set[str]) -> None:
@@ -27,7 +27,7 @@ def test_a_module_loads_only_what_it_needs(module: str, never: set[str]) -> None
 def test_a_server_starts_without_rich_and_can_load_it_later() -> None:
     code = (
         "import sys; from postdate.cli.main import _load_structlog; _load_structlog();"
-        "import postdate.cli.serve, postdate.cli.running;"
+        "import postdate.node.serve, postdate.node.process;"
         "assert 'rich' not in sys.modules; import rich; print(rich.__name__)"
     )
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)

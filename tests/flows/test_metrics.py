@@ -7,10 +7,12 @@ import asyncpg
 import pytest
 
 from conftest import Api, app_dsn
-from postdate.cli import edge, metrics, stages
-from postdate.cli.node import Node
-from postdate.cli.settings import Settings
 from postdate.model.job.tally import CLASSES, failure_class
+from postdate.node import http as edge
+from postdate.node import metric as metrics
+from postdate.node import role as stages
+from postdate.node.node import Node
+from postdate.node.settings import Settings
 from postdate.store.connection.database import Database
 from postdate.store.embedded import Embedded
 from postdate.views.authentication.identity import Identities

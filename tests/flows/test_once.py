@@ -11,9 +11,9 @@ from conftest import INTERNAL_TOKEN, Answered, Api
 from postdate.api.endpoints import ENDPOINTS
 from postdate.api.http import openapi
 from postdate.api.http.route_table import parameters_of
-from postdate.cli import edge
 from postdate.intake.accept.answers import Answer
 from postdate.intake.accept.once import Once, Shown, Wish
+from postdate.node import http as edge
 from postdate.views.authentication.identity import Identities
 from support.full_tenant import ROWS, World, build
 

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from conftest import INTERNAL_TOKEN, Api, app_dsn, owner_dsn
-from postdate.cli import restore
+from postdate.cli.commands import restore
 from postdate.model.error import RefusedError
 from postdate.model.setting.setting import LONG_AGO, Settings, Stored, validate
 from postdate.model.setting.table import QUARANTINE

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from conftest import Api, Clock
-from postdate.cli import schedules as wiring
+from postdate.node import schedule as wiring
 from postdate.scheduler.expander import Expander
 from support.schedule import PULL, book, create, drain, labels, set_to_morning
 

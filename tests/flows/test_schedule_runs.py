@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from conftest import Api, Clock
-from postdate.cli import schedules as wiring
+from postdate.node import schedule as wiring
 from postdate.scheduler.expander import Expander
 from support.schedule import book, create, drain, labels, set_to_morning
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from conftest import Api, Clock, eventually
-from postdate.cli import schedules as wiring
 from postdate.model.setting.setting import Settings
+from postdate.node import schedule as wiring
 from postdate.scheduler.audit import Audit
 from postdate.scheduler.expander import Expander
 from support.schedule import book, create, drain, labels, set_to_morning

@@ -7,13 +7,13 @@ from uuid import UUID, uuid4
 import pytest
 
 from conftest import SECRET_KEY, Answered, Api, Clock
-from postdate.cli import jobs
-from postdate.cli.schedules import firings
 from postdate.intake.job.payload_encryption import Seals
 from postdate.intake.schedule.occurrence import Firings
 from postdate.intake.schedule.occurrence_job import JobFirings
 from postdate.intake.schedule.occurrence_payment import PaymentFirings
 from postdate.model.tenant.identity import Identity, Scope
+from postdate.node import job as jobs
+from postdate.node.schedule import firings
 from postdate.scheduler.expander import Expander
 from postdate.store.secret import secret_rotation
 from postdate.store.secret.payload_encryption import MARK, Vault

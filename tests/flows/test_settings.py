@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from conftest import Api
-from postdate.cli.node import Node
+from postdate.node.node import Node
 
 
 async def value(api: Api, name: str) -> object:

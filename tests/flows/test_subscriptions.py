@@ -14,9 +14,9 @@ from prometheus_client import CollectorRegistry
 from standardwebhooks import Webhook
 
 from conftest import Answered, Api
-from postdate.cli import publisher
-from postdate.cli.node import Group
 from postdate.intake.tenant.tenant import KeyLimits, Tenants
+from postdate.node import publisher
+from postdate.node.node import Group
 from support.event import seal_all
 from support.local_broker import nats_cluster
 from support.receiver import Receiver

@@ -20,11 +20,12 @@ from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
 
 from conftest import SECRET_KEY, Api, Clock
 from postdate.api.http.server import Server, bind
-from postdate.cli import edge, tokens
-from postdate.cli.node import Node
-from postdate.cli.settings import Settings
 from postdate.model.error import StartError
 from postdate.model.tenant.login_throttle import Knocks
+from postdate.node import http as edge
+from postdate.node import token as tokens
+from postdate.node.node import Node
+from postdate.node.settings import Settings
 from postdate.store.connection.database import Database
 from postdate.views.authentication import token as token_views
 from postdate.views.authentication.identity import Identities

@@ -19,17 +19,19 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from conftest import SECRET_KEY, Api, eventually
 from postdate.api.http.server import Server, bind
-from postdate.cli import edge, publisher, schedules, settlement, trace, worker
-from postdate.cli.node import Node
-from postdate.cli.settings import Settings
-from postdate.cli.trace import Tracing
-from postdate.cli.trace_expansion import context_of
 from postdate.intake.tenant.tenant import Tenants
 from postdate.model.error import StartError
 from postdate.model.job.job import Worker
 from postdate.model.schedule.firing import Firing
 from postdate.model.schedule.schedule import JobTemplate, Policies, Template
 from postdate.model.tenant.login_throttle import Knocks
+from postdate.node import http as edge
+from postdate.node import publisher, settlement, trace, worker
+from postdate.node import schedule as schedules
+from postdate.node.node import Node
+from postdate.node.settings import Settings
+from postdate.node.trace import Tracing
+from postdate.node.trace_expansion import context_of
 from postdate.scheduler.firer import unfollowed
 from postdate.store.connection.database import Database
 from postdate.views.authentication.identity import Identities
@@ -293,7 +295,9 @@ def _modules(environ: dict[str, str], make: str) -> Any:
 
 
 def test_the_sdk_is_loaded_only_when_asked_for() -> None:
-    make = "from postdate.cli import main, trace; print(trace.configure())"
+    make = (
+        "from postdate.cli import main; from postdate.node import trace; print(trace.configure())"
+    )
     assert _modules({}, make) == "None\nFalse"
 
 

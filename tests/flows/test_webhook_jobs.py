@@ -9,9 +9,9 @@ from aiohttp import web
 from standardwebhooks import Webhook as Verifier
 
 from conftest import Api, eventually
-from postdate.cli import worker
-from postdate.cli.node import Node
 from postdate.delivery.breaker import FAILURES
+from postdate.node import worker
+from postdate.node.node import Node
 from support.receiver import Arrival, Receiver
 
 pytestmark = pytest.mark.usefixtures("workers")

@@ -10,8 +10,8 @@ import pytest
 from aiohttp import web
 
 from conftest import Api, eventually
-from postdate.cli import worker
-from postdate.cli.node import Node
+from postdate.node import worker
+from postdate.node.node import Node
 from support.receiver import Receiver
 
 Role = Callable[[], Coroutine[Any, Any, None]]

@@ -8,12 +8,12 @@ import asyncpg
 import pytest
 
 from conftest import Answered, Api, Clock
-from postdate.cli import schedules as wiring
 from postdate.intake.payment.approval import Approvals
 from postdate.intake.tenant.setting import SettingChanges
 from postdate.intake.tenant.tenant import KeyLimits, Tenants
 from postdate.model.error import Code, RefusedError
 from postdate.model.tenant.identity import Identity, Scope
+from postdate.node import schedule as wiring
 from postdate.scheduler.expander import Expander
 from support.schedule import book
 from support.schedule import drain as expand_all

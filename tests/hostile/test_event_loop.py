@@ -4,8 +4,8 @@ import asyncio
 import re
 import time
 
-from postdate.cli import metrics
-from postdate.cli.loop_watch import TICK_SECONDS, WINDOW_SECONDS, LoopWatch
+from postdate.node import metric as metrics
+from postdate.node.event_loop import TICK_SECONDS, WINDOW_SECONDS, LoopWatch
 
 
 async def test_what_holds_the_loop_is_measured() -> None:

@@ -16,12 +16,12 @@ from postdate.api.http.limit import Limits
 from postdate.api.http.open_request import HeldOpen, OpenLimits
 from postdate.api.http.server import Server, ServerLimits, bind
 from postdate.api.http.trusted_proxy import TrustedProxies, networks
-from postdate.cli import edge
-from postdate.cli.node import Node
-from postdate.cli.settings import Settings
 from postdate.model.error import Code, RefusedError
 from postdate.model.tenant.identity import Identity
 from postdate.model.tenant.login_throttle import Knocks
+from postdate.node import http as edge
+from postdate.node.node import Node
+from postdate.node.settings import Settings
 from postdate.store.connection.database import Database
 from postdate.views.authentication.identity import Identities
 from support.raw_http import Running, make_app, read_answer, serving

@@ -6,9 +6,9 @@ import pytest
 
 from conftest import Api
 from postdate.api.http.endpoint import Call, Reply
-from postdate.cli.running import _announce
-from postdate.cli.settings import Settings
 from postdate.model.tenant.login_throttle import Knocks
+from postdate.node.process import _announce
+from postdate.node.settings import Settings
 from support.plain_browser import Browser
 from support.raw_http import make_app, serving
 from support.sample_app import endpoint

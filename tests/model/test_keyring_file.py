@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from postdate.cli import keyring
-from postdate.cli.settings import Settings
 from postdate.model.error import StartError
+from postdate.node import keyring
+from postdate.node.settings import Settings
 from postdate.store.secret.secret import key_id
 
 ONE, TWO = secrets.token_bytes(32), secrets.token_bytes(32)

@@ -1,6 +1,6 @@
 import pytest
 
-from postdate.cli.log import HIDDEN, redact
+from postdate.node.log import HIDDEN, redact
 
 
 @pytest.mark.parametrize(

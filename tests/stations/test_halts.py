@@ -9,13 +9,13 @@ import asyncpg
 import pytest
 
 from conftest import Api, Clock, eventually
-from postdate.cli import schedules as wiring
 from postdate.intake.tenant.halt import Halting, Window
 from postdate.ledger import batch
 from postdate.ledger.prove import prove
 from postdate.model.job.retry import Policies
 from postdate.model.setting.setting import Settings
 from postdate.model.tenant.halt import Halts
+from postdate.node import schedule as wiring
 from postdate.scheduler.expander import Expander
 from postdate.settlement.halt_end import HaltEnds
 from postdate.store.connection.database import Database

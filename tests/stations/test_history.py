@@ -6,11 +6,11 @@ import asyncpg
 import pytest
 
 from conftest import owner_dsn
-from postdate.cli import history as command
-from postdate.cli.node import Node
-from postdate.cli.settings import Settings
 from postdate.ledger.prove import prove
 from postdate.model.ids import new_id
+from postdate.node import history as command
+from postdate.node.node import Node
+from postdate.node.settings import Settings
 from postdate.store.account.account import key_of
 from postdate.store.connection.database import Database
 from postdate.store.embedded import Embedded

@@ -9,13 +9,13 @@ import pytest
 from structlog.testing import capture_logs
 
 from conftest import Api, Clock
-from postdate.cli import schedules as wiring
 from postdate.intake.schedule.occurrence import Firings
 from postdate.intake.tenant.tenant import KeyLimits, Tenants
 from postdate.model.error import Refusal
 from postdate.model.schedule import expansion
 from postdate.model.schedule.firing import Fired, Firing
 from postdate.model.setting.setting import Settings
+from postdate.node import schedule as wiring
 from postdate.scheduler.audit import Audit
 from postdate.scheduler.expander import MAX_STUMBLES, Expander
 from postdate.scheduler.recompute import Recompute

@@ -8,11 +8,11 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from conftest import Clock
-from postdate.cli import history as command
-from postdate.cli.node import Node
-from postdate.cli.settings import Settings
+from postdate.cli.commands import history as command
 from postdate.ledger.prove import prove
 from postdate.model.ids import new_id
+from postdate.node.node import Node
+from postdate.node.settings import Settings
 from postdate.store.account.account import key_of
 from postdate.store.connection.database import Database
 from postdate.store.operate import partition

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import uvloop
 
-from postdate.cli import worker as worker_role
-from postdate.cli.node import Node
-from postdate.cli.settings import Settings as ProcessSettings
 from postdate.model.job.outcome import Completed, Delivery, Outcome
 from postdate.model.job.tally import Tally
+from postdate.node import worker as worker_role
+from postdate.node.node import Node
+from postdate.node.settings import Settings as ProcessSettings
 from postdate.store.connection import database as database_store
 from postdate.worker.worker import Worker
 

@@ -6,10 +6,10 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from postdate.api.http.error_reference import errors_markdown
-from postdate.cli.metrics import reference as metrics_reference
-from postdate.cli.settings import reference as process_reference
 from postdate.model.setting.table import reference as runtime_reference
 from postdate.model.state import JOB_MOVES, PAYMENT_MOVES, diagram
+from postdate.node.metric import reference as metrics_reference
+from postdate.node.settings import reference as process_reference
 from sdk.table import table as client_table
 from tidy.rule import Finding, Rule, Tree, line_of, read_tree, select
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 from typing import Final
 from uuid import UUID
 
@@ -12,7 +13,8 @@ from postdate.model.ids import BUCKETS
 from postdate.store.connection.database import SCHEMA
 from postdate.store.connection.query import query
 
-PACKAGE: Final = "postdate.chaos"
+_query = partial(query, package="postdate.chaos")
+
 CONNECT_SECONDS: Final = 10.0
 READ_SECONDS: Final = 120.0
 
@@ -134,7 +136,7 @@ async def connect(dsn: str) -> asyncpg.Connection:
 async def snapshot(connection: asyncpg.Connection) -> Snapshot:
     """Read everything at one instant."""
     async with connection.transaction(isolation="repeatable_read", readonly=True):
-        tenants = await connection.fetch(query("chaos_tenants", PACKAGE))
+        tenants = await connection.fetch(_query("chaos_tenants"))
         return Snapshot(
             tenants={row["tenant_id"]: row["name"] for row in tenants},
             accounts=[AccountRow(*row) for row in await _all(connection, "chaos_accounts")],
@@ -151,17 +153,17 @@ async def snapshot(connection: asyncpg.Connection) -> Snapshot:
 
 
 async def _all(connection: asyncpg.Connection, name: str) -> Sequence[asyncpg.Record]:
-    return await connection.fetch(query(name, PACKAGE), timeout=READ_SECONDS)
+    return await connection.fetch(_query(name), timeout=READ_SECONDS)
 
 
 async def count_open(connection: asyncpg.Connection) -> int:
     """Count the payments and jobs that have not ended."""
-    return int(await connection.fetchval(query("chaos_open", PACKAGE)))
+    return int(await connection.fetchval(_query("chaos_open")))
 
 
 async def end_sessions(connection: asyncpg.Connection, count: int) -> int:
     """End so many sessions of others, chosen at random; say how many."""
-    return int(await connection.fetchval(query("chaos_end_sessions", PACKAGE), count))
+    return int(await connection.fetchval(_query("chaos_end_sessions"), count))
 
 
 async def hold_rows(connection: asyncpg.Connection, table: str, count: int) -> int:
@@ -169,5 +171,5 @@ async def hold_rows(connection: asyncpg.Connection, table: str, count: int) -> i
     name = "chaos_hold_account" if table == "account" else "chaos_hold_timer"
     held = 0
     for bucket in range(BUCKETS):
-        held += await connection.fetchval(query(name, PACKAGE), count, bucket)
+        held += await connection.fetchval(_query(name), count, bucket)
     return held

@@ -8,9 +8,10 @@ from typing import Final, Literal, NoReturn
 import cyclopts
 import uvloop
 
-from postdate.cli import output, strict, watch
-from postdate.cli.settings import listed, load
+from postdate.cli import number as strict
+from postdate.cli import output, watch
 from postdate.model.error import RefusedError, StartError
+from postdate.node.settings import listed, load
 
 FAILED: Final = 1
 USAGE: Final = 2
@@ -25,27 +26,27 @@ COMMANDS: Final = {
     "node": "operator:node_app",
     "settlement": "settlement:settlement_app",
     "secret": "secret:secret_app",
-    "events": "event_remote:events_app",
+    "events": "event:events_app",
     "bench": "bench:bench_app",
     "chaos": "chaos:chaos",
-    "job": "job_remote:job_app",
-    "payment": "payment_remote:payment_app",
-    "account": "account_remote:account_app",
-    "dead-letter": "dead_letter_remote:dead_letter_app",
-    "destination": "destination_remote:destination_app",
-    "subscription": "destination_remote:subscription_app",
-    "schedule": "schedule_remote:schedule_app",
-    "calendar": "calendar_remote:calendar_app",
-    "api": "api_remote:api",
-    "lane": "lane_remote:lane_app",
+    "job": "job:job_app",
+    "payment": "payment:payment_app",
+    "account": "account:account_app",
+    "dead-letter": "dead_letter:dead_letter_app",
+    "destination": "destination:destination_app",
+    "subscription": "destination:subscription_app",
+    "schedule": "schedule:schedule_app",
+    "calendar": "calendar:calendar_app",
+    "api": "api:api",
+    "lane": "lane:lane_app",
     "top": "top:top",
     "restore": "restore:restore_app",
     "audit": "audit:audit",
     "prove": "prove:prove",
     "reconcile": "prove:reconcile",
     "history": "history:history_app",
-    "open": "shell:open_page",
-    "completion": "shell:completion",
+    "open": "desktop:open_page",
+    "completion": "desktop:completion",
 }
 """Every command, and the module that completes it: only that of the one that runs is loaded."""
 
@@ -57,7 +58,7 @@ app = cyclopts.App(
     help_epilogue=output.EVERYWHERE,
 )
 for _name, _place in COMMANDS.items():
-    app.command(f"postdate.cli.{_place}", name=_name)
+    app.command(f"postdate.cli.commands.{_place}", name=_name)
 
 
 @app.command
@@ -89,7 +90,7 @@ def serve(
 
     """
     _load_structlog()
-    from postdate.cli import log, serve, trace
+    from postdate.node import log, serve, trace
     from postdate.store.operate.item_log import items
 
     settings = load(

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import msgspec
 from cyclopts import Parameter
 
-from postdate.cli.columns import FEWEST
+from postdate.cli.column import FEWEST
 from postdate.model.error import StartError
 
 if TYPE_CHECKING:

@@ -5,10 +5,10 @@ from typing import Any, NamedTuple
 from uuid import uuid4
 
 from conftest import Api, Clock
-from postdate.cli import schedules as wiring
 from postdate.intake.tenant.tenant import Tenants
 from postdate.model.job.outcome import Delivery, Failed, Outcome
 from postdate.model.setting.setting import Settings
+from postdate.node import schedule as wiring
 from postdate.scheduler.expander import Expander
 from postdate.store.connection.database import Database
 from postdate.store.tenant import tenant as tenant_store

@@ -1,0 +1,25 @@
+"""Arms: named parts of a measurement, run one after another on one server."""
+
+import sys
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TypeAlias, TypeVar
+
+from postdate.bench.testbed import Ground, Measure, ground
+from postdate.model.error import StartError
+
+Plan = TypeVar("Plan")
+Arm: TypeAlias = Callable[[Ground, Plan], Awaitable[list[Measure]]]
+
+
+async def run_arms(arms: Mapping[str, Arm[Plan]], plan: Plan, only: Sequence[str]) -> list[Measure]:
+    """Run all arms, or those that were asked for; refuse an unknown name before any work."""
+    unknown = set(only) - arms.keys()
+    if unknown:
+        raise StartError(f"there is no arm {unknown.pop()}: choose among {', '.join(arms)}")
+    found: list[Measure] = []
+    async with ground() as at:
+        for name, arm in arms.items():
+            if not only or name in only:
+                print(f"{name} …", file=sys.stderr, flush=True)
+                found += await arm(at, plan)
+    return found

@@ -1,0 +1,83 @@
+"""What only `postdate bench` asks."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import NamedTuple
+from uuid import UUID
+
+import asyncpg
+
+from postdate.store.connection.database import Connection
+from postdate.store.connection.query import query
+from postdate.store.timer.timer import LANE_SCHEDULE
+
+_query = partial(query, package="postdate.bench")
+
+
+class Lateness(NamedTuple):
+    """How late a tenant's jobs began, in milliseconds."""
+
+    jobs: int
+    p50: float
+    p95: float
+    p99: float
+    worst: float
+
+
+async def delete(
+    connection: Connection, bucket: int, subjects: Sequence[UUID], tokens: Sequence[int]
+) -> None:
+    """Delete claimed timers and do nothing else."""
+    await connection.execute(_query("bench_delete"), bucket, subjects, tokens)
+
+
+async def fill(
+    connection: Connection | asyncpg.Connection,
+    tenant_id: int,
+    lane_id: int,
+    buckets: Sequence[int],
+    each: int,
+) -> None:
+    """Put so many timers of the far future into each of these buckets of a lane."""
+    await connection.execute(_query("bench_fill"), buckets, tenant_id, lane_id, each, timeout=3600)
+
+
+async def lateness(connection: Connection, tenant_id: int) -> Lateness:
+    """Sum up how late a tenant's jobs began."""
+    row = await connection.fetchrow(_query("bench_lateness"), tenant_id)
+    if row is None or row["late"] is None:
+        return Lateness(0, 0.0, 0.0, 0.0, 0.0)
+    return Lateness(row["jobs"], *row["late"])
+
+
+async def wal(connection: Connection) -> int:
+    """Give the position in the write-ahead log, in bytes."""
+    position: int = await connection.fetchval(_query("bench_wal"))
+    return position
+
+
+async def copy_schedule(
+    connection: Connection,
+    tenant_id: int,
+    schedule_id: UUID,
+    buckets: Sequence[int],
+    ids: Sequence[UUID],
+    hours: int,
+) -> None:
+    """Copy a schedule; the copies are due so many hours after the top of this one."""
+    await connection.execute(
+        _query("bench_copy_schedule"),
+        tenant_id,
+        schedule_id,
+        buckets,
+        ids,
+        hours,
+        LANE_SCHEDULE,
+        timeout=3600,
+    )
+
+
+async def fired(connection: Connection, tenant_id: int) -> tuple[int, int]:
+    """Count a tenant's jobs, and the occurrences that became something."""
+    row = await connection.fetchrow(_query("bench_fired"), tenant_id)
+    return (0, 0) if row is None else (row[0], row[1])

@@ -1,0 +1,233 @@
+"""`postdate bench events`: sealing, delivery to a queue, lag, and subscriptions that only wait."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from prometheus_client import CollectorRegistry
+
+from postdate.bench.arm import Arm, run_arms
+from postdate.bench.nats import Nats, nats_server
+from postdate.bench.testbed import Ground, Measure, Watch, at_least, at_most, plain
+from postdate.bench.worker import Accepting, Bench
+from postdate.intake.destination.destination import DestinationSpec
+from postdate.intake.subscription.subscription import SubscriptionSpec
+from postdate.model.destination.destination import DestinationType
+from postdate.model.ids import BUCKETS, new_ids
+from postdate.model.job.job import Queue
+from postdate.model.tenant.identity import Identity, Scope
+from postdate.node import publisher as publisher_parts
+from postdate.publisher.meter import PublisherMeter
+from postdate.publisher.sealer import Sealer
+from postdate.store.event import event as event_store
+from postdate.store.event.event import NewEvent
+
+BATCH: Final = 1000
+LAG_RATE: Final = 1000
+IDLE_MOST: Final = 100
+IDLE_ROUNDS: Final = 3
+NAME: Final = "bench"
+
+
+@dataclass(slots=True, frozen=True)
+class Plan:
+    """How much to measure."""
+
+    events: int = 100_000
+    delivered: int = 30_000
+    jobs: int = 40_000
+    seconds: int = 20
+
+
+async def seal(at: Ground, plan: Plan) -> list[Measure]:
+    """Seal events that were committed a thousand at a time."""
+    source = await Source.begin(at)
+    await source.tell(plan.events)
+    await at.settle()
+    sealer = Sealer(at.node.database, PublisherMeter(CollectorRegistry()))
+    before, watch = await at.wal(), Watch()
+    done = 0
+    while more := await sealer.run_once():
+        done += more
+    rate, written = watch.rate(done), await at.wal() - before
+    if done < plan.events:
+        raise RuntimeError(f"{done} of {plan.events} events were sealed")
+    return [
+        at_least("seal", f"{plan.events} events", rate, 10_000, "events/s"),
+        plain("seal", "write-ahead log", written / done, "bytes/event"),
+    ]
+
+
+async def deliver(at: Ground, plan: Plan) -> list[Measure]:
+    """Deliver sealed events to one NATS subscription."""
+    async with nats_server(at.home) as broker:
+        source = await Source.begin(at)
+        await source.tell(plan.delivered)
+        await at.seal()
+        await source.subscribe(broker, position=0)
+        watch = Watch()
+        async with publishing(at):
+            await broker.until(plan.delivered)
+            rate = watch.rate(plan.delivered)
+    return [at_least("deliver", "to one NATS subscription", rate, 3000, "events/s")]
+
+
+async def lag(at: Ground, plan: Plan) -> list[Measure]:
+    """Commit 1,000 events a second; measure from the commit to the broker's confirmation."""
+    count = LAG_RATE * plan.seconds
+    async with nats_server(at.home) as broker:
+        source = await Source.begin(at)
+        await source.subscribe(broker, position=0)
+        async with publishing(at):
+            began = time.monotonic()
+            for step in range(plan.seconds * 20):
+                await source.tell(LAG_RATE // 20)
+                ahead = began + (step + 1) / 20 - time.monotonic()
+                await asyncio.sleep(max(0.0, ahead))
+            await broker.until(count)
+        late = await broker.lags()
+    return [
+        plain("lag", "p50 at 1,000 events/s", late.p50, "ms"),
+        at_most("lag", "p99 at 1,000 events/s", late.p99, 1000, "ms"),
+    ]
+
+
+async def queue(at: Ground, plan: Plan) -> list[Measure]:
+    """Run jobs whose destination is a NATS subject, from claim to recorded."""
+    async with nats_server(at.home) as broker:
+        lane, adding = await at.lane("push"), Accepting(at)
+        await _register(at, lane.tenant_id, broker)
+        worker = Bench(at, "queue", at.node.outgoing.queue.deliver)
+        await adding.add(lane, [None] * plan.jobs, Queue(name=NAME, subject=broker.subject))
+        await at.settle()
+        watch = Watch()
+        async with worker.running():
+            await worker.until(plan.jobs)
+            rate = watch.rate(plan.jobs)
+        await broker.until(plan.jobs)
+    return [at_least("queue", "jobs to NATS, claimed to recorded", rate, 5000, "jobs/s")]
+
+
+async def idle(at: Ground, plan: Plan) -> list[Measure]:
+    """Measure what subscriptions cost that have nothing to do."""
+    seconds = min(plan.seconds, 5)
+    async with nats_server(at.home) as broker:
+        source = await Source.begin(at)
+        await at.settle()
+        without = await _idle_share(at, seconds)
+        await source.subscribe(broker)
+        for _ in range(IDLE_MOST - 1):
+            await source.subscribe(broker, registered=True)
+        many = await _idle_share(at, seconds)
+    return [
+        plain("idle", "publisher without subscriptions", without, "% of a core"),
+        plain("idle", f"publisher with {IDLE_MOST} that wait", many, "% of a core"),
+        at_most("idle", "what they add", many - without, 1, "% of a core"),
+    ]
+
+
+class Source:
+    """A tenant that has events to tell."""
+
+    def __init__(self, at: Ground, tenant_id: int) -> None:
+        self._at = at
+        self._database = at.node.database
+        self._tenant_id = tenant_id
+
+    @classmethod
+    async def begin(cls, at: Ground) -> "Source":
+        """Make the tenant."""
+        tenant_id, _ = await at.tenant()
+        return cls(at, tenant_id)
+
+    async def tell(self, count: int) -> None:
+        """Commit so many events of as many subjects, a thousand at a time."""
+        for first in range(0, count, BATCH):
+            buckets = [n % BUCKETS for n in range(min(BATCH, count - first))]
+            unix_ms = self._database.unix_ms()
+            subjects, ids = new_ids(buckets, unix_ms), new_ids(buckets, unix_ms)
+            data = {"destination": "worker", "lane": "default"}
+            async with self._database.write() as connection:
+                await event_store.insert(
+                    connection,
+                    [
+                        NewEvent(bucket, self._tenant_id, subject, event_id, KIND, "bench", data)
+                        for bucket, subject, event_id in zip(buckets, subjects, ids, strict=True)
+                    ],
+                )
+
+    async def subscribe(
+        self, broker: Nats, *, position: int | None = None, registered: bool = False
+    ) -> None:
+        """Subscribe a NATS subject to everything."""
+        if not registered:
+            await _register(self._at, self._tenant_id, broker)
+        spec = SubscriptionSpec(
+            destination=Queue(name=NAME, subject=broker.subject), types=[KIND], position=position
+        )
+        await publisher_parts.intake(self._at.node).create(_admin(self._tenant_id), spec)
+
+
+KIND: Final = "job.retried"
+
+
+def _admin(tenant_id: int) -> Identity:
+    return Identity(
+        tenant_id=tenant_id, tenant="bench", key_id="bench", scopes=frozenset({Scope.ADMIN})
+    )
+
+
+async def _register(at: Ground, tenant_id: int, broker: Nats) -> None:
+    await at.node.outgoing.destinations.create(
+        _admin(tenant_id),
+        DestinationSpec(
+            name=NAME, type=DestinationType.QUEUE, kind="nats", config={"servers": [broker.url]}
+        ),
+    )
+
+
+@asynccontextmanager
+async def publishing(at: Ground) -> AsyncIterator[None]:
+    """Run the loops of the publisher's role until the block ends."""
+    node = at.node
+    node.registry = CollectorRegistry()
+    loops = publisher_parts.loops(node)
+    node.loops[:] = loops
+    going = [asyncio.create_task(loop.run()) for loop in loops]
+    try:
+        yield
+    finally:
+        for loop in loops:
+            loop.stop()
+        await asyncio.gather(*going)
+        node.loops.clear()
+
+
+async def _idle_share(at: Ground, seconds: float) -> float:
+    """Give the share of a core that the publisher and the database take while nothing happens."""
+    async with publishing(at):
+        shares = []
+        for _ in range(IDLE_ROUNDS):
+            began = at.cpu_seconds()
+            await asyncio.sleep(seconds)
+            shares.append((at.cpu_seconds() - began) / seconds * 100)
+        # The quietest: what the arms before have left to the database ends in the first ones.
+        return min(shares)
+
+
+ARMS: Final[Mapping[str, Arm[Plan]]] = {
+    "seal": seal,
+    "deliver": deliver,
+    "lag": lag,
+    "queue": queue,
+    "idle": idle,
+}
+QUICK: Final = Plan(events=2000, delivered=500, jobs=500, seconds=1)
+
+
+async def run(plan: Plan, only: Sequence[str]) -> list[Measure]:
+    """Run the arms one after another on one server."""
+    return await run_arms(ARMS, plan, only)

@@ -1,0 +1,347 @@
+"""`postdate bench payments`: what issue and docs promise of payments, measured in one run."""
+
+import asyncio
+import statistics
+import sys
+import time
+from collections import defaultdict
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Final
+
+from postdate.bench import database as bench
+from postdate.bench import payment_database as bench_payment
+from postdate.bench import transfer as transfers
+from postdate.bench.arm import Arm, run_arms
+from postdate.bench.bank import Bank, open_bank
+from postdate.bench.load import Report
+from postdate.bench.loader import Order, load
+from postdate.bench.payment_database import Due
+from postdate.bench.server_process import Served, key_for, serving
+from postdate.bench.testbed import Ground, Measure, Watch, at_least, at_most, plain
+from postdate.intake.payment.accept import BATCH_MOST as ASK_MOST
+from postdate.intake.payment.accept import Payments, Wish
+from postdate.model.ids import BUCKETS
+from postdate.model.payment.payment import PaymentOrder
+from postdate.model.tenant.identity import Identity, Scope
+from postdate.node import settlement as settlement_parts
+from postdate.node.node import Node
+from postdate.settlement.settler import MAX_BATCH
+from postdate.store.timer.timer import LANE_PAYMENT
+
+CLIENTS: Final = (1, 4, 16)
+FEW: Final = 10_000
+SETTLERS: Final = 2
+DRAIN_SECONDS: Final = 600
+BATCHES: Final = 5
+"""Settle batches that are timed beside each number of pending timers."""
+
+
+@dataclass(slots=True, frozen=True, kw_only=True)
+class Plan:
+    """How much to measure."""
+
+    rounds: int = 3
+    accounts: int = 10_000
+    settled: int = 40_000
+    naive: int = 4000
+    accepted: int = 20_000
+    bulk: int = 40_000
+    stored: int = 1_000_000
+    asked: int = 20_000
+    rate: int = 1000
+    seconds: int = 60
+    spike: int = 100_000
+    pending: int = 10_000_000
+    pgledger: Path | None = None
+
+
+QUICK: Final = Plan(
+    rounds=1, accounts=100, settled=2000, naive=100, accepted=200, bulk=2000, stored=4000,
+    asked=200, rate=50, seconds=2, spike=2000, pending=64_000,
+)  # fmt: skip
+
+
+async def settle(at: Ground, plan: Plan) -> list[Measure]:
+    """Settle what is due, in turns with naive transactions, pgledger, and the bare rows."""
+    names = (await open_bank(at, plan.accounts)).names
+    rivals = {"naive": await transfers.naive(at, names)}
+    if plan.pgledger is None:
+        print("settle: pgledger is skipped, for want of --pgledger", file=sys.stderr)
+    else:
+        rivals["pgledger"] = await transfers.pgledger(at, names, plan.pgledger)
+    rates: dict[tuple[bool, str], list[float]] = defaultdict(list)
+    logged: dict[bool, list[float]] = defaultdict(list)
+    for _ in range(plan.rounds):
+        for hot in (False, True):
+            rate, wal = await _ours(at, plan, hot=hot)
+            rates[hot, "postdate"].append(rate)
+            logged[hot].append(wal)
+            bank = await open_bank(at, plan.accounts)
+            await bank.fill(plan.settled, hot=hot)
+            rates[hot, "limit"].append(await transfers.limit(bank))
+            for name, rival in rivals.items():
+                for clients in CLIENTS:
+                    moved = await rival.rate(plan.naive, clients, hot=hot)
+                    rates[hot, f"{name}, {clients} clients"].append(moved)
+            if "pgledger" in rivals:
+                moved = await rivals["pgledger"].batched(plan.naive, hot=hot)
+                rates[hot, f"pgledger, {transfers.CALL} a call"].append(moved)
+    return [m for hot in (False, True) for m in _compared(rates, logged, hot=hot)]
+
+
+async def _ours(at: Ground, plan: Plan, *, hot: bool) -> tuple[float, float]:
+    """Settle so many payments of a new ledger; give the rate, and WAL bytes for each."""
+    bank, count = await open_bank(at, plan.accounts), plan.settled
+    await bank.fill(count, hot=hot)
+    before = await at.wal()
+    rate = await transfers.ours(bank)
+    wal = (await at.wal() - before) / count
+    ended = await bank.ended()
+    if (ended.ended, ended.early) != (count, 0):
+        raise RuntimeError(f"of {count} payments {ended.ended} ended, {ended.early} of them early")
+    await bank.prove()
+    return rate, wal
+
+
+def _compared(
+    rates: Mapping[tuple[bool, str], Sequence[float]],
+    logged: Mapping[bool, Sequence[float]],
+    *,
+    hot: bool,
+) -> list[Measure]:
+    arm = "settle, hot" if hot else "settle"
+    medians = {name: statistics.median(r) for (spread, name), r in rates.items() if spread == hot}
+    ours = medians["postdate"]
+    naive = max(rate for name, rate in medians.items() if name.startswith("naive"))
+    return [
+        *(plain(arm, name, rate, "payments/s") for name, rate in medians.items()),
+        at_least(arm, "postdate : best naive", ours / naive, 10 if hot else 4),
+        at_least(arm, "postdate : limit", ours / medians["limit"], 0.6),
+        at_most(arm, "write-ahead log", statistics.median(logged[hot]), 1300, "bytes/payment"),
+    ]
+
+
+async def accept(at: Ground, plan: Plan) -> list[Measure]:
+    """Schedule payments one by one over HTTP, with all roles in the process and with one."""
+    found = []
+    for what, arguments in (("one process", ()), ("role api alone", ("--role", "api"))):
+        bank = await open_bank(at, plan.accounts)
+        async with serving(at, *arguments) as served:
+            order = Order(
+                url=served.url, key=await key_for(bank), kind="schedule", count=plan.accepted,
+                accounts=bank.names, connections=128,
+            )  # fmt: skip
+            report, cpu = await _sent(served, order)
+        await _all_accepted(bank, report, 201, plan.accepted)
+        found.append(plain("accept", f"{what}, processor", cpu, "us/payment"))
+        if arguments:
+            found.append(plain("accept", what, report.per_second, "payments/s"))
+            found.append(plain("accept", f"{what}, p95", report.p95_ms, "ms"))
+        else:
+            found.append(at_least("accept", what, report.per_second, 3000, "payments/s"))
+            found.append(at_most("accept", f"{what}, p95", report.p95_ms, 100, "ms"))
+    return found
+
+
+async def bulk(at: Ground, plan: Plan) -> list[Measure]:
+    """Schedule payments by the thousand: over HTTP, and straight through intake."""
+    bank = await open_bank(at, plan.accounts)
+    async with serving(at) as served:
+        order = Order(
+            url=served.url, key=await key_for(bank), kind="batch", count=plan.bulk,
+            accounts=bank.names, connections=4,
+        )  # fmt: skip
+        report, cpu = await _sent(served, order)
+    await _all_accepted(bank, report, 200, plan.bulk)
+    direct = statistics.median([await _direct(at, plan) for _ in range(plan.rounds)])
+    over_http = plan.bulk / report.seconds
+    return [
+        at_least("bulk", "POST /payments/batch", over_http, 10_000, "payments/s"),
+        plain("bulk", "POST /payments/batch, processor", cpu, "us/payment"),
+        at_least("bulk", "intake alone", direct, 10_000, "payments/s"),
+    ]
+
+
+async def _direct(at: Ground, plan: Plan) -> float:
+    bank = await open_bank(at, plan.accounts)
+    intake = Payments(at.node.database, at.node.runtime)
+    who = Identity(
+        tenant_id=bank.tenant_id, tenant=bank.tenant, key_id="bench",
+        scopes=frozenset({Scope.ADMIN}),
+    )  # fmt: skip
+    wishes = [
+        Wish(PaymentOrder(from_account_id=a, to_account_id=b, amount=1, delay_seconds=9999), f"{n}")
+        for n, (a, b) in enumerate(transfers.pairs(bank.names, plan.bulk, hot=False))
+    ]
+    await at.settle()
+    watch = Watch()
+
+    async def send(first: int) -> None:
+        for start in range(first, len(wishes), 2 * ASK_MOST):
+            answers = await intake.schedule_all(who, wishes[start : start + ASK_MOST])
+            if any(answer.refusal for answer in answers):
+                raise RuntimeError("a payment was refused")
+
+    await asyncio.gather(send(0), send(ASK_MOST))
+    return watch.rate(len(wishes))
+
+
+async def _sent(served: Served, order: Order) -> tuple[Report, float]:
+    """Send a load; give its report, and the microseconds of a processor that each item took."""
+    before = served.cpu_seconds()
+    report = await load(order)
+    return report, 1e6 * (served.cpu_seconds() - before) / order.count
+
+
+async def _all_accepted(bank: Bank, report: Report, status: int, count: int) -> None:
+    async with bank.ground.superuser() as connection:
+        stored = await bench_payment.count(connection, bank.tenant_id)
+    if report.statuses != {status: report.requests} or stored != count:
+        raise RuntimeError(f"of {count} payments {stored} are stored: {report}")
+
+
+async def status(at: Ground, plan: Plan) -> list[Measure]:
+    """Ask for payments at a rate, with many stored: a tenth of them settled, the rest open."""
+    bank = await open_bank(at, plan.accounts)
+    await bank.fill(plan.stored // 10)
+    await transfers.ours(bank)
+    later = Due(await bank.now() + timedelta(days=1), timedelta(milliseconds=1))
+    await bank.fill(plan.stored - plan.stored // 10, due=later)
+    async with at.superuser() as connection:
+        ids = await bench_payment.sample(connection, bank.tenant_id, plan.asked)
+    async with serving(at, "--role", "api") as served:
+        order = Order(
+            url=served.url, key=await key_for(bank), kind="status", count=plan.asked,
+            payment_ids=[str(one) for one in ids], per_second=plan.rate,
+        )  # fmt: skip
+        report, cpu = await _sent(served, order)
+    if report.statuses != {200: plan.asked}:
+        raise RuntimeError(f"not every payment was shown: {report}")
+    what = f"p95 at {plan.rate}/s, {plan.stored} stored"
+    return [
+        plain("status", "answered", report.per_second, "requests/s"),
+        plain("status", "processor", cpu, "us/request"),
+        at_most("status", what, report.p95_ms, 50, "ms"),
+    ]
+
+
+async def steady(at: Ground, plan: Plan) -> list[Measure]:
+    """Accept at a rate for a while, due 1 to 20 s later, while the same process settles."""
+    bank = await open_bank(at, plan.accounts)
+    count = plan.rate * plan.seconds
+    async with serving(at) as served:
+        order = Order(
+            url=served.url, key=await key_for(bank), kind="schedule", count=count,
+            accounts=bank.names, delay_seconds=(1, 20), per_second=plan.rate,
+        )  # fmt: skip
+        report = await load(order)
+        await _all_accepted(bank, report, 201, count)
+        ended = await _drained(bank, count)
+    await bank.prove()
+    return [
+        plain("steady", "accepted", report.per_second, "payments/s"),
+        plain("steady", "accept p95", report.p95_ms, "ms"),
+        plain("steady", "lateness p50", ended.p50, "ms"),
+        at_most("steady", "lateness p99", ended.p99, 500, "ms"),
+        at_most("steady", "early", ended.early, 0, "payments"),
+        at_most("steady", "lost", count - ended.ended, 0, "payments"),
+    ]
+
+
+async def _drained(bank: Bank, count: int) -> bench_payment.Lateness:
+    """Wait until all have ended, at most for a while."""
+    deadline = time.monotonic() + DRAIN_SECONDS
+    while True:
+        ended = await bank.ended()
+        if ended.ended >= count or time.monotonic() > deadline:
+            return ended
+        await asyncio.sleep(0.5)
+
+
+async def spike(at: Ground, plan: Plan) -> list[Measure]:
+    """Settle many payments that are due in the same second, with two settlers."""
+    bank = await open_bank(at, plan.accounts)
+    async with at.superuser() as connection:
+        before = await bench_payment.deadlocks(connection)
+    # Late enough that all are made, and the settlers asleep, before the first is due.
+    begin = await bank.now() + timedelta(seconds=10 + plan.spike / 2000)
+    await bank.fill(plan.spike, due=Due(begin, timedelta(seconds=1) / plan.spike))
+    async with _settling(at, SETTLERS):
+        ended = await _drained(bank, plan.spike)
+    await bank.prove()
+    async with at.superuser() as connection:
+        deadlocks = await bench_payment.deadlocks(connection) - before
+    rate = plan.spike / (ended.worst / 1000)
+    return [
+        plain("spike", f"{plan.spike} in one second, {SETTLERS} settlers", rate, "payments/s"),
+        plain("spike", "lateness p50", ended.p50, "ms"),
+        at_most("spike", "early", ended.early, 0, "payments"),
+        at_most("spike", "lost", plan.spike - ended.ended, 0, "payments"),
+        at_most("spike", "deadlocks", deadlocks, 0, ""),
+    ]
+
+
+@asynccontextmanager
+async def _settling(at: Ground, count: int) -> AsyncIterator[None]:
+    """Run the loops of so many nodes that settle."""
+    mine = at.node
+    nodes = [
+        Node(settings=mine.settings, database=mine.database, roles=["settlement"])
+        for _ in range(count)
+    ]
+    loops = [
+        loop for node in nodes for loop in (*node.housekeeping(), *settlement_parts.loops(node))
+    ]
+    going = [asyncio.create_task(loop.run()) for loop in loops]
+    try:
+        yield
+    finally:
+        for loop in loops:
+            loop.stop()
+        await asyncio.gather(*going)
+
+
+async def pending(at: Ground, plan: Plan) -> list[Measure]:
+    """Settle batches beside few and beside many timers of the far future."""
+    bank = await open_bank(at, plan.accounts)
+    costs: dict[int, float] = {}
+    filled = 0
+    for size in (FEW, plan.pending):
+        async with at.superuser() as connection:
+            each = (size - filled) // BUCKETS
+            await bench.fill(connection, bank.tenant_id, LANE_PAYMENT, range(BUCKETS), each)
+        filled = size
+        rounds = [await _batch_ms(at, plan) for _ in range(plan.rounds)]
+        costs[size] = min(rounds)
+    return [
+        plain("pending", f"settle batch beside {FEW}", costs[FEW], "ms"),
+        plain("pending", f"settle batch beside {plan.pending}", costs[plan.pending], "ms"),
+        at_most("pending", "ratio", costs[plan.pending] / costs[FEW], 1.3, "x"),
+    ]
+
+
+async def _batch_ms(at: Ground, plan: Plan) -> float:
+    """Give the time of a full settle batch, from a few of them."""
+    bank = await open_bank(at, plan.accounts)
+    await bank.fill(MAX_BATCH * BATCHES)
+    return 1000 * MAX_BATCH / await transfers.ours(bank)
+
+
+ARMS: Final[Mapping[str, Arm[Plan]]] = {
+    "settle": settle,
+    "accept": accept,
+    "bulk": bulk,
+    "spike": spike,
+    "steady": steady,
+    "status": status,
+    "pending": pending,
+}
+
+
+async def run(plan: Plan, only: Sequence[str]) -> list[Measure]:
+    """Run the arms one after another on one server."""
+    return await run_arms(ARMS, plan, only)

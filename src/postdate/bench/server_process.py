@@ -1,0 +1,98 @@
+"""A `postdate serve` in a process of its own, on the server of the measurement."""
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import psutil
+
+from postdate.bench.bank import Bank
+from postdate.bench.load import Request, connect
+from postdate.bench.testbed import Ground
+from postdate.intake.tenant.tenant import Tenants
+from postdate.model.tenant.identity import Scope
+
+READY_SECONDS: Final = 60
+_OK: Final = 200
+
+
+@dataclass(slots=True, frozen=True)
+class Served:
+    """A running server."""
+
+    url: str
+    pid: int
+
+    def cpu_seconds(self) -> float:
+        """Say how much of a processor it has used, without its database."""
+        times = psutil.Process(self.pid).cpu_times()
+        return float(times.user + times.system)
+
+
+@asynccontextmanager
+async def serving(ground: Ground, *arguments: str) -> AsyncIterator[Served]:
+    """Run a server until the block ends."""
+    await ground.seal()
+    login, port = ground.server.credentials.login, _free_port()
+    own = {
+        "POSTDATE_DATABASE_URL": login.app_dsn(),
+        "POSTDATE_OWNER_DATABASE_URL": login.owner_dsn(),
+        "POSTDATE_DATA_DIR": str(ground.home / "served"),
+        "POSTDATE_PORT": str(port),
+        "POSTDATE_LOG_LEVEL": "error",
+    }
+    others = {k: v for k, v in os.environ.items() if not k.startswith("POSTDATE_")}
+    process = await asyncio.create_subprocess_exec(
+        Path(sys.executable).with_name("postdate"),
+        "serve",
+        *arguments,
+        env=others | own,
+        stdout=asyncio.subprocess.DEVNULL,
+    )
+    try:
+        url = f"http://127.0.0.1:{port}"
+        async with asyncio.timeout(READY_SECONDS):
+            await _until_ready(url, process)
+        yield Served(url, process.pid)
+    finally:
+        if process.returncode is None:
+            process.send_signal(signal.SIGTERM)
+        await process.wait()
+
+
+async def key_for(bank: Bank) -> str:
+    """Issue a key for a bank's tenant."""
+    issued = await Tenants(bank.ground.node.database).issue(bank.tenant, [Scope.ADMIN])
+    return issued.key
+
+
+async def _until_ready(url: str, process: asyncio.subprocess.Process) -> None:
+    while not await _ready(url):
+        if process.returncode is not None:
+            raise RuntimeError(f"the server ended with {process.returncode}")
+        await asyncio.sleep(0.1)
+
+
+async def _ready(url: str) -> bool:
+    try:
+        client = await connect(url, "")
+        try:
+            return (await client.ask(Request("GET", "/readyz")))[0] == _OK
+        finally:
+            client.close()
+    except OSError:
+        return False
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port

@@ -1,0 +1,200 @@
+"""The ground of a measurement: a durable PostgreSQL of its own, a node, a tenant for each arm."""
+
+import itertools
+import math
+import time
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+import asyncpg
+import msgspec
+import psutil
+from prometheus_client import CollectorRegistry
+
+from postdate.bench import database as bench
+from postdate.model.lane import Kind
+from postdate.node import garbage as memory
+from postdate.node.node import Node
+from postdate.node.settings import Settings
+from postdate.publisher.meter import PublisherMeter
+from postdate.publisher.sealer import Sealer
+from postdate.store import migrate
+from postdate.store.connection import database as database_store
+from postdate.store.connection.database import SCHEMA
+from postdate.store.embedded import Embedded
+from postdate.store.tenant import tenant as tenant_store
+from postdate.store.timer import lane as lane_store
+from postdate.store.timer.lane import Lane
+
+WRITERS: Final = 10
+
+
+class Measure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One figure; `target` says what it should be, `held` whether it is."""
+
+    arm: str
+    what: str
+    value: float
+    unit: str
+    target: str = ""
+    held: bool | None = None
+
+
+def at_least(arm: str, what: str, value: float, least: float, unit: str = "x") -> Measure:
+    """Make a figure that should not be below something."""
+    return Measure(
+        arm=arm, what=what, value=round(value, 2), unit=unit, target=f">= {least:g}",
+        held=value >= least,
+    )  # fmt: skip
+
+
+def at_most(arm: str, what: str, value: float, most: float, unit: str) -> Measure:
+    """Make a figure that should not be above something."""
+    return Measure(
+        arm=arm, what=what, value=round(value, 2), unit=unit, target=f"<= {most:g}",
+        held=value <= most,
+    )  # fmt: skip
+
+
+def plain(arm: str, what: str, value: float, unit: str) -> Measure:
+    """Make a figure that only informs."""
+    return Measure(arm=arm, what=what, value=round(value, 2), unit=unit)
+
+
+def percentile(values: Sequence[float], part: float) -> float:
+    """Give the value below which this part of the values lies."""
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, math.ceil(part * len(ordered)) - 1)]
+
+
+@dataclass
+class Ground:
+    """A server, a node on it, and fresh tenants."""
+
+    server: Embedded
+    node: Node
+    home: Path
+    _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
+
+    async def lane(self, kind: Kind = "pull", **changes: float) -> Lane:
+        """Make a lane of a tenant of its own."""
+        tenant_id, _ = await self.tenant()
+        async with self.node.database.write() as connection:
+            [lane] = await lane_store.ensure(connection, [(tenant_id, "bench", kind)])
+            if changes:
+                changed = msgspec.structs.replace(lane, **changes)
+                [lane] = await lane_store.change(connection, changed)
+        self.node.lanes.remember([lane])
+        return lane
+
+    async def tenant(self) -> tuple[int, str]:
+        """Make a tenant; give its id and name."""
+        name = f"arm-{next(self._numbers)}"
+        async with self.node.database.write() as connection:
+            tenant_id = await tenant_store.create(connection, name)
+        if tenant_id is None:
+            raise RuntimeError("this name was free a moment ago")
+        return tenant_id, name
+
+    async def database(self, name: str) -> str:
+        """Make an empty database for a peer; give the login of the superuser."""
+        async with self.superuser("postgres") as connection:
+            await connection.execute(f"CREATE DATABASE {name}")
+        dsn: str = self.server.credentials.superuser_dsn(name)
+        return dsn
+
+    @asynccontextmanager
+    async def superuser(self, database: str = "postdate") -> AsyncIterator[asyncpg.Connection]:
+        """Open a connection that may do anything."""
+        connection = await asyncpg.connect(
+            self.server.credentials.superuser_dsn(database),
+            server_settings={"search_path": f"{SCHEMA},public"},
+        )
+        try:
+            yield connection
+        finally:
+            await connection.close()
+
+    async def settle(self, database: str = "postdate") -> None:
+        """Tidy up between two arms, so that none pays for the one before."""
+        async with self.superuser(database) as connection:
+            await connection.execute("VACUUM (ANALYZE)", timeout=3600)
+            await connection.execute("CHECKPOINT", timeout=3600)
+
+    async def seal(self) -> None:
+        """Seal what the arms before have left, so that no server does it while it is measured."""
+        sealer = Sealer(self.node.database, PublisherMeter(CollectorRegistry()))
+        while await sealer.run_once():
+            pass
+        await self.settle()
+
+    @asynccontextmanager
+    async def pinned(self) -> AsyncIterator[None]:
+        """Hold a snapshot, as a forgotten report does."""
+        async with (
+            self.superuser() as connection,
+            connection.transaction(isolation="repeatable_read"),
+        ):
+            await connection.fetchval("SELECT pg_current_snapshot()")
+            yield
+
+    def cpu_seconds(self) -> float:
+        """Give the processor time of this process and of the database together."""
+        server = psutil.Process(self.server.pid)
+        used = [psutil.Process(), server, *server.children()]
+        return sum(sum(each.cpu_times()[:2]) for each in used)
+
+    async def wal(self) -> int:
+        """Give the position in the write-ahead log."""
+        async with self.node.database.connection() as connection:
+            return await bench.wal(connection)
+
+
+class Watch:
+    """Seconds since it was made."""
+
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+
+    def rate(self, count: int) -> float:
+        """Give how many a second that were."""
+        return count / (time.monotonic() - self._began)
+
+
+@contextmanager
+def _home() -> Iterator[Path]:
+    """Make a directory, gone afterwards.
+
+    Root's server has a user of its own, who must get through, or the cluster would lie elsewhere.
+    """
+    with TemporaryDirectory(prefix="pdb") as name:
+        home = Path(name)
+        home.chmod(0o711)
+        yield home
+
+
+@asynccontextmanager
+async def ground() -> AsyncIterator[Ground]:
+    """Start a server with the settings of production; leave nothing behind."""
+    with _home() as home:
+        server = Embedded(home / "data")
+        await server.start()
+        try:
+            await migrate.migrate(server.credentials.login.owner_dsn())
+            database = await database_store.connect(
+                server.credentials.login.app_dsn(), writers=WRITERS, readers=2
+            )
+            settings = Settings(data_dir=home, allow_private_targets="127.0.0.0/8")
+            node = Node(settings=settings, database=database, roles=["worker"])
+            memory.settle()
+            try:
+                yield Ground(server, node, home)
+            finally:
+                await node.outgoing.close()
+                await database.close()
+        finally:
+            await server.stop()

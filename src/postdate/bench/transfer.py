@@ -1,0 +1,165 @@
+"""The other arms of settling: two naive UPDATEs, pgledger, and the bare rows without a decision."""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Final
+
+import asyncpg
+
+from postdate.bench import payment_database as store
+from postdate.bench.bank import BALANCE, Bank
+from postdate.bench.testbed import Ground, Watch
+from postdate.ledger.batch import SYSTEM, departures, due_of, ids, transfers
+from postdate.ledger.settle import Completed, decide
+from postdate.model.error import StartError
+from postdate.settlement.settler import MAX_BATCH, Settler
+from postdate.store.account import account as account_store
+from postdate.store.account.account import Account
+from postdate.store.payment.settlement import Execution
+
+CALL: Final = 100
+"""Transfers of one call of pgledger, where it takes many."""
+
+Pair = tuple[str, str]
+Move = Callable[[asyncpg.Connection, str, str], Awaitable[None]]
+
+
+def pairs(names: Sequence[str], count: int, *, hot: bool) -> list[Pair]:
+    """Throw who pays whom: any other account, or always the first."""
+    payers = random.choices(names[1:], k=count)
+    if hot:
+        return [(payer, names[0]) for payer in payers]
+    others = random.choices(names[1:], k=count)
+    return [(a, b) for a, b in zip(payers, others, strict=True) if a != b]
+
+
+async def ours(bank: Bank) -> float:
+    """Settle all that is due with a settler of our own; give the rate."""
+    node = bank.ground.node
+    settler = Settler(node.database, node.runtime, node.node_id)
+    watch, total = Watch(), 0
+    while count := await settler.run_once():
+        total += count
+    return watch.rate(total)
+
+
+async def limit(bank: Bank) -> float:
+    """Write the rows of a settlement, made beforehand, from one connection; give the rate."""
+    ready = await _rows(bank)
+    database = bank.ground.node.database
+    watch = Watch()
+    for columns in ready:
+        async with database.write() as connection:
+            await store.write(connection, *columns)
+    return watch.rate(sum(len(moved[0]) for _, _, moved, _ in ready))
+
+
+Bare = tuple[store.Columns, store.Columns, store.Columns, Execution]
+
+
+async def _rows(bank: Bank) -> list[Bare]:
+    """Decide everything in memory and keep the columns of each batch."""
+    database = bank.ground.node.database
+    async with bank.ground.superuser() as connection:
+        payments = await store.due(connection, bank.tenant_id)
+    async with database.connection() as connection:
+        _, accounts = await account_store.gather(connection, [], bank.keys)
+        ready: list[Bare] = []
+        for first in range(0, len(payments), MAX_BATCH):
+            some = payments[first : first + MAX_BATCH]
+            dues = [due_of(payment) for payment in some]
+            decisions = decide(accounts, dues, some[0].at, lambda _: timedelta(0))
+            done = [c for c in decisions if isinstance(c, Completed)]
+            made = ids(dues, database.unix_ms())
+            changed = sorted({key for due in dues for key in (due.payer, due.payee)})
+            ready.append(
+                (
+                    _columns(_stored(accounts[key]) for key in changed),
+                    _columns(departures(dues)),
+                    _columns(transfers(dues, done, made)),
+                    Execution(some[0].at, None, SYSTEM),
+                )
+            )
+    return ready
+
+
+def _stored(account: Account) -> tuple[Any, ...]:
+    return (*account.key, account.balance, account.held, account.version)
+
+
+def _columns(rows: Any) -> list[list[Any]]:
+    return [list(column) for column in zip(*rows, strict=True)]
+
+
+class Rival:
+    """Another ledger in a database of its own, moving 1 with each call."""
+
+    def __init__(self, dsn: str, names: Sequence[str], move: Move) -> None:
+        self._dsn = dsn
+        self._names = names
+        self._move = move
+
+    async def rate(self, count: int, clients: int, *, hot: bool) -> float:
+        """Move as fast as so many clients of one process can; give the rate."""
+        wanted = pairs(self._names, count, hot=hot)
+        connections = [await asyncpg.connect(self._dsn) for _ in range(clients)]
+        await asyncio.gather(*(self._move(c, *wanted[0]) for c in connections[:1]))
+        watch = Watch()
+        try:
+            await asyncio.gather(
+                *(self._work(c, wanted[n::clients]) for n, c in enumerate(connections))
+            )
+            return watch.rate(len(wanted))
+        finally:
+            for connection in connections:
+                await connection.close()
+
+    async def _work(self, connection: asyncpg.Connection, wanted: Sequence[Pair]) -> None:
+        for payer, payee in wanted:
+            await self._move(connection, payer, payee)
+
+    async def batched(self, count: int, *, hot: bool) -> float:
+        """Move many with each call of pgledger, from one connection; give the rate."""
+        wanted = pairs(self._names, count, hot=hot)
+        connection = await asyncpg.connect(self._dsn)
+        watch = Watch()
+        try:
+            for first in range(0, len(wanted), CALL):
+                payers, payees = zip(*wanted[first : first + CALL], strict=True)
+                await store.pgledger_batch(connection, payers, payees)
+            return watch.rate(len(wanted))
+        finally:
+            await connection.close()
+
+
+async def naive(ground: Ground, names: Sequence[str]) -> Rival:
+    """Make the arm of two UPDATEs in a transaction."""
+    dsn = await ground.database("naive")
+    async with ground.superuser("naive") as connection:
+        await store.naive_open(connection, names, BALANCE)
+    return Rival(dsn, names, store.naive_move)
+
+
+async def pgledger(ground: Ground, names: Sequence[str], path: Path) -> Rival:
+    """Install pgledger and open its accounts."""
+    scripts = pgledger_scripts(path)
+    dsn = await ground.database("pgledger")
+    connection = await asyncpg.connect(dsn)
+    try:
+        for script in scripts:
+            await connection.execute(script)
+        ids = await store.pgledger_open(connection, names)
+    finally:
+        await connection.close()
+    return Rival(dsn, ids, store.pgledger_move)
+
+
+def pgledger_scripts(path: Path) -> list[str]:
+    """Read what installs pgledger, in order, from its checkout."""
+    last = path / "pgledger.sql"
+    if not last.is_file():
+        raise StartError(f"{path} is no checkout of pgledger: it holds no pgledger.sql")
+    return [script.read_text() for script in (*sorted(path.glob("vendor/**/*.sql")), last)]

@@ -1,0 +1,151 @@
+"""Our own arms: a worker in this process, with a handler that does nothing or calls a webhook."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime
+from typing import Final
+
+import msgspec
+
+from postdate.bench import database as bench
+from postdate.bench.testbed import Ground, Watch
+from postdate.intake.job.batch import Accepted, Ask
+from postdate.model.job.job import Destination, JobSpec
+from postdate.model.job.job import Worker as ToWorker
+from postdate.model.job.outcome import Completed, Delivery, Handler, Outcome
+from postdate.model.job.tally import Tally
+from postdate.node import job as job_parts
+from postdate.node.worker import care_loops, claim_loops
+from postdate.store.job import job as job_store
+from postdate.store.timer import lease
+from postdate.store.timer.lane import Lane
+from postdate.store.timer.timer import LONG_AGO
+from postdate.worker.worker import Worker
+
+BATCH: Final = 1000
+BARE_MOST: Final = 500
+"""The most timers of one claim by bare SQL, which nobody waits for."""
+
+PAYLOAD: Final = msgspec.Raw(b'{"order":4711,"to":"someone@example.com"}')
+DONE: Final = Completed()
+
+
+async def noop(_: Delivery) -> Outcome:
+    """Do nothing, successfully."""
+    return DONE
+
+
+class Accepting:
+    """Takes jobs in by the thousand, through the intake that the API uses."""
+
+    def __init__(self, ground: Ground) -> None:
+        self._database = ground.node.database
+        self._intake = job_parts.intake(ground.node)
+
+    async def now(self) -> datetime:
+        """Ask the database for its time."""
+        async with self._database.connection() as connection:
+            return await job_store.now(connection)
+
+    async def add(
+        self, lane: Lane, dues: Sequence[datetime | None], to: Destination | None = None
+    ) -> None:
+        """Accept a job for each instant; None means now."""
+        destination = to or ToWorker()
+        for first in range(0, len(dues), BATCH):
+            asks = [
+                Ask(
+                    tenant_id=lane.tenant_id,
+                    spec=JobSpec(
+                        destination=destination, payload=PAYLOAD, lane=lane.name, run_at=due
+                    ),
+                )
+                for due in dues[first : first + BATCH]
+            ]
+            results = await self._intake.accept(asks)
+            if not all(isinstance(result, Accepted) for result in results):
+                raise RuntimeError(f"refused: {results[0]}")
+
+
+class Bench:
+    """A worker with its loops, counting what it ran and timing its claims."""
+
+    def __init__(self, ground: Ground, kind: str, handler: Handler = noop) -> None:
+        self._handler = handler
+        self.done = 0
+        self.claim_ms: list[float] = []
+        node = ground.node
+        self.worker = Worker(
+            database=node.database,
+            node_id=node.node_id,
+            lanes=node.lanes,
+            settings=node.runtime,
+            handlers={kind: self._count},
+            tally=Tally(),
+            limits_of=node.outgoing.directory.limits_of,
+        )
+
+    async def _count(self, delivery: Delivery) -> Outcome:
+        outcome = await self._handler(delivery)
+        self.done += 1
+        return outcome
+
+    async def _step(self, limit: int) -> int:
+        began = time.monotonic()
+        claims = await self.worker.claimer.claim(limit)
+        if claims:
+            self.claim_ms.append((time.monotonic() - began) * 1000)
+        await self.worker.runner.admit()
+        return sum(len(claim.executions) for claim in claims)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Run the loops of the worker role until the block ends."""
+        await self.worker.claimer.refresh()
+        worker = self.worker
+        loops = [*claim_loops(worker, self._step), *care_loops(worker, drain_seconds=5)]
+        going = [asyncio.create_task(loop.run()) for loop in loops]
+        try:
+            yield
+        finally:
+            for loop in loops:
+                loop.stop()
+            await asyncio.gather(*going)
+
+    async def until(self, count: int, seconds: float = 600) -> None:
+        """Wait until so many have run and been recorded."""
+        async with asyncio.timeout(seconds):
+            while self.done < count or len(self.worker.runner):  # noqa: ASYNC110 - no event tells
+                await asyncio.sleep(0.005)
+
+
+async def bare(ground: Ground, lane: Lane, count: int, connections: int) -> float:
+    """Claim and delete timers with bare SQL; give the rate. This is the limit of the design."""
+    left = count
+
+    async def work(buckets: Sequence[int]) -> None:
+        nonlocal left
+        marks = dict.fromkeys(buckets, LONG_AGO)
+        open_buckets = list(buckets)
+        async with ground.node.database.connection() as connection:
+            while open_buckets:
+                bucket = open_buckets[0]
+                place = (bucket, lane.lane_id)
+                claims = await lease.claim(
+                    connection, place, marks[bucket], BARE_MOST, 30.0, ground.node.node_id
+                )
+                if not claims:
+                    open_buckets.pop(0)
+                    continue
+                marks[bucket] = max(claim.ready_at for claim in claims)
+                ids, tokens = zip(*((c.subject, c.token) for c in claims), strict=True)
+                await bench.delete(connection, bucket, ids, tokens)
+                left -= len(claims)
+
+    watch = Watch()
+    await asyncio.gather(*(work(lane.buckets[n::connections]) for n in range(connections)))
+    if left:
+        raise RuntimeError(f"{left} timers were not claimed")
+    return watch.rate(count)

@@ -1,0 +1,157 @@
+"""`postdate account`: create, show, adjust, freeze, repair and close accounts."""
+
+import secrets
+from typing import Annotated
+
+import cyclopts
+from cyclopts import Parameter
+from msgspec import UNSET
+
+from postdate.cli.choice import Nothing, WholeOrNone
+from postdate.cli.commands.operator import with_database
+from postdate.cli.output import Json, show
+from postdate.cli.remote import Limit, call, changed, given, limit_of, listed, one, server
+from postdate.intake.account.repair import Repairs
+from postdate.ledger.repair import Repair
+from postdate.model.error import Code, refuse
+from postdate.store.connection.database import Database
+from postdate.views.authentication.identity import Identities
+
+account_app = cyclopts.App(name="account", help="Create, show, adjust, freeze and close accounts.")
+
+
+@account_app.command(name="create")
+def account_create(
+    account_id: str | None = None,
+    *,
+    floor: Annotated[int | None, Parameter(allow_leading_hyphen=True)] = None,
+    max_amount: int | None = None,
+    note: str | None = None,
+    json: Json = False,
+) -> None:
+    """Create an account; without an id one is made up."""
+    body = given(account_id=account_id, floor=floor, max_amount=max_amount, note=note)
+    show(call("POST", "/accounts", body), as_json=json)
+
+
+@account_app.command(name="get")
+def account_get(account_id: str, *, json: Json = False) -> None:
+    """Show balance, held and available."""
+    show(call("GET", one("/accounts", account_id)), as_json=json)
+
+
+@account_app.command(name="list")
+def account_list(*, limit: Limit = 20, json: Json = False) -> None:
+    """List accounts."""
+    listed("/accounts", "accounts", json=json, limit=limit)
+
+
+@account_app.command(name="entries")
+def account_entries(account_id: str, *, limit: Limit = 20, json: Json = False) -> None:
+    """Show the statement, newest first."""
+    path = one("/accounts", account_id, "entries")
+    listed(path, "entries", json=json, limit=limit)
+
+
+@account_app.command(name="adjust")
+def account_adjust(
+    account_id: str,
+    amount: Annotated[int, Parameter(allow_leading_hyphen=True)],
+    *,
+    reason: str,
+    idempotency_key: str | None = None,
+    json: Json = False,
+) -> None:
+    """Credit (positive) or debit (negative) an account against the tenant's issuer."""
+    path = one("/accounts", account_id, "adjustments")
+    key = idempotency_key or secrets.token_urlsafe(16)
+    body = {"amount": amount, "reason": reason}
+    show(call("POST", path, body, idempotency_key=key), as_json=json)
+
+
+@account_app.command(name="repair")
+def account_repair(
+    account_id: str, *, request: str | None = None, approve: bool = False, json: Json = False
+) -> None:
+    """Put balance, held and version back to what entries and open payments say.
+
+    Without an option nothing is written. One person asks, and another one approves with a key of
+    their own (POSTDATE_API_KEY). Goes straight to the database.
+
+    Parameters
+    ----------
+    account_id
+        The account, of the tenant of the key.
+    request
+        Ask for the repair, with the reason.
+    approve
+        Make the repair that another person has asked for within a day.
+    json
+        Print JSON.
+
+    """
+
+    async def run(database: Database) -> Repair:
+        who = await Identities(database).authenticate(server()[1])
+        if who is None:
+            raise refuse(Code.UNAUTHENTICATED, "The key is not valid.")
+        repairs = Repairs(database)
+        if approve:
+            return await repairs.approve(who, account_id)
+        if request is not None:
+            return await repairs.request(who, account_id, request)
+        return await repairs.look(who, account_id)
+
+    if approve and request is not None:
+        raise refuse(Code.INVALID_FIELD, "Ask for it or approve it, not both.", "approve")
+    found = with_database(run)
+    done = "repaired" if approve else "requested" if request is not None else "dry run"
+    told = {
+        "account_id": account_id,
+        "done": done if found.needed else "nothing to repair",
+        "before": found.before,
+        "after": found.after,
+        "difference": found.difference,
+        "jumps": found.jumps,
+    }
+    show(told, as_json=json)
+
+
+@account_app.command(name="change")
+def account_change(
+    account_id: str,
+    *,
+    floor: Annotated[
+        int | Nothing | None,
+        Parameter(allow_leading_hyphen=True, help="How low it may go; none for no floor."),
+    ] = None,
+    max_amount: WholeOrNone = None,
+    note: str | None = None,
+    json: Json = False,
+) -> None:
+    """Change the terms of an account; what is not given stays."""
+    body = changed(
+        floor=limit_of(floor),
+        max_amount=limit_of(max_amount),
+        note=UNSET if note is None else note,
+    )
+    show(call("PATCH", one("/accounts", account_id), body), as_json=json)
+
+
+@account_app.command(name="freeze")
+def account_freeze(account_id: str, *, json: Json = False) -> None:
+    """Let no money leave or reach an account."""
+    show(call("POST", one("/accounts", account_id, "freeze")), as_json=json)
+
+
+@account_app.command(name="unfreeze")
+def account_unfreeze(account_id: str, *, json: Json = False) -> None:
+    """Let an account go on."""
+    show(call("POST", one("/accounts", account_id, "unfreeze")), as_json=json)
+
+
+@account_app.command(name="close")
+def account_close(account_id: str, *, json: Json = False) -> None:
+    """Close an account that is empty, for ever."""
+    call("DELETE", one("/accounts", account_id))
+    show({"account_id": account_id, "closed": True}, as_json=json)

@@ -1,0 +1,47 @@
+"""`postdate audit`: who did what to which thing, from where, by which key."""
+
+from typing import Final
+from uuid import UUID
+
+from postdate.cli.commands.operator import tenant_number, with_database
+from postdate.cli.output import Json, show
+from postdate.store.connection.database import Database
+from postdate.views.audit import AuditEntry, AuditViews
+
+PAGE: Final = 1000
+
+
+def audit(
+    *,
+    tenant: str | None = None,
+    after: int = 0,
+    subject: UUID | None = None,
+    json: Json = False,
+) -> None:
+    """List decisions of a tenant, or of the operator for all tenants, in their order.
+
+    Parameters
+    ----------
+    tenant
+        Whose; without it, what was set for all tenants.
+    after
+        Only those after this sequence number.
+    subject
+        Only about this key, lane, account, job or payment.
+    json
+        Print JSON.
+
+    """
+
+    async def run(database: Database) -> list[AuditEntry]:
+        tenant_id = await tenant_number(database, tenant) if tenant else 0
+        views = AuditViews(database)
+        found: list[AuditEntry] = []
+        position, more = after, True
+        while more and len(found) < PAGE:
+            page = await views.page(tenant_id, after=position, limit=PAGE, subject=subject)
+            found += page.entries
+            position, more = page.position, page.more
+        return found
+
+    show(with_database(run), as_json=json)

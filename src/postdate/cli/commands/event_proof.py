@@ -1,0 +1,77 @@
+"""Commands about events: verify that nobody has tampered with them."""
+
+import sys
+import time
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import cyclopts
+
+from postdate.cli.commands.operator import with_database
+from postdate.cli.commands.prove import note
+from postdate.cli.output import Json, show
+from postdate.model.error import StartError
+from postdate.node.anchor import anchor_path
+from postdate.node.settings import load
+from postdate.publisher.anchor import AnchorError, AnchorFile, Anchors, collect
+from postdate.publisher.verify import Report, verify
+from postdate.store.connection.database import Database
+
+TAMPERED: Final = 7
+"""The exit code when a chain does not hold."""
+
+events_app = cyclopts.App(name="events", help="List, follow and verify events.")
+
+
+@events_app.command(name="verify")
+def verify_events(*, anchor: Path | None = None, json: Json = False) -> None:
+    """Recompute every chain and compare it with the anchor; exit 7 if anything is wrong.
+
+    Parameters
+    ----------
+    anchor
+        File with the anchored heads (POSTDATE_ANCHOR, else anchor.jsonl in the data directory).
+    json
+        Print JSON.
+
+    """
+    file = AnchorFile(anchor or anchor_path(load()))
+    if anchor is None and not file.path.exists():
+        print(f"postdate: there is no anchor at {file.path}; chains only.", file=sys.stderr)
+        anchors = {}
+    else:
+        try:
+            anchors = collect(file.lines())
+        except AnchorError as error:
+            raise StartError(str(error)) from error
+    report = with_database(partial(_verify, anchors))
+    _print(report, as_json=json)
+    if not report.ok:
+        sys.exit(TAMPERED)
+
+
+async def _verify(anchors: Mapping[int, Anchors], database: Database) -> Report:
+    from rich.console import Console
+
+    began = time.monotonic()
+    with Console(stderr=True).status("verifying") as status:
+        report = await verify(
+            database,
+            anchors,
+            lambda done, total: status.update(f"{done:,} of {total:,} links verified"),
+        )
+    await note(database, "verify", time.monotonic() - began, len(report.findings))
+    return report
+
+
+def _print(report: Report, *, as_json: bool) -> None:
+    if as_json or not report.findings:
+        show(report if as_json else _summary(report), as_json=as_json)
+    else:
+        show(report.findings, as_json=False)
+
+
+def _summary(report: Report) -> dict[str, object]:
+    return {"ok": report.ok, "links": report.links, "anchored": report.anchored}

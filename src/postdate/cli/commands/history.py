@@ -1,0 +1,102 @@
+"""`postdate history`: list, detach, drop and mend weeks."""
+
+from collections.abc import Awaitable
+from typing import Annotated, Any, Final, TypeVar
+
+import asyncpg
+import cyclopts
+
+from postdate.cli.commands.operator import with_database
+from postdate.cli.output import Json, show
+from postdate.model.error import Code, refuse
+from postdate.node.history import REFUSED
+from postdate.store.connection.database import Database
+from postdate.store.operate import history as store
+from postdate.store.operate import partition
+from postdate.store.operate.partition import Strays
+
+LAST_YEAR: Final = 9999
+
+T = TypeVar("T")
+DryRun = Annotated[bool, cyclopts.Parameter(negative=(), help="Only say what would be done.")]
+
+history_app = cyclopts.App(name="history", help="List, detach, drop and mend weeks of history.")
+
+
+@history_app.command(name="list")
+def history_list(*, json: Json = False) -> None:
+    """List every week of every table of facts, with its size."""
+
+    async def run(database: Database) -> list[store.PartitionRow]:
+        async with database.connection() as connection:
+            return await store.page(connection)
+
+    show(with_database(run), as_json=json)
+
+
+@history_app.command(name="detach")
+def history_detach(partition: str, *, money: bool = False, json: Json = False) -> None:
+    """Detach a week: it can be dumped and dropped, and is no longer read.
+
+    Parameters
+    ----------
+    partition
+        Its name, from `history list`.
+    money
+        Needed for payments, entries and outcomes; their proofs then begin after this week.
+    json
+        Print JSON.
+
+    """
+
+    async def run(database: Database) -> None:
+        async with database.write() as connection:
+            await _asked(store.detach(connection, partition, money=money))
+
+    with_database(run)
+    show({"partition": partition, "detached": True}, as_json=json)
+
+
+@history_app.command(name="drop")
+def history_drop(partition: str, *, json: Json = False) -> None:
+    """Drop a detached week for ever."""
+
+    async def run(database: Database) -> None:
+        async with database.write() as connection:
+            await _asked(store.drop(connection, partition))
+
+    with_database(run)
+    show({"partition": partition, "dropped": True}, as_json=json)
+
+
+@history_app.command(name="mend")
+def history_mend(*, dry_run: DryRun = False, json: Json = False) -> None:
+    """Move rows out of the default partitions, each into the partition of its week.
+
+    The table is locked while its rows are moved. Ids beyond the year 9999 stay where they are.
+    """
+
+    async def run(database: Database) -> list[dict[str, Any]]:
+        async with database.connection() as connection:
+            found = await partition.strays(connection)
+        return [await _mended(database, each, dry_run=dry_run) for each in found]
+
+    show(with_database(run), as_json=json)
+
+
+async def _mended(database: Database, found: Strays, *, dry_run: bool) -> dict[str, Any]:
+    movable = found.monday.year < LAST_YEAR
+    moved = 0
+    if movable and not dry_run:
+        async with database.write() as connection:
+            moved = await _asked(partition.mend(connection, found.parent, found.monday))
+    return {"table": found.parent, "week": found.monday, "rows": found.rows, "moved": moved}
+
+
+async def _asked(work: Awaitable[T]) -> T:
+    try:
+        return await work
+    except asyncpg.PostgresError as error:
+        if error.sqlstate != REFUSED:
+            raise
+        raise refuse(Code.CONFLICT, f"{error}.", "partition") from None

@@ -1,0 +1,240 @@
+"""`postdate job`: register, show, change and wait for jobs, one or many of them."""
+
+import sys
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any, Final
+
+import cyclopts
+from cyclopts import Parameter
+
+from postdate.cli.choice import JobStatus, OpenStatus, Resolution
+from postdate.cli.option_group import Content, Target, Tries
+from postdate.cli.output import Json, UsageError, confirm, progress, show
+from postdate.cli.remote import (
+    PARTLY,
+    DryRun,
+    Key,
+    Lane,
+    Limit,
+    Reason,
+    ScheduleId,
+    Seconds,
+    Yes,
+    call,
+    given,
+    listed,
+    one,
+    parse,
+    wait,
+)
+
+job_app = cyclopts.App(name="job", help="Register, show, change and wait for jobs.")
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Which:
+    """Which jobs; at least one of these must be given."""
+
+    lane: Lane | None = None
+    status: Annotated[OpenStatus | None, Parameter(help="Where they stand.")] = None
+    schedule_id: ScheduleId | None = None
+    due_after: Annotated[str | None, Parameter(help="Due after this instant.")] = None
+    due_before: Annotated[str | None, Parameter(help="Due before this instant.")] = None
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class To:
+    """The new instant: one of the two."""
+
+    run_at: Annotated[str | None, Parameter(help="Such as 2030-01-01T00:00:00Z.")] = None
+    delay_seconds: Annotated[float | None, Parameter(help="From now.")] = None
+
+    def body(self) -> dict[str, Any]:
+        """Give it as the server takes it."""
+        if (self.run_at is None) == (self.delay_seconds is None):
+            raise UsageError("give either --run-at or --delay-seconds")
+        return given(**asdict(self))
+
+
+NOWHERE: Final = To()
+ANYWHERE: Final = Target()
+EMPTY: Final = Content()
+USUAL: Final = Tries()
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class When:
+    """When a job is due, and how long it may take."""
+
+    run_at: Annotated[str | None, Parameter(help="Such as 2030-01-01T00:00:00Z.")] = None
+    delay_seconds: Annotated[float | None, Parameter(help="When it is due, from now.")] = None
+    spread_seconds: Annotated[int | None, Parameter(help="Spread jobs of one instant.")] = None
+    timeout_seconds: Annotated[float | None, Parameter(help="How long one attempt takes.")] = None
+    expires_at: Annotated[str | None, Parameter(help="Not begun by then, it is dropped.")] = None
+
+    def body(self) -> dict[str, Any]:
+        """Give it as the server takes it."""
+        if self.run_at is not None and self.delay_seconds is not None:
+            raise UsageError("give either --run-at or --delay-seconds")
+        return given(**asdict(self))
+
+
+NOW: Final = When()
+
+
+@job_app.command(name="create")
+def job_create(
+    *,
+    target: Target = ANYWHERE,
+    lane: Lane | None = None,
+    when: When = NOW,
+    content: Content = EMPTY,
+    tries: Tries = USUAL,
+    idempotency_key: Key = None,
+    json: Json = False,
+) -> None:
+    """Register a job: a webhook, a message on a queue, else work for the workers of a lane."""
+    body = given(destination=target.body(), lane=lane, retry=tries.body())
+    body |= when.body() | content.body()
+    show(call("POST", "/jobs", body, idempotency_key=idempotency_key), as_json=json)
+
+
+@job_app.command(name="change")
+def job_change(job_id: str, body: str, *, json: Json = False) -> None:
+    """Change a job that has not begun, by the JSON that `PATCH /jobs/{job_id}` takes."""
+    show(call("PATCH", one("/jobs", job_id), parse(body)), as_json=json)
+
+
+@job_app.command(name="get")
+def job_get(job_id: str, *, json: Json = False) -> None:
+    """Show a job."""
+    show(call("GET", one("/jobs", job_id)), as_json=json)
+
+
+@job_app.command(name="list")
+def job_list(
+    *,
+    status: JobStatus | None = None,
+    lane: Lane | None = None,
+    schedule_id: ScheduleId | None = None,
+    due_after: str | None = None,
+    due_before: str | None = None,
+    limit: Limit = 20,
+    json: Json = False,
+) -> None:
+    """List jobs, newest first."""
+    query = {"status": status, "lane": lane, "schedule_id": schedule_id, "limit": limit}
+    due = {"due_after": due_after, "due_before": due_before}
+    listed("/jobs", "jobs", json=json, **query, **due)
+
+
+@job_app.command(name="attempts")
+def job_attempts(job_id: str, *, json: Json = False) -> None:
+    """List what was tried."""
+    listed(one("/jobs", job_id, "attempts"), "attempts", json=json)
+
+
+@job_app.command(name="cancel")
+def job_cancel(job_id: str, *, json: Json = False) -> None:
+    """Cancel a job."""
+    show(call("POST", one("/jobs", job_id, "cancel"), {}), as_json=json)
+
+
+@job_app.command(name="run-now")
+def job_run_now(job_id: str, *, json: Json = False) -> None:
+    """Make a pending job due now."""
+    show(call("POST", one("/jobs", job_id, "run-now"), {}), as_json=json)
+
+
+@job_app.command(name="resolve")
+def job_resolve(job_id: str, outcome: Resolution, *, json: Json = False) -> None:
+    """Say what became of a job in doubt."""
+    path = one("/jobs", job_id, "resolve")
+    show(call("POST", path, {"outcome": outcome}), as_json=json)
+
+
+@job_app.command(name="wait")
+def job_wait(
+    job_id: str,
+    *,
+    until: Annotated[JobStatus, Parameter(name="--for", help="The status.")] = "COMPLETED",
+    timeout_seconds: Seconds = 60.0,
+    json: Json = False,
+) -> None:
+    """Wait until a job has a status; exit code 1 if it ends otherwise or takes too long."""
+    wait(one("/jobs", job_id), until, timeout_seconds, json=json)
+
+
+@job_app.command(name="reschedule")
+def job_reschedule(job_id: str, *, to: To = NOWHERE, json: Json = False) -> None:
+    """Give a job that has not begun another instant."""
+    show(call("PATCH", one("/jobs", job_id), to.body()), as_json=json)
+
+
+@job_app.command(name="cancel-many")
+def job_cancel_many(
+    *,
+    which: Which | None = None,
+    reason: Reason = None,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    json: Json = False,
+) -> None:
+    """Cancel all jobs that a filter finds; it says first how many those are."""
+    body = given(filter=_filter(which), reason=reason)
+    _many("/jobs/bulk/cancel", "cancel", body, dry_run=dry_run, yes=yes, json=json)
+
+
+@job_app.command(name="reschedule-many")
+def job_reschedule_many(
+    *,
+    which: Which | None = None,
+    to: To = NOWHERE,
+    spread_seconds: Annotated[int | None, Parameter(help="Spread them over so long.")] = None,
+    reason: Reason = None,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    json: Json = False,
+) -> None:
+    """Give all jobs that a filter finds another instant, outside of the filter's own range.
+
+    It says first how many those are.
+    """
+    instant = to.body() | given(spread_seconds=spread_seconds)
+    body = given(filter=_filter(which), to=instant, reason=reason)
+    _many("/jobs/bulk/reschedule", "reschedule", body, dry_run=dry_run, yes=yes, json=json)
+
+
+def _filter(which: Which | None) -> dict[str, Any]:
+    wanted = given(**asdict(which)) if which else {}
+    if not wanted:
+        raise UsageError("say which jobs: --lane, --status, --schedule-id, --due-after, …")
+    return wanted
+
+
+def _many(
+    path: str, verb: str, body: dict[str, Any], *, dry_run: bool, yes: bool, json: bool
+) -> None:
+    """Count first, ask, then change as many at a time as one call does."""
+    found = call("POST", path, {**body, "dry_run": True})
+    count = sum(found["matched"].values())
+    if dry_run or not count:
+        show(found, as_json=json)
+        return
+    more = " and more" if found["more"] else ""
+    confirm(f"{verb} {count:,} jobs{more}", yes=yes, as_json=json)
+    matched, changed = 0, 0
+    with progress(f"{verb} jobs", None) as step:
+        while True:
+            told = call("POST", path, {**body, "dry_run": False})
+            matched += sum(told["matched"].values())
+            changed += told["changed"]
+            step(f"{changed:,} jobs")
+            if not told["more"] or not told["changed"]:
+                break
+    show({"matched": matched, "changed": changed}, as_json=json)
+    if changed < matched:
+        sys.exit(PARTLY)

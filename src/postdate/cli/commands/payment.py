@@ -1,0 +1,130 @@
+"""`postdate payment`: schedule, show, change, approve and wait for payments."""
+
+import secrets
+from typing import Annotated, Any
+
+import cyclopts
+from cyclopts import Parameter
+
+from postdate.cli.choice import Funding, PaymentStatus
+from postdate.cli.output import Json, UsageError, show
+from postdate.cli.remote import Key, Limit, Reason, Seconds, call, given, listed, one, wait
+
+payment_app = cyclopts.App(name="payment", help="Schedule, show, change and approve payments.")
+
+
+@payment_app.command(name="schedule")
+def payment_schedule(  # noqa: PLR0913 - one option for each field
+    from_account: Annotated[str, Parameter(help="Who pays.")],
+    to_account: Annotated[str, Parameter(help="Who is paid.")],
+    amount: Annotated[int, Parameter(help="How much, in the smallest unit.")],
+    *,
+    delay_seconds: Annotated[int | None, Parameter(help="When it is due, from now.")] = None,
+    scheduled_time: Annotated[str | None, Parameter(help="Due then; RFC 3339.")] = None,
+    funding: Annotated[Funding | None, Parameter(help="Hold it now, or look then.")] = None,
+    retry_until: Annotated[str | None, Parameter(help="While the money is not there.")] = None,
+    description: Annotated[str | None, Parameter(help="What it is for.")] = None,
+    idempotency_key: Key = None,
+    json: Json = False,
+) -> None:
+    """Schedule a payment; the amount is held at once."""
+    body = given(
+        from_account_id=from_account,
+        to_account_id=to_account,
+        amount=amount,
+        **_when(scheduled_time, delay_seconds),
+        funding=funding,
+        on_insufficient={"retry_until": retry_until} if retry_until else None,
+        description=description,
+    )
+    key = idempotency_key or secrets.token_urlsafe(16)
+    show(call("POST", "/payments/schedule", body, idempotency_key=key), as_json=json)
+
+
+def _when(scheduled_time: str | None, delay_seconds: int | None) -> dict[str, Any]:
+    if (scheduled_time is None) == (delay_seconds is None):
+        raise UsageError("give either --scheduled-time or --delay-seconds")
+    return given(scheduled_time=scheduled_time, delay_seconds=delay_seconds)
+
+
+@payment_app.command(name="get")
+def payment_get(payment_id: str, *, json: Json = False) -> None:
+    """Show a payment."""
+    show(call("GET", one("/payments", payment_id)), as_json=json)
+
+
+@payment_app.command(name="list")
+def payment_list(
+    *,
+    account_id: str | None = None,
+    status: PaymentStatus | None = None,
+    broken: bool = False,
+    limit: Limit = 20,
+    json: Json = False,
+) -> None:
+    """List payments, newest first; `--broken` those that wait for a person."""
+    query = {"account_id": account_id, "status": status, "limit": limit}
+    listed("/payments", "payments", json=json, broken=broken or None, **query)
+
+
+@payment_app.command(name="cancel")
+def payment_cancel(payment_id: str, *, json: Json = False) -> None:
+    """Cancel a payment that is not yet settled; its hold is released."""
+    show(call("DELETE", one("/payments", payment_id, "cancel")), as_json=json)
+
+
+@payment_app.command(name="reschedule")
+def payment_reschedule(
+    payment_id: str,
+    *,
+    scheduled_time: str | None = None,
+    delay_seconds: int | None = None,
+    json: Json = False,
+) -> None:
+    """Give an open payment another instant; one that waits for a person is tried again then."""
+    body = _when(scheduled_time, delay_seconds)
+    show(call("PATCH", one("/payments", payment_id), body), as_json=json)
+
+
+@payment_app.command(name="wait")
+def payment_wait(
+    payment_id: str,
+    *,
+    until: Annotated[PaymentStatus, Parameter(name="--for", help="The status.")] = "COMPLETED",
+    timeout_seconds: Seconds = 60.0,
+    json: Json = False,
+) -> None:
+    """Wait until a payment has a status; exit code 1 if it ends otherwise or takes too long."""
+    wait(one("/payments", payment_id), until, timeout_seconds, json=json)
+
+
+@payment_app.command(name="events")
+def payment_events(payment_id: str, *, limit: Limit = 20, json: Json = False) -> None:
+    """List what happened to a payment, in order."""
+    listed(one("/payments", payment_id, "events"), "events", json=json, limit=limit)
+
+
+@payment_app.command(name="executions")
+def payment_executions(payment_id: str, *, json: Json = False) -> None:
+    """List every execution of a payment, in order."""
+    listed(one("/payments", payment_id, "executions"), "executions", json=json)
+
+
+@payment_app.command(name="approvals")
+def payment_approvals(*, limit: Limit = 20, json: Json = False) -> None:
+    """List the payments that wait for a second person, the oldest first."""
+    listed("/approvals", "payments", json=json, limit=limit)
+
+
+@payment_app.command(name="approve")
+def payment_approve(payment_id: str, *, reason: Reason = None, json: Json = False) -> None:
+    """Approve a payment that somebody else asked for."""
+    path = one("/payments", payment_id, "approve")
+    show(call("POST", path, given(note=reason)), as_json=json)
+
+
+@payment_app.command(name="refuse")
+def payment_refuse(payment_id: str, *, reason: Reason = None, json: Json = False) -> None:
+    """Refuse a payment that waits for approval; its hold is released."""
+    path = one("/payments", payment_id, "refuse")
+    show(call("POST", path, given(note=reason)), as_json=json)

@@ -1,0 +1,91 @@
+"""`postdate prove`, `postdate reconcile`: what the books say about themselves."""
+
+import sys
+import time
+from typing import Final
+
+from postdate.cli.commands.operator import tenant_number, with_database
+from postdate.cli.output import Json, progress, show
+from postdate.ledger import prove as ledger
+from postdate.ledger.prove import Proof
+from postdate.model.ids import BUCKETS
+from postdate.model.instant import instant_text
+from postdate.node.anchor import anchor_path
+from postdate.node.settings import load
+from postdate.proof import checker
+from postdate.proof.checker import STEPS
+from postdate.publisher.anchor import AnchorFile, collect
+from postdate.store.connection.database import Database
+from postdate.store.operate import vital
+from postdate.store.proof.prove import Finding
+
+CONTRADICTED: Final = 7
+"""The exit code when something was found."""
+
+
+def prove(*, tenant: str | None = None, json: Json = False) -> None:
+    """Compare all tables with the sealed chain and each other; exit code 7 names what differs."""
+    file = AnchorFile(anchor_path(load()))
+    anchors = collect(file.lines()) if file.path.exists() else {}
+
+    async def run(database: Database) -> Proof:
+        only = await tenant_number(database, tenant) if tenant else None
+        began = time.monotonic()
+        with progress("proving", len(STEPS)) as step:
+            proof = await checker.prove(database, only, anchors, step)
+        if only is None:
+            await note(database, "prove", time.monotonic() - began, len(proof.findings))
+        return proof
+
+    proof = with_database(run)
+    if json:
+        show(proof, as_json=True)
+    else:
+        for name in proof.proved:
+            print(f"proved      {name.replace('_', ' ')}")
+        for each in proof.repairs:
+            print(
+                f"repaired    tenant {each.tenant_id}, {each.account_id} at "
+                f"{instant_text(each.repaired_at)}: balance {each.balance:+}, held {each.held:+}, "
+                f"version {each.version:+} ({each.reason})"
+            )
+        _print(proof.findings)
+    if proof.findings:
+        sys.exit(CONTRADICTED)
+
+
+def reconcile(*, tenant: str | None = None, json: Json = False) -> None:
+    """Find forgotten, overdue and dead-lettered payments, and balances that differ; repair none."""
+
+    async def run(database: Database) -> list[Finding]:
+        only = await tenant_number(database, tenant) if tenant else None
+        began = time.monotonic()
+        with progress("reconciling", BUCKETS) as step:
+            found = await ledger.reconcile_all(database, only, step)
+        if only is None:
+            await note(database, "reconcile", time.monotonic() - began, len(found))
+        return found
+
+    found = with_database(run)
+    if json:
+        show({"findings": found}, as_json=True)
+    elif found:
+        _print(found)
+    else:
+        print("nothing to reconcile")
+    if found:
+        sys.exit(CONTRADICTED)
+
+
+async def note(database: Database, name: str, seconds: float, findings: int) -> None:
+    """Note a check of everything where metrics and alerts find it."""
+    async with database.write() as connection:
+        await vital.audited(connection, name, seconds, findings)
+
+
+def _print(found: list[Finding]) -> None:
+    for one in found:
+        print(
+            f"CONTRADICTED {one.check.replace('_', ' ')}: tenant {one.tenant_id}, "
+            f"{one.subject}: {one.detail}"
+        )

@@ -1,0 +1,133 @@
+"""`postdate restore`: after a restore, hold back what may have run until it is confirmed."""
+
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from typing import Any, Final, TypeVar
+
+import cyclopts
+import msgspec
+import uvloop
+
+from postdate.cli.output import Json, show
+from postdate.intake.tenant.setting import SettingChanges
+from postdate.model.error import Code, RefusedError
+from postdate.model.ids import BUCKETS
+from postdate.model.instant import instant_text
+from postdate.model.setting.setting import LONG_AGO
+from postdate.model.setting.table import QUARANTINE
+from postdate.node import database as place
+from postdate.node import log
+from postdate.node.settings import load
+from postdate.store.connection.database import Database
+from postdate.store.operate import vital
+from postdate.store.tenant import setting as setting_store
+from postdate.store.timer import lane as lane_store
+from postdate.store.timer.timer import LANE_PAYMENT, LANE_SCHEDULE
+
+COUNT_MOST: Final = 10_000
+"""How far each bucket of a lane is counted."""
+
+T = TypeVar("T")
+
+restore_app = cyclopts.App(
+    name="restore", help="After a restore: hold back what may have run, until it is confirmed."
+)
+
+
+class Held(msgspec.Struct, frozen=True, kw_only=True):
+    """What waits, and since when; counts are exact up to 10,000 a bucket."""
+
+    quarantine: str | None
+    jobs: int = 0
+    payments: int = 0
+    schedules: int = 0
+
+
+@restore_app.command(name="quarantine")
+def quarantine(*, until: datetime | None = None, json: Json = False) -> None:
+    """Hold back everything that was due up to now; run it before the first server starts.
+
+    Parameters
+    ----------
+    until
+        Hold back what was due up to then instead.
+    json
+        Print JSON.
+
+    """
+    show(_with_any_database(lambda database: hold(database, until)), as_json=json)
+
+
+@restore_app.command(name="status")
+def status(*, json: Json = False) -> None:
+    """Say what is held back."""
+    show(_with_any_database(held), as_json=json)
+
+
+@restore_app.command(name="resume")
+def resume(*, json: Json = False) -> None:
+    """Let everything that is held back run: somebody has compared it with what really happened."""
+    show(_with_any_database(release), as_json=json)
+
+
+async def hold(database: Database, until: datetime | None = None) -> Held:
+    """Set the instant up to which nothing is touched, by the database's clock."""
+    if until is None:
+        async with database.connection() as connection:
+            until = await vital.now(connection)
+    until = until if until.tzinfo else until.astimezone()
+    await SettingChanges(database).put(0, QUARANTINE, instant_text(until), changed_by="cli")
+    return await held(database)
+
+
+async def release(database: Database) -> Held:
+    """Clear it; give what was held back until now."""
+    before = await held(database)
+    try:
+        await SettingChanges(database).clear(0, QUARANTINE)
+    except RefusedError as error:
+        if error.refusal.code is not Code.NOT_FOUND:
+            raise
+    return before
+
+
+async def held(database: Database) -> Held:
+    """Count what waits."""
+    async with database.connection() as connection:
+        until = str(await setting_store.find(connection, QUARANTINE) or "")
+        if not until:
+            return Held(quarantine=None)
+        lanes = await lane_store.changed(connection, LONG_AGO)
+        places = [(bucket, lane) for lane in (LANE_PAYMENT, LANE_SCHEDULE) for bucket in _ALL]
+        places += [(bucket, lane.lane_id) for lane in lanes for bucket in lane.buckets]
+        counts = await vital.due_until(
+            connection, places, datetime.fromisoformat(until), COUNT_MOST
+        )
+    payments, schedules = counts.pop(LANE_PAYMENT, 0), counts.pop(LANE_SCHEDULE, 0)
+    return Held(quarantine=until, jobs=sum(counts.values()), payments=payments, schedules=schedules)
+
+
+_ALL: Final = range(BUCKETS)
+
+
+def _with_any_database(act: Callable[[Database], Awaitable[T]]) -> T:
+    """Act on the database that runs, or start our own for as long as it takes."""
+
+    async def run() -> Any:
+        address = await place.running(settings)
+        if address is not None:
+            return await on(address)
+        async with place.serving(settings, attach=False) as own:
+            return await on(own)
+
+    async def on(address: place.Address) -> T:
+        database = await place.open_database(address, settings, writers=2, readers=2)
+        try:
+            return await act(database)
+        finally:
+            await database.close()
+
+    settings = load()
+    log.configure("warning", settings.log_format)
+    found: T = uvloop.run(run())
+    return found

@@ -1,0 +1,224 @@
+"""`postdate schedule`: everyday commands for schedules, through the HTTP API."""
+
+import sys
+from typing import Annotated, Any, Final
+
+import cyclopts
+from cyclopts import Parameter
+
+from postdate.cli.option_group import Content, Pays, Rule, Target
+from postdate.cli.output import Json, UsageError, confirm, progress, show
+from postdate.cli.remote import (
+    PARTLY,
+    DryRun,
+    Key,
+    Lane,
+    Limit,
+    Reason,
+    ScheduleId,
+    Yes,
+    call,
+    given,
+    listed,
+    parse,
+)
+
+schedule_app = cyclopts.App(
+    name="schedule", help="Create, preview, change, pause and run schedules."
+)
+
+
+NO_RULE: Final = Rule()
+NO_PAYMENT: Final = Pays()
+ANYWHERE: Final = Target()
+EMPTY: Final = Content()
+Name = Annotated[str | None, Parameter(help="What you call it.")]
+
+
+@schedule_app.command(name="create")
+def create(  # noqa: PLR0913 - groups of options, one for each part
+    body: Annotated[str | None, Parameter(help="All of it, or the rest, as JSON.")] = None,
+    *,
+    name: Name = None,
+    rule: Rule = NO_RULE,
+    pays: Pays = NO_PAYMENT,
+    target: Target = ANYWHERE,
+    lane: Lane | None = None,
+    content: Content = EMPTY,
+    idempotency_key: Key = None,
+    json: Json = False,
+) -> None:
+    """Create a schedule of jobs, or with --from-account of payments.
+
+    What has no option (dst, misfire, retry, …) is given in BODY, as `POST /schedules` takes it.
+    """
+    asked = _body(body) | given(name=name) | rule.body()
+    asked.setdefault("template", _template(pays, target, lane, content))
+    show(call("POST", "/schedules", asked, idempotency_key=idempotency_key), as_json=json)
+
+
+@schedule_app.command(name="change")
+def change(
+    schedule_id: ScheduleId,
+    body: Annotated[str | None, Parameter(help="What has no option, as JSON.")] = None,
+    *,
+    name: Name = None,
+    rule: Rule = NO_RULE,
+    json: Json = False,
+) -> None:
+    """Change a schedule; what is not given stays, another rule takes the place of the old one."""
+    asked = _body(body) | given(name=name) | rule.body()
+    if not asked:
+        raise UsageError("say what is to be changed; --help lists it")
+    show(call("PATCH", f"/schedules/{schedule_id}", asked), as_json=json)
+
+
+def _body(text: str | None) -> dict[str, Any]:
+    found = {} if text is None else parse(text)
+    if not isinstance(found, dict):
+        raise UsageError("the body is a JSON object")
+    return found
+
+
+def _template(pays: Pays, target: Target, lane: str | None, content: Content) -> dict[str, Any]:
+    if (payment := pays.body()) is not None:
+        return {"payment": payment | given(description=content.description)}
+    return {"job": given(destination=target.body(), lane=lane) | content.body()}
+
+
+@schedule_app.command(name="list")
+def list_all(
+    *, missed: bool = False, set_aside: bool = False, limit: Limit = 20, json: Json = False
+) -> None:
+    """List schedules; with --missed those that missed an occurrence.
+
+    Parameters
+    ----------
+    missed
+        Only those that missed an occurrence.
+    set_aside
+        Only those that cannot be expanded.
+    limit
+        How many at most.
+    json
+        Print JSON.
+
+    """
+    listed("/schedules", "schedules", json=json, limit=limit, missed=missed, set_aside=set_aside)
+
+
+@schedule_app.command(name="get")
+def get(schedule_id: ScheduleId, *, json: Json = False) -> None:
+    """Show a schedule with all of its policies."""
+    show(call("GET", f"/schedules/{schedule_id}"), as_json=json)
+
+
+@schedule_app.command(name="preview")
+def preview(
+    schedule_id: Annotated[
+        ScheduleId | None, Parameter(help="A schedule; without it give a rule.")
+    ] = None,
+    *,
+    rule: Rule = NO_RULE,
+    body: Annotated[str | None, Parameter(help="What has no option, as JSON.")] = None,
+    count: Annotated[int, Parameter(help="How many occurrences.")] = 10,
+    json: Json = False,
+) -> None:
+    """Show the next occurrences, and warnings: of a schedule, or of a rule before it is created."""
+    if schedule_id is not None:
+        told = call("GET", f"/schedules/{schedule_id}/preview?count={count}")
+    else:
+        told = call("POST", "/schedules/preview", {"count": count, **_body(body), **rule.body()})
+    if not json:
+        print(f"{told['words']}, {told['timezone']}", file=sys.stderr)
+        for warning in told["warnings"]:
+            print(f"warning: {warning['detail']}", file=sys.stderr)
+    show(told if json else told["occurrences"], as_json=json)
+
+
+@schedule_app.command(name="occurrences")
+def occurrences(schedule_id: ScheduleId, *, limit: Limit = 20, json: Json = False) -> None:
+    """List the book: what became of each occurrence, the newest first."""
+    listed(f"/schedules/{schedule_id}/occurrences", "occurrences", json=json, limit=limit)
+
+
+@schedule_app.command(name="pause")
+def pause(schedule_id: ScheduleId, *, reason: Reason = None, json: Json = False) -> None:
+    """Skip what comes until it is resumed."""
+    show(call("POST", f"/schedules/{schedule_id}/pause", given(note=reason)), as_json=json)
+
+
+@schedule_app.command(name="resume")
+def resume(schedule_id: ScheduleId, *, json: Json = False) -> None:
+    """End a pause, or try again what was set aside."""
+    show(call("POST", f"/schedules/{schedule_id}/resume"), as_json=json)
+
+
+@schedule_app.command(name="trigger")
+def trigger(
+    schedule_id: ScheduleId, *, idempotency_key: str | None = None, json: Json = False
+) -> None:
+    """Run a schedule once, now.
+
+    Parameters
+    ----------
+    schedule_id
+        The id of the schedule.
+    idempotency_key
+        Makes repeating the command harmless.
+    json
+        Print JSON.
+
+    """
+    path = f"/schedules/{schedule_id}/trigger"
+    show(call("POST", path, idempotency_key=idempotency_key), as_json=json)
+
+
+@schedule_app.command(name="backfill")
+def backfill(
+    schedule_id: ScheduleId,
+    begin: str,
+    until: str,
+    *,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    json: Json = False,
+) -> None:
+    """Run what a range of the past has not run; it says first how much that is.
+
+    Parameters
+    ----------
+    schedule_id
+        The id of the schedule.
+    begin
+        The first instant, such as 2030-01-01T00:00:00Z.
+    until
+        The instant before which the range ends.
+    dry_run
+        Only say what would be done.
+    yes
+        Do it without being asked.
+    json
+        Print JSON.
+
+    """
+    path = f"/schedules/{schedule_id}/backfill"
+    body = {"from": begin, "until": until}
+    found = call("POST", path, {**body, "dry_run": True})
+    if dry_run or not found["runs"]:
+        show(found, as_json=json)
+        return
+    confirm(f"run {found['runs']:,} occurrences", yes=yes, as_json=json)
+    with progress("backfilling", None) as step:
+        told = call("POST", path, {**body, "dry_run": False})
+        step(f"{told['runs']:,} occurrences")
+    show(told, as_json=json)
+    if told["runs"] < found["runs"]:
+        sys.exit(PARTLY)
+
+
+@schedule_app.command(name="delete")
+def delete(schedule_id: ScheduleId, *, json: Json = False) -> None:
+    """End a schedule; what it has made goes on."""
+    call("DELETE", f"/schedules/{schedule_id}")
+    show({"schedule_id": schedule_id, "deleted": True}, as_json=json)

@@ -1,0 +1,37 @@
+"""Commands for the key that encrypts secrets: make one, and change over to it."""
+
+import secrets
+
+import cyclopts
+
+from postdate.cli.commands.operator import with_database
+from postdate.cli.output import Json, show
+from postdate.model.error import StartError
+from postdate.node import keyring
+from postdate.node.settings import load
+from postdate.store.connection.database import Database
+from postdate.store.secret import secret_rotation
+from postdate.store.secret.secret import KEY_BYTES, SecretError
+
+secret_app = cyclopts.App(name="secret", help="Make and change the key that encrypts secrets.")
+
+
+@secret_app.command
+def generate(*, json: Json = False) -> None:
+    """Print a new key for POSTDATE_SECRET_KEY; nothing is changed."""
+    show({"key": secrets.token_bytes(KEY_BYTES).hex()}, as_json=json)
+
+
+@secret_app.command
+def rotate(*, json: Json = False) -> None:
+    """Encrypt every secret anew with the first key; the others are then no longer needed."""
+    keys = keyring.load(load())
+
+    async def run(database: Database) -> int:
+        try:
+            return await secret_rotation.rotate(database, keys)
+        except SecretError as error:
+            raise StartError(f"a secret stays closed: {error}") from error
+
+    changed = with_database(run)
+    show({"rotated": changed, "key_id": f"{keys.newest:08x}"}, as_json=json)

@@ -1,0 +1,59 @@
+"""`postdate settlement`: stop settling payments on every node, and let it go on."""
+
+from typing import Any
+
+import cyclopts
+
+from postdate.cli.commands.operator import with_database
+from postdate.cli.output import Json, show
+from postdate.intake.tenant.setting import SettingChanges
+from postdate.model.error import Code, RefusedError, refuse
+from postdate.settlement.stop import STOPPED
+from postdate.store.connection.database import Database
+from postdate.store.payment import settlement_clock as clock_store
+from postdate.store.tenant import setting as setting_store
+
+settlement_app = cyclopts.App(
+    name="settlement", help="Stop settling payments on every node, and let it go on."
+)
+
+
+@settlement_app.command(name="status")
+def status(*, json: Json = False) -> None:
+    """Say whether payments are being settled."""
+
+    async def run(database: Database) -> dict[str, Any]:
+        async with database.connection() as connection:
+            reason = await setting_store.find(connection, STOPPED)
+        return {"running": not reason, "reason": reason or None}
+
+    show(with_database(run), as_json=json)
+
+
+@settlement_app.command(name="stop")
+def stop(reason: str, *, json: Json = False) -> None:
+    """Settle nothing more, on any node, until `resume`; holds and timers stay as they are."""
+    if not reason.strip():
+        raise refuse(Code.INVALID_FIELD, "Say why settlement stops.", "reason")
+    with_database(
+        lambda database: SettingChanges(database).put(0, STOPPED, reason, changed_by="cli")
+    )
+    show({"running": False, "reason": reason}, as_json=json)
+
+
+@settlement_app.command(name="resume")
+def resume(*, json: Json = False) -> None:
+    """Settle again; where the clock was the reason, this confirms the database's time."""
+
+    async def run(database: Database) -> bool:
+        async with database.connection() as connection:
+            await clock_store.record(connection)
+        try:
+            await SettingChanges(database).clear(0, STOPPED)
+        except RefusedError as error:
+            if error.refusal.code is not Code.NOT_FOUND:
+                raise
+            return False
+        return True
+
+    show({"running": True, "was_stopped": with_database(run)}, as_json=json)

@@ -1,0 +1,118 @@
+"""Groups of options that several commands share: where a job goes, how it is tried, a rule."""
+
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from postdate.cli.choice import Backoff, OnUnknown, Overlap, Roll
+from postdate.cli.output import UsageError
+from postdate.cli.remote import DestinationName, given, parse
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Target:
+    """Where a job goes: a URL, a destination by its name, else the workers of its lane."""
+
+    url: Annotated[str | None, Parameter(help="Call this webhook.")] = None
+    destination: Annotated[
+        DestinationName | None, Parameter(help="Call the webhook of this name.")
+    ] = None
+    queue: Annotated[DestinationName | None, Parameter(help="Put it on this queue.")] = None
+    subject: Annotated[str | None, Parameter(help="The subject on a queue.")] = None
+
+    def body(self) -> dict[str, Any]:
+        """Give it as the server takes it."""
+        if sum(each is not None for each in (self.url, self.destination, self.queue)) > 1:
+            raise UsageError("give one of --url, --destination and --queue")
+        more = given(subject=self.subject)
+        if self.url:
+            return {"type": "webhook", "url": self.url, **more}
+        if self.destination:
+            return {"type": "webhook", "name": self.destination, **more}
+        if self.queue:
+            return {"type": "queue", "name": self.queue, **more}
+        if self.subject:
+            raise UsageError("--subject belongs to --queue or --destination")
+        return {"type": "worker"}
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Tries:
+    """How often and how soon a job is tried again; what is absent follows the settings."""
+
+    max_attempts: Annotated[int | None, Parameter(help="The first one counts.")] = None
+    backoff: Annotated[Backoff | None, Parameter(help="How the waits grow.")] = None
+    initial_seconds: Annotated[float | None, Parameter(help="The first wait.")] = None
+    max_seconds: Annotated[float | None, Parameter(help="The longest wait.")] = None
+    jitter: Annotated[float | None, Parameter(help="Part of the wait, 0 to 1.")] = None
+    max_age_seconds: Annotated[float | None, Parameter(help="Give up after so long.")] = None
+    on_unknown: Annotated[OnUnknown | None, Parameter(help="When in doubt.")] = None
+
+    def body(self) -> dict[str, Any] | None:
+        """Give it as the server takes it."""
+        return given(**asdict(self)) or None
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Content:
+    """What a job carries."""
+
+    payload: Annotated[str | None, Parameter(help="What is delivered, as JSON.")] = None
+    payload_base64: Annotated[str | None, Parameter(help="The payload as opaque bytes.")] = None
+    content_type: Annotated[str | None, Parameter(help="Of opaque bytes.")] = None
+    payload_ref: Annotated[str | None, Parameter(help="Where the payload is kept.")] = None
+    metadata: Annotated[str | None, Parameter(help="Yours, as a JSON object.")] = None
+    description: Annotated[str | None, Parameter(help="What it is for.")] = None
+
+    def body(self) -> dict[str, Any]:
+        """Give it as the server takes it."""
+        read = {"payload": parse(self.payload), "metadata": parse(self.metadata)}
+        return given(**{**asdict(self), **read})
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Rule:
+    """When a schedule runs, and by which policies."""
+
+    cron: Annotated[str | None, Parameter(help='Such as "30 2 * * *".')] = None
+    rrule: Annotated[str | None, Parameter(help="A rule of RFC 5545.")] = None
+    every_seconds: Annotated[int | None, Parameter(help="An interval.")] = None
+    timezone: Annotated[str | None, Parameter(help="Whose wall clock the rule means.")] = None
+    start_at: Annotated[str | None, Parameter(help="Such as 2030-01-01T00:00:00Z.")] = None
+    end_at: Annotated[str | None, Parameter(help="Such as 2031-01-01T00:00:00Z.")] = None
+    max_runs: Annotated[int | None, Parameter(help="End after so many.")] = None
+    calendar: Annotated[str | None, Parameter(help="The name of a business calendar.")] = None
+    roll: Annotated[Roll | None, Parameter(help="What happens on a closed day.")] = None
+    overlap: Annotated[Overlap | None, Parameter(help="While the one before still runs.")] = None
+    jitter_seconds: Annotated[int | None, Parameter(help="Spread the occurrences.")] = None
+
+    def body(self) -> dict[str, Any]:
+        """Give it as the server takes it."""
+        found = given(**asdict(self))
+        if len({"cron", "rrule", "every_seconds"} & set(found)) > 1:
+            raise UsageError("give one of --cron, --rrule and --every-seconds")
+        return found
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Pays:
+    """The payment that each occurrence makes."""
+
+    from_account: Annotated[str | None, Parameter(help="Who pays.")] = None
+    to_account: Annotated[str | None, Parameter(help="Who is paid.")] = None
+    amount: Annotated[int | None, Parameter(help="How much, in the smallest unit.")] = None
+
+    def body(self) -> dict[str, Any] | None:
+        """Give it as the server takes it; None when there is no payment."""
+        found = given(
+            from_account_id=self.from_account, to_account_id=self.to_account, amount=self.amount
+        )
+        if found and len(found) < len(asdict(self)):
+            raise UsageError("a payment needs --from-account, --to-account and --amount")
+        return found or None

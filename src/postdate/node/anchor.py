@@ -1,0 +1,10 @@
+"""Where the anchor of all chains is kept."""
+
+from pathlib import Path
+
+from postdate.node.settings import Settings
+
+
+def anchor_path(settings: Settings) -> Path:
+    """Say where the anchor is kept."""
+    return Path(settings.anchor) if settings.anchor else settings.data_dir / "anchor.jsonl"

@@ -1,0 +1,99 @@
+"""Where the database is: our own in the data directory, or one given by its address."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import NamedTuple
+
+import asyncpg
+
+from postdate.model.error import StartError
+from postdate.node.settings import Settings
+from postdate.store.connection import database
+from postdate.store.connection.address import writable
+from postdate.store.connection.database import LOST, Database
+from postdate.store.embedded import Embedded, find
+
+
+class Address(NamedTuple):
+    """How to reach the database as the application and as the owner."""
+
+    app: str
+    owner: str
+    read: str | None
+    server: Embedded | None = None
+
+
+def external(settings: Settings) -> Address | None:
+    """Give the address of a database that somebody else runs."""
+    if not settings.database_url:
+        return None
+    owner = writable(settings.owner_database_url or settings.database_url)
+    return Address(settings.database_url, owner, settings.read_database_url or None)
+
+
+async def running(settings: Settings) -> Address | None:
+    """Give the address of a database that runs already: for commands beside the server."""
+    if address := external(settings):
+        return address
+    login = await find(settings.data_dir)
+    if login is None:
+        return None
+    return Address(login.app_dsn(), login.owner_dsn(), settings.read_database_url or None)
+
+
+@asynccontextmanager
+async def serving(settings: Settings, *, attach: bool) -> AsyncIterator[Address]:
+    """Give the address for a server, starting our own database where none is given."""
+    address = external(settings) or (await running(settings) if attach else None)
+    if address:
+        yield address
+        return
+    server = Embedded(settings.data_dir)
+    login = await server.start()
+    try:
+        yield Address(
+            login.app_dsn(), login.owner_dsn(), settings.read_database_url or None, server
+        )
+    finally:
+        await server.stop()
+
+
+@asynccontextmanager
+async def opened(settings: Settings) -> AsyncIterator[Database]:
+    """Open the database for one command."""
+    address = await running(settings)
+    if address is None:
+        raise StartError(
+            f"no database is running in {settings.data_dir}: start `postdate serve`, or set "
+            "POSTDATE_DATA_DIR or POSTDATE_DATABASE_URL to where it runs"
+        )
+    opened_database = await open_database(address, settings, writers=2, readers=2)
+    try:
+        yield opened_database
+    finally:
+        await opened_database.close()
+
+
+async def open_database(
+    address: Address, settings: Settings, *, writers: int, readers: int
+) -> Database:
+    """Open the pools; an unreachable database is one clear sentence."""
+    try:
+        return await database.connect(
+            address.app,
+            read_dsn=address.read,
+            writers=writers,
+            readers=readers,
+            name=f"postdate {settings.node_name}".strip(),
+        )
+    except (asyncpg.PostgresError, *LOST) as error:
+        raise unreachable(error) from error
+
+
+def unreachable(error: Exception) -> StartError:
+    """Explain a database that does not answer, without repeating its address."""
+    reason = str(error).strip() or type(error).__name__
+    return StartError(
+        f"the database cannot be used: {reason}; check POSTDATE_DATABASE_URL and that the "
+        "server is running and reachable"
+    )

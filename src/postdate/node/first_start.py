@@ -1,0 +1,74 @@
+"""The first start: a tenant, an admin key, and a message that tells what to do next."""
+
+from typing import Final
+
+import structlog
+
+from postdate.intake.tenant.tenant import Tenants
+from postdate.model.error import Code, RefusedError, StartError
+from postdate.model.tenant.identity import Scope
+from postdate.node.admin_key import KEY_FILE, read_key, write_key
+from postdate.node.settings import Settings
+
+log = structlog.get_logger()
+
+TENANT: Final = "default"
+
+WELCOME: Final = """\
+Postdate is ready.
+
+  console   {url}/
+  API docs  {url}/docs
+  admin key {shown}
+
+{kept}
+Two accounts, some money, and a payment due in ten seconds:
+
+  post() {{ curl -s {url}/api/v1/$1 -H "Authorization: Bearer $(cat {file})" \\
+           -H "Idempotency-Key: $2" -H "Content-Type: application/json" -d "$3"; echo; }}
+  post accounts a '{{"account_id": "alice"}}'; post accounts b '{{"account_id": "bob"}}'
+  post accounts/alice/adjustments seed '{{"amount": 10000, "reason": "opening balance"}}'
+  post payments/schedule rent-1 '{{"from_account_id": "alice", "to_account_id": "bob",
+    "amount": 2500, "delay_seconds": 10}}'
+"""
+
+
+async def ensure_tenant(tenants: Tenants) -> None:
+    """Make sure that the first tenant exists."""
+    try:
+        await tenants.create(TENANT)
+    except RefusedError as error:
+        if error.refusal.code is not Code.CONFLICT:
+            raise
+
+
+async def ensure_key(tenants: Tenants, settings: Settings) -> str | None:
+    """Make sure that there is an admin key; give it when it was made just now."""
+    await ensure_tenant(tenants)
+    if settings.admin_key:
+        await _bring(tenants, settings.admin_key)
+        return None
+    file = settings.data_dir / KEY_FILE
+    if file.exists():
+        await _bring(tenants, read_key(file))
+        return None
+    issued = await tenants.issue(TENANT, [Scope.ADMIN], note="first start")
+    write_key(file, issued.key)
+    return issued.key
+
+
+async def _bring(tenants: Tenants, key: str) -> None:
+    try:
+        await tenants.issue(TENANT, [Scope.ADMIN], note="given at start", given=key)
+    except RefusedError as error:
+        raise StartError(f"POSTDATE_ADMIN_KEY cannot be used: {error.refusal.detail}") from error
+
+
+def welcome(url: str, key: str | None, settings: Settings) -> str:
+    """Write the message of the first start; without the key it says where the key is."""
+    file = settings.data_dir / KEY_FILE
+    if key is None:
+        kept = "It is shown only at a terminal; that file is readable by its owner alone."
+        return WELCOME.format(url=url, shown=f"in {file}", file=file, kept=kept)
+    kept = f"The key is shown only now; it is kept in {file}."
+    return WELCOME.format(url=url, shown=key, file=file, kept=kept)

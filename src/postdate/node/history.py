@@ -1,0 +1,49 @@
+"""Detach the weeks of history that the retention lets go."""
+
+from typing import Final
+
+import asyncpg
+import structlog
+
+from postdate.node.node import Node
+from postdate.runtime.loop import Loop
+from postdate.store.connection.database import Database
+from postdate.store.operate import history as store
+
+log = structlog.get_logger()
+
+RETENTION: Final = "history.retention_days"
+PRUNED: Final = ("attempt", "event")
+"""What leaves by itself when the retention says so. Money never does; jobs have their own rule."""
+
+REFUSED: Final = "PD003"
+"""What the database answers when a week must stay."""
+
+PRUNE_SECONDS: Final = 3600.0
+
+
+async def _detach(database: Database, name: str) -> None:
+    try:
+        async with database.write() as connection:
+            await store.detach(connection, name, money=False)
+    except asyncpg.PostgresError as error:
+        if error.sqlstate != REFUSED:
+            raise
+        # Something in it is still open; the next week may go all the same.
+        log.info("history.kept", partition=name, reason=str(error))
+    else:
+        log.info("history.detached", partition=name)
+
+
+def loops(node: Node) -> list[Loop]:
+    """Make the loop that detaches what the retention lets go."""
+
+    async def run_once(_: int) -> int:
+        async with node.database.connection() as connection:
+            days = node.runtime.whole(RETENTION)
+            names = await store.old(connection, PRUNED, days) if days else []
+        for name in names:
+            await _detach(node.database, name)
+        return 0
+
+    return [Loop("history", run_once, limit=1, poll_seconds=PRUNE_SECONDS)]

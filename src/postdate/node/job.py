@@ -1,0 +1,78 @@
+"""Put jobs together: their intake, their views, and the lanes they share."""
+
+from collections.abc import Collection, Mapping
+from typing import Final
+
+from postdate.intake.job.accept import CheckNames, JobIntake, Named
+from postdate.intake.job.lane import Lanes
+from postdate.intake.lease.lease import LeaseClaims
+from postdate.model.destination.destination import Destination, Missing, Resolved
+from postdate.model.error import Code, Refusal
+from postdate.node.node import Node
+from postdate.runtime.loop import Loop
+from postdate.store.destination.directory import DestinationDirectory
+from postdate.worker.retention import Retention
+
+RETENTION_STEPS: Final = 50
+RETENTION_SECONDS: Final = 60.0
+
+
+def lanes(node: Node) -> Lanes:
+    """Make what changes lanes."""
+    return Lanes(node.database, node.lanes, node.runtime)
+
+
+def intake(node: Node) -> JobIntake:
+    """Make what accepts jobs; its hints reach the loops of this process and of all others."""
+    return JobIntake(
+        node.database,
+        lanes(node),
+        node.runtime,
+        allowed=node.outgoing.allowed,
+        check_names=names(node.outgoing.directory),
+        on_accept=node.on_accept,
+        tallies=node.tallies,
+        vault=node.outgoing.vault,
+        quotas=node.quotas,
+    )
+
+
+def leases(node: Node) -> LeaseClaims:
+    """Make what hands jobs to workers over HTTP, woken by hints from here and from elsewhere."""
+    tally, vault = node.tallies["pull"], node.outgoing.vault
+    claims = LeaseClaims(node.database, node.lanes, node.runtime, tally, vault)
+    node.on_accept.append(lambda lane_id, _: claims.hint(lane_id))
+    node.wakeup.listeners.append(claims.hint)
+    return claims
+
+
+def names(directory: DestinationDirectory) -> CheckNames:
+    """Make what knows the destinations that jobs and subscriptions name."""
+
+    async def check(names: Collection[Named]) -> Mapping[Named, Refusal]:
+        found = {named: await directory.find(named[0], named[2]) for named in names}
+        refusals = {named: _refusal(named, each) for named, each in found.items()}
+        return {named: refusal for named, refusal in refusals.items() if refusal}
+
+    return check
+
+
+def _refusal(named: Named, found: Resolved) -> Refusal | None:
+    _, wanted, name = named
+    match found:
+        case Missing():
+            return Refusal(
+                Code.UNKNOWN_DESTINATION, f"There is no destination {name}.", "destination.name"
+            )
+        case Destination(type=real) if real != wanted:
+            return Refusal(
+                Code.INVALID_FIELD, f"{name} is a {real}, no {wanted}.", "destination.type"
+            )
+        case _:
+            return None
+
+
+def retention(node: Node) -> Loop:
+    """Make the loop that removes what ended long ago."""
+    walk = Retention(node.database, node.lanes, node.runtime)
+    return Loop("retention", walk.run_once, limit=RETENTION_STEPS, poll_seconds=RETENTION_SECONDS)

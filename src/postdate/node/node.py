@@ -1,0 +1,229 @@
+"""One process of postdate: its database, its settings, its loops."""
+
+import asyncio
+import secrets
+import socket
+import time
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from typing import Any, Final
+from uuid import UUID
+
+import structlog
+from prometheus_client import CollectorRegistry, ProcessCollector
+
+from postdate.delivery.breaker import Breakers
+from postdate.intake.payment.meter import PaymentMeter
+from postdate.model.activity import Lateness
+from postdate.model.destination.trouble import Place, Report, Troubles
+from postdate.model.durability import CommitSafety
+from postdate.model.job.outcome import Handler
+from postdate.model.job.tally import Tally
+from postdate.model.setting.setting import Settings as RuntimeSettings
+from postdate.model.tenant.halt import Halts
+from postdate.model.tenant.quota import Quotas
+from postdate.model.tenant.tenant_share import TenantShares
+from postdate.node import metric as metrics
+from postdate.node import outgoing
+from postdate.node.event_loop import LoopWatch
+from postdate.node.outgoing import Outgoing
+from postdate.node.settings import Settings
+from postdate.node.trace import Tracing
+from postdate.runtime.loop import Loop
+from postdate.runtime.wakeup import Wakeup
+from postdate.store import migrate
+from postdate.store.connection import durability
+from postdate.store.connection.database import Database
+from postdate.store.destination import trouble
+from postdate.store.operate import activity, node, partition
+from postdate.store.tenant import halt, setting
+from postdate.store.timer.lane import REFRESH_SECONDS as LANE_SECONDS
+from postdate.store.timer.lane import LaneDirectory
+from postdate.views.monitor.overdue import WATCH_SECONDS, OverdueWatch
+from postdate.views.monitor.vitals import Vitals
+from postdate.worker.meter import JobMeter
+from postdate.worker.trouble import TroubleReporter
+
+log = structlog.get_logger()
+
+BEAT_SECONDS: Final = 2.0
+REFRESH_SECONDS: Final = 2.0
+TELL_SECONDS: Final = 1.0
+FORGET_SECONDS: Final = 60.0
+PARTITION_SECONDS: Final = 3600.0
+
+
+def _random_id() -> UUID:
+    return UUID(bytes=secrets.token_bytes(16))
+
+
+@dataclass(slots=True, kw_only=True)
+class Node:
+    """What every role of this process shares."""
+
+    settings: Settings
+    database: Database
+    roles: list[str]
+    # A random id for each start: names may be shared, ids never are.
+    node_id: UUID = field(default_factory=_random_id)
+    runtime: RuntimeSettings = field(default_factory=RuntimeSettings)
+    tracing: Tracing | None = None
+    halts: Halts = field(default_factory=Halts)
+    troubles: Troubles = field(default_factory=Troubles)
+    registry: CollectorRegistry = field(default_factory=CollectorRegistry)
+    loops: list[Loop] = field(default_factory=list)
+    # Told in which lane something was accepted, and in how many seconds it is due.
+    on_accept: list[Callable[[int, float], None]] = field(default_factory=list)
+    # How late things began since the last heartbeat, for each tenant.
+    lateness: Lateness = field(default_factory=Lateness)
+    shares: TenantShares = field(default_factory=TenantShares)
+    loop_watch: LoopWatch = field(default_factory=LoopWatch)
+    tallies: Mapping[str, Tally] = field(init=False)
+    payment_meter: PaymentMeter = field(init=False)
+    vitals: Vitals = field(init=False)
+    overdue: OverdueWatch = field(init=False)
+    quotas: Quotas = field(init=False)
+    safety: CommitSafety = field(init=False)
+    lanes: LaneDirectory = field(init=False)
+    wakeup: Wakeup = field(init=False)
+    _outgoing: Outgoing | None = None
+
+    def __post_init__(self) -> None:
+        """Make what needs the database."""
+        self.quotas = Quotas(self.runtime)
+        self.safety = CommitSafety(self.runtime)
+        self.lanes = LaneDirectory(self.database)
+        self.wakeup = Wakeup(self.database)
+        self.on_accept.append(self.wakeup.hint)
+        self.tallies = metrics.tallies(self.lateness, self.shares)
+        self.payment_meter = PaymentMeter(self.registry)
+        self.vitals = Vitals(self.registry, self.database, self.lanes, self.shares)
+        self.overdue = OverdueWatch(
+            self.registry, self.database, self.lanes, self.runtime, self.node_id
+        )
+        JobMeter(self.registry, self.tallies)
+        metrics.NodeMeter(self.registry, self, version("postdate"))
+        ProcessCollector(registry=self.registry)
+
+    @property
+    def name(self) -> str:
+        """Give the name shown to people."""
+        return self.settings.node_name or socket.gethostname()
+
+    @property
+    def outgoing(self) -> Outgoing:
+        """Give what leaves the building, made when a role first asks for it."""
+        if self._outgoing is None:
+            self._outgoing = outgoing.build(self.settings, self.database, self.runtime)
+        return self._outgoing
+
+    @property
+    def breakers(self) -> list[Breakers]:
+        """Give what knows the destinations in trouble."""
+        if self._outgoing is None:
+            return []
+        return [self._outgoing.webhook.breakers, self._outgoing.queue.breakers]
+
+    def _reports(self) -> dict[Place, Report]:
+        now = time.monotonic()
+        return {
+            place: report
+            for breakers in self.breakers
+            for place, report in breakers.reports(now).items()
+        }
+
+    def handler(self, kind: str, deliver: Handler) -> Handler:
+        """Give a handler as it is, or followed where somebody wants traces."""
+        return self.tracing.handler(kind, deliver) if self.tracing else deliver
+
+    def publishing(self, kind: str, deliver: Handler) -> Handler:
+        """Give a handler of events for subscriptions, as it is or followed."""
+        return self.tracing.publishing(kind, deliver) if self.tracing else deliver
+
+    async def close(self) -> None:
+        """Close what was opened on behalf of this node; the database is its owner's."""
+        if self._outgoing is not None:
+            await self._outgoing.close()
+
+    async def refresh_settings(self, _: int = 1) -> int:
+        """Take over what other nodes have set."""
+        async with self.database.connection() as connection:
+            self.runtime.replace(await setting.load(connection))
+            self.halts.replace(await halt.load(connection))
+            self.troubles.replace(await trouble.load(connection))
+            self.safety.replace(await durability.read(connection))
+        await self.database.synchronize()
+        return 0
+
+    async def beat(self, _: int = 1) -> int:
+        """Say that this node is alive."""
+        async with self.database.connection() as connection:
+            await node.beat(connection, self.node_id, self.name, self.roles, version("postdate"))
+            # What a failed beat has taken is lost: a few counts of ten seconds.
+            await activity.add_lateness(connection, self.lateness.take())
+        return 0
+
+    async def forget(self, _: int = 1) -> int:
+        """Delete what is kept only for a while."""
+        async with self.database.connection() as connection:
+            await node.forget(connection)
+            await activity.forget(connection)
+        return 0
+
+    async def leave(self) -> None:
+        """Sign off, so that others need not wait to take over."""
+        async with self.database.connection() as connection:
+            await node.leave(connection, self.node_id)
+
+    async def make_partitions(self, _: int = 1) -> int:
+        """Keep history's partitions made ahead."""
+        async with self.database.connection() as connection:
+            done = await partition.ahead(connection, migrate.PARTITION_WEEKS)
+        if done.made:
+            log.info("partition.made", count=done.made)
+        if done.blocked:
+            log.error("partition.blocked", partitions=done.blocked, hint="postdate history mend")
+        return 0
+
+    def housekeeping(self) -> list[Loop]:
+        """Give the loops that every process runs, whatever its roles."""
+        teller = TroubleReporter(self.database, self.node_id, self._reports)
+        return [
+            Loop("settings", self.refresh_settings, limit=1, poll_seconds=REFRESH_SECONDS),
+            Loop("troubles", teller.run_once, limit=1, poll_seconds=TELL_SECONDS),
+            Loop("lanes", self.lanes.refresh, limit=1, poll_seconds=LANE_SECONDS),
+            Loop("heartbeat", self.beat, limit=1, poll_seconds=BEAT_SECONDS),
+            Loop("forget", self.forget, limit=1, poll_seconds=FORGET_SECONDS),
+            Loop("overdue", self.overdue.run_once, limit=1, poll_seconds=WATCH_SECONDS),
+            Loop("partitions", self.make_partitions, limit=1, poll_seconds=PARTITION_SECONDS),
+        ]
+
+
+class Group:
+    """Background work of a process: started together, stopped together, never silently dead."""
+
+    def __init__(self) -> None:
+        self._ending: set[asyncio.Task[None]] = set()
+        self._endless: set[asyncio.Task[None]] = set()
+        self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def start(self, name: str, work: Coroutine[Any, Any, None], *, endless: bool = False) -> None:
+        """Run something that ends when it is told to, or is endless; a failure ends the process."""
+        kind = self._endless if endless else self._ending
+        running = asyncio.create_task(work, name=name)
+        kind.add(running)
+        running.add_done_callback(kind.discard)
+        running.add_done_callback(self._ended)
+
+    def _ended(self, ended: asyncio.Task[None]) -> None:
+        if not ended.cancelled() and (error := ended.exception()) and not self.failed.done():
+            self.failed.set_exception(error)
+
+    async def stop(self, seconds: float) -> None:
+        """Wait for what was told to end, then cancel the rest, the endless last."""
+        if self._ending:
+            await asyncio.wait(self._ending, timeout=seconds)
+        for left in (*self._ending, *self._endless):
+            left.cancel()
+        await asyncio.gather(*self._ending, *self._endless, return_exceptions=True)

@@ -1,0 +1,64 @@
+"""What leaves the building from this process: one guard, one pool, one directory for all roles."""
+
+from dataclasses import dataclass
+from functools import partial
+
+from postdate.delivery.broker import Permitted
+from postdate.delivery.broker_connections import BrokerConnections
+from postdate.delivery.guard import Guard
+from postdate.delivery.http_exchange import HttpExchange
+from postdate.delivery.queue import QueueHandler
+from postdate.delivery.webhook import WebhookHandler
+from postdate.intake.destination.destination import Destinations
+from postdate.model.destination.broker_url import kafka_brokers
+from postdate.model.destination.target import Networks, networks
+from postdate.model.setting.setting import Settings as RuntimeSettings
+from postdate.node import keyring
+from postdate.node.settings import Settings
+from postdate.store.connection.database import Database
+from postdate.store.destination.directory import DestinationDirectory
+from postdate.store.secret.payload_encryption import Vault
+
+
+@dataclass(slots=True, frozen=True)
+class Outgoing:
+    """The parts of delivery that roles share."""
+
+    allowed: Networks
+    vault: Vault
+    exchange: HttpExchange
+    directory: DestinationDirectory
+    destinations: Destinations
+    webhook: WebhookHandler
+    queue: QueueHandler
+    connections: BrokerConnections
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self.connections.close()
+        await self.exchange.close()
+
+
+def build(settings: Settings, database: Database, runtime: RuntimeSettings) -> Outgoing:
+    """Wire the guard, the directory and the handler together."""
+    allowed = networks(settings.allow_private_targets)
+    keys = keyring.load(settings)
+    directory = DestinationDirectory(database, keys)
+    guard = Guard(allowed)
+    permitted = Permitted(allowed, kafka_brokers(settings.kafka_brokers))
+    connections = BrokerConnections(guard, permitted)
+    queue = QueueHandler(directory.resolve, connections)
+    destinations = Destinations(
+        database,
+        keys,
+        runtime,
+        allowed,
+        changed=directory.forget,
+        queues={name: partial(connections.check, name) for name in connections.kinds},
+        reach=connections.try_out,
+    )
+    exchange = HttpExchange(guard)
+    webhook = WebhookHandler(exchange, directory.resolve, destinations.disable, runtime)
+    return Outgoing(
+        allowed, Vault(keys), exchange, directory, destinations, webhook, queue, connections
+    )

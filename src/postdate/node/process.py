@@ -1,0 +1,124 @@
+"""A process with its database open: wire its roles, run their loops, stop in good order."""
+
+import asyncio
+import socket
+import sys
+from typing import Final
+
+import asyncpg
+import structlog
+
+from postdate.api.http.connection_registry import ConnectionLimits
+from postdate.api.http.server import Server, ServerLimits
+from postdate.intake.tenant.quota import COUNT_SECONDS, PendingCounts
+from postdate.intake.tenant.tenant import Tenants
+from postdate.node import first_start as first
+from postdate.node import garbage as memory
+from postdate.node import http as edge
+from postdate.node import role as stages
+from postdate.node import token as tokens
+from postdate.node.node import Group, Node
+from postdate.node.settings import Settings
+from postdate.runtime.loop import Loop
+from postdate.store.connection.database import LOST
+from postdate.store.embedded import Embedded
+from postdate.views.authentication.identity import USED_SECONDS, Identities
+from postdate.views.monitor.vitals import POLL_SECONDS as VITAL_SECONDS
+
+log = structlog.get_logger()
+
+STOP_SECONDS: Final = 5.0
+
+
+async def run(
+    node: Node, server: Embedded | None, listener: socket.socket | None, stop: asyncio.Event
+) -> None:
+    """Run the node's roles until `stop` is set or a part of the process fails."""
+    group = Group()
+    if server:
+        group.start("watchdog", server.watch(), endless=True)
+    try:
+        await _run(node, group, listener, stop)
+    finally:
+        await group.stop(0)
+        await node.close()
+
+
+async def _run(
+    node: Node, group: Group, listener: socket.socket | None, stop: asyncio.Event
+) -> None:
+    new_key = await first.ensure_key(Tenants(node.database), node.settings)
+    await node.refresh_settings()
+    await node.lanes.refresh()
+    node.loops += [*node.housekeeping(), *stages.loops(node)]
+    server = _http(node, group, listener) if listener else None
+    for loop in node.loops:
+        group.start(loop.name, loop.run())
+    memory.settle()
+    group.start("wakeup", node.wakeup.run(), endless=True)
+    group.start("loop watch", node.loop_watch.run(), endless=True)
+    if server:
+        _announce(server.url, new_key, node.settings)
+    await _until(stop, group)
+    log.info("server.stopping", roles=node.roles)
+    await _stop(node, group, server)
+
+
+def _http(node: Node, group: Group, listener: socket.socket) -> Server:
+    identities = Identities(node.database, tokens=tokens.build(node))
+    app = edge.build(node, identities) if "api" in node.roles else edge.signs(node, identities)
+    server = Server(app, listener, _server_limits(node.settings))
+    node.loops += [
+        Loop("keys", identities.run_once, limit=1, poll_seconds=USED_SECONDS),
+        Loop(
+            "quotas",
+            PendingCounts(node.database, node.quotas).run_once,
+            limit=1,
+            poll_seconds=COUNT_SECONDS,
+        ),
+        Loop("vitals", node.vitals.run_once, limit=1, poll_seconds=VITAL_SECONDS),
+    ]
+    group.start("http", server.run())
+    return server
+
+
+def _server_limits(settings: Settings) -> ServerLimits:
+    return ServerLimits(
+        drain_seconds=settings.drain_seconds,
+        connections=ConnectionLimits(
+            total=settings.connections,
+            per_address=settings.connections_per_address,
+            exempt=edge.proxies(settings).trusts,
+        ),
+    )
+
+
+def _announce(url: str, new_key: str | None, settings: Settings) -> None:
+    log.info("server.ready", url=url)
+    if new_key:
+        # The key itself is for a person: what is no terminal may be kept as a log.
+        shown = new_key if sys.stdout.isatty() else None
+        print(first.welcome(url, shown, settings), flush=True)
+    elif sys.stdout.isatty():
+        print(f"Postdate is ready: {url}/", flush=True)
+
+
+async def _until(stop: asyncio.Event, group: Group) -> None:
+    """Wait for the signal; a failed part of the process ends it too."""
+    stopped = asyncio.create_task(stop.wait())
+    group.failed.add_done_callback(lambda _: stop.set())
+    await stopped
+    if group.failed.done():
+        group.failed.result()
+
+
+async def _stop(node: Node, group: Group, server: Server | None) -> None:
+    if server:
+        server.stop()
+    for loop in node.loops:
+        loop.stop()
+    await group.stop(node.settings.drain_seconds + STOP_SECONDS)
+    try:
+        await node.leave()
+    except (asyncpg.PostgresError, *LOST) as error:
+        log.debug("node.left_silently", error=str(error))

@@ -1,0 +1,73 @@
+"""The publisher: its loops, and what changes subscriptions."""
+
+from functools import partial
+from typing import Final
+
+from postdate.intake.subscription.subscription import Subscriptions
+from postdate.node import job as jobs
+from postdate.node.anchor import anchor_path
+from postdate.node.node import Node
+from postdate.publisher.anchor import ANCHOR_SECONDS, Anchorer, AnchorFile
+from postdate.publisher.deliverer import AT_ONCE, LAG_SECONDS, Deliverer, LagWatch
+from postdate.publisher.meter import PublisherMeter
+from postdate.publisher.sealer import PER_BUCKET, POLL_SECONDS, Sealer
+from postdate.runtime.loop import Loop
+
+DELIVER: Final = "deliver"
+
+
+def intake(node: Node) -> Subscriptions:
+    """Make what changes subscriptions; a loop of this process hears of it at once."""
+    return Subscriptions(
+        node.database,
+        node.runtime,
+        allowed=node.outgoing.allowed,
+        check_names=jobs.names(node.outgoing.directory),
+        started=partial(_wake, node),
+    )
+
+
+def _wake(node: Node) -> None:
+    for loop in node.loops:
+        if loop.name == DELIVER:
+            loop.wake()
+
+
+def loops(node: Node) -> list[Loop]:
+    """Make the loops of the publisher's role."""
+    meter = PublisherMeter(node.registry)
+    sealer = Sealer(node.database, meter, sealed=partial(_wake, node))
+    deliverer = Deliverer(
+        node.database,
+        {
+            "webhook": node.publishing("webhook", node.outgoing.webhook.deliver),
+            "queue": node.publishing("queue", node.outgoing.queue.deliver),
+        },
+        node.runtime,
+        node.node_id,
+        meter,
+        freed=partial(_wake, node),
+        followed=node.tracing is not None,
+    )
+    lag = LagWatch(node.database, meter)
+    anchorer = Anchorer(node.database, AnchorFile(anchor_path(node.settings)))
+    node.overdue.on("event", sealer.look_everywhere)
+    node.overdue.on("delivery", partial(_wake, node))
+    return [
+        Loop("seal", sealer.run_once, limit=PER_BUCKET, poll_seconds=POLL_SECONDS),
+        Loop(
+            DELIVER,
+            deliverer.run_once,
+            limit=AT_ONCE,
+            next_due=deliverer.next_due,
+            finish=deliverer.drain,
+        ),
+        Loop("lag", lag.run_once, limit=1, poll_seconds=LAG_SECONDS),
+        Loop(
+            "anchor",
+            anchorer.run_once,
+            limit=1,
+            poll_seconds=ANCHOR_SECONDS,
+            finish=anchorer.finish,
+        ),
+    ]

@@ -1,0 +1,21 @@
+"""What each role of a process runs beside the HTTP server."""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from postdate.node import publisher, settlement, worker
+from postdate.node import schedule as schedules
+from postdate.node.node import Node
+from postdate.runtime.loop import Loop
+
+STAGES: Final[Mapping[str, Callable[[Node], list[Loop]]]] = {
+    "worker": lambda node: [*worker.loops(node), *schedules.loops(node)],
+    "settlement": settlement.loops,
+    "publisher": publisher.loops,
+}
+"""A role's loops: `api`, `worker`, `settlement`, `publisher`."""
+
+
+def loops(node: Node) -> list[Loop]:
+    """Make the loops of every role that this node has."""
+    return [loop for role in node.roles if role in STAGES for loop in STAGES[role](node)]

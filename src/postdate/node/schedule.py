@@ -1,0 +1,72 @@
+"""Put schedules together: what accepts and runs them, and the loops that expand them."""
+
+from dataclasses import dataclass
+
+from postdate.intake.job.accept import JobIntake
+from postdate.intake.job.payload_encryption import Seals
+from postdate.intake.schedule.calendar import Calendars
+from postdate.intake.schedule.occurrence import Firings
+from postdate.intake.schedule.occurrence_job import JobFirings
+from postdate.intake.schedule.occurrence_payment import PaymentFirings
+from postdate.intake.schedule.run import ScheduleRuns
+from postdate.intake.schedule.schedule import Schedules
+from postdate.intake.schedule.validation import ScheduleCheck
+from postdate.node import job as jobs
+from postdate.node.node import Node
+from postdate.runtime.loop import Loop
+from postdate.scheduler import audit, expander, recompute
+from postdate.scheduler.firer import unfollowed
+from postdate.scheduler.meter import ScheduleMeter
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleServices:
+    """What the endpoints of schedules call to write."""
+
+    schedules: Schedules
+    runs: ScheduleRuns
+    calendars: Calendars
+
+
+def firings(node: Node) -> Firings:
+    """Make what turns occurrences into jobs and payments."""
+    return Firings(
+        node.database,
+        JobFirings(
+            node.database,
+            jobs.lanes(node),
+            node.outgoing.allowed,
+            Seals(node.runtime, node.outgoing.vault),
+        ),
+        PaymentFirings(node.database, node.runtime),
+        node.on_accept,
+    )
+
+
+def services(node: Node, accepting: JobIntake) -> ScheduleServices:
+    """Make what the endpoints call."""
+    check = ScheduleCheck(node.runtime, accepting)
+    schedules = Schedules(node.database, check, Seals(node.runtime, node.outgoing.vault))
+    runs = ScheduleRuns(node.database, schedules, firings(node))
+    return ScheduleServices(schedules, runs, Calendars(node.database))
+
+
+def loops(node: Node) -> list[Loop]:
+    """Make the loops that expand schedules, look after the book and follow the tz data."""
+    meter = ScheduleMeter(node.registry)
+    follow = node.tracing.expanding if node.tracing else unfollowed
+    expanding = expander.Expander(node.database, firings(node), meter, node.runtime, follow)
+    auditing = audit.Audit(node.database, node.runtime, meter)
+    following = recompute.Recompute(node.database, meter)
+    loop = Loop(
+        "schedules",
+        expanding.run_once,
+        limit=expander.LIMIT,
+        next_due=expanding.next_due,
+    )
+    node.overdue.on("schedule", expanding.look_everywhere, loop.wake)
+    return [
+        loop,
+        Loop("schedule_audit", auditing.step, limit=audit.LIMIT, poll_seconds=audit.POLL_SECONDS),
+        Loop("tzdata", following.run_once, limit=1, poll_seconds=recompute.POLL_SECONDS),
+    ]

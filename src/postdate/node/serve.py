@@ -1,0 +1,69 @@
+"""`postdate serve`: take the port, start the database, and meanwhile load what will run on it."""
+
+import asyncio
+import signal
+import socket
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
+import asyncpg
+
+from postdate.api.http.server import bind
+from postdate.node import database as place
+from postdate.node.settings import Settings
+from postdate.store import migrate
+from postdate.store.connection.database import LOST
+
+if TYPE_CHECKING:
+    from postdate.node.trace import Tracing
+
+ROLES: Final = ("api", "worker", "settlement", "publisher")
+
+
+async def serve(
+    settings: Settings, role: str | None = None, tracing: "Tracing | None" = None
+) -> None:
+    """Run the given role, or all of them, until a signal ends it."""
+    roles = [role] if role else list(ROLES)
+    stop = _stop_on_signal()
+    # Before anything else: a taken port must not leave a database behind.
+    listener = _listener(settings, roles)
+    # Loading the program takes as long as the database needs to start: both at once.
+    loading = asyncio.create_task(asyncio.to_thread(import_module, "postdate.node.process"))
+    async with place.serving(settings, attach=role is not None) as address:
+        await _migrate(address)
+        database = await place.open_database(
+            address, settings, writers=settings.writers, readers=settings.readers
+        )
+        try:
+            await loading
+            from postdate.node.node import Node
+            from postdate.node.process import run
+
+            node = Node(settings=settings, database=database, roles=roles, tracing=tracing)
+            await run(node, address.server, listener, stop)
+        finally:
+            await database.close()
+            if tracing:
+                tracing.close()
+
+
+def _listener(settings: Settings, roles: list[str]) -> socket.socket | None:
+    if "api" in roles:
+        return bind(settings.host, settings.port)
+    return bind(settings.host, settings.metrics_port) if settings.metrics_port else None
+
+
+async def _migrate(address: place.Address) -> None:
+    try:
+        await migrate.migrate(address.owner)
+    except (asyncpg.PostgresError, *LOST) as error:
+        raise place.unreachable(error) from error
+
+
+def _stop_on_signal() -> asyncio.Event:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    return stop

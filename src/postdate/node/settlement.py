@@ -1,0 +1,37 @@
+"""The loops of the settlement role."""
+
+from postdate.intake.payment.approval import EXPIRE_MOST, LOOK_SECONDS, Approvals
+from postdate.node import history
+from postdate.node.node import Node
+from postdate.proof.meter import ProofMeter
+from postdate.proof.prover import LOOK_SECONDS as LOOK_SECONDS_PROOF
+from postdate.proof.prover import Prover
+from postdate.runtime.loop import Loop
+from postdate.settlement import halt_end as halt
+from postdate.settlement.meter import SettlementMeter
+from postdate.settlement.settler import MAX_LOOK, Settler
+
+
+def loops(node: Node) -> list[Loop]:
+    """Make the loops of the settlement role."""
+    meter = SettlementMeter(node.registry, node.lateness, node.shares)
+    followed = node.tracing.settled if node.tracing else None
+    settler = Settler(node.database, node.runtime, node.node_id, meter, followed)
+    ends = halt.HaltEnds(node.database, settler.look_everywhere)
+    approvals = Approvals(node.database, node.payment_meter)
+    prover = Prover(node.database, node.runtime, ProofMeter(node.registry))
+    settling = Loop(
+        "settlement",
+        settler.run_once,
+        limit=MAX_LOOK,
+        next_due=settler.next_due,
+        blocked=settler.blocked,
+    )
+    node.overdue.on("payment", settler.look_everywhere, settling.wake)
+    return [
+        settling,
+        Loop("approvals", approvals.run_once, limit=EXPIRE_MOST, poll_seconds=LOOK_SECONDS),
+        Loop("halts", ends.run_once, limit=1, poll_seconds=halt.LOOK_SECONDS),
+        Loop("proof", prover.run_once, limit=1, poll_seconds=LOOK_SECONDS_PROOF),
+        *history.loops(node),
+    ]

@@ -1,0 +1,236 @@
+"""Tracing by OpenTelemetry, from a request to its delivery or settlement; off unless asked for."""
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from contextlib import contextmanager
+from importlib.metadata import version
+from typing import Any, Final, assert_never
+
+import msgspec
+from opentelemetry import trace
+from opentelemetry.context import Context
+from opentelemetry.trace import Span, SpanKind, Status, StatusCode
+
+from postdate.ledger.settle import Completed as Settled
+from postdate.ledger.settle import Decision, Due, Failed, RetryLater, Waits
+from postdate.model.error import StartError
+from postdate.model.job.outcome import Completed, Delivery, Handler, Outcome, Running, Throttled
+from postdate.model.job.outcome import Failed as DeliveryFailed
+from postdate.model.job.outcome import Unknown as DeliveryUnknown
+from postdate.node.trace_expansion import Expansion, context_of, traceparent_of
+
+ENDPOINTS: Final = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
+EXPORTER: Final = "OTEL_TRACES_EXPORTER"
+PROTOCOLS: Final = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
+FLUSH_SECONDS: Final = 5.0
+"""How long the last spans may take to leave when the process ends."""
+
+_SERVER_ERROR: Final = 500
+
+
+class RequestSpan:
+    """The span of one request, as the HTTP side sees it."""
+
+    __slots__ = ("_span", "traceparent")
+
+    def __init__(self, span: Span) -> None:
+        self._span = span
+        self.traceparent = traceparent_of(span.get_span_context())
+
+    def answered(self, status: int) -> None:
+        """Note how it ended."""
+        self._span.set_attribute("http.response.status_code", status)
+        if status >= _SERVER_ERROR:
+            self._span.set_status(Status(StatusCode.ERROR))
+
+
+class Tracing:
+    """The spans of one process. `provider` is OpenTelemetry's, already told where to export."""
+
+    def __init__(
+        self, provider: trace.TracerProvider, close: Callable[[], None] = lambda: None
+    ) -> None:
+        self._tracer = provider.get_tracer("postdate", version("postdate"))
+        self._close = close
+
+    @contextmanager
+    def request(self, route: str, method: str, traceparent: str | None) -> Iterator[RequestSpan]:
+        """Follow one request; what it accepts carries on from here."""
+        with self._tracer.start_as_current_span(
+            f"{method} {route}",
+            context=context_of(traceparent),
+            kind=SpanKind.SERVER,
+            attributes={"http.route": route, "http.request.method": method},
+        ) as span:
+            yield RequestSpan(span)
+
+    def handler(self, kind: str, deliver: Handler) -> Handler:
+        """Follow each delivery; the destination is sent the span of its own attempt."""
+        return self._sending(f"deliver {kind}", _producing(kind), deliver, _attributes)
+
+    def publishing(self, kind: str, deliver: Handler) -> Handler:
+        """Follow each event to a subscription, in the trace of what the event tells of."""
+        return self._sending(f"publish {kind}", _producing(kind), deliver, _event_attributes)
+
+    def _sending(
+        self,
+        name: str,
+        kind: SpanKind,
+        deliver: Handler,
+        attributes: Callable[[Delivery], dict[str, str | int]],
+    ) -> Handler:
+        async def traced(delivery: Delivery) -> Outcome:
+            with self._tracer.start_as_current_span(
+                name,
+                context=context_of(delivery.traceparent),
+                kind=kind,
+                attributes=attributes(delivery),
+            ) as span:
+                told = traceparent_of(span.get_span_context())
+                outcome = await deliver(msgspec.structs.replace(delivery, traceparent=told))
+                _note(span, outcome)
+                return outcome
+
+        return traced
+
+    @contextmanager
+    def expanding(self, bucket: int) -> Iterator[Expansion]:
+        """Follow a batch of schedules: each occurrence begins a trace, linked to the batch."""
+        with self._tracer.start_as_current_span(
+            "expand schedules", context=Context(), attributes={"postdate.bucket": bucket}
+        ) as span:
+            spans = Expansion(self._tracer, span.get_span_context())
+            try:
+                yield spans
+            except BaseException as error:
+                spans.broke(error)
+                raise
+
+    def settled(self, dues: Sequence[Due], decisions: Sequence[Decision], seconds: float) -> None:
+        """Tell of a committed batch, for each payment that somebody follows."""
+        ended = time.time_ns()
+        began = ended - int(seconds * 1e9)
+        for due, decision in zip(dues, decisions, strict=True):
+            if due.traceparent is None or isinstance(decision, Waits):
+                continue
+            span = self._tracer.start_span(
+                "settle payment",
+                context=context_of(due.traceparent),
+                kind=SpanKind.INTERNAL,
+                attributes={"postdate.payment_id": str(due.payment_id)},
+                start_time=began,
+            )
+            _judge(span, decision)
+            span.end(ended)
+
+    def close(self) -> None:
+        """Let the last spans leave, but do not wait for ever: nobody may be listening."""
+        closing = threading.Thread(target=self._close, daemon=True, name="trace-close")
+        closing.start()
+        closing.join(FLUSH_SECONDS)
+
+
+def _producing(kind: str) -> SpanKind:
+    return SpanKind.PRODUCER if kind == "queue" else SpanKind.CLIENT
+
+
+def _event_attributes(delivery: Delivery) -> dict[str, str | int]:
+    return {
+        "postdate.event_id": str(delivery.job_id),
+        "postdate.subject": delivery.order_key or "",
+        "postdate.attempt": delivery.attempt,
+        "postdate.token": delivery.token,
+    }
+
+
+def _attributes(delivery: Delivery) -> dict[str, str | int]:
+    return {
+        "postdate.job_id": str(delivery.job_id),
+        "postdate.lane": delivery.lane,
+        "postdate.attempt": delivery.attempt,
+        "postdate.token": delivery.token,
+    }
+
+
+def _note(span: Span, outcome: Outcome) -> None:
+    span.set_attribute("postdate.outcome", type(outcome).__name__.lower())
+    match outcome:
+        case DeliveryFailed(code=code) | DeliveryUnknown(code=code):
+            span.set_attribute("error.type", code)
+            span.set_status(Status(StatusCode.ERROR, outcome.error))
+        case Completed() | Running() | Throttled():
+            pass
+        case other:
+            assert_never(other)
+
+
+def _judge(span: Span, decision: Decision) -> None:
+    match decision:
+        case Settled():
+            span.set_attribute("postdate.outcome", "completed")
+        case Failed(reason=reason, error=error) | RetryLater(reason=reason, error=error):
+            span.set_attribute("postdate.outcome", type(decision).__name__.lower())
+            span.set_attribute("error.type", str(reason))
+            span.set_status(Status(StatusCode.ERROR, error))
+        case Waits():
+            pass
+        case other:
+            assert_never(other)
+
+
+def add_trace(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """Put the ids of the current span into a log line."""
+    span = trace.get_current_span().get_span_context()
+    if span.is_valid:
+        event["trace_id"] = f"{span.trace_id:032x}"
+        event["span_id"] = f"{span.span_id:016x}"
+    return event
+
+
+def wanted(environ: Mapping[str, str] = os.environ) -> str | None:
+    """Say which exporter the standard variables ask for, or None."""
+    if environ.get("OTEL_SDK_DISABLED", "").lower() == "true":
+        return None
+    named = environ.get(EXPORTER, "").strip().lower()
+    if named:
+        return None if named == "none" else named
+    return "otlp" if any(environ.get(name) for name in ENDPOINTS) else None
+
+
+def configure(environ: Mapping[str, str] = os.environ) -> Tracing | None:
+    """Make what follows requests, if the environment asks for it; only then is the SDK loaded."""
+    exporter = wanted(environ)
+    if exporter is None:
+        return None
+    if exporter not in {"otlp", "console"}:
+        raise StartError(f"{EXPORTER} is otlp, console or none, not {exporter}")
+    for name in PROTOCOLS:
+        if environ.get(name, "http/protobuf") != "http/protobuf":
+            raise StartError(f"{name} is http/protobuf: postdate exports in no other way")
+    try:
+        return _load(exporter)
+    except ImportError as error:
+        raise StartError(
+            "tracing is asked for by OTEL_… variables, but OpenTelemetry's SDK is not installed: "
+            f"install postdate[otel], or set {EXPORTER}=none ({error})"
+        ) from error
+
+
+def _load(exporter: str) -> Tracing:
+    from opentelemetry.sdk.resources import Resource
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor, ConsoleSpanExporter, SpanExporter
+
+    target: SpanExporter
+    if exporter == "console":
+        target = ConsoleSpanExporter()
+    else:
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+
+        target = OTLPSpanExporter()
+    named = {} if os.environ.get("OTEL_SERVICE_NAME") else {"service.name": "postdate"}
+    provider = TracerProvider(resource=Resource.create(named))
+    provider.add_span_processor(BatchSpanProcessor(target))
+    return Tracing(provider, provider.shutdown)

@@ -1,0 +1,95 @@
+"""The worker role: the loops that claim jobs, keep their leases, and end in good order."""
+
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from postdate.delivery.broker_connections import IDLE_SECONDS
+from postdate.node import job as jobs
+from postdate.node.node import Node
+from postdate.runtime.loop import Loop
+from postdate.worker.claim_size import MAX_JOBS
+from postdate.worker.lane_bucket import POLL_SECONDS
+from postdate.worker.worker import Worker
+
+CLAIMS: Final = 2
+"""Claims under way at once: while the database takes one, another is read and started."""
+
+REFRESH_SECONDS: Final = 1.0
+KEEP_SECONDS: Final = 0.5
+
+
+def loops(node: Node) -> list[Loop]:
+    """Make the loops of the worker role."""
+    worker = Worker(
+        database=node.database,
+        node_id=node.node_id,
+        lanes=node.lanes,
+        settings=node.runtime,
+        handlers={
+            "webhook": node.handler("webhook", node.outgoing.webhook.deliver),
+            "queue": node.handler("queue", node.outgoing.queue.deliver),
+        },
+        tally=node.tallies["push"],
+        window_size=node.settings.worker_window,
+        limits_of=node.outgoing.directory.limits_of,
+        vault=node.outgoing.vault,
+    )
+    node.overdue.reexamine["push"].append(worker.reexamine)
+    node.overdue.reexamine["lease"].append(worker.reexamine)
+    care = care_loops(worker, node.settings.drain_seconds)
+    close_idle = node.outgoing.connections.close_idle
+    care.append(Loop("queues", close_idle, limit=1, poll_seconds=IDLE_SECONDS))
+    return [*hinted_claims(node, worker, care[0]), *care, jobs.retention(node)]
+
+
+def hinted_claims(node: Node, worker: Worker, lanes: Loop) -> list[Loop]:
+    """Make the loops that claim, woken by hints and by room in the window."""
+    claims = claim_loops(worker, worker.run_once)
+
+    def wake(lane_id: int | None) -> None:
+        if worker.claimer.hint(lane_id):
+            worker.runner.on_room()
+        else:
+            lanes.wake()
+
+    def accepted(lane_id: int, seconds: float) -> None:
+        if seconds <= POLL_SECONDS:
+            wake(lane_id)
+
+    node.wakeup.listeners.append(wake)
+    node.on_accept.append(accepted)
+    return claims
+
+
+def claim_loops(worker: Worker, step: Callable[[int], Awaitable[int]]) -> list[Loop]:
+    """Make the loops that claim, woken when there is room: all of them, whoever comes first."""
+    claims = [
+        Loop(f"worker-claim-{number}", step, limit=MAX_JOBS, next_due=worker.next_due)
+        for number in range(1, CLAIMS + 1)
+    ]
+
+    def wake() -> None:
+        for loop in claims:
+            loop.wake()
+
+    worker.runner.on_room = wake
+    return claims
+
+
+def care_loops(worker: Worker, drain_seconds: float) -> list[Loop]:
+    """Make the loops that follow the lanes and keep what was claimed."""
+
+    async def refresh(limit: int) -> int:
+        before = len(worker.claimer.lane_buckets)
+        await worker.claimer.refresh(limit)
+        if len(worker.claimer.lane_buckets) > before:
+            worker.runner.on_room()
+        return 0
+
+    async def drain() -> None:
+        await worker.runner.drain(drain_seconds)
+
+    return [
+        Loop("worker-lanes", refresh, limit=1, poll_seconds=REFRESH_SECONDS),
+        Loop("worker-keep", worker.keep, limit=1, poll_seconds=KEEP_SECONDS, finish=drain),
+    ]
