@@ -13,6 +13,7 @@ from postdate.model.ids import bucket_of
 from postdate.model.job.outcome import Failed, Throttled
 from postdate.model.job.retry import Policies
 from postdate.model.job.tally import Tally
+from postdate.model.job.verdict import LAST_CALL_SECONDS
 from postdate.model.setting.setting import Settings
 from postdate.store.connection.database import CommitUnknownError, Connection, Database
 from postdate.store.job import execution
@@ -133,6 +134,28 @@ async def test_attempts_count_what_was_tried_and_not_the_claims(
     found = await views.find(tenant_id, job_id)
     assert found is not None
     assert found.attempt == 3
+    assert found.lateness_ms is not None
+    assert found.lateness_ms >= 10_000, "counted from the first due instant"
+
+
+async def test_a_job_that_never_ran_shows_no_attempt(
+    database: Database, tenant_id: int, clock: Clock
+) -> None:
+    lane = await make_lane(database, tenant_id)
+    [expired] = await add_jobs(database, lane, expires_in=10)
+    [held_back] = await add_jobs(database, lane, expires_in=600)
+    worker = await make_worker(database, Handled(*[Throttled(seconds=3600.0)] * 2), tenant_id)
+    await clock.advance(11)
+    await step(worker)
+    await clock.advance(589 - LAST_CALL_SECONDS / 2)
+    await step(worker)
+    views = JobViews(database, worker.lanes)
+    for job_id in (expired, held_back):
+        found = await views.find(tenant_id, job_id)
+        assert found is not None
+        assert (found.status, found.code) == ("FAILED", "expired")
+        assert (found.attempt or 0, found.lateness_ms) == (0, None)
+        assert await views.attempts(tenant_id, job_id, 0, 10) == []
 
 
 def ask(tenant_id: int) -> ClaimAsk:

@@ -239,9 +239,11 @@ def _was_put_off(view: JobView) -> bool:
 
 
 def _lateness(row: JobRow) -> int | None:
+    """Return how long after its first due instant the last attempt started, retries included."""
     if row.outcome_due_at is None or row.started_at is None:
         return None
-    return _milliseconds(row.outcome_due_at, row.started_at)
+    first_due_at = row.effective_at if row.attempt > 1 else row.outcome_due_at
+    return _milliseconds(first_due_at, row.started_at)
 
 
 def _base64(payload: bytes | None) -> str | None:

@@ -34,13 +34,14 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class End(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """It is over."""
+    """It is over. Without `tried` the claim decided it: nothing ran, so no attempt is counted."""
 
     status: Literal["COMPLETED", "FAILED"]
     code: str | None = None
     error: str | None = None
     http_status: int | None = None
     response: bytes | None = None
+    tried: bool = True
 
 
 class Move(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -76,16 +77,17 @@ def judge(facts: Facts, now: datetime) -> End | Move | None:
     if facts.lost and policy.on_unknown == "hold":
         return Move(seconds=None, code=WORKER_LOST, error="Its worker was lost while running it.")
     if facts.attempt > policy.max_attempts:
-        return End(
-            status="FAILED",
-            code=WORKER_LOST,
-            error=f"No attempt is left: the last of {facts.attempt - 1} lost its worker.",
-        )
+        error = f"No attempt is left: the last of {facts.attempt - 1} lost its worker."
+        return _untried(WORKER_LOST, error)
     if facts.expires_at is not None and facts.expires_at <= now:
-        return End(status="FAILED", code=EXPIRED, error="It expired before it could run.")
+        return _untried(EXPIRED, "It expired before it could run.")
     if (now - facts.first_due_at).total_seconds() > policy.max_age_seconds:
-        return End(status="FAILED", code=TOO_OLD, error="It is older than max_age_seconds.")
+        return _untried(TOO_OLD, "It is older than max_age_seconds.")
     return None
+
+
+def _untried(code: str, error: str) -> End:
+    return End(status="FAILED", code=code, error=error, tried=False)
 
 
 def complete(outcome: Completed) -> End:
@@ -126,7 +128,7 @@ def _held_back(facts: Facts, outcome: Throttled, now: datetime) -> End | Move:
     if left > LAST_CALL_SECONDS:
         return Move(seconds=left - LAST_CALL_SECONDS)
     error = f"It was held back until its deadline: {plain(outcome.reason)}."
-    return End(status="FAILED", code=EXPIRED, error=error)
+    return _untried(EXPIRED, error)
 
 
 def _wait(facts: Facts, now: datetime, retry_after_seconds: float | None) -> float | None:

@@ -165,7 +165,8 @@ def _judged(taken: Taken, lane: Lane, policies: Policies) -> Execution:
 
 def _verdict(taken: Taken, policy: Policy) -> End | Move | None:
     if taken.destination is None:
-        return End(status="FAILED", code=JOB_MISSING, error="Its description is gone.")
+        error = "Its description is gone."
+        return End(status="FAILED", code=JOB_MISSING, error=error, tried=False)
     young = taken.late_seconds <= policy.max_age_seconds
     if young and taken.attempt == 1 and taken.expires_at is None and taken.first_due_at is None:
         return None  # the usual case: nothing to weigh, so nothing is built
@@ -313,6 +314,7 @@ def _endings(group: list[tuple[Held, End]]) -> Endings:
         codes=[verdict.code for verdict in verdicts],
         errors=[verdict.error for verdict in verdicts],
         responses=[verdict.response for verdict in verdicts],
+        untried=[None if verdict.tried else True for verdict in verdicts],
     )
 
 

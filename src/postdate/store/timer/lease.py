@@ -85,6 +85,8 @@ class Endings(NamedTuple):
     codes: Sequence[str | None]
     errors: Sequence[str | None]
     responses: Sequence[bytes | None]
+    # True where nothing ran: no attempt is counted, and none is listed. None is the rule.
+    untried: Sequence[bool | None]
 
 
 class Moving(NamedTuple):

@@ -103,20 +103,22 @@ WITH ending AS (
     SELECT unnest($2::uuid[]) AS subject, unnest($3::bigint[]) AS token,
            unnest($4::text[]) AS status, unnest($5::smallint[]) AS http_status,
            unnest($6::text[]) AS code, unnest($7::text[]) AS error,
-           unnest($8::bytea[]) AS response),
+           unnest($8::bytea[]) AS response, unnest($9::boolean[]) AS untried),
 done AS (
     DELETE FROM timer t USING ending e
      WHERE t.bucket = $1 AND t.subject = e.subject AND t.claimed_at IS NOT NULL
        AND t.token = coalesce(e.token, ($3::bigint[])[1])
-    RETURNING t.bucket, t.tenant_id, t.subject, t.attempt, t.ready_at, t.claimed_at, t.claimed_by,
-              CASE WHEN $10::boolean THEN t.token END AS token,
+    RETURNING t.bucket, t.tenant_id, t.subject, t.ready_at, t.claimed_by,
+              CASE WHEN e.untried THEN t.attempt ELSE t.attempt + 1 END AS attempt,
+              CASE WHEN e.untried THEN NULL ELSE t.claimed_at END AS started_at,
+              CASE WHEN $11::boolean THEN t.token END AS token,
               coalesce(e.status, ($4::text[])[1]) AS status, e.http_status, e.code, e.error,
               e.response),
 ended AS (
     INSERT INTO outcome (bucket, tenant_id, subject, attempt, status, due_at, started_at,
                          finished_at, http_status, code, error, response, node_id, token, actor)
-    SELECT bucket, tenant_id, subject, attempt + 1, status, ready_at, claimed_at, clock(),
-           http_status, code, error, response, claimed_by, token, $9 FROM done
+    SELECT bucket, tenant_id, subject, attempt, status, ready_at, started_at, clock(),
+           http_status, code, error, response, claimed_by, token, $10 FROM done
     RETURNING bucket, tenant_id, subject, finished_at, status, outcome_digest(outcome) AS digest),
 sent AS (
     INSERT INTO outbox (bucket, tenant_id, time, subject, event_id, type, digest)
