@@ -6,6 +6,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 UV := .tools/bin/uv
 STAMP := $(VENV)/.synced
+SERVES := $(VENV)/.serves
+LOCKED := pyproject.toml packages/client/pyproject.toml uv.lock hatch_build.py package-lock.json
 
 .PHONY: setup run test check lint types imports tests browser docs bench soak mutants audit clean
 
@@ -18,11 +20,16 @@ $(UV):
 	  { echo "the venv module is missing: install it (Debian: apt-get install python3-venv)"; exit 1; }
 	@.tools/bin/python -m pip install --quiet --disable-pip-version-check 'uv>=0.9'
 
-$(STAMP): pyproject.toml uv.lock hatch_build.py package-lock.json | $(UV)
+$(STAMP): $(LOCKED) | $(UV)
 	@UV_PROJECT_ENVIRONMENT=$(VENV) $(UV) sync --quiet --locked --all-extras --compile-bytecode --python $(PYTHON)
+	@touch $@ $(SERVES)
+
+# What serving needs and no developer tools; those that are there stay.
+$(SERVES): $(LOCKED) | $(UV)
+	@UV_PROJECT_ENVIRONMENT=$(VENV) $(UV) sync --quiet --locked --all-extras --no-dev --inexact --compile-bytecode --python $(PYTHON)
 	@touch $@
 
-run: setup
+run: $(SERVES)
 	@$(BIN)/postdate serve
 
 test: check tests

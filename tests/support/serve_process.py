@@ -36,6 +36,11 @@ class Served:
     port: int = field(default_factory=free_port)
     env: dict[str, str] = field(default_factory=dict)
     process: asyncio.subprocess.Process | None = None
+    command: Path = COMMAND
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
 
     async def start(self, *arguments: str) -> asyncio.subprocess.Process:
         environ = {k: v for k, v in os.environ.items() if not k.startswith("POSTDATE_")}
@@ -47,7 +52,7 @@ class Served:
         # To a file, not a pipe: nobody reads while the server runs, and a full pipe would stop it.
         with self.log.open("wb") as log:
             self.process = await asyncio.create_subprocess_exec(
-                COMMAND,
+                self.command,
                 "serve",
                 *arguments,
                 env=environ,
