@@ -28,7 +28,7 @@ from support.worker import Handled, add_jobs, make_lane, make_worker, one
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 LANE = Lane(16, 1, "default", "push", 1, 8, None, None, None, None, NOW, NOW)
-CLAIM = Claim(LaneBucket(LANE, 0), LANE, [], Capacity(1).reserve(1, 1), 30.0)
+CLAIM = Claim(LaneBucket(LANE, 0), LANE, [], Capacity(1).take(1, 1), 30.0)
 
 
 def flight() -> ClaimedJob:

@@ -221,6 +221,6 @@ def test_whoever_comes_back_starts_level_with_the_others() -> None:
 def test_a_window_never_fills_beyond_its_size() -> None:
     window = Capacity(8)
     for tenant_id in range(20):
-        window.reserve(tenant_id, window.free(tenant_id))
+        window.take(tenant_id, window.free(tenant_id))
     assert window.running == 8
     assert [window.free(tenant_id) for tenant_id in range(20)] == [0] * 20

@@ -15,7 +15,7 @@ class Capacity:
         self.size = size
         self.running = 0
         self._running_of: Counter[int] = Counter()
-        self._reservations: set[Reservation] = set()
+        self._rooms: set[Room] = set()
 
     def free(self, tenant_id: int) -> int:
         """Return how many more one tenant may start while others may still come."""
@@ -23,27 +23,27 @@ class Capacity:
         most = max(1, int((self.size - self.running + own) * TENANT_PART))
         return max(0, min(most - own, self.size - self.running))
 
-    def reserve(self, tenant_id: int, count: int) -> "Reservation":
-        """Take room for so many starts; whoever owns the reservation gives it back."""
-        reservation = Reservation(self, tenant_id, count)
+    def take(self, tenant_id: int, count: int) -> "Room":
+        """Take room for so many starts; whoever owns the room gives it back."""
+        room = Room(self, tenant_id, count)
         if count:
-            self._reservations.add(reservation)
+            self._rooms.add(room)
             self._add(tenant_id, count)
-        return reservation
+        return room
 
-    def release(self, reservation: "Reservation", count: int) -> None:
-        """Take back a part of a reservation, unless it was taken back already."""
-        if reservation in self._reservations:
-            self._add(reservation.tenant_id, -count)
-            if not reservation.count:
-                self._reservations.discard(reservation)
+    def release(self, room: "Room", count: int) -> None:
+        """Take back a part of a room, unless it was taken back already."""
+        if room in self._rooms:
+            self._add(room.tenant_id, -count)
+            if not room.count:
+                self._rooms.discard(room)
 
-    def keep_only(self, owned: Collection["Reservation"]) -> int:
-        """Take back the reservations that have no owner any more, and return how many."""
-        ownerless = self._reservations.difference(owned)
-        for reservation in ownerless:
-            self._reservations.discard(reservation)
-            self._add(reservation.tenant_id, -reservation.count)
+    def keep_only(self, owned: Collection["Room"]) -> int:
+        """Take back the rooms that have no owner any more, and return how many."""
+        ownerless = self._rooms.difference(owned)
+        for room in ownerless:
+            self._rooms.discard(room)
+            self._add(room.tenant_id, -room.count)
         return len(ownerless)
 
     def _add(self, tenant_id: int, count: int) -> None:
@@ -53,7 +53,7 @@ class Capacity:
             del self._running_of[tenant_id]
 
 
-class Reservation:
+class Room:
     """A part of the capacity. It only ever shrinks, and never below nothing."""
 
     __slots__ = ("_capacity", "count", "tenant_id")

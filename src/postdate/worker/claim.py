@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from postdate.model.limit import Limit
-from postdate.runtime.capacity import Reservation
+from postdate.runtime.capacity import Room
 from postdate.store.job.execution import Execution
 from postdate.store.timer.lane import Lane
 from postdate.worker.lane_bucket import LaneBucket
@@ -21,7 +21,7 @@ class Claim:
     lane_bucket: LaneBucket
     lane: Lane
     limits: list[Limit]
-    reservation: Reservation
+    room: Room
     lease_seconds: float
     permits: HeldPermits = field(default_factory=HeldPermits)
     # How many jobs the statement was to bring; 0 before it was sent.
@@ -34,7 +34,7 @@ class Claim:
 
     def trim(self) -> None:
         """Keep what its jobs need, and give back what nothing was started with."""
-        self.reservation.keep(len(self.executions))
+        self.room.keep(len(self.executions))
         if self.permits:
             self.permits.refund(self.permits.count - len(self.executions))
 

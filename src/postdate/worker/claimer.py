@@ -201,11 +201,9 @@ class Claimer:
         if limits and only_unlimited:
             self.ready.add(lane_bucket)
             return None
-        reservation = self.capacity.reserve(
-            lane.tenant_id, min(limit, self.capacity.free(lane.tenant_id))
-        )
+        room = self.capacity.take(lane.tenant_id, min(limit, self.capacity.free(lane.tenant_id)))
         lease_seconds = self.settings.number("worker.lease_seconds", lane.tenant_id)
-        claim = Claim(lane_bucket, lane, limits, reservation, lease_seconds)
+        claim = Claim(lane_bucket, lane, limits, room, lease_seconds)
         turn.claims.append(claim)
         return claim
 
@@ -215,7 +213,7 @@ class Claimer:
         began = time.monotonic()
         async with self.database.write() as connection:
             while claim is not None:
-                await self._take(connection, claim, claim.reservation.count)
+                await self._take(connection, claim, claim.room.count)
                 limit -= len(claim.executions)
                 more = limit > 0 and len(turn.claims) < MAX_LANE_BUCKETS
                 claim = self._begin(turn, limit, only_unlimited=True) if more else None
@@ -227,7 +225,7 @@ class Claimer:
         """Claim at one bucket as far as its limits permit."""
         now = time.monotonic()
         try:
-            wait = await self.permits.acquire(claim.permits, claim.limits, claim.reservation.count)
+            wait = await self.permits.acquire(claim.permits, claim.limits, claim.room.count)
         except asyncpg.LockNotAvailableError:
             self._pass_over(claim)
             return

@@ -23,7 +23,7 @@ from postdate.model.job.outcome import (
 from postdate.model.job.tally import Tally
 from postdate.model.job.verdict import Keep, Move, complete, decide
 from postdate.model.limit import Limit
-from postdate.runtime.capacity import Capacity, Reservation
+from postdate.runtime.capacity import Capacity, Room
 from postdate.store.connection.database import LOST, CommitUnknownError, Database
 from postdate.store.job import execution
 from postdate.worker.claim import Claim
@@ -268,19 +268,17 @@ class Runner:
         leaving = [job for job in jobs if job.holds_room]
         for job in leaving:
             job.holds_room = False
-        reservations = Counter(job.claim.reservation for job in leaving)
-        waited = any(
-            self._capacity.free(reservation.tenant_id) == 0 for reservation in reservations
-        )
-        for reservation, count in reservations.items():
-            reservation.release(count)
+        rooms = Counter(job.claim.room for job in leaving)
+        waited = any(self._capacity.free(room.tenant_id) == 0 for room in rooms)
+        for room, count in rooms.items():
+            room.release(count)
         if waited:
             self.on_room()
 
-    def owned(self) -> tuple[set[Reservation], set[HeldPermits]]:
+    def owned(self) -> tuple[set[Room], set[HeldPermits]]:
         """Give the room and the permits of what is under way."""
-        reservations = {job.claim.reservation for job in self._jobs if job.holds_room}
-        return reservations, {held for job in self._jobs for held in job.permits}
+        rooms = {job.claim.room for job in self._jobs if job.holds_room}
+        return rooms, {held for job in self._jobs for held in job.permits}
 
     def end_unhandled(self) -> None:
         """Let go of jobs with which nobody is at work: what never began goes back."""

@@ -81,10 +81,8 @@ class Worker:
     def reexamine(self, bucket: int, lane_id: int) -> None:
         """Take back what has no owner any more, and look at a bucket as if for the first time."""
         claims = self.claimer.under_way()
-        reservations, permits = self.runner.owned()
-        left = self.claimer.capacity.keep_only(
-            reservations.union(each.reservation for each in claims)
-        )
+        rooms, permits = self.runner.owned()
+        left = self.claimer.capacity.keep_only(rooms.union(each.room for each in claims))
         left += self.permits.keep_only(permits.union(each.permits for each in claims))
         if left:
             log.error("worker.ownerless", count=left)
