@@ -17,7 +17,7 @@ WALL_CLOCK_ALLOWED: Final = {
     f"{SOURCE}client/": "runs on the user's machine, which has no database to ask",
     f"{SOURCE}delivery/": "`webhook-timestamp` must be the receiver's time; nothing is due by it",
     f"{SOURCE}node/trace.py": "a span has the times of this machine; nothing is due by it",
-    f"{SOURCE}settlement/guard.py": "a witness of the database's clock; nothing is due by it",
+    f"{SOURCE}settlement/clock_guard.py": "a witness of the database's clock; nothing is due by it",
 }
 """Where Python may read the node's wall clock, and why. Durations (`monotonic`) are free."""
 
