@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatch
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -63,7 +64,13 @@ def select(tree: Tree, folders: tuple[str, ...], suffix: str) -> Iterator[tuple[
 def python(tree: Tree, *folders: str) -> Iterator[tuple[str, ast.Module]]:
     """Give the parsed Python files under some folders."""
     for path, text in select(tree, folders, ".py"):
-        yield path, ast.parse(text)
+        yield path, _parsed(text)
+
+
+# A dozen rules read the same files: parsing them again for each was most of the time.
+@cache
+def _parsed(text: str) -> ast.Module:
+    return ast.parse(text)
 
 
 def literals(module: ast.Module) -> Iterator[ast.Constant]:
