@@ -9,7 +9,7 @@ import cyclopts
 import pytest
 
 from postdate.cli.main import app, load_all
-from postdate.console.app import ACTIONS
+from postdate.console.actions.table import ACTIONS
 
 ROOT = Path(__file__).parents[2]
 FENCE = re.compile(r"^```\w*\n(.*?)^```", re.MULTILINE | re.DOTALL)

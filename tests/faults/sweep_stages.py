@@ -50,7 +50,7 @@ class Expand(Stage):
         body = {"every_seconds": PERIOD_SECONDS, "template": self.template}
         spec = msgspec.convert(body, ScheduleSpec)
         made = wiring.services(self.second, job_wiring.intake(self.second))
-        answer = await made.schedules.create(self.who, spec, None)
+        answer = await made.change.create(self.who, spec, None)
         assert answer.refusal is None, answer
         await self.advance(PERIOD_SECONDS)
 

@@ -14,6 +14,7 @@ import structlog
 from conftest import Api
 from postdate.api.app import create_app
 from postdate.api.endpoints import ENDPOINTS
+from postdate.api.http.gate import Gate
 from postdate.api.http.server import Server, bind
 from postdate.api.http.shell import Shell
 from postdate.bench.loader import Order, load
@@ -72,10 +73,9 @@ async def sides(api: Api) -> tuple[Figures, Figures]:
     bare = create_app(
         endpoints=ENDPOINTS,
         services=edge.services(node, identities),
-        authenticate=anybody,
+        gate=Gate(authenticate=anybody),
         readiness=ready,
         registry=type(node.registry)(),
-        internal_token=None,
     )
     # A registry of its own: two edges cannot count in one.
     node.registry = type(node.registry)()

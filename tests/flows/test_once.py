@@ -215,7 +215,7 @@ async def test_two_nodes_with_one_key_make_one_payment(api: Api) -> None:
     identities = Identities(api.node.database)
     who = await identities.authenticate(api.key)
     assert who is not None
-    runs = edge.services(api.node, identities).schedule_runs
+    runs = edge.services(api.node, identities).schedule.run
     wish = Wish(tenant_id=who.tenant_id, operation="schedule.trigger", key="both", members={"a": 1})
 
     async def trigger(node: Once) -> Answer:

@@ -4,12 +4,13 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 from prometheus_client import CollectorRegistry
 
 from postdate.api.app import create_app
+from postdate.api.http.gate import Gate
 from postdate.api.http.server import Server, ServerLimits, bind
 from postdate.api.http.shell import Shell
 
@@ -95,6 +96,9 @@ async def until(holds: Callable[[], bool], seconds: float = 5) -> None:
             await asyncio.sleep(0.005)
 
 
+_GATE: Final = frozenset(Gate.__dataclass_fields__)
+
+
 async def _no_reasons() -> list[Any]:
     return []
 
@@ -103,9 +107,9 @@ def make_app(endpoints: Sequence[Any], **parts: Any) -> Shell:
     """Make an app from endpoints, with harmless defaults for what a test does not care about."""
     defaults: dict[str, Any] = {
         "services": None,
-        "authenticate": None,
         "readiness": _no_reasons,
         "registry": CollectorRegistry(),
-        "internal_token": None,
     }
-    return create_app(endpoints=endpoints, **(defaults | parts))
+    checks: dict[str, Any] = {"authenticate": None}
+    checks |= {name: parts.pop(name) for name in _GATE & parts.keys()}
+    return create_app(endpoints=endpoints, gate=Gate(**checks), **(defaults | parts))

@@ -60,7 +60,7 @@ class TranslatedError(Exception):
 async def make_thing(call: Call[Services, Thing, None]) -> Reply:
     call.services.calls += 1
     body = call.body
-    echo = Echo(body.amount, body.note, call.idempotency_key, call.identity.tenant)
+    echo = Echo(body.amount, body.note, call.idempotency_key, call.actor.tenant)
     return Reply(echo, headers={"Idempotency-Replayed": "true"} if body.note == "again" else {})
 
 

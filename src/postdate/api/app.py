@@ -1,7 +1,7 @@
 """Put the HTTP edge together from endpoints and what they need."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from typing import Any, Final, TypeVar
 
@@ -15,14 +15,13 @@ from starlette.routing import BaseRoute
 from postdate.api.http import openapi
 from postdate.api.http.answer import from_refusal
 from postdate.api.http.endpoint import AnyEndpoint, Endpoint
+from postdate.api.http.gate import Gate
 from postdate.api.http.limit import Limits
 from postdate.api.http.meter import Meter
-from postdate.api.http.shell import Authenticate, Doors, Halted, Pace, Shell, Trace, Translate
-from postdate.api.http.trusted_proxy import TrustedProxies
+from postdate.api.http.shell import Shell
 from postdate.api.routes.document import document_routes
 from postdate.api.routes.health import OverdueNow, Readiness, health_routes
 from postdate.model.error import EXPLANATIONS, Code, Refusal, RefusedError
-from postdate.model.tenant.login_throttle import Knocks
 
 S = TypeVar("S")
 
@@ -34,29 +33,18 @@ _CODES: Final = {
 }
 
 
-def create_app(  # noqa: PLR0913 - every part of the edge is injected here, by name
+def create_app(  # noqa: PLR0913 - every part is injected here, by name
     *,
     endpoints: Sequence[Endpoint[S, Any, Any]],
     services: S,
-    authenticate: Authenticate,
+    gate: Gate,
     readiness: Readiness,
     registry: CollectorRegistry,
-    internal_token: str | None,
     extra_routes: Sequence[BaseRoute] = (),
-    translate: Translate = lambda _: None,
     limits: Limits | None = None,
-    pace: Pace | None = None,
-    trace: Trace | None = None,
-    halted: Halted | None = None,
     overdue: OverdueNow = list,
-    proxies: TrustedProxies | None = None,
-    knocks: Knocks | None = None,
-    freshness: Callable[[], int] = lambda: 0,
 ) -> Shell:
-    """Make the ASGI app. Setting its `draining` event turns `/readyz` false and ends long polls.
-
-    `translate` may turn an exception of a lower layer into a refusal; others become a 500.
-    """
+    """Make the ASGI app. Setting its `draining` event turns `/readyz` false and ends long polls."""
     _check(endpoints)
     draining = asyncio.Event()
     document = openapi.document(endpoints, version("postdate"))
@@ -68,18 +56,7 @@ def create_app(  # noqa: PLR0913 - every part of the edge is injected here, by n
     return Shell(
         endpoints=endpoints,
         services=services,
-        doors=Doors(
-            authenticate=authenticate,
-            internal_token=internal_token,
-            translate=translate,
-            pace=pace,
-            trace=trace,
-            halted=halted,
-            freshness=freshness,
-            proxies=proxies or TrustedProxies(),
-            # Not `or`: one that remembers nobody yet counts as empty.
-            knocks=Knocks() if knocks is None else knocks,
-        ),
+        gate=gate,
         meter=Meter(registry),
         limits=limits or Limits(),
         draining=draining,

@@ -48,7 +48,7 @@ async def once(
     if call.idempotency_key is None:
         return show(await create(not_kept))
     wish = Wish(
-        tenant_id=OPERATOR_TENANT if call.who is None else call.who.tenant_id,
+        tenant_id=OPERATOR_TENANT if call.caller is None else call.caller.tenant_id,
         operation=operation,
         key=call.idempotency_key,
         members=_members(call),

@@ -1,6 +1,8 @@
-"""What the endpoints call: intake to write, views to read."""
+"""What the endpoints and the pages call, by noun: intake to change, views to read."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from postdate.intake.accept.once import Once
 from postdate.intake.account.account import Accounts
@@ -35,52 +37,109 @@ from postdate.views.halt import HaltViews
 from postdate.views.job import JobViews
 from postdate.views.key import KeyViews
 from postdate.views.lane import LaneViews
+from postdate.views.monitor.overdue import OverdueWatch
+from postdate.views.monitor.overview import OverviewViews
 from postdate.views.payment import PaymentViews
 from postdate.views.schedule import ScheduleViews
+from postdate.views.search import SearchViews
 from postdate.views.setting import SettingViews
 from postdate.views.subscription import SubscriptionViews
 from postdate.views.tenant import TenantViews
 
+C = TypeVar("C")
+R = TypeVar("R")
+
+
+@dataclass(slots=True, frozen=True)
+class NounServices(Generic[C, R]):
+    """What changes a noun, and what reads it."""
+
+    change: C
+    read: R
+
+
+@dataclass(slots=True, frozen=True, kw_only=True)
+class AccountServices:
+    """Accounts and their adjustments."""
+
+    change: Accounts
+    adjustment: Adjustments
+    read: AccountViews
+
+
+@dataclass(slots=True, frozen=True, kw_only=True)
+class DestinationServices:
+    """Destinations, and the test that sends one event to a destination."""
+
+    change: Destinations
+    test: Trials
+    read: DestinationViews
+
+
+@dataclass(slots=True, frozen=True, kw_only=True)
+class JobServices:
+    """Jobs: accepted, changed one by one or by a filter, read."""
+
+    intake: JobIntake
+    change: JobChanges
+    bulk: JobBulk
+    read: JobViews
+
+
+@dataclass(slots=True, frozen=True, kw_only=True)
+class LeaseServices:
+    """Leases of workers that claim their jobs over HTTP."""
+
+    claim: LeaseClaims
+    report: LeaseReports
+
+
+@dataclass(slots=True, frozen=True, kw_only=True)
+class PaymentServices:
+    """Payments: accepted, approved, changed, executed on request, read."""
+
+    intake: Payments
+    approval: Approvals
+    change: PaymentChanges
+    execution: PaymentExecutions
+    read: PaymentViews
+
+
+@dataclass(slots=True, frozen=True, kw_only=True)
+class ScheduleServices:
+    """Schedules, their runs by hand, and the calendars they follow."""
+
+    change: Schedules
+    run: ScheduleRuns
+    calendar: Calendars
+    read: ScheduleViews
+
 
 @dataclass(slots=True, frozen=True, kw_only=True)
 class Services:
-    """One field a service; the CLI makes them, handlers take them from their call."""
+    """Everything an endpoint or a page may call; made once in a process, shared by both."""
 
+    account: AccountServices
+    audit: AuditViews
+    dead_letter: DeadLetters
+    destination: DestinationServices
+    event: EventViews
+    halt: NounServices[Halting, HaltViews]
     identities: Identities
+    job: JobServices
+    key: NounServices[Keys, KeyViews]
+    lane: NounServices[Lanes, LaneViews]
+    lease: LeaseServices
     once: Once
-    tenants: Tenants
-    tenant_views: TenantViews
-    keys: Keys
-    key_views: KeyViews
-    audit_views: AuditViews
-    halting: Halting
-    halt_views: HaltViews
-    settings: SettingChanges
-    setting_views: SettingViews
-    destinations: Destinations
-    destination_views: DestinationViews
-    trials: Trials
-    accounts: Accounts
-    account_views: AccountViews
-    adjustments: Adjustments
-    payments: Payments
-    payment_views: PaymentViews
-    payment_changes: PaymentChanges
-    payment_executions: PaymentExecutions
-    approvals: Approvals
-    jobs: JobIntake
-    job_changes: JobChanges
-    job_bulk: JobBulk
-    job_views: JobViews
-    leases: LeaseClaims
-    lease_reports: LeaseReports
-    event_views: EventViews
-    subscriptions: Subscriptions
-    subscription_views: SubscriptionViews
-    dead_letters: DeadLetters
-    lanes: Lanes
-    lane_views: LaneViews
-    schedules: Schedules
-    schedule_runs: ScheduleRuns
-    schedule_views: ScheduleViews
-    calendars: Calendars
+    operator_tenant: str
+    """The tenant whose admins run the cluster, and see what is not about one tenant."""
+    overdue: OverdueWatch
+    overview: OverviewViews
+    payment: PaymentServices
+    schedule: ScheduleServices
+    search: SearchViews
+    setting: NounServices[SettingChanges, SettingViews]
+    subscription: NounServices[Subscriptions, SubscriptionViews]
+    tenant: NounServices[Tenants, TenantViews]
+    unix_ms: Callable[[], int]
+    """The time of the database in milliseconds."""

@@ -100,7 +100,7 @@ class Hourly:
         )
         services = schedule_parts.services(at.node, job_parts.intake(at.node))
         spec = msgspec.json.decode(_HOURLY, type=ScheduleSpec)
-        answer = await services.schedules.create(who, spec, None)
+        answer = await services.change.create(who, spec, None)
         if answer.subject is None:
             raise RuntimeError(f"refused: {answer.response.decode()}")
         return cls(at, tenant_id, answer.subject)

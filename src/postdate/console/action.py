@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from postdate.console.bulk import Work, begin
 from postdate.console.equivalent_command import Same
-from postdate.console.page_request import Visit, instant
+from postdate.console.page_request import PageRequest, instant
 from postdate.model.error import Code, RefusedError, refuse
 from postdate.model.tenant.identity import Scope
 
@@ -55,7 +55,7 @@ class Rehearsal:
         return self.count > TYPED_ABOVE or (self.money and self.count > 1)
 
 
-Rehearse = Callable[[Visit, Mapping[str, str]], Awaitable[Rehearsal]]
+Rehearse = Callable[[PageRequest, Mapping[str, str]], Awaitable[Rehearsal]]
 
 
 def moment_of(form: Mapping[str, str], name: str) -> datetime:
@@ -66,9 +66,9 @@ def moment_of(form: Mapping[str, str], name: str) -> datetime:
     return at
 
 
-def reason_of(visit: Visit, name: str = "reason") -> str:
+def reason_of(request: PageRequest, name: str = "reason") -> str:
     """Read why something is done; nobody may leave it out."""
-    reason = visit.form.get(name, "").strip()
+    reason = request.form.get(name, "").strip()
     if not reason:
         raise refuse(Code.INVALID_FIELD, "Say why: the next person on call reads it.", name)
     return reason
@@ -88,8 +88,8 @@ class Action:
     title: str
     button: str
     means: str
-    back: Callable[[Visit], str]
-    does: Callable[[Visit], Awaitable[str | Work]]
+    back: Callable[[PageRequest], str]
+    does: Callable[[PageRequest], Awaitable[str | Work]]
     fields: tuple[Field, ...] = ()
     danger: bool = False
     same: Same | None = None
@@ -97,35 +97,35 @@ class Action:
     selects: str = "jobs"
     """The name under which a list gives what was selected in it."""
 
-    async def ask(self, visit: Visit) -> Response:
+    async def ask(self, request: PageRequest) -> Response:
         """Show what will happen, and ask."""
-        visit.need(self.scope)
-        given = visit.request.query_params
+        request.require(self.scope)
+        given = request.http.query_params
         if self.rehearse is None or not self._complete(given):
-            return self._form(visit, given, None, None)
+            return self._form(request, given, None, None)
         try:
-            return self._form(visit, given, None, await self.rehearse(visit, given))
+            return self._form(request, given, None, await self.rehearse(request, given))
         except RefusedError as error:
-            return self._form(visit, given, error, None)
+            return self._form(request, given, error, None)
 
-    async def act(self, visit: Visit) -> Response:
+    async def act(self, request: PageRequest) -> Response:
         """Do it, and go back to where it can be seen."""
-        visit.need(self.scope)
+        request.require(self.scope)
         kept: Rehearsal | None = None
         try:
-            visit.check_halt()
+            request.check_halt()
             if self.rehearse is not None:
-                kept = _kept(visit)
-                _check_typed(kept, visit.form.get("typed", ""))
-            told = await self.does(visit)
+                kept = _kept(request)
+                _check_typed(kept, request.form.get("typed", ""))
+            told = await self.does(request)
             answer = (
-                await begin(visit, told)
+                await begin(request, told)
                 if isinstance(told, Work)
-                else visit.done(told, self.back(visit))
+                else request.finish(told, self.back(request))
             )
         except RefusedError as error:
-            return self._form(visit, visit.form, error, kept)
-        visit.session.drop_plan(visit.form.get("once", ""))
+            return self._form(request, request.form, error, kept)
+        request.session.drop_plan(request.form.get("once", ""))
         return answer
 
     def _complete(self, given: Mapping[str, str]) -> bool:
@@ -135,7 +135,7 @@ class Action:
 
     def _form(
         self,
-        visit: Visit,
+        request: PageRequest,
         values: Mapping[str, str],
         error: RefusedError | None,
         shown: Rehearsal | None,
@@ -143,25 +143,25 @@ class Action:
         # Sent twice, a form counts once; after a refusal it is another form.
         once = secrets.token_urlsafe(16)
         if shown is not None:
-            visit.session.keep_plan(once, shown)
-        params = {name: str(part) for name, part in visit.request.path_params.items()}
-        return visit.page(
+            request.session.keep_plan(once, shown)
+        params = {name: str(part) for name, part in request.http.path_params.items()}
+        return request.render(
             "confirm.html",
             http_status=error.refusal.status if error else 200,
             action=self,
             subject=" ".join(params.values()),
-            back=self.back(visit),
+            back=self.back(request),
             values=values,
             refusal=error.refusal if error else None,
             shown=shown,
             same=None if self.same is None else self.same.filled(params, values),
-            chosen=visit.request.query_params.getlist(self.selects) if self.rehearse else [],
+            chosen=request.http.query_params.getlist(self.selects) if self.rehearse else [],
             once=once,
         )
 
 
-def _kept(visit: Visit) -> Rehearsal:
-    plan = visit.session.plan(visit.form.get("once", ""))
+def _kept(request: PageRequest) -> Rehearsal:
+    plan = request.session.plan(request.form.get("once", ""))
     if not isinstance(plan, Rehearsal):
         raise refuse(Code.CONFLICT, "This dry run is no longer known. Run it again.")
     return plan
@@ -173,6 +173,6 @@ def _check_typed(shown: Rehearsal, typed: str) -> None:
         raise refuse(Code.INVALID_FIELD, detail, "typed")
 
 
-def plan_of(visit: Visit) -> Any:
+def plan_of(request: PageRequest) -> Any:
     """Give the plan of the dry run that was confirmed."""
-    return _kept(visit).plan
+    return _kept(request).plan

@@ -14,7 +14,7 @@ from uuid import UUID
 
 from starlette.responses import Response
 
-from postdate.console.page_request import Visit, redirect
+from postdate.console.page_request import ConsolePage, PageRequest, redirect
 from postdate.model.error import Code, Refusal, RefusedError, refuse
 from postdate.model.tenant.identity import Scope
 
@@ -32,7 +32,7 @@ class Piece:
     left: Mapping[str, int] = field(default_factory=dict)
 
 
-Do = Callable[[Visit, Sequence[UUID], int], Awaitable[Piece]]
+Do = Callable[[PageRequest, Sequence[UUID], int], Awaitable[Piece]]
 """Does one piece; the number says how many things went before."""
 
 
@@ -79,16 +79,16 @@ class Work:
             words.append(f"Not touched: {len(self.items) - self.position:,}.")
         return " ".join(words)
 
-    async def step(self, visit: Visit) -> None:
+    async def step(self, request: PageRequest) -> None:
         """Do the next piece. What is refused is told, and can be tried again."""
         async with self.going:
             if self.ended:
                 return
-            visit.need(self.scope)
+            request.require(self.scope)
             piece = self.items[self.position : self.position + (self.size or PIECE)]
             try:
-                visit.check_halt()
-                outcome = await self.do(visit, piece, self.position)
+                request.check_halt()
+                outcome = await self.do(request, piece, self.position)
             except RefusedError as error:
                 self.refusal = error.refusal
                 return
@@ -98,50 +98,50 @@ class Work:
             self.left.update(outcome.left)
 
 
-async def begin(visit: Visit, work: Work) -> Response:
+async def begin(request: PageRequest, work: Work) -> Response:
     """Do the first piece; what is not done with it goes on where it can be watched."""
-    await work.step(visit)
+    await work.step(request)
     if work.refusal is not None and work.position == 0:
         raise RefusedError(work.refusal)
     if work.ended:
-        return visit.done(work.told, work.back)
-    visit.session.keep_work(work.name, work)
+        return request.finish(work.told, work.back)
+    request.session.keep_work(work.name, work)
     return redirect(work.address)
 
 
-def _find(visit: Visit) -> Work:
-    work = visit.session.work(visit.param("work_id"))
+def _find(request: PageRequest) -> Work:
+    work = request.session.work(request.param("work_id"))
     if not isinstance(work, Work):
         detail = "This work is no longer known here. The audit tells what it did."
         raise refuse(Code.NOT_FOUND, detail)
     return work
 
 
-async def work_page(visit: Visit) -> Response:
+async def work_page(request: PageRequest) -> Response:
     """Show how far it is; the page asks for the next piece by itself."""
-    return visit.page("work.html", work=_find(visit))
+    return request.render("work.html", work=_find(request))
 
 
-async def work_step(visit: Visit) -> Response:
+async def work_step(request: PageRequest) -> Response:
     """Do one piece, and show how far it is then."""
-    work = _find(visit)
-    await work.step(visit)
-    return _seen(visit, work)
+    work = _find(request)
+    await work.step(request)
+    return _seen(request, work)
 
 
-async def work_stop(visit: Visit) -> Response:
+async def work_stop(request: PageRequest) -> Response:
     """Let what is done be done, and leave the rest."""
-    work = _find(visit)
+    work = _find(request)
     async with work.going:
         work.stopped = not work.ended or work.stopped
-    return _seen(visit, work)
+    return _seen(request, work)
 
 
-def _seen(visit: Visit, work: Work) -> Response:
-    if visit.request.headers.get("hx-request"):
-        return visit.page("_work.html", work=work)
+def _seen(request: PageRequest, work: Work) -> Response:
+    if request.http.headers.get("hx-request"):
+        return request.render("_work.html", work=work)
     return redirect(work.address)
 
 
-PAGES: Final = ((PATH, work_page),)
+PAGES: Final = (ConsolePage(PATH, work_page),)
 STEPS: Final = ((PATH + "/step", work_step), (PATH + "/stop", work_stop))

@@ -6,8 +6,8 @@ from jinja2 import Environment
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
+from postdate.api.http.gate import Gate
 from postdate.console.page_request import HEADERS, address, read_form, redirect, same_origin
-from postdate.console.services import ConsoleServices
 from postdate.console.session import COOKIE, SESSION_SECONDS, Sessions
 from postdate.model.error import RefusedError
 
@@ -15,10 +15,8 @@ from postdate.model.error import RefusedError
 class Login:
     """The only page that is open to everybody."""
 
-    def __init__(
-        self, services: ConsoleServices, sessions: Sessions, templates: Environment
-    ) -> None:
-        self._services = services
+    def __init__(self, gate: Gate, sessions: Sessions, templates: Environment) -> None:
+        self._gate = gate
         self._sessions = sessions
         self._templates = templates
 
@@ -45,13 +43,13 @@ class Login:
             return self._form(onward, "The form came from another site; send it from here.")
         key = form.get("key", "").strip()
         try:
-            who = await self._services.authenticate(key) if key.isascii() and key else None
+            actor = await self._gate.authenticate(key) if key.isascii() and key else None
         except Exception as error:  # what it means is decided where failures are known
-            refusal = self._services.translate(error)
+            refusal = self._gate.translate(error)
             if refusal is None:
                 raise
             return self._form(onward, f"{refusal.detail} Try again in a moment.")
-        if who is None:
+        if actor is None:
             return self._form(onward, "This key is not valid. Is it complete, and not revoked?")
         return self._begin(request, key, onward)
 

@@ -1,6 +1,6 @@
-"""One visit to a page: who comes, what is asked for, and how it is answered."""
+"""One request for a page: who sends it, what is asked for, and how it is answered."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, TypeVar
@@ -12,13 +12,15 @@ from jinja2 import Environment
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
+from postdate.api.http import request_reader
+from postdate.api.http.gate import Gate
+from postdate.api.services import Services
 from postdate.console.render import moment
-from postdate.console.services import ConsoleServices
 from postdate.console.session import Session
 from postdate.model.error import Code, RefusedError, refuse
 from postdate.model.tenant.identity import Identity, Scope
 
-Q = TypeVar("Q")
+Q = TypeVar("Q", bound=msgspec.Struct)
 
 POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
@@ -33,53 +35,58 @@ HEADERS: Final = {
 
 
 @dataclass(slots=True, kw_only=True)
-class Visit:
+class PageRequest:
     """A request by somebody who is signed in."""
 
-    request: Request
-    services: ConsoleServices
+    http: Request
+    services: Services
+    gate: Gate
     templates: Environment
-    who: Identity
+    actor: Identity
     session: Session
     form: Mapping[str, str]
 
     @property
     def now(self) -> datetime:
-        """Give the database's time: ages are counted by its clock, not by the browser's."""
+        """Return the database's time: ages are counted by its clock, not by the browser's."""
         return datetime.fromtimestamp(self.services.unix_ms() / 1000, UTC)
 
     def query(self, shape: type[Q]) -> Q:
         """Read the filters of a list from the address."""
-        try:
-            return msgspec.convert(dict(self.request.query_params), shape, strict=False)
-        except msgspec.ValidationError as error:
-            wrong, _, name = str(error).partition(" - at `$.")
-            field = name.rstrip("`")
-            detail = f"The filter {field} of this address cannot be used: {wrong}."
-            raise refuse(Code.INVALID_FIELD, detail, field) from None
+        return request_reader.query(self.http.scope["query_string"], shape)
 
     def param(self, name: str) -> Any:
-        """Give a part of the path."""
-        return self.request.path_params[name]
+        """Return a part of the path."""
+        return self.http.path_params[name]
 
     def uuid(self, name: str) -> UUID:
-        """Give an id of the path."""
+        """Return an id that is part of the path."""
         found = self.param(name)
         if not isinstance(found, UUID):
             raise TypeError(f"{name} is no id of the path")
         return found
 
-    def need(self, scope: Scope) -> None:
+    def require(self, scope: Scope) -> None:
         """Refuse a key that lacks a scope."""
-        if not self.who.allows(scope):
-            raise refuse(Code.FORBIDDEN, f"Your key lacks the scope {scope}.", scope=scope)
+        self.gate.check_scope(self.actor, scope)
 
     def check_halt(self) -> None:
-        """Refuse a change while the tenant stands still."""
-        if halted := self.services.halted(self.who.tenant_id):
-            raise RefusedError(halted)
+        """Refuse a change while the tenant is halted."""
+        self.gate.check_halt(self.actor)
 
-    def page(self, template: str, *, http_status: int = 200, **values: Any) -> Response:
+    def address_with(self, **changed: object) -> str:
+        """Return the address of this page with some query parameters changed, None removes one."""
+        kept = [(n, v) for n, v in self.http.query_params.multi_items() if n not in changed]
+        added = [(name, str(value)) for name, value in changed.items() if value is not None]
+        return f"{self.http.url.path}?{urlencode(kept + added)}"
+
+    def next_page(self, **position: object) -> str | None:
+        """Return the address of the next page: the same filters, further on; None at the end."""
+        if all(value is None for value in position.values()):
+            return None
+        return self.address_with(**position)
+
+    def render(self, template: str, *, http_status: int = 200, **values: Any) -> Response:
         """Answer with a page."""
         return HTMLResponse(self.fragment(template, **values), http_status, HEADERS)
 
@@ -87,22 +94,39 @@ class Visit:
         """Render a template with what every page knows."""
         now = self.now
         return self.templates.get_template(template).render(
-            who=self.who,
+            actor=self.actor,
             csrf=self.session.csrf,
             notice=self.session.take_notice() if not template.startswith("_") else None,
             works=list(self.session.works.values()),
-            path=self.request.url.path,
-            address=address(self.request),
+            path=self.http.url.path,
+            address=address(self.http),
             now_ms=round(now.timestamp() * 1000),
             moment=lambda when: moment(when, now),
-            allows=self.who.allows,
+            allows=self.actor.allows,
             **values,
         )
 
-    def done(self, notice: str, back: str) -> Response:
-        """Go back to a page and say there what was done."""
+    def finish(self, notice: str, back: str) -> Response:
+        """Go back to a page and show there what was done."""
         self.session.notice = notice
         return redirect(back)
+
+
+@dataclass(slots=True, frozen=True)
+class ConsolePage:
+    """A page: its path, what makes it, and the scope that a key needs to see it."""
+
+    path: str
+    handler: Callable[[PageRequest], Awaitable[Response]]
+    scope: Scope | None = None
+    has_filters: bool = True
+
+    async def show(self, request: PageRequest) -> Response:
+        """Answer with the page; an address with empty filters is first sent to the shorter one."""
+        if self.scope is not None:
+            request.require(self.scope)
+        shorter = _without_empty_filters(request.http) if self.has_filters else None
+        return shorter or await self.handler(request)
 
 
 def redirect(path: str) -> Response:
@@ -116,20 +140,12 @@ def address(request: Request) -> str:
     return request.url.path + (f"?{query}" if query else "")
 
 
-def stripped(request: Request) -> Response | None:
-    """Send an address with empty filters to the one without: the address is the state."""
+def _without_empty_filters(request: Request) -> Response | None:
     given = request.query_params.multi_items()
     kept = [(name, value.strip()) for name, value in given if value.strip()]
     if kept == given:
         return None
     return redirect(request.url.path + (f"?{urlencode(kept)}" if kept else ""))
-
-
-def further(request: Request, **position: object) -> str:
-    """Give the address of the next page: the same filters, another place."""
-    kept = [(n, v) for n, v in request.query_params.multi_items() if n not in position]
-    added = [(name, str(value)) for name, value in position.items() if value is not None]
-    return f"{request.url.path}?{urlencode(kept + added)}"
 
 
 def instant(text: str | None, name: str) -> datetime | None:

@@ -2,12 +2,21 @@
 
 from postdate.api.app import create_app
 from postdate.api.endpoints import ENDPOINTS
+from postdate.api.http.gate import Gate
 from postdate.api.http.limit import Limits
 from postdate.api.http.open_request import OpenLimits
 from postdate.api.http.shell import Shell
 from postdate.api.http.trusted_proxy import TrustedProxies, networks
 from postdate.api.routes.health import Degraded, NotReady
-from postdate.api.services import Services
+from postdate.api.services import (
+    AccountServices,
+    DestinationServices,
+    JobServices,
+    LeaseServices,
+    NounServices,
+    PaymentServices,
+    Services,
+)
 from postdate.console.app import console_routes
 from postdate.intake.accept.once import Once
 from postdate.intake.account.account import Accounts
@@ -27,10 +36,10 @@ from postdate.intake.tenant.rate_limit import Rates
 from postdate.intake.tenant.setting import SettingChanges
 from postdate.intake.tenant.tenant import Tenants
 from postdate.model.destination.destination import DestinationType
-from postdate.node import console as pages
 from postdate.node import job as jobs
 from postdate.node import publisher
 from postdate.node import schedule as schedule_wiring
+from postdate.node.first_start import TENANT
 from postdate.node.node import Node
 from postdate.node.refusal import translate
 from postdate.node.settings import Settings
@@ -44,90 +53,110 @@ from postdate.views.job import JobViews
 from postdate.views.key import KeyViews
 from postdate.views.lane import LaneViews
 from postdate.views.monitor.health import readiness
+from postdate.views.monitor.overview import OverviewViews
 from postdate.views.payment import PaymentViews
-from postdate.views.schedule import ScheduleViews
+from postdate.views.search import SearchViews
 from postdate.views.setting import SettingViews
 from postdate.views.subscription import SubscriptionViews
 from postdate.views.tenant import TenantViews
 
 
 def services(node: Node, identities: Identities) -> Services:
-    """Make what the endpoints call."""
+    """Make what the endpoints and the pages call."""
+    database, runtime, outgoing = node.database, node.runtime, node.outgoing
     accepting = jobs.intake(node)
-    scheduling = schedule_wiring.services(node, accepting)
     return Services(
+        account=AccountServices(
+            change=Accounts(database, runtime),
+            adjustment=Adjustments(database),
+            read=AccountViews(database),
+        ),
+        audit=AuditViews(database),
+        dead_letter=DeadLetters(database, node.lanes, accepting),
+        destination=DestinationServices(
+            change=outgoing.destinations,
+            test=_trials(node),
+            read=DestinationViews(database, node.troubles),
+        ),
+        event=EventViews(database),
+        halt=NounServices(Halting(database, node.halts), HaltViews(database)),
         identities=identities,
-        once=Once(node.database, node.outgoing.vault),
-        tenants=Tenants(node.database),
-        tenant_views=TenantViews(node.database),
-        keys=Keys(node.database, node.runtime),
-        key_views=KeyViews(node.database),
-        audit_views=AuditViews(node.database),
-        halting=Halting(node.database, node.halts),
-        halt_views=HaltViews(node.database),
-        settings=SettingChanges(node.database),
-        setting_views=SettingViews(node.database),
-        destinations=node.outgoing.destinations,
-        destination_views=DestinationViews(node.database, node.troubles),
-        trials=Trials(
-            node.database,
-            {
-                DestinationType.WEBHOOK: node.outgoing.webhook.attempt,
-                DestinationType.QUEUE: node.outgoing.queue.attempt,
-            },
+        job=JobServices(
+            intake=accepting,
+            change=JobChanges(database, runtime, node.on_accept, outgoing.vault),
+            bulk=JobBulk(database, node.lanes, runtime),
+            read=JobViews(database, node.lanes, outgoing.vault, node.troubles),
         ),
-        accounts=Accounts(node.database, node.runtime),
-        account_views=AccountViews(node.database),
-        adjustments=Adjustments(node.database),
-        payments=Payments(
-            node.database, node.runtime, node.payment_meter, node.quotas, node.safety
+        key=NounServices(Keys(database, runtime), KeyViews(database)),
+        lane=NounServices(jobs.lanes(node), LaneViews(database)),
+        lease=LeaseServices(
+            claim=jobs.leases(node),
+            report=LeaseReports(database, node.lanes, runtime, node.tallies["pull"]),
         ),
-        payment_views=PaymentViews(node.database),
-        payment_changes=PaymentChanges(node.database, node.runtime, node.payment_meter),
-        payment_executions=PaymentExecutions(node.database, node.runtime),
-        approvals=Approvals(node.database, node.payment_meter),
-        jobs=accepting,
-        dead_letters=DeadLetters(node.database, node.lanes, accepting),
-        job_changes=JobChanges(node.database, node.runtime, node.on_accept, node.outgoing.vault),
-        job_bulk=JobBulk(node.database, node.lanes, node.runtime),
-        job_views=JobViews(node.database, node.lanes, node.outgoing.vault, node.troubles),
-        leases=jobs.leases(node),
-        lease_reports=LeaseReports(node.database, node.lanes, node.runtime, node.tallies["pull"]),
-        event_views=EventViews(node.database),
-        subscriptions=publisher.intake(node),
-        subscription_views=SubscriptionViews(node.database),
-        lanes=jobs.lanes(node),
-        lane_views=LaneViews(node.database),
-        schedules=scheduling.schedules,
-        schedule_runs=scheduling.runs,
-        schedule_views=ScheduleViews(node.database, node.outgoing.vault),
-        calendars=scheduling.calendars,
+        once=Once(database, outgoing.vault),
+        operator_tenant=TENANT,
+        overdue=node.overdue,
+        overview=OverviewViews(database, node.lanes),
+        payment=_payments(node),
+        schedule=schedule_wiring.services(node, accepting),
+        search=SearchViews(database, node.lanes),
+        setting=NounServices(SettingChanges(database), SettingViews(database)),
+        subscription=NounServices(publisher.intake(node), SubscriptionViews(database)),
+        tenant=NounServices(Tenants(database), TenantViews(database)),
+        unix_ms=database.unix_ms,
+    )
+
+
+def _payments(node: Node) -> PaymentServices:
+    database, runtime, meter = node.database, node.runtime, node.payment_meter
+    return PaymentServices(
+        intake=Payments(database, runtime, meter, node.quotas, node.safety),
+        approval=Approvals(database, meter),
+        change=PaymentChanges(database, runtime, meter),
+        execution=PaymentExecutions(database, runtime),
+        read=PaymentViews(database),
+    )
+
+
+def _trials(node: Node) -> Trials:
+    return Trials(
+        node.database,
+        {
+            DestinationType.WEBHOOK: node.outgoing.webhook.attempt,
+            DestinationType.QUEUE: node.outgoing.queue.attempt,
+        },
+    )
+
+
+def gate(node: Node, identities: Identities) -> Gate:
+    """Make the checks that every request passes."""
+    return Gate(
+        authenticate=identities.authenticate,
+        internal_token=node.settings.internal_token or None,
+        translate=translate,
+        pace=Rates(node.database, node.runtime, node.node_id).admit,
+        trace=node.tracing.request if node.tracing else None,
+        halted=lambda tenant_id, new: node.halts.refuse(
+            tenant_id, node.database.unix_ms(), new=new
+        ),
+        freshness=lambda: node.database.freshness,
+        proxies=proxies(node.settings),
+        knocks=identities.knocks,
     )
 
 
 def build(node: Node, identities: Identities) -> Shell:
-    """Make the app of a node."""
-    made = services(node, identities)
-    rates = Rates(node.database, node.runtime, node.node_id)
+    """Make the app of a node: the API, and the console on the same services and checks."""
+    made, checks = services(node, identities), gate(node, identities)
     return create_app(
         endpoints=ENDPOINTS,
         services=made,
-        authenticate=identities.authenticate,
+        gate=checks,
         readiness=lambda: not_ready(node),
         overdue=node.overdue.sentences,
         registry=node.registry,
-        internal_token=node.settings.internal_token or None,
-        extra_routes=console_routes(pages.services(node, identities, made, rates)),
-        translate=translate,
-        halted=lambda tenant_id, new: node.halts.refuse(
-            tenant_id, node.database.unix_ms(), new=new
-        ),
-        pace=rates.admit,
+        extra_routes=console_routes(made, checks),
         limits=Limits(open=_open_limits(node.settings)),
-        proxies=proxies(node.settings),
-        knocks=identities.knocks,
-        trace=node.tracing.request if node.tracing else None,
-        freshness=lambda: node.database.freshness,
     )
 
 
@@ -151,11 +180,10 @@ def signs(node: Node, identities: Identities) -> Shell:
     return create_app(
         endpoints=(),
         services=None,
-        authenticate=identities.authenticate,
+        gate=Gate(authenticate=identities.authenticate),
         readiness=lambda: not_ready(node),
         overdue=node.overdue.sentences,
         registry=node.registry,
-        internal_token=None,
     )
 
 

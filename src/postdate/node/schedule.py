@@ -1,7 +1,6 @@
 """Put schedules together: what accepts and runs them, and the loops that expand them."""
 
-from dataclasses import dataclass
-
+from postdate.api.services import ScheduleServices
 from postdate.intake.job.accept import JobIntake
 from postdate.intake.job.payload_encryption import Seals
 from postdate.intake.schedule.calendar import Calendars
@@ -17,15 +16,7 @@ from postdate.runtime.loop import Loop
 from postdate.scheduler import audit, expander, recompute
 from postdate.scheduler.firer import unfollowed
 from postdate.scheduler.meter import ScheduleMeter
-
-
-@dataclass(frozen=True, slots=True)
-class ScheduleServices:
-    """What the endpoints of schedules call to write."""
-
-    schedules: Schedules
-    runs: ScheduleRuns
-    calendars: Calendars
+from postdate.views.schedule import ScheduleViews
 
 
 def firings(node: Node) -> Firings:
@@ -44,11 +35,16 @@ def firings(node: Node) -> Firings:
 
 
 def services(node: Node, accepting: JobIntake) -> ScheduleServices:
-    """Make what the endpoints call."""
+    """Make what the endpoints and pages of schedules call."""
     check = ScheduleCheck(node.runtime, accepting)
     schedules = Schedules(node.database, check, Seals(node.runtime, node.outgoing.vault))
     runs = ScheduleRuns(node.database, schedules, firings(node))
-    return ScheduleServices(schedules, runs, Calendars(node.database))
+    return ScheduleServices(
+        change=schedules,
+        run=runs,
+        calendar=Calendars(node.database),
+        read=ScheduleViews(node.database, node.outgoing.vault),
+    )
 
 
 def loops(node: Node) -> list[Loop]:

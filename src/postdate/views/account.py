@@ -67,31 +67,31 @@ class AccountViews:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def get(self, who: Identity, account_id: str) -> AccountView | None:
+    async def get(self, actor: Identity, account_id: str) -> AccountView | None:
         """Read one account."""
-        if not _visible(who, account_id):
+        if not _visible(actor, account_id):
             return None
-        async with self._database.read(who.tenant_id) as connection:
-            row = await account_store.get(connection, key_of(who.tenant_id, account_id))
+        async with self._database.read(actor.tenant_id) as connection:
+            row = await account_store.get(connection, key_of(actor.tenant_id, account_id))
         return None if row is None else view(row)
 
     async def page(
-        self, who: Identity, after: str, limit: int
+        self, actor: Identity, after: str, limit: int
     ) -> tuple[list[AccountView], str | None]:
         """List accounts by id, and give where the next page begins."""
-        async with self._database.read(who.tenant_id) as connection:
-            rows = await account_store.page(connection, who.tenant_id, after, limit + 1)
-        found = [view(row) for row in rows[:limit] if _visible(who, row.account_id)]
+        async with self._database.read(actor.tenant_id) as connection:
+            rows = await account_store.page(connection, actor.tenant_id, after, limit + 1)
+        found = [view(row) for row in rows[:limit] if _visible(actor, row.account_id)]
         return found, rows[limit - 1].account_id if len(rows) > limit else None
 
     async def statement(
-        self, who: Identity, account_id: str, at: datetime | None, version: int, limit: int
+        self, actor: Identity, account_id: str, at: datetime | None, version: int, limit: int
     ) -> Statement | None:
         """List entries from a version back, or from where the account stood at an instant."""
-        if not _visible(who, account_id):
+        if not _visible(actor, account_id):
             return None
-        key = key_of(who.tenant_id, account_id)
-        async with self._database.read(who.tenant_id) as connection:
+        key = key_of(actor.tenant_id, account_id)
+        async with self._database.read(actor.tenant_id) as connection:
             stood = (
                 await account_store.get(connection, key)
                 if at is None
@@ -110,8 +110,8 @@ class AccountViews:
         )
 
 
-def _visible(who: Identity, account_id: str) -> bool:
-    return who.accounts is None or account_id in who.accounts
+def _visible(actor: Identity, account_id: str) -> bool:
+    return actor.accounts is None or account_id in actor.accounts
 
 
 def view(row: AccountRow) -> AccountView:

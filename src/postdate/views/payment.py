@@ -122,15 +122,15 @@ class PaymentViews:
         self._database = database
         self._loads = lru_cache(maxsize=TENANTS_MOST)(self._loader)
 
-    async def get(self, who: Identity, payment_id: UUID) -> PaymentView | None:
+    async def get(self, actor: Identity, payment_id: UUID) -> PaymentView | None:
         """Read one payment, together with whatever else its tenant asks for now."""
         if origin.wanted() and self._database.spares.replica_reads:
             # Others may not have seen as much: they need not wait for it.
-            (row,), replica = await self._load(who.tenant_id, [payment_id])
+            (row,), replica = await self._load(actor.tenant_id, [payment_id])
         else:
-            row, replica = await self._loads(who.tenant_id).submit(payment_id)
+            row, replica = await self._loads(actor.tenant_id).submit(payment_id)
         origin.read_from(replica=replica)
-        return _shown(who, row)
+        return _shown(actor, row)
 
     async def _load(
         self, tenant_id: int, ids: Sequence[UUID]
@@ -152,72 +152,74 @@ class PaymentViews:
         return Coalescer(load)
 
     async def page(
-        self, who: Identity, wanted: PaymentFilter, before: UUID, limit: int
+        self, actor: Identity, wanted: PaymentFilter, before: UUID, limit: int
     ) -> tuple[list[PaymentView], UUID | None]:
         """List payments, the newest first, and give where the next page begins.
 
         A page looks through a bounded number of payments: with a status, it may hold fewer than
         `limit` and still have a next one.
         """
-        _allow(who, wanted.account_id)
+        _allow(actor, wanted.account_id)
         scan = limit + 1 if wanted.indexed else max(limit + 1, STATUS_SCAN)
-        async with self._database.read(who.tenant_id) as connection:
-            for span in self._spans(who, wanted, before, scan):
+        async with self._database.read(actor.tenant_id) as connection:
+            for span in self._spans(actor, wanted, before, scan):
                 seen = await _candidates(connection, span, wanted)
                 if seen.edge is not None:
                     break
-            rows = await payment_store.load(connection, who.tenant_id, seen.ids)
+            rows = await payment_store.load(connection, actor.tenant_id, seen.ids)
         views = map(view, rows)
         found = [one for one in views if wanted.admits(one)]
         if len(found) > limit:
             return found[:limit], found[limit - 1].payment_id
         return found, seen.edge
 
-    def _spans(self, who: Identity, wanted: PaymentFilter, before: UUID, scan: int) -> list[Span]:
+    def _spans(self, actor: Identity, wanted: PaymentFilter, before: UUID, scan: int) -> list[Span]:
         """Give the parts to look at: the last weeks first, then all that the filter admits."""
         if wanted.until is not None:
             before = min(before, floor_id(_unix_ms(wanted.until)))
         first = floor_id(0 if wanted.since is None else _unix_ms(wanted.since))
         recent = floor_id(min(unix_ms_of(before), self._database.unix_ms()) - RECENT_MS)
         bounds = [first] if first >= recent else [recent, first]
-        return [Span(who.tenant_id, before, scan, since) for since in bounds]
+        return [Span(actor.tenant_id, before, scan, since) for since in bounds]
 
-    async def legs(self, who: Identity, payment: PaymentView) -> list[Leg]:
+    async def legs(self, actor: Identity, payment: PaymentView) -> list[Leg]:
         """Give the entries of a completed payment; a limited key sees those of its accounts."""
-        async with self._database.read(who.tenant_id) as connection:
+        async with self._database.read(actor.tenant_id) as connection:
             found = [
-                await _leg(connection, who, payment, account_id)
+                await _leg(connection, actor, payment, account_id)
                 for account_id in (payment.from_account_id, payment.to_account_id)
             ]
         return [leg for leg in found if leg is not None]
 
     async def waiting(
-        self, who: Identity, after: UUID, limit: int
+        self, actor: Identity, after: UUID, limit: int
     ) -> tuple[list[PaymentView], UUID | None]:
         """List the payments that wait for approval, the oldest first."""
-        async with self._database.read(who.tenant_id) as connection:
-            ids = await approval_store.waiting(connection, who.tenant_id, after, limit + 1)
-            found = [await _get(connection, who, one) for one in ids[:limit]]
+        async with self._database.read(actor.tenant_id) as connection:
+            ids = await approval_store.waiting(connection, actor.tenant_id, after, limit + 1)
+            found = [await _get(connection, actor, one) for one in ids[:limit]]
         views = [one for one in found if one is not None]
         return views, ids[limit - 1] if len(ids) > limit else None
 
-    async def executions(self, who: Identity, payment_id: UUID) -> list[ExecutionView] | None:
+    async def executions(self, actor: Identity, payment_id: UUID) -> list[ExecutionView] | None:
         """List every execution of a payment, in order."""
-        async with self._database.read(who.tenant_id) as connection:
-            if await _get(connection, who, payment_id) is None:
+        async with self._database.read(actor.tenant_id) as connection:
+            if await _get(connection, actor, payment_id) is None:
                 return None
-            rows = await payment_store.executions(connection, who.tenant_id, payment_id)
+            rows = await payment_store.executions(connection, actor.tenant_id, payment_id)
         return [_execution(payment_id, number, row) for number, row in enumerate(rows, 1)]
 
     async def events(
-        self, who: Identity, payment_id: UUID, after: UUID | None, limit: int
+        self, actor: Identity, payment_id: UUID, after: UUID | None, limit: int
     ) -> list[EventView] | None:
         """List what happened to a payment, in order."""
         start = after or floor_id(unix_ms_of(payment_id) - SKEW_MS)
-        async with self._database.read(who.tenant_id) as connection:
-            if await _get(connection, who, payment_id) is None:
+        async with self._database.read(actor.tenant_id) as connection:
+            if await _get(connection, actor, payment_id) is None:
                 return None
-            rows = await event_store.of_subject(connection, who.tenant_id, payment_id, start, limit)
+            rows = await event_store.of_subject(
+                connection, actor.tenant_id, payment_id, start, limit
+            )
         return [
             EventView(
                 id=r.event_id,
@@ -230,34 +232,34 @@ class PaymentViews:
         ]
 
 
-def _allow(who: Identity, account_id: str | None) -> None:
-    if who.accounts is not None and account_id not in who.accounts:
+def _allow(actor: Identity, account_id: str | None) -> None:
+    if actor.accounts is not None and account_id not in actor.accounts:
         detail = "The key is limited to certain accounts: give one of them as account_id."
         raise refuse(Code.FORBIDDEN, detail, "account_id")
 
 
-async def _get(connection: Connection, who: Identity, payment_id: UUID) -> PaymentView | None:
-    rows = await payment_store.load(connection, who.tenant_id, [payment_id])
-    return _shown(who, rows[0] if rows else None)
+async def _get(connection: Connection, actor: Identity, payment_id: UUID) -> PaymentView | None:
+    rows = await payment_store.load(connection, actor.tenant_id, [payment_id])
+    return _shown(actor, rows[0] if rows else None)
 
 
-def _shown(who: Identity, row: PaymentRow | None) -> PaymentView | None:
+def _shown(actor: Identity, row: PaymentRow | None) -> PaymentView | None:
     if row is None:
         return None
-    if who.accounts is not None and who.accounts.isdisjoint((row.from_account, row.to_account)):
+    if actor.accounts is not None and actor.accounts.isdisjoint((row.from_account, row.to_account)):
         return None
     return view(row)
 
 
 async def _leg(
-    connection: Connection, who: Identity, payment: PaymentView, account_id: str
+    connection: Connection, actor: Identity, payment: PaymentView, account_id: str
 ) -> Leg | None:
     """Find an entry from where its account stood at that instant: a batch wrote the last of it."""
     if payment.transfer_id is None or payment.executed_at is None:
         return None
-    if who.accounts is not None and account_id not in who.accounts:
+    if actor.accounts is not None and account_id not in actor.accounts:
         return None
-    key = key_of(who.tenant_id, account_id)
+    key = key_of(actor.tenant_id, account_id)
     stood = await entry_store.at(connection, key, payment.executed_at)
     if stood is None:
         return None

@@ -58,15 +58,15 @@ class ScheduleViews:
         self._database = database
         self._vault = vault
 
-    async def find(self, who: Identity, schedule_id: UUID) -> ScheduleView | None:
+    async def find(self, actor: Identity, schedule_id: UUID) -> ScheduleView | None:
         """Show one schedule."""
-        async with self._database.read(who.tenant_id) as connection:
-            row = await _row(connection, who, schedule_id)
+        async with self._database.read(actor.tenant_id) as connection:
+            row = await _row(connection, actor, schedule_id)
             return None if row is None else (await self._show(connection, [row]))[0]
 
     async def page(
         self,
-        who: Identity,
+        actor: Identity,
         after: UUID | None,
         limit: int,
         *,
@@ -77,7 +77,7 @@ class ScheduleViews:
 
         A key that is limited to accounts gets short pages: what is not its own is left out.
         """
-        tenant_id = who.tenant_id
+        tenant_id = actor.tenant_id
         async with self._database.read(tenant_id) as connection:
             rows = await store.page(
                 connection,
@@ -87,7 +87,7 @@ class ScheduleViews:
                 missed=missed,
                 set_aside=set_aside,
             )
-            own = [r for r in rows[:limit] if r.visible(who.accounts)]
+            own = [r for r in rows[:limit] if r.visible(actor.accounts)]
             shown = await self._show(connection, own)
         return shown, rows[limit - 1].schedule_id if len(rows) > limit else None
 
@@ -110,10 +110,10 @@ class ScheduleViews:
             template = sealed_template.without_payload(definition.template)
         return msgspec.structs.replace(definition, template=template)
 
-    async def preview(self, who: Identity, schedule_id: UUID, count: int) -> Preview | None:
+    async def preview(self, actor: Identity, schedule_id: UUID, count: int) -> Preview | None:
         """Compute the next occurrences."""
-        async with self._database.read(who.tenant_id) as connection:
-            row = await _row(connection, who, schedule_id)
+        async with self._database.read(actor.tenant_id) as connection:
+            row = await _row(connection, actor, schedule_id)
             if row is None:
                 return None
             try:
@@ -124,11 +124,11 @@ class ScheduleViews:
         if row.ended_at is not None:
             count = 0
         progress = Progress(schedule_id=schedule_id, handled=row.handled, runs=row.runs)
-        return await computed(who.tenant_id, preview_stored, held, progress, now, count)
+        return await computed(actor.tenant_id, preview_stored, held, progress, now, count)
 
     async def book(
         self,
-        who: Identity,
+        actor: Identity,
         schedule_id: UUID,
         before: UUID | None,
         *,
@@ -136,13 +136,13 @@ class ScheduleViews:
         limit: int,
     ) -> tuple[list[OccurrenceView], UUID | None] | None:
         """List what became of occurrences, the newest first; also of a schedule that is deleted."""
-        async with self._database.read(who.tenant_id) as connection:
-            kept = await store.load_any(connection, key_of(who.tenant_id, schedule_id))
-            if kept is None or not kept.visible(who.accounts):
+        async with self._database.read(actor.tenant_id) as connection:
+            kept = await store.load_any(connection, key_of(actor.tenant_id, schedule_id))
+            if kept is None or not kept.visible(actor.accounts):
                 return None
             rows = await occurrence_store.page(
                 connection,
-                key_of(who.tenant_id, schedule_id),
+                key_of(actor.tenant_id, schedule_id),
                 before or LAST,
                 None if status is None else status.value,
                 limit + 1,
@@ -180,9 +180,9 @@ class ScheduleViews:
         return rows[:limit], rows[limit - 1].name if len(rows) > limit else None
 
 
-async def _row(connection: Connection, who: Identity, schedule_id: UUID) -> ScheduleRow | None:
-    rows = await store.load(connection, [key_of(who.tenant_id, schedule_id)])
-    if not rows or not rows[0].visible(who.accounts):
+async def _row(connection: Connection, actor: Identity, schedule_id: UUID) -> ScheduleRow | None:
+    rows = await store.load(connection, [key_of(actor.tenant_id, schedule_id)])
+    if not rows or not rows[0].visible(actor.accounts):
         return None
     return rows[0]
 

@@ -53,7 +53,7 @@ class Call(Generic[S, B, Q]):
     """One request, already authenticated, within its limits, and decoded."""
 
     services: S
-    who: Identity | None
+    caller: Identity | None
     path: Mapping[str, UUID | str]
     query: Q
     body: B
@@ -68,11 +68,11 @@ class Call(Generic[S, B, Q]):
     hold_open: Callable[[], None]
 
     @property
-    def identity(self) -> Identity:
-        """Give the identity behind the key; open and internal routes have none."""
-        if self.who is None:
+    def actor(self) -> Identity:
+        """Return who is calling; open and internal routes have no actor."""
+        if self.caller is None:
             raise RuntimeError("an open or internal route asked who is calling")
-        return self.who
+        return self.caller
 
     def uuid(self, name: str) -> UUID:
         """Give a `{name:uuid}` part of the path."""

@@ -35,9 +35,9 @@ class HeldOpen:
         return self._total
 
     @contextmanager
-    def hold(self, who: Identity | None, address: str) -> Iterator[None]:
+    def hold(self, actor: Identity | None, address: str) -> Iterator[None]:
         """Count a request for as long as the block runs; refuse it where there are too many."""
-        owners = self._owners(who, address)
+        owners = self._owners(actor, address)
         self._admit(owners)
         self._total += 1
         for owner, _ in owners:
@@ -50,14 +50,14 @@ class HeldOpen:
                 self._leave(owner)
 
     def _owners(
-        self, who: Identity | None, address: str
+        self, actor: Identity | None, address: str
     ) -> list[tuple[tuple[str, str | int], int]]:
         owners: list[tuple[tuple[str, str | int], int]] = [
             (("address", address), self._limits.per_address)
         ]
-        if who is not None:
-            owners.append((("key", who.key_id), self._limits.per_key))
-            owners.append((("tenant", who.tenant_id), self._limits.per_tenant))
+        if actor is not None:
+            owners.append((("key", actor.key_id), self._limits.per_key))
+            owners.append((("tenant", actor.tenant_id), self._limits.per_tenant))
         return owners
 
     def _admit(self, owners: list[tuple[tuple[str, str | int], int]]) -> None:

@@ -1,14 +1,12 @@
 """The one ASGI entry: route, authenticate, limit, decode, call, answer, count, log."""
 
 import asyncio
-import hmac
-import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from time import perf_counter
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import msgspec
 import structlog
@@ -20,37 +18,14 @@ from postdate.api.http.active_request import InFlight
 from postdate.api.http.answer import Answer, Outgoing, from_refusal, from_reply, send_answer
 from postdate.api.http.deadline import Deadline
 from postdate.api.http.endpoint import AnyEndpoint, Call
+from postdate.api.http.gate import Gate
 from postdate.api.http.limit import Limits
 from postdate.api.http.meter import Meter
 from postdate.api.http.open_request import HeldOpen
 from postdate.api.http.route_table import RouteTable, convert, parameters_of
-from postdate.api.http.trusted_proxy import TrustedProxies
 from postdate.model import origin
 from postdate.model.error import Code, Refusal, RefusedError, refuse
 from postdate.model.tenant.identity import Identity
-from postdate.model.tenant.login_throttle import Knocks
-
-Authenticate = Callable[[str], Awaitable[Identity | None]]
-Translate = Callable[[Exception], Refusal | None]
-Pace = Callable[[Identity], Awaitable[Mapping[str, str]]]
-"""Count a request against its limits: give the headers that tell of them, or refuse."""
-
-
-class RequestSpan(Protocol):
-    """The trace of one request."""
-
-    @property
-    def traceparent(self) -> str:
-        """Give what is kept with whatever the request makes."""
-
-    def answered(self, status: int) -> None:
-        """Note how it ended."""
-
-
-Trace = Callable[[str, str, str | None], AbstractContextManager[RequestSpan]]
-"""Follow a request: its route, its method, and the traceparent it came with."""
-Halted = Callable[[int, bool], Refusal | None]
-"""Say why a tenant's change is refused; the flag says whether it is new work."""
 
 NO_ANSWER: Final = 499
 """The status in logs and metrics of a request that was given up before it had an answer."""
@@ -58,6 +33,7 @@ NO_ANSWER: Final = 499
 _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 _READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _API: Final = b"/api/"
+_FAILED: Final = "The request could not be answered."
 _log = structlog.get_logger(__name__)
 
 
@@ -74,21 +50,6 @@ class _Bound:
     max_seconds: float
 
 
-@dataclass(slots=True, frozen=True, kw_only=True)
-class Doors:
-    """What the shell is given from outside: who may enter, and what failures mean."""
-
-    authenticate: Authenticate
-    internal_token: str | None
-    translate: Translate
-    pace: Pace | None = None
-    trace: Trace | None = None
-    halted: Halted | None = None
-    freshness: Callable[[], int] = lambda: 0
-    proxies: TrustedProxies = field(default_factory=TrustedProxies)
-    knocks: Knocks = field(default_factory=Knocks)
-
-
 @dataclass(slots=True)
 class _Request:
     """One request on its way: what came, and what became of it so far."""
@@ -102,7 +63,7 @@ class _Request:
     route: str = "unmatched"
     status: int = NO_ANSWER
     came: origin.Origin | None = None
-    told: Mapping[str, str] = field(default_factory=dict)
+    rate_headers: Mapping[str, str] = field(default_factory=dict)
     traceparent: str | None = None
 
 
@@ -113,14 +74,14 @@ class Shell:
         self,
         endpoints: Sequence[AnyEndpoint],
         services: Any,
-        doors: Doors,
+        gate: Gate,
         meter: Meter,
         limits: Limits,
         draining: asyncio.Event,
         pages: ASGIApp,
     ) -> None:
         self._services = services
-        self._doors = doors
+        self._gate = gate
         self._meter = meter
         self._limits = limits
         self.draining = draining
@@ -151,7 +112,7 @@ class Shell:
         started = perf_counter()
         headers = dict(scope["headers"])
         peer = scope.get("client") or ("", 0)
-        address = self._doors.proxies.client(peer[0], headers.get(b"x-forwarded-for"))
+        address = self._gate.proxies.client(peer[0], headers.get(b"x-forwarded-for"))
         request = _Request(scope, receive, headers, head.request_id(headers), address)
         request.came = origin.arrive(request.id, address)
         if scope["method"] not in _READING:
@@ -191,16 +152,16 @@ class Shell:
         answer = await self._answer(request)
         await self._send(request, answer, send)
 
-    def _hold_open(self, request: _Request, who: Identity | None) -> None:
+    def _hold_open(self, request: _Request, actor: Identity | None) -> None:
         """Count a request that waits until it ends, however it ends; refuse one too many."""
         if request.held is None:
             request.held = ExitStack()
-        request.held.enter_context(self._waiting.hold(who, request.address))
+        request.held.enter_context(self._waiting.hold(actor, request.address))
 
     async def _send(self, request: _Request, answer: Answer, send: Send) -> None:
         request.status = answer.status
         answer.headers.extend(self._told_freshness(request))
-        for name, value in request.told.items():
+        for name, value in request.rate_headers.items():
             answer.headers.append((name.encode(), value.encode()))
         await send_answer(send, request.receive, answer, request.id)
 
@@ -208,7 +169,7 @@ class Shell:
         """Say that an answer may be old, or up to where a replica must be to know of a change."""
         if request.came is not None and request.came.stale:
             yield b"Postdate-Stale", b"possible"
-        elif request.scope["method"] not in _READING and (reached := self._doors.freshness()):
+        elif request.scope["method"] not in _READING and (reached := self._gate.freshness()):
             yield b"Postdate-Freshness", b"%x" % reached
 
     async def _answer(self, request: _Request) -> Answer:
@@ -223,9 +184,9 @@ class Shell:
         if bound is None:
             return _not_allowed(methods, request.id)
         request.traceparent = head.traceparent(request.headers)
-        if self._doors.trace is None:
+        if self._gate.trace is None:
             return await self._serve(bound, raw, request)
-        with self._doors.trace(request.route, method, request.traceparent) as span:
+        with self._gate.trace(request.route, method, request.traceparent) as span:
             request.traceparent = span.traceparent
             answer = await self._serve(bound, raw, request)
             span.answered(answer.status)
@@ -236,10 +197,8 @@ class Shell:
             call = await self._admit(bound, raw, request)
             reply = await self._run(bound, call)
             return from_reply(reply, bound.endpoint.status)
-        except RefusedError as error:
-            return from_refusal(error.refusal, request.id)
-        except Exception as error:  # noqa: BLE001 - the edge: it is logged, and answered 500
-            return from_refusal(self._explain(error), request.id)
+        except Exception as error:  # noqa: BLE001 - the last resort: it is logged, and answered 500
+            return from_refusal(self._gate.explain(error, _FAILED), request.id)
 
     async def _admit(
         self, bound: _Bound, raw: list[bytes], request: _Request
@@ -247,11 +206,11 @@ class Shell:
         endpoint, headers = bound.endpoint, request.headers
         if request.came is not None and not request.came.wanted:
             request.came.wanted = request_reader.freshness(headers)
-        who = await self._identify(endpoint, request)
-        if who is not None and self._doors.pace is not None:
-            request.told = await self._doors.pace(who)
-        if who is not None and endpoint.method != "GET":
-            self._check_halt(endpoint, who)
+        actor = await self._identify(endpoint, request)
+        if actor is not None:
+            request.rate_headers = await self._gate.pace(actor)
+            if endpoint.method != "GET" and endpoint.halted != "served":
+                self._gate.check_halt(actor, new_work=endpoint.halted == "new work")
         path = convert(bound.parameters, raw)
         key = None
         if endpoint.idempotency is not None:
@@ -262,7 +221,7 @@ class Shell:
         query = request_reader.query(query_string, endpoint.query) if endpoint.query else None
         data, body = b"", None
         if bound.decoder is not None:
-            with self._receiving.hold(who, request.address):
+            with self._receiving.hold(actor, request.address):
                 data = await request_reader.body(
                     request.receive, headers, bound.max_body, self._limits
                 )
@@ -270,7 +229,7 @@ class Shell:
             body = request_reader.decode(data, bound.decoder, depth, whole=bound.whole)
         return Call(
             services=self._services,
-            who=who,
+            caller=actor,
             path=path,
             query=query,
             body=body,
@@ -281,38 +240,21 @@ class Shell:
             draining=self.draining,
             receive=request.receive,
             headers=headers,
-            hold_open=partial(self._hold_open, request, who),
+            hold_open=partial(self._hold_open, request, actor),
         )
 
     async def _identify(self, endpoint: AnyEndpoint, request: _Request) -> Identity | None:
         if endpoint.scope is None:
             return None
         if endpoint.scope == "internal":
-            self._check_internal(request)
+            self._gate.check_internal(request.headers.get(b"x-internal-auth", b""), request.address)
             return None
-        who = await self._doors.authenticate(head.bearer(request.headers))
-        if who is None:
+        actor = await self._gate.identify(head.bearer(request.headers))
+        if actor is None:
             raise refuse(Code.UNAUTHENTICATED, "The key is not valid.")
-        origin.identified(who.tenant)
-        if endpoint.scope != "any" and not who.allows(endpoint.scope):
-            detail = f"The key lacks the scope `{endpoint.scope}`."
-            raise refuse(Code.FORBIDDEN, detail, scope=endpoint.scope)
-        return who
-
-    def _check_halt(self, endpoint: AnyEndpoint, who: Identity) -> None:
-        """Refuse early what the transaction would refuse, and changes that none would."""
-        if self._doors.halted is None or endpoint.halted == "served":
-            return
-        refusal = self._doors.halted(who.tenant_id, endpoint.halted == "new work")
-        if refusal is not None:
-            raise RefusedError(refusal)
-
-    def _check_internal(self, request: _Request) -> None:
-        token = self._doors.internal_token
-        given = request.headers.get(b"x-internal-auth", b"")
-        if not token or not hmac.compare_digest(given, token.encode()):
-            self._doors.knocks.wrong(request.address, time.monotonic())
-            raise refuse(Code.UNAUTHENTICATED, "The X-Internal-Auth header is not valid.")
+        if endpoint.scope != "any":
+            self._gate.check_scope(actor, endpoint.scope)
+        return actor
 
     async def _run(self, bound: _Bound, call: Call[Any, Any, Any]) -> Any:
         deadline = Deadline(bound.max_seconds)
@@ -329,7 +271,7 @@ class Shell:
         request.scope["request_id"] = request.id
         if request.came is not None and not request.came.wanted:
             # A person sees what was just done here, on the page that follows.
-            request.came.wanted = self._doors.freshness()
+            request.came.wanted = self._gate.freshness()
         # A page that streams ends when the server drains.
         request.scope["draining"] = self.draining
         receive = request_reader.bounded(request.receive, self._limits)
@@ -341,18 +283,11 @@ class Shell:
         except RefusedError as error:
             await self._send(request, from_refusal(error.refusal, request.id), send)
             return
-        except Exception as error:  # noqa: BLE001 - the edge: it is logged, and answered 500
+        except Exception as error:  # noqa: BLE001 - the last resort: it is logged, and answered 500
             # Starlette has answered 500 by now unless the answer had already begun.
-            self._explain(error)
+            self._gate.explain(error, _FAILED)
         request.status = outgoing.status or NO_ANSWER
         request.route = _page_name(request.scope)
-
-    def _explain(self, error: Exception) -> Refusal:
-        refusal = self._doors.translate(error)
-        if refusal is not None:
-            return refusal
-        _log.exception("request failed", exc_info=error)
-        return Refusal(code=Code.INTERNAL, detail="The request could not be answered.")
 
     def _done(self, request: _Request, seconds: float) -> None:
         method = request.scope["method"]

@@ -98,26 +98,24 @@ class StatementView(msgspec.Struct, frozen=True, kw_only=True):
 
 async def create_account(call: Call[Services, AccountBody, None]) -> Reply | msgspec.Struct:
     """Create an account."""
-    who, body, accounts = call.identity, call.body, call.services.accounts
+    actor, body, accounts = call.actor, call.body, call.services.account.change
     limits = AccountChange(floor=body.floor, max_amount=body.max_amount, note=body.note)
     return await once(
-        call, "account", lambda keep: accounts.create(who, body.account_id, limits, keep), view
+        call, "account", lambda keep: accounts.create(actor, body.account_id, limits, keep), view
     )
 
 
 async def list_accounts(call: Call[Services, None, Page]) -> AccountList:
     """Answer with a page of accounts."""
     after = decode_cursor(call.query.cursor, str) if call.query.cursor else ""
-    found, following = await call.services.account_views.page(
-        call.identity, after, call.query.limit
-    )
+    found, following = await call.services.account.read.page(call.actor, after, call.query.limit)
     return AccountList(found, None if following is None else encode_cursor(following))
 
 
 async def get_account(call: Call[Services, None, None]) -> AccountView:
     """Answer with one account."""
     account_id = call.text("account_id")
-    found = await call.services.account_views.get(call.identity, account_id)
+    found = await call.services.account.read.get(call.actor, account_id)
     if found is None:
         raise missing("account", account_id)
     return found
@@ -128,22 +126,22 @@ async def change_account(call: Call[Services, AccountPatch, None]) -> AccountVie
     body = call.body
     wanted = AccountChange(floor=body.floor, max_amount=body.max_amount, note=body.note)
     account_id = call.text("account_id")
-    return view(await call.services.accounts.change(call.identity, account_id, wanted))
+    return view(await call.services.account.change.change(call.actor, account_id, wanted))
 
 
 async def freeze_account(call: Call[Services, None, None]) -> AccountView:
     """Freeze an account."""
-    return view(await call.services.accounts.freeze(call.identity, call.text("account_id")))
+    return view(await call.services.account.change.freeze(call.actor, call.text("account_id")))
 
 
 async def unfreeze_account(call: Call[Services, None, None]) -> AccountView:
     """Unfreeze an account."""
-    return view(await call.services.accounts.unfreeze(call.identity, call.text("account_id")))
+    return view(await call.services.account.change.unfreeze(call.actor, call.text("account_id")))
 
 
 async def close_account(call: Call[Services, None, None]) -> AccountView:
     """Close an empty account."""
-    return view(await call.services.accounts.close(call.identity, call.text("account_id")))
+    return view(await call.services.account.change.close(call.actor, call.text("account_id")))
 
 
 async def list_account_entries(call: Call[Services, None, StatementQuery]) -> StatementView:
@@ -152,8 +150,8 @@ async def list_account_entries(call: Call[Services, None, StatementQuery]) -> St
     version = decode_cursor(query.cursor, int) if query.cursor else VERSION_MOST
     if not 0 < version <= VERSION_MOST:
         raise refuse(Code.INVALID_CURSOR, "Pass `next_cursor` back exactly as it came.", "cursor")
-    found = await call.services.account_views.statement(
-        call.identity, account_id, query.at, version, query.limit
+    found = await call.services.account.read.statement(
+        call.actor, account_id, query.at, version, query.limit
     )
     if found is None:
         raise missing("account", account_id)
@@ -172,8 +170,8 @@ async def adjust_account(call: Call[Services, AdjustmentBody, None]) -> Reply:
     body = call.body
     if body.amount == 0:
         raise refuse(Code.INVALID_FIELD, "An adjustment of 0 moves nothing.", "amount")
-    answer = await call.services.adjustments.adjust(
-        call.identity,
+    answer = await call.services.account.adjustment.adjust(
+        call.actor,
         call.text("account_id"),
         body.amount,
         body.reason,

@@ -32,24 +32,22 @@ class WaitingList(msgspec.Struct, frozen=True, kw_only=True):
 async def list_approvals(call: Call[Services, None, Page]) -> WaitingList:
     """Answer with what waits for a second person."""
     after = decode_cursor(call.query.cursor, UUID) if call.query.cursor else FIRST
-    found, following = await call.services.payment_views.waiting(
-        call.identity, after, call.query.limit
-    )
+    found, following = await call.services.payment.read.waiting(call.actor, after, call.query.limit)
     return WaitingList(payments=found, next_cursor=encode_cursor(following) if following else None)
 
 
 async def approve_payment(call: Call[Services, DecisionBody, None]) -> ApprovalView:
     """Approve a payment."""
-    approvals = call.services.approvals
+    approvals = call.services.payment.approval
     note = call.body.note
-    return approval_view(await approvals.approve(call.identity, call.uuid("payment_id"), note))
+    return approval_view(await approvals.approve(call.actor, call.uuid("payment_id"), note))
 
 
 async def refuse_payment(call: Call[Services, DecisionBody, None]) -> ApprovalView:
     """Refuse a payment."""
-    approvals = call.services.approvals
+    approvals = call.services.payment.approval
     note = call.body.note
-    return approval_view(await approvals.refuse(call.identity, call.uuid("payment_id"), note))
+    return approval_view(await approvals.refuse(call.actor, call.uuid("payment_id"), note))
 
 
 ENDPOINTS: Final[list[AnyEndpoint]] = [

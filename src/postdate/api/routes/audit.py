@@ -39,8 +39,8 @@ async def list_audit(call: Call[Services, None, AuditQuery]) -> AuditList:
     """List decisions."""
     query = call.query
     after = decode_cursor(query.cursor, Position) if query.cursor else 0
-    page = await call.services.audit_views.page(
-        call.identity.tenant_id, after=after, limit=query.limit, subject=query.subject
+    page = await call.services.audit.page(
+        call.actor.tenant_id, after=after, limit=query.limit, subject=query.subject
     )
     return AuditList(entries=page.entries, next_cursor=encode_cursor(page.position), more=page.more)
 

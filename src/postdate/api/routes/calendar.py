@@ -46,8 +46,8 @@ async def put_calendar(call: Call[Services, CalendarBody, None]) -> Reply | msgs
     """Upload a calendar."""
     body = call.body
     calendar = Calendar(body.name, frozenset(body.holidays), frozenset(body.weekend))
-    who, calendars = call.identity, call.services.calendars
-    return await once(call, "calendar", lambda keep: calendars.put(who, calendar, keep), _view)
+    actor, calendars = call.actor, call.services.schedule.calendar
+    return await once(call, "calendar", lambda keep: calendars.put(actor, calendar, keep), _view)
 
 
 def _view(row: Any) -> CalendarView:
@@ -57,7 +57,7 @@ def _view(row: Any) -> CalendarView:
 async def show_calendar(call: Call[Services, None, None]) -> CalendarView:
     """Show one calendar."""
     name = call.text("name")
-    row = await call.services.schedule_views.calendar(call.identity.tenant_id, name)
+    row = await call.services.schedule.read.calendar(call.actor.tenant_id, name)
     if row is None:
         raise missing("calendar", name)
     return _view(row)
@@ -66,8 +66,8 @@ async def show_calendar(call: Call[Services, None, None]) -> CalendarView:
 async def list_calendars(call: Call[Services, None, Page]) -> CalendarList:
     """List the tenant's calendars."""
     after = decode_cursor(call.query.cursor, str) if call.query.cursor else ""
-    rows, more = await call.services.schedule_views.calendars(
-        call.identity.tenant_id, after, call.query.limit
+    rows, more = await call.services.schedule.read.calendars(
+        call.actor.tenant_id, after, call.query.limit
     )
     shown = [_view(row) for row in rows]
     return CalendarList(calendars=shown, next_cursor=None if more is None else encode_cursor(more))
@@ -75,7 +75,7 @@ async def list_calendars(call: Call[Services, None, Page]) -> CalendarList:
 
 async def delete_calendar(call: Call[Services, None, None]) -> Reply:
     """Delete a calendar that no schedule follows."""
-    await call.services.calendars.delete(call.identity, call.text("name"))
+    await call.services.schedule.calendar.delete(call.actor, call.text("name"))
     return Reply()
 
 

@@ -115,8 +115,8 @@ async def list_dead_letters(call: Call[Services, None, DeadLetterQuery]) -> Dead
         due_after=query.due_after,
         due_before=query.due_before,
     )
-    jobs, following = await call.services.job_views.page(
-        call.identity.tenant_id, wanted, after, query.limit
+    jobs, following = await call.services.job.read.page(
+        call.actor.tenant_id, wanted, after, query.limit
     )
     return DeadLetterList(
         jobs=jobs, next_cursor=None if following is None else encode_cursor(following)
@@ -124,11 +124,11 @@ async def list_dead_letters(call: Call[Services, None, DeadLetterQuery]) -> Dead
 
 
 async def _payments(call: Call[Services, None, DeadLetterQuery]) -> DeadLetterList:
-    if not call.identity.allows(Scope.PAYMENTS_READ):
+    if not call.actor.allows(Scope.PAYMENTS_READ):
         raise refuse(Code.FORBIDDEN, f"The key needs the scope {Scope.PAYMENTS_READ}.", "type")
     before = decode_cursor(call.query.cursor, UUID) if call.query.cursor else NEWEST
-    found, following = await call.services.payment_views.page(
-        call.identity, PaymentFilter(None, PaymentStatus.EXECUTING), before, call.query.limit
+    found, following = await call.services.payment.read.page(
+        call.actor, PaymentFilter(None, PaymentStatus.EXECUTING), before, call.query.limit
     )
     return DeadLetterList(
         payments=found, next_cursor=None if following is None else encode_cursor(following)
@@ -137,8 +137,8 @@ async def _payments(call: Call[Services, None, DeadLetterQuery]) -> DeadLetterLi
 
 async def show_dead_letter(call: Call[Services, None, None]) -> DeadLetter:
     """Show a failed job with its attempts."""
-    job_id, tenant_id = call.uuid("job_id"), call.identity.tenant_id
-    views = call.services.job_views
+    job_id, tenant_id = call.uuid("job_id"), call.actor.tenant_id
+    views = call.services.job.read
     job = await views.find(tenant_id, job_id)
     attempts = await views.attempts(tenant_id, job_id, 0, ATTEMPTS_MOST)
     if job is None or attempts is None or job.status is not JobStatus.FAILED:
@@ -148,17 +148,17 @@ async def show_dead_letter(call: Call[Services, None, None]) -> DeadLetter:
 
 async def redrive_dead_letters(call: Call[Services, RedriveBody, None]) -> RedriveOutcome:
     """Make new jobs of failed ones."""
-    who, body, letters = call.identity, call.body, call.services.dead_letters
+    actor, body, letters = call.actor, call.body, call.services.dead_letter
     cursor = decode_cursor(body.cursor, RedriveCursor) if body.cursor else None
     before = None if cursor is None else cursor.before
     chosen = await _chosen(call, body.job_ids, body.filter, before)
     begun = cursor.begun if cursor else 0
     if body.dry_run:
-        outcomes = await letters.rehearse(who.tenant_id, chosen.job_ids)
+        outcomes = await letters.rehearse(actor.tenant_id, chosen.job_ids)
     else:
         pace = Pace(body.per_second, begun)
         outcomes = await letters.redrive(
-            who.tenant_id, chosen.job_ids, pace, who.key_id, body.reason
+            actor.tenant_id, chosen.job_ids, pace, actor.key_id, body.reason
         )
     redriven = sum(one.code is None for one in outcomes)
     following = chosen.following and RedriveCursor(chosen.following, begun + redriven)
@@ -171,15 +171,15 @@ async def redrive_dead_letters(call: Call[Services, RedriveBody, None]) -> Redri
 
 async def purge_dead_letters(call: Call[Services, PurgeBody, None]) -> PurgeOutcome:
     """Remove failed jobs for good."""
-    who, body = call.identity, call.body
+    actor, body = call.actor, call.body
     before = decode_cursor(body.cursor, UUID) if body.cursor else None
     chosen = await _chosen(call, body.job_ids, body.filter, before)
-    letters = call.services.dead_letters
+    letters = call.services.dead_letter
     if body.dry_run:
-        told = await letters.rehearse(who.tenant_id, chosen.job_ids)
+        told = await letters.rehearse(actor.tenant_id, chosen.job_ids)
         purged = sum(one.code in {None, ALREADY} for one in told)
     else:
-        removed = await letters.purge(who.tenant_id, chosen.job_ids, who.key_id, body.reason)
+        removed = await letters.purge(actor.tenant_id, chosen.job_ids, actor.key_id, body.reason)
         purged = len(removed)
     following = None if chosen.following is None else encode_cursor(chosen.following)
     return PurgeOutcome(purged=purged, next_cursor=following)
@@ -187,8 +187,8 @@ async def purge_dead_letters(call: Call[Services, PurgeBody, None]) -> PurgeOutc
 
 async def purge_dead_letter(call: Call[Services, None, None]) -> Reply:
     """Remove one failed job for good."""
-    who, job_id = call.identity, call.uuid("job_id")
-    if not await call.services.dead_letters.purge(who.tenant_id, [job_id], who.key_id):
+    actor, job_id = call.actor, call.uuid("job_id")
+    if not await call.services.dead_letter.purge(actor.tenant_id, [job_id], actor.key_id):
         raise missing("dead letter", job_id)
     return Reply()
 
@@ -203,8 +203,8 @@ async def _chosen(
         raise refuse(Code.INVALID_FIELD, "Give either `job_ids` or a `filter`.", "job_ids")
     if wanted is None:
         return Chosen(job_ids or [], None)
-    return await call.services.dead_letters.choose(
-        call.identity.tenant_id, wanted, before, REDRIVE_MOST
+    return await call.services.dead_letter.choose(
+        call.actor.tenant_id, wanted, before, REDRIVE_MOST
     )
 
 

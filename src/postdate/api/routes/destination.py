@@ -102,12 +102,12 @@ class DestinationList(msgspec.Struct, frozen=True):
 
 async def create_destination(call: Call[Services, DestinationBody, None]) -> Reply | msgspec.Struct:
     """Create a destination."""
-    who, destinations = call.identity, call.services.destinations
+    actor, destinations = call.actor, call.services.destination.change
     spec = DestinationSpec(**msgspec.structs.asdict(call.body))
     return await once(
         call,
         "destination",
-        lambda keep: destinations.create(who, spec, keep),
+        lambda keep: destinations.create(actor, spec, keep),
         lambda made: CreatedDestination(**msgspec.structs.asdict(view(made[0])), secret=made[1]),
         hide=_without_secret,
         secret=("secret", "config"),
@@ -121,8 +121,8 @@ def _without_secret(shown: msgspec.Struct) -> msgspec.Struct:
 async def list_destinations(call: Call[Services, None, Page]) -> DestinationList:
     """Answer with a page of destinations."""
     after = decode_cursor(call.query.cursor, str) if call.query.cursor else ""
-    found, following = await call.services.destination_views.page(
-        call.identity.tenant_id, after, call.query.limit
+    found, following = await call.services.destination.read.page(
+        call.actor.tenant_id, after, call.query.limit
     )
     return DestinationList(found, None if following is None else encode_cursor(following))
 
@@ -130,7 +130,7 @@ async def list_destinations(call: Call[Services, None, Page]) -> DestinationList
 async def get_destination(call: Call[Services, Any, Any]) -> DestinationView:
     """Answer with one destination."""
     name = call.text("name")
-    found = await call.services.destination_views.get(call.identity.tenant_id, name)
+    found = await call.services.destination.read.get(call.actor.tenant_id, name)
     if found is None:
         raise missing("destination", name)
     return found
@@ -139,24 +139,24 @@ async def get_destination(call: Call[Services, Any, Any]) -> DestinationView:
 async def change_destination(call: Call[Services, DestinationPatch, None]) -> DestinationView:
     """Change address and limits."""
     wanted = DestinationChange(**msgspec.structs.asdict(call.body))
-    row = await call.services.destinations.change(call.identity, call.text("name"), wanted)
-    return call.services.destination_views.show(row)
+    row = await call.services.destination.change.change(call.actor, call.text("name"), wanted)
+    return call.services.destination.read.show(row)
 
 
 async def delete_destination(call: Call[Services, None, None]) -> Reply:
     """Delete a destination."""
-    await call.services.destinations.delete(call.identity, call.text("name"))
+    await call.services.destination.change.delete(call.actor, call.text("name"))
     return Reply()
 
 
 async def rotate_secret(call: Call[Services, RotateBody, None]) -> Reply | msgspec.Struct:
     """Give a webhook a new secret."""
-    who, name, destinations = call.identity, call.text("name"), call.services.destinations
+    actor, name, destinations = call.actor, call.text("name"), call.services.destination.change
     overlap_seconds = call.body.overlap_seconds
     return await once(
         call,
         "destination.rotate",
-        lambda keep: destinations.rotate(who, name, overlap_seconds, keep),
+        lambda keep: destinations.rotate(actor, name, overlap_seconds, keep),
         _signing,
         status=200,
         hide=_without_secret,
@@ -169,35 +169,37 @@ def _signing(rotated: Rotated) -> SigningSecret:
 
 async def disable_destination(call: Call[Services, DisableBody, None]) -> DestinationView:
     """Stop deliveries."""
-    who, name = call.identity, call.text("name")
-    await call.services.destinations.disable(who.tenant_id, name, call.body.reason, who.key_id)
+    actor, name = call.actor, call.text("name")
+    await call.services.destination.change.disable(
+        actor.tenant_id, name, call.body.reason, actor.key_id
+    )
     return await get_destination(call)
 
 
 async def enable_destination(call: Call[Services, None, None]) -> DestinationView:
     """Let deliveries go on."""
-    await call.services.destinations.enable(call.identity, call.text("name"))
+    await call.services.destination.change.enable(call.actor, call.text("name"))
     return await get_destination(call)
 
 
 async def test_destination(call: Call[Services, None, None]) -> Trial:
     """Deliver one small event now and say what came of it."""
-    return await call.services.trials.run(call.identity, call.text("name"))
+    return await call.services.destination.test.run(call.actor, call.text("name"))
 
 
 async def get_signing_secret(call: Call[Services, None, None]) -> SigningSecret:
     """Answer with the tenant's own secret."""
-    return _signing(await call.services.destinations.signing_secret(call.identity))
+    return _signing(await call.services.destination.change.signing_secret(call.actor))
 
 
 async def rotate_signing_secret(call: Call[Services, RotateBody, None]) -> Reply | msgspec.Struct:
     """Make a new secret of the tenant."""
-    who, destinations = call.identity, call.services.destinations
+    actor, destinations = call.actor, call.services.destination.change
     overlap_seconds = call.body.overlap_seconds
     return await once(
         call,
         "signing-secret.rotate",
-        lambda keep: destinations.rotate_signing_secret(who, overlap_seconds, keep),
+        lambda keep: destinations.rotate_signing_secret(actor, overlap_seconds, keep),
         _signing,
         status=200,
         hide=_without_secret,

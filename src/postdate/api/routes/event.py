@@ -65,18 +65,18 @@ async def list_events(call: Call[Services, Any, EventQuery]) -> Reply | EventLis
         return Reply(_stream(call, wanted, after), headers=headers)
     page = await _page(call, wanted, after)
     return EventList(
-        [envelope(event, call.identity.tenant) for event in page.events],
+        [envelope(event, call.actor.tenant) for event in page.events],
         encode_cursor(page.position),
     )
 
 
 def _filter(call: Call[Services, Any, EventQuery]) -> EventFilter:
-    who = call.identity
+    actor = call.actor
     types = check_patterns(call.query.types.split(",") if call.query.types else [])
     return EventFilter(
-        patterns=like(visible(who, types)),
+        patterns=like(visible(actor, types)),
         subject=call.query.subject,
-        accounts=None if who.accounts is None else sorted(who.accounts),
+        accounts=None if actor.accounts is None else sorted(actor.accounts),
     )
 
 
@@ -86,7 +86,7 @@ async def _after(call: Call[Services, Any, EventQuery], last_event_id: str | Non
         return 0
     position = read_position(given, "after")
     if position is None:
-        return await call.services.event_views.last(call.identity.tenant_id)
+        return await call.services.event.last(call.actor.tenant_id)
     return position
 
 
@@ -106,7 +106,7 @@ async def _page(
     call: Call[Services, Any, EventQuery], wanted: EventFilter, after: int
 ) -> EventPage:
     """Read a page, waiting as long as asked, the client is there, and the server stays."""
-    views, tenant_id, limit = call.services.event_views, call.identity.tenant_id, call.query.limit
+    views, tenant_id, limit = call.services.event, call.actor.tenant_id, call.query.limit
     seconds = call.query.wait_seconds
     if not seconds:
         return await views.page(tenant_id, wanted, after=after, limit=limit)
@@ -137,16 +137,16 @@ async def _stream(
     call: Call[Services, Any, EventQuery], wanted: EventFilter, after: int
 ) -> AsyncIterator[bytes]:
     """Write server-sent events until the server stops or the key ends; clients come back."""
-    views, who = call.services.event_views, call.identity
+    views, actor = call.services.event, call.actor
     yield b"retry: 1000\n\n"
     while not call.draining.is_set():
         page = await views.wait(
-            who.tenant_id, wanted, after=after, limit=PAGE_MOST, seconds=STREAM_BEAT_SECONDS
+            actor.tenant_id, wanted, after=after, limit=PAGE_MOST, seconds=STREAM_BEAT_SECONDS
         )
-        if not await call.services.identities.alive(who):
+        if not await call.services.identities.alive(actor):
             return
         after = page.position
-        messages = [_message(envelope(event, who.tenant)) for event in page.events]
+        messages = [_message(envelope(event, actor.tenant)) for event in page.events]
         yield b"".join(messages) or b": \n\n"
 
 

@@ -50,36 +50,38 @@ def _list(halts: list[Halt]) -> HaltList:
 
 async def list_halts(call: Call[Services, Any, None]) -> HaltList:
     """Answer with the tenant's halts."""
-    return HaltList(await call.services.halt_views.page(call.identity.tenant_id))
+    return HaltList(await call.services.halt.read.page(call.actor.tenant_id))
 
 
 async def kill(call: Call[Services, KillBody, None]) -> HaltList:
     """Turn the kill switch on."""
-    who = call.identity
-    return _list(await call.services.halting.kill(who.tenant_id, call.body.note, who.key_id))
+    actor = call.actor
+    return _list(
+        await call.services.halt.change.kill(actor.tenant_id, call.body.note, actor.key_id)
+    )
 
 
 async def release(call: Call[Services, None, None]) -> HaltList:
     """Turn the kill switch off."""
-    who = call.identity
-    refuse_limited(who)
-    return _list(await call.services.halting.lift(who.tenant_id, "kill", who.key_id))
+    actor = call.actor
+    refuse_limited(actor)
+    return _list(await call.services.halt.change.lift(actor.tenant_id, "kill", actor.key_id))
 
 
 async def freeze(call: Call[Services, FreezeBody, None]) -> HaltList:
     """Open a freeze window."""
-    who, body = call.identity, call.body
-    refuse_limited(who)
+    actor, body = call.actor, call.body
+    refuse_limited(actor)
     window = Window(from_at=body.from_at, until_at=body.until, mode=body.mode)
-    done = await call.services.halting.freeze(who.tenant_id, window, body.note, who.key_id)
+    done = await call.services.halt.change.freeze(actor.tenant_id, window, body.note, actor.key_id)
     return _list(done)
 
 
 async def thaw(call: Call[Services, None, None]) -> HaltList:
     """Close the freeze window."""
-    who = call.identity
-    refuse_limited(who)
-    return _list(await call.services.halting.lift(who.tenant_id, "freeze", who.key_id))
+    actor = call.actor
+    refuse_limited(actor)
+    return _list(await call.services.halt.change.lift(actor.tenant_id, "freeze", actor.key_id))
 
 
 ENDPOINTS: Final[list[AnyEndpoint]] = [

@@ -127,7 +127,7 @@ class AttemptList(msgspec.Struct, frozen=True, kw_only=True):
 async def create_job(call: Call[Services, JobSpec, None]) -> Reply | JobView:
     """Accept one job."""
     ask = _ask(call, call.body, call.idempotency_key)
-    match await call.services.jobs.submit(ask):
+    match await call.services.job.intake.submit(ask):
         case Accepted() as accepted:
             return accepted.view()
         case Replay(status=status, response=response):
@@ -145,17 +145,17 @@ async def create_jobs(call: Call[Services, BatchBody, None]) -> Reply:
     asks = [
         _ask(call, spec, spec.idempotency_key) for spec in specs if not isinstance(spec, Refusal)
     ]
-    results = await call.services.jobs.accept(asks)
+    results = await call.services.job.intake.accept(asks)
     outcomes = [_outcome(result, call.request_id) for result in merged(specs, results)]
     return batch_reply(outcomes)
 
 
 def _ask(call: Call[Services, Any, None], spec: JobSpec, key: str | None) -> Ask:
-    who = call.identity
+    actor = call.actor
     return Ask(
-        tenant_id=who.tenant_id,
+        tenant_id=actor.tenant_id,
         spec=spec,
-        actor=who.key_id,
+        actor=actor.key_id,
         key=key,
         traceparent=call.traceparent,
     )
@@ -175,7 +175,7 @@ def _outcome(result: Result, request_id: str) -> _RawOutcome:
 async def show_job(call: Call[Services, Any, None]) -> JobView:
     """Show one job with its payload."""
     job_id = call.uuid("job_id")
-    found = await call.services.job_views.find(call.identity.tenant_id, job_id)
+    found = await call.services.job.read.find(call.actor.tenant_id, job_id)
     if found is None:
         raise missing("job", job_id)
     return found
@@ -185,8 +185,8 @@ async def list_jobs(call: Call[Services, None, JobQuery]) -> JobList:
     """List jobs: open ones by their instant, others the newest first."""
     query = call.query
     after = decode_cursor(query.cursor, JobCursor) if query.cursor else None
-    jobs, following = await call.services.job_views.page(
-        call.identity.tenant_id, query.filter(), after, query.limit
+    jobs, following = await call.services.job.read.page(
+        call.actor.tenant_id, query.filter(), after, query.limit
     )
     return JobList(jobs=jobs, next_cursor=encode_cursor(following) if following else None)
 
@@ -195,9 +195,7 @@ async def list_attempts(call: Call[Services, None, Page]) -> AttemptList:
     """List the attempts at a job."""
     job_id, limit = call.uuid("job_id"), call.query.limit
     after = decode_cursor(call.query.cursor, AttemptCursor).after if call.query.cursor else 0
-    found = await call.services.job_views.attempts(
-        call.identity.tenant_id, job_id, after, limit + 1
-    )
+    found = await call.services.job.read.attempts(call.actor.tenant_id, job_id, after, limit + 1)
     if found is None:
         raise missing("job", job_id)
     more = len(found) > limit

@@ -50,46 +50,46 @@ class BulkRescheduleBody(Body, kw_only=True):
 
 async def change_job(call: Call[Services, JobPatch, None]) -> JobView:
     """Change time, payload or policy before the next execution."""
-    who, job_id = call.identity, call.uuid("job_id")
-    await call.services.job_changes.patch(who.tenant_id, job_id, call.body, who.key_id)
+    actor, job_id = call.actor, call.uuid("job_id")
+    await call.services.job.change.patch(actor.tenant_id, job_id, call.body, actor.key_id)
     return await show_job(call)
 
 
 async def cancel_job(call: Call[Services, None, None]) -> Cancelled:
     """End a job."""
-    who, job_id = call.identity, call.uuid("job_id")
-    result = await call.services.job_changes.cancel(who.tenant_id, job_id, who.key_id)
+    actor, job_id = call.actor, call.uuid("job_id")
+    result = await call.services.job.change.cancel(actor.tenant_id, job_id, actor.key_id)
     return Cancelled(status=JobStatus.CANCELLED, result=result)
 
 
 async def run_job_now(call: Call[Services, None, None]) -> JobView:
     """Make a pending job due at once."""
-    who, job_id = call.identity, call.uuid("job_id")
-    await call.services.job_changes.run_now(who.tenant_id, job_id, who.key_id)
+    actor, job_id = call.actor, call.uuid("job_id")
+    await call.services.job.change.run_now(actor.tenant_id, job_id, actor.key_id)
     return await show_job(call)
 
 
 async def resolve_job(call: Call[Services, ResolveBody, None]) -> JobView:
     """Settle a doubt."""
-    who, job_id = call.identity, call.uuid("job_id")
-    changes = call.services.job_changes
-    await changes.resolve(who.tenant_id, job_id, call.body.outcome, who.key_id)
+    actor, job_id = call.actor, call.uuid("job_id")
+    changes = call.services.job.change
+    await changes.resolve(actor.tenant_id, job_id, call.body.outcome, actor.key_id)
     return await show_job(call)
 
 
 async def cancel_jobs(call: Call[Services, BulkCancelBody, None]) -> BulkOutcome:
     """Cancel by a filter."""
-    who, body = call.identity, call.body
-    return await call.services.job_bulk.cancel(
-        who.tenant_id, body.filter, who.key_id, body.reason, dry_run=body.dry_run
+    actor, body = call.actor, call.body
+    return await call.services.job.bulk.cancel(
+        actor.tenant_id, body.filter, actor.key_id, body.reason, dry_run=body.dry_run
     )
 
 
 async def reschedule_jobs(call: Call[Services, BulkRescheduleBody, None]) -> BulkOutcome:
     """Reschedule by a filter."""
-    who, body = call.identity, call.body
-    return await call.services.job_bulk.reschedule(
-        who.tenant_id, body.filter, body.to, who.key_id, body.reason, dry_run=body.dry_run
+    actor, body = call.actor, call.body
+    return await call.services.job.bulk.reschedule(
+        actor.tenant_id, body.filter, body.to, actor.key_id, body.reason, dry_run=body.dry_run
     )
 
 

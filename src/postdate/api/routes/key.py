@@ -70,12 +70,12 @@ class KeyList(msgspec.Struct, frozen=True, kw_only=True):
 
 async def create_key(call: Call[Services, KeyBody, None]) -> Reply | msgspec.Struct:
     """Make a key."""
-    who, body, keys = call.identity, call.body, call.services.keys
+    actor, body, keys = call.actor, call.body, call.services.key.change
     limits = KeyLimits(body.accounts, body.max_amount, body.expires_at)
     return await once(
         call,
         "key",
-        lambda keep: keys.create(who, body.scopes, body.note, limits, keep),
+        lambda keep: keys.create(actor, body.scopes, body.note, limits, keep),
         lambda issued: NewKey(**_shown(issued)),
         hide=_without_key,
     )
@@ -84,26 +84,26 @@ async def create_key(call: Call[Services, KeyBody, None]) -> Reply | msgspec.Str
 async def list_keys(call: Call[Services, None, Page]) -> KeyList:
     """List the tenant's keys."""
     after = decode_cursor(call.query.cursor, UUID) if call.query.cursor else FIRST
-    keys, following = await call.services.key_views.page(
-        call.identity.tenant_id, after, call.query.limit
+    keys, following = await call.services.key.read.page(
+        call.actor.tenant_id, after, call.query.limit
     )
     return KeyList(keys=keys, next_cursor=encode_cursor(following) if following else None)
 
 
 async def revoke_key(call: Call[Services, None, None]) -> Reply:
     """End a key."""
-    await call.services.keys.revoke(call.identity, call.uuid("key_id"))
+    await call.services.key.change.revoke(call.actor, call.uuid("key_id"))
     return Reply()
 
 
 async def rotate_key(call: Call[Services, KeyRotateBody, None]) -> Reply | msgspec.Struct:
     """Put a new key in the place of an old one."""
-    who, key_id, keys = call.identity, call.uuid("key_id"), call.services.keys
+    actor, key_id, keys = call.actor, call.uuid("key_id"), call.services.key.change
     overlap_seconds = call.body.overlap_seconds
     return await once(
         call,
         "key.rotate",
-        lambda keep: keys.rotate(who, key_id, overlap_seconds, keep),
+        lambda keep: keys.rotate(actor, key_id, overlap_seconds, keep),
         lambda done: RotatedKey(
             **_shown(done.issued), previous_key_id=key_id, previous_until=done.previous_until
         ),

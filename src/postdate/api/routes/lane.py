@@ -43,8 +43,8 @@ class PauseBody(Body, kw_only=True):
 async def list_lanes(call: Call[Services, None, Page]) -> LaneList:
     """List the tenant's lanes."""
     after = decode_cursor(call.query.cursor, str) if call.query.cursor else ""
-    lanes, following = await call.services.lane_views.page(
-        call.identity.tenant_id, after, call.query.limit
+    lanes, following = await call.services.lane.read.page(
+        call.actor.tenant_id, after, call.query.limit
     )
     return LaneList(lanes=lanes, next_cursor=encode_cursor(following) if following else None)
 
@@ -52,7 +52,7 @@ async def list_lanes(call: Call[Services, None, Page]) -> LaneList:
 async def show_lane(call: Call[Services, Any, None]) -> LaneView:
     """Show one lane."""
     name = call.text("lane")
-    found = await call.services.lane_views.find(call.identity.tenant_id, name)
+    found = await call.services.lane.read.find(call.actor.tenant_id, name)
     if found is None:
         raise missing("lane", name)
     return found
@@ -60,7 +60,7 @@ async def show_lane(call: Call[Services, Any, None]) -> LaneView:
 
 async def change_lane(call: Call[Services, LaneBody, None]) -> LaneView:
     """Change weight, width and limits."""
-    who, body = call.identity, call.body
+    actor, body = call.actor, call.body
     change = LaneChange(
         weight=body.weight,
         width=body.width,
@@ -69,21 +69,23 @@ async def change_lane(call: Call[Services, LaneBody, None]) -> LaneView:
     )
     if change == LaneChange():
         raise refuse(Code.INVALID_FIELD, "Nothing is to be changed.")
-    await call.services.lanes.change(who.tenant_id, call.text("lane"), change, who.key_id)
+    await call.services.lane.change.change(actor.tenant_id, call.text("lane"), change, actor.key_id)
     return await show_lane(call)
 
 
 async def pause_lane(call: Call[Services, PauseBody, None]) -> LaneView:
     """Let nothing of a lane start."""
-    who, note = call.identity, call.body.note
-    await call.services.lanes.pause(who.tenant_id, call.text("lane"), note=note, actor=who.key_id)
+    actor, note = call.actor, call.body.note
+    await call.services.lane.change.pause(
+        actor.tenant_id, call.text("lane"), note=note, actor=actor.key_id
+    )
     return await show_lane(call)
 
 
 async def resume_lane(call: Call[Services, None, None]) -> LaneView:
     """Let a lane go on."""
-    who = call.identity
-    await call.services.lanes.resume(who.tenant_id, call.text("lane"), actor=who.key_id)
+    actor = call.actor
+    await call.services.lane.change.resume(actor.tenant_id, call.text("lane"), actor=actor.key_id)
     return await show_lane(call)
 
 

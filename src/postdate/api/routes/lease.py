@@ -117,16 +117,16 @@ async def claim(call: Call[Services, ClaimBody, None]) -> LeaseList:
     for each in watching:
         each.add_done_callback(lambda _: gone.set())
     ask = ClaimAsk(
-        tenant_id=call.identity.tenant_id,
+        tenant_id=call.actor.tenant_id,
         lane=call.text("lane"),
-        holder=call.identity.holder,
+        holder=call.actor.holder,
         most=call.body.max,
         lease_seconds=call.body.lease_seconds,
         wait_seconds=call.body.wait_seconds,
         gone=gone,
     )
     try:
-        leased = await call.services.leases.claim(ask)
+        leased = await call.services.lease.claim.claim(ask)
     finally:
         for each in watching:
             each.cancel()
@@ -193,10 +193,10 @@ async def release_lease(call: Call[Services, ReleaseBody, None]) -> ReportView:
 async def _report(
     call: Call[Services, Any, None], token: int, outcome: Completed | Failed | Throttled | Unknown
 ) -> ReportView:
-    who = call.identity
+    actor = call.actor
     job_id = call.uuid("job_id")
-    reported = await call.services.lease_reports.submit(
-        Report(who.tenant_id, job_id, token, outcome, who.key_id)
+    reported = await call.services.lease.report.submit(
+        Report(actor.tenant_id, job_id, token, outcome, actor.key_id)
     )
     return ReportView(
         job_id=job_id, status=reported.status, retry_in_seconds=reported.retry_in_seconds
@@ -206,8 +206,8 @@ async def _report(
 async def renew(call: Call[Services, RenewBody, None]) -> RenewView:
     """Keep a lease for longer."""
     job_id = call.uuid("job_id")
-    until = await call.services.lease_reports.renew(
-        call.identity.tenant_id, job_id, call.body.token, call.body.lease_seconds
+    until = await call.services.lease.report.renew(
+        call.actor.tenant_id, job_id, call.body.token, call.body.lease_seconds
     )
     return RenewView(job_id=job_id, lease_until=until)
 

@@ -122,7 +122,7 @@ class EventList(msgspec.Struct, frozen=True):
 async def schedule_payment(call: Call[Services, PaymentOrder, None]) -> Reply:
     """Accept a payment."""
     wish = Wish(call.body, call.idempotency_key or "", call.traceparent)
-    return reply(await call.services.payments.schedule(call.identity, wish), call.request_id)
+    return reply(await call.services.payment.intake.schedule(call.actor, wish), call.request_id)
 
 
 async def schedule_payments(call: Call[Services, BatchBody, None]) -> Reply:
@@ -136,7 +136,7 @@ async def schedule_payments(call: Call[Services, BatchBody, None]) -> Reply:
         for order in orders
         if not isinstance(order, Refusal)
     ]
-    answers = await call.services.payments.schedule_all(call.identity, wishes)
+    answers = await call.services.payment.intake.schedule_all(call.actor, wishes)
     outcomes = [
         _outcome(refused(each) if isinstance(each, Refusal) else each, call.request_id)
         for each in merged(orders, answers)
@@ -157,7 +157,7 @@ def _outcome(answer: Answer, request_id: str) -> _RawOutcome:
 async def get_payment(call: Call[Services, None, None]) -> PaymentView:
     """Answer with one payment."""
     payment_id = call.uuid("payment_id")
-    found = await call.services.payment_views.get(call.identity, payment_id)
+    found = await call.services.payment.read.get(call.actor, payment_id)
     if found is None:
         raise missing("payment", payment_id)
     return found
@@ -168,8 +168,8 @@ async def list_payments(call: Call[Services, None, PaymentQuery]) -> PaymentList
     query = call.query
     before = decode_cursor(query.cursor, UUID) if query.cursor else NEWEST
     wanted = PaymentFilter(query.account_id, query.status, broken=query.broken)
-    found, following = await call.services.payment_views.page(
-        call.identity, wanted, before, query.limit
+    found, following = await call.services.payment.read.page(
+        call.actor, wanted, before, query.limit
     )
     return PaymentList(found, None if following is None else encode_cursor(following))
 
@@ -177,7 +177,7 @@ async def list_payments(call: Call[Services, None, PaymentQuery]) -> PaymentList
 async def list_payment_executions(call: Call[Services, None, None]) -> ExecutionList:
     """Answer with the executions of a payment."""
     payment_id = call.uuid("payment_id")
-    found = await call.services.payment_views.executions(call.identity, payment_id)
+    found = await call.services.payment.read.executions(call.actor, payment_id)
     if found is None:
         raise missing("payment", payment_id)
     return ExecutionList(found)
@@ -188,7 +188,7 @@ async def list_payment_events(call: Call[Services, None, Page]) -> EventList:
     payment_id = call.uuid("payment_id")
     after = decode_cursor(call.query.cursor, UUID) if call.query.cursor else None
     limit = call.query.limit
-    found = await call.services.payment_views.events(call.identity, payment_id, after, limit + 1)
+    found = await call.services.payment.read.events(call.actor, payment_id, after, limit + 1)
     if found is None:
         raise missing("payment", payment_id)
     following = encode_cursor(found[limit - 1].id) if len(found) > limit else None

@@ -47,20 +47,20 @@ class Cancelled(msgspec.Struct, frozen=True):
 
 async def cancel_payment(call: Call[Services, None, None]) -> Cancelled:
     """Cancel a payment."""
-    await call.services.payment_changes.cancel(call.identity, call.uuid("payment_id"))
+    await call.services.payment.change.cancel(call.actor, call.uuid("payment_id"))
     return Cancelled()
 
 
 async def reschedule_payment(call: Call[Services, RescheduleBody, None]) -> Scheduled:
     """Move a payment."""
     when = When(call.body.delay_seconds, call.body.scheduled_time)
-    changes = call.services.payment_changes
-    return await changes.reschedule(call.identity, call.uuid("payment_id"), when)
+    changes = call.services.payment.change
+    return await changes.reschedule(call.actor, call.uuid("payment_id"), when)
 
 
 async def execute_payment(call: Call[Services, ExecuteBody, None]) -> Executed:
     """Settle a due payment now."""
-    executions = call.services.payment_executions
+    executions = call.services.payment.execution
     return await executions.execute(call.uuid("payment_id"), call.body.execution_id)
 
 

@@ -53,8 +53,8 @@ class ScheduleList(msgspec.Struct, frozen=True, kw_only=True):
 
 async def create_schedule(call: Call[Services, ScheduleSpec, None]) -> Reply:
     """Accept a schedule."""
-    answer = await call.services.schedules.create(
-        call.identity, call.body, call.idempotency_key, call.traceparent
+    answer = await call.services.schedule.change.create(
+        call.actor, call.body, call.idempotency_key, call.traceparent
     )
     return reply(answer, call.request_id)
 
@@ -62,8 +62,8 @@ async def create_schedule(call: Call[Services, ScheduleSpec, None]) -> Reply:
 async def list_schedules(call: Call[Services, None, ScheduleQuery]) -> ScheduleList:
     """List the tenant's schedules."""
     after = decode_cursor(call.query.cursor, UUID) if call.query.cursor else None
-    shown, more = await call.services.schedule_views.page(
-        call.identity,
+    shown, more = await call.services.schedule.read.page(
+        call.actor,
         after,
         call.query.limit,
         missed=call.query.missed,
@@ -75,7 +75,7 @@ async def list_schedules(call: Call[Services, None, ScheduleQuery]) -> ScheduleL
 async def show_schedule(call: Call[Services, Any, Any]) -> ScheduleView:
     """Show one schedule."""
     schedule_id = call.uuid("schedule_id")
-    found = await call.services.schedule_views.find(call.identity, schedule_id)
+    found = await call.services.schedule.read.find(call.actor, schedule_id)
     if found is None:
         raise missing("schedule", schedule_id)
     return found
@@ -83,20 +83,20 @@ async def show_schedule(call: Call[Services, Any, Any]) -> ScheduleView:
 
 async def preview_unsaved(call: Call[Services, PreviewSpec, None]) -> Preview:
     """Show what a schedule would do, without creating it."""
-    return await call.services.schedules.preview(call.identity, call.body)
+    return await call.services.schedule.change.preview(call.actor, call.body)
 
 
 async def change_schedule(call: Call[Services, SchedulePatch, None]) -> AcceptedSchedule:
     """Make a new version that decides about everything that is not due yet."""
-    warned = await call.services.schedules.change(
-        call.identity, call.uuid("schedule_id"), call.body, call.traceparent
+    warned = await call.services.schedule.change.change(
+        call.actor, call.uuid("schedule_id"), call.body, call.traceparent
     )
     return accepted(await show_schedule(call), warned)
 
 
 async def delete_schedule(call: Call[Services, None, None]) -> Reply:
     """End a schedule."""
-    await call.services.schedules.delete(call.identity, call.uuid("schedule_id"))
+    await call.services.schedule.change.delete(call.actor, call.uuid("schedule_id"))
     return Reply()
 
 

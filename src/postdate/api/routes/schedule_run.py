@@ -59,36 +59,36 @@ class Book(msgspec.Struct, frozen=True, kw_only=True):
 async def pause_schedule(call: Call[Services, PauseBody, None]) -> ScheduleView:
     """Skip what comes until it is resumed."""
     note = call.body.note
-    await call.services.schedules.pause(call.identity, call.uuid("schedule_id"), note)
+    await call.services.schedule.change.pause(call.actor, call.uuid("schedule_id"), note)
     return await show_schedule(call)
 
 
 async def resume_schedule(call: Call[Services, None, None]) -> ScheduleView:
     """End a pause, or try again what was set aside."""
-    await call.services.schedules.resume(call.identity, call.uuid("schedule_id"))
+    await call.services.schedule.change.resume(call.actor, call.uuid("schedule_id"))
     return await show_schedule(call)
 
 
 async def trigger_schedule(call: Call[Services, None, None]) -> Reply | msgspec.Struct:
     """Run it once, now."""
-    who, schedule_id, runs = call.identity, call.uuid("schedule_id"), call.services.schedule_runs
+    actor, schedule_id, runs = call.actor, call.uuid("schedule_id"), call.services.schedule.run
     return await once(
         call,
         "schedule.trigger",
-        lambda keep: runs.trigger(who, schedule_id, call.traceparent, keep),
+        lambda keep: runs.trigger(actor, schedule_id, call.traceparent, keep),
         lambda triggered: triggered,
     )
 
 
 async def backfill_schedule(call: Call[Services, BackfillBody, None]) -> Reply | msgspec.Struct:
     """Run what has not run in a range of the past, or say what that would be."""
-    who, schedule_id, runs = call.identity, call.uuid("schedule_id"), call.services.schedule_runs
+    actor, schedule_id, runs = call.actor, call.uuid("schedule_id"), call.services.schedule.run
     span, dry_run = (call.body.begin, call.body.until), call.body.dry_run
     return await once(
         call,
         "schedule.backfill",
         lambda keep: runs.backfill(
-            who, schedule_id, span, call.traceparent, dry_run=dry_run, keep=keep
+            actor, schedule_id, span, call.traceparent, dry_run=dry_run, keep=keep
         ),
         lambda done: done,
         status=200,
@@ -98,7 +98,7 @@ async def backfill_schedule(call: Call[Services, BackfillBody, None]) -> Reply |
 async def preview_schedule(call: Call[Services, None, PreviewQuery]) -> Preview:
     """Compute the next occurrences and what each policy does to them."""
     schedule_id = call.uuid("schedule_id")
-    found = await call.services.schedule_views.preview(call.identity, schedule_id, call.query.count)
+    found = await call.services.schedule.read.preview(call.actor, schedule_id, call.query.count)
     if found is None:
         raise missing("schedule", schedule_id)
     return found
@@ -108,8 +108,8 @@ async def list_occurrences(call: Call[Services, Any, BookQuery]) -> Book:
     """List the book."""
     schedule_id, query = call.uuid("schedule_id"), call.query
     before = decode_cursor(query.cursor, UUID) if query.cursor else None
-    found = await call.services.schedule_views.book(
-        call.identity, schedule_id, before, status=query.status, limit=query.limit
+    found = await call.services.schedule.read.book(
+        call.actor, schedule_id, before, status=query.status, limit=query.limit
     )
     if found is None:
         raise missing("schedule", schedule_id)

@@ -26,18 +26,18 @@ class SettingBody(Body, kw_only=True):
 
 async def list_settings(call: Call[Services, Any, None]) -> SettingList:
     """Answer with every setting and the value that holds for the tenant."""
-    return SettingList(await call.services.setting_views.page(call.identity.tenant_id))
+    return SettingList(await call.services.setting.read.page(call.actor.tenant_id))
 
 
 async def put_setting(call: Call[Services, SettingBody, None]) -> SettingList:
     """Set a value for the tenant."""
-    await call.services.settings.put_own(call.identity, call.text("name"), call.body.value)
+    await call.services.setting.change.put_own(call.actor, call.text("name"), call.body.value)
     return await list_settings(call)
 
 
 async def clear_setting(call: Call[Services, None, None]) -> Reply:
     """Return to what the operator allows."""
-    await call.services.settings.clear_own(call.identity, call.text("name"))
+    await call.services.setting.change.clear_own(call.actor, call.text("name"))
     return Reply()
 
 

@@ -96,8 +96,8 @@ def _view(row: Any) -> SubscriptionView:
 
 
 async def _show(call: Call[Services, Any, Any], subscription_id: UUID) -> SubscriptionView:
-    views = call.services.subscription_views
-    row = await views.find(call.identity.tenant_id, subscription_id)
+    views = call.services.subscription.read
+    row = await views.find(call.actor.tenant_id, subscription_id)
     if row is None:
         raise missing("subscription", subscription_id)
     return _view(row)
@@ -105,7 +105,7 @@ async def _show(call: Call[Services, Any, Any], subscription_id: UUID) -> Subscr
 
 async def create(call: Call[Services, SubscriptionBody, None]) -> Reply | msgspec.Struct:
     """Create a subscription."""
-    who, body, subscriptions = call.identity, call.body, call.services.subscriptions
+    actor, body, subscriptions = call.actor, call.body, call.services.subscription.change
     spec = SubscriptionSpec(
         destination=body.destination,
         types=body.types,
@@ -113,7 +113,7 @@ async def create(call: Call[Services, SubscriptionBody, None]) -> Reply | msgspe
         position=read_position(body.start, "from"),
     )
     return await once(
-        call, "subscription", lambda keep: subscriptions.create(who, spec, keep), _view
+        call, "subscription", lambda keep: subscriptions.create(actor, spec, keep), _view
     )
 
 
@@ -121,7 +121,7 @@ async def list_subscriptions(call: Call[Services, None, Page]) -> SubscriptionLi
     """List the tenant's subscriptions."""
     limit = call.query.limit
     after = decode_cursor(call.query.cursor, UUID) if call.query.cursor else BEFORE_ALL
-    rows = await call.services.subscription_views.page(call.identity.tenant_id, after, limit)
+    rows = await call.services.subscription.read.page(call.actor.tenant_id, after, limit)
     more = encode_cursor(rows[-1].subscription_id) if len(rows) == limit else None
     return SubscriptionList([_view(row) for row in rows], more)
 
@@ -133,7 +133,7 @@ async def show(call: Call[Services, None, None]) -> SubscriptionView:
 
 async def delete(call: Call[Services, None, None]) -> Reply:
     """End a subscription."""
-    await call.services.subscriptions.delete(call.identity, call.uuid("subscription_id"))
+    await call.services.subscription.change.delete(call.actor, call.uuid("subscription_id"))
     return Reply()
 
 
@@ -141,21 +141,21 @@ async def change(call: Call[Services, PauseBody, None]) -> SubscriptionView:
     """Pause or resume a subscription."""
     subscription_id = call.uuid("subscription_id")
     if call.body.paused:
-        await call.services.subscriptions.pause(call.identity, subscription_id, call.body.note)
+        await call.services.subscription.change.pause(call.actor, subscription_id, call.body.note)
     else:
-        await call.services.subscriptions.resume(call.identity, subscription_id)
+        await call.services.subscription.change.resume(call.actor, subscription_id)
     return await _show(call, subscription_id)
 
 
 async def replay(call: Call[Services, ReplayBody, None]) -> Reply | msgspec.Struct:
     """Go on from another point."""
-    who, subscriptions = call.identity, call.services.subscriptions
+    actor, subscriptions = call.actor, call.services.subscription.change
     subscription_id = call.uuid("subscription_id")
     position = read_position(call.body.start, "from")
     return await once(
         call,
         "subscription.replay",
-        lambda keep: subscriptions.replay(who, subscription_id, position, keep),
+        lambda keep: subscriptions.replay(actor, subscription_id, position, keep),
         _view,
         status=200,
     )

@@ -62,7 +62,7 @@ class TenantList(msgspec.Struct, frozen=True, kw_only=True):
 
 async def create_tenant(call: Call[Services, TenantBody, None]) -> Reply | msgspec.Struct:
     """Create a tenant with its first key."""
-    name, tenants = call.body.name, call.services.tenants
+    name, tenants = call.body.name, call.services.tenant.change
     return await once(
         call,
         "tenant",
@@ -75,7 +75,7 @@ async def create_tenant(call: Call[Services, TenantBody, None]) -> Reply | msgsp
 async def list_tenants(call: Call[Services, Any, Page]) -> TenantList:
     """List the tenants."""
     after = decode_cursor(call.query.cursor, str) if call.query.cursor else ""
-    rows, following = await call.services.tenant_views.page(after, call.query.limit)
+    rows, following = await call.services.tenant.read.page(after, call.query.limit)
     shown = [
         TenantView(tenant=row.name, created_at=row.created_at, disabled_at=row.disabled_at)
         for row in rows
@@ -85,13 +85,13 @@ async def list_tenants(call: Call[Services, Any, Page]) -> TenantList:
 
 async def disable_tenant(call: Call[Services, DisableBody, None]) -> Reply:
     """Disable a tenant."""
-    await call.services.halting.disable(call.text("name"), call.body.note, OPERATOR)
+    await call.services.halt.change.disable(call.text("name"), call.body.note, OPERATOR)
     return Reply()
 
 
 async def enable_tenant(call: Call[Services, None, None]) -> Reply:
     """Enable a tenant."""
-    await call.services.halting.enable(call.text("name"), OPERATOR)
+    await call.services.halt.change.enable(call.text("name"), OPERATOR)
     return Reply()
 
 

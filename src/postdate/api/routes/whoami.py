@@ -20,13 +20,13 @@ class WhoAmI(msgspec.Struct, frozen=True, kw_only=True):
 
 async def whoami(call: Call[Any, None, None]) -> WhoAmI:
     """Answer with the caller's own identity."""
-    who = call.identity
+    actor = call.actor
     return WhoAmI(
-        tenant=who.tenant,
-        key_id=who.key_id,
-        scopes=sorted(who.scopes),
-        accounts=None if who.accounts is None else sorted(who.accounts),
-        max_amount=who.max_amount,
+        tenant=actor.tenant,
+        key_id=actor.key_id,
+        scopes=sorted(actor.scopes),
+        accounts=None if actor.accounts is None else sorted(actor.accounts),
+        max_amount=actor.max_amount,
     )
 
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from postdate.console.action import Action, Field
 from postdate.console.equivalent_command import Same
-from postdate.console.page_request import Visit
+from postdate.console.page_request import PageRequest
 from postdate.intake.account.account import Accounts
 from postdate.model.error import Code, RefusedError, refuse
 from postdate.model.payment.money import AMOUNT_MOST
@@ -15,22 +15,22 @@ from postdate.model.tenant.identity import Identity, Scope
 Change = Callable[[Accounts, Identity, str], Awaitable[object]]
 
 
-def _back(visit: Visit) -> str:
-    return f"/accounts/{visit.param('account_id')}"
+def _back(request: PageRequest) -> str:
+    return f"/accounts/{request.param('account_id')}"
 
 
-def _changing(change: Change, done: str) -> Callable[[Visit], Awaitable[str]]:
-    async def does(visit: Visit) -> str:
-        account_id: str = visit.param("account_id")
-        await change(visit.services.accounts, visit.who, account_id)
+def _changing(change: Change, done: str) -> Callable[[PageRequest], Awaitable[str]]:
+    async def does(request: PageRequest) -> str:
+        account_id: str = request.param("account_id")
+        await change(request.services.account.change, request.actor, account_id)
         return f"{account_id} is {done}."
 
     return does
 
 
-async def _adjust(visit: Visit) -> str:
-    account_id: str = visit.param("account_id")
-    text, reason = visit.form.get("amount", ""), visit.form.get("reason", "").strip()
+async def _adjust(request: PageRequest) -> str:
+    account_id: str = request.param("account_id")
+    text, reason = request.form.get("amount", ""), request.form.get("reason", "").strip()
     try:
         amount = int(text)
     except ValueError:
@@ -41,8 +41,10 @@ async def _adjust(visit: Visit) -> str:
     if not reason:
         raise refuse(Code.INVALID_FIELD, "Say why: the reason stands in the statement.", "reason")
     # The form's own key: the same form sent twice moves the money once.
-    key = visit.form.get("once") or secrets.token_urlsafe(16)
-    answer = await visit.services.adjustments.adjust(visit.who, account_id, amount, reason, key)
+    key = request.form.get("once") or secrets.token_urlsafe(16)
+    answer = await request.services.account.adjustment.adjust(
+        request.actor, account_id, amount, reason, key
+    )
     if answer.refusal is not None:
         raise RefusedError(answer.refusal)
     return f"{account_id} was adjusted by {amount:,}: {reason}"

@@ -8,7 +8,7 @@ from uuid import UUID
 from postdate.console.action import REASON, Action, Field, Rehearsal, plan_of, reason_of
 from postdate.console.bulk import Piece, Work
 from postdate.console.equivalent_command import Same
-from postdate.console.page_request import Visit, instant
+from postdate.console.page_request import PageRequest, instant
 from postdate.intake.job.dead_letter import DeadLetterFilter, Pace
 from postdate.model.error import Code, refuse
 from postdate.model.job.view import JobView
@@ -23,20 +23,20 @@ BULK_MOST: Final = 10_000
 OLDEST: Final = 5
 
 
-async def _redrive(visit: Visit) -> Work:
-    return _work(_chosen(visit), _per_second(visit), None)
+async def _redrive(request: PageRequest) -> Work:
+    return _work(_chosen(request), _per_second(request), None)
 
 
-async def _redrive_all(visit: Visit) -> Work:
-    return _work(plan_of(visit), _per_second(visit), reason_of(visit))
+async def _redrive_all(request: PageRequest) -> Work:
+    return _work(plan_of(request), _per_second(request), reason_of(request))
 
 
 def _work(job_ids: Sequence[UUID], per_second: float | None, reason: str | None) -> Work:
     """Redrive the oldest first, at one pace over all of them."""
 
-    async def do(now: Visit, piece: Sequence[UUID], begun: int) -> Piece:
-        done = await now.services.dead_letters.redrive(
-            now.who.tenant_id, piece, Pace(per_second, begun), now.who.key_id, reason
+    async def do(current: PageRequest, piece: Sequence[UUID], begun: int) -> Piece:
+        done = await current.services.dead_letter.redrive(
+            current.actor.tenant_id, piece, Pace(per_second, begun), current.actor.key_id, reason
         )
         left = Counter(str(one.code) for one in done if one.code is not None)
         return Piece(len(done) - left.total(), left)
@@ -52,10 +52,10 @@ def _work(job_ids: Sequence[UUID], per_second: float | None, reason: str | None)
     )
 
 
-def _chosen(visit: Visit) -> list[UUID]:
+def _chosen(request: PageRequest) -> list[UUID]:
     """Take exactly the jobs that were shown; those that failed since then are not touched."""
     try:
-        job_ids = [UUID(part) for part in visit.form.get("jobs", "").split()]
+        job_ids = [UUID(part) for part in request.form.get("jobs", "").split()]
     except ValueError:
         raise refuse(Code.INVALID_FIELD, "Give ids of jobs, separated by spaces.", "jobs") from None
     if not 0 < len(job_ids) <= REDRIVE_MOST:
@@ -63,8 +63,8 @@ def _chosen(visit: Visit) -> list[UUID]:
     return job_ids
 
 
-def _per_second(visit: Visit) -> float | None:
-    text = visit.form.get("per_second", "").strip()
+def _per_second(request: PageRequest) -> float | None:
+    text = request.form.get("per_second", "").strip()
     try:
         given = float(text) if text else None
     except ValueError:
@@ -74,19 +74,19 @@ def _per_second(visit: Visit) -> float | None:
     return given
 
 
-async def _rehearse(visit: Visit, given: Mapping[str, str]) -> Rehearsal:
+async def _rehearse(request: PageRequest, given: Mapping[str, str]) -> Rehearsal:
     wanted = _filter(given)
     chosen: list[UUID] = []
     before: UUID | None = None
     while len(chosen) < BULK_MOST:
-        part = await visit.services.dead_letters.choose(
-            visit.who.tenant_id, wanted, before, REDRIVE_MOST
+        part = await request.services.dead_letter.choose(
+            request.actor.tenant_id, wanted, before, REDRIVE_MOST
         )
         chosen += part.job_ids
         before = part.following
         if before is None:
             break
-    oldest = await visit.services.job_views.some(visit.who.tenant_id, sorted(chosen)[:OLDEST])
+    oldest = await request.services.job.read.some(request.actor.tenant_id, sorted(chosen)[:OLDEST])
     facts = [
         ("Failed for good", f"{len(chosen):,}"),
         ("Skipped", "those that were redriven before"),

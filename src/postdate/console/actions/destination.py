@@ -4,27 +4,29 @@ from typing import Final
 
 from postdate.console.action import REASON, Action, reason_of
 from postdate.console.equivalent_command import Same
-from postdate.console.page_request import Visit
+from postdate.console.page_request import PageRequest
 from postdate.console.render import duration
 from postdate.model.tenant.identity import Scope
 
 
-async def _disable(visit: Visit) -> str:
-    name: str = visit.param("name")
-    reason = reason_of(visit)
-    await visit.services.destinations.disable(visit.who.tenant_id, name, reason, visit.who.key_id)
+async def _disable(request: PageRequest) -> str:
+    name: str = request.param("name")
+    reason = reason_of(request)
+    await request.services.destination.change.disable(
+        request.actor.tenant_id, name, reason, request.actor.key_id
+    )
     return f"{name} is disabled: jobs for it fail until it is enabled."
 
 
-async def _enable(visit: Visit) -> str:
-    name: str = visit.param("name")
-    await visit.services.destinations.enable(visit.who, name)
+async def _enable(request: PageRequest) -> str:
+    name: str = request.param("name")
+    await request.services.destination.change.enable(request.actor, name)
     return f"{name} is enabled: deliveries go on."
 
 
-async def _test(visit: Visit) -> str:
-    name: str = visit.param("name")
-    trial = await visit.services.trials.run(visit.who, name)
+async def _test(request: PageRequest) -> str:
+    name: str = request.param("name")
+    trial = await request.services.destination.test.run(request.actor, name)
     parts = [f"The trial of {name} {trial.outcome} in {duration(trial.duration_ms)}"]
     parts += [f"HTTP {trial.http_status}"] if trial.http_status else []
     parts += [part for part in (trial.code, trial.error, trial.response) if part]

@@ -5,7 +5,7 @@ from typing import Final
 
 from postdate.console.action import Action, Field, moment_of
 from postdate.console.equivalent_command import Same
-from postdate.console.page_request import Visit
+from postdate.console.page_request import PageRequest
 from postdate.intake.job.change import BEFORE_CLAIM, JobPatch, Resolution
 from postdate.intake.job.dead_letter import Pace
 from postdate.model.error import Code, refuse
@@ -15,46 +15,50 @@ WHEN: Final = Field(name="at", label="New instant", kind="datetime-local", hint=
 """The field of everything that moves something to another instant."""
 
 
-def _back(visit: Visit) -> str:
-    return f"/jobs/{visit.param('job_id')}"
+def _back(request: PageRequest) -> str:
+    return f"/jobs/{request.param('job_id')}"
 
 
-async def _run_now(visit: Visit) -> str:
-    job_id = visit.uuid("job_id")
-    await visit.services.job_changes.run_now(visit.who.tenant_id, job_id, visit.who.key_id)
+async def _run_now(request: PageRequest) -> str:
+    job_id = request.uuid("job_id")
+    await request.services.job.change.run_now(request.actor.tenant_id, job_id, request.actor.key_id)
     return "The job is due now; a worker takes it as soon as its lane allows."
 
 
-async def _reschedule(visit: Visit) -> str:
-    job_id = visit.uuid("job_id")
-    at = moment_of(visit.form, "at")
+async def _reschedule(request: PageRequest) -> str:
+    job_id = request.uuid("job_id")
+    at = moment_of(request.form, "at")
     patch = JobPatch(run_at=at)
-    await visit.services.job_changes.patch(visit.who.tenant_id, job_id, patch, visit.who.key_id)
+    await request.services.job.change.patch(
+        request.actor.tenant_id, job_id, patch, request.actor.key_id
+    )
     return f"The job is due at {at:%Y-%m-%d %H:%M:%S} UTC."
 
 
-async def _cancel(visit: Visit) -> str:
-    job_id = visit.uuid("job_id")
-    result = await visit.services.job_changes.cancel(visit.who.tenant_id, job_id, visit.who.key_id)
+async def _cancel(request: PageRequest) -> str:
+    job_id = request.uuid("job_id")
+    result = await request.services.job.change.cancel(
+        request.actor.tenant_id, job_id, request.actor.key_id
+    )
     if result == BEFORE_CLAIM:
         return "The job is cancelled; no attempt was running."
     return "The job is cancelled, but an attempt was running: its effect may have happened."
 
 
-def _resolving(resolution: Resolution, told: str) -> Callable[[Visit], Awaitable[str]]:
-    async def does(visit: Visit) -> str:
-        job_id = visit.uuid("job_id")
-        changes = visit.services.job_changes
-        await changes.resolve(visit.who.tenant_id, job_id, resolution, visit.who.key_id)
+def _resolving(resolution: Resolution, told: str) -> Callable[[PageRequest], Awaitable[str]]:
+    async def does(request: PageRequest) -> str:
+        job_id = request.uuid("job_id")
+        changes = request.services.job.change
+        await changes.resolve(request.actor.tenant_id, job_id, resolution, request.actor.key_id)
         return told
 
     return does
 
 
-async def _redrive(visit: Visit) -> str:
-    job_id = visit.uuid("job_id")
-    done = await visit.services.dead_letters.redrive(
-        visit.who.tenant_id, [job_id], Pace(), visit.who.key_id
+async def _redrive(request: PageRequest) -> str:
+    job_id = request.uuid("job_id")
+    done = await request.services.dead_letter.redrive(
+        request.actor.tenant_id, [job_id], Pace(), request.actor.key_id
     )
     match done[0].code:
         case None:
@@ -69,7 +73,7 @@ def _action(
     verb: str,
     button: str,
     means: str,
-    does: Callable[[Visit], Awaitable[str]],
+    does: Callable[[PageRequest], Awaitable[str]],
     same: Same,
     *fields: Field,
 ) -> Action:

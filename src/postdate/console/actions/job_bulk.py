@@ -11,7 +11,7 @@ import msgspec
 from postdate.console.action import REASON, Action, Field, Rehearsal, moment_of, plan_of, reason_of
 from postdate.console.bulk import Do, Piece, Work
 from postdate.console.equivalent_command import Same
-from postdate.console.page_request import Visit, instant
+from postdate.console.page_request import PageRequest, instant
 from postdate.intake.job.bulk import (
     BULK_MOST,
     CANCELLABLE,
@@ -46,8 +46,8 @@ HELD: Final = "that somebody else held: run it again"
 HEAD: Final = ("Job", "Status", "Due", "Lane", "Description")
 
 
-def _back(visit: Visit) -> str:
-    given = visit.form or visit.request.query_params
+def _back(request: PageRequest) -> str:
+    given = request.form or request.http.query_params
     kept = {name: given[name] for name in FILTER if given.get(name)}
     return "/jobs" + (f"?{urlencode(kept)}" if kept else "")
 
@@ -65,28 +65,30 @@ def _filter(given: Mapping[str, str]) -> BulkFilter:
         raise refuse(Code.INVALID_FIELD, "The filter is not usable.", "status") from None
 
 
-async def _found(visit: Visit, given: Mapping[str, str], allowed: Sequence[JobStatus]) -> Found:
+async def _found(
+    request: PageRequest, given: Mapping[str, str], allowed: Sequence[JobStatus]
+) -> Found:
     """Take the jobs that were selected, or else those that the filter finds."""
-    chosen = visit.request.query_params.getlist("jobs")
+    chosen = request.http.query_params.getlist("jobs")
     if not chosen:
-        bulk = visit.services.job_bulk
-        return await bulk.find(visit.who.tenant_id, _filter(given), allowed)
+        bulk = request.services.job.bulk
+        return await bulk.find(request.actor.tenant_id, _filter(given), allowed)
     try:
         job_ids = [UUID(text) for text in chosen]
     except ValueError:
         raise refuse(Code.INVALID_FIELD, "Select jobs by their ids.", "jobs") from None
-    jobs = await visit.services.job_views.some(visit.who.tenant_id, job_ids)
+    jobs = await request.services.job.read.some(request.actor.tenant_id, job_ids)
     return Found({job.job_id: job.status for job in jobs if job.status in allowed}, False)
 
 
 async def _rehearse(
-    visit: Visit, given: Mapping[str, str], allowed: Sequence[JobStatus]
+    request: PageRequest, given: Mapping[str, str], allowed: Sequence[JobStatus]
 ) -> Rehearsal:
-    found = await _found(visit, given, allowed)
+    found = await _found(request, given, allowed)
     counts = Counter(found.jobs.values())
     facts = [(str(status), f"{many:,}") for status, many in sorted(counts.items())]
     facts = facts or [("Jobs", "none matches")]
-    chosen = len(visit.request.query_params.getlist("jobs"))
+    chosen = len(request.http.query_params.getlist("jobs"))
     if chosen > len(found.jobs):
         facts.append(("Skipped", f"{chosen - len(found.jobs):,} selected that have ended or begun"))
     elif given.get("status") != JobStatus.RUNNING:
@@ -95,7 +97,7 @@ async def _rehearse(
         facts.append(("More", f"one go takes {BULK_MOST:,}; run it again for the rest"))
     # What is running began first, then comes what is due, then what waits; each in its own order.
     soonest = sorted(found.jobs, key=lambda job_id: ORDER.index(found.jobs[job_id]))
-    oldest = await visit.services.job_views.some(visit.who.tenant_id, soonest[:SHOWN])
+    oldest = await request.services.job.read.some(request.actor.tenant_id, soonest[:SHOWN])
     return Rehearsal(
         count=len(found.jobs),
         noun="job",
@@ -109,14 +111,14 @@ async def _rehearse(
     )
 
 
-async def _rehearse_cancel(visit: Visit, given: Mapping[str, str]) -> Rehearsal:
-    return await _rehearse(visit, given, CANCELLABLE)
+async def _rehearse_cancel(request: PageRequest, given: Mapping[str, str]) -> Rehearsal:
+    return await _rehearse(request, given, CANCELLABLE)
 
 
-async def _rehearse_move(visit: Visit, given: Mapping[str, str]) -> Rehearsal:
+async def _rehearse_move(request: PageRequest, given: Mapping[str, str]) -> Rehearsal:
     to = _instant(given)
-    first = await visit.services.job_bulk.check_instant(visit.who.tenant_id, to)
-    shown = await _rehearse(visit, given, WAITING)
+    first = await request.services.job.bulk.check_instant(request.actor.tenant_id, to)
+    shown = await _rehearse(request, given, WAITING)
     spread = f", spread over {to.spread_seconds} s" if to.spread_seconds else ""
     told = [("New instant", f"{first:%Y-%m-%d %H:%M:%S} UTC{spread}")]
     return Rehearsal(
@@ -137,41 +139,43 @@ def _instant(given: Mapping[str, str]) -> Instant:
     return Instant(run_at=moment_of(given, "at"), spread_seconds=spread)
 
 
-async def _cancel(visit: Visit) -> Work:
-    found: Mapping[UUID, JobStatus] = plan_of(visit)
-    reason = reason_of(visit)
+async def _cancel(request: PageRequest) -> Work:
+    found: Mapping[UUID, JobStatus] = plan_of(request)
+    reason = reason_of(request)
 
-    async def do(now: Visit, piece: Sequence[UUID], _: int) -> Piece:
+    async def do(current: PageRequest, piece: Sequence[UUID], _: int) -> Piece:
         these = {job_id: found[job_id] for job_id in piece}
-        done = await now.services.job_bulk.cancel_these(
-            now.who.tenant_id, these, now.who.key_id, reason
+        done = await current.services.job.bulk.cancel_these(
+            current.actor.tenant_id, these, current.actor.key_id, reason
         )
-        return await _outcome(now, piece, done, [JobStatus.CANCELLED], "CANCELLED by now")
+        return await _outcome(current, piece, done, [JobStatus.CANCELLED], "CANCELLED by now")
 
-    return _work(visit, found, "Cancelling jobs", "cancelled", do)
+    return _work(request, found, "Cancelling jobs", "cancelled", do)
 
 
-async def _move(visit: Visit) -> Work:
-    found: Mapping[UUID, JobStatus] = plan_of(visit)
-    to, reason = _instant(visit.form), reason_of(visit)
+async def _move(request: PageRequest) -> Work:
+    found: Mapping[UUID, JobStatus] = plan_of(request)
+    to, reason = _instant(request.form), reason_of(request)
 
-    async def do(now: Visit, piece: Sequence[UUID], _: int) -> Piece:
+    async def do(current: PageRequest, piece: Sequence[UUID], _: int) -> Piece:
         these = {job_id: found[job_id] for job_id in piece}
-        done = await now.services.job_bulk.move_these(
-            now.who.tenant_id, these, to, now.who.key_id, reason
+        done = await current.services.job.bulk.move_these(
+            current.actor.tenant_id, these, to, current.actor.key_id, reason
         )
-        return await _outcome(now, piece, done, WAITING, "that would expire before")
+        return await _outcome(current, piece, done, WAITING, "that would expire before")
 
-    return _work(visit, found, "Rescheduling jobs", "rescheduled", do)
+    return _work(request, found, "Rescheduling jobs", "rescheduled", do)
 
 
-def _work(visit: Visit, found: Mapping[UUID, JobStatus], title: str, verb: str, do: Do) -> Work:
+def _work(
+    request: PageRequest, found: Mapping[UUID, JobStatus], title: str, verb: str, do: Do
+) -> Work:
     return Work(
         title=title,
         verb=verb,
         noun="job",
         scope=Scope.JOBS_WRITE,
-        back=_back(visit),
+        back=_back(request),
         # The order in which timers are locked: each piece is then one transaction.
         items=sorted(found, key=lambda job_id: (bucket_of(job_id), job_id)),
         do=do,
@@ -179,12 +183,16 @@ def _work(visit: Visit, found: Mapping[UUID, JobStatus], title: str, verb: str, 
 
 
 async def _outcome(
-    visit: Visit, piece: Sequence[UUID], done: Changed, usual: Collection[JobStatus], rest: str
+    request: PageRequest,
+    piece: Sequence[UUID],
+    done: Changed,
+    usual: Collection[JobStatus],
+    rest: str,
 ) -> Piece:
     """Say why some were left alone: by how they stand now, or else for the reason that is left."""
     if done.jobs == len(piece):
         return Piece(done.jobs)
-    now = await visit.services.job_views.some(visit.who.tenant_id, piece)
+    now = await request.services.job.read.some(request.actor.tenant_id, piece)
     left = Counter(f"{job.status} by now" for job in now if job.status not in usual)
     left[HELD] += min(done.held, len(piece) - done.jobs - left.total())
     left[rest] += len(piece) - done.jobs - left.total()

@@ -9,7 +9,7 @@ import msgspec
 
 from postdate.console.action import Action, Field
 from postdate.console.equivalent_command import Same
-from postdate.console.page_request import Visit
+from postdate.console.page_request import PageRequest
 from postdate.intake.accept.answers import CREATED
 from postdate.intake.accept.once import Shown, Wish
 from postdate.intake.tenant.key import Rotated
@@ -34,9 +34,9 @@ def status_of(key: KeyView, now: datetime) -> str:
     return "ENDING" if key.expires_at - now < SOON else "ACTIVE"
 
 
-async def _revoke(visit: Visit) -> str:
-    key_id = visit.uuid("key_id")
-    await visit.services.keys.revoke(visit.who, key_id)
+async def _revoke(request: PageRequest) -> str:
+    key_id = request.uuid("key_id")
+    await request.services.key.change.revoke(request.actor, key_id)
     return f"Key {key_id} is revoked; every node refuses it within five seconds."
 
 
@@ -48,18 +48,20 @@ class _Made(msgspec.Struct, frozen=True):
     key: str | None = None
 
 
-async def _rotate(visit: Visit) -> str:
+async def _rotate(request: PageRequest) -> str:
     """Make a new key, once for each form: sent twice, it must not make two."""
-    key_id, overlap_seconds = visit.uuid("key_id"), _overlap(visit)
+    key_id, overlap_seconds = request.uuid("key_id"), _overlap(request)
     wish = Wish(
-        tenant_id=visit.who.tenant_id,
+        tenant_id=request.actor.tenant_id,
         operation="key.rotate",
-        key=visit.form.get("once") or secrets.token_urlsafe(16),
+        key=request.form.get("once") or secrets.token_urlsafe(16),
         members={"key_id": str(key_id), "overlap_seconds": overlap_seconds},
     )
-    answer = await visit.services.once.run(
+    answer = await request.services.once.run(
         wish,
-        lambda keep: visit.services.keys.rotate(visit.who, key_id, overlap_seconds, keep),
+        lambda keep: request.services.key.change.rotate(
+            request.actor, key_id, overlap_seconds, keep
+        ),
         _shown,
         CREATED,
     )
@@ -77,9 +79,9 @@ def _shown(done: Rotated) -> Shown:
     return Shown(made, msgspec.structs.replace(made, key=None))
 
 
-def _overlap(visit: Visit) -> float:
+def _overlap(request: PageRequest) -> float:
     try:
-        hours = float(visit.form.get("hours", ""))
+        hours = float(request.form.get("hours", ""))
     except ValueError:
         hours = -1.0
     if not 0 <= hours <= OVERLAP_MOST_HOURS:

@@ -4,24 +4,26 @@ from typing import Final
 
 from postdate.console.action import Action, Field
 from postdate.console.equivalent_command import Same
-from postdate.console.page_request import Visit
+from postdate.console.page_request import PageRequest
 from postdate.model.tenant.identity import Scope
 
 
-async def _pause(visit: Visit) -> str:
-    name: str = visit.param("lane")
-    note = visit.form.get("note", "").strip()
-    await visit.services.lanes.pause(
-        visit.who.tenant_id, name, note=note or None, actor=visit.who.key_id
+async def _pause(request: PageRequest) -> str:
+    name: str = request.param("lane")
+    note = request.form.get("note", "").strip()
+    await request.services.lane.change.pause(
+        request.actor.tenant_id, name, note=note or None, actor=request.actor.key_id
     )
-    visit.services.overview.forget(visit.who.tenant_id)
+    request.services.overview.forget(request.actor.tenant_id)
     return f"Lane {name} is paused: nothing of it starts until it is resumed."
 
 
-async def _resume(visit: Visit) -> str:
-    name: str = visit.param("lane")
-    await visit.services.lanes.resume(visit.who.tenant_id, name, actor=visit.who.key_id)
-    visit.services.overview.forget(visit.who.tenant_id)
+async def _resume(request: PageRequest) -> str:
+    name: str = request.param("lane")
+    await request.services.lane.change.resume(
+        request.actor.tenant_id, name, actor=request.actor.key_id
+    )
+    request.services.overview.forget(request.actor.tenant_id)
     return f"Lane {name} goes on."
 
 

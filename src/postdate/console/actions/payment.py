@@ -5,37 +5,39 @@ from typing import Final
 from postdate.console.action import REASON, Action, Field, moment_of, reason_of
 from postdate.console.actions.job import WHEN
 from postdate.console.equivalent_command import Same
-from postdate.console.page_request import Visit
+from postdate.console.page_request import PageRequest
 from postdate.model.payment.payment import When
 from postdate.model.tenant.identity import Scope
 
 
-def _back(visit: Visit) -> str:
-    return f"/payments/{visit.param('payment_id')}"
+def _back(request: PageRequest) -> str:
+    return f"/payments/{request.param('payment_id')}"
 
 
-async def _cancel(visit: Visit) -> str:
-    payment_id = visit.uuid("payment_id")
-    await visit.services.payment_changes.cancel(visit.who, payment_id)
+async def _cancel(request: PageRequest) -> str:
+    payment_id = request.uuid("payment_id")
+    await request.services.payment.change.cancel(request.actor, payment_id)
     return "The payment is cancelled and what was held for it is available again."
 
 
-async def _reschedule(visit: Visit) -> str:
-    payment_id = visit.uuid("payment_id")
-    wanted = When(None, moment_of(visit.form, "at"))
-    done = await visit.services.payment_changes.reschedule(visit.who, payment_id, wanted)
+async def _reschedule(request: PageRequest) -> str:
+    payment_id = request.uuid("payment_id")
+    wanted = When(None, moment_of(request.form, "at"))
+    done = await request.services.payment.change.reschedule(request.actor, payment_id, wanted)
     return f"The payment is due at {done.scheduled_time:%Y-%m-%d %H:%M:%S} UTC."
 
 
-async def _approve(visit: Visit) -> str:
-    note = visit.form.get("note", "").strip() or None
-    await visit.services.approvals.approve(visit.who, visit.uuid("payment_id"), note)
+async def _approve(request: PageRequest) -> str:
+    note = request.form.get("note", "").strip() or None
+    await request.services.payment.approval.approve(request.actor, request.uuid("payment_id"), note)
     return "The payment is approved: it is settled at its instant, or at once if that has passed."
 
 
-async def _refuse(visit: Visit) -> str:
-    reason = reason_of(visit, "note")
-    await visit.services.approvals.refuse(visit.who, visit.uuid("payment_id"), reason)
+async def _refuse(request: PageRequest) -> str:
+    reason = reason_of(request, "note")
+    await request.services.payment.approval.refuse(
+        request.actor, request.uuid("payment_id"), reason
+    )
     return "The payment is refused: no money moves and what was held is available again."
 
 

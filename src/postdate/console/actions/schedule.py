@@ -18,7 +18,7 @@ from postdate.console.action import (
     reason_of,
 )
 from postdate.console.equivalent_command import Same
-from postdate.console.page_request import Visit
+from postdate.console.page_request import PageRequest
 from postdate.console.render import NONE
 from postdate.intake.accept.once import Shown, Wish
 from postdate.intake.schedule.run import Triggered
@@ -38,33 +38,33 @@ _UNTIL: Final = Field(
 )
 
 
-def _back(visit: Visit) -> str:
-    return f"/schedules/{visit.param('schedule_id')}"
+def _back(request: PageRequest) -> str:
+    return f"/schedules/{request.param('schedule_id')}"
 
 
-async def _pause(visit: Visit) -> str:
-    reason = reason_of(visit)
-    await visit.services.schedules.pause(visit.who, visit.uuid("schedule_id"), reason)
+async def _pause(request: PageRequest) -> str:
+    reason = reason_of(request)
+    await request.services.schedule.change.pause(request.actor, request.uuid("schedule_id"), reason)
     return "The schedule is paused: each occurrence is skipped and noted in the book."
 
 
-async def _resume(visit: Visit) -> str:
-    await visit.services.schedules.resume(visit.who, visit.uuid("schedule_id"))
+async def _resume(request: PageRequest) -> str:
+    await request.services.schedule.change.resume(request.actor, request.uuid("schedule_id"))
     return "The schedule goes on. What was skipped stays skipped; a backfill can run it."
 
 
-async def _trigger(visit: Visit) -> str:
+async def _trigger(request: PageRequest) -> str:
     # The form's own key: the same form sent twice runs the schedule once.
-    schedule_id, runs = visit.uuid("schedule_id"), visit.services.schedule_runs
+    schedule_id, runs = request.uuid("schedule_id"), request.services.schedule.run
     wish = Wish(
-        tenant_id=visit.who.tenant_id,
+        tenant_id=request.actor.tenant_id,
         operation="console.trigger",
-        key=visit.form.get("once") or secrets.token_urlsafe(16),
+        key=request.form.get("once") or secrets.token_urlsafe(16),
         members={"schedule_id": str(schedule_id)},
     )
-    answer = await visit.services.once.run(
+    answer = await request.services.once.run(
         wish,
-        lambda keep: runs.trigger(visit.who, schedule_id, keep=keep),
+        lambda keep: runs.trigger(request.actor, schedule_id, keep=keep),
         lambda triggered: Shown(triggered, triggered),
         status=201,
     )
@@ -75,16 +75,18 @@ async def _trigger(visit: Visit) -> str:
     return f"It ran once, as {made}."
 
 
-async def _delete(visit: Visit) -> str:
-    await visit.services.schedules.delete(visit.who, visit.uuid("schedule_id"))
+async def _delete(request: PageRequest) -> str:
+    await request.services.schedule.change.delete(request.actor, request.uuid("schedule_id"))
     return "The schedule is deleted; the jobs and payments it has made go on."
 
 
-async def _rehearse_backfill(visit: Visit, given: Mapping[str, str]) -> Rehearsal:
-    schedule_id = visit.uuid("schedule_id")
+async def _rehearse_backfill(request: PageRequest, given: Mapping[str, str]) -> Rehearsal:
+    schedule_id = request.uuid("schedule_id")
     span = (moment_of(given, "from"), moment_of(given, "until"))
-    plan = await visit.services.schedule_runs.backfill(visit.who, schedule_id, span, dry_run=True)
-    schedule = await visit.services.schedule_views.find(visit.who, schedule_id)
+    plan = await request.services.schedule.run.backfill(
+        request.actor, schedule_id, span, dry_run=True
+    )
+    schedule = await request.services.schedule.read.find(request.actor, schedule_id)
     payment = schedule.template.payment if schedule else None
     runs = [one for one in plan.occurrences if one.action == "run"]
     counts = Counter(one.action for one in plan.occurrences)
@@ -110,10 +112,12 @@ async def _rehearse_backfill(visit: Visit, given: Mapping[str, str]) -> Rehearsa
     )
 
 
-async def _backfill(visit: Visit) -> str:
-    schedule_id = visit.uuid("schedule_id")
-    span = plan_of(visit)
-    done = await visit.services.schedule_runs.backfill(visit.who, schedule_id, span, dry_run=False)
+async def _backfill(request: PageRequest) -> str:
+    schedule_id = request.uuid("schedule_id")
+    span = plan_of(request)
+    done = await request.services.schedule.run.backfill(
+        request.actor, schedule_id, span, dry_run=False
+    )
     refused = sum(one.action == "refused" for one in done.occurrences)
     text = f"{done.runs:,} occurrences of the past were run, at the schedule's pace."
     return text + (f" {refused:,} were refused: see the book." if refused else "")
@@ -123,7 +127,7 @@ def _action(
     verb: str,
     button: str,
     means: str,
-    does: Callable[[Visit], Awaitable[str]],
+    does: Callable[[PageRequest], Awaitable[str]],
     same: Same,
     *fields: Field,
     rehearse: Rehearse | None = None,

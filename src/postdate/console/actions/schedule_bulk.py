@@ -7,7 +7,7 @@ from uuid import UUID
 
 from postdate.console.action import REASON, Action, Field, Rehearsal, plan_of, reason_of
 from postdate.console.bulk import Piece, Work
-from postdate.console.page_request import Visit
+from postdate.console.page_request import PageRequest
 from postdate.console.pages.schedule import told, words
 from postdate.model.error import Code, RefusedError, refuse
 from postdate.model.schedule.spec import ScheduleView
@@ -20,12 +20,12 @@ PIECE: Final = 50
 BACK: Final = "/schedules"
 HEAD: Final = ("Schedule", "Status", "Rule", "Next")
 
-Act = Callable[[Visit, UUID, str | None], Awaitable[None]]
+Act = Callable[[PageRequest, UUID, str | None], Awaitable[None]]
 
 
-def _chosen(visit: Visit) -> list[UUID]:
+def _chosen(request: PageRequest) -> list[UUID]:
     try:
-        found = [UUID(text) for text in visit.request.query_params.getlist(SELECTED)]
+        found = [UUID(text) for text in request.http.query_params.getlist(SELECTED)]
     except ValueError:
         raise refuse(Code.INVALID_FIELD, "Select schedules by their ids.", SELECTED) from None
     if not found:
@@ -33,10 +33,10 @@ def _chosen(visit: Visit) -> list[UUID]:
     return found
 
 
-async def _rehearse(visit: Visit, *wanted: str) -> Rehearsal:
+async def _rehearse(request: PageRequest, *wanted: str) -> Rehearsal:
     """Take those that stand as `wanted` says; the others would be left as they are."""
-    views = visit.services.schedule_views
-    found = [await views.find(visit.who, one) for one in _chosen(visit)]
+    views = request.services.schedule.read
+    found = [await views.find(request.actor, one) for one in _chosen(request)]
     known = [one for one in found if one is not None]
     plan = [one for one in known if one.status in wanted]
     counts = Counter(told(one.status) for one in known if one.status not in wanted)
@@ -56,22 +56,22 @@ def _row(one: ScheduleView) -> tuple[object, ...]:
     return (one.name or str(one.schedule_id), one.status, words(one), one.next_due_at or "")
 
 
-async def _rehearse_pause(visit: Visit, _: Mapping[str, str]) -> Rehearsal:
-    return await _rehearse(visit, "ACTIVE")
+async def _rehearse_pause(request: PageRequest, _: Mapping[str, str]) -> Rehearsal:
+    return await _rehearse(request, "ACTIVE")
 
 
-async def _rehearse_resume(visit: Visit, _: Mapping[str, str]) -> Rehearsal:
-    return await _rehearse(visit, "PAUSED", "SET_ASIDE")
+async def _rehearse_resume(request: PageRequest, _: Mapping[str, str]) -> Rehearsal:
+    return await _rehearse(request, "PAUSED", "SET_ASIDE")
 
 
-def _work(visit: Visit, title: str, verb: str, act: Act, reason: str | None) -> Work:
-    items: list[UUID] = plan_of(visit)
+def _work(request: PageRequest, title: str, verb: str, act: Act, reason: str | None) -> Work:
+    items: list[UUID] = plan_of(request)
 
-    async def do(now: Visit, piece: Sequence[UUID], _: int) -> Piece:
+    async def do(current: PageRequest, piece: Sequence[UUID], _: int) -> Piece:
         left: Counter[str] = Counter()
         for schedule_id in piece:
             try:
-                await act(now, schedule_id, reason)
+                await act(current, schedule_id, reason)
             except RefusedError as error:
                 left[str(error.refusal.code)] += 1
         return Piece(len(piece) - left.total(), left)
@@ -88,20 +88,20 @@ def _work(visit: Visit, title: str, verb: str, act: Act, reason: str | None) -> 
     )
 
 
-async def _pause_one(visit: Visit, schedule_id: UUID, reason: str | None) -> None:
-    await visit.services.schedules.pause(visit.who, schedule_id, reason)
+async def _pause_one(request: PageRequest, schedule_id: UUID, reason: str | None) -> None:
+    await request.services.schedule.change.pause(request.actor, schedule_id, reason)
 
 
-async def _resume_one(visit: Visit, schedule_id: UUID, _: str | None) -> None:
-    await visit.services.schedules.resume(visit.who, schedule_id)
+async def _resume_one(request: PageRequest, schedule_id: UUID, _: str | None) -> None:
+    await request.services.schedule.change.resume(request.actor, schedule_id)
 
 
-async def _pause(visit: Visit) -> Work:
-    return _work(visit, "Pausing schedules", "paused", _pause_one, reason_of(visit))
+async def _pause(request: PageRequest) -> Work:
+    return _work(request, "Pausing schedules", "paused", _pause_one, reason_of(request))
 
 
-async def _resume(visit: Visit) -> Work:
-    return _work(visit, "Resuming schedules", "resumed", _resume_one, None)
+async def _resume(request: PageRequest) -> Work:
+    return _work(request, "Resuming schedules", "resumed", _resume_one, None)
 
 
 ACTIONS: Final = (

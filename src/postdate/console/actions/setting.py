@@ -6,7 +6,7 @@ import msgspec
 
 from postdate.console.action import Action, Field
 from postdate.console.equivalent_command import Same
-from postdate.console.page_request import Visit
+from postdate.console.page_request import PageRequest
 from postdate.model.tenant.identity import Scope
 
 
@@ -18,16 +18,16 @@ def _value(text: str) -> Any:
         return text
 
 
-async def _put(visit: Visit) -> str:
-    name: str = visit.param("name")
-    text = visit.form.get("value", "").strip()
-    await visit.services.settings.put_own(visit.who, name, _value(text))
+async def _put(request: PageRequest) -> str:
+    name: str = request.param("name")
+    text = request.form.get("value", "").strip()
+    await request.services.setting.change.put_own(request.actor, name, _value(text))
     return f"{name} is set to {text}. Every node follows within five seconds."
 
 
-async def _clear(visit: Visit) -> str:
-    name: str = visit.param("name")
-    await visit.services.settings.clear_own(visit.who, name)
+async def _clear(request: PageRequest) -> str:
+    name: str = request.param("name")
+    await request.services.setting.change.clear_own(request.actor, name)
     return f"{name} follows the operator's value again, on every node within five seconds."
 
 

@@ -12,7 +12,7 @@ from postdate.console.action import (
     reason_of,
 )
 from postdate.console.equivalent_command import Same
-from postdate.console.page_request import Visit
+from postdate.console.page_request import PageRequest
 from postdate.model.error import Code, refuse
 from postdate.model.tenant.identity import Scope
 
@@ -20,28 +20,34 @@ _PATH: Final = "/subscriptions/{subscription_id:uuid}"
 _CALL: Final = "/subscriptions/{subscription_id}"
 
 
-async def _pause(visit: Visit) -> str:
-    reason = reason_of(visit)
-    await visit.services.subscriptions.pause(visit.who, visit.uuid("subscription_id"), reason)
+async def _pause(request: PageRequest) -> str:
+    reason = reason_of(request)
+    await request.services.subscription.change.pause(
+        request.actor, request.uuid("subscription_id"), reason
+    )
     return "The subscription is paused: events wait until it is resumed."
 
 
-async def _resume(visit: Visit) -> str:
-    await visit.services.subscriptions.resume(visit.who, visit.uuid("subscription_id"))
+async def _resume(request: PageRequest) -> str:
+    await request.services.subscription.change.resume(
+        request.actor, request.uuid("subscription_id")
+    )
     return "The subscription goes on where it was paused."
 
 
-async def _delete(visit: Visit) -> str:
-    await visit.services.subscriptions.delete(visit.who, visit.uuid("subscription_id"))
+async def _delete(request: PageRequest) -> str:
+    await request.services.subscription.change.delete(
+        request.actor, request.uuid("subscription_id")
+    )
     return "The subscription is ended."
 
 
-async def _rehearse_replay(visit: Visit, given: Mapping[str, str]) -> Rehearsal:
-    subscription_id, tenant_id = visit.uuid("subscription_id"), visit.who.tenant_id
-    row = await visit.services.subscription_views.find(tenant_id, subscription_id)
+async def _rehearse_replay(request: PageRequest, given: Mapping[str, str]) -> Rehearsal:
+    subscription_id, tenant_id = request.uuid("subscription_id"), request.actor.tenant_id
+    row = await request.services.subscription.read.find(tenant_id, subscription_id)
     if row is None:
         raise refuse(Code.NOT_FOUND, f"There is no subscription {subscription_id}.")
-    last = await visit.services.event_views.last(tenant_id)
+    last = await request.services.event.last(tenant_id)
     position = _position(given.get("from", ""), last)
     back, ahead = max(0, row.position - position), max(0, position - row.position)
     facts = [
@@ -68,13 +74,15 @@ def _position(text: str, last: int) -> int:
             raise refuse(Code.INVALID_FIELD, detail, "from")
 
 
-async def _replay(visit: Visit) -> str:
-    position: int = plan_of(visit)
-    await visit.services.subscriptions.replay(visit.who, visit.uuid("subscription_id"), position)
+async def _replay(request: PageRequest) -> str:
+    position: int = plan_of(request)
+    await request.services.subscription.change.replay(
+        request.actor, request.uuid("subscription_id"), position
+    )
     return f"The subscription goes on after event {position:,}."
 
 
-def _back(_: Visit) -> str:
+def _back(_: PageRequest) -> str:
     return "/subscriptions"
 
 

@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 from starlette.responses import Response
 
-from postdate.console.page_request import Visit, further, stripped
+from postdate.console.page_request import ConsolePage, PageRequest
 from postdate.model.error import Code, refuse
 from postdate.model.tenant.identity import Scope
 from postdate.views.account import VERSION_MOST, AccountView, EntryView
@@ -27,45 +27,39 @@ class AccountQuery(msgspec.Struct, frozen=True, kw_only=True):
     version: int = VERSION_MOST
 
 
-async def accounts_page(visit: Visit) -> Response:
+async def accounts_page(request: PageRequest) -> Response:
     """List accounts by id."""
-    visit.need(Scope.PAYMENTS_READ)
-    if (shorter := stripped(visit.request)) is not None:
-        return shorter
-    query = visit.query(AccountsQuery)
-    found, following = await visit.services.account_views.page(visit.who, query.after, PAGE)
-    return visit.page(
+    query = request.query(AccountsQuery)
+    found, following = await request.services.account.read.page(request.actor, query.after, PAGE)
+    return request.render(
         "accounts.html",
         accounts=found,
         query=query,
-        following=following and further(visit.request, after=following),
+        following=request.next_page(after=following),
         status_of=status_of,
     )
 
 
-async def account_page(visit: Visit) -> Response:
+async def account_page(request: PageRequest) -> Response:
     """Show one account: what it has, what is held, and the entries that make it so."""
-    visit.need(Scope.PAYMENTS_READ)
-    if (shorter := stripped(visit.request)) is not None:
-        return shorter
-    account_id: str = visit.param("account_id")
-    query = visit.query(AccountQuery)
+    account_id: str = request.param("account_id")
+    query = request.query(AccountQuery)
     if query.at is not None and query.at.tzinfo is None:
         raise refuse(Code.INVALID_FIELD, "Give the instant with its zone: 2026-05-01T00:00Z.", "at")
-    views = visit.services.account_views
-    account = await views.get(visit.who, account_id)
-    statement = await views.statement(visit.who, account_id, query.at, query.version, PAGE)
+    views = request.services.account.read
+    account = await views.get(request.actor, account_id)
+    statement = await views.statement(request.actor, account_id, query.at, query.version, PAGE)
     if account is None or statement is None:
         raise refuse(Code.NOT_FOUND, f"There is no account {account_id}.")
     following = statement.next_version
-    return visit.page(
+    return request.render(
         "account.html",
         account=account,
         statement=statement,
         query=query,
         status=status_of(account),
         chart=chart(statement.entries),
-        following=following and further(visit.request, version=following),
+        following=request.next_page(version=following),
     )
 
 
@@ -83,3 +77,9 @@ def chart(entries: list[EntryView]) -> dict[str, list[float]]:
         "x": [entry.created_at.timestamp() for entry in ordered],
         "balance": [entry.balance for entry in ordered],
     }
+
+
+PAGES: Final = (
+    ConsolePage("/accounts", accounts_page, Scope.PAYMENTS_READ),
+    ConsolePage("/accounts/{account_id}", account_page, Scope.PAYMENTS_READ),
+)

@@ -6,7 +6,7 @@ from uuid import UUID
 import msgspec
 from starlette.responses import Response
 
-from postdate.console.page_request import Visit, further, stripped
+from postdate.console.page_request import ConsolePage, PageRequest
 from postdate.model.event.audit import AUDITED
 from postdate.model.event.event import check_patterns
 from postdate.model.tenant.identity import Scope
@@ -35,22 +35,22 @@ class AuditQuery(msgspec.Struct, frozen=True, kw_only=True):
         return AuditFilter(type=self.type, actor=self.actor, subject=self.subject)
 
 
-async def audit_page(visit: Visit) -> Response:
+async def audit_page(request: PageRequest) -> Response:
     """List decisions."""
-    visit.need(Scope.ADMIN)
-    if (shorter := stripped(visit.request)) is not None:
-        return shorter
-    query, tenant_id = visit.query(AuditQuery), visit.who.tenant_id
-    entries, following = await visit.services.audit_views.newest(
+    query, tenant_id = request.query(AuditQuery), request.actor.tenant_id
+    entries, following = await request.services.audit.newest(
         tenant_id, query.filter, query.before, PAGE
     )
-    keys, _ = await visit.services.key_views.page(tenant_id, FIRST, KEYS_MOST)
-    return visit.page(
+    keys, _ = await request.services.key.read.page(tenant_id, FIRST, KEYS_MOST)
+    return request.render(
         "audit.html",
         entries=entries,
         query=query,
         filtered=query.filter != AuditFilter(),
         types=AUDITED,
         names={str(key.key_id): key.note for key in keys if key.note},
-        following=following and further(visit.request, before=following),
+        following=request.next_page(before=following),
     )
+
+
+PAGES: Final = (ConsolePage("/audit", audit_page, Scope.ADMIN),)

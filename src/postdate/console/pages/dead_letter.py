@@ -8,7 +8,7 @@ from uuid import UUID
 
 from starlette.responses import Response
 
-from postdate.console.page_request import Visit
+from postdate.console.page_request import ConsolePage, PageRequest
 from postdate.model.job.view import JobView
 from postdate.model.state import JobStatus, PaymentStatus
 from postdate.model.tenant.identity import Scope
@@ -26,17 +26,17 @@ HOUR: Final = timedelta(hours=1)
 DAY: Final = timedelta(days=1)
 
 
-async def dead_letters_page(visit: Visit) -> Response:
+async def dead_letters_page(request: PageRequest) -> Response:
     """Show jobs in doubt, payments that wait for a person, and jobs that failed for good."""
-    failed = await _jobs(visit, JobStatus.FAILED, GROUPED)
-    return visit.page(
+    failed = await _jobs(request, JobStatus.FAILED, GROUPED)
+    return request.render(
         "dead_letters.html",
-        doubtful=await _jobs(visit, JobStatus.UNKNOWN, SHOWN),
+        doubtful=await _jobs(request, JobStatus.UNKNOWN, SHOWN),
         failed=failed[:SHOWN],
-        groups=groups(failed, visit.now),
+        groups=groups(failed, request.now),
         grouped=len(failed),
-        parked=await _payments(visit),
-        unapproved=await _unapproved(visit),
+        parked=await _payments(request),
+        unapproved=await _unapproved(request),
         shown=SHOWN,
     )
 
@@ -52,24 +52,27 @@ def groups(failed: Sequence[JobView], now: datetime) -> list[tuple[str, str, int
     return sorted(rows, key=lambda row: row[2:], reverse=True)
 
 
-async def _jobs(visit: Visit, status: JobStatus, limit: int) -> list[JobView]:
-    if not visit.who.allows(Scope.JOBS_READ):
+async def _jobs(request: PageRequest, status: JobStatus, limit: int) -> list[JobView]:
+    if not request.actor.allows(Scope.JOBS_READ):
         return []
     wanted = JobFilter(status=status)
-    found, _ = await visit.services.job_views.page(visit.who.tenant_id, wanted, None, limit)
+    found, _ = await request.services.job.read.page(request.actor.tenant_id, wanted, None, limit)
     return found
 
 
-async def _payments(visit: Visit) -> list[PaymentView]:
-    if not visit.who.allows(Scope.PAYMENTS_READ) or visit.who.accounts is not None:
+async def _payments(request: PageRequest) -> list[PaymentView]:
+    if not request.actor.allows(Scope.PAYMENTS_READ) or request.actor.accounts is not None:
         return []
     wanted = PaymentFilter(None, PaymentStatus.EXECUTING)
-    found, _ = await visit.services.payment_views.page(visit.who, wanted, NEWEST, SHOWN)
+    found, _ = await request.services.payment.read.page(request.actor, wanted, NEWEST, SHOWN)
     return found
 
 
-async def _unapproved(visit: Visit) -> list[PaymentView]:
-    if not visit.who.allows(Scope.PAYMENTS_READ) or visit.who.accounts is not None:
+async def _unapproved(request: PageRequest) -> list[PaymentView]:
+    if not request.actor.allows(Scope.PAYMENTS_READ) or request.actor.accounts is not None:
         return []
-    found, _ = await visit.services.payment_views.waiting(visit.who, UUID(int=0), SHOWN)
+    found, _ = await request.services.payment.read.waiting(request.actor, UUID(int=0), SHOWN)
     return found
+
+
+PAGES: Final = (ConsolePage("/dead-letters", dead_letters_page),)

@@ -5,7 +5,7 @@ from typing import Final
 import msgspec
 from starlette.responses import Response
 
-from postdate.console.page_request import Visit, further, stripped
+from postdate.console.page_request import ConsolePage, PageRequest
 from postdate.model.tenant.identity import Scope
 
 PAGE: Final = 50
@@ -17,18 +17,18 @@ class DestinationsQuery(msgspec.Struct, frozen=True, kw_only=True):
     after: str = ""
 
 
-async def destinations_page(visit: Visit) -> Response:
+async def destinations_page(request: PageRequest) -> Response:
     """List destinations by name."""
-    visit.need(Scope.JOBS_READ)
-    if (shorter := stripped(visit.request)) is not None:
-        return shorter
-    query = visit.query(DestinationsQuery)
-    found, following = await visit.services.destination_views.page(
-        visit.who.tenant_id, query.after, PAGE
+    query = request.query(DestinationsQuery)
+    found, following = await request.services.destination.read.page(
+        request.actor.tenant_id, query.after, PAGE
     )
-    return visit.page(
+    return request.render(
         "destinations.html",
         destinations=found,
         query=query,
-        following=following and further(visit.request, after=following),
+        following=request.next_page(after=following),
     )
+
+
+PAGES: Final = (ConsolePage("/destinations", destinations_page, Scope.JOBS_READ),)

@@ -6,7 +6,7 @@ from uuid import UUID
 import msgspec
 from starlette.responses import Response
 
-from postdate.console.page_request import Visit, further, stripped
+from postdate.console.page_request import ConsolePage, PageRequest
 from postdate.model.event.event import Sealed, like, visible
 from postdate.views.event import EventFilter
 
@@ -21,41 +21,42 @@ class EventsQuery(msgspec.Struct, frozen=True, kw_only=True):
     subject: UUID | None = None
 
 
-async def events_page(visit: Visit) -> Response:
+async def events_page(request: PageRequest) -> Response:
     """List events, the newest first."""
-    if (shorter := stripped(visit.request)) is not None:
-        return shorter
-    query = visit.query(EventsQuery)
+    query = request.query(EventsQuery)
     if query.subject is not None:
-        found = await subject_events(visit, query.subject)
-        return visit.page("events.html", events=found[::-1], query=query, following=None)
-    last = await visit.services.event_views.last(visit.who.tenant_id)
+        found = await subject_events(request, query.subject)
+        return request.render("events.html", events=found[::-1], query=query, following=None)
+    last = await request.services.event.last(request.actor.tenant_id)
     before = last + 1 if query.before is None else query.before
     after = max(0, before - PAGE - 1)
-    page = await visit.services.event_views.page(
-        visit.who.tenant_id, _filter(visit, None), after=after, limit=PAGE
+    page = await request.services.event.page(
+        request.actor.tenant_id, _filter(request, None), after=after, limit=PAGE
     )
     shown = [event for event in page.events if event.position < before]
-    return visit.page(
+    return request.render(
         "events.html",
         events=shown[::-1],
         query=query,
-        following=further(visit.request, before=after + 1) if after > 0 else None,
+        following=request.next_page(before=after + 1) if after > 0 else None,
     )
 
 
-async def subject_events(visit: Visit, subject: UUID) -> list[Sealed]:
+async def subject_events(request: PageRequest, subject: UUID) -> list[Sealed]:
     """List what happened to one thing, in order."""
-    page = await visit.services.event_views.page(
-        visit.who.tenant_id, _filter(visit, subject), after=0, limit=PAGE
+    page = await request.services.event.page(
+        request.actor.tenant_id, _filter(request, subject), after=0, limit=PAGE
     )
     return page.events
 
 
-def _filter(visit: Visit, subject: UUID | None) -> EventFilter:
-    who = visit.who
+def _filter(request: PageRequest, subject: UUID | None) -> EventFilter:
+    actor = request.actor
     return EventFilter(
-        patterns=like(visible(who, [])),
+        patterns=like(visible(actor, [])),
         subject=subject,
-        accounts=None if who.accounts is None else sorted(who.accounts),
+        accounts=None if actor.accounts is None else sorted(actor.accounts),
     )
+
+
+PAGES: Final = (ConsolePage("/events", events_page),)

@@ -6,7 +6,7 @@ from uuid import UUID
 import msgspec
 from starlette.responses import Response
 
-from postdate.console.page_request import Visit, further, instant, stripped
+from postdate.console.page_request import ConsolePage, PageRequest, instant
 from postdate.console.pages.event import subject_events
 from postdate.model.error import Code, refuse
 from postdate.model.state import JobStatus
@@ -52,37 +52,39 @@ class JobQuery(msgspec.Struct, frozen=True, kw_only=True):
             raise refuse(Code.INVALID_CURSOR, "The place in the list is not one of ours.") from None
 
 
-async def jobs_page(visit: Visit) -> Response:
+async def jobs_page(request: PageRequest) -> Response:
     """List jobs: open ones by their instant, others the newest first."""
-    visit.need(Scope.JOBS_READ)
-    if (shorter := stripped(visit.request)) is not None:
-        return shorter
-    query = visit.query(JobQuery)
-    jobs, following = await visit.services.job_views.page(
-        visit.who.tenant_id, query.filter, query.cursor, PAGE
+    query = request.query(JobQuery)
+    jobs, following = await request.services.job.read.page(
+        request.actor.tenant_id, query.filter, query.cursor, PAGE
     )
     place = None
     if following is not None:
-        place = further(visit.request, after=following.job_id, at=following.due_at)
-    return visit.page(
+        place = request.next_page(after=following.job_id, at=following.due_at)
+    return request.render(
         "jobs.html",
         jobs=jobs,
         query=query,
         following=place,
         statuses=list(JobStatus),
         filtered=query.filter != JobFilter(),
-        matching=further(visit.request, dry=1, after=None, at=None).partition("?")[2],
+        matching=request.address_with(dry=1, after=None, at=None).partition("?")[2],
     )
 
 
-async def job_page(visit: Visit) -> Response:
+async def job_page(request: PageRequest) -> Response:
     """Show one job, every attempt at it, and why it is not done."""
-    visit.need(Scope.JOBS_READ)
-    job_id = visit.uuid("job_id")
-    tenant_id = visit.who.tenant_id
-    job = await visit.services.job_views.find(tenant_id, job_id)
+    job_id = request.uuid("job_id")
+    tenant_id = request.actor.tenant_id
+    job = await request.services.job.read.find(tenant_id, job_id)
     if job is None:
         raise refuse(Code.NOT_FOUND, f"There is no job {job_id}.")
-    events = await subject_events(visit, job_id)
-    attempts = await visit.services.job_views.attempts(tenant_id, job_id, 0, ATTEMPTS_MOST)
-    return visit.page("job.html", job=job, attempts=attempts or [], events=events)
+    events = await subject_events(request, job_id)
+    attempts = await request.services.job.read.attempts(tenant_id, job_id, 0, ATTEMPTS_MOST)
+    return request.render("job.html", job=job, attempts=attempts or [], events=events)
+
+
+PAGES: Final = (
+    ConsolePage("/jobs", jobs_page, Scope.JOBS_READ),
+    ConsolePage("/jobs/{job_id:uuid}", job_page, Scope.JOBS_READ),
+)

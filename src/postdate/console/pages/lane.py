@@ -1,12 +1,18 @@
 """Lanes: what waits in each, and whether anything of it may start."""
 
+from typing import Final
+
 from starlette.responses import Response
 
-from postdate.console.page_request import Visit
+from postdate.console.page_request import ConsolePage, PageRequest
 from postdate.model.tenant.identity import Scope
 
 
-async def lanes_page(visit: Visit) -> Response:
+async def lanes_page(request: PageRequest) -> Response:
     """List lanes with their backlog."""
-    visit.need(Scope.JOBS_READ)
-    return visit.page("lanes.html", overview=await visit.services.overview.get(visit.who.tenant_id))
+    return request.render(
+        "lanes.html", overview=await request.services.overview.get(request.actor.tenant_id)
+    )
+
+
+PAGES: Final = (ConsolePage("/lanes", lanes_page, Scope.JOBS_READ),)

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from starlette.responses import Response, StreamingResponse
 
-from postdate.console.page_request import HEADERS, Visit
+from postdate.console.page_request import HEADERS, ConsolePage, PageRequest
 from postdate.console.pages.overview_problem import checks, failing, problems
 from postdate.model.error import Code, refuse
 from postdate.model.tenant.identity import Scope
@@ -20,32 +20,32 @@ STREAM_TICKS: Final = 300
 """A stream ends after ten minutes; the browser opens the next one by itself."""
 
 
-async def overview_page(visit: Visit) -> Response:
+async def overview_page(request: PageRequest) -> Response:
     """Show what needs somebody now, and what comes."""
-    if not _whole(visit):
-        return visit.page("partial.html")
-    return visit.page("overview.html", **await _values(visit))
+    if not _whole(request):
+        return request.render("partial.html")
+    return request.render("overview.html", **await _values(request))
 
 
-async def overview_stream(visit: Visit) -> Response:
+async def overview_stream(request: PageRequest) -> Response:
     """Send the cells again and again; the page puts each in the place of its id."""
-    if not _whole(visit):
+    if not _whole(request):
         raise refuse(Code.FORBIDDEN, "Your key may not see the whole tenant.")
     # A browser opens one, whatever the number of its tabs; the page's request ends it.
-    visit.request.scope["hold_open"](visit.who)
+    request.http.scope["hold_open"](request.actor)
     headers = {**HEADERS, "x-accel-buffering": "no"}
-    return StreamingResponse(_ticks(visit), media_type="text/event-stream", headers=headers)
+    return StreamingResponse(_ticks(request), media_type="text/event-stream", headers=headers)
 
 
-async def _ticks(visit: Visit) -> AsyncIterator[str]:
+async def _ticks(request: PageRequest) -> AsyncIterator[str]:
     """Give the cells every two seconds, as long as the session lasts and the server serves."""
-    draining: asyncio.Event = visit.request.scope["draining"]
+    draining: asyncio.Event = request.http.scope["draining"]
     yield f"retry: {TICK_SECONDS * 1000:.0f}\n\n"
     for _ in range(STREAM_TICKS):
-        if await visit.services.authenticate(visit.session.key) is None or visit.session.ended:
+        if await request.gate.authenticate(request.session.key) is None or request.session.ended:
             yield "event: gone\ndata:\n\n"
             return
-        yield _event("cells", visit.fragment("_live.html", **await _values(visit)))
+        yield _event("cells", request.fragment("_live.html", **await _values(request)))
         with suppress(TimeoutError):
             await asyncio.wait_for(draining.wait(), TICK_SECONDS)
             return
@@ -56,26 +56,30 @@ def _event(name: str, text: str) -> str:
     return f"event: {name}\n{lines}\n\n"
 
 
-def _whole(visit: Visit) -> bool:
+def _whole(request: PageRequest) -> bool:
     """Say whether the key may see the whole tenant, of which the overview tells."""
-    who = visit.who
-    return who.allows(Scope.JOBS_READ) and who.allows(Scope.PAYMENTS_READ) and who.accounts is None
+    actor = request.actor
+    return (
+        actor.allows(Scope.JOBS_READ)
+        and actor.allows(Scope.PAYMENTS_READ)
+        and actor.accounts is None
+    )
 
 
-async def _values(visit: Visit) -> dict[str, Any]:
-    found = await visit.services.overview.get(visit.who.tenant_id)
-    who = visit.who
+async def _values(request: PageRequest) -> dict[str, Any]:
+    found = await request.services.overview.get(request.actor.tenant_id)
+    actor = request.actor
     minutes = found.activity.minutes
     # The books are the cluster's, not the tenant's.
-    operator = who.allows(Scope.ADMIN) and who.tenant == visit.services.operator_tenant
+    operator = actor.allows(Scope.ADMIN) and actor.tenant == request.services.operator_tenant
     checked = checks(found) if operator else []
-    overdue = visit.services.overdue(visit.who.tenant_id)
+    overdue = request.services.overdue.sentences(request.actor.tenant_id)
     return {
         "overview": found,
         "activity": found.activity,
         "problems": [
-            *problems(found, checked, overdue, visit.now),
-            *failing(visit.services.destination_views.failing(visit.who.tenant_id)),
+            *problems(found, checked, overdue, request.now),
+            *failing(request.services.destination.read.failing(request.actor.tenant_id)),
         ],
         "checks": checked,
         "charts": {
@@ -101,3 +105,9 @@ def _chart(slow: Slow, due: DueChart) -> dict[str, list[int | None]]:
         "jobs": list(due.jobs),
         "payments": list(due.payments),
     }
+
+
+PAGES: Final = (
+    ConsolePage("/", overview_page),
+    ConsolePage("/overview/stream", overview_stream),
+)

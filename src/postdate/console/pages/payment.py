@@ -10,7 +10,12 @@ from uuid import UUID
 import msgspec
 from starlette.responses import Response, StreamingResponse
 
-from postdate.console.page_request import HEADERS, Visit, further, instant, stripped
+from postdate.console.page_request import (
+    HEADERS,
+    ConsolePage,
+    PageRequest,
+    instant,
+)
 from postdate.model.error import Code, refuse
 from postdate.model.state import PaymentStatus
 from postdate.model.tenant.identity import Scope
@@ -65,34 +70,30 @@ class PaymentQuery(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-async def payments_page(visit: Visit) -> Response:
+async def payments_page(request: PageRequest) -> Response:
     """List payments, the newest first."""
-    visit.need(Scope.PAYMENTS_READ)
-    if (shorter := stripped(visit.request)) is not None:
-        return shorter
-    query = visit.query(PaymentQuery)
-    payments, following = await visit.services.payment_views.page(
-        visit.who, query.filter, query.before, PAGE
+    query = request.query(PaymentQuery)
+    payments, following = await request.services.payment.read.page(
+        request.actor, query.filter, query.before, PAGE
     )
-    return visit.page(
+    return request.render(
         "payments.html",
         payments=payments,
         query=query,
-        following=following and further(visit.request, before=following),
+        following=request.next_page(before=following),
         statuses=list(PaymentStatus),
         filtered=query.filter != PaymentFilter(),
-        as_csv=further(visit.request, before=None).replace("/payments", "/payments.csv", 1),
+        as_csv=request.address_with(before=None).replace("/payments", "/payments.csv", 1),
     )
 
 
-async def payments_csv(visit: Visit) -> Response:
+async def payments_csv(request: PageRequest) -> Response:
     """Give the same list as a file, the newest first."""
-    visit.need(Scope.PAYMENTS_READ)
-    query = visit.query(PaymentQuery)
-    rows = _rows(visit, query)
+    query = request.query(PaymentQuery)
+    rows = _rows(request, query)
     # The first page is read before the answer begins: a refusal is still an answer of its own.
     first = await anext(rows)
-    name = f"payments-{visit.now:%Y%m%dT%H%M%SZ}.csv"
+    name = f"payments-{request.now:%Y%m%dT%H%M%SZ}.csv"
     headers = {**HEADERS, "content-disposition": f'attachment; filename="{name}"'}
     return StreamingResponse(_joined(first, rows), media_type="text/csv", headers=headers)
 
@@ -103,13 +104,13 @@ async def _joined(first: str, rest: AsyncIterator[str]) -> AsyncIterator[str]:
         yield chunk
 
 
-async def _rows(visit: Visit, query: PaymentQuery) -> AsyncIterator[str]:
+async def _rows(request: PageRequest, query: PaymentQuery) -> AsyncIterator[str]:
     place: UUID | None = query.before
     head: list[tuple[str, ...]] = [COLUMNS]
     left = CSV_MOST
     while place is not None and left > 0:
-        found, place = await visit.services.payment_views.page(
-            visit.who, query.filter, place, min(CSV_PAGE, left)
+        found, place = await request.services.payment.read.page(
+            request.actor, query.filter, place, min(CSV_PAGE, left)
         )
         left -= len(found)
         yield _written(head + [_row(payment) for payment in found])
@@ -136,18 +137,24 @@ def _cell(value: object) -> str:
     return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
 
 
-async def payment_page(visit: Visit) -> Response:
+async def payment_page(request: PageRequest) -> Response:
     """Show one payment: did money move, and who did what."""
-    visit.need(Scope.PAYMENTS_READ)
-    payment_id = visit.uuid("payment_id")
-    views = visit.services.payment_views
-    payment = await views.get(visit.who, payment_id)
+    payment_id = request.uuid("payment_id")
+    views = request.services.payment.read
+    payment = await views.get(request.actor, payment_id)
     if payment is None:
         raise refuse(Code.NOT_FOUND, f"There is no payment {payment_id}.")
-    return visit.page(
+    return request.render(
         "payment.html",
         payment=payment,
-        legs=await views.legs(visit.who, payment),
-        executions=await views.executions(visit.who, payment_id) or [],
-        events=await views.events(visit.who, payment_id, None, EVENTS_MOST) or [],
+        legs=await views.legs(request.actor, payment),
+        executions=await views.executions(request.actor, payment_id) or [],
+        events=await views.events(request.actor, payment_id, None, EVENTS_MOST) or [],
     )
+
+
+PAGES: Final = (
+    ConsolePage("/payments", payments_page, Scope.PAYMENTS_READ),
+    ConsolePage("/payments.csv", payments_csv, Scope.PAYMENTS_READ),
+    ConsolePage("/payments/{payment_id:uuid}", payment_page, Scope.PAYMENTS_READ),
+)

@@ -8,7 +8,7 @@ import msgspec
 import structlog
 from starlette.responses import Response
 
-from postdate.console.page_request import Visit, further, stripped
+from postdate.console.page_request import ConsolePage, PageRequest
 from postdate.console.pages.event import subject_events
 from postdate.model.error import Code, refuse
 from postdate.model.recurrence.words import in_words
@@ -56,45 +56,41 @@ class ScheduleQuery(msgspec.Struct, frozen=True, kw_only=True):
     before: UUID | None = None
 
 
-async def schedules_page(visit: Visit) -> Response:
+async def schedules_page(request: PageRequest) -> Response:
     """List schedules, the oldest first, each with its latest runs."""
-    visit.need(Scope.SCHEDULES_READ)
-    if (shorter := stripped(visit.request)) is not None:
-        return shorter
     query, views, tenant_id = (
-        visit.query(SchedulesQuery),
-        visit.services.schedule_views,
-        visit.who.tenant_id,
+        request.query(SchedulesQuery),
+        request.services.schedule.read,
+        request.actor.tenant_id,
     )
     found, following = await views.page(
-        visit.who, query.after, PAGE, missed=query.missed, set_aside=query.set_aside
+        request.actor, query.after, PAGE, missed=query.missed, set_aside=query.set_aside
     )
-    return visit.page(
+    return request.render(
         "schedules.html",
         schedules=found,
         strips=await views.strips(tenant_id, found, STRIP),
         pausers=await views.pausers(tenant_id, found),
         query=query,
-        following=following and further(visit.request, after=following),
+        following=request.next_page(after=following),
         words=words,
         told=told,
     )
 
 
-async def schedule_page(visit: Visit) -> Response:
+async def schedule_page(request: PageRequest) -> Response:
     """Show one schedule: what comes, what came, and how it behaves where others surprise."""
-    visit.need(Scope.SCHEDULES_READ)
-    if (shorter := stripped(visit.request)) is not None:
-        return shorter
-    schedule_id, tenant_id = visit.uuid("schedule_id"), visit.who.tenant_id
-    query, views = visit.query(ScheduleQuery), visit.services.schedule_views
-    schedule = await views.find(visit.who, schedule_id)
-    book = await views.book(visit.who, schedule_id, query.before, status=query.status, limit=BOOK)
+    schedule_id, tenant_id = request.uuid("schedule_id"), request.actor.tenant_id
+    query, views = request.query(ScheduleQuery), request.services.schedule.read
+    schedule = await views.find(request.actor, schedule_id)
+    book = await views.book(
+        request.actor, schedule_id, query.before, status=query.status, limit=BOOK
+    )
     if schedule is None or book is None:
         raise refuse(Code.NOT_FOUND, f"There is no schedule {schedule_id}.")
     rows, more = book
-    preview = await _preview(visit, schedule_id)
-    return visit.page(
+    preview = await _preview(request, schedule_id)
+    return request.render(
         "schedule.html",
         schedule=schedule,
         coming=preview.occurrences if preview else [],
@@ -102,25 +98,25 @@ async def schedule_page(visit: Visit) -> Response:
         book=rows,
         strip=(await views.strips(tenant_id, [schedule], STRIP)).get(schedule_id, []),
         pauser=(await views.pausers(tenant_id, [schedule])).get(schedule_id),
-        events=await subject_events(visit, schedule_id),
+        events=await subject_events(request, schedule_id),
         query=query,
         statuses=list(Status),
-        following=more and further(visit.request, before=more),
+        following=request.next_page(before=more),
         words=words,
         told=told,
         marks=marks,
         delay=delay,
         ran=RAN,
         # What has not run lately is what somebody would fill in.
-        backfill_from=(visit.now - timedelta(days=1)).strftime("%Y-%m-%dT%H:%M:%S"),
-        backfill_until=visit.now.strftime("%Y-%m-%dT%H:%M:%S"),
+        backfill_from=(request.now - timedelta(days=1)).strftime("%Y-%m-%dT%H:%M:%S"),
+        backfill_until=request.now.strftime("%Y-%m-%dT%H:%M:%S"),
     )
 
 
-async def _preview(visit: Visit, schedule_id: UUID) -> Preview | None:
+async def _preview(request: PageRequest, schedule_id: UUID) -> Preview | None:
     """Compute what comes; a schedule that cannot be computed is shown without it."""
     try:
-        return await visit.services.schedule_views.preview(visit.who, schedule_id, COMING)
+        return await request.services.schedule.read.preview(request.actor, schedule_id, COMING)
     except Exception:
         log.exception("schedule.not_previewed", schedule_id=str(schedule_id))
         return None
@@ -153,3 +149,9 @@ def delay(row: OccurrenceView) -> int | None:
 
 def _seconds(begin: datetime, end: datetime) -> float:
     return max(0.0, (end - begin).total_seconds())
+
+
+PAGES: Final = (
+    ConsolePage("/schedules", schedules_page, Scope.SCHEDULES_READ),
+    ConsolePage("/schedules/{schedule_id:uuid}", schedule_page, Scope.SCHEDULES_READ),
+)

@@ -7,7 +7,7 @@ import msgspec
 from starlette.responses import Response
 
 from postdate.console.actions.key import status_of
-from postdate.console.page_request import Visit, further
+from postdate.console.page_request import ConsolePage, PageRequest
 from postdate.model.tenant.identity import Scope
 
 KEYS: Final = 50
@@ -20,19 +20,21 @@ class SettingsQuery(msgspec.Struct, frozen=True, kw_only=True):
     after: UUID | None = None
 
 
-async def settings_page(visit: Visit) -> Response:
+async def settings_page(request: PageRequest) -> Response:
     """List every setting with the value that holds, and the keys."""
-    visit.need(Scope.ADMIN)
-    query, tenant_id, now = visit.query(SettingsQuery), visit.who.tenant_id, visit.now
-    found, following = await visit.services.key_views.page(
+    query, tenant_id, now = request.query(SettingsQuery), request.actor.tenant_id, request.now
+    found, following = await request.services.key.read.page(
         tenant_id, query.after or UUID(int=0), KEYS
     )
-    return visit.page(
+    return request.render(
         "settings.html",
-        settings=await visit.services.setting_views.page(tenant_id),
+        settings=await request.services.setting.read.page(tenant_id),
         keys=found,
         ending=[key for key in found if status_of(key, now) == "ENDING"],
         key_status=lambda key: status_of(key, now),
         query=query,
-        following=following and further(visit.request, after=following),
+        following=request.next_page(after=following),
     )
+
+
+PAGES: Final = (ConsolePage("/settings", settings_page, Scope.ADMIN),)

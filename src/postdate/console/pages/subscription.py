@@ -7,7 +7,7 @@ from uuid import UUID
 import msgspec
 from starlette.responses import Response
 
-from postdate.console.page_request import Visit, further, stripped
+from postdate.console.page_request import ConsolePage, PageRequest
 from postdate.model.tenant.identity import Scope
 from postdate.views.subscription import BEFORE_ALL, status_of
 
@@ -20,24 +20,24 @@ class SubscriptionsQuery(msgspec.Struct, frozen=True, kw_only=True):
     after: UUID = BEFORE_ALL
 
 
-async def subscriptions_page(visit: Visit) -> Response:
+async def subscriptions_page(request: PageRequest) -> Response:
     """List subscriptions with their lag."""
-    visit.need(Scope.ADMIN)
-    if (shorter := stripped(visit.request)) is not None:
-        return shorter
-    query = visit.query(SubscriptionsQuery)
-    rows = await visit.services.subscription_views.page(visit.who.tenant_id, query.after, PAGE)
+    query = request.query(SubscriptionsQuery)
+    rows = await request.services.subscription.read.page(request.actor.tenant_id, query.after, PAGE)
     more = rows[-1].subscription_id if len(rows) == PAGE else None
-    return visit.page(
+    return request.render(
         "subscriptions.html",
         subscriptions=rows,
         status_of=status_of,
         place_of=place_of,
         first=query.after == BEFORE_ALL,
-        following=more and further(visit.request, after=more),
+        following=request.next_page(after=more),
     )
 
 
 def place_of(destination: Mapping[str, Any]) -> str:
     """Say where a subscription sends."""
     return f"{destination['type']} {destination.get('name') or destination.get('url') or ''}"
+
+
+PAGES: Final = (ConsolePage("/subscriptions", subscriptions_page, Scope.ADMIN),)

@@ -72,15 +72,15 @@ class Identities:
         self._remember(digest, until, identity)
         return identity
 
-    async def alive(self, who: Identity) -> bool:
+    async def alive(self, actor: Identity) -> bool:
         """Say whether a key still holds, for what goes on longer than one request."""
-        if who.expires_at is not None:
-            return self._holds(who)
+        if actor.expires_at is not None:
+            return self._holds(actor)
         async with self._database.look_up() as connection:
-            return await key_store.alive(connection, UUID(who.key_id))
+            return await key_store.alive(connection, UUID(actor.key_id))
 
-    def _holds(self, who: Identity) -> bool:
-        ends = who.expires_at
+    def _holds(self, actor: Identity) -> bool:
+        ends = actor.expires_at
         return ends is None or self._database.unix_ms() < ends.timestamp() * 1000
 
     async def _look_up(self, digest: bytes, now: float) -> tuple[Identity | None, float]:

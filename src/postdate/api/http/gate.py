@@ -1,0 +1,96 @@
+"""Who may enter, how fast, and what a failure means: asked by the endpoints and by the pages."""
+
+import hmac
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import structlog
+
+from postdate.api.http.trusted_proxy import TrustedProxies
+from postdate.model import origin
+from postdate.model.error import Code, Refusal, RefusedError, refuse
+from postdate.model.tenant.identity import Identity, Scope
+from postdate.model.tenant.login_throttle import Knocks
+
+Authenticate = Callable[[str], Awaitable[Identity | None]]
+Translate = Callable[[Exception], Refusal | None]
+"""Turn an exception of a lower layer into a refusal, if it stands for one."""
+Pace = Callable[[Identity], Awaitable[Mapping[str, str]]]
+"""Count a request against its rate limits: return the headers that show them, or refuse."""
+
+
+class RequestSpan(Protocol):
+    """The trace of one request."""
+
+    @property
+    def traceparent(self) -> str:
+        """Return what is stored with everything that the request creates."""
+
+    def answered(self, status: int) -> None:
+        """Record the status of the answer."""
+
+
+Trace = Callable[[str, str, str | None], AbstractContextManager[RequestSpan]]
+"""Open a span for a request: its route, its method, and the traceparent it came with."""
+Halted = Callable[[int, bool], Refusal | None]
+"""Say why a change of a tenant is refused; the flag says whether it is new work."""
+
+log = structlog.get_logger(__name__)
+
+
+def _never_refused(_: int, __: bool) -> Refusal | None:  # noqa: FBT001 - the shape of Halted
+    return None
+
+
+async def _unlimited(_: Identity) -> Mapping[str, str]:
+    return {}
+
+
+@dataclass(slots=True, frozen=True, kw_only=True)
+class Gate:
+    """The checks that every request passes, with what they need from other layers."""
+
+    authenticate: Authenticate
+    internal_token: str | None = None
+    translate: Translate = lambda _: None
+    pace: Pace = _unlimited
+    trace: Trace | None = None
+    halted: Halted = _never_refused
+    freshness: Callable[[], int] = lambda: 0
+    proxies: TrustedProxies = field(default_factory=TrustedProxies)
+    knocks: Knocks = field(default_factory=Knocks)
+
+    async def identify(self, key: str) -> Identity | None:
+        """Find who a key belongs to, and name the tenant in the log lines of the request."""
+        actor = await self.authenticate(key)
+        if actor is not None:
+            origin.identified(actor.tenant)
+        return actor
+
+    def check_scope(self, actor: Identity, scope: Scope) -> None:
+        """Refuse a key that lacks a scope."""
+        if not actor.allows(scope):
+            raise refuse(Code.FORBIDDEN, f"The key lacks the scope `{scope}`.", scope=scope)
+
+    def check_halt(self, actor: Identity, *, new_work: bool = False) -> None:
+        """Refuse a change while the tenant is halted, before a transaction begins."""
+        if refusal := self.halted(actor.tenant_id, new_work):
+            raise RefusedError(refusal)
+
+    def check_internal(self, given: bytes, address: str) -> None:
+        """Refuse an internal request without the token; wrong ones count against the address."""
+        if not self.internal_token or not hmac.compare_digest(given, self.internal_token.encode()):
+            self.knocks.wrong(address, time.monotonic())
+            raise refuse(Code.UNAUTHENTICATED, "The X-Internal-Auth header is not valid.")
+
+    def explain(self, error: Exception, detail: str) -> Refusal:
+        """Turn a failure into a refusal; one that nobody foresaw is logged."""
+        if isinstance(error, RefusedError):
+            return error.refusal
+        if (refusal := self.translate(error)) is not None:
+            return refusal
+        log.error("request failed", exc_info=error)
+        return Refusal(Code.INTERNAL, detail)

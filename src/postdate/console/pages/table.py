@@ -1,0 +1,36 @@
+"""Every page of the console."""
+
+from typing import Final
+
+from postdate.console.page_request import ConsolePage
+from postdate.console.pages import (
+    account,
+    audit,
+    dead_letter,
+    destination,
+    event,
+    job,
+    lane,
+    overview,
+    payment,
+    schedule,
+    search,
+    setting,
+    subscription,
+)
+
+PAGES: Final[tuple[ConsolePage, ...]] = (
+    *overview.PAGES,
+    *job.PAGES,
+    *payment.PAGES,
+    *schedule.PAGES,
+    *account.PAGES,
+    *dead_letter.PAGES,
+    *destination.PAGES,
+    *event.PAGES,
+    *lane.PAGES,
+    *setting.PAGES,
+    *subscription.PAGES,
+    *audit.PAGES,
+    *search.PAGES,
+)

@@ -1,0 +1,42 @@
+"""Find what somebody asked for under an idempotency key, and lanes by name."""
+
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from postdate.store.connection.database import Database
+from postdate.store.idempotency import idempotency as store
+from postdate.store.idempotency.idempotency import key_of
+from postdate.store.timer.lane import LaneDirectory
+
+SCOPES: Final = ("payment", "job", "schedule")
+"""What a client may ask for under an idempotency key, and later look for."""
+
+
+class CreatedUnderKey(NamedTuple):
+    """What a request created: its kind and its id."""
+
+    kind: str
+    subject: UUID
+
+
+class SearchViews:
+    """Look up idempotency keys and lanes on behalf of a tenant."""
+
+    def __init__(self, database: Database, lanes: LaneDirectory) -> None:
+        self._database = database
+        self._lanes = lanes
+
+    def has_lane(self, tenant_id: int, name: str) -> bool:
+        """Say whether a tenant has a lane of this name."""
+        return any(lane.name == name for lane in self._lanes.of_tenant(tenant_id))
+
+    async def under_key(self, tenant_id: int, key: str) -> list[CreatedUnderKey]:
+        """Return what was created under a key, at most one of each kind."""
+        keys = {key_of(tenant_id, scope, key): scope for scope in SCOPES}
+        async with self._database.read(tenant_id) as connection:
+            found = await store.find(connection, list(keys))
+        return [
+            CreatedUnderKey(keys[key], kept.subject)
+            for key, kept in found.items()
+            if kept.subject is not None
+        ]
