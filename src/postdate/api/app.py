@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from functools import partial
 from importlib.metadata import version
 from typing import Any, Final, TypeVar
 
@@ -47,10 +48,9 @@ def create_app(  # noqa: PLR0913 - every part is injected here, by name
     """Make the ASGI app. Setting its `draining` event turns `/readyz` false and ends long polls."""
     _check(endpoints)
     draining = asyncio.Event()
-    document = openapi.document(endpoints, version("postdate"))
     routes = [
         *health_routes(readiness, registry, draining, overdue),
-        *document_routes(document),
+        *document_routes(partial(openapi.document, endpoints, version("postdate"))),
         *extra_routes,
     ]
     return Shell(

@@ -1,12 +1,15 @@
 """The documents for people and machines: `/docs`, `/docs/errors`, `/schema`."""
 
+import asyncio
+from collections.abc import Callable
+from functools import cache
 from importlib.resources import files
 from typing import Final
 
 import msgspec
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
 from postdate.api.http.error_reference import error_entries
@@ -16,31 +19,43 @@ _CSP: Final = "default-src 'none'; style-src 'self'; frame-ancestors 'none'; bas
 _HEADERS: Final = {"content-security-policy": _CSP, "cache-control": "public, max-age=300"}
 
 
-def document_routes(document: Json) -> list[Route]:
-    """Render the pages once: they change only with the code."""
+def document_routes(describe: Callable[[], Json]) -> list[Route]:
+    """Make the routes of the documents. Each is rendered once, when somebody first asks for it.
+
+    `describe` returns the OpenAPI document. A server that starts does not wait for pages that
+    most of its life nobody reads.
+    """
+    document = cache(describe)
     environment = Environment(
         loader=PackageLoader("postdate.api"), autoescape=True, undefined=StrictUndefined
     )
-    schema = msgspec.json.encode(document)
-    docs = environment.get_template("docs.html").render(document=document)
-    errors = environment.get_template("errors.html").render(entries=error_entries())
-    style = files("postdate.api").joinpath("templates/docs.css").read_text()
 
-    async def schema_json(_: Request) -> Response:
-        return Response(schema, media_type="application/json", headers=_HEADERS)
+    def schema() -> bytes:
+        return msgspec.json.encode(document())
 
-    async def docs_page(_: Request) -> Response:
-        return HTMLResponse(docs, headers=_HEADERS)
+    def docs() -> bytes:
+        return environment.get_template("docs.html").render(document=document()).encode()
 
-    async def errors_page(_: Request) -> Response:
-        return HTMLResponse(errors, headers=_HEADERS)
+    def errors() -> bytes:
+        return environment.get_template("errors.html").render(entries=error_entries()).encode()
 
-    async def docs_style(_: Request) -> Response:
-        return Response(style, media_type="text/css", headers=_HEADERS)
+    def style() -> bytes:
+        return files("postdate.api").joinpath("templates/docs.css").read_bytes()
 
     return [
-        Route("/schema", schema_json),
-        Route("/docs", docs_page),
-        Route("/docs/errors", errors_page),
-        Route("/docs/style.css", docs_style),
+        _page("/schema", schema, "application/json"),
+        _page("/docs", docs, "text/html"),
+        _page("/docs/errors", errors, "text/html"),
+        _page("/docs/style.css", style, "text/css"),
     ]
+
+
+def _page(path: str, render: Callable[[], bytes], media_type: str) -> Route:
+    """Make a route that renders in a thread, so that no other request waits for it."""
+    rendered = cache(render)
+
+    async def page(_: Request) -> Response:
+        body = await asyncio.to_thread(rendered)
+        return Response(body, media_type=media_type, headers=_HEADERS)
+
+    return Route(path, page)
