@@ -9,7 +9,7 @@ from uuid import UUID
 from faults.pg_proxy import wait_a_moment
 from faults.sweep import Nodes, Operation
 from postdate.model.job.outcome import Completed, Delivery, Failed, Outcome
-from postdate.store.connection.database import transient
+from postdate.store.connection.error import TransientError
 from postdate.store.timer.lane import Lane
 from postdate.worker.worker import Worker
 from support.worker import add_jobs, look, make_lane, make_worker, refresh
@@ -131,7 +131,7 @@ class WorkerOperation(Operation):
             await worker.run_once(100)
             await worker.keep()
         except Exception as error:
-            if not transient(error):
+            if not isinstance(error, TransientError):
                 raise
 
     async def _until_done(self, jobs: list[UUID], *workers: Worker) -> None:

@@ -14,12 +14,8 @@ from faults.sweep import Nodes, Operation, Sweep
 from faults.sweep_jobs import Claim, Permit, WorkerOperation
 from faults.sweep_money import MoneyOperation, Settle
 from postdate.store.connection import database as database_store
-from postdate.store.connection.database import (
-    ACQUIRE_SECONDS,
-    ANSWER_SECONDS,
-    TRANSACTION_SECONDS,
-    transient,
-)
+from postdate.store.connection.database import ACQUIRE_SECONDS, ANSWER_SECONDS, TRANSACTION_SECONDS
+from postdate.store.connection.error import TransientError
 from postdate.store.connection.session import keep_alive
 from postdate.store.embedded import Embedded
 from support.bank import settler
@@ -81,7 +77,7 @@ async def go_on_in_silence(nodes: Nodes, make: type[Operation], most: float) -> 
     await asyncio.wait([acting], timeout=SILENT_SECONDS)
     assert acting.done(), "the silent node still waits for an answer"
     error = acting.exception()
-    assert error is None or transient(error), error
+    assert error is None or isinstance(error, TransientError), error
     silent = time.monotonic() - began
     proxy.speak_again()
     await operation.finish()

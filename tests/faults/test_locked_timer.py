@@ -6,8 +6,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from uuid import UUID, uuid4
 
-import asyncpg
-
 from conftest import eventually
 from faults.pg_proxy import wait_a_moment
 from postdate.intake.lease.lease import NOT_RUN
@@ -16,6 +14,7 @@ from postdate.model.job.retry import Policies
 from postdate.model.limit import Limit
 from postdate.model.setting.setting import Settings
 from postdate.store.connection.database import Connection, Database
+from postdate.store.connection.error import LockNotAvailableError
 from postdate.store.job import execution
 from postdate.store.job.execution import Execution, Recorded
 from postdate.store.timer import permit
@@ -116,7 +115,7 @@ async def test_the_other_lanes_run_while_a_stranger_holds_the_limits_of_one(
     jobs = await add_jobs(database, free, 8)
 
     async def all_free() -> bool:
-        with suppress(asyncpg.LockNotAvailableError):
+        with suppress(LockNotAvailableError):
             await worker.run_once(1)
         return await ended(database, jobs) == len(jobs)
 
@@ -184,7 +183,7 @@ async def test_slots_go_back_whose_grant_commits_after_it_was_given_up(
     await wait_a_moment(0.2)
     committing.set()
     await granted
-    with suppress(asyncpg.LockNotAvailableError):
+    with suppress(LockNotAvailableError):
         await keeping
     await permits.keep()  # the loop's next step, if this one did not wait long enough
     slots = await database.writer.fetchval(

@@ -2,14 +2,13 @@
 
 from collections.abc import AsyncIterator
 
-import asyncpg
 import pytest
 
 from conftest import app_dsn
 from faults import sweep
 from faults.pg_proxy import Fault, Plan
 from faults.sweep import Nodes
-from postdate.store.connection.database import CommitUnknownError
+from postdate.store.connection.error import CommitUnknownError, DatabaseError
 from postdate.store.embedded import Embedded
 
 COUNT = "SELECT count(*) FROM setting WHERE name = 'proxy'"
@@ -67,7 +66,7 @@ async def test_statements_are_named_and_counted(nodes: Nodes) -> None:
 async def test_a_fault_does_what_its_name_says(
     nodes: Nodes, fault: Fault, position: int, count: int
 ) -> None:
-    with pytest.raises((asyncpg.PostgresError, asyncpg.InterfaceError, CommitUnknownError)):
+    with pytest.raises(DatabaseError):
         await insert(nodes, Plan(fault, position))
     await nodes.proxy.arrived()
     assert await stored(nodes) == count

@@ -17,7 +17,8 @@ from postdate.proof.checker import prove
 from postdate.proof.prover import Prover
 from postdate.store.account import account as account_store
 from postdate.store.account import repair as repair_store
-from postdate.store.connection.database import LOST, CommitUnknownError, Database
+from postdate.store.connection.database import Database
+from postdate.store.connection.error import DatabaseError
 from postdate.store.embedded import Embedded
 from postdate.store.event import event as event_store
 from postdate.views.authentication.identity import Identities
@@ -191,7 +192,7 @@ async def test_a_repair_that_is_cut_off_leaves_nothing_behind(
 
         with monkeypatch.context() as patch:
             patch.setattr(module, name, cut)
-            with pytest.raises((asyncpg.PostgresError, CommitUnknownError, *LOST)):
+            with pytest.raises(DatabaseError):
                 await office.repairs.approve(office.second, "alice")
         assert "balance_is_its_entries" in await office.found()
     await office.repairs.approve(office.second, "alice")

@@ -12,12 +12,12 @@ import pytest
 
 from postdate.ledger.prove import prove
 from postdate.settlement.settler import Settler
-from postdate.store.connection.database import (
-    LOST,
+from postdate.store.connection.database import Connection, Database
+from postdate.store.connection.error import (
     CommitUnknownError,
-    Connection,
-    Database,
-    transient,
+    DatabaseError,
+    TransientError,
+    UnavailableError,
 )
 from postdate.store.embedded import Embedded
 from postdate.store.tenant import tenant as tenant_store
@@ -99,7 +99,7 @@ async def test_a_kill_between_any_two_statements_leaves_nothing(
 
         # Without the patience that would hide the kill.
         monkeypatch.setattr("postdate.settlement.settler.TRIES", 1)
-        with pytest.raises((CommitUnknownError, *LOST)):
+        with pytest.raises((CommitUnknownError, UnavailableError)):
             await faulty_settler(FaultyDatabase(database, fault)).run_once()
         assert await state(bank, payments) == before, f"statement {victim} left something behind"
         monkeypatch.undo()
@@ -127,7 +127,7 @@ async def test_a_kill_among_batches_under_way_leaves_each_whole_or_undone(
                 await killer.kill(connection)
 
         faulty = FaultyDatabase(database, fault)
-        with suppress(CommitUnknownError, *LOST):
+        with suppress(CommitUnknownError, UnavailableError):
             assert await settler(faulty, 2).run_once() == 6
         done = [await bank.outcome(payment) is not None for payment in payments]
         assert done[0::2] == done[1::2], "half of a batch was settled"
@@ -170,9 +170,9 @@ async def test_forced_errors_on_any_statement_change_nothing_in_the_end(
     while settled < 300:
         try:
             settled += await one.run_once(10)
-        except asyncpg.PostgresError as error:
+        except DatabaseError as error:
             failures += 1
-            if not transient(error) or failures > 100:
+            if not isinstance(error, TransientError) or failures > 100:
                 raise
     balances = await bank.balances()
     assert (balances["a"], balances["b"]) == ((9700, 0, 301), (300, 0, 300))

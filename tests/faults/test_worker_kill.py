@@ -17,7 +17,8 @@ from conftest import app_dsn, eventually, owner_dsn
 from postdate.model.setting.setting import Stored
 from postdate.store import migrate
 from postdate.store.connection import database as database_store
-from postdate.store.connection.database import LOST, Database
+from postdate.store.connection.database import Database
+from postdate.store.connection.error import UnavailableError
 from postdate.store.embedded import Embedded
 from postdate.store.tenant import setting as setting_store
 from postdate.store.tenant import tenant as tenant_store
@@ -202,7 +203,7 @@ async def test_workers_come_back_by_themselves_after_postgresql_restarts(
         async def all_done() -> bool:
             try:
                 return len(await outcomes(database, tenant_id)) == len(ids)
-            except LOST:
+            except UnavailableError:
                 return False
 
         await eventually(all_done, 30)

@@ -4,7 +4,6 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID, uuid4
 
-import asyncpg
 import pytest
 
 from conftest import INTERNAL_TOKEN, Answered, Api, Clock
@@ -13,6 +12,7 @@ from postdate.intake.tenant.tenant import KeyLimits, Tenants
 from postdate.ledger.prove import prove
 from postdate.node import schedule as wiring
 from postdate.scheduler.expander import Expander
+from postdate.store.connection.error import CheckViolationError
 from support.bank import drain, settler
 from support.schedule import book
 from support.schedule import drain as expand_all
@@ -174,7 +174,7 @@ async def test_what_was_due_before_a_change_is_not_approved_by_the_author_of_tha
 
 async def test_the_table_itself_refuses_one_person_as_two(asks: Api) -> None:
     payment_id = (await pay(asks)).body["payment_id"]
-    with pytest.raises(asyncpg.CheckViolationError):
+    with pytest.raises(CheckViolationError):
         await asks.node.database.writer.execute(
             "UPDATE payment_approval SET decision = 'approved', decided_at = clock(),"
             " decided_by = requested_by WHERE payment_id = $1",

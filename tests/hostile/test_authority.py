@@ -4,7 +4,6 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID, uuid4
 
-import asyncpg
 import pytest
 
 from conftest import Answered, Api, Clock
@@ -15,6 +14,7 @@ from postdate.model.error import Code, RefusedError
 from postdate.model.tenant.identity import Identity, Scope
 from postdate.node import schedule as wiring
 from postdate.scheduler.expander import Expander
+from postdate.store.connection.error import CheckViolationError, PermissionDeniedError
 from support.schedule import book
 from support.schedule import drain as expand_all
 
@@ -204,7 +204,7 @@ async def test_the_table_itself_refuses_persons_on_both_sides(bank: Api) -> None
         "SELECT requested_persons FROM payment_approval WHERE payment_id = $1", payment_id
     )
     for persons in ([*asked, "somebody"], [], None):
-        with pytest.raises(asyncpg.CheckViolationError):
+        with pytest.raises(CheckViolationError):
             await bank.node.database.writer.execute(statement, payment_id, persons)
 
 
@@ -357,6 +357,6 @@ async def test_a_tenant_s_admin_sees_no_nodes(api: Api) -> None:
         async with api.session.get(api.url + path, headers=headers) as response:
             assert response.status in {401, 404} or str(response.url).endswith("/login")
             assert api.node.name not in await response.text()
-    with pytest.raises(asyncpg.InsufficientPrivilegeError):
+    with pytest.raises(PermissionDeniedError):
         async with api.node.database.read(1) as connection:
             await connection.fetch("SELECT * FROM node")

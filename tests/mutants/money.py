@@ -90,8 +90,10 @@ MUTANTS = (
     ),
     mutant(
         "one_bad_payment_blocks_all", "settlement/settler.py",
-        "            if transient(error):\n                raise\n            if len(keys) == 1:",
-        "            if transient(error) or len(keys) > 1:\n                raise\n"
+        "            if isinstance(error, TransientError):\n                raise\n"
+        "            if len(keys) == 1:",
+        "            if isinstance(error, TransientError) or len(keys) > 1:\n"
+        "                raise\n"
         "            if len(keys) == 1:",
         "stations/test_settle_culprit.py",
     ),
@@ -133,9 +135,9 @@ MUTANTS = (
     ),
     mutant(
         "cancelled_await_keeps_its_connection", "store/connection/pool.py",
-        "        yield held\n    finally:\n        await pool.release(held)",
-        "        yield held\n    except Exception:\n        await pool.release(held)\n"
-        "        raise\n    else:\n        await pool.release(held)",
+        "        yield held\n    finally:\n        await release(pool, held)",
+        "        yield held\n    except Exception:\n        await release(pool, held)\n"
+        "        raise\n    else:\n        await release(pool, held)",
         "hostile/test_cancelled_awaits.py",
     ),
     mutant(
@@ -145,7 +147,7 @@ MUTANTS = (
     ),
     mutant(
         "unknown_commit_repeated", "runtime/coalescer.py",
-        "        except (CommitUnknownError, *LOST) as error:\n"
+        "        except (CommitUnknownError, UnavailableError) as error:\n"
         "            # The same for all, and an unknown commit is never repeated blindly.\n"
         "            _fail(waiting, error)\n",
         "",

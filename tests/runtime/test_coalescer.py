@@ -5,7 +5,7 @@ import pytest
 
 from postdate.model.error import Code, RefusedError
 from postdate.runtime.coalescer import Coalescer
-from postdate.store.connection.database import CommitUnknownError
+from postdate.store.connection.error import CommitUnknownError
 
 
 class Commits:

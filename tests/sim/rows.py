@@ -12,15 +12,17 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
-import asyncpg
-
 from postdate.model.ids import bucket_of
 from postdate.model.limit import Limit
-from postdate.store.connection.database import CommitUnknownError, Database
+from postdate.store.connection.database import Database
+from postdate.store.connection.error import (
+    CommitUnknownError,
+    LockNotAvailableError,
+    UnavailableError,
+)
 from postdate.store.timer.lane import Lane
 from postdate.store.timer.lease import Endings, Moved, Moving, Taken
 from postdate.store.timer.permit import Grant
@@ -116,7 +118,6 @@ class SimDatabase(Database):
         self.dead = False
         self.asleep_until = 0.0
         self.bounds_transactions = True
-        self.writer = SimpleNamespace(acquire=self._acquire)  # type: ignore[assignment]
 
     def unix_ms(self) -> int:
         return int(self.world.now().timestamp() * 1000)
@@ -129,11 +130,12 @@ class SimDatabase(Database):
             await self.world.grave()
         if random.random() < self.world.trouble:
             self.world.faults[name] += 1
-            raise asyncpg.ConnectionDoesNotExistError(f"lost at {name}")
+            raise UnavailableError(f"lost at {name}")
 
     @asynccontextmanager
-    async def _acquire(self, timeout: float = 0.0) -> AsyncIterator[Any]:  # noqa: ASYNC109
-        del timeout
+    async def connection(self, seconds: float = 0.0) -> AsyncIterator[Any]:
+        """Take a connection; none is ever waited for."""
+        del seconds
         await self.step("acquire")
         yield Transaction(self)
 
@@ -184,7 +186,7 @@ async def _locked(row: Row, transaction: Transaction) -> None:
     until = loop.time() + LOCK_SECONDS
     while row.owner not in {None, transaction}:
         if loop.time() > until:
-            raise asyncpg.LockNotAvailableError("canceling statement due to lock timeout")
+            raise LockNotAvailableError("canceling statement due to lock timeout")
         await wait(0.02)
 
 

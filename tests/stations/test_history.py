@@ -13,6 +13,7 @@ from postdate.node.node import Node
 from postdate.node.settings import Settings
 from postdate.store.account.account import key_of
 from postdate.store.connection.database import Database
+from postdate.store.connection.error import PartitionRefusedError
 from postdate.store.embedded import Embedded
 from postdate.store.operate import history
 from support.bank import Bank, drain, settings, settler
@@ -39,7 +40,7 @@ async def old_weeks(server: Embedded, database_name: str) -> None:
 
 
 async def refused(database: Database, partition: str, *, money: bool = False) -> str:
-    with pytest.raises(asyncpg.PostgresError) as caught:
+    with pytest.raises(PartitionRefusedError) as caught:
         async with database.write() as connection:
             await history.detach(connection, partition, money=money)
     assert caught.value.sqlstate == "PD003"
@@ -60,7 +61,7 @@ async def test_what_must_stay_is_refused(database: Database, tenant_id: int) -> 
         rows = await history.page(connection)
     young = max(row.partition for row in rows if row.parent == "event")
     assert "younger" in await refused(database, young)
-    with pytest.raises(asyncpg.PostgresError, match="not detached"):
+    with pytest.raises(PartitionRefusedError, match="not detached"):
         async with database.write() as connection:
             await history.drop(connection, name("event"))
     await database.writer.execute("DELETE FROM timer")

@@ -14,7 +14,8 @@ from postdate.model.setting.setting import Settings
 from postdate.model.tenant.identity import Identity, Scope
 from postdate.store.account import account as account_store
 from postdate.store.account.account import key_of
-from postdate.store.connection.database import CommitUnknownError, Connection, Database
+from postdate.store.connection.database import Connection, Database
+from postdate.store.connection.error import CommitUnknownError
 from postdate.store.tenant import tenant as tenant_store
 from support.transaction_faults import FaultyDatabase
 

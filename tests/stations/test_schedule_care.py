@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, ClassVar
 
-import asyncpg
 import pytest
 from structlog.testing import capture_logs
 
@@ -20,6 +19,7 @@ from postdate.scheduler.audit import Audit
 from postdate.scheduler.expander import MAX_STUMBLES, Expander
 from postdate.scheduler.recompute import Recompute
 from postdate.store.connection.database import Connection
+from postdate.store.connection.error import ServerFaultError, UnavailableError
 from support.bank import drain as settle_all
 from support.bank import settler
 from support.schedule import book, create, drain, labels, set_to_morning
@@ -254,11 +254,11 @@ async def test_a_faltering_database_sets_nothing_aside(
     [made] = await _neighbours(api, monkeypatch, 1)
     firings = wiring.firings(api.node)
     firings.__class__ = _Refusing
-    gone = ConnectionResetError("the server is gone")
+    gone = UnavailableError("the server is gone")
     monkeypatch.setattr(_Refusing, "broken", {made["schedule_id"]: gone})
     expander = Expander(api.node.database, firings)
     await clock.advance(60)
-    with pytest.raises(ConnectionResetError):
+    with pytest.raises(UnavailableError):
         await expander.run_once()
     assert (await _shown(api, made))["status"] == "ACTIVE"
     monkeypatch.setattr(_Refusing, "broken", {})
@@ -274,7 +274,7 @@ async def test_a_failing_disk_sets_a_schedule_aside_only_if_it_goes_on(
     [made] = await _neighbours(api, monkeypatch, 1)
     firings = wiring.firings(api.node)
     firings.__class__ = _Refusing
-    bad = asyncpg.PostgresIOError("could not read block 7: Input/output error")
+    bad = ServerFaultError("could not read block 7: Input/output error")
     monkeypatch.setattr(_Refusing, "broken", {made["schedule_id"]: bad})
     expander = Expander(api.node.database, firings)
     await clock.advance(60)

@@ -3,7 +3,6 @@
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
-import asyncpg
 import pytest
 from prometheus_client import CollectorRegistry
 
@@ -15,6 +14,7 @@ from postdate.node.node import Node
 from postdate.node.settings import Settings
 from postdate.store.account.account import key_of
 from postdate.store.connection.database import Database
+from postdate.store.connection.error import PermissionDeniedError
 from postdate.store.operate import partition
 from postdate.store.timer.lane import LaneDirectory
 from postdate.views.monitor.vitals import Vitals
@@ -104,7 +104,7 @@ async def test_a_moved_fact_is_as_immutable_as_before_and_seen_by_its_tenant_alo
     for reader, seen in ((tenant_id, 1), (tenant_id + 1, 0)):
         async with database.read(reader) as connection:
             assert await connection.fetchval(count, payment_id) == seen
-    with pytest.raises(asyncpg.InsufficientPrivilegeError):
+    with pytest.raises(PermissionDeniedError):
         await database.writer.execute("DELETE FROM payment WHERE payment_id = $1", payment_id)
 
 

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
-import asyncpg
 import pytest
 
 from conftest import eventually
 from postdate.model.job.outcome import Completed, Delivery, Outcome
 from postdate.model.limit import Limit
-from postdate.store.connection.database import CommitUnknownError, Database
+from postdate.store.connection.database import Database
+from postdate.store.connection.error import DatabaseError
 from postdate.store.secret.payload_encryption import MARK
 from postdate.store.secret.secret import SecretError
 from support.call_faults import FAULTS, BreakingDatabase, Fault
@@ -78,7 +78,7 @@ class Scene:
 
     async def limits_of(self, delivery: Delivery) -> Sequence[Limit]:
         """Limit what the limited lane sends; reading the limits can break, too."""
-        async with self.breaking.writer.acquire() as connection:
+        async with self.breaking.connection() as connection:
             await connection.fetchval("SELECT 1")
         if delivery.lane == "free":
             return []
@@ -89,7 +89,7 @@ class Scene:
         """Do what the loops do; a broken step is tried again."""
         look(self.worker)
         for once in (self.worker.run_once, self.worker.keep):
-            with suppress(CommitUnknownError, asyncpg.PostgresError, asyncio.CancelledError):
+            with suppress(DatabaseError, asyncio.CancelledError):
                 await once(100)
 
     async def run(self) -> None:

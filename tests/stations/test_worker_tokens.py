@@ -15,7 +15,8 @@ from postdate.model.job.retry import Policies
 from postdate.model.job.tally import Tally
 from postdate.model.job.verdict import LAST_CALL_SECONDS
 from postdate.model.setting.setting import Settings
-from postdate.store.connection.database import CommitUnknownError, Connection, Database
+from postdate.store.connection.database import Connection, Database
+from postdate.store.connection.error import CommitUnknownError
 from postdate.store.job import execution
 from postdate.store.timer.lane import Lane
 from postdate.store.timer.timer import LONG_AGO

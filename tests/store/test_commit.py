@@ -6,7 +6,8 @@ import asyncpg
 import pytest
 
 from conftest import admin, eventually
-from postdate.store.connection.database import LOST, CommitUnknownError, Connection, Database
+from postdate.store.connection.database import Connection, Database
+from postdate.store.connection.error import CommitUnknownError, UnavailableError
 from postdate.store.embedded import Embedded
 
 AT_COMMIT = """
@@ -54,7 +55,7 @@ async def test_a_connection_that_dies_before_the_commit_is_only_lost(
         async with database.write() as connection:
             await admin(server, f"SELECT pg_terminate_backend({await backend(connection)}, 5000)")
 
-    with pytest.raises(LOST):
+    with pytest.raises(UnavailableError):
         await commit()
     assert await database.writer.fetchval("SELECT 1") == 1
 

@@ -1,7 +1,6 @@
 from datetime import datetime
 from uuid import UUID
 
-import asyncpg
 import pytest
 
 from conftest import Clock
@@ -11,6 +10,7 @@ from postdate.store.account import entry as entry_store
 from postdate.store.account.account import AccountKey, Terms, key_of
 from postdate.store.account.entry import NewEntry
 from postdate.store.connection.database import Connection, Database
+from postdate.store.connection.error import DatabaseError
 
 
 async def _accounts(connection: Connection, tenant_id: int) -> tuple[AccountKey, AccountKey]:
@@ -76,6 +76,6 @@ async def test_entries_that_do_not_sum_to_zero_are_refused(
     account.version += 1
     alone = _entry(account, new_id(0, database.unix_ms()), 5)
     async with database.write() as connection:
-        with pytest.raises(asyncpg.PostgresError, match="do not sum to zero") as caught:
+        with pytest.raises(DatabaseError, match="do not sum to zero") as caught:
             await entry_store.insert(connection, [alone])
     assert caught.value.sqlstate == "PD002"

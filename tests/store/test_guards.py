@@ -8,6 +8,7 @@ from postdate.model.error import StartError
 from postdate.model.ids import new_id
 from postdate.store.connection import database as database_store
 from postdate.store.connection.database import Database
+from postdate.store.connection.error import DatabaseError, PermissionDeniedError
 from postdate.store.embedded import Embedded
 from postdate.store.tenant import tenant
 
@@ -61,7 +62,7 @@ async def test_a_reader_sees_its_tenant_and_cannot_write(database: Database) -> 
         assert [row["name"] for row in await connection.fetch("SELECT name FROM tenant")] == [
             "seen"
         ]
-        with pytest.raises(asyncpg.PostgresError):
+        with pytest.raises(DatabaseError):
             await connection.execute("INSERT INTO tenant (name) VALUES ('x')")
     assert await database.reader.fetch("SELECT name FROM tenant") == []
 
@@ -70,7 +71,7 @@ async def test_the_tenant_is_gone_with_its_transaction_even_after_an_error(
     database: Database, tenant_id: int
 ) -> None:
     for _ in range(20):
-        with pytest.raises(asyncpg.UndefinedTableError):
+        with pytest.raises(DatabaseError):
             async with database.read(tenant_id) as connection:
                 await connection.execute("SELECT * FROM nothing_here")
         assert await database.reader.fetchval("SELECT current_tenant()") is None
@@ -89,7 +90,7 @@ async def test_facts_cannot_be_changed(
             tenant_id,
             new_id(1, database.unix_ms()),
         )
-    with pytest.raises(asyncpg.InsufficientPrivilegeError):
+    with pytest.raises(PermissionDeniedError):
         await database.writer.execute(statement)
     owner = await asyncpg.connect(owner_dsn(server, database_name))
     with pytest.raises(asyncpg.PostgresError, match="facts are only ever inserted"):
@@ -100,7 +101,7 @@ async def test_facts_cannot_be_changed(
 async def test_a_transfer_that_does_not_sum_to_zero_is_refused(
     database: Database, tenant_id: int
 ) -> None:
-    with pytest.raises(asyncpg.PostgresError, match="do not sum to zero"):
+    with pytest.raises(DatabaseError, match="do not sum to zero"):
         await database.writer.execute(
             "INSERT INTO entry (bucket, tenant_id, transfer_id, amount, balance, version, "
             "type, account_id, reason) VALUES (1, $1, $2, 5, 5, 1, 'ADJUSTMENT', 'a', 'x')",

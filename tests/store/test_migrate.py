@@ -8,6 +8,7 @@ from conftest import admin, owner_dsn, scratch
 from postdate.model.error import StartError
 from postdate.store import migrate
 from postdate.store.connection import database as database_store
+from postdate.store.connection.error import DatabaseError
 from postdate.store.embedded import Embedded
 from postdate.store.migrate import (
     FunctionFile,
@@ -71,7 +72,7 @@ async def test_a_kill_half_way_is_taken_up_again(
     broken = [*known(), Migration(2, "0002_dies", "CREATE TABLE half (); SELECT 1/0")]
     with monkeypatch.context() as patch:
         patch.setattr(migrate, "known", lambda: broken)
-        with pytest.raises(asyncpg.DivisionByZeroError):
+        with pytest.raises(DatabaseError):
             await migrate.migrate(empty)
     assert await migrate.migrate(empty) == EVERYTHING
     connection = await asyncpg.connect(empty)

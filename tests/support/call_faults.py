@@ -3,12 +3,10 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from types import SimpleNamespace
 from typing import Any, Literal
 
-import asyncpg
-
-from postdate.store.connection.database import CommitUnknownError, Connection, Database
+from postdate.store.connection.database import ACQUIRE_SECONDS, Connection, Database
+from postdate.store.connection.error import CommitUnknownError, DatabaseError, UnavailableError
 
 Fault = Literal["lost", "error", "cancelled"]
 FAULTS: tuple[Fault, ...] = ("lost", "error", "cancelled")
@@ -21,9 +19,9 @@ def raised(fault: Fault, *, commit: bool) -> BaseException:
         case "lost" if commit:
             return CommitUnknownError("the answer was lost")
         case "lost":
-            return asyncpg.ConnectionDoesNotExistError("the connection was lost")
+            return UnavailableError("the connection was lost")
         case "error":
-            return asyncpg.UndefinedTableError("a surprise")
+            return DatabaseError("a surprise")
         case "cancelled":
             return asyncio.CancelledError()
 
@@ -35,8 +33,6 @@ class BreakingDatabase(Database):
         super().__init__(database.writer, database.reader)
         self._epoch = database._epoch
         self.pool = database.writer
-        acquire = SimpleNamespace(acquire=self._acquire)
-        self.writer = acquire  # type: ignore[assignment] # nothing else of it is used
         self.calls: list[str] = []
         self.fault: Fault = "lost"
         self.break_at: int | None = None
@@ -51,9 +47,10 @@ class BreakingDatabase(Database):
             raise raised(self.fault, commit=commit)
 
     @asynccontextmanager
-    async def _acquire(self, **time: float) -> AsyncIterator[Connection]:
+    async def connection(self, seconds: float = ACQUIRE_SECONDS) -> AsyncIterator[Connection]:
+        """Take a connection that may break before and after each of its calls."""
         self.step("acquire")
-        async with self.pool.acquire(**time) as connection:
+        async with self.pool.acquire(timeout=seconds) as connection:
             yield _Watched(connection, self)  # type: ignore[misc] # it looks like one
 
     @asynccontextmanager

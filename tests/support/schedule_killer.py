@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable
 import asyncpg
 
 from postdate.scheduler.expander import Expander
-from postdate.store.connection.database import LOST, CommitUnknownError
+from postdate.store.connection.error import DatabaseError
 
-BROKEN = (asyncpg.PostgresError, CommitUnknownError, *LOST)
+BROKEN = DatabaseError
 SPARED = "spared"
 """The application_name of connections that are not killed."""
 

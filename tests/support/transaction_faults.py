@@ -6,7 +6,13 @@ from typing import Any
 
 import asyncpg
 
-from postdate.store.connection.database import CommitUnknownError, Connection, Database
+from postdate.store.connection.database import Connection, Database
+from postdate.store.connection.error import (
+    CommitUnknownError,
+    DatabaseError,
+    SerializationFailureError,
+    UnavailableError,
+)
 
 Fault = Callable[[Connection, int], Awaitable[None]]
 _CALLS = frozenset({"fetch", "fetchrow", "fetchval", "execute"})
@@ -86,8 +92,7 @@ async def nothing(_: Connection, __: int) -> None:
     """No fault."""
 
 
-ERRORS: tuple[type[asyncpg.PostgresError], ...] = (
-    asyncpg.SerializationError,
-    asyncpg.DeadlockDetectedError,
-    asyncpg.AdminShutdownError,
+ERRORS: tuple[type[DatabaseError], ...] = (
+    SerializationFailureError,
+    UnavailableError,
 )

@@ -1,17 +1,17 @@
 """What only `postdate chaos` asks: what a run has left in the database, and how to disturb it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from functools import partial
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
-import asyncpg
 import msgspec
 
 from postdate.model.ids import BUCKETS
 from postdate.store.connection.database import SCHEMA
 from postdate.store.connection.query import query
+from postdate.store.connection.session import Session, connect_alone
 
 _query = partial(query, package="postdate.chaos")
 
@@ -126,14 +126,12 @@ class Snapshot(msgspec.Struct, kw_only=True):
     occurrences: list[OccurrenceRow] = []
 
 
-async def connect(dsn: str) -> asyncpg.Connection:
+async def connect(dsn: str) -> Session:
     """Open a connection as the superuser of the run's own server."""
-    return await asyncpg.connect(
-        dsn, timeout=CONNECT_SECONDS, server_settings={"search_path": f"{SCHEMA},public"}
-    )
+    return await connect_alone(dsn, CONNECT_SECONDS, {"search_path": f"{SCHEMA},public"})
 
 
-async def snapshot(connection: asyncpg.Connection) -> Snapshot:
+async def snapshot(connection: Session) -> Snapshot:
     """Read everything at one instant."""
     async with connection.transaction(isolation="repeatable_read", readonly=True):
         tenants = await connection.fetch(_query("chaos_tenants"))
@@ -152,21 +150,21 @@ async def snapshot(connection: asyncpg.Connection) -> Snapshot:
         )
 
 
-async def _all(connection: asyncpg.Connection, name: str) -> Sequence[asyncpg.Record]:
+async def _all(connection: Session, name: str) -> Sequence[Iterable[Any]]:
     return await connection.fetch(_query(name), timeout=READ_SECONDS)
 
 
-async def count_open(connection: asyncpg.Connection) -> int:
+async def count_open(connection: Session) -> int:
     """Count the payments and jobs that have not ended."""
     return int(await connection.fetchval(_query("chaos_open")))
 
 
-async def end_sessions(connection: asyncpg.Connection, count: int) -> int:
+async def end_sessions(connection: Session, count: int) -> int:
     """End so many sessions of others, chosen at random; say how many."""
     return int(await connection.fetchval(_query("chaos_end_sessions"), count))
 
 
-async def hold_rows(connection: asyncpg.Connection, table: str, count: int) -> int:
+async def hold_rows(connection: Session, table: str, count: int) -> int:
     """Lock up to so many rows of a table in every bucket until the transaction ends."""
     name = "chaos_hold_account" if table == "account" else "chaos_hold_timer"
     held = 0

@@ -7,15 +7,14 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Final
 
-import asyncpg
-
 from postdate.chaos import database as store
 from postdate.chaos.broker import Broker
 from postdate.chaos.history import Recorder
 from postdate.chaos.plan import Fault
 from postdate.chaos.process import Process
 from postdate.chaos.proxy import Proxy
-from postdate.store.connection.database import LOST
+from postdate.store.connection.error import DatabaseError
+from postdate.store.connection.session import Session
 from postdate.store.embedded import Embedded
 
 LOCK_ROWS: Final = 5
@@ -53,7 +52,7 @@ class Nemesis:
             self._record("nemesis", "invoke", fault.name, number, aim=fault.aim)
             try:
                 did = await self._ways[fault.name](fault)
-            except (asyncpg.PostgresError, *LOST) as error:
+            except (DatabaseError, OSError) as error:
                 did = f"could not: {type(error).__name__}"
             self._record("nemesis", "ok", fault.name, number, did=did)
 
@@ -134,6 +133,6 @@ class Nemesis:
         self._broker.process.send(signal.SIGKILL)
         return "killed"
 
-    async def _superuser(self) -> asyncpg.Connection:
+    async def _superuser(self) -> Session:
         dsn = self._server.credentials.superuser_dsn("postdate")
         return await store.connect(dsn)

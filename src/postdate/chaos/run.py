@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import aiohttp
-import asyncpg
 import msgspec
 
 from postdate.chaos import database as store
@@ -26,7 +25,7 @@ from postdate.chaos.puller import Puller
 from postdate.chaos.receivers import Receivers, receiving
 from postdate.chaos.report import Report
 from postdate.store import migrate
-from postdate.store.connection.database import LOST
+from postdate.store.connection.error import DatabaseError
 from postdate.store.embedded import Embedded
 
 READY_SECONDS: Final = 90.0
@@ -256,7 +255,7 @@ async def _open(ground: Ground) -> int:
             return await store.count_open(connection)
         finally:
             await connection.close()
-    except (asyncpg.PostgresError, *LOST):
+    except DatabaseError:
         return -1
 
 

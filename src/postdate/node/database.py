@@ -4,13 +4,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import NamedTuple
 
-import asyncpg
-
 from postdate.model.error import StartError
 from postdate.node.settings import Settings
 from postdate.store.connection import database
 from postdate.store.connection.address import writable
-from postdate.store.connection.database import LOST, Database
+from postdate.store.connection.database import Database
+from postdate.store.connection.error import DatabaseError
 from postdate.store.embedded import Embedded, find
 
 
@@ -86,7 +85,7 @@ async def open_database(
             readers=readers,
             name=f"postdate {settings.node_name}".strip(),
         )
-    except (asyncpg.PostgresError, *LOST) as error:
+    except DatabaseError as error:
         raise unreachable(error) from error
 
 

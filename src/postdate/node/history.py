@@ -2,12 +2,12 @@
 
 from typing import Final
 
-import asyncpg
 import structlog
 
 from postdate.node.node import Node
 from postdate.runtime.loop import Loop
 from postdate.store.connection.database import Database
+from postdate.store.connection.error import PartitionRefusedError
 from postdate.store.operate import history as store
 
 log = structlog.get_logger()
@@ -16,9 +16,6 @@ RETENTION: Final = "history.retention_days"
 PRUNED: Final = ("attempt", "event")
 """What leaves by itself when the retention says so. Money never does; jobs have their own rule."""
 
-REFUSED: Final = "PD003"
-"""What the database answers when a week must stay."""
-
 PRUNE_SECONDS: Final = 3600.0
 
 
@@ -26,9 +23,7 @@ async def _detach(database: Database, name: str) -> None:
     try:
         async with database.write() as connection:
             await store.detach(connection, name, money=False)
-    except asyncpg.PostgresError as error:
-        if error.sqlstate != REFUSED:
-            raise
+    except PartitionRefusedError as error:
         # Something in it is still open; the next week may go all the same.
         log.info("history.kept", partition=name, reason=str(error))
     else:

@@ -5,7 +5,6 @@ import socket
 import sys
 from typing import Final
 
-import asyncpg
 import structlog
 
 from postdate.api.http.connection_registry import ConnectionLimits
@@ -20,7 +19,7 @@ from postdate.node import token as tokens
 from postdate.node.node import Group, Node
 from postdate.node.settings import Settings
 from postdate.runtime.loop import Loop
-from postdate.store.connection.database import LOST
+from postdate.store.connection.error import DatabaseError
 from postdate.store.embedded import Embedded
 from postdate.views.authentication.identity import USED_SECONDS, Identities
 from postdate.views.monitor.vitals import POLL_SECONDS as VITAL_SECONDS
@@ -120,5 +119,5 @@ async def _stop(node: Node, group: Group, server: Server | None) -> None:
     await group.stop(node.settings.drain_seconds + STOP_SECONDS)
     try:
         await node.leave()
-    except (asyncpg.PostgresError, *LOST) as error:
+    except DatabaseError as error:
         log.debug("node.left_silently", error=str(error))

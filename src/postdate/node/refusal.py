@@ -1,26 +1,34 @@
 """What a failing database means for a request."""
 
-import asyncpg
 import structlog
 
 from postdate.model.error import Code, Refusal
-from postdate.store.connection.database import LOST, CommitUnknownError
-from postdate.store.tenant import halt
+from postdate.store.connection.error import (
+    CommitUnknownError,
+    InvalidValueError,
+    LockNotAvailableError,
+    ReadOnlyError,
+    StartingError,
+    StatementTimedOutError,
+    StorageFullError,
+    TenantHaltedError,
+    TooManyConnectionsError,
+    UnavailableError,
+)
 
 log = structlog.get_logger()
 
 RETRY_SECONDS = 2
 
-_FULL = (asyncpg.DiskFullError, asyncpg.OutOfMemoryError)
-_READ_ONLY = (asyncpg.ReadOnlySQLTransactionError, asyncpg.CannotConnectNowError)
-_SLOW = (asyncpg.QueryCanceledError, asyncpg.LockNotAvailableError, asyncpg.TooManyConnectionsError)
+_READ_ONLY = (ReadOnlyError, StartingError)
+_SLOW = (StatementTimedOutError, LockNotAvailableError, TooManyConnectionsError)
 
 
 def translate(error: Exception) -> Refusal | None:
     """Turn a refusal or failure of the database into words; None when it is a surprise."""
-    if isinstance(error, asyncpg.PostgresError) and error.sqlstate == halt.REFUSED:
+    if isinstance(error, TenantHaltedError):
         return Refusal(Code.TENANT_HALTED, "The tenant was stopped, or accepts nothing new.")
-    if isinstance(error, asyncpg.DataError):
+    if isinstance(error, InvalidValueError):
         # The shapes let a value pass that PostgreSQL has no room for, an instant before Christ say.
         log.warning("value.refused", error=str(error))
         return Refusal(Code.INVALID_FIELD, "A value lies outside of what can be stored.")
@@ -36,13 +44,13 @@ def _failure(error: Exception) -> Refusal | None:
                 "The connection broke while the commit was under way.",
                 extra=extra,
             )
-        case _ if isinstance(error, _FULL):
+        case _ if isinstance(error, StorageFullError):
             return Refusal(Code.UNAVAILABLE, "The database's disk is full.", extra=extra)
         case _ if isinstance(error, _READ_ONLY):
             return Refusal(Code.UNAVAILABLE, "The database is starting or read-only.", extra=extra)
         case _ if isinstance(error, _SLOW):
             return Refusal(Code.OVERLOADED, "The database is too busy just now.", extra=extra)
-        case _ if isinstance(error, LOST):
+        case _ if isinstance(error, (UnavailableError, OSError)):
             return Refusal(Code.UNAVAILABLE, "The database does not answer.", extra=extra)
         case _:
             return None

@@ -6,13 +6,11 @@ import socket
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
-import asyncpg
-
 from postdate.api.http.server import bind
 from postdate.node import database as place
 from postdate.node.settings import Settings
 from postdate.store import migrate
-from postdate.store.connection.database import LOST
+from postdate.store.connection.error import DatabaseError
 
 if TYPE_CHECKING:
     from postdate.node.trace import Tracing
@@ -57,7 +55,7 @@ def _listener(settings: Settings, roles: list[str]) -> socket.socket | None:
 async def _migrate(address: place.Address) -> None:
     try:
         await migrate.migrate(address.owner)
-    except (asyncpg.PostgresError, *LOST) as error:
+    except DatabaseError as error:
         raise place.unreachable(error) from error
 
 

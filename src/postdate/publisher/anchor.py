@@ -7,11 +7,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-import asyncpg
 import msgspec
 import structlog
 
-from postdate.store.connection.database import LOST, Database
+from postdate.store.connection.database import Database
+from postdate.store.connection.error import DatabaseError
 from postdate.store.event import seal
 
 log = structlog.get_logger()
@@ -122,7 +122,7 @@ class Anchorer:
         """Write the heads down once more when the process ends."""
         try:
             await self.run_once()
-        except (asyncpg.PostgresError, *LOST) as error:
+        except DatabaseError as error:
             log.warning("event.anchor_failed", path=str(self._file.path), error=str(error))
 
     async def _anchor(self) -> None:

@@ -14,7 +14,8 @@ from postdate.model.job.outcome import Handler
 from postdate.model.setting.setting import Settings
 from postdate.publisher.event_batch import DeliveryStop, EventBatch
 from postdate.publisher.meter import PublisherMeter
-from postdate.store.connection.database import LOST, CommitUnknownError, Connection, Database
+from postdate.store.connection.database import Connection, Database
+from postdate.store.connection.error import CommitUnknownError, UnavailableError
 from postdate.store.event import event as event_store
 from postdate.store.event import seal, subscription
 from postdate.store.event.event import NewEvent
@@ -122,7 +123,7 @@ class Deliverer:
         try:
             service = _Service(self._database, self._settings, self._meter, subscription_id, token)
             await service.run(self._handlers, followed=self._followed)
-        except (CommitUnknownError, *LOST) as error:
+        except (CommitUnknownError, UnavailableError) as error:
             # The lease runs out and somebody goes on from what is stored.
             log.warning("subscription.broken_off", id=str(subscription_id), error=str(error))
         except Exception:

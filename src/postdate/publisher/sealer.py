@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-import asyncpg
 import structlog
 
 from postdate.model.activity import COUNTED, KEEP_SECONDS, SLOT_SECONDS
@@ -15,6 +14,7 @@ from postdate.model.event.chain import SealContent, seal_hash
 from postdate.model.ids import BUCKETS, new_id
 from postdate.publisher.meter import PublisherMeter
 from postdate.store.connection.database import Connection, Database
+from postdate.store.connection.error import LockNotAvailableError
 from postdate.store.event import seal, subscription
 from postdate.store.event.seal import Chain, NewSeal, Waiting
 from postdate.store.operate import activity
@@ -88,7 +88,7 @@ class Sealer:
                     tenants |= {each.tenant_id for each in taken}
                     if taken:
                         await _write(connection, taken, now, self._database.unix_ms())
-            except asyncpg.LockNotAvailableError:
+            except LockNotAvailableError:
                 async with self._database.connection() as connection:
                     held = await seal.held(connection, tenants)
                 if not held:

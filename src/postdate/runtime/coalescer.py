@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from typing import Any, Final, Generic, TypeVar
 
 from postdate.model.error import Code, refuse
-from postdate.store.connection.database import LOST, CommitUnknownError
+from postdate.store.connection.error import CommitUnknownError, UnavailableError
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -84,7 +84,7 @@ class Coalescer(Generic[Item, Result]):
         waiting = [done for _, done in group]
         try:
             results = await self._commit([item for item, _ in group])
-        except (CommitUnknownError, *LOST) as error:
+        except (CommitUnknownError, UnavailableError) as error:
             # The same for all, and an unknown commit is never repeated blindly.
             _fail(waiting, error)
         except asyncio.CancelledError:

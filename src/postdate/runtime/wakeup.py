@@ -4,12 +4,12 @@ import asyncio
 from collections.abc import Callable, Iterable
 from typing import Final
 
-import asyncpg
 import structlog
 
 from postdate.runtime.loop import POLL_SECONDS
 from postdate.store.connection import wakeup as store
-from postdate.store.connection.database import LOST, Database
+from postdate.store.connection.database import Database
+from postdate.store.connection.error import DatabaseError
 
 log = structlog.get_logger()
 
@@ -62,7 +62,7 @@ class Wakeup:
             self._gathered.clear()
             try:
                 await self.send()
-            except (asyncpg.PostgresError, *LOST) as error:
+            except DatabaseError as error:
                 log.debug("wakeup.not_sent", error=str(error))
             await asyncio.sleep(GATHER_SECONDS)
 
@@ -71,7 +71,7 @@ class Wakeup:
             try:
                 async with self._database.connection() as connection:
                     await store.listen(connection, self._listening, self._heard)
-            except (asyncpg.PostgresError, *LOST) as error:
+            except DatabaseError as error:
                 log.debug("wakeup.not_heard", error=str(error))
             await asyncio.sleep(RECONNECT_SECONDS)
 

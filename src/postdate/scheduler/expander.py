@@ -10,7 +10,6 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
-import asyncpg
 import structlog
 
 from postdate.model.error import Refusal
@@ -21,7 +20,14 @@ from postdate.runtime.low_water import WIDE_MARGIN
 from postdate.scheduler.expansion import ExpansionBatch, error_text, watched
 from postdate.scheduler.firer import Firer, Follow, Spans, unfollowed
 from postdate.scheduler.meter import ScheduleMeter
-from postdate.store.connection.database import Connection, Database, transient
+from postdate.store.connection.database import Connection, Database
+from postdate.store.connection.error import (
+    LockNotAvailableError,
+    ServerFaultError,
+    TenantHaltedError,
+    TransientError,
+    UniqueViolationError,
+)
 from postdate.store.event import event as event_store
 from postdate.store.event.event import NewEvent
 from postdate.store.schedule import occurrence as occurrence_store
@@ -29,7 +35,6 @@ from postdate.store.schedule import schedule as store
 from postdate.store.schedule import schedule_due, timeline
 from postdate.store.schedule.schedule import ScheduleKey
 from postdate.store.schedule.schedule_due import DueTimer, Wanted
-from postdate.store.tenant import halt
 from postdate.store.timer import timer as timer_store
 from postdate.store.timer.timer import LANE_SCHEDULE, LONG_AGO
 
@@ -57,14 +62,6 @@ DIVIDE_SECONDS: Final = 3.0
 
 MAX_STUMBLES: Final = 5
 """How often a schedule may rest because the server failed at it; then a person has to look."""
-
-_STUMBLES: Final = (
-    asyncpg.PostgresSystemError,
-    asyncpg.InternalServerError,
-    asyncpg.InvalidCachedStatementError,
-    asyncpg.OutdatedSchemaCacheError,
-)
-"""Failures of the server, such as of its disk: hardly the fault of what was asked for."""
 
 IMPATIENT: Final = "SET LOCAL lock_timeout = '100ms'"
 """While a batch is divided, every part waits for the same lock again."""
@@ -133,7 +130,7 @@ class Expander:
                 with self._follow(bucket) as spans:
                     await self._once(bucket, 1, spans, only=key, impatient=True)
             except BrokenBatchError as broken:
-                if isinstance(broken.__cause__, asyncpg.LockNotAvailableError):
+                if isinstance(broken.__cause__, LockNotAvailableError):
                     self._let_rest(bucket, broken)
                     continue
             # It is done, or goes the way of all others again.
@@ -189,7 +186,7 @@ class Expander:
 
     async def _find_culprit(self, bucket: int, broken: "BrokenBatchError") -> int:
         """Expand one half after the other, so that only what cannot be expanded is set aside."""
-        locked = isinstance(broken.__cause__, asyncpg.LockNotAvailableError)
+        locked = isinstance(broken.__cause__, LockNotAvailableError)
         if locked and (broken.count == 1 or time.monotonic() > self._divide_until):
             return self._let_rest(bucket, broken)
         if broken.count == 1:
@@ -199,12 +196,12 @@ class Expander:
         return done + await self._expand(bucket, broken.count - half, divided=True)
 
     async def _expand_alone(self, bucket: int, broken: "BrokenBatchError") -> int:
-        if isinstance(broken.__cause__, _STUMBLES):
+        if isinstance(broken.__cause__, ServerFaultError):
             [key] = [timer.schedule_id for timer in broken.timers]
             self._stumbles[key] = self._stumbles.get(key, 0) + 1
             if self._stumbles[key] < MAX_STUMBLES:
                 return self._let_rest(bucket, broken)
-        if not isinstance(broken.__cause__, asyncpg.UniqueViolationError):
+        if not isinstance(broken.__cause__, UniqueViolationError):
             return await self._set_aside(bucket, broken)
         # The book has one of its occurrences already, after a clock was set back for example. The
         # quick way does not look; this one does.
@@ -261,9 +258,11 @@ class Expander:
                 fired = await self._firer.fire(connection, firings, batch.now)
                 statuses = await self._write(connection, batch, fired)
             except Exception as error:
-                if transient(error) and not isinstance(error, asyncpg.LockNotAvailableError):
+                if isinstance(error, TransientError) and not isinstance(
+                    error, LockNotAvailableError
+                ):
                     raise
-                if isinstance(error, asyncpg.PostgresError) and error.sqlstate == halt.REFUSED:
+                if isinstance(error, TenantHaltedError):
                     # A kill switch was turned in between: the next look leaves its tenant out.
                     raise
                 raise BrokenBatchError(timers, error) from error

@@ -5,7 +5,6 @@ from itertools import groupby
 from typing import Final
 from uuid import UUID
 
-import asyncpg
 import structlog
 
 from postdate.model.ids import new_id
@@ -15,6 +14,7 @@ from postdate.model.schedule.expansion import next_due
 from postdate.scheduler.expansion import progress_of
 from postdate.scheduler.meter import ScheduleMeter
 from postdate.store.connection.database import Connection, Database
+from postdate.store.connection.error import LockNotAvailableError
 from postdate.store.connection.off_loop import computed
 from postdate.store.event import event as event_store
 from postdate.store.event.event import NewEvent
@@ -85,7 +85,7 @@ class Recompute:
         try:
             async with connection.transaction():
                 return await self._one(connection, row)
-        except asyncpg.LockNotAvailableError:
+        except LockNotAvailableError:
             log.warning("schedule.held", schedule_id=str(row.schedule_id))
             self._held += 1
             return False

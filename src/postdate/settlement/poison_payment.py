@@ -13,7 +13,8 @@ from postdate.model.payment.payment import BROKE
 from postdate.model.setting.setting import Settings
 from postdate.store.account import account as account_store
 from postdate.store.account.account import AccountKey
-from postdate.store.connection.database import Connection, Database, transient
+from postdate.store.connection.database import Connection, Database
+from postdate.store.connection.error import TransientError
 from postdate.store.event import event as event_store
 from postdate.store.event.event import NewEvent
 from postdate.store.payment import settlement as store
@@ -81,7 +82,7 @@ async def _released(
         async with connection.transaction():
             await _fail(connection, payment, text, unix_ms)
     except Exception as error:
-        if transient(error):
+        if isinstance(error, TransientError):
             raise
         log.exception("payment.not_released", payment_id=str(payment.subject))
         return False

@@ -8,7 +8,6 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
-import asyncpg
 import structlog
 
 from postdate.ledger import batch
@@ -23,7 +22,12 @@ from postdate.settlement.bucket_marks import BucketMarks
 from postdate.settlement.meter import SettlementMeter
 from postdate.settlement.stop import SettlementStop
 from postdate.store.account.account import AccountKey
-from postdate.store.connection.database import Connection, Database, transient
+from postdate.store.connection.database import Connection, Database
+from postdate.store.connection.error import (
+    CheckViolationError,
+    LockNotAvailableError,
+    TransientError,
+)
 from postdate.store.operate import node as node_store
 from postdate.store.operate.item_log import items
 from postdate.store.payment import settlement as store
@@ -209,7 +213,7 @@ class Settler:
         try:
             return [await self._patiently(keys, turn)]
         except Exception as error:
-            if transient(error):
+            if isinstance(error, TransientError):
                 raise
             if len(keys) == 1:
                 log.exception("payment.broke", payment_id=str(keys[0][1]))
@@ -233,14 +237,14 @@ class Settler:
             except Exception as error:
                 tries -= 1
                 # An unknown commit needs no care: where it happened, the timers are gone.
-                if not tries or not transient(error):
+                if not tries or not isinstance(error, TransientError):
                     raise
                 log.info("settlement.again", error=repr(error))
 
     async def _once(self, keys: Sequence[Key], turn: Turn) -> Commit:
         try:
             return await self._commit(keys, turn, eager=True)
-        except (batch.UnevenError, asyncpg.CheckViolationError):
+        except (batch.UnevenError, CheckViolationError):
             return await self._commit(keys, turn, eager=False)
 
     async def _commit(self, keys: Sequence[Key], turn: Turn, *, eager: bool) -> Commit:
@@ -249,7 +253,7 @@ class Settler:
         await turn.begin()
         try:
             return await self._transaction(keys, turn, dues, eager=eager)
-        except asyncpg.LockNotAvailableError:
+        except LockNotAvailableError:
             await self._aside.locked.find({key for due in dues for key in (due.payer, due.payee)})
             raise
 

@@ -14,13 +14,14 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import Final
 
-import asyncpg
 import msgspec
 import structlog
 
 from postdate.model.error import StartError
 from postdate.model.setting.table import QUARANTINE
 from postdate.store.connection.database import CONNECT_SECONDS, OWNER, READER, SCHEMA, WRITER
+from postdate.store.connection.error import PermissionDeniedError
+from postdate.store.connection.session import Session, connect_alone
 
 log = structlog.get_logger()
 
@@ -148,7 +149,7 @@ async def migrate(
 
     `step` is called with each name.
     """
-    connection = await asyncpg.connect(dsn, timeout=CONNECT_SECONDS)
+    connection = await connect_alone(dsn, CONNECT_SECONDS, {})
     try:
         if await connection.fetchval(
             "SELECT pg_is_in_recovery() OR current_setting('transaction_read_only')::boolean"
@@ -162,9 +163,7 @@ async def migrate(
         await connection.close(timeout=CONNECT_SECONDS)
 
 
-async def _migrate(
-    connection: asyncpg.Connection, *, dry_run: bool, step: Callable[[str], None]
-) -> list[str]:
+async def _migrate(connection: Session, *, dry_run: bool, step: Callable[[str], None]) -> list[str]:
     if dry_run:
         todo = pending(await _applied(connection), known())
         changed = changed_functions(await _remembered(connection), known_functions(), release())
@@ -195,7 +194,7 @@ async def _migrate(
     return done
 
 
-async def _upgrade(connection: asyncpg.Connection) -> list[str]:
+async def _upgrade(connection: Session) -> list[str]:
     # One transaction for everything and its record: a kill half way leaves nothing behind, and no
     # server sees a table without the function that fits it.
     async with connection.transaction():
@@ -215,7 +214,7 @@ async def _upgrade(connection: asyncpg.Connection) -> list[str]:
     return names
 
 
-async def _apply(connection: asyncpg.Connection, migration: Migration) -> None:
+async def _apply(connection: Session, migration: Migration) -> None:
     await connection.execute(migration.sql)
     await connection.execute(
         "INSERT INTO migration (version, name, checksum) VALUES ($1, $2, $3)",
@@ -225,7 +224,7 @@ async def _apply(connection: asyncpg.Connection, migration: Migration) -> None:
     )
 
 
-async def _apply_functions(connection: asyncpg.Connection, function: FunctionFile) -> None:
+async def _apply_functions(connection: Session, function: FunctionFile) -> None:
     await connection.execute(function.sql)
     await connection.execute(
         "INSERT INTO function_file (noun, checksum, release) VALUES ($1, $2, $3) "
@@ -242,14 +241,14 @@ def release() -> str:
     return version("postdate")
 
 
-async def _applied(connection: asyncpg.Connection) -> dict[int, str]:
+async def _applied(connection: Session) -> dict[int, str]:
     if await connection.fetchval("SELECT to_regclass($1)", f"{SCHEMA}.migration") is None:
         return {}
     rows = await connection.fetch(f"SELECT version, checksum FROM {SCHEMA}.migration")  # noqa: S608
     return {row["version"]: row["checksum"] for row in rows}
 
 
-async def _remembered(connection: asyncpg.Connection) -> dict[str, Remembered]:
+async def _remembered(connection: Session) -> dict[str, Remembered]:
     if await connection.fetchval("SELECT to_regclass($1)", f"{SCHEMA}.function_file") is None:
         return {}
     rows = await connection.fetch(
@@ -258,7 +257,7 @@ async def _remembered(connection: asyncpg.Connection) -> dict[str, Remembered]:
     return {row["noun"]: Remembered(row["checksum"], row["release"]) for row in rows}
 
 
-async def _ensure_roles(connection: asyncpg.Connection) -> None:
+async def _ensure_roles(connection: Session) -> None:
     """Make the roles that are missing and let this login act as each; say what to run if not."""
     existing = {r["rolname"] for r in await connection.fetch("SELECT rolname FROM pg_roles")}
     try:
@@ -268,7 +267,7 @@ async def _ensure_roles(connection: asyncpg.Connection) -> None:
                 await connection.execute(f"GRANT {role} TO CURRENT_USER")
         await _let_owner_create(connection)
         await connection.execute(f"SET ROLE {OWNER}")
-    except asyncpg.InsufficientPrivilegeError as error:
+    except PermissionDeniedError as error:
         raise StartError(
             f"this login may not set the roles up ({error}); as an administrator run: "
             f"CREATE ROLE {OWNER}; CREATE ROLE {WRITER}; CREATE ROLE {READER}; "
@@ -277,7 +276,7 @@ async def _ensure_roles(connection: asyncpg.Connection) -> None:
         ) from error
 
 
-async def _let_owner_create(connection: asyncpg.Connection) -> None:
+async def _let_owner_create(connection: Session) -> None:
     allowed = await connection.fetchval(
         "SELECT has_database_privilege($1, current_database(), 'CREATE')", OWNER
     )

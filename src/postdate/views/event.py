@@ -9,7 +9,8 @@ import msgspec
 import structlog
 
 from postdate.model.event.event import Sealed
-from postdate.store.connection.database import LOST, Database
+from postdate.store.connection.database import Database
+from postdate.store.connection.error import UnavailableError
 from postdate.store.event import seal
 from postdate.store.event.seal import Window
 
@@ -123,7 +124,7 @@ class _News:
             try:
                 async with self._database.connection() as connection:
                     found = await seal.positions(connection, tenants)
-            except LOST as error:
+            except UnavailableError as error:
                 log.debug("event.news_lost", error=str(error))
                 continue
             for came, (tenant_id, position) in list(self._waiting.items()):

@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 from typing import Final
 from uuid import UUID
 
-import asyncpg
 import msgspec
 import structlog
 
@@ -21,6 +20,7 @@ from postdate.runtime.capacity import Capacity
 from postdate.runtime.low_water import LowWaterMark
 from postdate.runtime.share import EVERY_BUCKET, preferred_buckets
 from postdate.store.connection.database import Connection, Database
+from postdate.store.connection.error import LockNotAvailableError
 from postdate.store.job import execution
 from postdate.store.job.execution import Execution
 from postdate.store.operate import node
@@ -226,7 +226,7 @@ class Claimer:
         now = time.monotonic()
         try:
             wait = await self.permits.acquire(claim.permits, claim.limits, claim.room.count)
-        except asyncpg.LockNotAvailableError:
+        except LockNotAvailableError:
             self._pass_over(claim)
             return
         granted = claim.permits.count

@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 from typing import Final
 from uuid import UUID
 
-import asyncpg
-
 from postdate.model.limit import Limit
 from postdate.store.connection.database import Database
+from postdate.store.connection.error import LockNotAvailableError
 from postdate.store.timer import permit
 from postdate.store.timer.permit import Grant
 
@@ -166,7 +165,7 @@ class Permits:
             try:
                 async with share.lock:
                     await self._keep(share)
-            except asyncpg.LockNotAvailableError as error:
+            except LockNotAvailableError as error:
                 failed.append(error)
         if failed:
             raise failed[0]

@@ -10,7 +10,8 @@ import structlog
 
 from postdate.model.job.tally import Tally
 from postdate.model.job.verdict import End, Keep, Move, Verdict
-from postdate.store.connection.database import Database, transient
+from postdate.store.connection.database import Database
+from postdate.store.connection.error import TransientError
 from postdate.store.job import execution
 from postdate.store.operate.item_log import write_endings
 from postdate.worker.claimed_job import Checkpoint, ClaimedJob, pass_by
@@ -133,7 +134,7 @@ class OutcomeRecorder:
             try:
                 done, locked = await self._write(group, aside=aside)
             except Exception as error:  # noqa: BLE001 - it belongs to one verdict, or passes
-                if transient(error):
+                if isinstance(error, TransientError):
                     log.warning("record.delayed", count=len(group), error=repr(error), pause=pause)
                 elif len(group) > 1:
                     await self._split(group, aside=aside)

@@ -8,7 +8,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
-import asyncpg
 import structlog
 
 from postdate.model.job.outcome import (
@@ -24,7 +23,8 @@ from postdate.model.job.tally import Tally
 from postdate.model.job.verdict import Keep, Move, complete, decide
 from postdate.model.limit import Limit
 from postdate.runtime.capacity import Capacity, Room
-from postdate.store.connection.database import LOST, CommitUnknownError, Database
+from postdate.store.connection.database import Database
+from postdate.store.connection.error import CommitUnknownError, DatabaseError, UnavailableError
 from postdate.store.job import execution
 from postdate.worker.claim import Claim
 from postdate.worker.claimed_job import Checkpoint, ClaimedJob, pass_by
@@ -154,7 +154,7 @@ class Runner:
         """Read what limits a job; where only that fails, the others do not wait for it."""
         try:
             return await self._limits_of(job.delivery)
-        except (CommitUnknownError, *LOST):
+        except (CommitUnknownError, UnavailableError):
             raise
         except Exception as error:  # noqa: BLE001 - whatever it is, it belongs to one destination
             log.warning("job.limits_unreadable", job_id=str(job.key[0]), error=repr(error))
@@ -327,12 +327,12 @@ class Runner:
         until = time.monotonic() + seconds
         while self._jobs and time.monotonic() < until:
             await self._joined(min(1.0, until - time.monotonic()))
-            with suppress(CommitUnknownError, asyncpg.PostgresError, *LOST):
+            with suppress(DatabaseError):
                 await self.renew()
         for job in list(self._jobs):
             job.stop("worker_stopped")
         await self._joined(STOP_SECONDS)
-        with suppress(CommitUnknownError, asyncpg.PostgresError, *LOST):
+        with suppress(DatabaseError):
             await self._permits.give_back()
 
     async def _joined(self, seconds: float) -> None:

@@ -3,14 +3,13 @@
 from collections.abc import Awaitable
 from typing import Annotated, Any, Final, TypeVar
 
-import asyncpg
 import cyclopts
 
 from postdate.cli.commands.operator import with_database
 from postdate.cli.output import Json, show
 from postdate.model.error import Code, refuse
-from postdate.node.history import REFUSED
 from postdate.store.connection.database import Database
+from postdate.store.connection.error import PartitionRefusedError
 from postdate.store.operate import history as store
 from postdate.store.operate import partition
 from postdate.store.operate.partition import Strays
@@ -96,7 +95,5 @@ async def _mended(database: Database, found: Strays, *, dry_run: bool) -> dict[s
 async def _asked(work: Awaitable[T]) -> T:
     try:
         return await work
-    except asyncpg.PostgresError as error:
-        if error.sqlstate != REFUSED:
-            raise
+    except PartitionRefusedError as error:
         raise refuse(Code.CONFLICT, f"{error}.", "partition") from None

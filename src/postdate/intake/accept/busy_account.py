@@ -5,14 +5,13 @@ import time
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Final, Generic, TypeVar
 
-import asyncpg
-
 from postdate.intake.accept.answers import Answer, Ask, refused
 from postdate.ledger.locked import LockedAccounts
 from postdate.model.error import Code, Refusal
 from postdate.runtime.coalescer import Coalescer
 from postdate.store.account.account import AccountKey
 from postdate.store.connection.database import Database
+from postdate.store.connection.error import LockNotAvailableError
 
 WAIT_SECONDS: Final = 3.0
 """How long a request waits for an account that somebody holds, without holding up others."""
@@ -59,7 +58,7 @@ class AroundLocked(Generic[A]):
             free = [ask for ask, wait in zip(asks, waits, strict=True) if not wait]
             try:
                 answers = iter(await self._commit(free) if free else ())
-            except asyncpg.LockNotAvailableError:
+            except LockNotAvailableError:
                 if not await self._locked.find({k for ask in free for k in self._accounts(ask)}):
                     raise
                 continue

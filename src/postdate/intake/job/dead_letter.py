@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 from uuid import UUID
 
-import asyncpg
 import msgspec
 
 from postdate.intake.accept.idempotency import RaceError, in_flight
@@ -17,6 +16,7 @@ from postdate.model.ids import bucket_of
 from postdate.model.job.job import JobSpec, When, decode_destination
 from postdate.model.state import JobStatus
 from postdate.store.connection.database import Connection, Database
+from postdate.store.connection.error import LockNotAvailableError
 from postdate.store.idempotency import idempotency as idempotency_store
 from postdate.store.idempotency.idempotency import REDRIVE_SCOPE, Kept, Key, key_of
 from postdate.store.job import job_list, job_view, prune
@@ -208,7 +208,7 @@ class DeadLetters:
         """Remove dead letters with all that belongs to them; give those that were removed."""
         try:
             return await self._purge(tenant_id, job_ids, actor, reason)
-        except asyncpg.LockNotAvailableError:
+        except LockNotAvailableError:
             return await self._purge_around_held(tenant_id, job_ids, actor, reason)
 
     async def _purge_around_held(
@@ -222,7 +222,7 @@ class DeadLetters:
                 continue
             try:
                 removed += await self._purge(tenant_id, half, actor, reason, impatient=True)
-            except asyncpg.LockNotAvailableError:
+            except LockNotAvailableError:
                 if len(half) > 1:
                     removed += await self._purge_around_held(tenant_id, half, actor, reason)
         return removed

@@ -5,10 +5,10 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
 from uuid import UUID
 
-import asyncpg
 import structlog
 
-from postdate.store.connection.database import LOST, CommitUnknownError, Database
+from postdate.store.connection.database import Database
+from postdate.store.connection.error import DatabaseError
 from postdate.store.job import execution
 from postdate.store.job.execution import Recorded
 from postdate.store.timer import permit
@@ -79,6 +79,6 @@ class LeaseReturns:
 async def _done(once: Callable[[], Awaitable[bool]]) -> bool:
     try:
         return await once()
-    except (CommitUnknownError, asyncpg.PostgresError, *LOST) as error:
+    except DatabaseError as error:
         log.info("lease.return_delayed", error=repr(error))
         return False

@@ -6,7 +6,6 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
-import asyncpg
 import msgspec
 
 from postdate.intake.accept.answers import Answer, Answers, commit, refused
@@ -24,6 +23,7 @@ from postdate.runtime.coalescer import MAX_GROUPS
 from postdate.store.account.account import AccountKey, key_of
 from postdate.store.connection.database import Connection, Database
 from postdate.store.connection.driver_id import new_ids
+from postdate.store.connection.error import CheckViolationError
 from postdate.store.idempotency.idempotency import key_of as idempotency_key_of
 from postdate.store.operate.item_log import items
 
@@ -119,7 +119,7 @@ class Payments:
     async def _commit(self, asks: Sequence[PaymentAsk]) -> list[Answer]:
         try:
             answers = await self._answer(asks, locked=False)
-        except (StaleError, asyncpg.CheckViolationError):
+        except (StaleError, CheckViolationError):
             answers = await self._answer(asks, locked=True)
         self._count(asks, answers)
         return answers

@@ -4,7 +4,6 @@ import time
 from typing import Final
 from uuid import UUID
 
-import asyncpg
 import structlog
 
 from postdate.intake.payment.change import Ending, PaymentEnds, open_payment
@@ -13,6 +12,7 @@ from postdate.model.error import Code, RefusedError, refuse
 from postdate.model.state import PaymentStatus
 from postdate.model.tenant.identity import Identity
 from postdate.store.connection.database import Connection, Database
+from postdate.store.connection.error import LockNotAvailableError
 from postdate.store.payment import approval as store
 from postdate.store.payment.approval import Approval, Decider
 from postdate.store.payment.payment_change import OpenPayment
@@ -87,7 +87,7 @@ class Approvals:
     async def _expired(self, tenant_id: int, payment_id: UUID) -> bool:
         try:
             await self._expire(tenant_id, payment_id)
-        except (asyncpg.LockNotAvailableError, RefusedError) as error:
+        except (LockNotAvailableError, RefusedError) as error:
             # Held by somebody, or ended since we looked; either way the next look tells.
             log.warning("approval.held", payment_id=str(payment_id), error=str(error))
             self._held[payment_id] = time.monotonic() + HELD_SECONDS

@@ -3,13 +3,13 @@
 from datetime import datetime
 from typing import Any, Final
 
-import asyncpg
 import msgspec
 
 from postdate.intake.accept import events as told
 from postdate.model.error import Code, refuse
 from postdate.model.tenant.halt import Halt, Halts, Kind, Mode
 from postdate.store.connection.database import Connection, Database
+from postdate.store.connection.error import LockNotAvailableError
 from postdate.store.tenant import halt as store
 from postdate.store.tenant import tenant as tenant_store
 from postdate.store.tenant.halt import NewHalt
@@ -117,7 +117,7 @@ class Halting:
             try:
                 async with self._database.write() as connection:
                     await store.wait_alone(connection)
-            except asyncpg.LockNotAvailableError:
+            except LockNotAvailableError:
                 continue
             return
         raise refuse(

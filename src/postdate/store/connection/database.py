@@ -13,7 +13,16 @@ import structlog
 from postdate.model import origin
 from postdate.model.error import StartError
 from postdate.store.connection import address, freshness, pool
-from postdate.store.connection.pool import Sources, Spares, begun
+from postdate.store.connection.error import (
+    DRIVER_ERRORS,
+    CommitUnknownError,
+    DatabaseError,
+    NoAnswerError,
+    PermissionDeniedError,
+    UnavailableError,
+    translated,
+)
+from postdate.store.connection.pool import Sources, Spares, acquire, begun, release
 from postdate.store.connection.session import Session, refuse_strong_role, reset
 
 log = structlog.get_logger()
@@ -36,7 +45,6 @@ ANSWER_SECONDS: Final = 5
 LONG_SECONDS: Final = 86_400.0
 """The time of a statement that reads everything there is, beside `lift_time_limits`."""
 
-LOST: Final = pool.LOST
 TRANSACTION_SECONDS: Final = 20
 """The longest that a transaction of ours may take: what it wrote is visible by then, or never."""
 
@@ -89,26 +97,6 @@ Connection = pool.Connection
 Transaction = asyncpg.transaction.Transaction
 
 
-class CommitUnknownError(Exception):
-    """The connection broke, or waiting was cancelled, while a commit was under way."""
-
-
-_TRANSIENT: Final = (
-    CommitUnknownError,
-    asyncpg.TransactionRollbackError,
-    asyncpg.InsufficientResourcesError,
-    asyncpg.LockNotAvailableError,
-    asyncpg.ReadOnlySQLTransactionError,
-    *LOST,
-)
-
-
-def transient(error: BaseException) -> bool:
-    """Say whether the database faltered, so that the same statements may well succeed next time."""
-    # A value that the driver cannot send is the sender's fault, though the driver calls it its own.
-    return isinstance(error, _TRANSIENT) and not isinstance(error, ValueError)
-
-
 class Database:
     """The pools. Every statement of a node goes through one of them."""
 
@@ -137,14 +125,18 @@ class Database:
         """Give the database's time as this node knows it: for ids, never for a decision."""
         return int((self._epoch + time.monotonic()) * 1000)
 
-    def connection(
-        self, seconds: float = ACQUIRE_SECONDS
-    ) -> "asyncpg.pool.PoolAcquireContext[asyncpg.Record]":
+    @asynccontextmanager
+    async def connection(self, seconds: float = ACQUIRE_SECONDS) -> AsyncIterator[Connection]:
         """Take a connection of the writer's for statements that need no transaction around them.
 
         The time bounds waiting for a free one, and giving it back when the server is gone.
         """
-        return self.writer.acquire(timeout=seconds)
+        held = await acquire(self.writer, seconds)
+        try:
+            with translated:
+                yield held
+        finally:
+            await release(self.writer, held)
 
     @asynccontextmanager
     async def write(self) -> AsyncIterator[Connection]:
@@ -156,7 +148,8 @@ class Database:
 
         async with begun(self.writer, start, ACQUIRE_SECONDS) as connection:
             try:
-                yield connection
+                with translated:
+                    yield connection
             except BaseException as error:
                 await self._suspect(error)
                 await _quietly(transactions[-1].__aexit__(type(error), error, None))
@@ -171,7 +164,7 @@ class Database:
 
     async def _suspect(self, error: BaseException | None) -> None:
         """Where one connection got no answer in time, none of the others is worth a wait."""
-        if isinstance(error, TimeoutError):
+        if isinstance(error, NoAnswerError):
             await self.writer.expire_connections()
 
     @property
@@ -203,7 +196,8 @@ class Database:
             connection, first = begun_on
             origin.read_from(replica=not on_primary and first == replica_first)
             try:
-                yield connection
+                with translated:
+                    yield connection
             finally:
                 await _quietly(connection.execute("COMMIT"))
 
@@ -212,7 +206,8 @@ class Database:
         """Read what belongs to no tenant yet, such as a key; a replica does while we must."""
         async with self._look_ups.begin(_start_looking) as (connection, _):
             try:
-                yield connection
+                with translated:
+                    yield connection
             finally:
                 await _quietly(connection.execute("COMMIT"))
 
@@ -223,7 +218,7 @@ class Database:
                 continue
             try:
                 await asyncio.wait_for(each.close(), CONNECT_SECONDS)
-            except (TimeoutError, *LOST):
+            except DRIVER_ERRORS:
                 each.terminate()
 
 
@@ -259,10 +254,12 @@ async def _commit(connection: Connection, transaction: Transaction) -> None:
         if message.severity_en == "WARNING":
             warnings.append(str(message))
 
-    connection.add_log_listener(note)
+    with translated:  # of a connection that was lost before the commit began
+        connection.add_log_listener(note)
     try:
-        await transaction.__aexit__(None, None, None)
-    except LOST as error:
+        with translated:
+            await transaction.__aexit__(None, None, None)
+    except UnavailableError as error:
         raise CommitUnknownError(str(error)) from error
     finally:
         with suppress(asyncpg.InterfaceError):  # a lost connection has let go of us already
@@ -275,8 +272,9 @@ async def _commit(connection: Connection, transaction: Transaction) -> None:
 
 async def _quietly(ending: Awaitable[object]) -> None:
     try:
-        await ending
-    except (asyncpg.PostgresError, *LOST) as error:
+        with translated:
+            await ending
+    except DatabaseError as error:
         log.debug("transaction.lost", error=str(error))
 
 
@@ -312,18 +310,19 @@ async def open_pool(
     least: int = 1,
 ) -> asyncpg.Pool:
     """Open a pool of `least` to `size` connections; an answer may take so many seconds."""
-    return await asyncpg.create_pool(
-        dsn,
-        min_size=least,
-        max_size=size,
-        timeout=CONNECT_SECONDS,
-        command_timeout=seconds,
-        max_inactive_connection_lifetime=300,
-        connection_class=Session,
-        init=_prepare if least else _prepare_checked,
-        reset=reset,
-        server_settings={**settings, "application_name": name},
-    )
+    with translated:
+        return await asyncpg.create_pool(
+            dsn,
+            min_size=least,
+            max_size=size,
+            timeout=CONNECT_SECONDS,
+            command_timeout=seconds,
+            max_inactive_connection_lifetime=300,
+            connection_class=Session,
+            init=_prepare if least else _prepare_checked,
+            reset=reset,
+            server_settings={**settings, "application_name": name},
+        )
 
 
 async def _prepare_checked(connection: asyncpg.Connection) -> None:
@@ -344,7 +343,7 @@ async def connect(
     try:
         writing = TRANSACTION_SECONDS + ANSWER_SECONDS
         writer = await open_pool(address.writable(dsn), _WRITER, writers, name, seconds=writing)
-    except asyncpg.InsufficientPrivilegeError as error:
+    except PermissionDeniedError as error:
         raise StartError(
             f"the database login may not act as {WRITER}: run `postdate migrate` as the owner, "
             f"then GRANT {WRITER}, {READER} TO that login ({error})"
@@ -356,11 +355,12 @@ async def connect(
         spares = await _spares(dsn, read_dsn, primary, readers, name)
         database = Database(writer, spares.replica or primary, spares)
         opened += [each for each in (spares.replica, spares.reader, spares.look_up) if each]
-        for each in (writer, *(() if read_dsn else (primary,))):
-            async with each.acquire(timeout=ACQUIRE_SECONDS) as connection:
-                await refuse_strong_role(connection)
-        await database.synchronize()
-        database.bounds_transactions = await _bounds_transactions(writer)
+        with translated:
+            for each in (writer, *(() if read_dsn else (primary,))):
+                async with each.acquire(timeout=ACQUIRE_SECONDS) as connection:
+                    await refuse_strong_role(connection)
+            await database.synchronize()
+            database.bounds_transactions = await _bounds_transactions(writer)
     except BaseException:
         for each in opened:
             each.terminate()

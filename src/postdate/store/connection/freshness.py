@@ -5,9 +5,8 @@ import time
 from contextlib import suppress
 from typing import Final
 
-import asyncpg
-
-from postdate.store.connection.pool import LOST, BehindError, Connection
+from postdate.store.connection.error import DatabaseError
+from postdate.store.connection.pool import BehindError, Connection
 
 WAIT_SECONDS: Final = 0.3
 """How long a read waits for the replica before it goes to the primary."""
@@ -36,6 +35,6 @@ async def wait(connection: Connection, wanted: int) -> None:
 
 async def committed(connection: Connection) -> int:
     """Ask how far the log has been written after a commit; 0 where nobody can say."""
-    with suppress(asyncpg.PostgresError, *LOST):
+    with suppress(DatabaseError):
         return int(await connection.fetchval(_COMMITTED, timeout=ASK_SECONDS) or 0)
     return 0

@@ -7,26 +7,13 @@ from typing import Final, NamedTuple
 
 import asyncpg
 
+from postdate.store.connection.error import NoAnswerError, UnavailableError, translated
+
 SPARED_SECONDS: Final = 1.0
 """How long the first pool is waited for where there is a spare one."""
 
 AWAY_SECONDS: Final = 1.0
 """How long a pool that did not answer is passed over; then one request tries it again."""
-
-LOST: Final = (
-    asyncpg.PostgresConnectionError,
-    asyncpg.InterfaceError,
-    asyncpg.InternalClientError,
-    asyncpg.OperatorInterventionError,
-    # The server has ended a session that idled or took too long within a transaction.
-    asyncpg.IdleInTransactionSessionTimeoutError,
-    asyncpg.TransactionTimeoutError,
-    # No host of the address is what it should be: the primary is gone, and no other is one yet.
-    asyncpg.TargetServerAttributeNotMatched,
-    OSError,
-    TimeoutError,
-)
-"""What a broken connection or a stopping server looks like from here."""
 
 Connection = asyncpg.pool.PoolConnectionProxy
 
@@ -89,7 +76,7 @@ class Sources:
             try:
                 yield Begun(held, first=True)
             finally:
-                await self.first.release(held)
+                await release(self.first, held)
 
     async def _try_first(
         self, begin: Callable[[Connection], Awaitable[object]]
@@ -104,14 +91,26 @@ class Sources:
             held = await take(pool, begin, self._seconds if busy else SPARED_SECONDS)
         except BehindError:
             return None
-        except LOST as error:
-            if busy and isinstance(error, TimeoutError):
+        except UnavailableError as error:
+            if busy and isinstance(error, NoAnswerError):
                 raise
             self._failed = True
             self._again_at = time.monotonic() + AWAY_SECONDS
             return None
         self._failed = False
         return held
+
+
+async def acquire(pool: asyncpg.Pool, seconds: float) -> Connection:
+    """Take a connection; the time bounds waiting for a free one, and giving it back."""
+    with translated:
+        return await pool.acquire(timeout=seconds)
+
+
+async def release(pool: asyncpg.Pool, held: Connection) -> None:
+    """Give a connection back."""
+    with translated:
+        await pool.release(held)
 
 
 async def take(
@@ -125,19 +124,21 @@ async def take(
     a connection and gives it back whole even then: it finishes giving back in a task of its own,
     and rolls back what is still open.
     """
-    held = [await pool.acquire(timeout=seconds)]
+    held = [await acquire(pool, seconds)]
     try:
         try:
-            await begin(held[0])
-        except LOST:
-            await pool.release(held.pop())
+            with translated:
+                await begin(held[0])
+        except UnavailableError:
+            await release(pool, held.pop())
             # A restarted server has closed every idle connection; none of them is worth a try.
             await pool.expire_connections()
-            held.append(await pool.acquire(timeout=seconds))
-            await begin(held[0])
+            held.append(await acquire(pool, seconds))
+            with translated:
+                await begin(held[0])
     except BaseException:
         if held:
-            await pool.release(held.pop())
+            await release(pool, held.pop())
         raise
     return held[0]
 
@@ -151,4 +152,4 @@ async def begun(
     try:
         yield held
     finally:
-        await pool.release(held)
+        await release(pool, held)

@@ -1,12 +1,14 @@
-"""A connection of the pool: it notices a server that is gone, and being broken off."""
+"""A connection of the pool: it notices a lost server and a cancelled statement."""
 
 import asyncio
 import socket
+from collections.abc import Mapping
 from typing import Any, Final
 
 import asyncpg
 
 from postdate.model.error import StartError
+from postdate.store.connection.error import translated, translating
 
 _KEEPALIVES: Final = (
     ("TCP_KEEPIDLE", 5),
@@ -25,6 +27,14 @@ class Session(asyncpg.Connection):
     """
 
     broken_off = False
+
+    execute = translating(asyncpg.Connection.execute)
+    executemany = translating(asyncpg.Connection.executemany)
+    # Of the overloads, those without a class of record: nobody here asks for another.
+    fetch = translating(asyncpg.Connection.fetch)  # type: ignore[assignment]
+    fetchrow = translating(asyncpg.Connection.fetchrow)  # type: ignore[assignment]
+    fetchval = translating(asyncpg.Connection.fetchval)
+    copy_records_to_table = translating(asyncpg.Connection.copy_records_to_table)
 
     def __init__(self, protocol: Any, transport: asyncio.Transport, *given: Any) -> None:
         """Have the system notice when the server's machine no longer answers."""
@@ -50,6 +60,14 @@ def keep_alive(transport: asyncio.Transport) -> None:
         for name, value in _KEEPALIVES:
             if hasattr(socket, name):
                 held.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+
+
+async def connect_alone(dsn: str, seconds: float, settings: Mapping[str, str]) -> Session:
+    """Open a connection that belongs to no pool."""
+    with translated:
+        return await asyncpg.connect(
+            dsn, timeout=seconds, connection_class=Session, server_settings=dict(settings)
+        )
 
 
 async def reset(connection: asyncpg.Connection) -> None:

@@ -19,7 +19,8 @@ from postdate.model.destination.signature import secret_bytes
 from postdate.model.error import RefusedError
 from postdate.model.job.outcome import Delivery
 from postdate.model.limit import Limit
-from postdate.store.connection.database import LOST, CommitUnknownError, Database
+from postdate.store.connection.database import Database
+from postdate.store.connection.error import CommitUnknownError, UnavailableError
 from postdate.store.destination import destination
 from postdate.store.destination.destination import (
     SIGNING,
@@ -87,7 +88,7 @@ class DestinationDirectory:
         tenant_id, name = key
         try:
             found = await (self._default(tenant_id) if name is None else self._named(*key))
-        except (*LOST, CommitUnknownError) as error:
+        except (UnavailableError, CommitUnknownError) as error:
             log.debug("destination.not_read", error=str(error))
             _, last = self._known.get(key, (0.0, None))
             return last or Unavailable("the database is away")

@@ -8,7 +8,6 @@ from functools import lru_cache, partial
 from typing import Any, Final, NamedTuple, TypeVar
 from uuid import UUID
 
-import asyncpg
 import msgspec
 
 from postdate.model.ids import bucket_of, new_id
@@ -27,6 +26,7 @@ from postdate.model.job.verdict import (
     judge,
 )
 from postdate.store.connection.database import Connection, Database
+from postdate.store.connection.error import LockNotAvailableError
 from postdate.store.event import event
 from postdate.store.event.event import NewEvent
 from postdate.store.job import job
@@ -259,7 +259,7 @@ async def _record(
 ) -> None:
     """Write all at once; when that waits for a lock too long, only what is free."""
     if not in_doubt:
-        with suppress(asyncpg.LockNotAvailableError):
+        with suppress(LockNotAvailableError):
             async with database.write() as connection:
                 done = await write(connection, verdicts)
             written.done.update(done)

@@ -2,16 +2,13 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from postdate.model.tenant.halt import Halt, Kind, Mode
 from postdate.store.connection.database import Connection
 from postdate.store.connection.query import query
 from postdate.store.payment.settlement import LockedTimer
 from postdate.store.timer.timer import LANE_HELD, LANE_PAYMENT
-
-REFUSED: Final = "PD004"
-"""The SQLSTATE of a write that a halt does not allow."""
 
 
 class NewHalt(NamedTuple):

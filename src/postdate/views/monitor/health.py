@@ -2,9 +2,8 @@
 
 from typing import NamedTuple
 
-import asyncpg
-
-from postdate.store.connection.database import LOST, Database
+from postdate.store.connection.database import Database
+from postdate.store.connection.error import DatabaseError
 from postdate.store.operate import partition
 
 LEAST_WEEKS = 2
@@ -33,7 +32,7 @@ async def readiness(database: Database) -> list[Amiss]:
                     Amiss("database", "it is read-only: a standby, or a primary being replaced")
                 ]
             weeks = await partition.lead(connection)
-    except (asyncpg.PostgresError, *LOST) as error:
+    except DatabaseError as error:
         reason = f"it does not answer: {type(error).__name__} {error}".strip()
         return [Amiss("database", reason, reads=await _replica_answers(database))]
     if weeks < LEAST_WEEKS:
@@ -48,5 +47,5 @@ async def _replica_answers(database: Database) -> bool:
     try:
         async with database.look_up() as connection:
             return bool(await connection.fetchval("SELECT true", timeout=2))
-    except (asyncpg.PostgresError, *LOST):
+    except DatabaseError:
         return False

@@ -5,12 +5,12 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final, cast
 
-import asyncpg
 import structlog
 from prometheus_client import CollectorRegistry, Metric
 
 from postdate.model.tenant.tenant_share import TenantShares
-from postdate.store.connection.database import LOST, Connection, Database
+from postdate.store.connection.database import Connection, Database
+from postdate.store.connection.error import DatabaseError
 from postdate.store.operate import partition, vital
 from postdate.store.operate.vital import Backlog
 from postdate.store.timer.lane import LaneDirectory
@@ -108,7 +108,7 @@ class Vitals:
             found = await read(connection)
             self._parts = cast("Parts", {**self._parts, name: found})
             self._read_at[name] = time.monotonic()
-        except (asyncpg.PostgresError, *LOST) as error:
+        except DatabaseError as error:
             self._failed[name] += 1
             log.warning("vitals.unread", part=name, error=f"{type(error).__name__}: {error}")
 

@@ -1,0 +1,186 @@
+"""What a database can answer instead of a result, by what it means for whoever asked.
+
+The driver's errors are translated here, once: nothing outside of the store knows the driver.
+"""
+
+from collections.abc import Callable, Coroutine
+from functools import wraps
+from types import TracebackType
+from typing import Any, Final, ParamSpec, TypeVar
+
+import asyncpg
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class DatabaseError(Exception):
+    """The database refused a statement, or did not answer."""
+
+    def __init__(self, message: str = "", sqlstate: str | None = None) -> None:
+        super().__init__(message)
+        self.sqlstate = sqlstate
+
+
+class TransientError(DatabaseError):
+    """The database faltered: the same statements may well succeed next time."""
+
+
+class CommitUnknownError(TransientError):
+    """The connection broke, or waiting was cancelled, while a commit was under way."""
+
+
+class UnavailableError(TransientError):
+    """The connection broke, or the server stops, starts or does not answer: nothing was done."""
+
+
+class NoAnswerError(UnavailableError, TimeoutError):
+    """Neither a free connection nor an answer came within its time."""
+
+
+class StatementTimedOutError(UnavailableError):
+    """The server ended a statement that took too long."""
+
+
+class StartingError(UnavailableError):
+    """The server is starting, or recovering, and takes no connections yet."""
+
+
+class ReadOnlyError(TransientError):
+    """The server is a standby, or a primary that is being replaced."""
+
+
+class LockNotAvailableError(TransientError):
+    """Somebody else has held a row's lock for longer than we wait."""
+
+
+class SerializationFailureError(TransientError):
+    """The transaction was rolled back in favour of another: a deadlock, or a conflict."""
+
+
+class ExhaustedError(TransientError):
+    """The server lacks a resource."""
+
+
+class StorageFullError(ExhaustedError):
+    """The server's disk or memory is full."""
+
+
+class TooManyConnectionsError(ExhaustedError):
+    """The server has no connection left."""
+
+
+class ServerFaultError(DatabaseError):
+    """The server failed, its disk say: hardly the fault of what was asked for."""
+
+
+class InvalidValueError(DatabaseError):
+    """PostgreSQL has no room for a value, such as an instant before Christ."""
+
+
+class UniqueViolationError(DatabaseError):
+    """A row with this key exists already."""
+
+
+class CheckViolationError(DatabaseError):
+    """A row breaks a rule of its table."""
+
+
+class PermissionDeniedError(DatabaseError):
+    """The role may not do this."""
+
+
+class TenantHaltedError(DatabaseError):
+    """A kill switch or a freeze window holds the tenant (`functions/halt.sql`)."""
+
+
+class PartitionRefusedError(DatabaseError):
+    """A partition of history must not be moved (`functions/history.sql`, `partition.sql`)."""
+
+
+_OWN_STATES: Final[dict[str, type[DatabaseError]]] = {
+    "PD003": PartitionRefusedError,
+    "PD004": TenantHaltedError,
+}
+"""The SQLSTATEs that our own functions raise and somebody tells apart."""
+
+_BY_DRIVER_CLASS: Final[dict[type, type[DatabaseError]]] = {
+    # Looked up along each error's base classes, nearest first.
+    asyncpg.QueryCanceledError: StatementTimedOutError,
+    asyncpg.CannotConnectNowError: StartingError,
+    asyncpg.OperatorInterventionError: UnavailableError,
+    asyncpg.PostgresConnectionError: UnavailableError,
+    # The server has ended a session that idled or took too long within a transaction.
+    asyncpg.IdleInTransactionSessionTimeoutError: UnavailableError,
+    asyncpg.TransactionTimeoutError: UnavailableError,
+    # Among them: no host of the address is what it should be. The primary is gone, and no other
+    # is one yet.
+    asyncpg.InternalClientError: UnavailableError,
+    asyncpg.InterfaceError: UnavailableError,
+    TimeoutError: NoAnswerError,
+    OSError: UnavailableError,
+    asyncpg.DataError: InvalidValueError,
+    asyncpg.ReadOnlySQLTransactionError: ReadOnlyError,
+    asyncpg.LockNotAvailableError: LockNotAvailableError,
+    asyncpg.TransactionRollbackError: SerializationFailureError,
+    asyncpg.InsufficientResourcesError: ExhaustedError,
+    asyncpg.DiskFullError: StorageFullError,
+    asyncpg.OutOfMemoryError: StorageFullError,
+    asyncpg.TooManyConnectionsError: TooManyConnectionsError,
+    asyncpg.PostgresSystemError: ServerFaultError,
+    asyncpg.InternalServerError: ServerFaultError,
+    asyncpg.InvalidCachedStatementError: ServerFaultError,
+    asyncpg.UniqueViolationError: UniqueViolationError,
+    asyncpg.CheckViolationError: CheckViolationError,
+    asyncpg.InsufficientPrivilegeError: PermissionDeniedError,
+    asyncpg.PostgresError: DatabaseError,
+}
+
+DRIVER_ERRORS: Final = (
+    asyncpg.PostgresError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
+    OSError,
+)
+"""All that the driver raises; a TimeoutError is an OSError."""
+
+
+def _meaning(error: Exception) -> DatabaseError:
+    sqlstate = getattr(error, "sqlstate", None)
+    found = _OWN_STATES.get(sqlstate or "") or _class_of(type(error))
+    return found(str(error), sqlstate)
+
+
+def _class_of(driver: type[Exception]) -> type[DatabaseError]:
+    # A value that the driver cannot send is the sender's fault, though the driver calls it its own.
+    if issubclass(driver, ValueError):
+        return InvalidValueError
+    return next(_BY_DRIVER_CLASS[each] for each in driver.__mro__ if each in _BY_DRIVER_CLASS)
+
+
+class Translation:
+    """Around calls of the driver: raise the meaning of its errors instead of them."""
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(
+        self, _: type[BaseException] | None, error: BaseException | None, __: TracebackType | None
+    ) -> None:
+        if isinstance(error, DRIVER_ERRORS) and not isinstance(error, DatabaseError):
+            raise _meaning(error) from error
+
+
+translated: Final = Translation()
+
+
+def translating(
+    method: Callable[P, Coroutine[Any, Any, R]],
+) -> Callable[P, Coroutine[Any, Any, R]]:
+    """Return a method of the driver that raises the meaning of its errors instead of them."""
+
+    @wraps(method)
+    async def call(*arguments: P.args, **options: P.kwargs) -> R:
+        with translated:
+            return await method(*arguments, **options)
+
+    return call
