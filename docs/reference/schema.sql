@@ -157,6 +157,7 @@ CREATE TABLE job (
     origin_id uuid,
     traceparent text,
     actor text,
+    idempotency_key text,
     CONSTRAINT job_check CHECK (((payload IS NULL) OR (payload_ref IS NULL)))
 )
 PARTITION BY RANGE (job_id);
@@ -197,7 +198,7 @@ ALTER TABLE ONLY outcome FORCE ROW LEVEL SECURITY;
 CREATE FUNCTION job_ended_data(o outcome) RETURNS jsonb
     LANGUAGE sql STABLE;
 
-CREATE FUNCTION job_insert(ids uuid[], tenants integer[], lanes integer[], dues timestamp with time zone[], effectives timestamp with time zone[], expiries timestamp with time zone[], destinations text[], policies text[], payloads bytea[], types text[], refs text[], spreads integer[], metadatas text[], descriptions text[], schedules uuid[], origins uuid[], traceparents text[], actors text[], at timestamp with time zone) RETURNS void
+CREATE FUNCTION job_insert(ids uuid[], tenants integer[], lanes integer[], dues timestamp with time zone[], effectives timestamp with time zone[], expiries timestamp with time zone[], destinations text[], policies text[], payloads bytea[], types text[], refs text[], spreads integer[], metadatas text[], descriptions text[], schedules uuid[], origins uuid[], traceparents text[], actors text[], keys text[], at timestamp with time zone) RETURNS void
     LANGUAGE plpgsql
     SET search_path TO 'postdate';
 
@@ -214,7 +215,7 @@ CREATE FUNCTION job_remove(in_bucket smallint, in_tenant integer, ids uuid[]) RE
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'postdate';
 
-CREATE FUNCTION job_rows(ids uuid[], tenants integer[], lanes integer[], dues timestamp with time zone[], effectives timestamp with time zone[], expiries timestamp with time zone[], destinations text[], policies text[], payloads bytea[], types text[], refs text[], spreads integer[], metadatas text[], descriptions text[], schedules uuid[], origins uuid[], traceparents text[], actors text[], at timestamp with time zone) RETURNS SETOF job
+CREATE FUNCTION job_rows(ids uuid[], tenants integer[], lanes integer[], dues timestamp with time zone[], effectives timestamp with time zone[], expiries timestamp with time zone[], destinations text[], policies text[], payloads bytea[], types text[], refs text[], spreads integer[], metadatas text[], descriptions text[], schedules uuid[], origins uuid[], traceparents text[], actors text[], keys text[], at timestamp with time zone) RETURNS SETOF job
     LANGUAGE sql STABLE;
 
 CREATE FUNCTION occurrence_final() RETURNS trigger
@@ -249,7 +250,7 @@ CREATE FUNCTION partition_strays() RETURNS TABLE(parent text, monday timestamp w
     LANGUAGE plpgsql STABLE SECURITY DEFINER
     SET search_path TO 'postdate';
 
-CREATE FUNCTION payment_accept(buckets smallint[], tenants integer[], ids uuid[], payers text[], payees text[], amounts bigint[], dues timestamp with time zone[], holds boolean[], retries timestamp with time zone[], descriptions text[], schedules uuid[], traces text[], brokens text[], actors text[], lane integer) RETURNS void
+CREATE FUNCTION payment_accept(buckets smallint[], tenants integer[], ids uuid[], payers text[], payees text[], amounts bigint[], dues timestamp with time zone[], holds boolean[], retries timestamp with time zone[], descriptions text[], schedules uuid[], traces text[], brokens text[], actors text[], keys text[], lane integer) RETURNS void
     LANGUAGE plpgsql
     SET search_path TO 'postdate';
 
@@ -269,6 +270,7 @@ CREATE TABLE payment (
     traceparent text,
     on_broken text,
     actor text,
+    idempotency_key text,
     CONSTRAINT payment_amount_check CHECK ((amount > 0)),
     CONSTRAINT payment_check CHECK ((from_account <> to_account)),
     CONSTRAINT payment_check1 CHECK (((retry_until IS NULL) OR (NOT hold))),
@@ -287,7 +289,7 @@ CREATE FUNCTION payment_leave(buckets smallint[], ids uuid[]) RETURNS integer
     LANGUAGE plpgsql
     SET search_path TO 'postdate';
 
-CREATE FUNCTION payment_rows(buckets smallint[], tenants integer[], ids uuid[], payers text[], payees text[], amounts bigint[], dues timestamp with time zone[], holds boolean[], retries timestamp with time zone[], descriptions text[], schedules uuid[], traces text[], brokens text[], actors text[]) RETURNS SETOF payment
+CREATE FUNCTION payment_rows(buckets smallint[], tenants integer[], ids uuid[], payers text[], payees text[], amounts bigint[], dues timestamp with time zone[], holds boolean[], retries timestamp with time zone[], descriptions text[], schedules uuid[], traces text[], brokens text[], actors text[], keys text[]) RETURNS SETOF payment
     LANGUAGE sql STABLE;
 
 CREATE FUNCTION payment_scheduled_data(p payment) RETURNS jsonb
@@ -796,6 +798,7 @@ WITH (fillfactor='50', autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_thr
 CREATE TABLE proof_round (
     one boolean DEFAULT true NOT NULL,
     bucket smallint DEFAULT 63 NOT NULL,
+    round bigint DEFAULT 0 NOT NULL,
     began_at timestamp with time zone DEFAULT clock() NOT NULL,
     taken_at timestamp with time zone DEFAULT clock() NOT NULL,
     CONSTRAINT proof_round_bucket_check CHECK (((bucket >= 0) AND (bucket <= 63))),
@@ -1477,8 +1480,8 @@ GRANT SELECT ON TABLE job TO postdate_reader;
 GRANT SELECT,INSERT ON TABLE job TO postdate_writer;
 GRANT SELECT ON TABLE outcome TO postdate_reader;
 GRANT SELECT,INSERT ON TABLE outcome TO postdate_writer;
-REVOKE ALL ON FUNCTION job_insert(ids uuid[], tenants integer[], lanes integer[], dues timestamp with time zone[], effectives timestamp with time zone[], expiries timestamp with time zone[], destinations text[], policies text[], payloads bytea[], types text[], refs text[], spreads integer[], metadatas text[], descriptions text[], schedules uuid[], origins uuid[], traceparents text[], actors text[], at timestamp with time zone) FROM PUBLIC;
-GRANT ALL ON FUNCTION job_insert(ids uuid[], tenants integer[], lanes integer[], dues timestamp with time zone[], effectives timestamp with time zone[], expiries timestamp with time zone[], destinations text[], policies text[], payloads bytea[], types text[], refs text[], spreads integer[], metadatas text[], descriptions text[], schedules uuid[], origins uuid[], traceparents text[], actors text[], at timestamp with time zone) TO postdate_writer;
+REVOKE ALL ON FUNCTION job_insert(ids uuid[], tenants integer[], lanes integer[], dues timestamp with time zone[], effectives timestamp with time zone[], expiries timestamp with time zone[], destinations text[], policies text[], payloads bytea[], types text[], refs text[], spreads integer[], metadatas text[], descriptions text[], schedules uuid[], origins uuid[], traceparents text[], actors text[], keys text[], at timestamp with time zone) FROM PUBLIC;
+GRANT ALL ON FUNCTION job_insert(ids uuid[], tenants integer[], lanes integer[], dues timestamp with time zone[], effectives timestamp with time zone[], expiries timestamp with time zone[], destinations text[], policies text[], payloads bytea[], types text[], refs text[], spreads integer[], metadatas text[], descriptions text[], schedules uuid[], origins uuid[], traceparents text[], actors text[], keys text[], at timestamp with time zone) TO postdate_writer;
 REVOKE ALL ON FUNCTION job_prune(in_bucket smallint, in_tenant integer, before timestamp with time zone, after uuid, most integer, OUT removed integer, OUT last uuid) FROM PUBLIC;
 GRANT ALL ON FUNCTION job_prune(in_bucket smallint, in_tenant integer, before timestamp with time zone, after uuid, most integer, OUT removed integer, OUT last uuid) TO postdate_writer;
 REVOKE ALL ON FUNCTION job_purge(in_bucket smallint, in_tenant integer, ids uuid[]) FROM PUBLIC;
@@ -1493,8 +1496,8 @@ REVOKE ALL ON FUNCTION partition_mend(parent text, monday timestamp with time zo
 GRANT ALL ON FUNCTION partition_mend(parent text, monday timestamp with time zone) TO postdate_writer;
 REVOKE ALL ON FUNCTION partition_strays() FROM PUBLIC;
 GRANT ALL ON FUNCTION partition_strays() TO postdate_writer;
-REVOKE ALL ON FUNCTION payment_accept(buckets smallint[], tenants integer[], ids uuid[], payers text[], payees text[], amounts bigint[], dues timestamp with time zone[], holds boolean[], retries timestamp with time zone[], descriptions text[], schedules uuid[], traces text[], brokens text[], actors text[], lane integer) FROM PUBLIC;
-GRANT ALL ON FUNCTION payment_accept(buckets smallint[], tenants integer[], ids uuid[], payers text[], payees text[], amounts bigint[], dues timestamp with time zone[], holds boolean[], retries timestamp with time zone[], descriptions text[], schedules uuid[], traces text[], brokens text[], actors text[], lane integer) TO postdate_writer;
+REVOKE ALL ON FUNCTION payment_accept(buckets smallint[], tenants integer[], ids uuid[], payers text[], payees text[], amounts bigint[], dues timestamp with time zone[], holds boolean[], retries timestamp with time zone[], descriptions text[], schedules uuid[], traces text[], brokens text[], actors text[], keys text[], lane integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION payment_accept(buckets smallint[], tenants integer[], ids uuid[], payers text[], payees text[], amounts bigint[], dues timestamp with time zone[], holds boolean[], retries timestamp with time zone[], descriptions text[], schedules uuid[], traces text[], brokens text[], actors text[], keys text[], lane integer) TO postdate_writer;
 GRANT SELECT ON TABLE payment TO postdate_reader;
 GRANT SELECT,INSERT ON TABLE payment TO postdate_writer;
 REVOKE ALL ON FUNCTION payment_leave(buckets smallint[], ids uuid[]) FROM PUBLIC;

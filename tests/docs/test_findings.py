@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from postdate.proof.checker import FINDINGS
-from postdate.store.proof.prove import BUCKET_CHECKS, RECENT_CHECKS, ROUND_CHECKS
+from postdate.store.proof.prove import BUCKET_CHECKS, FACT_CHECKS, OPEN_CHECKS
 
 PAGE = Path(__file__).parents[2] / "docs/operate/findings.md"
 
@@ -18,4 +18,4 @@ def test_the_page_has_a_section_for_each_finding_and_for_nothing_else() -> None:
 
 
 def test_every_check_of_a_round_has_a_name_that_is_known() -> None:
-    assert {*BUCKET_CHECKS, *ROUND_CHECKS, *RECENT_CHECKS} <= set(FINDINGS)
+    assert {*BUCKET_CHECKS, *OPEN_CHECKS, *FACT_CHECKS} <= set(FINDINGS)

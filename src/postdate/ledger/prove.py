@@ -1,6 +1,6 @@
 """Prove the ledger from its entries, and reconcile it bucket by bucket: report, never repair."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 from uuid import UUID
 
@@ -30,12 +30,12 @@ Step = Callable[[str], None]
 
 
 async def whole(
-    connection: Connection, tenant_id: int | None = None, bucket: int | None = None
+    connection: Connection, tenant_id: int | None = None, buckets: Sequence[int] | None = None
 ) -> Range:
     """Give the range of everything that is not detached."""
     return Range(
         tenant_id,
-        bucket,
+        buckets,
         floor=await history_store.floor(connection),
         event_floor=await history_store.floor(connection, history_store.TOLD),
     )
@@ -62,7 +62,7 @@ async def reconcile(
 ) -> list[Finding]:
     """Look for what should not be in one bucket; with `since` only among payments that new."""
     async with store.snapshot(database) as connection:
-        where = await whole(connection, tenant_id, bucket)
+        where = await whole(connection, tenant_id, [bucket])
         newer = msgspec.structs.replace(where, floor=max(where.floor, since or where.floor))
         found = await store.overdue(connection, where, OVERDUE_SECONDS)
         found += await store.parked(connection, where)

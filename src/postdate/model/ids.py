@@ -9,6 +9,9 @@ from uuid import UUID
 BUCKETS: Final = 64
 """Every hot row belongs to one of this many buckets. Changing it means rewriting every row."""
 
+MAX_ID: Final = UUID(int=(1 << 128) - 1)
+"""Above every id that we make."""
+
 _RANDOM_BITS: Final = 62
 _VERSION: Final = 0x7
 NAMED_VERSION: Final = 0x8

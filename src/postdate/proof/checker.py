@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from postdate.ledger.prove import Proof, whole
-from postdate.proof import rules
+from postdate.proof import keys, rules
 from postdate.publisher.anchor import Anchors
 from postdate.publisher.verify import Finding as ChainFinding
 from postdate.publisher.verify import Kind, verify_on
@@ -29,13 +29,14 @@ CHAIN_KINDS: Final[tuple[Kind, ...]] = (
     "head",
 )
 
-STEPS: Final = (*CHECKS, *MORE_CHECKS, *STATE_CHECKS, rules.CHECK, "chain")
+STEPS: Final = (*CHECKS, *MORE_CHECKS, *STATE_CHECKS, keys.CHECK, rules.CHECK, "chain")
 """What `prove` goes through, in this order."""
 
 FINDINGS: Final = (
     *CHECKS,
     "balance_follows_entries",
     *MORE_CHECKS,
+    *map(keys.finding_of, keys.SCOPES),
     rules.CHECK,
     *map(store.state_finding, STATE_NOUNS),
     *(f"chain_{kind}" for kind in CHAIN_KINDS),
@@ -81,6 +82,8 @@ async def prove_on(
 async def _check(
     connection: Connection, name: str, where: Range, anchors: Mapping[int, Anchors]
 ) -> list[Finding]:
+    if name == keys.CHECK:
+        return await keys.check(connection, where)
     if name == rules.CHECK:
         return await rules.check(connection, where)
     if name == "chain":

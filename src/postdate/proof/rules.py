@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
+from postdate.model.ids import BUCKETS
 from postdate.model.instant import instant_text
 from postdate.model.schedule.expansion import Progress, next_due
 from postdate.model.schedule.timeline import Segment
@@ -27,21 +28,19 @@ PAGE: Final = 200
 
 
 async def check(connection: Connection, where: Range) -> list[Finding]:
-    """Compare the schedules of a bucket, or of all, with what their rules say."""
+    """Compare the schedules of some buckets, or of all, with what their rules say."""
     found: list[Finding] = []
     now = await store.now(connection)
-    after = ScheduleKey(where.bucket or 0, 0, UUID(int=0))
+    buckets = range(BUCKETS) if where.buckets is None else where.buckets
+    after = ScheduleKey(min(buckets), 0, UUID(int=0))
     while rows := await store.walk(connection, after, PAGE):
         after = rows[-1].key
-        found += await _page(connection, [row for row in rows if _within(row, where)], now)
-        beyond = where.bucket is not None and after.bucket > where.bucket
-        if beyond or len(rows) < PAGE or len(found) >= where.most:
+        here = [r for r in rows if r.bucket in buckets and where.tenant_id in {None, r.tenant_id}]
+        found += await _page(connection, here, now)
+        beyond = after.bucket > max(buckets)
+        if beyond or len(rows) < PAGE or len(found) >= where.limit:
             break
-    return found[: where.most]
-
-
-def _within(row: ScheduleRow, where: Range) -> bool:
-    return where.bucket in {None, row.bucket} and where.tenant_id in {None, row.tenant_id}
+    return found[: where.limit]
 
 
 async def _page(

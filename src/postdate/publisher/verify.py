@@ -1,6 +1,7 @@
 """Verify the chains of all tenants against themselves, the events, and what was anchored."""
 
-from collections.abc import Callable, Mapping
+from collections import Counter as Tally
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Literal
 from uuid import UUID
 
@@ -12,7 +13,7 @@ from postdate.model.instant import instant_text
 from postdate.publisher.anchor import Anchors
 from postdate.store.connection.database import Connection, Database
 from postdate.store.event import seal
-from postdate.store.event.seal import Chain, StoredSeal
+from postdate.store.event.seal import Chain, StoredSeal, Unsealed
 
 CHUNK: Final = 50
 """How many seals are read at a time."""
@@ -22,11 +23,22 @@ JOB_FACTS: Final = frozenset({"job.accepted", "job.completed", "job.failed"})
 
 GENESIS_ID: Final = UUID(int=0)
 
+MAX_FINDINGS: Final = 10
+"""How many changed or missing events of one chain are named."""
+
+MAX_UNSEALED: Final = 1000
+"""How many unsealed events are looked for, over all tenants."""
+
+LOST: Final = frozenset({"missing", "cut_off"})
+"""Kinds of which, where a whole seal is gone, the events count as unsealed."""
+
+SLIPPED_IN: Final = "This event is in no seal: it was slipped in, or its seal was taken out."
+
 Kind = Literal["missing", "changed", "rewritten", "cut_off", "unsealed", "head"]
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """The first thing wrong with a tenant's chain: at which position, which event, and what."""
+    """Something wrong with a tenant's chain: at which position, which event, and what."""
 
     tenant_id: int
     position: int
@@ -75,36 +87,48 @@ async def verify_on(
     for chain in chains:
         known = anchors.get(chain.tenant_id, Anchors())
         check = ChainCheck(connection, chain, known, floors[0], starts.get(chain.tenant_id))
-        finding = await check.run(lambda done: progress(report.links + done, total))
+        report.findings += await check.run(lambda done: progress(report.links + done, total))
         report.links += check.events
         report.anchored += check.anchored
-        if finding is not None:
-            report.findings.append(finding)
-    unsealed = await seal.unsealed(connection, floors[1], tenant_id)
+    part = seal.FactWindow(tenant_id=tenant_id, since=floors[1])
+    unsealed = await seal.unsealed(connection, part, MAX_UNSEALED)
     report.findings = _with_unsealed(report.findings, unsealed)
     report.ok = not report.findings
     return report
 
 
-def _with_unsealed(findings: list[Finding], unsealed: Mapping[int, UUID]) -> list[Finding]:
+def _with_unsealed(findings: list[Finding], unsealed: Sequence[Unsealed]) -> list[Finding]:
     """Name the event of a seal that is missing, and add what was slipped in behind a good chain."""
-    known = {finding.tenant_id for finding in findings}
+    lost = [each for each in findings if each.event_id is None and each.kind in LOST]
+    broken = {each.tenant_id for each in lost}
+    first = {each.tenant_id: each.event_id for each in reversed(unsealed)}
     named = [
-        msgspec.structs.replace(finding, event_id=unsealed.get(finding.tenant_id))
-        if finding.event_id is None and finding.kind in {"missing", "cut_off"}
+        msgspec.structs.replace(finding, event_id=first.get(finding.tenant_id))
+        if finding in lost
         else finding
         for finding in findings
     ]
-    detail = "This event is in no seal: it was slipped in, or its seal was taken out."
-    return named + [
-        Finding(tenant_id=t, position=0, kind="unsealed", detail=detail, event_id=event_id)
-        for t, event_id in unsealed.items()
-        if t not in known
-    ]
+    count = Tally[int]()
+    for tenant_id, event_id in unsealed:
+        count[tenant_id] += 1
+        if tenant_id not in broken and count[tenant_id] <= MAX_FINDINGS:
+            named.append(slipped_in(tenant_id, event_id))
+    return named
+
+
+def slipped_in(tenant_id: int, event_id: UUID) -> Finding:
+    """Name an event that is in no seal."""
+    return Finding(
+        tenant_id=tenant_id, position=0, kind="unsealed", detail=SLIPPED_IN, event_id=event_id
+    )
 
 
 class ChainCheck:
-    """One tenant's chain, from its start or from what is proved. The first thing wrong ends it."""
+    """One tenant's chain, from its start or from what is proved.
+
+    An event that is changed or gone is named, and the walk goes on: the seals hold what it said. A
+    seal that does not fit ends it.
+    """
 
     def __init__(
         self,
@@ -121,6 +145,7 @@ class ChainCheck:
         self._pruned_below = GENESIS_ID
         self._upto, self._hash = (0, GENESIS) if start is None else (start.position, start.hash)
         self._good = self._upto
+        self._named: list[Finding] = []
         self.events = 0
         self.anchored = 0
 
@@ -131,11 +156,15 @@ class ChainCheck:
 
     async def run(
         self, progress: Callable[[int], None] = lambda _: None, limit: int | None = None
-    ) -> Finding | None:
+    ) -> list[Finding]:
         """Walk the chain; seals that were added meanwhile are left for the next time.
 
         With a limit it ends after so many events, wherever that is.
         """
+        broken = await self._walk(progress, limit)
+        return self._named + ([broken] if broken is not None else [])
+
+    async def _walk(self, progress: Callable[[int], None], limit: int | None) -> Finding | None:
         self._pruned_below = await seal.pruned(self._connection, self._chain.tenant_id)
         while self._upto < self._chain.position:
             rows = await seal.stored(self._connection, self._chain.tenant_id, self._upto, CHUNK)
@@ -166,8 +195,7 @@ class ChainCheck:
         first = row.content.position
         if first != self._upto + 1:
             return self._finding(self._upto + 1, "missing", f"Seal {self._upto + 1} is missing.")
-        if finding := self._contents(row, purged):
-            return finding
+        self._contents(row, purged)
         digest = seal_hash(self._hash, row.content)
         if (digest, row.previous) != (row.hash, self._hash):
             return self._finding(first, "changed", "The seal is not what was sealed.")
@@ -178,7 +206,7 @@ class ChainCheck:
         self.events += len(row.content.kinds)
         return self._anchor()
 
-    def _contents(self, row: StoredSeal, purged: set[UUID]) -> Finding | None:
+    def _contents(self, row: StoredSeal, purged: set[UUID]) -> None:
         """Compare what the events of a seal say now with what was sealed."""
         digests = row.content.digests
         for number, now in enumerate(row.now):
@@ -189,8 +217,9 @@ class ChainCheck:
             gone = now is None
             detail = "This event is missing." if gone else "This event is not what was sealed."
             kind: Kind = "missing" if gone else "changed"
-            return self._finding(row.content.position + number, kind, detail, event_id)
-        return None
+            position = row.content.position + number
+            if len(self._named) < MAX_FINDINGS:
+                self._named.append(self._finding(position, kind, detail, event_id))
 
     def _excused(self, content: SealContent, number: int, purged: set[UUID]) -> bool:
         """Say whether a fact may be gone: detached with its week, or a job pruned or purged."""

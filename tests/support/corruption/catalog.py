@@ -188,7 +188,7 @@ MONEY: Final = {
         "WHERE e.payment_id = '{settled_too}' RETURNING account_id, balance, version) "
         "UPDATE account a SET balance = again.balance, version = again.version FROM again "
         "WHERE a.tenant_id = {t} AND a.account_id = again.account_id",
-        "payment_moved_once",
+        "entry_has_payment",
         "{settled_too}",
     ),
     "a million is minted, consistently": Corruption(
@@ -219,17 +219,20 @@ MONEY: Final = {
         f"UPDATE account SET balance = balance + 5 WHERE {of_account('bob')}",
         "balance_is_its_entries",
         "bob",
+        in_rounds=("balance_follows_entries", "bob"),
     ),
     "two balances whose sum stays": Corruption(
         f"UPDATE account SET balance = balance - 5 WHERE {of_account('bob')};"
         f"UPDATE account SET balance = balance + 5 WHERE {of_account('carol')}",
         "balance_is_its_entries",
         "bob",
+        in_rounds=("balance_follows_entries", "bob"),
     ),
     "a version": Corruption(
         f"UPDATE account SET version = version + 1 WHERE {of_account('carol')}",
         "balance_is_its_entries",
         "carol",
+        in_rounds=("balance_follows_entries", "carol"),
     ),
     "a hold is forgotten": Corruption(
         f"UPDATE account SET held = 0 WHERE {of_account('alice')}",

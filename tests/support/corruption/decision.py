@@ -260,15 +260,23 @@ CHAIN: Final = {
         "{open_ffff}",
     ),
     "a seal is gone": Corruption(
-        "DELETE FROM seal WHERE tenant_id = {t} AND position = 1", "chain_missing", "{first_event}"
+        "DELETE FROM seal WHERE tenant_id = {t} AND position = 1",
+        "chain_missing",
+        "{first_event}",
+        in_rounds=("chain_missing", "1"),
+        alone=True,
     ),
     "a seal's hash": Corruption(
         "UPDATE seal SET hash = sha256('x') WHERE tenant_id = {t} AND position = 1",
         "chain_changed",
         "1",
+        alone=True,
     ),
     "a chain's head": Corruption(
-        "UPDATE chain SET hash = sha256('x') WHERE tenant_id = {t}", "chain_head", "{end}"
+        "UPDATE chain SET hash = sha256('x') WHERE tenant_id = {t}",
+        "chain_head",
+        "{end}",
+        alone=True,
     ),
     "the end of a chain is cut off": Corruption(
         "DELETE FROM seal WHERE tenant_id = {t} AND position = {last_seal};"
@@ -276,5 +284,7 @@ CHAIN: Final = {
         "WHERE false UNION ALL SELECT '{before_last}'::bytea LIMIT 1) WHERE tenant_id = {t}",
         "chain_cut_off",
         "{last_seal_event}",
+        in_rounds=("chain_cut_off", "{before_last_seal}"),
+        alone=True,
     ),
 }

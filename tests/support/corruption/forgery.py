@@ -26,10 +26,10 @@ FORGED: Final = {
         "payment_is_open_or_ended",
         "{at_execution}",
     ),
-    "why a payment failed": Corruption(
+    "why a payment failed, and not only its code": Corruption(
         "UPDATE outcome SET code = 'x' WHERE subject = '{failed}'", "events_are_legal", "{failed}"
     ),
-    "when a payment was cancelled": Corruption(
+    "on which day a payment was cancelled": Corruption(
         "UPDATE outcome SET finished_at = finished_at - interval '1 day' "
         "WHERE subject = '{cancelled}'",
         "events_are_legal",
@@ -79,12 +79,14 @@ FORGED: Final = {
         "UPDATE payment SET description = 'x' WHERE payment_id = '{open}'",
         "chain_changed",
         "{open}",
+        alone=True,
     ),
     "the events of all weeks count as detached": Corruption(
         "INSERT INTO history (partition, parent, from_id, to_id) VALUES ('event_20200106', "
         "'event', uuid_floor('2020-01-06'), uuid_floor('2190-01-01'));" + JOB_GONE,
         "chain_missing",
         "{job_open}",
+        alone=True,
     ),
     "the money of all weeks counts as detached": Corruption(
         "INSERT INTO history (partition, parent, from_id, to_id) SELECT week || '_20200106', "
@@ -93,8 +95,9 @@ FORGED: Final = {
         "DELETE FROM outcome WHERE subject = '{settled}'",
         "payment_is_open_or_ended",
         "{settled}",
+        alone=True,
     ),
     "seals hide their decisions": Corruption(
-        "UPDATE seal SET decision = false WHERE tenant_id = {t}", "chain_changed", "1"
+        "UPDATE seal SET decision = false WHERE tenant_id = {t}", "chain_changed", "1", alone=True
     ),
 }

@@ -22,11 +22,17 @@ GONE_URL = "https://example.com/gone"
 
 
 class Corruption(NamedTuple):
-    """A statement, the finding that must name it, and the first offender."""
+    """A statement, the finding that must name it, and the offender.
+
+    Rounds name it alike, or as `in_rounds` says. What shares no id and no account with another is
+    tried together with it, unless it must be `alone`.
+    """
 
     statement: str
     finding: str
     offender: str
+    in_rounds: tuple[str, str] | None = None
+    alone: bool = False
 
 
 def of_account(name: str) -> str:

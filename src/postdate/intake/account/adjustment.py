@@ -151,7 +151,10 @@ class Draft:
         body = Adjusted(
             transfer_id, account.account_id, ask.amount, account.balance, account.version
         )
-        data: dict[str, Any] = msgspec.to_builtins(body) | {"reason": ask.reason}
+        data: dict[str, Any] = msgspec.to_builtins(body) | {
+            "reason": ask.reason,
+            "idempotency_key": ask.key.key,
+        }
         if ask.came is not None:
             data[STAMP] = ask.came
         self._events.append(

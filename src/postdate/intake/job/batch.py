@@ -206,6 +206,7 @@ class Batch:
             ask.origin_id,
             ask.traceparent,
             ask.actor,
+            ask.key,
         )
 
     def _keep(self, key: Key, accepted: Accepted) -> None:

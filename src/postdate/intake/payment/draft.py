@@ -127,6 +127,7 @@ class Draft:
                 ask.traceparent,
                 order.on_broken,
                 ask.actor,
+                ask.key.key,
             )
         )
         if ask.approval_seconds is None:

@@ -69,6 +69,4 @@ _APPROVALS: Final = frozenset({"payment.approval_requested", "payment.approved"}
 
 def changes_row(kind: str) -> bool:
     """Say whether an event of this type is sealed with the state of the row that it tells of."""
-    if kind == "account.adjusted":
-        return False
     return kind in _APPROVALS or kind.partition(".")[0] in _ROWS

@@ -3,13 +3,14 @@
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AsyncExitStack
 from datetime import datetime
+from typing import NamedTuple
 from uuid import UUID
 
 import msgspec
 
 from postdate.model.event.chain import SealContent
 from postdate.model.event.event import Sealed
-from postdate.model.ids import BUCKETS, bucket_of
+from postdate.model.ids import BUCKETS, MAX_ID, bucket_of
 from postdate.store.connection.database import LONG_SECONDS, Connection, lift_time_limits
 from postdate.store.connection.query import query
 
@@ -227,20 +228,33 @@ async def stored(
     ]
 
 
-async def unsealed(
-    connection: Connection, since: UUID, tenant_id: int | None = None
-) -> dict[int, UUID]:
-    """Find each tenant's first event that is neither sealed nor waiting for it."""
+class Unsealed(NamedTuple):
+    """An event that is neither sealed nor waiting for it."""
+
+    tenant_id: int
+    event_id: UUID
+
+
+class FactWindow(msgspec.Struct, frozen=True, kw_only=True):
+    """Which facts to look at: of a tenant, of some buckets, from one id on and below another."""
+
+    tenant_id: int | None = None
+    buckets: Sequence[int] | None = None
+    since: UUID
+    below: UUID = MAX_ID
+
+
+async def unsealed(connection: Connection, part: FactWindow, limit: int) -> list[Unsealed]:
+    """Find the first events that are neither sealed nor waiting for it, tenant by tenant."""
+    asked = (part.tenant_id, part.buckets, limit, part.since, part.below)
     async with AsyncExitStack() as stack:
         if not connection.is_in_transaction():
             await stack.enter_async_context(connection.transaction())
         # This reads every event, which takes as long as it takes.
         await lift_time_limits(connection)
         await connection.execute("SET LOCAL enable_seqscan = on")
-        rows = await connection.fetch(
-            query("seal_unsealed"), since, tenant_id, timeout=LONG_SECONDS
-        )
-    return {row["tenant_id"]: row["event_id"] for row in rows}
+        rows = await connection.fetch(query("seal_unsealed"), *asked, timeout=LONG_SECONDS)
+    return [Unsealed(*row) for row in rows]
 
 
 async def pruned(connection: Connection, tenant_id: int) -> UUID:

@@ -13,7 +13,7 @@ CREATE OR REPLACE FUNCTION job_digest(j job) RETURNS bytea LANGUAGE sql STABLE P
         j.bucket, j.tenant_id, j.job_id, j.lane_id, j.due_at, j.effective_at, j.expires_at,
         j.created_at, j.destination, j.policy, j.payload, j.content_type, j.payload_ref,
         j.spread_seconds, j.metadata, j.description, j.schedule_id, j.origin_id, j.traceparent,
-        j.actor)))
+        j.actor, j.idempotency_key)))
 $$;
 
 -- payment.scheduled: the payment as it was asked for.
@@ -22,7 +22,7 @@ CREATE OR REPLACE FUNCTION payment_digest(p payment) RETURNS bytea
     SELECT sha256(record_send(ROW(
         p.bucket, p.tenant_id, p.payment_id, p.from_account, p.to_account, p.amount, p.due_at,
         p.hold, p.retry_until, p.created_at, p.description, p.schedule_id, p.traceparent,
-        p.on_broken, p.actor)))
+        p.on_broken, p.actor, p.idempotency_key)))
 $$;
 
 -- job.completed and job.failed: the outcome, as the execution left it.
@@ -51,10 +51,10 @@ $$;
 -- sort by their ids. One bit differs, should both fall into one millisecond.
 CREATE OR REPLACE FUNCTION outcome_event_id(subject uuid, finished_at timestamptz) RETURNS uuid
     LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-    SELECT encode(
+    SELECT CASE WHEN isfinite(finished_at) THEN encode(
         substring(int8send((date_part('epoch', finished_at) * 1000)::bigint) FROM 3)
         || substring(set_byte(uuid_send(subject), 8, get_byte(uuid_send(subject), 8) # 32) FROM 7),
-        'hex')::uuid
+        'hex')::uuid END
 $$;
 
 -- Everything else: the row of the event.

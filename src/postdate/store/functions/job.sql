@@ -14,7 +14,7 @@ CREATE OR REPLACE FUNCTION job_rows(
     ids uuid[], tenants integer[], lanes integer[], dues timestamptz[], effectives timestamptz[],
     expiries timestamptz[], destinations text[], policies text[], payloads bytea[], types text[],
     refs text[], spreads integer[], metadatas text[], descriptions text[], schedules uuid[],
-    origins uuid[], traceparents text[], actors text[], at timestamptz)
+    origins uuid[], traceparents text[], actors text[], keys text[], at timestamptz)
     RETURNS SETOF job LANGUAGE sql STABLE AS $$
     SELECT bucket_of(id), coalesce(tenant, (SELECT tenants[1])), id,
            coalesce(lane, (SELECT lanes[1])), coalesce(due, (SELECT dues[1])),
@@ -24,7 +24,7 @@ CREATE OR REPLACE FUNCTION job_rows(
            policy::jsonb, payload,
            CASE WHEN payload IS NOT NULL THEN coalesce(type, (SELECT types[1])) END, ref, spread,
            metadata::jsonb, description, schedule, origin, traceparent,
-           coalesce(actor, (SELECT actors[1]))
+           coalesce(actor, (SELECT actors[1])), key
       FROM (SELECT unnest(ids) AS id, unnest(tenants) AS tenant, unnest(lanes) AS lane,
                    unnest(dues) AS due, unnest(effectives) AS effective,
                    unnest(expiries) AS expiry, unnest(destinations) AS destination,
@@ -32,7 +32,8 @@ CREATE OR REPLACE FUNCTION job_rows(
                    unnest(refs) AS ref, unnest(spreads) AS spread,
                    unnest(metadatas) AS metadata, unnest(descriptions) AS description,
                    unnest(schedules) AS schedule, unnest(origins) AS origin,
-                   unnest(traceparents) AS traceparent, unnest(actors) AS actor) AS new
+                   unnest(traceparents) AS traceparent, unnest(actors) AS actor,
+                   unnest(keys) AS key) AS new
 $$;
 
 -- Insert jobs with their timers, and put them into the outbox, in one round trip. Plain statements
@@ -42,7 +43,7 @@ CREATE OR REPLACE FUNCTION job_insert(
     ids uuid[], tenants integer[], lanes integer[], dues timestamptz[], effectives timestamptz[],
     expiries timestamptz[], destinations text[], policies text[], payloads bytea[], types text[],
     refs text[], spreads integer[], metadatas text[], descriptions text[], schedules uuid[],
-    origins uuid[], traceparents text[], actors text[], at timestamptz)
+    origins uuid[], traceparents text[], actors text[], keys text[], at timestamptz)
     RETURNS void LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE
     first_tenant integer := tenants[1];
@@ -52,7 +53,7 @@ BEGIN
     INSERT INTO job
     SELECT * FROM job_rows(ids, tenants, lanes, dues, effectives, expiries, destinations, policies,
                           payloads, types, refs, spreads, metadatas, descriptions, schedules,
-                          origins, traceparents, actors, at);
+                          origins, traceparents, actors, keys, at);
     INSERT INTO timer (bucket, tenant_id, lane_id, subject, due_at)
     SELECT bucket_of(id), coalesce(tenant, first_tenant), coalesce(lane, first_lane), id,
            coalesce(effective, first_effective)
@@ -62,7 +63,7 @@ BEGIN
     SELECT j.bucket, j.tenant_id, clock(), j.job_id, j.job_id, 'job.accepted', job_digest(j)
       FROM job_rows(ids, tenants, lanes, dues, effectives, expiries, destinations, policies,
                           payloads, types, refs, spreads, metadatas, descriptions, schedules,
-                          origins, traceparents, actors, at) AS j;
+                          origins, traceparents, actors, keys, at) AS j;
 END $$;
 
 CREATE OR REPLACE FUNCTION job_remove(in_bucket smallint, in_tenant integer, ids uuid[])

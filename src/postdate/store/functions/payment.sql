@@ -8,17 +8,18 @@
 CREATE OR REPLACE FUNCTION payment_rows(
     buckets smallint[], tenants integer[], ids uuid[], payers text[], payees text[],
     amounts bigint[], dues timestamptz[], holds boolean[], retries timestamptz[],
-    descriptions text[], schedules uuid[], traces text[], brokens text[], actors text[])
+    descriptions text[], schedules uuid[], traces text[], brokens text[], actors text[],
+    keys text[])
     RETURNS SETOF payment LANGUAGE sql STABLE AS $$
     SELECT bucket, coalesce(tenant, (SELECT tenants[1])), id, payer, payee, amount, due,
            coalesce(hold, (SELECT holds[1])), retry, clock(), description, schedule, trace, broken,
-           coalesce(actor, (SELECT actors[1]))
+           coalesce(actor, (SELECT actors[1])), key
       FROM (SELECT unnest(buckets) AS bucket, unnest(tenants) AS tenant, unnest(ids) AS id,
                    unnest(payers) AS payer, unnest(payees) AS payee, unnest(amounts) AS amount,
                    unnest(dues) AS due, unnest(holds) AS hold, unnest(retries) AS retry,
                    unnest(descriptions) AS description, unnest(schedules) AS schedule,
                    unnest(traces) AS trace, unnest(brokens) AS broken,
-                   unnest(actors) AS actor) AS new
+                   unnest(actors) AS actor, unnest(keys) AS key) AS new
 $$;
 
 -- Accept payments: each with its timer, and put into the outbox, in one round trip and with every
@@ -28,14 +29,14 @@ CREATE OR REPLACE FUNCTION payment_accept(
     buckets smallint[], tenants integer[], ids uuid[], payers text[], payees text[],
     amounts bigint[], dues timestamptz[], holds boolean[], retries timestamptz[],
     descriptions text[], schedules uuid[], traces text[], brokens text[], actors text[],
-    lane integer
+    keys text[], lane integer
 ) RETURNS void LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE
     first_tenant integer := tenants[1];
 BEGIN
     INSERT INTO payment
     SELECT * FROM payment_rows(buckets, tenants, ids, payers, payees, amounts, dues, holds, retries,
-                              descriptions, schedules, traces, brokens, actors);
+                              descriptions, schedules, traces, brokens, actors, keys);
     INSERT INTO timer (bucket, tenant_id, lane_id, subject, due_at)
     SELECT bucket, coalesce(tenant, first_tenant), lane, id, due
       FROM (SELECT unnest(buckets) AS bucket, unnest(tenants) AS tenant, unnest(ids) AS id,
@@ -44,7 +45,7 @@ BEGIN
     SELECT p.bucket, p.tenant_id, clock(), p.payment_id, p.payment_id, 'payment.scheduled',
            payment_digest(p)
       FROM payment_rows(buckets, tenants, ids, payers, payees, amounts, dues, holds, retries,
-                              descriptions, schedules, traces, brokens, actors) AS p;
+                              descriptions, schedules, traces, brokens, actors, keys) AS p;
 END $$;
 
 -- Delete the timers of payments that are about to complete. Returns how many there were.

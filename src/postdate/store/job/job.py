@@ -34,6 +34,7 @@ class NewJob(msgspec.Struct, frozen=True, gc=False):
     origin_id: UUID | None = None
     traceparent: str | None = None
     actor: str | None = None
+    key: str | None = None
 
 
 class JobKey(NamedTuple):

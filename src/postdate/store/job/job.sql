@@ -7,7 +7,7 @@ SELECT clock()
 -- JSON comes as text, encoded once by whoever decided.
 SELECT halt_refuse_new($2, $15),
        job_insert($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18,
-                  $19)
+                  $19, $20)
 
 -- name: job_load
 -- Weeks outside of the ids' range ($4 to $5) are not even begun.

@@ -33,3 +33,7 @@ SELECT coalesce((SELECT to_id FROM history
                   WHERE parent = ANY ($1::text[])
                     AND to_id <= uuid_floor(clock() - interval '14 days')
                   ORDER BY to_id DESC LIMIT 1), uuid_floor('epoch'))
+
+-- name: history_oldest_ms
+-- When the oldest attached week begins; the present where there is none.
+SELECT (extract(epoch FROM coalesce(min(monday), clock())) * 1000)::bigint FROM history_partition

@@ -35,6 +35,7 @@ class NewPayment(msgspec.Struct, frozen=True):
     traceparent: str | None = None
     on_broken: OnBroken | None = None
     actor: str | None = None
+    key: str | None = None
 
 
 class PaymentRow(msgspec.Struct, frozen=True):

@@ -2,7 +2,7 @@
 
 -- name: payment_accept
 SELECT halt_refuse_new($2, $11),
-       payment_accept($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
+       payment_accept($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
 
 -- name: payment_load
 -- Whole payments by id, with their approvals. Each join is by primary key, so that partitions are

@@ -1,5 +1,6 @@
 """The round of proofs: whose turn it is, and how far each chain is proved."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -10,10 +11,11 @@ from postdate.store.event.seal import Chain
 
 
 class Turn(NamedTuple):
-    """The bucket whose turn it is, and for how long the round has gone on."""
+    """The bucket whose turn it is, for how long the round has gone on, and the round's number."""
 
     bucket: int
     seconds: float
+    round: int
 
 
 class ProvedChain(msgspec.Struct, frozen=True):
@@ -30,10 +32,10 @@ async def take(connection: Connection, pause_seconds: float) -> Turn | None:
     return Turn(*row) if row else None
 
 
-async def chains(connection: Connection, bucket: int) -> list[ProvedChain]:
-    """Read the chains of a bucket."""
+async def chains(connection: Connection, buckets: Sequence[int]) -> list[ProvedChain]:
+    """Read the chains of some buckets."""
     found = []
-    for row in await connection.fetch(query("proof_chains"), bucket):
+    for row in await connection.fetch(query("proof_chains"), buckets):
         tenant_id, position, digest, proved, proved_hash, walked, walked_hash = row
         known = proved is not None
         found.append(

@@ -2,12 +2,13 @@
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import Final
+from typing import Final, NamedTuple
 from uuid import UUID
 
 import asyncpg
 import msgspec
 
+from postdate.model.ids import MAX_ID
 from postdate.store.connection.database import LONG_SECONDS, Connection, Database, lift_time_limits
 from postdate.store.connection.query import query
 
@@ -34,7 +35,7 @@ BUCKET_CHECKS: Final = (
 )
 """Those that reconciling makes for one bucket."""
 
-ROUND_CHECKS: Final = (
+OPEN_CHECKS: Final = (
     "balance_follows_entries",
     "held_is_open_payments",
     "timer_has_payment",
@@ -42,20 +43,27 @@ ROUND_CHECKS: Final = (
     "timer_has_job",
     "job_timer_follows_terms",
     "schedule_follows_book",
-    "occurrence_has_subject",
     "subscription_position",
 )
 """Those that a round makes for each bucket over all that is open, or has changed since the last."""
 
-RECENT_CHECKS: Final = (
+FACT_CHECKS: Final = (
+    "versions_have_no_gaps",
     "payment_is_open_or_ended",
+    "payment_moved_once",
     "entry_has_payment",
+    "events_are_legal",
+    "adjustment_is_as_told",
     "outcome_has_subject",
     "outcome_is_as_told",
     "job_is_open_or_ended",
     "idempotency_key_names_its_subject",
+    "occurrence_has_subject",
+    "subject_has_occurrence",
 )
-"""Those that a round makes for each bucket over the facts of the last days."""
+"""Those that a round makes for each bucket over the facts of the last days, and over a share of
+the older ones. The sums over whole transfers and ledgers are not among them: they follow, once
+every entry is proved to be one of the two that a payment or an adjustment has."""
 
 MORE_CHECKS: Final = (
     "adjustment_is_as_told",
@@ -65,7 +73,6 @@ MORE_CHECKS: Final = (
     "timer_has_job",
     "job_timer_follows_terms",
     "idempotency_key_names_its_subject",
-    "payment_has_idempotency_key",
     "occurrence_has_subject",
     "subject_has_occurrence",
     "schedule_follows_book",
@@ -123,7 +130,6 @@ _QUERIES: Final = {
     "outcome_is_as_told": "prove_terms_outcome_is_as_told",
     "entry_has_payment": "prove_terms_entry_has_payment",
     "idempotency_key_names_its_subject": "prove_terms_idempotency_key_names_its_subject",
-    "payment_has_idempotency_key": "prove_terms_payment_has_idempotency_key",
     "adjustment_is_as_told": "prove_terms_adjustment_is_as_told",
     "state_is_as_sealed": "prove_state_is_as_sealed",
     "state_was_told": "prove_state_was_told",
@@ -148,17 +154,37 @@ class Finding(msgspec.Struct, frozen=True):
     detail: str
 
 
-class Range(msgspec.Struct, frozen=True):
-    """What to look at: a tenant, a bucket, how many findings of each kind.
+class AskedFor(NamedTuple):
+    """What was asked for under a client's key."""
 
-    `floor` is where the history of money begins, `event_floor` where that of events does.
+    tenant_id: int
+    scope: str
+    key: str
+    subject: UUID
+
+
+class Range(msgspec.Struct, frozen=True):
+    """What to look at: a tenant, some buckets, how many findings of each kind.
+
+    `floor` is where the history of money begins, `event_floor` where that of events does; facts
+    are looked at below `ceiling`.
     """
 
     tenant_id: int | None = None
-    bucket: int | None = None
-    most: int = 10
+    buckets: Sequence[int] | None = None
+    limit: int = 10
     floor: UUID = UUID(int=0)
     event_floor: UUID = UUID(int=0)
+    ceiling: UUID = MAX_ID
+
+    def within(self, floor: UUID, ceiling: UUID) -> "Range":
+        """Give the part of it between two ids."""
+        return msgspec.structs.replace(
+            self,
+            floor=max(self.floor, floor),
+            event_floor=max(self.event_floor, floor),
+            ceiling=ceiling,
+        )
 
 
 @asynccontextmanager
@@ -192,25 +218,34 @@ async def check_state(connection: Connection, name: str, where: Range) -> list[F
 
 def _arguments(name: str, where: Range) -> tuple[object, ...]:
     floor = max(where.floor, where.event_floor) if name in _OF_EVENTS else where.floor
-    return where.tenant_id, where.bucket, where.most, floor
+    return where.tenant_id, where.buckets, where.limit, floor, where.ceiling
 
 
-async def remember_accounts(connection: Connection, bucket: int, floor: UUID) -> None:
-    """Remember how far the entries of a bucket's accounts are proved."""
-    await connection.execute(query("prove_account_proved"), bucket, floor, timeout=LONG_SECONDS)
+async def asked_for(connection: Connection, where: Range, limit: int) -> list[AskedFor]:
+    """List what was asked for under a client's key, in the order of its id."""
+    asked = (where.tenant_id, where.buckets, limit, where.floor, where.ceiling)
+    rows = await connection.fetch(query("prove_terms_asked_for"), *asked, timeout=LONG_SECONDS)
+    return [AskedFor(*row) for row in rows]
+
+
+async def remember_accounts(connection: Connection, buckets: Sequence[int], floor: UUID) -> None:
+    """Remember how far the entries of the accounts of some buckets are proved."""
+    await connection.execute(query("prove_account_proved"), buckets, floor, timeout=LONG_SECONDS)
 
 
 async def overdue(connection: Connection, where: Range, seconds: float) -> list[Finding]:
-    """List the payments of a bucket that nobody settles though they are due for so long."""
+    """List the payments of some buckets that nobody settles though they are due for so long."""
     rows = await connection.fetch(
-        query("prove_overdue"), where.tenant_id, where.bucket, where.most, seconds
+        query("prove_overdue"), where.tenant_id, where.buckets, where.limit, seconds
     )
     return _findings("overdue", rows)
 
 
 async def parked(connection: Connection, where: Range) -> list[Finding]:
-    """List the payments of a bucket that wait for a person."""
-    rows = await connection.fetch(query("prove_parked"), where.tenant_id, where.bucket, where.most)
+    """List the payments of some buckets that wait for a person."""
+    rows = await connection.fetch(
+        query("prove_parked"), where.tenant_id, where.buckets, where.limit
+    )
     return _findings("dead_lettered", rows)
 
 

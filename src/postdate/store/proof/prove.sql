@@ -1,6 +1,8 @@
 -- Proofs: each gives what contradicts it as (tenant_id, subject, detail), the first ones of many.
--- $1 is a tenant or NULL for all, $2 a bucket or NULL for all, $3 how many to give, $4 the first id
--- that no detached part of the history can hold.
+-- $1 is a tenant or NULL for all, $2 the buckets or NULL for all, $3 how many to give. Facts are
+-- looked at whose ids are from $4 on and below $5; $4 is never below the first id that no detached
+-- part of the history can hold. A proof that asks for buckets finds in them all that it finds
+-- without: it looks up by key what belongs to a fact and lies in another bucket.
 
 -- name: prove_begin
 -- One snapshot for all proofs. The hot path forbids what is right for reading everything.
@@ -14,7 +16,8 @@ SET LOCAL work_mem = '64MB'
 SELECT tenant_id, transfer_id::text AS subject,
        format('its %s entries sum to %s', count(*), sum(amount)) AS detail
   FROM entry
- WHERE ($1::integer IS NULL OR tenant_id = $1) AND $2::smallint IS NULL AND $4::uuid IS NOT NULL
+ WHERE ($1::integer IS NULL OR tenant_id = $1) AND $2::smallint[] IS NULL
+   AND transfer_id >= $4::uuid AND transfer_id < $5::uuid
  GROUP BY tenant_id, transfer_id HAVING sum(amount) <> 0 OR count(*) <> 2
  ORDER BY transfer_id LIMIT $3
 
@@ -22,25 +25,35 @@ SELECT tenant_id, transfer_id::text AS subject,
 SELECT tenant_id, tenant_id::text AS subject,
        format('its balances sum to %s', sum(balance)) AS detail
   FROM account
- WHERE ($1::integer IS NULL OR tenant_id = $1) AND $2::smallint IS NULL AND $4::uuid IS NOT NULL
+ WHERE ($1::integer IS NULL OR tenant_id = $1) AND $2::smallint[] IS NULL
+   AND $4::uuid < $5::uuid
  GROUP BY tenant_id HAVING sum(balance) <> 0 ORDER BY tenant_id LIMIT $3
 
 -- name: prove_versions_have_no_gaps
 -- Each entry continues the one before it, or a recorded repair says by how much it does not; the
--- first one begins at nothing, unless its past was detached.
+-- first one begins at nothing, unless its past was detached. Of each account those entries are read
+-- that are looked at, and what lies between them and the one before.
+WITH looked AS (
+    SELECT bucket, tenant_id, account_id, min(version) AS first, max(version) AS last
+      FROM entry
+     WHERE ($1::integer IS NULL OR tenant_id = $1)
+       AND ($2::smallint[] IS NULL OR bucket = ANY ($2))
+       AND transfer_id >= $4::uuid AND transfer_id < $5::uuid
+     GROUP BY bucket, tenant_id, account_id)
 SELECT tenant_id, account_id AS subject,
        format('version %s with balance %s follows version %s with balance %s by an amount of %s',
               version, balance, coalesce(version_before, 0), coalesce(balance_before, 0), amount)
        AS detail
-  FROM (SELECT bucket, tenant_id, account_id, version, balance, amount,
-               lag(version) OVER account_order AS version_before,
-               lag(balance) OVER account_order AS balance_before
-          FROM entry
-         WHERE ($1::integer IS NULL OR tenant_id = $1) AND ($2::smallint IS NULL OR bucket = $2)
-        WINDOW account_order AS (PARTITION BY bucket, tenant_id, account_id ORDER BY version)
+  FROM (SELECT e.bucket, e.tenant_id, e.account_id, e.version, e.balance, e.amount, l.first,
+               lag(e.version) OVER account_order AS version_before,
+               lag(e.balance) OVER account_order AS balance_before
+          FROM looked l JOIN entry e USING (bucket, tenant_id, account_id)
+         WHERE e.version BETWEEN l.first - 1 AND l.last
+        WINDOW account_order AS (PARTITION BY e.bucket, e.tenant_id, e.account_id
+                                 ORDER BY e.version)
        ) AS e
- WHERE CASE WHEN version_before IS NULL
-            THEN (version <> 1 OR balance <> amount) AND $4::uuid = uuid_floor('epoch')
+ WHERE version >= first AND CASE WHEN version_before IS NULL
+            THEN version <> 1 AND $4 = uuid_floor('epoch') OR version = 1 AND balance <> amount
             ELSE version <> version_before + 1 OR (balance <> balance_before + amount
                  AND NOT EXISTS (
                      SELECT FROM account_repair r
@@ -57,18 +70,19 @@ SELECT coalesce(a.tenant_id, e.tenant_id) AS tenant_id,
        format('balance %s at version %s, but its entries end with %s at version %s',
               a.balance, a.version, e.balance, e.version) AS detail
   FROM (SELECT * FROM account
-         WHERE ($1::integer IS NULL OR tenant_id = $1) AND ($2::smallint IS NULL OR bucket = $2)
-       ) AS a
+         WHERE ($1::integer IS NULL OR tenant_id = $1)
+           AND ($2::smallint[] IS NULL OR bucket = ANY ($2))) AS a
   FULL JOIN (
        SELECT DISTINCT ON (bucket, tenant_id, account_id)
               bucket, tenant_id, account_id, version, balance
          FROM entry
-        WHERE ($1::integer IS NULL OR tenant_id = $1) AND ($2::smallint IS NULL OR bucket = $2)
+        WHERE ($1::integer IS NULL OR tenant_id = $1)
+          AND ($2::smallint[] IS NULL OR bucket = ANY ($2)) AND $4::uuid < $5::uuid
         ORDER BY bucket, tenant_id, account_id, version DESC) AS e
        USING (bucket, tenant_id, account_id)
  WHERE (a.balance IS DISTINCT FROM e.balance OR a.version IS DISTINCT FROM e.version)
    AND NOT (e.version IS NULL
-            AND (a.version = 0 AND a.balance = 0 OR $4::uuid > uuid_floor('epoch')))
+            AND (a.version = 0 AND a.balance = 0 OR $4 > uuid_floor('epoch')))
    AND NOT EXISTS (SELECT FROM account_repair r
                     WHERE r.bucket = a.bucket AND r.tenant_id = a.tenant_id
                       AND r.account_id = a.account_id AND r.version = e.version
@@ -76,7 +90,7 @@ SELECT coalesce(a.tenant_id, e.tenant_id) AS tenant_id,
  ORDER BY 1, 2 LIMIT $3
 
 -- name: prove_balance_follows_entries
--- The same for one bucket, from what is proved of each account on: its entries since then lead to
+-- The same for some buckets, from what is proved of each account on: its entries since then lead to
 -- its balance and version. Only accounts that differ from what is proved are looked at.
 SELECT tenant_id, account_id AS subject,
        format('balance %s at version %s, but from %s at version %s its %s entries lead to %s',
@@ -99,13 +113,15 @@ SELECT tenant_id, account_id AS subject,
                 WHERE e.bucket = a.bucket AND e.tenant_id = a.tenant_id
                   AND e.account_id = a.account_id
                   AND e.version > coalesce(m.version, first.version - 1, 0)) AS since
-         WHERE ($1::integer IS NULL OR a.tenant_id = $1) AND a.bucket = $2::smallint
+         WHERE ($1::integer IS NULL OR a.tenant_id = $1) AND a.bucket = ANY ($2::smallint[])
+           AND $5::uuid IS NOT NULL
            AND (m.version, m.balance) IS DISTINCT FROM (a.version, a.balance)) AS moved
  WHERE version <> from_version + entries OR balance <> start + amounts
  ORDER BY tenant_id, account_id LIMIT $3
 
 -- name: prove_account_proved
--- Remember how far the accounts of a bucket are proved: those whose entries lead to their balance.
+-- Remember how far the accounts of some buckets are proved: those whose entries lead to their
+-- balance.
 INSERT INTO account_proof AS known (bucket, tenant_id, account_id, version, balance)
 SELECT bucket, tenant_id, account_id, version, balance
   FROM (SELECT a.bucket, a.tenant_id, a.account_id, a.version, a.balance,
@@ -126,7 +142,7 @@ SELECT bucket, tenant_id, account_id, version, balance
                 WHERE e.bucket = a.bucket AND e.tenant_id = a.tenant_id
                   AND e.account_id = a.account_id
                   AND e.version > coalesce(m.version, first.version - 1, 0)) AS since
-         WHERE a.bucket = $1::smallint
+         WHERE a.bucket = ANY ($1::smallint[])
            AND (m.version, m.balance) IS DISTINCT FROM (a.version, a.balance)) AS moved
  WHERE version = from_version + entries AND balance = start + amounts
 ON CONFLICT (bucket, tenant_id, account_id) DO UPDATE
@@ -140,11 +156,12 @@ SELECT a.tenant_id, a.account_id AS subject,
        SELECT p.bucket, p.tenant_id, p.from_account AS account_id, sum(p.amount) AS held
          FROM timer t JOIN payment p ON p.bucket = t.bucket AND p.tenant_id = t.tenant_id
               AND p.payment_id = t.subject
-        WHERE t.lane_id IN (0, 3, 4) AND p.hold AND ($2::smallint IS NULL OR t.bucket = $2)
+        WHERE t.lane_id IN (0, 3, 4) AND p.hold
+          AND ($2::smallint[] IS NULL OR t.bucket = ANY ($2))
           AND ($1::integer IS NULL OR t.tenant_id = $1)
         GROUP BY 1, 2, 3) AS p USING (bucket, tenant_id, account_id)
- WHERE ($1::integer IS NULL OR a.tenant_id = $1) AND ($2::smallint IS NULL OR a.bucket = $2)
-   AND $4::uuid IS NOT NULL AND a.held <> coalesce(p.held, 0)
+ WHERE ($1::integer IS NULL OR a.tenant_id = $1) AND ($2 IS NULL OR a.bucket = ANY ($2))
+   AND $4::uuid < $5::uuid AND a.held <> coalesce(p.held, 0)
  ORDER BY a.tenant_id, a.account_id LIMIT $3
 
 -- name: prove_payment_is_open_or_ended
@@ -156,8 +173,9 @@ SELECT p.tenant_id, p.payment_id::text AS subject,
   FROM payment p
   LEFT JOIN timer t ON t.bucket = p.bucket AND t.subject = p.payment_id
   LEFT JOIN outcome o ON o.bucket = p.bucket AND o.subject = p.payment_id
- WHERE ($1::integer IS NULL OR p.tenant_id = $1) AND ($2::smallint IS NULL OR p.bucket = $2)
-   AND p.payment_id >= $4::uuid
+ WHERE ($1::integer IS NULL OR p.tenant_id = $1)
+   AND ($2::smallint[] IS NULL OR p.bucket = ANY ($2))
+   AND p.payment_id >= $4::uuid AND p.payment_id < $5::uuid
    AND ((t.subject IS NULL) = (o.subject IS NULL) OR t.lane_id NOT IN (0, 3, 4))
  ORDER BY p.payment_id LIMIT $3
 
@@ -167,29 +185,34 @@ SELECT t.tenant_id, t.subject::text AS subject, 'a timer without its payment' AS
   LEFT JOIN payment p ON p.bucket = t.bucket AND p.tenant_id = t.tenant_id
        AND p.payment_id = t.subject
  WHERE t.lane_id IN (0, 3, 4) AND ($1::integer IS NULL OR t.tenant_id = $1)
-   AND ($2::smallint IS NULL OR t.bucket = $2) AND $4::uuid IS NOT NULL AND p.payment_id IS NULL
+   AND ($2::smallint[] IS NULL OR t.bucket = ANY ($2)) AND $4::uuid < $5::uuid
+   AND p.payment_id IS NULL
  ORDER BY t.subject LIMIT $3
 
 -- name: prove_payment_moved_once
--- A completed payment has its two entries and no others; any other payment has none.
+-- A completed payment has its two entries, which its outcome names by their versions. That it has
+-- no others, and that no other payment has any, is what entry_has_payment proves.
 SELECT p.tenant_id, p.payment_id::text AS subject,
-       format('%s, with %s entries', coalesce(o.status, 'open'), coalesce(e.entries, 0)) AS detail
+       format('completed in transfer %s, with %s of %s and %s of %s', o.transfer_id,
+              coalesce(debit.amount::text, 'no entry'), p.from_account,
+              coalesce(credit.amount::text, 'no entry'), p.to_account) AS detail
   FROM payment p
-  LEFT JOIN outcome o ON o.bucket = p.bucket AND o.subject = p.payment_id
-  LEFT JOIN (
-       SELECT payment_id, count(*) AS entries, count(DISTINCT transfer_id) AS transfers,
-              max(transfer_id::text) AS transfer_id, min(amount) AS taken, max(amount) AS given,
-              max(account_id) FILTER (WHERE amount < 0) AS payer,
-              max(account_id) FILTER (WHERE amount > 0) AS payee
-         FROM entry WHERE type = 'PAYMENT' AND ($1::integer IS NULL OR tenant_id = $1)
-        GROUP BY payment_id) AS e USING (payment_id)
- WHERE ($1::integer IS NULL OR p.tenant_id = $1) AND $2::smallint IS NULL
-   AND p.payment_id >= $4::uuid
-   AND CASE WHEN o.status = 'COMPLETED'
-            THEN (e.entries, e.transfers, e.transfer_id, e.taken, e.given, e.payer, e.payee)
-                 IS DISTINCT FROM (2, 1, o.transfer_id::text, -p.amount, p.amount, p.from_account,
-                                   p.to_account)
-            ELSE e.entries IS NOT NULL END
+  JOIN outcome o ON o.bucket = p.bucket AND o.subject = p.payment_id AND o.status = 'COMPLETED'
+  LEFT JOIN LATERAL (
+       SELECT e.amount FROM entry e
+        WHERE e.bucket = p.bucket AND e.tenant_id = p.tenant_id AND e.account_id = p.from_account
+          AND e.version = o.from_version AND e.transfer_id = o.transfer_id
+          AND e.payment_id = p.payment_id OFFSET 0) AS debit ON true
+  LEFT JOIN LATERAL (
+       SELECT e.amount FROM entry e
+        WHERE e.bucket = bucket_of(o.transfer_id) AND e.tenant_id = p.tenant_id
+          AND e.account_id = p.to_account AND e.version = o.to_version
+          AND e.transfer_id = o.transfer_id AND e.payment_id = p.payment_id OFFSET 0) AS credit
+       ON true
+ WHERE ($1::integer IS NULL OR p.tenant_id = $1)
+   AND ($2::smallint[] IS NULL OR p.bucket = ANY ($2))
+   AND p.payment_id >= $4::uuid AND p.payment_id < $5::uuid
+   AND (debit.amount, credit.amount) IS DISTINCT FROM (-p.amount, p.amount)
  ORDER BY p.payment_id LIMIT $3
 
 -- name: prove_events_are_legal
@@ -201,14 +224,16 @@ WITH own AS (
       FROM event
      WHERE type IN ('payment.failed', 'payment.cancelled')
        AND ($1::integer IS NULL OR tenant_id = $1)
-       AND ($2::smallint IS NULL OR bucket = $2) AND subject >= $4::uuid),
+       AND ($2::smallint[] IS NULL OR bucket = ANY ($2))
+       AND subject >= $4::uuid AND subject < $5::uuid),
 story AS (
     SELECT p.tenant_id, p.bucket, p.payment_id AS subject, count(own.type) AS endings,
            max(own.type) AS ending, max(own.time) AS at, max(own.code) AS code
       FROM payment p
       LEFT JOIN own ON own.bucket = p.bucket AND own.subject = p.payment_id
      WHERE ($1::integer IS NULL OR p.tenant_id = $1)
-       AND ($2::smallint IS NULL OR p.bucket = $2) AND p.payment_id >= $4::uuid
+       AND ($2::smallint[] IS NULL OR p.bucket = ANY ($2))
+       AND p.payment_id >= $4 AND p.payment_id < $5
      GROUP BY p.tenant_id, p.bucket, p.payment_id)
 SELECT s.tenant_id, s.subject::text AS subject,
        format('ended %s times (%s %s), its outcome is %s %s of %s', endings,
@@ -227,13 +252,14 @@ SELECT s.tenant_id, s.subject::text AS subject,
 SELECT tenant_id, subject::text AS subject,
        format('due %s s ago', round(extract(epoch FROM clock() - due_at))) AS detail
   FROM timer
- WHERE lane_id = 0 AND bucket = $2 AND due_at < clock() - make_interval(secs => $4::float8)
+ WHERE lane_id = 0 AND bucket = ANY ($2::smallint[])
+   AND due_at < clock() - make_interval(secs => $4::float8)
    AND ($1::integer IS NULL OR tenant_id = $1)
  ORDER BY due_at LIMIT $3
 
 -- name: prove_parked
 SELECT tenant_id, subject::text AS subject, 'waits for a person' AS detail
   FROM timer
- WHERE lane_id = 0 AND bucket = $2 AND due_at = 'infinity'
+ WHERE lane_id = 0 AND bucket = ANY ($2::smallint[]) AND due_at = 'infinity'
    AND ($1::integer IS NULL OR tenant_id = $1)
  ORDER BY subject LIMIT $3

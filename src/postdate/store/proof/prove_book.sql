@@ -11,14 +11,14 @@ SELECT o.tenant_id, o.schedule_id::text AS subject,
                                       THEN 'is not there' ELSE 'is not its own' END) AS detail
   FROM (SELECT *, count(*) OVER (PARTITION BY bucket, tenant_id, subject) AS times
           FROM occurrence
-         WHERE subject IS NOT NULL AND ($1::integer IS NULL OR tenant_id = $1)
-           AND ($2::smallint IS NULL OR bucket = $2)) AS o
+         WHERE subject >= $4::uuid AND subject < $5::uuid
+           AND ($1::integer IS NULL OR tenant_id = $1)
+           AND ($2::smallint[] IS NULL OR bucket = ANY ($2))) AS o
   LEFT JOIN job j ON o.kind = 'job' AND j.bucket = bucket_of(o.subject)
        AND j.tenant_id = o.tenant_id AND j.job_id = o.subject
   LEFT JOIN payment p ON o.kind = 'payment' AND p.bucket = bucket_of(o.subject)
        AND p.tenant_id = o.tenant_id AND p.payment_id = o.subject
- WHERE o.subject >= $4::uuid
-   AND (o.times > 1 OR (o.kind = 'payment' AND p.payment_id IS NULL)
+ WHERE (o.times > 1 OR (o.kind = 'payment' AND p.payment_id IS NULL)
         OR (o.kind = 'job' AND j.job_id IS NULL AND NOT (
             o.created_at < (SELECT coalesce(max(h.finished_at), 'infinity') FROM (
                 SELECT finished_at FROM outcome k WHERE k.bucket = bucket_of(o.subject)
@@ -28,21 +28,29 @@ SELECT o.tenant_id, o.schedule_id::text AS subject,
  ORDER BY o.schedule_id, o.scheduled_for LIMIT $3
 
 -- name: prove_book_subject_has_occurrence
--- What a schedule made stands in its book.
+-- What a schedule made stands in its book: as a rule at its own instant, which leads to the row by
+-- its key; only where a calendar or a trigger moved it the whole book is read for it.
 SELECT made.tenant_id, made.schedule_id::text AS subject,
        format('its book does not know the %s %s', made.kind, made.subject) AS detail
-  FROM (SELECT tenant_id, schedule_id, job_id AS subject, 'job' AS kind FROM job
+  FROM (SELECT tenant_id, schedule_id, job_id AS subject, 'job' AS kind, due_at FROM job
          WHERE schedule_id IS NOT NULL AND origin_id IS NULL
            AND ($1::integer IS NULL OR tenant_id = $1)
-           AND ($2::smallint IS NULL OR bucket_of(schedule_id) = $2)
+           AND ($2::smallint[] IS NULL OR bucket = ANY ($2))
+           AND job_id >= $4::uuid AND job_id < $5::uuid
          UNION ALL
-        SELECT tenant_id, schedule_id, payment_id, 'payment' FROM payment
+        SELECT tenant_id, schedule_id, payment_id, 'payment', due_at FROM payment
          WHERE schedule_id IS NOT NULL AND ($1 IS NULL OR tenant_id = $1)
-           AND ($2 IS NULL OR bucket_of(schedule_id) = $2)) AS made
- WHERE made.subject >= $4::uuid AND NOT EXISTS (
-       SELECT FROM occurrence o
-        WHERE o.bucket = bucket_of(made.schedule_id) AND o.tenant_id = made.tenant_id
-          AND o.schedule_id = made.schedule_id AND o.subject = made.subject)
+           AND ($2 IS NULL OR bucket = ANY ($2))
+           AND payment_id >= $4 AND payment_id < $5) AS made
+ WHERE coalesce(
+       (SELECT true FROM occurrence o
+         WHERE o.bucket = bucket_of(made.schedule_id) AND o.tenant_id = made.tenant_id
+           AND o.schedule_id = made.schedule_id AND o.subject = made.subject
+           AND o.occurrence_id >= uuid_floor(made.due_at)
+           AND o.occurrence_id < uuid_floor(made.due_at + interval '1 ms') LIMIT 1),
+       (SELECT true FROM occurrence o
+         WHERE o.bucket = bucket_of(made.schedule_id) AND o.tenant_id = made.tenant_id
+           AND o.schedule_id = made.schedule_id AND o.subject = made.subject LIMIT 1)) IS NULL
  ORDER BY made.schedule_id, made.subject LIMIT $3
 
 -- name: prove_book_schedule_follows_book
@@ -65,8 +73,9 @@ SELECT s.tenant_id, s.schedule_id::text AS subject,
           AND o.subject IS NOT NULL
         ORDER BY o.created_at DESC, o.occurrence_id DESC LIMIT 1) AS l ON true
   LEFT JOIN timer t ON t.bucket = s.bucket AND t.subject = s.schedule_id
- WHERE ($1::integer IS NULL OR s.tenant_id = $1) AND ($2::smallint IS NULL OR s.bucket = $2)
-   AND s.schedule_id >= $4::uuid AND s.deleted_at IS NULL
+ WHERE ($1::integer IS NULL OR s.tenant_id = $1)
+   AND ($2::smallint[] IS NULL OR s.bucket = ANY ($2))
+   AND s.schedule_id >= $4::uuid AND $5::uuid IS NOT NULL AND s.deleted_at IS NULL
    AND (s.handled < b.last_at OR s.runs <> b.runs OR s.last_id IS DISTINCT FROM l.subject
         OR (t.subject IS NULL AND s.ended_at IS NULL AND s.set_aside_at IS NULL)
         OR t.lane_id <> 1)

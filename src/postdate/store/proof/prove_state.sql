@@ -15,52 +15,65 @@ SELECT CASE WHEN noun IN ('kill', 'freeze') THEN 'halt' ELSE noun END AS noun, t
                        state_noun(type) AS noun, tenant_id, subject, type, data, state
                   FROM event
                  WHERE state IS NOT NULL AND ($1::integer IS NULL OR tenant_id = $1)
-                   AND ($2::smallint IS NULL OR bucket = $2) AND $4::uuid IS NOT NULL
+                   AND ($2::smallint[] IS NULL OR bucket = ANY ($2)) AND $4::uuid < $5::uuid
                  ORDER BY bucket, tenant_id, subject, state_noun(type), time DESC, event_id DESC)
                AS newest) AS known
  WHERE state <> now ORDER BY tenant_id, noun, subject LIMIT $3
 
 -- name: prove_state_was_told
--- The other way round: a row of which no event tells.
-WITH told AS MATERIALIZED (
+-- The other way round: a row of which no event tells. Rows without a bucket belong to that of their
+-- tenant; what was told of them is read bucket by bucket, by the index of states. A database that
+-- was restored puts itself into quarantine, before there is anybody who could tell.
+WITH kept AS (
+    SELECT 'account' AS noun, tenant_id, account_id AS name, NULL::uuid AS subject, created_at,
+           true AS placed
+      FROM account
+     WHERE ($1::integer IS NULL OR tenant_id = $1)
+       AND ($2::smallint[] IS NULL OR bucket = ANY ($2))
+     UNION ALL
+    SELECT 'repair', tenant_id, account_id, NULL, repaired_at, true FROM account_repair
+     WHERE ($1 IS NULL OR tenant_id = $1) AND ($2 IS NULL OR bucket = ANY ($2))
+     UNION ALL
+    SELECT 'approval', tenant_id, NULL, payment_id, requested_at, true FROM payment_approval
+     WHERE ($1 IS NULL OR tenant_id = $1) AND ($2 IS NULL OR bucket = ANY ($2))
+     UNION ALL
+    SELECT 'subscription', tenant_id, NULL, subscription_id, created_at, true FROM subscription
+     WHERE ($1 IS NULL OR tenant_id = $1) AND ($2 IS NULL OR bucket = ANY ($2))
+     UNION ALL
+    SELECT 'schedule', tenant_id, NULL, schedule_id, created_at, true FROM schedule
+     WHERE ($1 IS NULL OR tenant_id = $1) AND ($2 IS NULL OR bucket = ANY ($2))
+     UNION ALL
+    SELECT 'key', tenant_id, NULL, key_id, created_at, true FROM api_key
+     WHERE ($1 IS NULL OR tenant_id = $1) AND ($2 IS NULL OR bucket_of(key_id) = ANY ($2))
+     UNION ALL
+    SELECT each.noun, each.tenant_id, each.name, NULL, each.at, false
+      FROM (SELECT 'setting' AS noun, tenant_id, name, changed_at AS at FROM setting
+             WHERE name <> 'restore.quarantine'
+             UNION ALL SELECT 'destination', tenant_id, name, created_at FROM destination
+             UNION ALL SELECT kind, tenant_id, NULL, set_at FROM tenant_halt) AS each
+     WHERE ($1 IS NULL OR each.tenant_id = $1)
+       AND ($2 IS NULL OR tenant_bucket(each.tenant_id) = ANY ($2))),
+told AS MATERIALIZED (
     SELECT tenant_id, subject, state_noun(type) AS noun, coalesce(
            data ->> 'account_id', data ->> 'lane', data ->> 'calendar', data ->> 'name') AS name
       FROM event
-     WHERE state IS NOT NULL AND ($1::integer IS NULL OR tenant_id = $1)
-       AND ($2::smallint IS NULL OR bucket = $2)),
-kept AS (
-    SELECT 'account' AS noun, tenant_id, account_id AS name, NULL::uuid AS subject, created_at
-      FROM account
-     WHERE ($1 IS NULL OR tenant_id = $1) AND ($2 IS NULL OR bucket = $2)
+     WHERE state IS NOT NULL AND ($1 IS NULL OR tenant_id = $1)
+       AND ($2 IS NULL OR bucket = ANY ($2))
      UNION ALL
-    SELECT 'repair', tenant_id, account_id, NULL, repaired_at FROM account_repair
-     WHERE ($1 IS NULL OR tenant_id = $1) AND ($2 IS NULL OR bucket = $2)
-     UNION ALL
-    SELECT 'approval', tenant_id, NULL, payment_id, requested_at FROM payment_approval
-     WHERE ($1 IS NULL OR tenant_id = $1) AND ($2 IS NULL OR bucket = $2)
-     UNION ALL
-    SELECT 'subscription', tenant_id, NULL, subscription_id, created_at FROM subscription
-     WHERE ($1 IS NULL OR tenant_id = $1) AND ($2 IS NULL OR bucket = $2)
-     UNION ALL
-    SELECT 'schedule', tenant_id, NULL, schedule_id, created_at FROM schedule
-     WHERE ($1 IS NULL OR tenant_id = $1) AND ($2 IS NULL OR bucket = $2)
-     UNION ALL
-    SELECT 'key', tenant_id, NULL, key_id, created_at FROM api_key
-     WHERE ($1 IS NULL OR tenant_id = $1) AND ($2 IS NULL OR bucket_of(key_id) = $2)
-     UNION ALL
-    SELECT 'setting', tenant_id, name, NULL, changed_at FROM setting
-     WHERE ($1 IS NULL OR tenant_id = $1) AND $2 IS NULL
-     UNION ALL
-    SELECT 'destination', tenant_id, name, NULL, created_at FROM destination
-     WHERE ($1 IS NULL OR tenant_id = $1) AND $2 IS NULL
-     UNION ALL
-    SELECT kind, tenant_id, NULL, NULL, set_at FROM tenant_halt
-     WHERE ($1 IS NULL OR tenant_id = $1) AND $2 IS NULL)
+    SELECT t.tenant_id, v.subject, state_noun(v.type), coalesce(
+           v.data ->> 'account_id', v.data ->> 'lane', v.data ->> 'calendar', v.data ->> 'name')
+      FROM (SELECT DISTINCT tenant_id FROM kept WHERE NOT placed AND $2 IS NOT NULL) AS t
+     CROSS JOIN generate_series(0, 63) AS place (bucket)
+     CROSS JOIN LATERAL (
+           SELECT * FROM event v
+            WHERE v.bucket = place.bucket AND v.tenant_id = t.tenant_id AND v.state IS NOT NULL
+           OFFSET 0) AS v
+     WHERE v.bucket <> ALL ($2))
 SELECT CASE WHEN k.noun IN ('kill', 'freeze') THEN 'halt' ELSE k.noun END AS noun, k.tenant_id,
        coalesce(k.name, k.subject::text, k.noun) AS subject,
        'no sealed event tells of it' AS detail
   FROM kept k
- WHERE k.created_at >= uuid_instant($4::uuid)
+ WHERE k.created_at >= uuid_instant($4::uuid) AND $5::uuid IS NOT NULL
    AND NOT EXISTS (SELECT FROM told t WHERE t.noun = k.noun AND t.tenant_id = k.tenant_id
                       AND t.name = k.name)
    AND NOT EXISTS (SELECT FROM told t WHERE t.noun = k.noun AND t.tenant_id = k.tenant_id
@@ -91,6 +104,7 @@ SELECT s.tenant_id, s.subscription_id::text AS subject,
           AND k.types[one.kind] LIKE ANY (s.patterns)
           AND t.subject IS NULL AND s.paused_at IS NULL AND s.accounts IS NULL
         ORDER BY 1 LIMIT 1) AS w ON true
- WHERE ($1::integer IS NULL OR s.tenant_id = $1) AND ($2::smallint IS NULL OR s.bucket = $2)
-   AND $4::uuid IS NOT NULL AND (s.position > coalesce(c.position, 0) OR w.position IS NOT NULL)
+ WHERE ($1::integer IS NULL OR s.tenant_id = $1)
+   AND ($2::smallint[] IS NULL OR s.bucket = ANY ($2))
+   AND $4::uuid < $5::uuid AND (s.position > coalesce(c.position, 0) OR w.position IS NOT NULL)
  ORDER BY s.subscription_id LIMIT $3

@@ -1,5 +1,5 @@
 -- Proofs that what will happen follows from what was asked for. Arguments and answers as in
--- prove.sql: $1 tenant or NULL, $2 bucket or NULL, $3 how many, $4 the first id that is whole.
+-- prove.sql: $1 tenant or NULL, $2 buckets or NULL, $3 how many, ids from $4 on and below $5.
 
 -- name: prove_terms_payment_timer_follows_terms
 -- The timer of a payment stands at its instant, in the lane of what it waits for. It is moved by a
@@ -34,7 +34,8 @@ SELECT t.tenant_id, t.subject::text AS subject,
                           BETWEEN interval '-1 minute' AND interval '1 minute'), false))
               AS due) AS wrong
  WHERE t.lane_id IN (0, 3, 4) AND ($1::integer IS NULL OR t.tenant_id = $1)
-   AND ($2::smallint IS NULL OR t.bucket = $2) AND (wrong.lane OR wrong.due)
+   AND ($2::smallint[] IS NULL OR t.bucket = ANY ($2)) AND $5::uuid IS NOT NULL
+   AND (wrong.lane OR wrong.due)
  ORDER BY t.subject LIMIT $3
 
 -- name: prove_terms_job_timer_follows_terms
@@ -55,9 +56,9 @@ SELECT t.tenant_id, t.subject::text AS subject,
        SELECT count(*) AS attempts FROM attempt a
         WHERE a.bucket = t.bucket AND a.subject = t.subject) AS a
  WHERE t.lane_id >= 16 AND ($1::integer IS NULL OR t.tenant_id = $1)
-   AND ($2::smallint IS NULL OR t.bucket = $2)
+   AND ($2::smallint[] IS NULL OR t.bucket = ANY ($2))
    AND (t.lane_id <> j.lane_id OR t.revision <> coalesce(r.revision, 0)
-        OR (t.attempt <> a.attempts AND t.subject >= $4::uuid)
+        OR (t.attempt <> a.attempts AND t.subject >= $4::uuid AND $5::uuid IS NOT NULL)
         OR (t.claimed_at IS NULL AND t.due_at < coalesce(r.effective_at, j.effective_at))
         OR t.claimed_at < coalesce(r.effective_at, j.effective_at) - interval '1 minute')
  ORDER BY t.subject LIMIT $3
@@ -67,7 +68,8 @@ SELECT t.tenant_id, t.subject::text AS subject, 'a timer without its job' AS det
   FROM timer t
   LEFT JOIN job j ON j.bucket = t.bucket AND j.tenant_id = t.tenant_id AND j.job_id = t.subject
  WHERE t.lane_id >= 16 AND ($1::integer IS NULL OR t.tenant_id = $1)
-   AND ($2::smallint IS NULL OR t.bucket = $2) AND $4::uuid IS NOT NULL AND j.job_id IS NULL
+   AND ($2::smallint[] IS NULL OR t.bucket = ANY ($2)) AND $4::uuid < $5::uuid
+   AND j.job_id IS NULL
  ORDER BY t.subject LIMIT $3
 
 -- name: prove_terms_job_is_open_or_ended
@@ -79,9 +81,11 @@ SELECT j.tenant_id, j.job_id::text AS subject,
   FROM job j
   LEFT JOIN timer t ON t.bucket = j.bucket AND t.subject = j.job_id
   LEFT JOIN outcome o ON o.bucket = j.bucket AND o.subject = j.job_id
- WHERE ($1::integer IS NULL OR j.tenant_id = $1) AND ($2::smallint IS NULL OR j.bucket = $2)
-   AND j.job_id >= $4::uuid AND ((t.subject IS NULL) = (o.subject IS NULL)
-                                 OR (o.status = 'COMPLETED' AND o.actor IS NULL))
+ WHERE ($1::integer IS NULL OR j.tenant_id = $1)
+   AND ($2::smallint[] IS NULL OR j.bucket = ANY ($2))
+   AND j.job_id >= $4::uuid AND j.job_id < $5::uuid
+   AND ((t.subject IS NULL) = (o.subject IS NULL)
+        OR (o.status = 'COMPLETED' AND o.actor IS NULL))
  ORDER BY j.job_id LIMIT $3
 
 -- name: prove_terms_outcome_has_subject
@@ -90,8 +94,9 @@ SELECT o.tenant_id, o.subject::text AS subject, 'an outcome without its payment 
   LEFT JOIN payment p ON p.bucket = o.bucket AND p.tenant_id = o.tenant_id
        AND p.payment_id = o.subject
   LEFT JOIN job j ON j.bucket = o.bucket AND j.tenant_id = o.tenant_id AND j.job_id = o.subject
- WHERE ($1::integer IS NULL OR o.tenant_id = $1) AND ($2::smallint IS NULL OR o.bucket = $2)
-   AND o.subject >= $4::uuid AND p.payment_id IS NULL AND j.job_id IS NULL
+ WHERE ($1::integer IS NULL OR o.tenant_id = $1)
+   AND ($2::smallint[] IS NULL OR o.bucket = ANY ($2))
+   AND o.subject >= $4::uuid AND o.subject < $5::uuid AND p.payment_id IS NULL AND j.job_id IS NULL
  ORDER BY o.subject LIMIT $3
 
 -- name: prove_terms_outcome_is_as_told
@@ -104,28 +109,32 @@ SELECT o.tenant_id, o.subject::text AS subject,
   JOIN event e ON e.bucket = o.bucket AND e.subject = o.subject AND e.tenant_id = o.tenant_id
        AND e.type = 'payment.' || lower(o.status)
  WHERE o.status <> 'COMPLETED' AND ($1::integer IS NULL OR o.tenant_id = $1)
-   AND ($2::smallint IS NULL OR o.bucket = $2) AND o.subject >= $4::uuid
+   AND ($2::smallint[] IS NULL OR o.bucket = ANY ($2))
+   AND o.subject >= $4::uuid AND o.subject < $5::uuid
    AND ((o.code, o.error) IS DISTINCT FROM (e.data ->> 'code', e.data ->> 'error')
         OR o.finished_at NOT BETWEEN e.time - interval '30 s' AND e.time + interval '30 s')
  ORDER BY o.subject LIMIT $3
 
 -- name: prove_terms_entry_has_payment
--- Every leg of a payment is what the payment and its outcome say, and of the same instant.
+-- Every leg of a payment is what the payment and its outcome say, of the same instant, and at the
+-- version that the outcome names: a third leg has none.
 SELECT e.tenant_id, e.payment_id::text AS subject,
-       format('%s has an entry of %s at %s in transfer %s; the payment says %s from %s to %s, '
-              'settled at %s in transfer %s', e.account_id, e.amount, instant_text(e.created_at),
-              e.transfer_id, p.amount, p.from_account, p.to_account, instant_text(o.finished_at),
-              o.transfer_id) AS detail
+       format('%s has an entry of %s at version %s, %s, in transfer %s; the payment says %s from '
+              '%s to %s, settled at %s in transfer %s', e.account_id, e.amount, e.version,
+              instant_text(e.created_at), e.transfer_id, p.amount, p.from_account, p.to_account,
+              instant_text(o.finished_at), o.transfer_id) AS detail
   FROM entry e
   LEFT JOIN payment p ON p.bucket = bucket_of(e.payment_id) AND p.tenant_id = e.tenant_id
        AND p.payment_id = e.payment_id
   LEFT JOIN outcome o ON o.bucket = bucket_of(e.payment_id) AND o.tenant_id = e.tenant_id
        AND o.subject = e.payment_id
  WHERE e.type = 'PAYMENT' AND ($1::integer IS NULL OR e.tenant_id = $1)
-   AND ($2::smallint IS NULL OR e.bucket = $2) AND e.payment_id >= $4::uuid
+   AND ($2::smallint[] IS NULL OR e.bucket = ANY ($2))
+   AND e.transfer_id >= $4::uuid AND e.transfer_id < $5::uuid AND e.payment_id >= $4
    AND (o.transfer_id, o.finished_at, abs(e.amount),
-        CASE WHEN e.amount > 0 THEN p.to_account ELSE p.from_account END)
-       IS DISTINCT FROM (e.transfer_id, e.created_at, p.amount, e.account_id)
+        CASE WHEN e.amount > 0 THEN p.to_account ELSE p.from_account END,
+        CASE WHEN e.amount > 0 THEN o.to_version ELSE o.from_version END)
+       IS DISTINCT FROM (e.transfer_id, e.created_at, p.amount, e.account_id, e.version)
  ORDER BY e.payment_id, e.amount LIMIT $3
 
 -- name: prove_terms_idempotency_key_names_its_subject
@@ -137,15 +146,15 @@ SELECT i.tenant_id, i.key AS subject,
                convert_from(response, 'UTF8')::jsonb AS answer
           FROM idempotency
          WHERE scope IN ('payment', 'job', 'adjustment') AND subject IS NOT NULL
-           AND ($1::integer IS NULL OR tenant_id = $1) AND ($2::smallint IS NULL OR bucket = $2)
-       ) AS i
+           AND ($1::integer IS NULL OR tenant_id = $1)
+           AND ($2::smallint[] IS NULL OR bucket = ANY ($2))) AS i
   LEFT JOIN payment p ON i.scope = 'payment' AND p.bucket = bucket_of(i.subject)
        AND p.tenant_id = i.tenant_id AND p.payment_id = i.subject
   LEFT JOIN entry e ON i.scope = 'adjustment' AND e.bucket = bucket_of(i.subject)
        AND e.tenant_id = i.tenant_id AND e.account_id = i.answer ->> 'account_id'
        AND e.version = (i.answer ->> 'version')::bigint AND e.transfer_id = i.subject
- WHERE i.subject >= $4::uuid
-   AND CASE i.scope
+ WHERE i.subject >= $4::uuid AND i.subject < $5::uuid
+   AND (i.status <> 201 OR CASE i.scope
        WHEN 'payment' THEN
             (p.payment_id::text, p.amount::text, p.from_account, p.to_account) IS DISTINCT FROM
             (i.answer ->> 'payment_id', i.asked ->> 'amount', i.asked ->> 'from_account_id',
@@ -154,22 +163,57 @@ SELECT i.tenant_id, i.key AS subject,
             (e.transfer_id::text, e.amount::text, e.account_id, e.reason) IS DISTINCT FROM
             (i.answer ->> 'transfer_id', i.asked ->> 'amount', i.asked ->> 'account_id',
              i.asked ->> 'reason')
-       ELSE i.subject::text IS DISTINCT FROM i.answer ->> 'job_id' END
+       ELSE i.subject::text IS DISTINCT FROM i.answer ->> 'job_id' END)
  ORDER BY i.tenant_id, i.key LIMIT $3
 
--- name: prove_terms_payment_has_idempotency_key
--- Whoever asks for a payment brings a key, which is kept for ever: it must not be paid again.
-SELECT p.tenant_id, p.payment_id::text AS subject,
-       'the key it was asked for under is gone' AS detail
-  FROM payment p
-  LEFT JOIN idempotency i ON i.tenant_id = p.tenant_id AND i.scope = 'payment'
-       AND i.subject = p.payment_id
- WHERE ($1::integer IS NULL OR p.tenant_id = $1) AND $2::smallint IS NULL
-   AND p.payment_id >= $4::uuid AND p.schedule_id IS NULL AND i.subject IS NULL
- ORDER BY p.payment_id LIMIT $3
+-- name: prove_terms_asked_for
+-- What was asked for under a client's key, which must be kept: for ever where it moves money, for a
+-- week and as long as it is open where it is a job.
+SELECT tenant_id, scope, key, subject
+  FROM (SELECT bucket, tenant_id, 'payment' AS scope, idempotency_key AS key,
+               payment_id AS subject
+          FROM payment
+         WHERE idempotency_key IS NOT NULL AND payment_id >= $4::uuid AND payment_id < $5::uuid
+         UNION ALL
+        SELECT j.bucket, j.tenant_id, 'job', j.idempotency_key, j.job_id
+          FROM job j LEFT JOIN timer t ON t.bucket = j.bucket AND t.subject = j.job_id
+         WHERE j.idempotency_key IS NOT NULL AND j.job_id >= $4 AND j.job_id < $5
+           AND (j.created_at > clock() - interval '7 days' OR t.subject IS NOT NULL)
+         UNION ALL
+        SELECT bucket, tenant_id, 'adjustment', data ->> 'idempotency_key',
+               (data ->> 'transfer_id')::uuid
+          FROM event
+         WHERE type = 'account.adjusted' AND state IS NOT NULL AND event_id >= $4
+           AND event_id < $5) AS asked
+ WHERE ($1::integer IS NULL OR tenant_id = $1) AND ($2::smallint[] IS NULL OR bucket = ANY ($2))
+   AND key IS NOT NULL AND subject >= $4
+ ORDER BY subject LIMIT $3
 
 -- name: prove_terms_adjustment_is_as_told
--- Both legs of an adjustment are those of its sealed event, and the event has its legs.
+-- Both legs of an adjustment are those of its sealed event, and the event has its legs. The event
+-- lies in the bucket of the account, the leg of the issuer in the issuer's own: for those, what was
+-- told of the tenants whose issuer is here is read bucket by bucket, by the index of states.
+WITH told AS (
+    SELECT v.tenant_id, (v.data ->> 'transfer_id')::uuid AS transfer, v.data ->> 'account_id'
+           AS account, (v.data ->> 'amount')::bigint AS amount,
+           (v.data ->> 'version')::bigint AS version, (v.data ->> 'balance')::bigint AS balance,
+           v.data ->> 'reason' AS reason, v.time
+      FROM event v
+     WHERE v.type = 'account.adjusted' AND v.state IS NOT NULL
+       AND ($1::integer IS NULL OR v.tenant_id = $1)
+       AND ($2::smallint[] IS NULL OR v.bucket = ANY ($2))
+       AND v.event_id >= $4::uuid AND v.event_id < $5::uuid
+     UNION ALL
+    SELECT i.tenant_id, (v.data ->> 'transfer_id')::uuid, i.account_id,
+           -(v.data ->> 'amount')::bigint, NULL, NULL, v.data ->> 'reason', v.time
+      FROM account i CROSS JOIN generate_series(0, 63) AS place (bucket)
+     CROSS JOIN LATERAL (
+           SELECT * FROM event v
+            WHERE v.bucket = place.bucket AND v.tenant_id = i.tenant_id AND v.state IS NOT NULL
+              AND v.type = 'account.adjusted' AND v.event_id >= $4 AND v.event_id < $5
+           OFFSET 0) AS v
+     WHERE i.account_id = 'issuer' AND ($1 IS NULL OR i.tenant_id = $1)
+       AND ($2 IS NULL OR i.bucket = ANY ($2)))
 SELECT coalesce(e.tenant_id, a.tenant_id) AS tenant_id,
        coalesce(e.account_id, a.account) AS subject,
        CASE WHEN a.account IS NULL
@@ -177,21 +221,17 @@ SELECT coalesce(e.tenant_id, a.tenant_id) AS tenant_id,
                         e.transfer_id)
             WHEN e.account_id IS NULL
             THEN format('transfer %s was told and is not there', a.transfer)
-            ELSE format('an entry of %s (%s) at %s in transfer %s; told was %s (%s) at %s',
-                        e.amount, e.reason, instant_text(e.created_at), e.transfer_id, a.amount,
-                        a.reason, instant_text(a.time)) END AS detail
-  FROM (SELECT * FROM entry WHERE type <> 'PAYMENT'
-           AND ($1::integer IS NULL OR tenant_id = $1) AND $2::smallint IS NULL
-           AND transfer_id >= $4::uuid) AS e
-  FULL JOIN (
-       SELECT v.tenant_id, (v.data ->> 'transfer_id')::uuid AS transfer, leg.account, leg.amount,
-              v.data ->> 'reason' AS reason, v.time
-         FROM event v CROSS JOIN LATERAL (VALUES
-              (v.data ->> 'account_id', (v.data ->> 'amount')::bigint),
-              ('issuer', -(v.data ->> 'amount')::bigint)) AS leg (account, amount)
-        WHERE v.type = 'account.adjusted' AND ($1 IS NULL OR v.tenant_id = $1) AND $2 IS NULL
-          AND v.event_id >= $4) AS a
+            ELSE format('a %s of %s (%s) at version %s, balance %s, %s, in transfer %s; told was '
+                        '%s (%s) at version %s, balance %s, %s', e.type, e.amount, e.reason,
+                        e.version, e.balance, instant_text(e.created_at), e.transfer_id, a.amount,
+                        a.reason, a.version, a.balance, instant_text(a.time)) END AS detail
+  FROM (SELECT * FROM entry
+         WHERE type <> 'PAYMENT' AND ($1 IS NULL OR tenant_id = $1)
+           AND ($2 IS NULL OR bucket = ANY ($2))
+           AND transfer_id >= $4 AND transfer_id < $5) AS e
+  FULL JOIN told a
     ON a.tenant_id = e.tenant_id AND a.transfer = e.transfer_id AND a.account = e.account_id
- WHERE (e.amount, e.reason) IS DISTINCT FROM (a.amount, a.reason)
+ WHERE (e.type, e.amount, e.reason) IS DISTINCT FROM ('ADJUSTMENT', a.amount, a.reason)
+    OR e.version <> a.version OR e.balance <> a.balance
     OR e.created_at NOT BETWEEN a.time - interval '5 minutes' AND a.time + interval '5 minutes'
  ORDER BY 1, 2 LIMIT $3

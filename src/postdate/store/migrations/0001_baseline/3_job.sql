@@ -22,8 +22,9 @@ CREATE TABLE job (
     schedule_id    uuid,
     origin_id      uuid,
     traceparent    text,
-    -- Who asked for it.
+    -- Who asked for it, and under which key: what is kept under that is proved by it.
     actor          text,
+    idempotency_key text,
     PRIMARY KEY (bucket, tenant_id, job_id),
     CHECK (payload IS NULL OR payload_ref IS NULL)
 ) PARTITION BY RANGE (job_id);

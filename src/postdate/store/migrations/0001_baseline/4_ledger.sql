@@ -41,8 +41,9 @@ CREATE TABLE payment (
     traceparent  text,
     -- What becomes of the hold when settling breaks for good; NULL leaves it to the setting.
     on_broken    text CHECK (on_broken IN ('hold', 'release')),
-    -- Who asked for it.
+    -- Who asked for it, and under which key: what is kept under that is proved by it.
     actor        text,
+    idempotency_key text,
     PRIMARY KEY (bucket, tenant_id, payment_id),
     CHECK (from_account <> to_account),
     CHECK (retry_until IS NULL OR NOT hold)

@@ -59,6 +59,8 @@ INSERT INTO birthplace (place) VALUES (birthplace_now());
 CREATE TABLE proof_round (
     one      boolean PRIMARY KEY DEFAULT true CHECK (one),
     bucket   smallint NOT NULL DEFAULT 63 CHECK (bucket BETWEEN 0 AND 63),
+    -- Counts the rounds: each goes over another share of the facts that are older.
+    round    bigint NOT NULL DEFAULT 0,
     began_at timestamptz NOT NULL DEFAULT clock(),
     taken_at timestamptz NOT NULL DEFAULT clock()
 );

@@ -1,0 +1,62 @@
+"""Prove that what was asked for under a client's key is kept under it: else it is done twice."""
+
+from collections.abc import Sequence
+from typing import Final
+from uuid import UUID
+
+from msgspec.structs import replace
+
+from postdate.model.ids import BUCKETS
+from postdate.store.connection.database import Connection
+from postdate.store.idempotency import idempotency
+from postdate.store.idempotency.idempotency import key_of
+from postdate.store.proof import prove as store
+from postdate.store.proof.prove import AskedFor, Finding, Range
+
+CHECK: Final = "subject_has_idempotency_key"
+
+SCOPES: Final = ("payment", "job", "adjustment")
+"""What is asked for under a key that its fact knows; each has its own finding."""
+
+PAGE: Final = 20_000
+"""How many facts are looked at together."""
+
+
+def finding_of(scope: str) -> str:
+    """Name the finding that a key is lost."""
+    return f"{scope}_has_idempotency_key"
+
+
+async def check(connection: Connection, where: Range) -> list[Finding]:
+    """Look up the key of each payment, job and adjustment that has one."""
+    page = await store.asked_for(connection, where, PAGE)
+    found = await _lost(connection, page)
+    if len(page) == PAGE:
+        found = []
+        for bucket in range(BUCKETS) if where.buckets is None else where.buckets:
+            found += await _bucket(connection, replace(where, buckets=[bucket]))
+    return found[: where.limit]
+
+
+async def _bucket(connection: Connection, where: Range) -> list[Finding]:
+    found: list[Finding] = []
+    while page := await store.asked_for(connection, where, PAGE):
+        found += await _lost(connection, page)
+        after = UUID(int=page[-1].subject.int + 1)
+        where = where.within(after, where.ceiling)
+    return found
+
+
+async def _lost(connection: Connection, page: Sequence[AskedFor]) -> list[Finding]:
+    rows = [key_of(each.tenant_id, each.scope, each.key) for each in page]
+    kept = await idempotency.find(connection, rows)
+    return [
+        Finding(
+            finding_of(each.scope),
+            each.tenant_id,
+            str(each.subject),
+            f"what is kept under its key {each.key} is gone, or about something else",
+        )
+        for each, row in zip(page, rows, strict=True)
+        if row not in kept or kept[row].subject != each.subject
+    ]

@@ -1,0 +1,137 @@
+"""What a round proves of some buckets: their tables over one snapshot, and their chains."""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from postdate.ledger.prove import OVERDUE_SECONDS
+from postdate.model.event.chain import GENESIS
+from postdate.model.ids import MAX_ID, floor_id
+from postdate.proof import keys, rules
+from postdate.proof.checker import chain_finding
+from postdate.publisher.anchor import Anchors
+from postdate.publisher.verify import ChainCheck, slipped_in
+from postdate.store.connection.database import Connection
+from postdate.store.event import seal
+from postdate.store.event.seal import Chain
+from postdate.store.proof import proof as proof_store
+from postdate.store.proof import prove as store
+from postdate.store.proof.proof import ProvedChain
+from postdate.store.proof.prove import FACT_CHECKS, OPEN_CHECKS, STATE_CHECKS, Finding, Range
+
+RECENT_MS: Final = 8 * 24 * 3600 * 1000
+"""How far back every round looks at facts one by one; older ones are looked at in shares."""
+
+MAX_EVENTS: Final = 50_000
+"""How many sealed events of one tenant a step compares at the most."""
+
+MIN_WALK: Final = 500
+"""How many a step goes over once more at the least."""
+
+
+class Share(NamedTuple):
+    """Which part of the old facts a round goes over once more: one of so many."""
+
+    number: int
+    of: int
+
+
+class IdWindow(NamedTuple):
+    """Facts from one id on and below another."""
+
+    floor: UUID
+    ceiling: UUID
+
+
+def windows(oldest_ms: int, now_ms: int, share: Share) -> list[IdWindow]:
+    """Give the facts that a round looks at: those of the last days, and a share of the older."""
+    recent_ms = now_ms - RECENT_MS
+    if share.of == 1:
+        return [IdWindow(UUID(int=0), MAX_ID)]
+    step = max(recent_ms - oldest_ms, 0) / share.of
+    number = share.number % share.of
+    floor = floor_id(oldest_ms + math.floor(step * number)) if number else UUID(int=0)
+    ceiling = floor_id(min(oldest_ms + math.ceil(step * (number + 1)), recent_ms))
+    old = [IdWindow(floor, ceiling)] if floor < ceiling else []
+    return [IdWindow(floor_id(recent_ms), MAX_ID), *old]
+
+
+async def prove_tables(
+    connection: Connection, where: Range, looked_at: Sequence[IdWindow]
+) -> list[Finding]:
+    """Compare what is open in some buckets, and facts in some windows, with what is sealed."""
+    found = await store.overdue(connection, where, OVERDUE_SECONDS)
+    found += await store.parked(connection, where)
+    for name in OPEN_CHECKS:
+        found += await store.check(connection, name, where)
+    for name in STATE_CHECKS:
+        found += await store.check_state(connection, name, where)
+    for window in looked_at:
+        part = where.within(*window)
+        for name in FACT_CHECKS:
+            found += await store.check(connection, name, part)
+        found += await keys.check(connection, part)
+        found += await _unsealed(connection, part)
+    return found + await rules.check(connection, Range(where.tenant_id, where.buckets))
+
+
+async def _unsealed(connection: Connection, where: Range) -> list[Finding]:
+    part = seal.FactWindow(
+        tenant_id=where.tenant_id,
+        buckets=where.buckets,
+        since=max(where.floor, await seal.floor(connection, "seal")),
+        below=where.ceiling,
+    )
+    found = await seal.unsealed(connection, part, where.limit)
+    return [chain_finding(slipped_in(*each)) for each in found]
+
+
+async def prove_chains(
+    connection: Connection, buckets: Sequence[int], walk: Callable[[int], int]
+) -> tuple[int, list[Finding]]:
+    """Prove what was sealed since the last time, and go over some of the rest once more.
+
+    `walk` says how many of so many proved events that is. Gives how many events were compared.
+    """
+    found: list[Finding] = []
+    events = 0
+    floor = await seal.floor(connection, "event")
+    starts = await seal.starts(connection)
+    for chain in await proof_store.chains(connection, buckets):
+        tenant_id = chain.end.tenant_id
+        start = starts.get(tenant_id) or Chain(tenant_id, 0, GENESIS)
+        count, broken = await _prove_chain(connection, chain, start, floor, walk)
+        events += count
+        found += broken
+    return events, found
+
+
+async def _prove_chain(
+    connection: Connection,
+    chain: ProvedChain,
+    start: Chain,
+    floor: UUID,
+    walk: Callable[[int], int],
+) -> tuple[int, list[Finding]]:
+    proved = _later(chain.proved, start)
+    if chain.end.position < proved.position:
+        detail = f"position {chain.end.position}: it was proved up to {proved.position}"
+        subject = str(chain.end.position)
+        return 0, [Finding("chain_cut_off", chain.end.tenant_id, subject, detail)]
+    new = ChainCheck(connection, chain.end, Anchors(), floor, proved)
+    broken = await new.run(limit=MAX_EVENTS)
+    old = ChainCheck(connection, new.proved, Anchors(), floor, _later(chain.walked, start))
+    broken += await old.run(limit=max(MIN_WALK, walk(new.proved.position)))
+    if broken:
+        named = dict.fromkeys(map(chain_finding, broken))
+        return new.events + old.events, list(named)
+    walked = start if old.proved.position >= new.proved.position else old.proved
+    if (new.proved, walked) != (chain.proved, chain.walked):
+        await proof_store.remember(connection, new.proved, walked)
+    return new.events + old.events, []
+
+
+def _later(known: Chain | None, start: Chain) -> Chain:
+    """Go on from what is known, unless that part was detached since."""
+    return start if known is None or known.position < start.position else known
