@@ -20,7 +20,8 @@ import pytest
 import structlog
 import uvloop
 
-from postdate.api.http.server import Server, bind
+from postdate.api.http.listener import bind
+from postdate.api.http.server import Server
 from postdate.intake.tenant.tenant import Tenants
 from postdate.model.tenant.login_throttle import Knocks
 from postdate.node import http as edge

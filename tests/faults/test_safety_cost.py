@@ -15,7 +15,8 @@ from conftest import Api
 from postdate.api.app import create_app
 from postdate.api.endpoints import ENDPOINTS
 from postdate.api.http.gate import Gate
-from postdate.api.http.server import Server, bind
+from postdate.api.http.listener import bind
+from postdate.api.http.server import Server
 from postdate.api.http.shell import Shell
 from postdate.bench.loader import Order, load
 from postdate.intake.account.account import AccountChange, Accounts

@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from postdate.delivery import http_connection
 from postdate.model.job.outcome import Completed, Failed
 from support.hostile_receiver import Hostile, hostile, status
 from support.webhook import delivery, ground
@@ -72,10 +73,9 @@ async def test_a_trusted_certificate_is_accepted(
 ) -> None:
     file = certificate(tmp_path)
     async with secure(file) as server, ground() as calls:
-        guard = calls.webhook._exchange._guard
-        connector = guard.connector()
-        connector._ssl = ssl.create_default_context(cafile=str(file))
-        monkeypatch.setattr(guard, "connector", lambda: connector)
+        trusting = http_connection.connector(calls.webhook._exchange._guard)
+        trusting._ssl = ssl.create_default_context(cafile=str(file))
+        monkeypatch.setattr(http_connection, "connector", lambda _: trusting)
         outcome = await calls.deliver(delivery(f"https://127.0.0.1:{server.port}/"))
         assert isinstance(outcome, Completed)
         assert len(server.requests) == 1

@@ -10,7 +10,8 @@ import structlog
 
 from postdate.api.http.deadline import Deadline
 from postdate.api.http.endpoint import Call, Reply
-from postdate.api.http.server import ServerLimits, bind
+from postdate.api.http.listener import bind
+from postdate.api.http.server import ServerLimits
 from postdate.model.error import StartError
 from support.raw_http import Running, make_app, read_answer, serving, until
 from support.sample_app import endpoint

@@ -14,7 +14,7 @@ BROKERS = {"nats", "aio_pika", "redis", "confluent_kafka"}
         ("postdate.cli.main", {"aiohttp", "asyncpg", "jinja2", "structlog", "rich"}),
         ("postdate.cli.commands.job", {"asyncpg", "jinja2", "structlog", "rich"}),
         ("postdate.node.serve", {"aiohttp", "jinja2"}),
-        ("postdate.node.process", {"jwt", "opentelemetry.sdk", *BROKERS}),
+        ("postdate.node.process", {"aiohttp", "jwt", "opentelemetry.sdk", *BROKERS}),
     ],
 )
 def test_a_module_loads_only_what_it_needs(module: str, never: set[str]) -> None:

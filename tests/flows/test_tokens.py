@@ -19,7 +19,8 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
 
 from conftest import SECRET_KEY, Api, Clock
-from postdate.api.http.server import Server, bind
+from postdate.api.http.listener import bind
+from postdate.api.http.server import Server
 from postdate.model.error import StartError
 from postdate.model.tenant.login_throttle import Knocks
 from postdate.node import http as edge

@@ -18,7 +18,8 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from conftest import SECRET_KEY, Api, eventually
-from postdate.api.http.server import Server, bind
+from postdate.api.http.listener import bind
+from postdate.api.http.server import Server
 from postdate.intake.tenant.tenant import Tenants
 from postdate.model.error import StartError
 from postdate.model.job.job import Worker

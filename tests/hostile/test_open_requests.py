@@ -13,8 +13,9 @@ from conftest import INTERNAL_TOKEN, Api, eventually, scratch
 from postdate.api.http.connection_registry import ConnectionLimits
 from postdate.api.http.endpoint import Body, Call, Reply
 from postdate.api.http.limit import Limits
+from postdate.api.http.listener import bind
 from postdate.api.http.open_request import HeldOpen, OpenLimits
-from postdate.api.http.server import Server, ServerLimits, bind
+from postdate.api.http.server import Server, ServerLimits
 from postdate.api.http.trusted_proxy import TrustedProxies, networks
 from postdate.model.error import Code, RefusedError
 from postdate.model.tenant.identity import Identity

@@ -104,11 +104,11 @@ async def test_a_literal_address_is_judged_at_delivery_again() -> None:
 
 async def test_no_socket_is_made_for_a_refused_address() -> None:
     guard = Guard(networks(ALLOWED))
-    guard._socket((socket.AF_INET, socket.SOCK_STREAM, 6, "", (PUBLIC, 80))).close()
+    guard.open_socket((socket.AF_INET, socket.SOCK_STREAM, 6, "", (PUBLIC, 80))).close()
     with pytest.raises(TargetRefusedError):
-        guard._socket((socket.AF_INET, socket.SOCK_STREAM, 6, "", (PRIVATE, 80)))
+        guard.open_socket((socket.AF_INET, socket.SOCK_STREAM, 6, "", (PRIVATE, 80)))
     with pytest.raises(TargetRefusedError):
-        guard._socket((socket.AF_INET6, socket.SOCK_STREAM, 6, "", ("fe80::1%eth0", 80, 0, 2)))
+        guard.open_socket((socket.AF_INET6, socket.SOCK_STREAM, 6, "", ("fe80::1%eth0", 80, 0, 2)))
     guard.close()
 
 

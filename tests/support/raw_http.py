@@ -11,7 +11,8 @@ from prometheus_client import CollectorRegistry
 
 from postdate.api.app import create_app
 from postdate.api.http.gate import Gate
-from postdate.api.http.server import Server, ServerLimits, bind
+from postdate.api.http.listener import bind
+from postdate.api.http.server import Server, ServerLimits
 from postdate.api.http.shell import Shell
 
 

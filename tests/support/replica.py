@@ -11,7 +11,8 @@ from urllib.parse import quote
 import aiohttp
 
 from conftest import FAST, Api, eventually, scratch
-from postdate.api.http.server import Server, bind
+from postdate.api.http.listener import bind
+from postdate.api.http.server import Server
 from postdate.intake.tenant.tenant import Tenants
 from postdate.node import http as edge
 from postdate.node.node import Node

@@ -17,7 +17,7 @@ from prometheus_client import CollectorRegistry
 
 from postdate.bench import database as bench
 from postdate.model.lane import Kind
-from postdate.node import garbage as memory
+from postdate.node import garbage
 from postdate.node.node import Node
 from postdate.node.settings import Settings
 from postdate.publisher.meter import PublisherMeter
@@ -190,7 +190,7 @@ async def ground() -> AsyncIterator[Ground]:
             )
             settings = Settings(data_dir=home, allow_private_targets="127.0.0.0/8")
             node = Node(settings=settings, database=database, roles=["worker"])
-            memory.settle()
+            garbage.settle()
             try:
                 yield Ground(server, node, home)
             finally:

@@ -89,6 +89,9 @@ def serve(
         console, json or auto (POSTDATE_LOG_FORMAT).
 
     """
+    from postdate.node import garbage
+
+    garbage.postpone()
     _load_structlog()
     from postdate.node import log, serve, trace
     from postdate.store.operate.item_log import items

@@ -13,9 +13,6 @@ from contextvars import ContextVar
 from ipaddress import ip_address
 from typing import Any, Final
 
-import aiohttp
-from aiohttp.abc import AbstractResolver, ResolveResult
-
 from postdate.delivery.threads import TenantThreads, ThreadsBusyError
 from postdate.model.destination.target import FOREIGN_PORTS, Networks, refuse_address
 
@@ -24,13 +21,6 @@ LOOKUPS: Final = 64
 
 LOOKUPS_TENANT: Final = 8
 """Most of them for one tenant, so that names which never answer hold up nobody else."""
-
-CACHE_SECONDS: Final = 30
-"""How long a resolved and judged name is used for new connections."""
-
-IDLE_SECONDS: Final = 4.0
-"""How long an idle connection is kept: below the five seconds after which most servers hang up,
-because a request that crosses with their hanging up is in doubt."""
 
 STREAM_BYTES: Final = 64 * 1024
 """How much of a broker's connection is buffered before reading pauses."""
@@ -90,36 +80,6 @@ class Judge:
         return why
 
 
-class _Resolver(AbstractResolver):
-    def __init__(self, judge: Judge, lookup: Lookup) -> None:
-        self._judge = judge
-        self._lookup = lookup
-
-    async def resolve(
-        self,
-        host: str,
-        port: int = 0,
-        family: socket.AddressFamily = socket.AF_UNSPEC,  # noqa: ARG002 - both are asked for
-    ) -> list[ResolveResult]:
-        found = await self._lookup(PASSAGE.get().tenant_id, host, port)
-        for address in found:
-            self._judge(address)
-        return [
-            ResolveResult(
-                hostname=host,
-                host=address,
-                port=port,
-                family=socket.AF_INET6 if ":" in address else socket.AF_INET,
-                proto=0,
-                flags=socket.AI_NUMERICHOST,
-            )
-            for address in found[:ADDRESSES]
-        ]
-
-    async def close(self) -> None:
-        pass
-
-
 def system_lookup(threads: TenantThreads) -> Lookup:
     """Ask the system's resolver, in threads of our own: a slow name must not block other work."""
 
@@ -139,24 +99,19 @@ def system_lookup(threads: TenantThreads) -> Lookup:
 
 
 class Guard:
-    """Makes sessions that cannot leave by any other way."""
+    """Resolves names and opens connections; nothing leaves by any other way."""
 
     def __init__(self, allowed: Networks, lookup: Lookup | None = None) -> None:
         self.judge = Judge(allowed)
         self._threads = TenantThreads("lookup", LOOKUPS, LOOKUPS_TENANT)
         self._lookup = lookup or system_lookup(self._threads)
 
-    def connector(self) -> aiohttp.TCPConnector:
-        """Open a pool of connections that lead nowhere else; it knows no proxies."""
-        return aiohttp.TCPConnector(
-            resolver=_Resolver(self.judge, self._lookup),
-            socket_factory=self._socket,
-            ttl_dns_cache=CACHE_SECONDS,
-            keepalive_timeout=IDLE_SECONDS,
-            # The worker bounds how much runs at once; a limit here would let a silent receiver
-            # use up the connections of all others.
-            limit=0,
-        )
+    async def resolve(self, tenant_id: int, host: str, port: int) -> list[str]:
+        """Return the addresses of a name; raise TargetRefusedError if one may not be reached."""
+        found = await self._lookup(tenant_id, host, port)
+        for address in found:
+            self.judge(address)
+        return found[:ADDRESSES]
 
     async def dial(
         self,
@@ -173,9 +128,7 @@ class Guard:
         """
         if port in FOREIGN_PORTS:
             raise TargetRefusedError(f"no broker listens on port {port}")
-        addresses = (await self._lookup(tenant_id, host, port))[:ADDRESSES]
-        for address in addresses:
-            self.judge(address)
+        addresses = await self.resolve(tenant_id, host, port)
         problem: OSError = socket.gaierror(socket.EAI_NONAME, f"{host} has no address")
         for address in addresses:
             try:
@@ -206,14 +159,15 @@ class Guard:
         """Raise unless the other end of a connection is one that calls may reach."""
         peer = transport and transport.get_extra_info("peername")
         if not peer:
-            raise aiohttp.ClientOSError("the connection was lost before sending")
+            raise ConnectionResetError("the connection was lost before sending")
         self.judge(peer[0])
 
     def close(self) -> None:
         """Let go of the threads; a lookup under way is not waited for."""
         self._threads.close()
 
-    def _socket(self, info: tuple[Any, ...]) -> socket.socket:
+    def open_socket(self, info: tuple[Any, ...]) -> socket.socket:
+        """Make a socket for an address that calls may reach."""
         family, kind, proto, _, address = info
         self.judge(str(address[0]))
         made = socket.socket(family=family, type=kind, proto=proto)

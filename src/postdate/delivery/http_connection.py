@@ -5,18 +5,29 @@ The pool, the connecting, the TLS and the parser are aiohttp's own; the head is 
 """
 
 import asyncio
+import socket
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Final
 
 import aiohttp
+from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.client_reqrep import ClientRequest
 from aiohttp.connector import Connection
+from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.http_parser import RawResponseMessage
 from aiohttp.streams import StreamReader
 from yarl import URL
 
+from postdate.delivery.guard import PASSAGE, Guard
 from postdate.model.destination.target import Target
+
+CACHE_SECONDS: Final = 30
+"""How long a resolved and judged name is used for new connections."""
+
+IDLE_SECONDS: Final = 4.0
+"""How long an idle connection is kept: below the five seconds after which most servers hang up,
+because a request that crosses with their hanging up is in doubt."""
 
 BUFFER_BYTES: Final = 16 * 1024
 """How much of an answer is read ahead."""
@@ -26,15 +37,68 @@ HEAD_LINES: Final = 128
 SWITCHING: Final = 101
 NO_TIMEOUT: Final = aiohttp.ClientTimeout(total=None, sock_connect=None)
 
+ERRORS: Final = (aiohttp.ClientError, HttpProcessingError, OSError)
+"""What a connection may fail with."""
+
+
+class _Resolver(AbstractResolver):
+    def __init__(self, guard: Guard) -> None:
+        self._guard = guard
+
+    async def resolve(
+        self,
+        host: str,
+        port: int = 0,
+        family: socket.AddressFamily = socket.AF_UNSPEC,  # noqa: ARG002 - both are asked for
+    ) -> list[ResolveResult]:
+        return [
+            ResolveResult(
+                hostname=host,
+                host=address,
+                port=port,
+                family=socket.AF_INET6 if ":" in address else socket.AF_INET,
+                proto=0,
+                flags=socket.AI_NUMERICHOST,
+            )
+            for address in await self._guard.resolve(PASSAGE.get().tenant_id, host, port)
+        ]
+
+    async def close(self) -> None:
+        pass
+
+
+def connector(guard: Guard) -> aiohttp.TCPConnector:
+    """Open a pool of connections that pass the guard; it knows no proxies."""
+    return aiohttp.TCPConnector(
+        resolver=_Resolver(guard),
+        socket_factory=guard.open_socket,
+        ttl_dns_cache=CACHE_SECONDS,
+        keepalive_timeout=IDLE_SECONDS,
+        # The worker bounds how much runs at once; a limit here would let a silent receiver
+        # use up the connections of all others.
+        limit=0,
+    )
+
+
+def connect_code(error: Exception) -> str:
+    """Return the code of an error that came before anything was sent."""
+    match error:
+        case aiohttp.ClientConnectorDNSError():
+            return "dns_failed"
+        case aiohttp.ClientSSLError():
+            return "tls_failed"
+        case _:
+            return "connect_failed"
+
 
 class HttpConnection:
     """Connects, sends and receives; the deadline is its caller's."""
 
-    def __init__(self, connector: aiohttp.TCPConnector) -> None:
-        self._connector = connector
-        self._place = lru_cache(maxsize=4096)(self._new_place)
+    def __init__(self, guard: Guard) -> None:
+        self._connector = connector(guard)
+        self._endpoint = lru_cache(maxsize=4096)(self._new_endpoint)
 
-    def _new_place(self, scheme: str, authority: str) -> ClientRequest:
+    def _new_endpoint(self, scheme: str, authority: str) -> ClientRequest:
         # Only tells the pool where to connect to. Parsed and written by us: it must not be
         # interpreted once more.
         url = URL(f"{scheme}://{authority}/", encoded=True)
@@ -42,8 +106,8 @@ class HttpConnection:
 
     async def connect(self, target: Target) -> Connection:
         """Take a connection from the pool, or make one."""
-        place = self._place(target.scheme, target.authority)
-        return await self._connector.connect(place, traces=[], timeout=NO_TIMEOUT)
+        endpoint = self._endpoint(target.scheme, target.authority)
+        return await self._connector.connect(endpoint, traces=[], timeout=NO_TIMEOUT)
 
     def send(
         self,

@@ -2,11 +2,10 @@
 
 import asyncio
 from collections.abc import Mapping
-from typing import Final
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
 
-import aiohttp
 import msgspec
-from aiohttp.http_exceptions import HttpProcessingError
 
 from postdate.delivery.guard import (
     PASSAGE,
@@ -15,8 +14,10 @@ from postdate.delivery.guard import (
     Passage,
     TargetRefusedError,
 )
-from postdate.delivery.http_connection import HttpConnection
 from postdate.model.destination.target import Target
+
+if TYPE_CHECKING:
+    from postdate.delivery.http_connection import HttpConnection
 
 ANSWER_BYTES: Final = 64 * 1024
 """Most that is read of an answer's body; then the connection is closed."""
@@ -102,8 +103,12 @@ class HttpExchange:
             return NotSent("target_not_allowed", str(error), final=True, ours=True)
         except LookupBusyError as error:
             return NotSent("lookup_busy", str(error), ours=True)
-        except (aiohttp.ClientError, HttpProcessingError, OSError) as error:
-            return _broken(passage, arrived, error)
+        except Exception as error:
+            from postdate.delivery.http_connection import ERRORS
+
+            if isinstance(error, ERRORS):
+                return _broken(passage, arrived, error)
+            raise
         finally:
             PASSAGE.reset(outer)
 
@@ -118,14 +123,13 @@ class HttpExchange:
         """Leave what has arrived where a deadline finds it."""
         if target.address is not None:
             self._guard.judge(target.host)
-        if self._wire is None:
-            self._wire = HttpConnection(self._guard.connector())
-        connection = await self._wire.connect(target)
+        wire = self._wire or await self._open()
+        connection = await wire.connect(target)
         try:
             self._guard.judge_peer(connection.transport)
             passage.sent = True
-            self._wire.send(connection, target, headers, body)
-            message, content = await self._wire.receive(connection)
+            wire.send(connection, target, headers, body)
+            message, content = await wire.receive(connection)
             arrived.status, arrived.headers = message.code, message.headers
             while len(arrived.body) < ANSWER_BYTES:
                 chunk = await content.readany()
@@ -140,11 +144,24 @@ class HttpExchange:
                 connection.transport.abort()
             connection.close()
 
+    async def _open(self) -> "HttpConnection":
+        """Make the pool when something is first sent."""
+        await load()
+        from postdate.delivery.http_connection import HttpConnection
+
+        self._wire = self._wire or HttpConnection(self._guard)
+        return self._wire
+
     async def close(self) -> None:
         """Close every connection."""
         if self._wire is not None:
             await self._wire.close()
         self._guard.close()
+
+
+async def load() -> None:
+    """Load the HTTP library off the event loop: it takes as long as half of the other imports."""
+    await asyncio.to_thread(import_module, "postdate.delivery.http_connection")
 
 
 def _timed_out(passage: Passage, arrived: Arrived, seconds: float) -> Result:
@@ -161,11 +178,6 @@ def _broken(passage: Passage, arrived: Arrived, error: Exception) -> Result:
         return arrived.answer(text)
     if passage.sent:
         return InDoubt("no_answer", text)
-    match error:
-        case aiohttp.ClientConnectorDNSError():
-            code = "dns_failed"
-        case aiohttp.ClientSSLError():
-            code = "tls_failed"
-        case _:
-            code = "connect_failed"
-    return NotSent(code, text)
+    from postdate.delivery.http_connection import connect_code
+
+    return NotSent(connect_code(error), text)

@@ -9,10 +9,11 @@ import structlog
 
 from postdate.api.http.connection_registry import ConnectionLimits
 from postdate.api.http.server import Server, ServerLimits
+from postdate.delivery import http_exchange
 from postdate.intake.tenant.quota import COUNT_SECONDS, PendingCounts
 from postdate.intake.tenant.tenant import Tenants
 from postdate.node import first_start as first
-from postdate.node import garbage as memory
+from postdate.node import garbage
 from postdate.node import http as edge
 from postdate.node import role as stages
 from postdate.node import token as tokens
@@ -53,11 +54,12 @@ async def _run(
     server = _http(node, group, listener) if listener else None
     for loop in node.loops:
         group.start(loop.name, loop.run())
-    memory.settle()
+    garbage.settle()
     group.start("wakeup", node.wakeup.run(), endless=True)
     group.start("loop watch", node.loop_watch.run(), endless=True)
     if server:
         _announce(server.url, new_key, node.settings)
+    group.start("load delivery", http_exchange.load())
     await _until(stop, group)
     log.info("server.stopping", roles=node.roles)
     await _stop(node, group, server)

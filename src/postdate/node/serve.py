@@ -6,7 +6,7 @@ import socket
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
-from postdate.api.http.server import bind
+from postdate.api.http.listener import bind
 from postdate.node import database as place
 from postdate.node.settings import Settings
 from postdate.store import migrate

@@ -5,7 +5,6 @@ No signal handler is installed here: whoever runs `Server.run` owns SIGTERM and 
 """
 
 import asyncio
-import errno
 import socket
 from contextlib import suppress
 from typing import Final
@@ -15,8 +14,8 @@ import structlog
 
 from postdate.api.http.connection import Connection
 from postdate.api.http.connection_registry import ConnectionLimits, Connections, make_room
+from postdate.api.http.listener import BACKLOG
 from postdate.api.http.shell import Shell
-from postdate.model.error import StartError
 
 CUT_OFF_SECONDS: Final = 1.0
 """How long cancelled requests may take to end before their connections are dropped."""
@@ -36,30 +35,11 @@ class ServerLimits(msgspec.Struct, frozen=True, kw_only=True):
     grace_seconds: float = 0.0
     """How long `/readyz` says "draining" before new connections are refused."""
 
-    backlog: int = 1024
+    backlog: int = BACKLOG
     """How many connections may wait to be accepted."""
 
     connections: ConnectionLimits = ConnectionLimits()
     """How many may be open at once."""
-
-
-def bind(host: str, port: int, backlog: int = ServerLimits().backlog) -> socket.socket:
-    """Take the port, before anything else is started; port 0 takes a free one."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        return socket.create_server((host, port), family=family, backlog=backlog)
-    except OSError as error:
-        raise StartError(_bind_sentence(host, port, error)) from None
-
-
-def _bind_sentence(host: str, port: int, error: OSError) -> str:
-    match error.errno:
-        case errno.EADDRINUSE:
-            return f"port {port} on {host} is taken: stop what uses it or set POSTDATE_PORT"
-        case errno.EACCES:
-            return f"port {port} on {host} needs more rights: set POSTDATE_PORT to 1024 or higher"
-        case _:
-            return f"{host} is not an address of this machine ({error}): set POSTDATE_HOST"
 
 
 class Server:

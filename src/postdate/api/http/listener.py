@@ -1,0 +1,29 @@
+"""Take the port that the HTTP server listens on."""
+
+import errno
+import socket
+from typing import Final
+
+from postdate.model.error import StartError
+
+BACKLOG: Final = 1024
+"""How many connections may wait to be accepted."""
+
+
+def bind(host: str, port: int, backlog: int = BACKLOG) -> socket.socket:
+    """Take the port, before anything else is started; port 0 takes a free one."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=backlog)
+    except OSError as error:
+        raise StartError(_bind_sentence(host, port, error)) from None
+
+
+def _bind_sentence(host: str, port: int, error: OSError) -> str:
+    match error.errno:
+        case errno.EADDRINUSE:
+            return f"port {port} on {host} is taken: stop what uses it or set POSTDATE_PORT"
+        case errno.EACCES:
+            return f"port {port} on {host} needs more rights: set POSTDATE_PORT to 1024 or higher"
+        case _:
+            return f"{host} is not an address of this machine ({error}): set POSTDATE_HOST"
