@@ -1,0 +1,131 @@
+"""`postdate bench` measures what it says: its small forms run to their end, on one server."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from postdate.bench import arm, event, job, payment, schedule, testbed
+from postdate.bench.loader import Order, requests
+from postdate.bench.testbed import percentile
+from postdate.bench.transfer import pairs, pgledger_scripts
+from postdate.model.error import StartError
+
+FEW = 1280
+TINY = replace(payment.QUICK, settled=400, naive=40, bulk=400, pending=2 * FEW)
+# The other arms start servers of their own, or wait for nothing to happen.
+SMALL_PAYMENTS = ["settle", "bulk", "pending"]
+SMALL_EVENTS = ["seal", "deliver", "lag", "queue"]
+
+
+@pytest.fixture(scope="module")
+async def shared() -> AsyncIterator[testbed.Ground]:
+    async with testbed.ground() as at:
+        await at.settle()
+        yield at
+
+
+@pytest.fixture
+def small(shared: testbed.Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let each bench use one server, with few rows, and tidy nothing up between its arms.
+
+    Making a server and vacuuming five hundred tables is most of what a small run takes.
+    """
+
+    @asynccontextmanager
+    async def already() -> AsyncIterator[testbed.Ground]:
+        yield shared
+
+    async def leave(*_: object) -> None:
+        pass
+
+    monkeypatch.setattr(arm, "ground", already)
+    monkeypatch.setattr(type(shared), "settle", leave)
+    for module in (job, payment):
+        monkeypatch.setattr(module, "FEW", FEW)
+    monkeypatch.setattr(job, "ROUNDS", 1)
+    monkeypatch.setattr(payment, "BATCHES", 1)
+
+
+@pytest.mark.usefixtures("small")
+async def test_payments_give_their_figures() -> None:
+    found = await payment.run(TINY, SMALL_PAYMENTS)
+    figures = {(each.arm, each.what): each for each in found}
+    assert set(SMALL_PAYMENTS) <= set(payment.ARMS)
+    for name in ("postdate", "limit", "naive, 16 clients"):
+        assert figures["settle", name].value > 0
+        assert figures["settle, hot", name].value > 0
+    assert figures["bulk", "POST /payments/batch"].value > 0
+    assert figures["pending", "ratio"].value > 0
+
+
+@pytest.mark.usefixtures("small")
+async def test_jobs_without_peers_give_their_figures() -> None:
+    found = await job.run(200, 2 * FEW, ["pending", "webhooks"])
+    figures = {(each.arm, each.what): each.value for each in found}
+    assert figures["webhooks", "to a local receiver"] > 0
+    assert figures["pending", f"claim + delete beside {2 * FEW}"] > 0
+    assert {each.held for each in found if each.target} <= {True, False}
+
+
+@pytest.mark.usefixtures("small")
+async def test_schedules_give_their_figures() -> None:
+    found = await schedule.run(schedule.QUICK, ["expand"])
+    assert {each.arm for each in found} == {"expand"}
+    assert all(each.value > 0 for each in found)
+
+
+@pytest.mark.usefixtures("small")
+async def test_events_give_their_figures() -> None:
+    found = await event.run(event.QUICK, SMALL_EVENTS)
+    assert {each.arm for each in found} == set(SMALL_EVENTS)
+    assert all(each.value > 0 for each in found)
+
+
+@pytest.mark.soak
+async def test_all_arms_of_schedules_give_their_figures() -> None:
+    found = await schedule.run(schedule.QUICK, [])
+    assert {each.arm for each in found} == set(schedule.ARMS)
+    assert all(each.value > 0 for each in found)
+
+
+@pytest.mark.soak
+async def test_a_spike_is_neither_early_nor_lost() -> None:
+    figures = {(each.arm, each.what): each for each in await payment.run(payment.QUICK, ["spike"])}
+    # What is a matter of right and wrong holds on any machine.
+    for name in ("early", "lost", "deadlocks"):
+        assert figures["spike", name].held
+
+
+async def test_an_unknown_arm_is_named() -> None:
+    with pytest.raises(StartError, match="there is no arm nonsense"):
+        await payment.run(payment.QUICK, ["nonsense"])
+
+
+def test_a_place_without_pgledger_is_named(tmp_path: Path) -> None:
+    with pytest.raises(StartError, match="no checkout of pgledger"):
+        pgledger_scripts(tmp_path)
+
+
+def test_nobody_pays_himself() -> None:
+    names = ["hot", "a", "b", "c"]
+    thrown = pairs(names, 1000, hot=False)
+    assert thrown
+    assert all(a != b and "hot" not in (a, b) for a, b in thrown)
+    assert {b for _, b in pairs(names, 10, hot=True)} == {"hot"}
+
+
+@pytest.mark.parametrize(("kind", "count"), [("schedule", 1500), ("batch", 2), ("status", 1500)])
+def test_a_load_sends_what_was_ordered(kind: Any, count: int) -> None:
+    names = ["hot", "a", "b"]
+    order = Order(url="", key="", kind=kind, count=1500, accounts=names, payment_ids=["x"])
+    assert len(list(requests(order))) == count
+
+
+def test_percentiles_are_values_that_occurred() -> None:
+    assert percentile([3.0, 1.0, 2.0, 4.0], 0.5) == 2.0
+    assert percentile([3.0, 1.0, 2.0, 4.0], 0.99) == 4.0
+    assert percentile([7.0], 0.01) == 7.0
