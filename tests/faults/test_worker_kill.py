@@ -169,18 +169,10 @@ async def test_a_lanes_limit_holds_across_processes(
     assert len({line.pid for line in lines}) == 2, "both processes took part"
 
 
-@pytest.fixture
-async def own_server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Embedded]:
-    """A durable server of this test's own, to be broken."""
-    embedded = Embedded(tmp_path_factory.mktemp("pg"))
-    await embedded.start()
-    yield embedded
-    await embedded.stop()
-
-
 async def test_workers_come_back_by_themselves_after_postgresql_restarts(
     own_server: Embedded, tmp_path: Path
 ) -> None:
+    await own_server.start()
     await migrate.migrate(owner_dsn(own_server, "postdate"))
     dsn = app_dsn(own_server, "postdate")
     database = await database_store.connect(dsn, writers=4, readers=1)
@@ -189,7 +181,7 @@ async def test_workers_come_back_by_themselves_after_postgresql_restarts(
     assert tenant_id is not None
     await short_lease(database)
     lane = await make_lane(database, tenant_id)
-    ids = await add_jobs(database, lane, 300, in_seconds=[n * 0.01 for n in range(300)])
+    ids = await add_jobs(database, lane, 100, in_seconds=[n * 0.02 for n in range(100)])
     log = tmp_path / "log"
     async with working(dsn, log), working(dsn, log):
 

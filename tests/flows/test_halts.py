@@ -9,7 +9,7 @@ import pytest
 from conftest import INTERNAL_TOKEN, Answered, Api
 from postdate.intake.tenant.halt import Halting
 from postdate.model.tenant.halt import Halts
-from support.full_tenant import World, build
+from support.full_tenant import FullTenant, build
 
 NOTE = {"note": "stolen key"}
 JOB = {"destination": {"type": "worker"}}
@@ -21,10 +21,10 @@ def window(**fields: Any) -> dict[str, Any]:
     return {"until": until.isoformat(), "note": "maintenance", **fields}
 
 
-async def pay(api: Api, world: World) -> Answered:
+async def pay(api: Api, full: FullTenant) -> Answered:
     order = {
-        "from_account_id": world.account,
-        "to_account_id": world.payee,
+        "from_account_id": full.account,
+        "to_account_id": full.payee,
         "amount": 1,
         "delay_seconds": 60,
     }
@@ -33,7 +33,7 @@ async def pay(api: Api, world: World) -> Answered:
 
 
 async def test_a_killed_tenant_is_refused_every_change_and_may_read(api: Api) -> None:
-    world = await build(api)
+    full = await build(api)
     answer = await api.call("PUT", "/kill-switch", NOTE)
     assert answer.status == 200
     (halt,) = answer.body["halts"]
@@ -43,29 +43,29 @@ async def test_a_killed_tenant_is_refused_every_change_and_may_read(api: Api) ->
         None,
     )
     refused = [
-        await pay(api, world),
+        await pay(api, full),
         await api.call("POST", "/jobs", JOB),
-        await api.call("POST", f"/lanes/{world.lane}/claim", {"max": 1}),
-        await api.call("DELETE", f"/payments/{world.payment}/cancel"),
+        await api.call("POST", f"/lanes/{full.lane}/claim", {"max": 1}),
+        await api.call("DELETE", f"/payments/{full.payment}/cancel"),
         await api.call("POST", "/keys", {"scopes": ["jobs:read"]}),
     ]
     for each in refused:
         assert (each.status, each.body["code"]) == (409, "tenant_halted")
         assert (each.body["halt"], each.body["note"]) == ("kill", "stolen key")
-    assert (await api.call("GET", f"/payments/{world.payment}")).body["status"] == "PENDING"
+    assert (await api.call("GET", f"/payments/{full.payment}")).body["status"] == "PENDING"
     executed = await api.call(
         "POST",
-        f"/internal/payments/{world.due}/execute",
+        f"/internal/payments/{full.due}/execute",
         {"execution_id": "x"},
         headers={"X-Internal-Auth": INTERNAL_TOKEN},
     )
     assert (executed.status, executed.body["code"]) == (409, "tenant_halted")
     # What already runs may report, and a key may still be revoked.
-    report = {"token": world.token}
-    assert (await api.call("POST", f"/leases/{world.leased}/complete", report)).status == 200
-    assert (await api.call("DELETE", f"/keys/{world.key}")).status == 204
+    report = {"token": full.token}
+    assert (await api.call("POST", f"/leases/{full.leased}/complete", report)).status == 200
+    assert (await api.call("DELETE", f"/keys/{full.key}")).status == 204
     assert (await api.call("DELETE", "/kill-switch")).body == {"halts": []}
-    assert (await pay(api, world)).status == 201
+    assert (await pay(api, full)).status == 201
 
 
 async def test_every_turn_of_the_switch_is_audited(api: Api) -> None:
@@ -92,29 +92,29 @@ async def test_every_turn_of_the_switch_is_audited(api: Api) -> None:
 async def test_a_window_refuses_new_work_only_when_it_drains(
     api: Api, mode: str, status: int
 ) -> None:
-    world = await build(api)
+    full = await build(api)
     assert (await api.call("PUT", "/freeze", window(mode=mode))).status == 200
-    assert (await pay(api, world)).status == status
+    assert (await pay(api, full)).status == status
     assert (await api.call("POST", "/jobs", JOB)).status == status
     batch = await api.call("POST", "/jobs/batch", {"jobs": [JOB, JOB]})
     assert batch.status == (409 if status == 409 else 200)
-    assert (await api.call("DELETE", f"/payments/{world.payment}/cancel")).status == 200
+    assert (await api.call("DELETE", f"/payments/{full.payment}/cancel")).status == 200
 
 
 async def test_the_transaction_refuses_what_a_node_has_not_heard_of(api: Api) -> None:
-    world = await build(api)
+    full = await build(api)
     tenant_id = await api.node.database.writer.fetchval(
         "SELECT tenant_id FROM tenant WHERE name = $1", api.tenant
     )
     await Halting(api.node.database, Halts()).kill(tenant_id, "elsewhere", "cli")
     adjust = {"amount": 5, "reason": "r"}
-    path = f"/accounts/{world.account}/adjustments"
+    path = f"/accounts/{full.account}/adjustments"
     for answer in (
-        await pay(api, world),
+        await pay(api, full),
         await api.call("POST", "/jobs", JOB),
         await api.call("POST", path, adjust, headers={"Idempotency-Key": str(uuid4())}),
-        await api.call("POST", f"/schedules/{world.schedule}/trigger"),
-        await api.call("POST", f"/schedules/{world.schedule}/backfill", PAST),
+        await api.call("POST", f"/schedules/{full.schedule}/trigger"),
+        await api.call("POST", f"/schedules/{full.schedule}/backfill", PAST),
     ):
         assert (answer.status, answer.body["code"]) == (409, "tenant_halted")
     await api.node.refresh_settings()

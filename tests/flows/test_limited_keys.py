@@ -12,7 +12,7 @@ from conftest import Answered, Api
 from postdate.api.endpoints import ENDPOINTS
 from postdate.intake.tenant.tenant import KeyLimits, Tenants
 from postdate.model.tenant.identity import Scope
-from support.full_tenant import ROWS, World, build
+from support.full_tenant import ROWS, FullTenant, build
 
 SCOPES = [scope for scope in Scope if scope is not Scope.ADMIN]
 MONEY = {"account", "payee", "empty", "payment", "unapproved"}
@@ -26,11 +26,11 @@ NAMED = [
 
 @dataclass
 class Ground:
-    """A world, the key under test, and a standing order of the world's own account."""
+    """A tenant, the key under test, and a standing order of the tenant's own account."""
 
     owner: Api
     limited: Api
-    world: World
+    full: FullTenant
     standing: str
 
 
@@ -44,7 +44,7 @@ async def send(api: Api, method: str, path: str, body: Any = None) -> Answered:
 
 @pytest.fixture
 async def ground(api: Api) -> Ground:
-    world = await build(api)
+    full = await build(api)
     for account in ("mine", "yours"):
         await send(api, "POST", "/accounts", {"account_id": account})
     await send(api, "POST", "/accounts/mine/adjustments", {"amount": 500, "reason": "start"})
@@ -52,24 +52,24 @@ async def ground(api: Api) -> Ground:
     issued = await Tenants(api.node.database).issue(api.tenant, SCOPES, limits=limits)
     rule = {
         "every_seconds": 3600,
-        "template": {"payment": order(world.account, world.payee, 5)},
+        "template": {"payment": order(full.account, full.payee, 5)},
     }
     made = await send(api, "POST", "/schedules", rule)
-    return Ground(api, replace(api, key=issued.key), world, made.body["schedule_id"])
+    return Ground(api, replace(api, key=issued.key), full, made.body["schedule_id"])
 
 
 async def test_what_names_another_account_is_not_there(ground: Ground) -> None:
     assert len(NAMED) > 10
     for endpoint in NAMED:
         row = ROWS[f"{endpoint.method} {endpoint.path}"]
-        path = re.sub(r"\{.+?\}", getattr(ground.world, row.thing), endpoint.path)
-        body = row.body(ground.world) if row.body else None
+        path = re.sub(r"\{.+?\}", getattr(ground.full, row.thing), endpoint.path)
+        body = row.body(ground.full) if row.body else None
         answer = await send(ground.limited, endpoint.method, path, body)
         assert answer.status in {403, 404}, (endpoint.method, path, answer.body)
 
 
 async def test_no_list_shows_another_account(ground: Ground) -> None:
-    marks = [ground.world.account, ground.world.payee, ground.world.payment, ground.standing]
+    marks = [ground.full.account, ground.full.payee, ground.full.payment, ground.standing]
     for path in ("/accounts", "/payments?account_id=mine", "/schedules", "/events", "/approvals"):
         answer = await send(ground.limited, "GET", path)
         text = msgspec.json.encode(answer.body).decode()
@@ -84,7 +84,7 @@ async def test_no_list_shows_another_account(ground: Ground) -> None:
 async def test_payments_stay_within_its_accounts_and_amount(
     ground: Ground, payer: str, amount: int, status: int
 ) -> None:
-    asked = {**order(payer, ground.world.payee, amount), "delay_seconds": 60}
+    asked = {**order(payer, ground.full.payee, amount), "delay_seconds": 60}
     one = await send(ground.limited, "POST", "/payments/schedule", asked)
     assert one.status == status
     item = {**asked, "idempotency_key": str(uuid4())}
@@ -114,7 +114,7 @@ async def test_another_accounts_standing_order_is_not_there(ground: Ground) -> N
 
 
 async def test_a_schedule_is_run_only_by_a_key_that_could_pay_itself(ground: Ground) -> None:
-    payment = order("mine", ground.world.payee, 60)
+    payment = order("mine", ground.full.payee, 60)
     rule = {"every_seconds": 3600, "template": {"payment": payment}}
     made = await send(ground.owner, "POST", "/schedules", rule)
     trigger = f"/schedules/{made.body['schedule_id']}/trigger"
@@ -125,7 +125,7 @@ async def test_a_schedule_is_run_only_by_a_key_that_could_pay_itself(ground: Gro
 
 
 async def test_a_payment_beyond_its_amount_is_not_moved(ground: Ground) -> None:
-    asked = {**order("mine", ground.world.payee, 60), "delay_seconds": 60}
+    asked = {**order("mine", ground.full.payee, 60), "delay_seconds": 60}
     made = (await send(ground.owner, "POST", "/payments/schedule", asked)).body["payment_id"]
     moved = await send(ground.limited, "PATCH", f"/payments/{made}", {"delay_seconds": 90})
     assert (moved.status, moved.body["code"]) == (403, "forbidden")

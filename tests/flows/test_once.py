@@ -15,7 +15,7 @@ from postdate.intake.accept.answers import Answer
 from postdate.intake.accept.once import Once, Shown, Wish
 from postdate.node import http as edge
 from postdate.views.authentication.identity import Identities
-from support.full_tenant import ROWS, World, build
+from support.full_tenant import ROWS, FullTenant, build
 
 POSTS = {f"POST {endpoint.path}": endpoint for endpoint in ENDPOINTS if endpoint.method == "POST"}
 
@@ -58,7 +58,7 @@ def _range(hours: int) -> dict[str, Any]:
     return {"from": begin, "until": until, "dry_run": False}
 
 
-OTHER: dict[str, Callable[[World], Any]] = {
+OTHER: dict[str, Callable[[FullTenant], Any]] = {
     "POST /keys": lambda _: {"scopes": ["jobs:write"]},
     "POST /keys/{key_id:uuid}/rotate": lambda _: {"overlap_seconds": 5},
     "POST /internal/tenants": lambda _: {"name": f"t-{uuid4().hex}"},
@@ -102,16 +102,16 @@ def test_every_post_honours_a_key_or_says_why_it_needs_none() -> None:
 
 
 class Caller:
-    """Calls one route of one world."""
+    """Calls one route of one tenant."""
 
-    def __init__(self, api: Api, world: World, name: str) -> None:
-        self.api, self.world, self.name = api, world, name
+    def __init__(self, api: Api, full: FullTenant, name: str) -> None:
+        self.api, self.full, self.name = api, full, name
         self.endpoint = POSTS[name]
 
     async def call(self, key: str, body: Any, thing: str | None = None) -> Answered:
         path = self.endpoint.path
         for parameter, is_uuid in parameters_of(path):
-            part = thing or getattr(self.world, ROWS[self.name].thing)
+            part = thing or getattr(self.full, ROWS[self.name].thing)
             path = path.replace(f"{{{parameter}:uuid}}" if is_uuid else f"{{{parameter}}}", part)
         headers = {"Idempotency-Key": key, "X-Internal-Auth": INTERNAL_TOKEN}
         return await self.api.call("POST", path, body, headers=headers)
@@ -120,7 +120,7 @@ class Caller:
         if self.name.endswith("/backfill"):
             return _range(8)
         make = ROWS[self.name].body
-        return make(self.world) if make else None
+        return make(self.full) if make else None
 
 
 async def rows(api: Api) -> dict[str, int]:
@@ -142,9 +142,9 @@ SECRETS = ("key", "secret")
 
 
 async def test_the_same_key_and_body_create_once_and_another_body_is_refused(api: Api) -> None:
-    world = await build(api)
+    full = await build(api)
     for name in KEYED:
-        caller, key = Caller(api, world, name), f"k {name}"
+        caller, key = Caller(api, full, name), f"k {name}"
         body = caller.body()
         first = await caller.call(key, body)
         assert first.status == caller.endpoint.status, (name, first.body)
@@ -156,7 +156,7 @@ async def test_the_same_key_and_body_create_once_and_another_body_is_refused(api
         told = {part: value for part, value in first.body.items() if part not in SECRETS}
         assert {p: v for p, v in again.body.items() if p not in SECRETS} == told, name
         if name in OTHER:
-            other = await caller.call(key, OTHER[name](world))
+            other = await caller.call(key, OTHER[name](full))
         else:
             other = await caller.call(key, body, thing=str(uuid4()))
         assert (other.status, other.body["code"]) == (422, "idempotency_key_reused"), name

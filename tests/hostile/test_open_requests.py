@@ -218,7 +218,8 @@ async def test_all_addresses_together_are_bounded_and_a_listed_proxy_only_by_tha
     )
     app = make_app([])
     async with serving(app, limits) as running, many(running.port, 70, HALF_HEAD) as opened:
-        assert sum([await closed(reader) for reader, _ in opened]) == 6
+        gone = await asyncio.gather(*(closed(reader) for reader, _ in opened))
+        assert sum(gone) == 6
         await signs_answer(running.port)
 
 

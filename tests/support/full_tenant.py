@@ -14,7 +14,7 @@ HOLD = {"on_unknown": "hold", "max_attempts": 1}
 
 
 @dataclass
-class World:
+class FullTenant:
     """Names and ids of what one tenant has."""
 
     setting: str = "job.max_attempts"
@@ -45,36 +45,36 @@ class World:
         return [value for name, value in everything.items() if name not in public]
 
 
-async def build(api: Api) -> World:
+async def build(api: Api) -> FullTenant:
     """Make one of everything."""
-    world = World(tenant=api.tenant)
-    hook = {"name": world.destination, "url": "https://example.com/"}
+    full = FullTenant(tenant=api.tenant)
+    hook = {"name": full.destination, "url": "https://example.com/"}
     await _done(api, "POST", "/destinations", hook)
-    for account in (world.account, world.payee, world.empty):
+    for account in (full.account, full.payee, full.empty):
         await _done(api, "POST", "/accounts", {"account_id": account})
     credit = {"amount": 1000, "reason": "start"}
-    await _done(api, "POST", f"/accounts/{world.account}/adjustments", credit)
-    world.payment = await _pay(api, world, 3600)
-    world.due = await _pay(api, world, 1)
+    await _done(api, "POST", f"/accounts/{full.account}/adjustments", credit)
+    full.payment = await _pay(api, full, 3600)
+    full.due = await _pay(api, full, 1)
     await api.node.database.writer.execute(
-        "UPDATE timer SET due_at = clock() WHERE subject = $1::uuid", UUID(world.due)
+        "UPDATE timer SET due_at = clock() WHERE subject = $1::uuid", UUID(full.due)
     )
-    world.unapproved = await _large(api, world)
-    await _done(api, "PUT", f"/settings/{world.setting}", {"value": 5})
-    lease = await _claimed(api, world)
-    world.leased, world.token = lease["job_id"], lease["token"]
-    world.dead = await _failed(api, world, retryable=False)
-    world.doubtful = await _failed(api, world, unknown=True)
+    full.unapproved = await _large(api, full)
+    await _done(api, "PUT", f"/settings/{full.setting}", {"value": 5})
+    lease = await _claimed(api, full)
+    full.leased, full.token = lease["job_id"], lease["token"]
+    full.dead = await _failed(api, full, retryable=False)
+    full.doubtful = await _failed(api, full, unknown=True)
     told = await _done(api, "POST", "/subscriptions", {"destination": _HOOK})
-    world.subscription = told.body["subscription_id"]
-    await _done(api, "POST", "/calendars", {"name": world.calendar, "holidays": ["2030-01-01"]})
-    made = await _done(api, "POST", "/schedules", _rule(world))
-    world.schedule = made.body["schedule_id"]
+    full.subscription = told.body["subscription_id"]
+    await _done(api, "POST", "/calendars", {"name": full.calendar, "holidays": ["2030-01-01"]})
+    made = await _done(api, "POST", "/schedules", _rule(full))
+    full.schedule = made.body["schedule_id"]
     made = await _done(api, "POST", "/keys", {"scopes": ["jobs:read"], "note": "spare"})
-    world.key = made.body["key_id"]
-    job = {"destination": WORKER, "lane": world.lane, "delay_seconds": 3600}
-    world.job = (await _done(api, "POST", "/jobs", job)).body["job_id"]
-    return world
+    full.key = made.body["key_id"]
+    job = {"destination": WORKER, "lane": full.lane, "delay_seconds": 3600}
+    full.job = (await _done(api, "POST", "/jobs", job)).body["job_id"]
+    return full
 
 
 async def _done(api: Api, method: str, path: str, body: Any) -> Answered:
@@ -83,40 +83,40 @@ async def _done(api: Api, method: str, path: str, body: Any) -> Answered:
     return answer
 
 
-async def _pay(api: Api, world: World, delay: int, amount: int = 1) -> str:
+async def _pay(api: Api, full: FullTenant, delay: int, amount: int = 1) -> str:
     order = {
-        "from_account_id": world.account,
-        "to_account_id": world.payee,
+        "from_account_id": full.account,
+        "to_account_id": full.payee,
         "amount": amount,
         "delay_seconds": delay,
     }
     return str((await _done(api, "POST", "/payments/schedule", order)).body["payment_id"])
 
 
-async def _large(api: Api, world: World) -> str:
+async def _large(api: Api, full: FullTenant) -> str:
     """Schedule a payment, by another key, that needs approval."""
     await _done(api, "PUT", "/settings/payment.approval_above", {"value": 90})
     await api.node.refresh_settings()
     asks = replace(api, key=await api.new_key("payments:write"))
-    return await _pay(asks, world, 7200, 91)
+    return await _pay(asks, full, 7200, 91)
 
 
-async def _claimed(api: Api, world: World) -> Any:
-    await _done(api, "POST", "/jobs", {"destination": WORKER, "lane": world.lane, "retry": HOLD})
-    answer = await api.call("POST", f"/lanes/{world.lane}/claim", {"max": 1})
+async def _claimed(api: Api, full: FullTenant) -> Any:
+    await _done(api, "POST", "/jobs", {"destination": WORKER, "lane": full.lane, "retry": HOLD})
+    answer = await api.call("POST", f"/lanes/{full.lane}/claim", {"max": 1})
     return answer.body["leases"][0]
 
 
-async def _failed(api: Api, world: World, **how: Any) -> str:
-    body = {"destination": WORKER, "lane": world.lane, "retry": HOLD, "description": str(how)}
+async def _failed(api: Api, full: FullTenant, **how: Any) -> str:
+    body = {"destination": WORKER, "lane": full.lane, "retry": HOLD, "description": str(how)}
     await _done(api, "POST", "/jobs", body)
-    lease = (await api.call("POST", f"/lanes/{world.lane}/claim", {"max": 1})).body["leases"][0]
+    lease = (await api.call("POST", f"/lanes/{full.lane}/claim", {"max": 1})).body["leases"][0]
     report = {"token": lease["token"], "error": "no", **how}
     await _done(api, "POST", f"/leases/{lease['job_id']}/fail", report)
     return str(lease["job_id"])
 
 
-Make = Callable[[World], Any]
+Make = Callable[[FullTenant], Any]
 
 
 @dataclass(frozen=True)
@@ -132,20 +132,20 @@ class Row:
     foreign: int | None = None
 
 
-def _order(world: World) -> dict[str, Any]:
+def _order(full: FullTenant) -> dict[str, Any]:
     return {
-        "from_account_id": world.account,
-        "to_account_id": world.payee,
+        "from_account_id": full.account,
+        "to_account_id": full.payee,
         "amount": 5,
         "delay_seconds": 60,
     }
 
 
-def _rule(_: World) -> dict[str, Any]:
+def _rule(_: FullTenant) -> dict[str, Any]:
     return {"every_seconds": 86_400, "template": {"job": {"destination": WORKER}}}
 
 
-def _range(_: World) -> dict[str, Any]:
+def _range(_: FullTenant) -> dict[str, Any]:
     return {"from": _later(-48), "until": _later(-1), "dry_run": True}
 
 
@@ -153,16 +153,16 @@ def _later(hours: int) -> str:
     return (datetime.now(UTC) + timedelta(hours=hours)).isoformat()
 
 
-def _empty(_: World) -> dict[str, Any]:
+def _empty(_: FullTenant) -> dict[str, Any]:
     return {}
 
 
-def _token(world: World) -> dict[str, Any]:
-    return {"token": world.token}
+def _token(full: FullTenant) -> dict[str, Any]:
+    return {"token": full.token}
 
 
-def _failure(world: World) -> dict[str, Any]:
-    return {"token": world.token, "error": "e"}
+def _failure(full: FullTenant) -> dict[str, Any]:
+    return {"token": full.token, "error": "e"}
 
 
 ROWS: dict[str, Row] = {
