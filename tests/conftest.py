@@ -17,7 +17,6 @@ import asyncpg
 import hypothesis
 import msgspec
 import pytest
-import structlog
 import uvloop
 
 from postdate.api.http.listener import bind
@@ -40,16 +39,6 @@ hypothesis.settings.register_profile(
     "postdate", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
 hypothesis.settings.load_profile("postdate")
-
-# The default renders each traceback in colours with all its locals: a second of CPU for each.
-structlog.configure(
-    processors=[
-        structlog.processors.add_log_level,
-        structlog.dev.ConsoleRenderer(
-            colors=False, exception_formatter=structlog.dev.plain_traceback
-        ),
-    ]
-)
 
 TEMPLATE = "postdate_template"
 INTERNAL_TOKEN = "internal-token-of-the-tests"

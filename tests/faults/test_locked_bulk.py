@@ -8,7 +8,6 @@ from uuid import UUID, uuid4
 
 import asyncpg
 import pytest
-from structlog.testing import capture_logs
 
 from conftest import Api, Clock, eventually
 from postdate.intake.job.bulk import Changed, Instant, JobBulk
@@ -31,6 +30,7 @@ from postdate.store.timer.permit import lane_limits
 from support.bank import Bank, drain, settler
 from support.event import emit, new_event, sealer, subjects
 from support.job import failed
+from support.log import capture_logs
 from support.schedule import create, labels, set_to_morning
 from support.worker import Handled, add_jobs, make_lane, make_worker
 

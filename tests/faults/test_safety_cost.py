@@ -1,15 +1,13 @@
 """What keys, limits, halts and quotas cost an accepted payment over HTTP, on and off in one run."""
 
 import asyncio
-import logging
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-import structlog
 
 from conftest import Api
 from postdate.api.app import create_app
@@ -83,17 +81,7 @@ async def sides(api: Api) -> tuple[Figures, Figures]:
     return Figures(bare), Figures(edge.build(node, identities))
 
 
-@pytest.fixture
-def quiet() -> Iterator[None]:
-    """Log as a server does: the tests' own log tells everything, and costs more than the rest."""
-    before = structlog.get_config()
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.INFO))
-    yield
-    structlog.configure(**before)
-
-
 @pytest.mark.soak
-@pytest.mark.usefixtures("quiet")
 async def test_safety_costs_a_small_part_of_an_accepted_payment(
     api: Api, sides: tuple[Figures, Figures]
 ) -> None:

@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
-import structlog
 
 from postdate.api.http.page import encode_cursor
+from support.log import capture_logs
 from support.raw_http import Running, make_app, read_answer, serving
 from support.sample_app import ENDPOINTS, INTERNAL, KEY, READER_KEY, authenticate, post, sample_app
 
@@ -212,7 +212,7 @@ async def test_a_cursor_comes_back_as_it_went(running: Running) -> None:
 
 
 async def test_a_failure_is_logged_and_not_leaked(running: Running) -> None:
-    with structlog.testing.capture_logs() as logs:
+    with capture_logs() as logs:
         answer = await running.ask("GET", "/api/v1/explode/unexpected")
     assert answer.status == 500
     assert answer.json["code"] == "internal"

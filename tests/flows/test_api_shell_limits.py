@@ -7,11 +7,11 @@ from collections.abc import AsyncIterator
 from contextlib import nullcontext
 
 import pytest
-import structlog
 
 from postdate.api.http import request_reader
 from postdate.api.http.server import ServerLimits
 from postdate.model.error import RefusedError
+from support.log import capture_logs
 from support.raw_http import Running, read_answer, serving, until
 from support.sample_app import KEY, Services, post, sample_app
 
@@ -94,7 +94,7 @@ async def test_a_client_that_leaves_is_no_failure(
     reset: bool,  # noqa: FBT001
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    with structlog.testing.capture_logs() as logs:
+    with capture_logs() as logs:
         _, writer = await asyncio.open_connection("127.0.0.1", running.port)
         writer.write(head("content-length: 50") + b"{")
         await until(lambda: len(running.app.in_flight) == 1)

@@ -5,11 +5,11 @@ from typing import Any
 
 import msgspec
 import pytest
-import structlog
 
 from postdate.api.routes.health import NotReady
 from postdate.model.error import Code
 from postdate.node.log import add_origin
+from support.log import capture_logs
 from support.raw_http import Running, make_app, serving
 from support.sample_app import KEY, NOT_READY, endpoint, get_name, make_thing, post, sample_app
 
@@ -39,7 +39,7 @@ async def test_extra_pages_are_served_within_the_limits(running: Running) -> Non
 
 
 async def test_a_failing_page_is_a_problem_too(running: Running) -> None:
-    with structlog.testing.capture_logs() as logs:
+    with capture_logs() as logs:
         answer = await running.ask("GET", "/console/boom")
     assert (answer.status, answer.json["code"]) == (500, "internal")
     assert len([entry for entry in logs if entry["event"] == "request failed"]) == 1
@@ -72,7 +72,7 @@ async def test_requests_are_counted_by_template(running: Running) -> None:
 async def test_no_secret_reaches_the_log(
     running: Running, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    with structlog.testing.capture_logs(processors=[add_origin]) as logs:
+    with capture_logs(add_origin) as logs:
         await running.ask("GET", "/api/v1/things?cursor=query-canary")
         await running.ask("GET", "/api/v1/names/path-canary")
         await post(running, b"]", authorization="Bearer wrong-canary")

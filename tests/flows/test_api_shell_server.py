@@ -6,13 +6,13 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-import structlog
 
 from postdate.api.http.deadline import Deadline
 from postdate.api.http.endpoint import Call, Reply
 from postdate.api.http.listener import bind
 from postdate.api.http.server import ServerLimits
 from postdate.model.error import StartError
+from support.log import capture_logs
 from support.raw_http import Running, make_app, read_answer, serving, until
 from support.sample_app import endpoint
 
@@ -105,7 +105,7 @@ async def until_refused(running: Running) -> None:
 
 async def test_the_drain_is_bounded() -> None:
     latch = Latch()
-    with structlog.testing.capture_logs() as logs:
+    with capture_logs() as logs:
         async with serving(latch.app(), ServerLimits(drain_seconds=0.1)) as running:
             _, writer = await connect(running, "/wait")
             running.server.stop()
@@ -186,7 +186,7 @@ async def test_a_stream_ends_with_its_client() -> None:
 
 
 async def test_a_broken_stream_is_logged_and_visibly_cut() -> None:
-    with structlog.testing.capture_logs() as logs:
+    with capture_logs() as logs:
         async with serving(Latch().app()) as running:
             reader, writer = await asyncio.open_connection("127.0.0.1", running.port)
             writer.write(b"GET /api/v1/break_off HTTP/1.1\r\nhost: x\r\n\r\n")

@@ -4,7 +4,6 @@ from collections.abc import Iterator, MutableMapping
 from typing import Any
 
 import pytest
-from structlog.testing import capture_logs
 
 from conftest import Api, Clock
 from postdate.model.error import StartError
@@ -12,6 +11,7 @@ from postdate.node.settings import listed, load
 from postdate.store.operate.item_log import items
 from support.api_ledger import open_ledger
 from support.bank import drain, settler
+from support.log import capture_logs
 
 WORKER = {"destination": {"type": "worker"}, "payload": {"canary": "tweety"}}
 

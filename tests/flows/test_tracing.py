@@ -246,9 +246,12 @@ def test_what_is_rolled_back_is_an_error_in_its_trace() -> None:
 def test_log_lines_carry_the_ids_of_the_span() -> None:
     tracing = Tracing(TracerProvider())
     with tracing.request("/jobs", "POST", GIVEN["traceparent"]) as span:
-        line = trace.add_trace(None, "info", {"event": "x"})
+        line = {"event": "x"}
+        trace.add_trace(line)
     assert span.traceparent == f"00-{line['trace_id']}-{line['span_id']}-01"
-    assert trace.add_trace(None, "info", {"event": "x"}) == {"event": "x"}
+    outside = {"event": "x"}
+    trace.add_trace(outside)
+    assert outside == {"event": "x"}
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ from datetime import datetime
 from typing import Any, ClassVar
 
 import pytest
-from structlog.testing import capture_logs
 
 from conftest import Api, Clock
 from postdate.intake.schedule.occurrence import Firings
@@ -22,6 +21,7 @@ from postdate.store.connection.database import Connection
 from postdate.store.connection.error import ServerFaultError, UnavailableError
 from support.bank import drain as settle_all
 from support.bank import settler
+from support.log import capture_logs
 from support.schedule import book, create, drain, labels, set_to_morning
 
 

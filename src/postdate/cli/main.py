@@ -1,6 +1,5 @@
 """The command `postdate`."""
 
-import importlib
 import sys
 from pathlib import Path
 from typing import Final, Literal, NoReturn
@@ -92,7 +91,6 @@ def serve(
     from postdate.node import garbage
 
     garbage.postpone()
-    _load_structlog()
     from postdate.node import log, serve, trace
     from postdate.store.operate.item_log import items
 
@@ -110,17 +108,6 @@ def serve(
     log.configure(settings.log_level, settings.log_format, *more)
     items.configure(listed(settings.log_items), settings.log_items_per_second)
     uvloop.run(serve.serve(settings, role, tracing))
-
-
-def _load_structlog() -> None:
-    """Load it without rich, which it wants for tracebacks: ours are text, and a start quicker."""
-    if "rich" in sys.modules:
-        return
-    sys.modules["rich"] = None  # type: ignore[assignment] # so Python says "do not load"
-    try:
-        importlib.import_module("structlog")
-    finally:
-        del sys.modules["rich"]
 
 
 def main() -> None:

@@ -9,8 +9,6 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, Final
 
-import structlog
-
 from postdate.delivery.broker import (
     Access,
     Broker,
@@ -23,8 +21,9 @@ from postdate.delivery.guard import Guard, LookupBusyError, TargetRefusedError
 from postdate.delivery.threads import TenantThreads, ThreadsBusyError
 from postdate.model.destination.destination import Destination
 from postdate.model.error import Refusal
+from postdate.model.log import Log
 
-log = structlog.get_logger()
+log = Log()
 
 IDLE_SECONDS: Final = 300.0
 """How long a connection that nobody uses is kept."""

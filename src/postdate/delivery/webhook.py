@@ -7,7 +7,6 @@ from importlib.metadata import version
 from typing import Final
 
 import msgspec
-import structlog
 
 from postdate.delivery.breaker import Breakers, Health
 from postdate.delivery.http_exchange import HttpExchange
@@ -25,9 +24,10 @@ from postdate.model.destination.target import Malformed, Target, parse
 from postdate.model.destination.trouble import Place, place_of_url
 from postdate.model.instant import instant_text
 from postdate.model.job.outcome import Delivery, Failed, Outcome, Throttled, Unknown
+from postdate.model.log import Log
 from postdate.model.setting.setting import Settings
 
-log = structlog.get_logger()
+log = Log()
 
 AGENT: Final = f"Postdate/{version('postdate')}"
 LOOK_AGAIN_SECONDS: Final = 2.0

@@ -4,13 +4,12 @@ import time
 from collections.abc import Collection
 from typing import Final
 
-import structlog
-
+from postdate.model.log import Log
 from postdate.store.account import account as account_store
 from postdate.store.account.account import AccountKey
 from postdate.store.connection.database import Database
 
-log = structlog.get_logger()
+log = Log()
 
 FIRST_SECONDS: Final = 0.05
 LONGEST_SECONDS: Final = 1.0

@@ -4,9 +4,9 @@ import asyncio
 import time
 from typing import Final
 
-import structlog
+from postdate.model.log import Log
 
-log = structlog.get_logger()
+log = Log()
 
 TICK_SECONDS: Final = 0.1
 WINDOW_SECONDS: Final = 60.0

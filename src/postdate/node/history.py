@@ -2,15 +2,14 @@
 
 from typing import Final
 
-import structlog
-
+from postdate.model.log import Log
 from postdate.node.node import Node
 from postdate.runtime.loop import Loop
 from postdate.store.connection.database import Database
 from postdate.store.connection.error import PartitionRefusedError
 from postdate.store.operate import history as store
 
-log = structlog.get_logger()
+log = Log()
 
 RETENTION: Final = "history.retention_days"
 PRUNED: Final = ("attempt", "event")

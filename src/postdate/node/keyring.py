@@ -6,13 +6,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-import structlog
-
 from postdate.model.error import StartError
+from postdate.model.log import Log
 from postdate.node.settings import Settings
 from postdate.store.secret.secret import KEY_BYTES, Keyring, parse_key
 
-log = structlog.get_logger()
+log = Log()
 
 FILE: Final = "secret.key"
 

@@ -1,14 +1,16 @@
-"""Logging: readable on a terminal, JSON otherwise, and never a secret."""
+"""How log lines look: readable on a terminal, JSON otherwise, and never a secret."""
 
 import logging
 import re
 import sys
-from collections.abc import MutableMapping
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final, TextIO, TypeAlias
 
-import structlog
+import msgspec
 
 from postdate.model import origin
+from postdate.model.log import FIELDS, LOGGER
 
 _SECRET_NAMES: Final = re.compile(
     r"authorization|password|secret|^key$|api_key|admin_key|token$|dsn|database_url|payload",
@@ -21,21 +23,25 @@ HIDDEN: Final = "[hidden]"
 _FENCING: Final = "token"
 """A fencing token is a number and no secret; an access token is a text."""
 
+_COLOURS: Final = {"debug": "2", "info": "32", "warning": "33", "error": "31"}
 
-def add_origin(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+Line: TypeAlias = dict[str, Any]
+Step: TypeAlias = Callable[[Line], None]
+"""Adds to a line, or changes what it says."""
+
+
+def add_origin(line: Line) -> None:
     """Say on whose behalf a line was written, where there is a request."""
     if (came := origin.current()) is not None:
-        event.setdefault("request_id", came.request_id)
+        line.setdefault("request_id", came.request_id)
         if came.tenant is not None:
-            event.setdefault("tenant", came.tenant)
-    return event
+            line.setdefault("tenant", came.tenant)
 
 
-def redact(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+def redact(line: Line) -> None:
     """Hide what is secret by its name or recognisable by its form."""
-    for name, value in event.items():
-        event[name] = _clean(name, value)
-    return event
+    for name, value in line.items():
+        line[name] = _clean(name, value)
 
 
 def _clean(name: str, value: Any) -> Any:
@@ -50,38 +56,62 @@ def _clean(name: str, value: Any) -> Any:
     return value
 
 
-def configure(level: str, form: str, *more: structlog.typing.Processor) -> None:
-    """Send every line to standard error, in one form."""
+def configure(level: str, form: str, *more: Step) -> None:
+    """Send every line to standard error, in one form; of libraries only what may need somebody."""
     console = form == "console" or (form == "auto" and sys.stderr.isatty())
-    renderer = structlog.dev.ConsoleRenderer() if console else structlog.processors.JSONRenderer()
-    structlog.configure(
-        processors=[
-            add_origin,
-            *more,
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            # A traceback becomes text before redaction: its message may quote a secret.
-            structlog.processors.format_exc_info,
-            redact,
-            renderer,
-        ],
-        wrapper_class=structlog.make_filtering_bound_logger(getattr(logging, level.upper())),
-        logger_factory=structlog.WriteLoggerFactory(file=sys.stderr),
-        cache_logger_on_first_use=True,
-    )
-    logging.basicConfig(level=logging.WARNING, handlers=[_Forward()], force=True)
+    handler = LineHandler(sys.stderr, as_text if console else as_json, more)
+    logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
+    logging.getLogger(LOGGER).setLevel(level.upper())
 
 
-class _Forward(logging.Handler):
-    """Let what libraries log take the same way: one form, no secret."""
+class LineHandler(logging.Handler):
+    """Writes our own lines and those of libraries, all in one form and without secrets."""
+
+    def __init__(
+        self, to: TextIO, render: Callable[[Line], str], more: Sequence[Step] = ()
+    ) -> None:
+        super().__init__()
+        self._to = to
+        self._render = render
+        self._steps = (add_origin, *more)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write a library's line as one of ours, with the error but without its stack."""
-        error = record.exc_info[1] if record.exc_info else None
-        structlog.get_logger().log(
-            record.levelno,
-            "library.logged",
-            logger=record.name,
-            message=record.getMessage(),
-            error=None if error is None else f"{type(error).__name__}: {error}",
-        )
+        """Write one line."""
+        line = line_of(record)
+        for step in self._steps:
+            step(line)
+        redact(line)
+        at = datetime.fromtimestamp(record.created, UTC).isoformat().replace("+00:00", "Z")
+        line |= {"level": record.levelname.lower(), "timestamp": at}
+        self._to.write(self._render(line) + "\n")
+        self._to.flush()
+
+
+def line_of(record: logging.LogRecord) -> Line:
+    """Return a record as a line: a library's error is told without its stack."""
+    error = record.exc_info[1] if record.exc_info else None
+    fields: Line | None = getattr(record, FIELDS, None)
+    if fields is None:
+        told = None if error is None else f"{type(error).__name__}: {error}"
+        said = record.getMessage()
+        return {"event": "library.logged", "logger": record.name, "message": said, "error": told}
+    line = {"event": record.msg, **fields}
+    if record.exc_info and error is not None:
+        # A traceback becomes text before redaction: its message may quote a secret.
+        line["exception"] = logging.Formatter().formatException(record.exc_info)
+    return line
+
+
+def as_json(line: Line) -> str:
+    """Write a line for programs."""
+    return msgspec.json.encode(line, enc_hook=repr).decode()
+
+
+def as_text(line: Line) -> str:
+    """Write a line for people: the time, the level, the event, what belongs to it."""
+    line = dict(line)
+    level, trace = line.pop("level"), line.pop("exception", None)
+    shown = f"\x1b[{_COLOURS.get(level, '31')}m{level:<8}\x1b[0m"
+    head = f"{line.pop('timestamp')} {shown} {line.pop('event'):<30}"
+    told = " ".join(f"{name}={value}" for name, value in line.items())
+    return "\n".join(filter(None, [f"{head} {told}".rstrip(), trace]))

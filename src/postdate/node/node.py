@@ -10,7 +10,6 @@ from importlib.metadata import version
 from typing import Any, Final
 from uuid import UUID
 
-import structlog
 from prometheus_client import CollectorRegistry, ProcessCollector
 
 from postdate.delivery.breaker import Breakers
@@ -20,6 +19,7 @@ from postdate.model.destination.trouble import Place, Report, Troubles
 from postdate.model.durability import CommitSafety
 from postdate.model.job.outcome import Handler
 from postdate.model.job.tally import Tally
+from postdate.model.log import Log
 from postdate.model.setting.setting import Settings as RuntimeSettings
 from postdate.model.tenant.halt import Halts
 from postdate.model.tenant.quota import Quotas
@@ -45,7 +45,7 @@ from postdate.views.monitor.vitals import Vitals
 from postdate.worker.meter import JobMeter
 from postdate.worker.trouble import TroubleReporter
 
-log = structlog.get_logger()
+log = Log()
 
 BEAT_SECONDS: Final = 2.0
 REFRESH_SECONDS: Final = 2.0

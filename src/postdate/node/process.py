@@ -5,13 +5,12 @@ import socket
 import sys
 from typing import Final
 
-import structlog
-
 from postdate.api.http.connection_registry import ConnectionLimits
 from postdate.api.http.server import Server, ServerLimits
 from postdate.delivery import http_exchange
 from postdate.intake.tenant.quota import COUNT_SECONDS, PendingCounts
 from postdate.intake.tenant.tenant import Tenants
+from postdate.model.log import Log
 from postdate.node import first_start as first
 from postdate.node import garbage
 from postdate.node import http as edge
@@ -25,7 +24,7 @@ from postdate.store.embedded import Embedded
 from postdate.views.authentication.identity import USED_SECONDS, Identities
 from postdate.views.monitor.vitals import POLL_SECONDS as VITAL_SECONDS
 
-log = structlog.get_logger()
+log = Log()
 
 STOP_SECONDS: Final = 5.0
 

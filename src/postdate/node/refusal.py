@@ -1,8 +1,7 @@
 """What a failing database means for a request."""
 
-import structlog
-
 from postdate.model.error import Code, Refusal
+from postdate.model.log import Log
 from postdate.store.connection.error import (
     CommitUnknownError,
     InvalidValueError,
@@ -16,7 +15,7 @@ from postdate.store.connection.error import (
     UnavailableError,
 )
 
-log = structlog.get_logger()
+log = Log()
 
 RETRY_SECONDS = 2
 

@@ -3,7 +3,7 @@
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.metadata import version
 from typing import Any, Final, assert_never
@@ -180,13 +180,12 @@ def _judge(span: Span, decision: Decision) -> None:
             assert_never(other)
 
 
-def add_trace(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+def add_trace(line: dict[str, Any]) -> None:
     """Put the ids of the current span into a log line."""
     span = trace.get_current_span().get_span_context()
     if span.is_valid:
-        event["trace_id"] = f"{span.trace_id:032x}"
-        event["span_id"] = f"{span.span_id:016x}"
-    return event
+        line["trace_id"] = f"{span.trace_id:032x}"
+        line["span_id"] = f"{span.span_id:016x}"
 
 
 def wanted(environ: Mapping[str, str] = os.environ) -> str | None:

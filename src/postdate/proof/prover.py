@@ -6,10 +6,9 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
-import structlog
-
 from postdate.ledger.prove import whole
 from postdate.model.ids import BUCKETS
+from postdate.model.log import Log
 from postdate.model.setting.setting import Settings
 from postdate.proof.meter import ProofMeter
 from postdate.proof.round import Share, prove_chains, prove_tables, windows
@@ -20,7 +19,7 @@ from postdate.store.proof import proof as proof_store
 from postdate.store.proof import prove as store
 from postdate.store.proof.prove import Finding
 
-log = structlog.get_logger()
+log = Log()
 
 LOOK_SECONDS: Final = 15.0
 """How often a node asks whose turn it is, at the most."""

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
-import structlog
 
+from postdate.model.log import Log
 from postdate.store.connection.database import Database
 from postdate.store.connection.error import DatabaseError
 from postdate.store.event import seal
 
-log = structlog.get_logger()
+log = Log()
 
 ANCHOR_SECONDS: Final = 60.0
 """How often the heads are written down: what is cut off before that leaves no trace."""

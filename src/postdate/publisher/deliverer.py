@@ -6,11 +6,11 @@ from typing import Final
 from uuid import UUID
 
 import msgspec
-import structlog
 
 from postdate.model.event.event import Sealed
 from postdate.model.ids import BUCKETS, bucket_of, new_id
 from postdate.model.job.outcome import Handler
+from postdate.model.log import Log
 from postdate.model.setting.setting import Settings
 from postdate.publisher.event_batch import DeliveryStop, EventBatch
 from postdate.publisher.meter import PublisherMeter
@@ -25,7 +25,7 @@ from postdate.store.timer import lease, timer
 from postdate.store.timer.lease import Moving
 from postdate.store.timer.timer import LANE_EVENT, LONG_AGO
 
-log = structlog.get_logger()
+log = Log()
 
 LEASE_SECONDS: Final = 30.0
 """Longer than a batch may begin deliveries plus the longest one of them."""

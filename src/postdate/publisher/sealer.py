@@ -6,12 +6,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-import structlog
-
 from postdate.model.activity import COUNTED, KEEP_SECONDS, SLOT_SECONDS
 from postdate.model.event.audit import audited
 from postdate.model.event.chain import SealContent, seal_hash
 from postdate.model.ids import BUCKETS, new_id
+from postdate.model.log import Log
 from postdate.publisher.meter import PublisherMeter
 from postdate.store.connection.database import Connection, Database
 from postdate.store.connection.error import LockNotAvailableError
@@ -19,7 +18,7 @@ from postdate.store.event import seal, subscription
 from postdate.store.event.seal import Chain, NewSeal, Waiting
 from postdate.store.operate import activity
 
-log = structlog.get_logger()
+log = Log()
 
 PER_BUCKET: Final = 500
 """How many events of a bucket one transaction seals at the most."""

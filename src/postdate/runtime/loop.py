@@ -6,9 +6,9 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Final
 
-import structlog
+from postdate.model.log import Log
 
-log = structlog.get_logger()
+log = Log()
 
 POLL_SECONDS: Final = 0.9
 """The longest sleep. Polling is the truth; a wake-up is only a hint."""

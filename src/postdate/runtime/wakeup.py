@@ -4,14 +4,13 @@ import asyncio
 from collections.abc import Callable, Iterable
 from typing import Final
 
-import structlog
-
+from postdate.model.log import Log
 from postdate.runtime.loop import POLL_SECONDS
 from postdate.store.connection import wakeup as store
 from postdate.store.connection.database import Database
 from postdate.store.connection.error import DatabaseError
 
-log = structlog.get_logger()
+log = Log()
 
 GATHER_SECONDS: Final = 0.05
 """At most one notification in this time: each one wakes every node."""

@@ -7,10 +7,9 @@ from itertools import islice, takewhile
 from typing import Final
 from uuid import UUID
 
-import structlog
-
 from postdate.model.ids import BUCKETS, new_id
 from postdate.model.instant import instant_text
+from postdate.model.log import Log
 from postdate.model.schedule.schedule import Occurrence, Status, identify, jitter
 from postdate.model.schedule.timeline import Segment, upcoming
 from postdate.model.setting.setting import Settings
@@ -25,7 +24,7 @@ from postdate.store.schedule import timeline
 from postdate.store.schedule.occurrence import NewOccurrence, OccurrenceKey
 from postdate.store.schedule.schedule import ScheduleKey, ScheduleRow
 
-log = structlog.get_logger()
+log = Log()
 
 LIMIT: Final = 200
 """Schedules looked at in one step."""

@@ -10,10 +10,9 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
-import structlog
-
 from postdate.model.error import Refusal
 from postdate.model.ids import BUCKETS, new_id
+from postdate.model.log import Log
 from postdate.model.schedule.firing import Fired
 from postdate.model.setting.setting import Settings
 from postdate.runtime.low_water import WIDE_MARGIN
@@ -38,7 +37,7 @@ from postdate.store.schedule.schedule_due import DueTimer, Wanted
 from postdate.store.timer import timer as timer_store
 from postdate.store.timer.timer import LANE_SCHEDULE, LONG_AGO
 
-log = structlog.get_logger()
+log = Log()
 
 MAX_BATCH: Final = 500
 """Schedules of one commit, all of one bucket."""

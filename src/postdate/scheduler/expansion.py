@@ -6,9 +6,8 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
-import structlog
-
 from postdate.model.error import Refusal
+from postdate.model.log import Log
 from postdate.model.schedule.expansion import Entry, Progress, Step, Unbuffered, decide, notes_of
 from postdate.model.schedule.firing import Fired, Firing
 from postdate.model.schedule.schedule import Overlap, Status, identify, occurrence_id
@@ -17,7 +16,7 @@ from postdate.store.schedule.occurrence import NewOccurrence, OccurrenceKey, Rel
 from postdate.store.schedule.schedule import Advance, ScheduleRow
 from postdate.store.schedule.timeline import Held
 
-log = structlog.get_logger()
+log = Log()
 
 ERROR_CHARACTERS: Final = 500
 """How much of an error is kept with the schedule that it set aside."""

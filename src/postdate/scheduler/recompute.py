@@ -5,10 +5,9 @@ from itertools import groupby
 from typing import Final
 from uuid import UUID
 
-import structlog
-
 from postdate.model.ids import new_id
 from postdate.model.instant import instant_text
+from postdate.model.log import Log
 from postdate.model.recurrence import zone
 from postdate.model.schedule.expansion import next_due
 from postdate.scheduler.expansion import progress_of
@@ -22,7 +21,7 @@ from postdate.store.schedule import schedule as store
 from postdate.store.schedule import timeline
 from postdate.store.schedule.schedule import ScheduleKey, ScheduleRow
 
-log = structlog.get_logger()
+log = Log()
 
 PAGE: Final = 200
 """Schedules of one transaction."""

@@ -10,7 +10,6 @@ from types import MappingProxyType
 from typing import Final
 from uuid import UUID
 
-import structlog
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric
 from prometheus_client.core import HistogramMetricFamily
 
@@ -22,10 +21,11 @@ from postdate.model.activity import (
     empty_histogram,
     histogram,
 )
+from postdate.model.log import Log
 from postdate.model.tenant.tenant_share import TenantShares
 from postdate.store.payment.settlement import LockedTimer
 
-log = structlog.get_logger()
+log = Log()
 
 MIN_LEGS: Final = 20
 """In a smaller batch any account is a large part."""

@@ -4,11 +4,10 @@ from datetime import timedelta
 from typing import Any, Final
 from uuid import UUID
 
-import structlog
-
 from postdate.ledger.batch import SYSTEM, pause
 from postdate.ledger.hold import release
 from postdate.model.ids import new_id
+from postdate.model.log import Log
 from postdate.model.payment.payment import BROKE
 from postdate.model.setting.setting import Settings
 from postdate.store.account import account as account_store
@@ -21,7 +20,7 @@ from postdate.store.payment import settlement as store
 from postdate.store.payment.settlement import Ending, Execution, LockedPayment, LockedTimer
 from postdate.store.tenant import halt as halt_store
 
-log = structlog.get_logger()
+log = Log()
 
 ERROR_CHARACTERS: Final = 500
 

@@ -8,12 +8,11 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
-import structlog
-
 from postdate.ledger import batch
 from postdate.ledger.settle import Completed, Decision, Due, Failed, RetryLater, Waits
 from postdate.ledger.turn import BeginAgainError, Turn
 from postdate.model.ids import BUCKETS
+from postdate.model.log import Log
 from postdate.model.setting.setting import Settings
 from postdate.runtime.share import preferred_buckets
 from postdate.settlement import poison_payment as culprit
@@ -35,7 +34,7 @@ from postdate.store.payment.settlement import Candidate, LockedPayment, Order
 from postdate.store.tenant import halt as halt_store
 from postdate.store.timer import timer as timer_store
 
-log = structlog.get_logger()
+log = Log()
 
 ROLE: Final = "settlement"
 MAX_BATCH: Final = 1000

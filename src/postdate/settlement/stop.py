@@ -6,8 +6,7 @@ from datetime import datetime
 from typing import Final
 from uuid import UUID
 
-import structlog
-
+from postdate.model.log import Log
 from postdate.model.setting.setting import Settings, Stored
 from postdate.settlement.clock_guard import ClockGuard, node_time, seconds_ahead
 from postdate.store.connection.database import Connection
@@ -15,7 +14,7 @@ from postdate.store.operate import node as node_store
 from postdate.store.payment import settlement_clock as clock_store
 from postdate.store.tenant import setting as setting_store
 
-log = structlog.get_logger()
+log = Log()
 
 STOPPED: Final = "settlement.stopped"
 STEP: Final = "settlement.clock_step_seconds"

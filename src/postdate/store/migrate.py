@@ -15,15 +15,15 @@ from importlib.resources.abc import Traversable
 from typing import Final
 
 import msgspec
-import structlog
 
 from postdate.model.error import StartError
+from postdate.model.log import Log
 from postdate.model.setting.table import QUARANTINE
 from postdate.store.connection.database import CONNECT_SECONDS, OWNER, READER, SCHEMA, WRITER
 from postdate.store.connection.error import PermissionDeniedError
 from postdate.store.connection.session import Session, connect_alone
 
-log = structlog.get_logger()
+log = Log()
 
 LOCK: Final = 0x706F7374  # "post": one migrator at a time in this database
 PARTITION_WEEKS: Final = 8

@@ -6,15 +6,15 @@ from typing import Final
 from uuid import UUID
 
 import msgspec
-import structlog
 
 from postdate.model.event.event import Sealed
+from postdate.model.log import Log
 from postdate.store.connection.database import Database
 from postdate.store.connection.error import UnavailableError
 from postdate.store.event import seal
 from postdate.store.event.seal import Window
 
-log = structlog.get_logger()
+log = Log()
 
 SCAN_MOST: Final = 10_000
 """How many events one page looks at; a filter that matches few still answers quickly."""

@@ -6,8 +6,8 @@ from typing import Final
 from uuid import UUID
 
 import msgspec
-import structlog
 
+from postdate.model.log import Log
 from postdate.model.schedule.expansion import Progress
 from postdate.model.schedule.preview import Preview, preview_stored
 from postdate.model.schedule.rule import illegible
@@ -28,7 +28,7 @@ from postdate.store.schedule.schedule import ScheduleRow, key_of
 from postdate.store.secret.payload_encryption import Vault
 from postdate.store.secret.secret import SecretError
 
-log = structlog.get_logger()
+log = Log()
 
 LAST: Final = UUID(int=2**128 - 1)
 FIRST: Final = UUID(int=0)

@@ -10,11 +10,11 @@ from typing import Final
 from uuid import UUID
 
 import msgspec
-import structlog
 
 from postdate.model.job.retry import Policies
 from postdate.model.job.verdict import Move
 from postdate.model.lane import Kind
+from postdate.model.log import Log
 from postdate.model.setting.setting import Settings
 from postdate.runtime.capacity import Capacity
 from postdate.runtime.low_water import LowWaterMark
@@ -36,7 +36,7 @@ from postdate.worker.lane_bucket import ACTIVE_SECONDS, LaneBucket, LaneBuckets
 from postdate.worker.permit import Permits
 from postdate.worker.ready_queue import ReadyQueue
 
-log = structlog.get_logger()
+log = Log()
 
 MAX_LANE_BUCKETS: Final = 16
 """The most buckets of one transaction: lanes with a job each share the cost of a commit."""

@@ -6,17 +6,16 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Final
 from uuid import UUID
 
-import structlog
-
 from postdate.model.job.tally import Tally
 from postdate.model.job.verdict import End, Keep, Move, Verdict
+from postdate.model.log import Log
 from postdate.store.connection.database import Database
 from postdate.store.connection.error import TransientError
 from postdate.store.job import execution
 from postdate.store.operate.item_log import write_endings
 from postdate.worker.claimed_job import Checkpoint, ClaimedJob, pass_by
 
-log = structlog.get_logger()
+log = Log()
 
 MAX_GROUP: Final = 500
 """The most outcomes of one commit."""

@@ -5,16 +5,15 @@ from collections import deque
 from typing import Final
 from uuid import UUID
 
-import structlog
-
 from postdate.model.ids import BUCKETS
+from postdate.model.log import Log
 from postdate.model.setting.setting import Settings
 from postdate.store.connection.database import Database
 from postdate.store.job import prune
 from postdate.store.job.prune import KeyStretch, Stretch
 from postdate.store.timer.lane import LaneDirectory
 
-log = structlog.get_logger()
+log = Log()
 
 ROUND_SECONDS: Final = 3600.0
 """How long to wait between two walks."""

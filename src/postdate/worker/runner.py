@@ -8,8 +8,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
-import structlog
-
 from postdate.model.job.outcome import (
     Completed,
     Delivery,
@@ -22,6 +20,7 @@ from postdate.model.job.outcome import (
 from postdate.model.job.tally import Tally
 from postdate.model.job.verdict import Keep, Move, complete, decide
 from postdate.model.limit import Limit
+from postdate.model.log import Log
 from postdate.runtime.capacity import Capacity, Room
 from postdate.store.connection.database import Database
 from postdate.store.connection.error import CommitUnknownError, DatabaseError, UnavailableError
@@ -31,7 +30,7 @@ from postdate.worker.claimed_job import Checkpoint, ClaimedJob, pass_by
 from postdate.worker.permit import HeldPermits, Permits
 from postdate.worker.recorder import OutcomeRecorder
 
-log = structlog.get_logger()
+log = Log()
 
 OVERTIME_SECONDS: Final = 10.0
 """How long a handler may outlive its own timeout before it is stopped from outside."""

@@ -5,11 +5,10 @@ from dataclasses import dataclass, field
 from typing import Final
 from uuid import UUID
 
-import structlog
-
 from postdate.model.job.outcome import Handler
 from postdate.model.job.tally import Tally
 from postdate.model.lane import Kind, kind_of
+from postdate.model.log import Log
 from postdate.model.setting.setting import Settings
 from postdate.runtime.capacity import Capacity
 from postdate.store.connection.database import Database
@@ -20,7 +19,7 @@ from postdate.worker.claimer import Claimer
 from postdate.worker.permit import Permits
 from postdate.worker.runner import LimitsOf, Runner, unlimited
 
-log = structlog.get_logger()
+log = Log()
 
 WINDOW: Final = 1000
 """The most jobs under way in one process."""

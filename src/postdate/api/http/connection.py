@@ -11,13 +11,13 @@ from typing import Final, cast
 from urllib.parse import unquote
 
 import httptools
-import structlog
 from starlette.types import ASGIApp, Scope
 
 from postdate.api.http.connection_registry import Connections
 from postdate.api.http.exchange import Exchange
 from postdate.api.http.problem import MEDIA_TYPE, encode
 from postdate.model.error import Code, Refusal
+from postdate.model.log import Log
 
 HEAD_BYTES: Final = 64 * 1024
 HEADERS: Final = 200
@@ -32,7 +32,7 @@ LINGER_SECONDS: Final = 2.0
 STALLED_SECONDS: Final = 60.0
 """How long a client may leave its answer lying before the connection is dropped."""
 
-_log = structlog.get_logger(__name__)
+_log = Log()
 
 
 class _HeadError(Exception):

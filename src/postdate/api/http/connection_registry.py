@@ -9,7 +9,8 @@ from contextlib import suppress
 from typing import Final, Protocol
 
 import msgspec
-import structlog
+
+from postdate.model.log import Log
 
 LOOK_SECONDS: Final = 1.0
 """How often slow connections are looked for."""
@@ -17,7 +18,7 @@ LOOK_SECONDS: Final = 1.0
 SPARE_DESCRIPTORS: Final = 512
 """Descriptors left for the database, for calls that go out, and for files."""
 
-_log = structlog.get_logger(__name__)
+_log = Log()
 
 
 class Open(Protocol):

@@ -7,11 +7,10 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Protocol
 
-import structlog
-
 from postdate.api.http.trusted_proxy import TrustedProxies
 from postdate.model import origin
 from postdate.model.error import Code, Refusal, RefusedError, refuse
+from postdate.model.log import Log
 from postdate.model.tenant.identity import Identity, Scope
 from postdate.model.tenant.login_throttle import Knocks
 
@@ -38,7 +37,7 @@ Trace = Callable[[str, str, str | None], AbstractContextManager[RequestSpan]]
 Halted = Callable[[int, bool], Refusal | None]
 """Say why a change of a tenant is refused; the flag says whether it is new work."""
 
-log = structlog.get_logger(__name__)
+log = Log()
 
 
 def _never_refused(_: int, __: bool) -> Refusal | None:  # noqa: FBT001 - the shape of Halted

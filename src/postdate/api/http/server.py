@@ -10,17 +10,17 @@ from contextlib import suppress
 from typing import Final
 
 import msgspec
-import structlog
 
 from postdate.api.http.connection import Connection
 from postdate.api.http.connection_registry import ConnectionLimits, Connections, make_room
 from postdate.api.http.listener import BACKLOG
 from postdate.api.http.shell import Shell
+from postdate.model.log import Log
 
 CUT_OFF_SECONDS: Final = 1.0
 """How long cancelled requests may take to end before their connections are dropped."""
 
-_log = structlog.get_logger(__name__)
+_log = Log()
 
 
 class ServerLimits(msgspec.Struct, frozen=True, kw_only=True):

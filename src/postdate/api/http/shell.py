@@ -9,7 +9,6 @@ from time import perf_counter
 from typing import Any, Final
 
 import msgspec
-import structlog
 from starlette.types import ASGIApp, Receive, Send
 from starlette.types import Scope as ConnectionScope
 
@@ -25,6 +24,7 @@ from postdate.api.http.open_request import HeldOpen
 from postdate.api.http.route_table import RouteTable, convert, parameters_of
 from postdate.model import origin
 from postdate.model.error import Code, Refusal, RefusedError, refuse
+from postdate.model.log import Log
 from postdate.model.tenant.identity import Identity
 
 NO_ANSWER: Final = 499
@@ -34,7 +34,7 @@ _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "O
 _READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _API: Final = b"/api/"
 _FAILED: Final = "The request could not be answered."
-_log = structlog.get_logger(__name__)
+_log = Log()
 
 
 @dataclass(slots=True, frozen=True)

@@ -5,12 +5,12 @@ from typing import Final
 from uuid import UUID
 
 import msgspec
-import structlog
 from starlette.responses import Response
 
 from postdate.console.page_request import ConsolePage, PageRequest
 from postdate.console.pages.event import subject_events
 from postdate.model.error import Code, refuse
+from postdate.model.log import Log
 from postdate.model.recurrence.words import in_words
 from postdate.model.schedule.preview import ComingView, Preview
 from postdate.model.schedule.schedule import RAN, Status
@@ -18,7 +18,7 @@ from postdate.model.schedule.spec import ScheduleView
 from postdate.model.tenant.identity import Scope
 from postdate.views.schedule import OccurrenceView
 
-log = structlog.get_logger()
+log = Log()
 
 PAGE: Final = 50
 STRIP: Final = 40

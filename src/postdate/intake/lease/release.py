@@ -5,8 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
 from uuid import UUID
 
-import structlog
-
+from postdate.model.log import Log
 from postdate.store.connection.database import Database
 from postdate.store.connection.error import DatabaseError
 from postdate.store.job import execution
@@ -14,7 +13,7 @@ from postdate.store.job.execution import Recorded
 from postdate.store.timer import permit
 from postdate.store.timer.permit import claim_holder
 
-log = structlog.get_logger()
+log = Log()
 
 PAUSE_SECONDS: Final = 0.1
 PAUSE_MOST_SECONDS: Final = 5.0

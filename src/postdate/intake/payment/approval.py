@@ -4,11 +4,10 @@ import time
 from typing import Final
 from uuid import UUID
 
-import structlog
-
 from postdate.intake.payment.change import Ending, PaymentEnds, open_payment
 from postdate.intake.payment.meter import PaymentMeter
 from postdate.model.error import Code, RefusedError, refuse
+from postdate.model.log import Log
 from postdate.model.state import PaymentStatus
 from postdate.model.tenant.identity import Identity
 from postdate.store.connection.database import Connection, Database
@@ -17,7 +16,7 @@ from postdate.store.payment import approval as store
 from postdate.store.payment.approval import Approval, Decider
 from postdate.store.payment.payment_change import OpenPayment
 
-log = structlog.get_logger()
+log = Log()
 
 SYSTEM: Final = "system"
 LOOK_SECONDS: Final = 5.0

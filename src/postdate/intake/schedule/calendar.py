@@ -4,12 +4,11 @@ import re
 from datetime import datetime
 from typing import Final
 
-import structlog
-
 from postdate.intake.accept.once import Keep, not_kept
 from postdate.intake.schedule.schedule import locked
 from postdate.model.error import Code, refuse
 from postdate.model.ids import bucket_of, new_id, subject_id
+from postdate.model.log import Log
 from postdate.model.recurrence.calendar import Calendar
 from postdate.model.schedule.expansion import Progress, next_up
 from postdate.model.schedule.spec import HOLIDAYS_MOST
@@ -24,7 +23,7 @@ from postdate.store.schedule import timeline
 from postdate.store.schedule.calendar import CalendarRow
 from postdate.store.schedule.schedule import ScheduleRow
 
-log = structlog.get_logger()
+log = Log()
 
 FOLLOWERS_MOST: Final = 1000
 """The most schedules whose next occurrence is moved at once by a change of their calendar."""

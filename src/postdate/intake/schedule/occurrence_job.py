@@ -7,7 +7,6 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 import msgspec
-import structlog
 
 from postdate.intake.job import validation as job_rules
 from postdate.intake.job.lane import Lanes
@@ -17,6 +16,7 @@ from postdate.model.destination.target import Networks
 from postdate.model.error import Code, Refusal
 from postdate.model.ids import BUCKETS, new_ids
 from postdate.model.job.job import JobSpec
+from postdate.model.log import Log
 from postdate.model.schedule.firing import Fired, Firing
 from postdate.model.schedule.schedule import JobTemplate
 from postdate.store.connection.database import Connection, Database
@@ -26,7 +26,7 @@ from postdate.store.schedule.encrypted_template import is_sealed
 from postdate.store.secret.secret import SecretError
 from postdate.store.timer.lane import Lane, Place
 
-log = structlog.get_logger()
+log = Log()
 
 
 class JobFirings:

@@ -8,10 +8,10 @@ from typing import Any, Final
 
 import asyncpg
 import msgspec
-import structlog
 
 from postdate.model import origin
 from postdate.model.error import StartError
+from postdate.model.log import Log
 from postdate.store.connection import address, freshness, pool
 from postdate.store.connection.error import (
     DRIVER_ERRORS,
@@ -25,7 +25,7 @@ from postdate.store.connection.error import (
 from postdate.store.connection.pool import Sources, Spares, acquire, begun, release
 from postdate.store.connection.session import Session, refuse_strong_role, reset
 
-log = structlog.get_logger()
+log = Log()
 
 SCHEMA: Final = "postdate"
 OWNER: Final = "postdate_owner"

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Final
 
 import msgspec
-import structlog
 
 from postdate.model.destination.destination import (
     Destination,
@@ -19,6 +18,7 @@ from postdate.model.destination.signature import secret_bytes
 from postdate.model.error import RefusedError
 from postdate.model.job.outcome import Delivery
 from postdate.model.limit import Limit
+from postdate.model.log import Log
 from postdate.store.connection.database import Database
 from postdate.store.connection.error import CommitUnknownError, UnavailableError
 from postdate.store.destination import destination
@@ -30,7 +30,7 @@ from postdate.store.destination.destination import (
 )
 from postdate.store.secret.secret import Keyring, SecretError
 
-log = structlog.get_logger()
+log = Log()
 
 REMEMBER_SECONDS: Final = 3.0
 """How long a destination is believed before it is looked up again: the bound on seeing a change."""

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import psutil
-import structlog
 
 from postdate.model.error import StartError
+from postdate.model.log import Log
 from postdate.store.embedded import place, process
 from postdate.store.embedded.binaries import Binaries
 from postdate.store.embedded.credentials import PORT, Credentials
@@ -37,7 +37,7 @@ _RETRIED: Final = ("lock file", "shared memory block", "Address already in use")
 
 T = TypeVar("T")
 
-log = structlog.get_logger()
+log = Log()
 
 
 class Server:

@@ -11,9 +11,9 @@ from typing import Final
 
 import asyncpg
 import msgspec
-import structlog
 
 from postdate.model.error import StartError
+from postdate.model.log import Log
 from postdate.store.embedded import binaries, cluster, credentials, place, roles, runas
 from postdate.store.embedded.credentials import Credentials, Login
 from postdate.store.embedded.probe import UNANSWERED, Answer, ask
@@ -25,7 +25,7 @@ PULSE_SECONDS: Final = 1.0
 LOG_CHECK_SECONDS: Final = 60.0
 REVIVE_PAUSE_SECONDS_MAX: Final = 2.0
 
-log = structlog.get_logger()
+log = Log()
 
 
 class Embedded:

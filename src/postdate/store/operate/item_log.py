@@ -5,11 +5,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 from uuid import UUID
 
-import structlog
-
 from postdate.model.job.verdict import End, Keep, Move, Verdict, event_type
+from postdate.model.log import Log
 
-log = structlog.get_logger()
+log = Log()
 
 REPORT_SECONDS: Final = 10.0
 """How often, at the most, a line says how many lines were left out."""

@@ -7,13 +7,13 @@ from typing import Any, Final, TypeGuard
 
 import jwt
 import msgspec
-import structlog
 
+from postdate.model.log import Log
 from postdate.model.tenant.identity import Identity, Scope
 from postdate.store.connection.database import Database
 from postdate.store.tenant import tenant as tenant_store
 
-log = structlog.get_logger()
+log = Log()
 
 KEYS_SECONDS: Final = 300.0
 """How long the issuer's keys are believed before they are read again."""

@@ -8,10 +8,10 @@ from typing import Final
 from uuid import UUID
 
 import msgspec
-import structlog
 from prometheus_client import CollectorRegistry, Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
+from postdate.model.log import Log
 from postdate.model.setting.setting import Settings
 from postdate.runtime.low_water import LowWaterMark
 from postdate.store.connection.database import Connection, Database
@@ -21,7 +21,7 @@ from postdate.store.timer.lane import LaneDirectory
 from postdate.store.timer.permit import lane_limits
 from postdate.views.monitor.bucket_cycle import Place, PlacesInTurn, in_turn
 
-log = structlog.get_logger()
+log = Log()
 
 WATCH_SECONDS: Final = 5.0
 """How often a node looks."""

@@ -5,9 +5,9 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final, cast
 
-import structlog
 from prometheus_client import CollectorRegistry, Metric
 
+from postdate.model.log import Log
 from postdate.model.tenant.tenant_share import TenantShares
 from postdate.store.connection.database import Connection, Database
 from postdate.store.connection.error import DatabaseError
@@ -20,7 +20,7 @@ from postdate.views.monitor.pending import PendingWatch
 from postdate.views.monitor.tenant_metrics import render_tenants
 from postdate.views.monitor.vital_metrics import Parts, render
 
-log = structlog.get_logger()
+log = Log()
 
 POLL_SECONDS: Final = 15.0
 """How often the database is asked; a scrape only shows what is known."""
