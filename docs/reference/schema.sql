@@ -289,6 +289,9 @@ CREATE FUNCTION payment_leave(buckets smallint[], ids uuid[]) RETURNS integer
     LANGUAGE plpgsql
     SET search_path TO 'postdate';
 
+CREATE FUNCTION payment_read(of_tenant integer, buckets smallint[], ids uuid[], first_id uuid, last_id uuid) RETURNS TABLE(bucket smallint, tenant_id integer, payment_id uuid, from_account text, to_account text, amount bigint, due_at timestamp with time zone, hold boolean, retry_until timestamp with time zone, created_at timestamp with time zone, description text, schedule_id uuid, on_broken text, parked boolean, timer_due_at timestamp with time zone, status text, outcome_due_at timestamp with time zone, finished_at timestamp with time zone, transfer_id uuid, code text, error text, attempt_due_at timestamp with time zone, attempts smallint, attempted_at timestamp with time zone, first_due_at timestamp with time zone, requested_by text, requested_at timestamp with time zone, expires_at timestamp with time zone, decision text, decided_by text, decided_at timestamp with time zone, note text)
+    LANGUAGE plpgsql STABLE;
+
 CREATE FUNCTION payment_rows(buckets smallint[], tenants integer[], ids uuid[], payers text[], payees text[], amounts bigint[], dues timestamp with time zone[], holds boolean[], retries timestamp with time zone[], descriptions text[], schedules uuid[], traces text[], brokens text[], actors text[], keys text[]) RETURNS SETOF payment
     LANGUAGE sql STABLE;
 
@@ -1502,6 +1505,8 @@ GRANT SELECT ON TABLE payment TO postdate_reader;
 GRANT SELECT,INSERT ON TABLE payment TO postdate_writer;
 REVOKE ALL ON FUNCTION payment_leave(buckets smallint[], ids uuid[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION payment_leave(buckets smallint[], ids uuid[]) TO postdate_writer;
+REVOKE ALL ON FUNCTION payment_read(of_tenant integer, buckets smallint[], ids uuid[], first_id uuid, last_id uuid) FROM PUBLIC;
+GRANT ALL ON FUNCTION payment_read(of_tenant integer, buckets smallint[], ids uuid[], first_id uuid, last_id uuid) TO postdate_reader;
 REVOKE ALL ON FUNCTION payment_settle(tenants integer[], ids uuid[], tokens integer[], dues timestamp with time zone[], transfers uuid[], amounts bigint[], from_buckets smallint[], payers text[], from_balances bigint[], from_versions bigint[], to_buckets smallint[], payees text[], to_balances bigint[], to_versions bigint[], started timestamp with time zone, execution text, actor text) FROM PUBLIC;
 GRANT ALL ON FUNCTION payment_settle(tenants integer[], ids uuid[], tokens integer[], dues timestamp with time zone[], transfers uuid[], amounts bigint[], from_buckets smallint[], payers text[], from_balances bigint[], from_versions bigint[], to_buckets smallint[], payees text[], to_balances bigint[], to_versions bigint[], started timestamp with time zone, execution text, actor text) TO postdate_writer;
 REVOKE ALL ON FUNCTION permit_lock(in_bucket smallint, in_scope text, rate double precision, burst double precision) FROM PUBLIC;

@@ -1,7 +1,7 @@
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
+from typing import TypeVar
 from uuid import UUID
 
 from postdate.model.ids import new_id
@@ -13,21 +13,20 @@ from postdate.store.payment.payment import NewPayment
 from postdate.store.tenant import tenant as tenant_store
 from postdate.views.payment import PaymentViews
 
+T = TypeVar("T")
 DUE = datetime(2030, 1, 1, tzinfo=UTC)
 
 
 class CountedReads(Database):
-    """Counts the transactions of readers."""
+    """Counts the statements of readers."""
 
     def __init__(self, database: Database) -> None:
         super().__init__(database.writer, database.reader)
         self.reads = 0
 
-    @asynccontextmanager
-    async def read(self, tenant_id: int) -> AsyncIterator[Connection]:
+    async def read_statement(self, read: Callable[[Connection], Awaitable[T]]) -> T:
         self.reads += 1
-        async with super().read(tenant_id) as connection:
-            yield connection
+        return await super().read_statement(read)
 
 
 async def _pay(database: Database, tenant_id: int) -> UUID:
@@ -47,7 +46,7 @@ def _who(tenant_id: int, *accounts: str) -> Identity:
     )  # fmt: skip
 
 
-async def test_payments_asked_for_at_once_share_a_transaction_and_nothing_else(
+async def test_payments_asked_for_at_once_share_a_statement_and_nothing_else(
     database: Database, tenant_id: int
 ) -> None:
     async with database.write() as connection:

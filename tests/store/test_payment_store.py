@@ -44,3 +44,58 @@ async def test_a_reader_sees_no_payment_of_another_tenant(
         # Even when the statement itself asks for the other tenant.
         assert await payment_store.load(connection, tenant_id, [payment_id]) == []
         assert await payment_store.newest(connection, Span(tenant_id, LAST, 9)) == []
+
+
+async def test_a_statement_of_its_own_sees_its_tenant_and_leaves_none_behind(
+    database: Database, tenant_id: int
+) -> None:
+    payment_id = await _insert(database, tenant_id, "a", "b")
+
+    async def read(of_tenant: int) -> tuple[int, int]:
+        async with database.reader.acquire() as connection:
+            rows = await payment_store.load(connection, of_tenant, [payment_id])
+            return len(rows), await connection.fetchval("SELECT count(*) FROM payment")
+
+    assert await read(tenant_id) == (1, 0)
+    assert await read(tenant_id + 1000) == (0, 0)
+
+
+async def test_tried_and_ended_payments_are_read_like_waiting_ones(
+    database: Database, tenant_id: int
+) -> None:
+    ids = [await _insert(database, tenant_id, "a", "b") for _ in range(5)]
+    _, tried, ended, retried, lost = ids
+    async with database.connection() as connection:
+        await connection.executemany(
+            "UPDATE timer SET token = 1 WHERE subject = $1", [(tried,), (retried,)]
+        )
+        await connection.executemany(
+            """INSERT INTO attempt (bucket, tenant_id, subject, attempt, status, due_at, started_at,
+                                    finished_at, code, error)
+               SELECT bucket, tenant_id, payment_id, 1, 'FAILED', due_at, clock(), clock(), 'c', 'e'
+                 FROM payment WHERE payment_id = $1""",
+            [(tried,), (retried,)],
+        )
+        await connection.executemany(
+            "DELETE FROM timer WHERE subject = $1", [(ended,), (retried,), (lost,)]
+        )
+        await connection.executemany(
+            """INSERT INTO outcome (bucket, tenant_id, subject, attempt, status, due_at,
+                                    finished_at)
+               SELECT bucket, tenant_id, payment_id, $2, 'CANCELLED', due_at, clock()
+                 FROM payment WHERE payment_id = $1""",
+            [(ended, 1), (retried, 2)],
+        )
+    async with database.read(tenant_id) as connection:
+        rows = {row.payment_id: row for row in await payment_store.load(connection, tenant_id, ids)}
+        alone = [await payment_store.load(connection, tenant_id, [one]) for one in ids]
+    assert [rows[one] for one in ids] == [found for (found,) in alone]
+    assert {name: (rows[one].status, rows[one].code, rows[one].attempts, rows[one].first_due_at)
+            for name, one in zip(("waiting", "tried", "ended", "retried", "lost"), ids, strict=True)
+            } == {
+        "waiting": (None, None, None, None),
+        "tried": (None, "c", 1, DUE),
+        "ended": ("CANCELLED", None, None, None),
+        "retried": ("CANCELLED", None, None, DUE),
+        "lost": (None, None, None, None),
+    }  # fmt: skip

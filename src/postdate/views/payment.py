@@ -137,8 +137,9 @@ class PaymentViews:
     ) -> tuple[list[PaymentRow | None], bool]:
         """Read payments, and say whether a replica has told of them."""
         with origin.apart() as reading:
-            async with self._database.read(tenant_id) as connection:
-                rows = await payment_store.load(connection, tenant_id, ids)
+            rows = await self._database.read_statement(
+                lambda connection: payment_store.load(connection, tenant_id, ids)
+            )
         found = {row.payment_id: row for row in rows}
         return [found.get(payment_id) for payment_id in ids], reading.stale
 

@@ -2,9 +2,9 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import asyncpg
 import msgspec
@@ -26,6 +26,8 @@ from postdate.store.connection.pool import Sources, Spares, acquire, begun, rele
 from postdate.store.connection.session import Session, refuse_strong_role, reset
 
 log = Log()
+
+T = TypeVar("T")
 
 SCHEMA: Final = "postdate"
 OWNER: Final = "postdate_owner"
@@ -183,23 +185,44 @@ class Database:
 
         A request that changes nothing may be served by a replica that knows what it has seen.
         """
+        async with self._reading(lambda held: _start_reading(held, tenant_id)) as connection:
+            try:
+                with translated:
+                    yield connection
+            finally:
+                await _quietly(connection.execute("COMMIT"))
+
+    async def read_statement(self, read: Callable[[Connection], Awaitable[T]]) -> T:
+        """Run one statement that sets its tenant itself, with no transaction around it.
+
+        One round trip instead of three. Where the connection turns out to be lost it is run again.
+        """
+        found: list[T] = []
+
+        async def run(held: Connection) -> None:
+            found[:] = [await read(held)]
+
+        with translated:
+            async with self._reading(run):
+                return found[0]
+
+    @asynccontextmanager
+    async def _reading(
+        self, begin: Callable[[Connection], Awaitable[object]]
+    ) -> AsyncIterator[Connection]:
+        """Begin on a replica that knows what the request has seen, or on the primary."""
         wanted = origin.wanted()
         replica_first = self.spares.replica_reads
 
         async def start(connection: Connection) -> None:
             if replica_first and wanted > 0:
                 await freshness.wait(connection, wanted)
-            await _start_reading(connection, tenant_id)
+            await begin(connection)
 
         on_primary = replica_first and wanted == origin.PRIMARY
-        async with (self._primary if on_primary else self._reads).begin(start) as begun_on:
-            connection, first = begun_on
+        async with (self._primary if on_primary else self._reads).begin(start) as (held, first):
             origin.read_from(replica=not on_primary and first == replica_first)
-            try:
-                with translated:
-                    yield connection
-            finally:
-                await _quietly(connection.execute("COMMIT"))
+            yield held
 
     @asynccontextmanager
     async def look_up(self) -> AsyncIterator[Connection]:

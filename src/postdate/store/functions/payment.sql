@@ -114,3 +114,104 @@ END $$;
 
 REVOKE EXECUTE ON FUNCTION payment_accept, payment_leave, payment_settle FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION payment_accept, payment_leave, payment_settle TO postdate_writer;
+
+-- Whole payments by id, of one tenant, as one statement: the tenant that row-level security admits
+-- is set here, for this transaction only, so that a reader needs no BEGIN, SET and COMMIT around
+-- it. Most payments are waiting and untried, or ended at the first attempt: attempts are joined
+-- only for the others. STABLE has the statements share one snapshot, in which each payment is in
+-- one of the three states. Every join is by primary key, so that partitions are pruned row by row;
+-- those outside of the ids' range (first_id to last_id) are not even begun.
+CREATE OR REPLACE FUNCTION payment_read(
+    of_tenant integer, buckets smallint[], ids uuid[], first_id uuid, last_id uuid
+) RETURNS TABLE (
+    bucket smallint, tenant_id integer, payment_id uuid, from_account text, to_account text,
+    amount bigint, due_at timestamptz, hold boolean, retry_until timestamptz,
+    created_at timestamptz, description text, schedule_id uuid, on_broken text, parked boolean,
+    timer_due_at timestamptz, status text, outcome_due_at timestamptz, finished_at timestamptz,
+    transfer_id uuid, code text, error text, attempt_due_at timestamptz, attempts smallint,
+    attempted_at timestamptz, first_due_at timestamptz, requested_by text,
+    requested_at timestamptz, expires_at timestamptz, decision text, decided_by text,
+    decided_at timestamptz, note text
+) LANGUAGE plpgsql STABLE AS $$
+#variable_conflict use_column
+DECLARE
+    missing integer := cardinality(ids);
+    found integer;
+BEGIN
+    -- Where a transaction has a tenant already, that one decides.
+    IF current_tenant() IS NULL THEN
+        PERFORM set_config('postdate.tenant_id', of_tenant::text, true);
+    END IF;
+    RETURN QUERY
+    SELECT p.bucket, p.tenant_id, p.payment_id, p.from_account, p.to_account, p.amount, p.due_at,
+           p.hold, p.retry_until, p.created_at, p.description, p.schedule_id, p.on_broken,
+           t.due_at = 'infinity', nullif(t.due_at, 'infinity'),
+           NULL::text, NULL::timestamptz, NULL::timestamptz, NULL::uuid, NULL::text, NULL::text,
+           NULL::timestamptz, NULL::smallint, NULL::timestamptz, NULL::timestamptz,
+           v.requested_by, v.requested_at, v.expires_at, v.decision, v.decided_by, v.decided_at,
+           v.note
+      FROM unnest(buckets, ids) AS wanted (bucket, payment_id)
+      JOIN timer t ON t.bucket = wanted.bucket AND t.subject = wanted.payment_id AND t.token = 0
+      JOIN payment p ON p.bucket = wanted.bucket AND p.tenant_id = of_tenant
+           AND p.payment_id = wanted.payment_id AND p.payment_id BETWEEN first_id AND last_id
+      LEFT JOIN payment_approval v ON v.bucket = wanted.bucket AND v.tenant_id = of_tenant
+           AND v.payment_id = wanted.payment_id;
+    GET DIAGNOSTICS found = ROW_COUNT;
+    missing := missing - found;
+    IF missing = 0 THEN
+        RETURN;
+    END IF;
+    RETURN QUERY
+    SELECT p.bucket, p.tenant_id, p.payment_id, p.from_account, p.to_account, p.amount, p.due_at,
+           p.hold, p.retry_until, p.created_at, p.description, p.schedule_id, p.on_broken,
+           false, NULL::timestamptz,
+           o.status, o.due_at, o.finished_at, o.transfer_id, o.code, o.error,
+           NULL::timestamptz, NULL::smallint, NULL::timestamptz, NULL::timestamptz,
+           v.requested_by, v.requested_at, v.expires_at, v.decision, v.decided_by, v.decided_at,
+           v.note
+      FROM unnest(buckets, ids) AS wanted (bucket, payment_id)
+      JOIN outcome o ON o.bucket = wanted.bucket AND o.subject = wanted.payment_id
+           AND o.subject BETWEEN first_id AND last_id AND o.attempt <= 1
+      JOIN payment p ON p.bucket = wanted.bucket AND p.tenant_id = of_tenant
+           AND p.payment_id = wanted.payment_id AND p.payment_id BETWEEN first_id AND last_id
+      LEFT JOIN payment_approval v ON v.bucket = wanted.bucket AND v.tenant_id = of_tenant
+           AND v.payment_id = wanted.payment_id;
+    GET DIAGNOSTICS found = ROW_COUNT;
+    missing := missing - found;
+    IF missing = 0 THEN
+        RETURN;
+    END IF;
+    -- Those that were tried, and ids of nothing. A payment with neither timer nor outcome would be
+    -- a loss: it is shown, and found by reconciling.
+    RETURN QUERY
+    SELECT p.bucket, p.tenant_id, p.payment_id, p.from_account, p.to_account, p.amount, p.due_at,
+           p.hold, p.retry_until, p.created_at, p.description, p.schedule_id, p.on_broken,
+           coalesce(t.due_at = 'infinity', false), nullif(t.due_at, 'infinity'),
+           o.status, o.due_at, o.finished_at, o.transfer_id, coalesce(o.code, a.code),
+           coalesce(o.error, a.error), a.due_at, a.attempt, a.finished_at, begun.due_at,
+           v.requested_by, v.requested_at, v.expires_at, v.decision, v.decided_by, v.decided_at,
+           v.note
+      FROM unnest(buckets, ids) AS wanted (bucket, payment_id)
+      JOIN payment p ON p.bucket = wanted.bucket AND p.tenant_id = of_tenant
+           AND p.payment_id = wanted.payment_id AND p.payment_id BETWEEN first_id AND last_id
+      LEFT JOIN timer t ON t.bucket = wanted.bucket AND t.subject = wanted.payment_id
+      LEFT JOIN outcome o ON o.bucket = wanted.bucket AND o.subject = wanted.payment_id
+           AND o.subject BETWEEN first_id AND last_id
+      LEFT JOIN LATERAL (
+           SELECT code, error, due_at, attempt, finished_at FROM attempt
+            WHERE attempt.bucket = wanted.bucket AND attempt.subject = wanted.payment_id
+              AND attempt.subject BETWEEN first_id AND last_id AND t.token > 0
+            ORDER BY attempt DESC LIMIT 1) AS a ON true
+      LEFT JOIN LATERAL (
+           SELECT due_at FROM attempt
+            WHERE attempt.bucket = wanted.bucket AND attempt.subject = wanted.payment_id
+              AND attempt.subject BETWEEN first_id AND last_id
+              AND (t.token > 0 OR o.attempt > 1)
+            ORDER BY attempt LIMIT 1) AS begun ON true
+      LEFT JOIN payment_approval v ON v.bucket = wanted.bucket AND v.tenant_id = of_tenant
+           AND v.payment_id = wanted.payment_id
+     WHERE t.token IS DISTINCT FROM 0 AND (o.attempt IS NULL OR o.attempt > 1);
+END $$;
+
+REVOKE EXECUTE ON FUNCTION payment_read FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION payment_read TO postdate_reader;

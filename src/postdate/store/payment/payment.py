@@ -134,14 +134,19 @@ async def accept(connection: Connection, payments: Sequence[NewPayment]) -> None
 
 
 async def load(connection: Connection, tenant_id: int, ids: Sequence[UUID]) -> list[PaymentRow]:
-    """Load payments, the newest first; ids of other things and other tenants are left out."""
+    """Load payments, the newest first; ids of other things and other tenants are left out.
+
+    The statement sets the tenant itself, so that it needs no transaction around it.
+    """
     if not ids:
         return []
     buckets = [bucket_of(identifier) for identifier in ids]
     rows = await connection.fetch(
         query("payment_load"), tenant_id, buckets, ids, min(ids), max(ids)
     )
-    return [_payment(row) for row in rows]
+    found = [_payment(row) for row in rows]
+    found.sort(key=lambda row: row.payment_id, reverse=True)
+    return found
 
 
 def _payment(row: asyncpg.Record) -> PaymentRow:

@@ -5,36 +5,8 @@ SELECT halt_refuse_new($2, $11),
        payment_accept($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
 
 -- name: payment_load
--- Whole payments by id, with their approvals. Each join is by primary key, so that partitions are
--- pruned row by row; those outside of the ids' range ($4 to $5) are not even begun.
-SELECT p.bucket, p.tenant_id, p.payment_id, p.from_account, p.to_account, p.amount, p.due_at,
-       p.hold, p.retry_until, p.created_at, p.description, p.schedule_id, p.on_broken,
-       coalesce(t.due_at = 'infinity', false) AS parked,
-       nullif(t.due_at, 'infinity') AS timer_due_at,
-       o.status, o.due_at AS outcome_due_at, o.finished_at, o.transfer_id,
-       coalesce(o.code, a.code) AS code, coalesce(o.error, a.error) AS error,
-       a.due_at AS attempt_due_at, a.attempt AS attempts, a.finished_at AS attempted_at,
-       first.due_at AS first_due_at,
-       v.requested_by, v.requested_at, v.expires_at, v.decision, v.decided_by, v.decided_at, v.note
-  FROM unnest($2::smallint[], $3::uuid[]) AS wanted (bucket, payment_id)
-  JOIN payment p ON p.bucket = wanted.bucket AND p.tenant_id = $1
-       AND p.payment_id = wanted.payment_id AND p.payment_id BETWEEN $4 AND $5
-  LEFT JOIN timer t ON t.bucket = wanted.bucket AND t.subject = wanted.payment_id
-  LEFT JOIN outcome o ON o.bucket = wanted.bucket AND o.subject = wanted.payment_id
-       AND o.subject BETWEEN $4 AND $5
-  LEFT JOIN LATERAL (
-       SELECT code, error, due_at, attempt, finished_at FROM attempt
-        WHERE attempt.bucket = wanted.bucket AND attempt.subject = wanted.payment_id
-          AND attempt.subject BETWEEN $4 AND $5 AND t.token > 0
-        ORDER BY attempt DESC LIMIT 1) AS a ON true
-  LEFT JOIN LATERAL (
-       SELECT due_at FROM attempt
-        WHERE attempt.bucket = wanted.bucket AND attempt.subject = wanted.payment_id
-          AND attempt.subject BETWEEN $4 AND $5 AND (t.token > 0 OR o.attempt > 1)
-        ORDER BY attempt LIMIT 1) AS first ON true
-  LEFT JOIN payment_approval v ON v.bucket = wanted.bucket AND v.tenant_id = $1
-       AND v.payment_id = wanted.payment_id
- ORDER BY p.payment_id DESC
+-- Whole payments by id; see the function.
+SELECT * FROM payment_read($1, $2, $3, $4, $5)
 
 -- name: payment_newest
 -- Each bucket gives its newest ones; their merge is the page. The lower bound spares partitions.
