@@ -70,11 +70,8 @@ docs: setup
 	PYTHONPATH=tests $(BIN)/python -m tidy.schema
 
 bench: setup
-	@UV_PROJECT_ENVIRONMENT=$(VENV) $(UV) sync --quiet --locked --all-extras --group bench --python $(PYTHON)
-	$(BIN)/postdate bench jobs
-	$(BIN)/postdate bench payments $(if $(PGLEDGER),--pgledger $(PGLEDGER))
-	$(BIN)/postdate bench schedules
-	$(BIN)/postdate bench events
+	@UV_PROJECT_ENVIRONMENT=$(VENV) $(UV) sync --quiet --locked --all-extras --group bench --group peers --python $(PYTHON)
+	$(BIN)/postdate bench --all $(if $(PGLEDGER),--pgledger $(PGLEDGER)) $(if $(PAGE),--page $(PAGE))
 
 # MINUTES is how long the fault harness runs (tests/faults/test_chaos.py); the rest takes its time.
 MINUTES ?= 10

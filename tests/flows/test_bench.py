@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from postdate.bench import arm, event, job, payment, schedule, testbed
+from postdate.bench import arm, event, job, limit, payment, schedule, testbed
 from postdate.bench.loader import Order, requests
 from postdate.bench.testbed import percentile
 from postdate.bench.transfer import pairs, pgledger_scripts
@@ -46,7 +46,6 @@ def small(shared: testbed.Ground, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(type(shared), "settle", leave)
     for module in (job, payment):
         monkeypatch.setattr(module, "FEW", FEW)
-    monkeypatch.setattr(job, "ROUNDS", 1)
     monkeypatch.setattr(payment, "BATCHES", 1)
 
 
@@ -55,16 +54,18 @@ async def test_payments_give_their_figures() -> None:
     found = await payment.run(TINY, SMALL_PAYMENTS)
     figures = {(each.arm, each.what): each for each in found}
     assert set(SMALL_PAYMENTS) <= set(payment.ARMS)
-    for name in ("postdate", "limit", "naive, 16 clients"):
+    for name in ("postdate", payment.LIMIT, payment.OWN_ROWS, "naive, 16 clients"):
         assert figures["settle", name].value > 0
         assert figures["settle, hot", name].value > 0
+    for shape in ("zipf", "chain", "short"):
+        assert figures[f"settle, {shape}", "postdate"].value > 0
     assert figures["bulk", "POST /payments/batch"].value > 0
     assert figures["pending", "ratio"].value > 0
 
 
 @pytest.mark.usefixtures("small")
 async def test_jobs_without_peers_give_their_figures() -> None:
-    found = await job.run(200, 2 * FEW, ["pending", "webhooks"])
+    found = await job.run(job.Plan(200, 2 * FEW, rounds=1), ["pending", "webhooks"])
     figures = {(each.arm, each.what): each.value for each in found}
     assert figures["webhooks", "to a local receiver"] > 0
     assert figures["pending", f"claim + delete beside {2 * FEW}"] > 0
@@ -83,6 +84,13 @@ async def test_events_give_their_figures() -> None:
     found = await event.run(event.QUICK, SMALL_EVENTS)
     assert {each.arm for each in found} == set(SMALL_EVENTS)
     assert all(each.value > 0 for each in found)
+
+
+@pytest.mark.usefixtures("small")
+async def test_the_limits_claim_and_move_everything(shared: testbed.Ground) -> None:
+    assert await limit.claim_and_delete(shared, 1500) > 0
+    wanted = [(n % 10, (n + 1) % 10) for n in range(1500)]
+    assert await limit.move_money(shared, wanted, 10) > 0
 
 
 @pytest.mark.soak

@@ -9,6 +9,8 @@ from typing import Final, NamedTuple
 from tidy.rule import Finding, Rule, Tree, literals, python, select, without_comments
 
 SOURCE: Final = ("src/postdate/",)
+PEERS: Final = "src/postdate/bench/peers/"
+"""Other schedulers are called by their own words."""
 
 
 class Synonym(NamedTuple):
@@ -212,6 +214,8 @@ def _source_names(tree: Tree) -> Iterator[tuple[str, int, str]]:
         for line, name in sql_names(text):
             yield path, line, name
     for path, module in python(tree, *SOURCE):
+        if path.startswith(PEERS):
+            continue
         has_asyncio = "import asyncio" in tree[path]
         for line, name in python_names(module):
             if not (has_asyncio and ASYNCIO_TASK.search(snake(name))):

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from postdate.bench import payment_database as store
-from postdate.bench.payment_database import Due, Lateness
+from postdate.bench.payment_database import Due, Lateness, Shape
 from postdate.bench.testbed import Ground
 from postdate.ledger.prove import prove
 from postdate.store.account.account import AccountKey
@@ -34,12 +34,12 @@ class Bank:
         async with self.ground.node.database.connection() as connection:
             return await job_store.now(connection)
 
-    async def fill(self, count: int, *, hot: bool = False, due: Due | None = None) -> None:
+    async def fill(self, count: int, shape: Shape = "spread", due: Due | None = None) -> None:
         """Make open payments, due for a while already unless told otherwise."""
         if due is None:
             due = Due(await self.now() - LONG_DUE, timedelta(milliseconds=1))
         async with self.ground.superuser() as connection:
-            await store.fill(connection, self.keys, count, due, hot=hot)
+            await store.fill(connection, self.keys, count, due, shape, 2 * BALANCE)
         await self.ground.settle()
 
     async def ended(self) -> Lateness:

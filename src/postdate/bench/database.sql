@@ -45,3 +45,55 @@ SELECT p.bucket, $1, p.schedule_id,
 -- name: bench_fired
 SELECT (SELECT count(*) FROM job WHERE tenant_id = $1)::integer,
        (SELECT count(*) FROM occurrence WHERE tenant_id = $1 AND subject IS NOT NULL)::integer
+
+-- name: bench_bare_job_make
+-- The least that a queue needs: what is due when, and what it carries.
+CREATE TABLE bare_job (
+    job_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    due_at timestamptz NOT NULL,
+    claimed_at timestamptz,
+    payload text NOT NULL);
+CREATE INDEX bare_job_due ON bare_job (due_at) WHERE claimed_at IS NULL
+
+-- name: bench_bare_job_fill
+INSERT INTO bare_job (due_at, payload)
+SELECT now() - interval '1 minute', '{"order":4711,"to":"someone@example.com"}'
+  FROM generate_series(1, $1::integer)
+
+-- name: bench_bare_job_claim
+-- One connection has nobody to go around: not even rows are locked before the update does it.
+UPDATE bare_job SET claimed_at = now()
+ WHERE job_id = ANY (ARRAY(
+       SELECT job_id FROM bare_job WHERE claimed_at IS NULL AND due_at <= now()
+        ORDER BY due_at LIMIT $1))
+RETURNING job_id, payload
+
+-- name: bench_bare_job_delete
+DELETE FROM bare_job WHERE job_id = ANY ($1::bigint[])
+
+-- name: bench_bare_ledger_make_account
+CREATE TABLE bare_account (account_id integer PRIMARY KEY, balance bigint NOT NULL)
+  WITH (fillfactor = 70)
+
+-- name: bench_bare_ledger_make_entry
+CREATE TABLE bare_entry (
+    entry_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    account_id integer NOT NULL,
+    amount bigint NOT NULL,
+    at timestamptz NOT NULL DEFAULT now())
+
+-- name: bench_bare_ledger_fill
+INSERT INTO bare_account SELECT n, 1000000000 FROM generate_series(0, $1::integer - 1) AS n
+
+-- name: bench_bare_ledger_move
+WITH moved AS (
+    SELECT account_id, amount FROM unnest($1::integer[], $2::integer[]) AS t (payer, payee),
+           LATERAL (VALUES (payer, -1::bigint), (payee, 1::bigint)) AS side (account_id, amount)),
+written AS (
+    INSERT INTO bare_entry (account_id, amount) SELECT account_id, amount FROM moved)
+UPDATE bare_account a SET balance = a.balance + changed.amount
+  FROM (SELECT account_id, sum(amount) AS amount FROM moved GROUP BY account_id) AS changed
+ WHERE a.account_id = changed.account_id
+
+-- name: bench_bare_ledger_count
+SELECT count(*) FROM bare_entry

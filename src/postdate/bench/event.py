@@ -56,7 +56,7 @@ async def seal(at: Ground, plan: Plan) -> list[Measure]:
     if done < plan.events:
         raise RuntimeError(f"{done} of {plan.events} events were sealed")
     return [
-        at_least("seal", f"{plan.events} events", rate, 10_000, "events/s"),
+        at_least("seal", f"{plan.events} events", rate, 50_000, "events/s"),
         plain("seal", "write-ahead log", written / done, "bytes/event"),
     ]
 

@@ -13,15 +13,16 @@ from pathlib import Path
 from typing import Final
 
 from postdate.bench import database as bench
+from postdate.bench import limit
 from postdate.bench import payment_database as bench_payment
 from postdate.bench import transfer as transfers
 from postdate.bench.arm import Arm, run_arms
 from postdate.bench.bank import Bank, open_bank
 from postdate.bench.load import Report
 from postdate.bench.loader import Order, load
-from postdate.bench.payment_database import Due
+from postdate.bench.payment_database import Due, Shape
 from postdate.bench.server_process import Served, key_for, serving
-from postdate.bench.testbed import Ground, Measure, Watch, at_least, at_most, plain
+from postdate.bench.testbed import Ground, Measure, Watch, at_least, at_most, median, plain
 from postdate.intake.payment.accept import BATCH_MOST as ASK_MOST
 from postdate.intake.payment.accept import Payments, Wish
 from postdate.model.ids import BUCKETS
@@ -31,6 +32,18 @@ from postdate.node import settlement as settlement_parts
 from postdate.node.node import Node
 from postdate.settlement.settler import MAX_BATCH
 from postdate.store.timer.timer import LANE_PAYMENT
+
+OURS: Final = "postdate"
+LIMIT: Final = "limit: two balances, two entries"
+OWN_ROWS: Final = "own rows, decided before"
+SHAPES: Final[tuple[Shape, ...]] = ("spread", "hot", "zipf", "chain", "short")
+COMPARED: Final[tuple[Shape, ...]] = ("spread", "hot")
+"""The shapes that the others are measured with too."""
+
+TARGETS: Final[Mapping[Shape, Mapping[str, float]]] = {
+    "spread": {"naive": 4, "pgledger": 8, OWN_ROWS: 0.6},
+    "hot": {"naive": 10, "pgledger": 15, OWN_ROWS: 0.6},
+}
 
 CLIENTS: Final = (1, 4, 16)
 FEW: Final = 10_000
@@ -66,63 +79,68 @@ QUICK: Final = Plan(
 
 
 async def settle(at: Ground, plan: Plan) -> list[Measure]:
-    """Settle what is due, in turns with naive transactions, pgledger, and the bare rows."""
+    """Settle what is due, in turns with naive transactions, pgledger, and bare rows."""
     names = (await open_bank(at, plan.accounts)).names
     rivals = {"naive": await transfers.naive(at, names)}
     if plan.pgledger is None:
         print("settle: pgledger is skipped, for want of --pgledger", file=sys.stderr)
     else:
         rivals["pgledger"] = await transfers.pgledger(at, names, plan.pgledger)
-    rates: dict[tuple[bool, str], list[float]] = defaultdict(list)
-    logged: dict[bool, list[float]] = defaultdict(list)
+    rates: dict[tuple[Shape, str], list[float]] = defaultdict(list)
+    logged: dict[Shape, list[float]] = defaultdict(list)
     for _ in range(plan.rounds):
-        for hot in (False, True):
-            rate, wal = await _ours(at, plan, hot=hot)
-            rates[hot, "postdate"].append(rate)
-            logged[hot].append(wal)
+        for shape in SHAPES:
+            rate, wal = await _ours(at, plan, shape)
+            rates[shape, OURS].append(rate)
+            logged[shape].append(wal)
+        for shape in COMPARED:
+            hot = shape == "hot"
+            wanted = transfers.pairs(range(plan.accounts), plan.settled, hot=hot)
+            rates[shape, LIMIT].append(await limit.move_money(at, wanted, plan.accounts))
             bank = await open_bank(at, plan.accounts)
-            await bank.fill(plan.settled, hot=hot)
-            rates[hot, "limit"].append(await transfers.limit(bank))
+            await bank.fill(plan.settled, shape)
+            rates[shape, OWN_ROWS].append(await transfers.limit(bank))
             for name, rival in rivals.items():
                 for clients in CLIENTS:
                     moved = await rival.rate(plan.naive, clients, hot=hot)
-                    rates[hot, f"{name}, {clients} clients"].append(moved)
+                    rates[shape, f"{name}, {clients} clients"].append(moved)
             if "pgledger" in rivals:
                 moved = await rivals["pgledger"].batched(plan.naive, hot=hot)
-                rates[hot, f"pgledger, {transfers.CALL} a call"].append(moved)
-    return [m for hot in (False, True) for m in _compared(rates, logged, hot=hot)]
+                rates[shape, f"pgledger, {transfers.CALL} a call"].append(moved)
+    return [m for shape in SHAPES for m in _compared(rates, logged, shape)]
 
 
-async def _ours(at: Ground, plan: Plan, *, hot: bool) -> tuple[float, float]:
+async def _ours(at: Ground, plan: Plan, shape: Shape) -> tuple[float, float]:
     """Settle so many payments of a new ledger; give the rate, and WAL bytes for each."""
     bank, count = await open_bank(at, plan.accounts), plan.settled
-    await bank.fill(count, hot=hot)
+    await bank.fill(count, shape)
     before = await at.wal()
     rate = await transfers.ours(bank)
     wal = (await at.wal() - before) / count
     ended = await bank.ended()
-    if (ended.ended, ended.early) != (count, 0):
-        raise RuntimeError(f"of {count} payments {ended.ended} ended, {ended.early} of them early")
+    paid = count - count // 10 if shape == "short" else count
+    if (ended.ended, ended.early) != (paid, 0):
+        raise RuntimeError(f"of {paid} payments {ended.ended} ended, {ended.early} of them early")
     await bank.prove()
     return rate, wal
 
 
 def _compared(
-    rates: Mapping[tuple[bool, str], Sequence[float]],
-    logged: Mapping[bool, Sequence[float]],
-    *,
-    hot: bool,
+    rates: Mapping[tuple[Shape, str], Sequence[float]],
+    logged: Mapping[Shape, Sequence[float]],
+    shape: Shape,
 ) -> list[Measure]:
-    arm = "settle, hot" if hot else "settle"
-    medians = {name: statistics.median(r) for (spread, name), r in rates.items() if spread == hot}
-    ours = medians["postdate"]
-    naive = max(rate for name, rate in medians.items() if name.startswith("naive"))
-    return [
-        *(plain(arm, name, rate, "payments/s") for name, rate in medians.items()),
-        at_least(arm, "postdate : best naive", ours / naive, 10 if hot else 4),
-        at_least(arm, "postdate : limit", ours / medians["limit"], 0.6),
-        at_most(arm, "write-ahead log", statistics.median(logged[hot]), 1300, "bytes/payment"),
-    ]
+    """List every rate of a shape, then ours against the best of each rival."""
+    arm = "settle" if shape == "spread" else f"settle, {shape}"
+    found = {name: each for (other, name), each in rates.items() if other == shape}
+    ours = statistics.median(found[OURS])
+    measures = [median(arm, name, each, "payments/s") for name, each in found.items()]
+    for rival, least in TARGETS.get(shape, {}).items():
+        against = [statistics.median(r) for name, r in found.items() if name.startswith(rival)]
+        if against:
+            measures.append(at_least(arm, f"{OURS} : {rival}", ours / max(against), least))
+    written = statistics.median(logged[shape])
+    return [*measures, plain(arm, "write-ahead log", written, "bytes/payment")]
 
 
 async def accept(at: Ground, plan: Plan) -> list[Measure]:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 from uuid import UUID
 
 import asyncpg
@@ -33,6 +33,10 @@ class Lateness(NamedTuple):
     worst: float
 
 
+Shape: TypeAlias = Literal["spread", "hot", "zipf", "chain", "short"]
+"""Who pays whom; the query `bench_payment_fill` says what each means."""
+
+
 class Due(NamedTuple):
     """When filled payments are due: the first one, and the step to each next one."""
 
@@ -59,9 +63,14 @@ async def open_accounts(
 
 
 async def fill(
-    connection: asyncpg.Connection, keys: Sequence[AccountKey], count: int, due: Due, *, hot: bool
+    connection: asyncpg.Connection,
+    keys: Sequence[AccountKey],
+    count: int,
+    due: Due,
+    shape: Shape,
+    too_much: int,
 ) -> None:
-    """Schedule payments between accounts, or all of them to the first."""
+    """Schedule payments between accounts; `too_much` is more than any of them has."""
     await connection.execute(
         _query("bench_payment_fill"),
         keys[0].tenant_id,
@@ -69,9 +78,10 @@ async def fill(
         [key.account_id for key in keys],
         count,
         due.first,
-        hot,
+        shape,
         due.step,
         LANE_PAYMENT,
+        too_much,
         timeout=FILL_SECONDS,
     )
 

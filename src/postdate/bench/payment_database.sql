@@ -26,18 +26,30 @@ SELECT issuer.bucket, $1, issuer.account_id, number, transfer_id, -$5, -$5::bigi
        'ADJUSTMENT', 'bench' FROM moved, issuer
 
 -- name: bench_payment_fill
--- Open payments of 1 with their holds and timers, waiting to be sealed. The payer is any account;
--- the payee is any other, or always the first one. They are due one after the other.
+-- Open payments with their timers, waiting to be sealed, due one after the other. The shape ($6):
+-- spread, any account to any other; hot, any account to the first one; zipf, the n-th account with
+-- a share of about 1/n; chain, every payee is the next payer; short, as spread, but each tenth
+-- payer lacks the amount. The first three are of 1 and held, the others are not held.
 WITH place AS (
     SELECT * FROM unnest($2::smallint[], $3::text[]) WITH ORDINALITY
                   AS known (bucket, account_id, number)),
 pick AS MATERIALIZED (
-    SELECT n, payer, CASE WHEN $6 THEN 1
-                          ELSE 2 + (payer - 1 + floor(random() * (size - 2))::bigint) % (size - 1)
-                     END AS payee
-      FROM (SELECT n, 2 + floor(random() * (cardinality($2) - 1))::bigint AS payer,
-                   cardinality($2)::bigint AS size
-              FROM generate_series(1, $4::integer) AS n) AS thrown),
+    SELECT n, 2 + payer AS payer,
+           CASE $6::text
+                WHEN 'hot' THEN 1
+                WHEN 'chain' THEN 2 + (payer + 1) % others
+                WHEN 'zipf' THEN 2 + (payer + floor(others ^ random())::bigint) % others
+                ELSE 2 + (payer + 1 + floor(random() * (others - 1))::bigint) % others
+           END AS payee,
+           CASE WHEN $6 = 'short' AND n % 10 = 0 THEN $9::bigint ELSE 1 END AS amount
+      FROM (SELECT n, others,
+                   CASE $6::text
+                        WHEN 'chain' THEN n % others
+                        WHEN 'zipf' THEN floor(others ^ random())::bigint - 1
+                        ELSE floor(random() * others)::bigint END AS payer
+              FROM generate_series(1, $4::integer) AS n,
+                   (SELECT cardinality($2)::bigint - 1 AS others) AS size) AS thrown
+     WHERE others > 1),
 made AS (
     INSERT INTO payment (bucket, tenant_id, payment_id, from_account, to_account, amount, due_at,
                          hold, actor)
@@ -45,12 +57,12 @@ made AS (
            encode(substring(int8send((extract(epoch FROM clock()) * 1000)::bigint) FROM 3)
                   || int2send((28672 + payer.bucket)::smallint)
                   || substring(uuid_send(gen_random_uuid()) FROM 9), 'hex')::uuid,
-           payer.account_id, payee.account_id, 1, $5::timestamptz + n * $7::interval, true,
-           'bench'
+           payer.account_id, payee.account_id, pick.amount, $5::timestamptz + n * $7::interval,
+           $6::text NOT IN ('chain', 'short'), 'bench'
       FROM pick
       JOIN place AS payer ON payer.number = pick.payer
       JOIN place AS payee ON payee.number = pick.payee
-    RETURNING bucket, tenant_id, payment_id, from_account, amount, due_at,
+    RETURNING bucket, tenant_id, payment_id, from_account, amount, due_at, hold,
               payment_digest(payment) AS digest),
 timers AS (
     INSERT INTO timer (bucket, tenant_id, lane_id, subject, due_at)
@@ -59,7 +71,8 @@ told AS (
     INSERT INTO outbox (bucket, tenant_id, subject, event_id, type, digest)
     SELECT bucket, tenant_id, payment_id, payment_id, 'payment.scheduled', digest FROM made),
 held AS (
-    SELECT bucket, from_account, sum(amount) AS amount FROM made GROUP BY bucket, from_account)
+    SELECT bucket, from_account, sum(amount) AS amount FROM made WHERE hold
+     GROUP BY bucket, from_account)
 UPDATE account a SET held = a.held + held.amount FROM held
  WHERE a.bucket = held.bucket AND a.tenant_id = $1 AND a.account_id = held.from_account
 

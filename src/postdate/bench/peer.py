@@ -1,110 +1,75 @@
-"""The peers: pgqueuer and procrastinate, on the same PostgreSQL, each the way its docs say."""
+"""Run other schedulers side by side: which there are, and what each one reached."""
 
 import asyncio
-from datetime import timedelta
-from typing import Any, Final
+import itertools
+import sys
+from collections.abc import Iterator
+from importlib.util import find_spec
+from tempfile import TemporaryDirectory
+from typing import Final, NamedTuple
 
-import asyncpg
+import msgspec
 
-from postdate.bench.testbed import Ground, Watch
+from postdate.bench.peers.contract import PeerOrder, PeerRates
+from postdate.bench.testbed import Ground
 from postdate.model.error import StartError
 
-BATCH: Final = 1000
-DEQUEUE: Final = 200
-PAYLOAD: Final = b'{"order":4711,"to":"someone@example.com"}'
+PEER_SECONDS: Final = 1200.0
+_numbers: Final[Iterator[int]] = itertools.count(1)
 
 
-def need() -> None:
-    """Say what to do when the peers are not installed."""
-    try:
-        import pgqueuer  # noqa: F401
-        import procrastinate  # noqa: F401
-    except ImportError as error:
-        raise StartError(
-            "the peers are not installed: run `uv sync --group bench`, or choose other arms "
-            f"with --only ({error.name} is missing)"
-        ) from error
+class Peer(NamedTuple):
+    """A peer: the package that must be there, and how many jobs it is given at the most."""
+
+    package: str
+    max_jobs: int
+    group: str
 
 
-async def pgqueuer(ground: Ground, count: int, number: int) -> tuple[float, float]:
-    """Give the rates of pgqueuer: enqueued in batches, executed by one process."""
-    from pgqueuer import PgQueuer
-    from pgqueuer.db import AsyncpgPoolDriver
-    from pgqueuer.models import Job
-    from pgqueuer.queries import Queries
+PEERS: Final = {
+    "pgqueuer": Peer("pgqueuer", 20_000, "bench"),
+    "procrastinate": Peer("procrastinate", 1000, "bench"),
+    "dbos": Peer("dbos", 500, "peers"),
+    "chancy": Peer("chancy", 1000, "peers"),
+    "absurd": Peer("absurd_sdk", 1000, "peers"),
+    "celery": Peer("celery", 2000, "peers"),
+    "temporal": Peer("temporalio", 200, "peers"),
+}
+"""The slow ones get few jobs: their rate does not depend on the number, and time is short."""
 
-    name = f"pgqueuer_{number}"
-    dsn = await ground.database(name)
-    async with asyncpg.create_pool(dsn, min_size=4, max_size=10) as pool:
-        driver = AsyncpgPoolDriver(pool)
-        queries = Queries(driver)
-        await queries.install()
-        watch = Watch()
-        for first in range(0, count, BATCH):
-            many = min(BATCH, count - first)
-            await queries.enqueue(
-                ["noop"] * many, [PAYLOAD] * many, [0] * many,
-                execute_after=[timedelta(0)] * many,
-            )  # fmt: skip
-        enqueued = watch.rate(count)
-        await ground.settle(name)
-        queue = PgQueuer(driver)
-        done = 0
-        ended = asyncio.Event()
-
-        async def noop(_: Job) -> None:
-            nonlocal done
-            done += 1
-            if done == count:
-                ended.set()
-
-        queue.entrypoint("noop")(noop)
-        watch = Watch()
-        running = asyncio.create_task(
-            queue.run(batch_size=DEQUEUE, dequeue_timeout=timedelta(seconds=1))
-        )
-        async with asyncio.timeout(600):
-            await ended.wait()
-        executed = watch.rate(count)
-        queue.shutdown.set()
-        await running
-    return enqueued, executed
+REQUIRED: Final = ("pgqueuer", "procrastinate")
 
 
-async def procrastinate(ground: Ground, count: int) -> tuple[float, float]:
-    """Give the rates of procrastinate: deferred in batches, executed by one process."""
-    from procrastinate import App, PsycopgConnector
-
-    dsn = await ground.database("procrastinate")
-    app = App(connector=PsycopgConnector(conninfo=dsn))
-    done = 0
-    ended = asyncio.Event()
-
-    async def noop(order: int) -> None:
-        nonlocal done
-        done += order
-        if done == count:
-            ended.set()
-
-    deferrer = app.task(name="noop")(noop).configure()
-    async with app.open_async():
-        await app.schema_manager.apply_schema_async()
-        watch = Watch()
-        for first in range(0, count, BATCH):
-            many = min(BATCH, count - first)
-            calls: list[dict[str, Any]] = [{"order": 1}] * many
-            await deferrer.batch_defer_async(*calls)
-        deferred = watch.rate(count)
-        watch = Watch()
-        running = asyncio.create_task(
-            app.run_worker_async(
-                concurrency=30, fetch_job_polling_interval=0.5, delete_jobs="always",
-                install_signal_handlers=False,
+def installed() -> list[str]:
+    """Return the peers that can be measured here; say which are skipped, and fail without two."""
+    found = [name for name, peer in PEERS.items() if find_spec(peer.package)]
+    for name in PEERS.keys() - set(found):
+        if name in REQUIRED:
+            raise StartError(
+                f"the peer {name} is not installed: run `uv sync --group bench`, or choose other "
+                "arms with --only"
             )
+        print(f"{name} is skipped: `uv sync --group peers` brings it", file=sys.stderr)
+    return found
+
+
+async def measure(at: Ground, name: str, count: int) -> PeerRates:
+    """Let a peer run jobs in an empty database; return what it reached."""
+    dsn = await at.database(f"{name}_{next(_numbers)}")
+    with TemporaryDirectory(prefix="pdp") as directory:
+        order = PeerOrder(dsn=dsn, count=min(count, PEERS[name].max_jobs), directory=directory)
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "postdate.bench.peers", name,
+            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
         )  # fmt: skip
-        async with asyncio.timeout(600):
-            await ended.wait()
-        executed = watch.rate(count)
-        running.cancel()
-        await asyncio.gather(running, return_exceptions=True)
-    return deferred, executed
+        try:
+            async with asyncio.timeout(PEER_SECONDS):
+                out, err = await process.communicate(msgspec.json.encode(order))
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+    if process.returncode:
+        raise RuntimeError(f"{name} failed: {err.decode(errors='replace')[-1000:]}")
+    return msgspec.json.decode(out.rstrip().rpartition(b"\n")[2], type=PeerRates)

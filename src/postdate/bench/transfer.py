@@ -5,7 +5,7 @@ import random
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import asyncpg
 
@@ -23,11 +23,12 @@ from postdate.store.payment.settlement import Execution
 CALL: Final = 100
 """Transfers of one call of pgledger, where it takes many."""
 
+Name = TypeVar("Name")
 Pair = tuple[str, str]
 Move = Callable[[asyncpg.Connection, str, str], Awaitable[None]]
 
 
-def pairs(names: Sequence[str], count: int, *, hot: bool) -> list[Pair]:
+def pairs(names: Sequence[Name], count: int, *, hot: bool) -> list[tuple[Name, Name]]:
     """Throw who pays whom: any other account, or always the first."""
     payers = random.choices(names[1:], k=count)
     if hot:

@@ -1,29 +1,75 @@
 """Measure postdate against its promises."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import cyclopts
 
 from postdate.cli.output import Json, show
+from postdate.model.error import StartError
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
     from postdate.bench.testbed import Measure
 
+T = TypeVar("T")
+
 bench_app = cyclopts.App(
     name="bench", help="Measure postdate against its promises, on a PostgreSQL of its own."
 )
 
 
-def _measure(measuring: "Coroutine[Any, Any, list[Measure]]", *, as_json: bool) -> None:
+def _run(measuring: "Coroutine[Any, Any, T]") -> T:
     import uvloop
 
     from postdate.node import log
 
     log.configure("error", "console")
-    show(uvloop.run(measuring), as_json=as_json)
+    return uvloop.run(measuring)
+
+
+def _measure(measuring: "Coroutine[Any, Any, list[Measure]]", *, as_json: bool) -> None:
+    show(_run(measuring), as_json=as_json)
+
+
+@bench_app.default
+def everything(
+    *,
+    all_: Annotated[bool, cyclopts.Parameter(name="--all", negative=())] = False,
+    quick: bool = False,
+    pgledger: Path | None = None,
+    page: Path | None = None,
+    json: Json = False,
+) -> None:
+    """Measure postdate against its promises, on a PostgreSQL of its own.
+
+    Parameters
+    ----------
+    all_
+        Run every arm: jobs, payments, schedules, events.
+    quick
+        Small numbers: shows that everything runs, not how fast.
+    pgledger
+        A checkout of pgledger, to be measured too.
+    page
+        Write the figures as a Markdown page to this file, with charts beside it.
+    json
+        Print JSON.
+
+    """
+    if not all_:
+        bench_app.help_print()
+        return
+    from postdate.bench import everything as suites
+    from postdate.bench.page import write
+
+    if page is not None and not page.parent.is_dir():
+        raise StartError(f"there is no directory {page.parent} for the page")
+    figures = _run(suites.run(quick=quick, pgledger=pgledger))
+    if page is not None:
+        write(page, figures, "postdate bench --all" + (" --quick" if quick else ""))
+    show([each for measures in figures.values() for each in measures], as_json=json)
 
 
 @bench_app.command
@@ -31,10 +77,11 @@ def jobs(
     *,
     count: int = 40_000,
     pending: int = 10_000_000,
+    rounds: int = 3,
     only: list[str] | None = None,
     json: Json = False,
 ) -> None:
-    """Measure jobs side by side with pgqueuer and procrastinate, and with bare SQL.
+    """Measure jobs side by side with pgqueuer, procrastinate and other peers, and with bare SQL.
 
     Parameters
     ----------
@@ -42,15 +89,17 @@ def jobs(
         Jobs of each arm that runs them as fast as it can.
     pending
         Jobs of the far future beside which claims are measured.
+    rounds
+        How often each side of a comparison takes its turn; the figures are medians.
     only
         Run only these arms; may be given several times.
     json
         Print JSON.
 
     """
-    from postdate.bench.job import run
+    from postdate.bench.job import Plan, run
 
-    _measure(run(count, pending, only or []), as_json=json)
+    _measure(run(Plan(count, pending, rounds), only or []), as_json=json)
 
 
 @bench_app.command

@@ -1,0 +1,18 @@
+"""`postdate bench --all`: every arm in one run, one suite after the other."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from postdate.bench import event, job, payment, schedule
+from postdate.bench.testbed import Measure
+
+
+async def run(*, quick: bool, pgledger: Path | None) -> dict[str, list[Measure]]:
+    """Measure jobs, payments, schedules and events; return the figures by suite."""
+    payments = replace(payment.QUICK if quick else payment.Plan(), pgledger=pgledger)
+    return {
+        "jobs": await job.run(job.QUICK if quick else job.Plan(), []),
+        "payments": await payment.run(payments, []),
+        "schedules": await schedule.run(schedule.QUICK if quick else schedule.Plan(), []),
+        "events": await event.run(event.QUICK if quick else event.Plan(), []),
+    }

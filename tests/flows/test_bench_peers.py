@@ -1,0 +1,50 @@
+"""Peers are measured in processes of their own."""
+
+import io
+import sys
+from importlib.util import find_spec
+from types import SimpleNamespace
+
+import msgspec
+import pytest
+
+from postdate.bench import peer
+from postdate.bench.peers import contract
+from postdate.bench.peers.contract import PeerOrder, PeerRates
+from postdate.bench.testbed import ground
+from postdate.model.error import StartError
+
+
+def test_a_peer_reads_its_order_and_answers_with_its_rates(monkeypatch: pytest.MonkeyPatch) -> None:
+    order = PeerOrder(dsn="postgresql://", count=7, directory="/tmp")
+    said = io.BytesIO()
+    given = SimpleNamespace(buffer=io.BytesIO(msgspec.json.encode(order)))
+    monkeypatch.setattr(sys, "stdin", given)
+    monkeypatch.setattr(sys, "stdout", SimpleNamespace(buffer=said))
+    contract.answer(lambda asked: PeerRates(accepted=asked.count, executed=2.0))
+    last = said.getvalue().rstrip().rpartition(b"\n")[2]
+    assert msgspec.json.decode(last, type=PeerRates) == PeerRates(accepted=7.0, executed=2.0)
+
+
+def test_calls_of_a_thousand_make_up_the_whole() -> None:
+    assert contract.chunks(2500) == [1000, 1000, 500]
+    assert contract.chunks(0) == []
+
+
+@pytest.mark.skipif(find_spec("pgqueuer") is not None, reason="the peers are installed")
+def test_a_missing_peer_is_named_with_what_brings_it() -> None:
+    with pytest.raises(StartError, match="uv sync --group bench"):
+        peer.installed()
+
+
+@pytest.mark.soak
+async def test_every_installed_peer_gives_its_rates() -> None:
+    try:
+        names = peer.installed()
+    except StartError as error:
+        pytest.skip(str(error))
+    async with ground() as at:
+        for name in names:
+            rates = await peer.measure(at, name, 50)
+            assert rates.accepted > 0, name
+            assert rates.executed > 0, name

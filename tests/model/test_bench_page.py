@@ -1,0 +1,42 @@
+"""The page of `postdate bench --all`: what a reader is shown of the figures."""
+
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+from postdate.bench.page import write
+from postdate.bench.testbed import Measure, at_least, median, plain
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def rates(*names: str) -> list[Measure]:
+    return [
+        median("execute", name, [n * 100.0, n * 300.0, n * 200.0], "jobs/s")
+        for n, name in enumerate(names, 1)
+    ]
+
+
+def test_a_median_keeps_its_extremes() -> None:
+    figure = median("execute", "postdate", [3.0, 1.0, 2.5], "jobs/s")
+    assert (figure.value, figure.low, figure.high) == (2.5, 1.0, 3.0)
+
+
+def test_rates_of_several_are_drawn_and_a_missed_target_stands_out(tmp_path: Path) -> None:
+    missed = at_least("execute", "postdate : a<b", 1.0, 2)
+    files = write(tmp_path / "f.md", {"jobs": [*rates("a<b", "postdate", "c"), missed]}, "cmd")
+    page, chart = files
+    text = page.read_text()
+    assert f"![execute: jobs/s]({chart.name})" in text
+    assert "| postdate | 400 jobs/s | 200 to 600 |  |  |" in text
+    assert "| postdate : a<b | 1 x |  | >= 2 | **no** |" in text
+    drawn = ET.fromstring(chart.read_text())
+    bars = drawn.findall(f"{SVG}rect")
+    assert [bar.get("class") for bar in bars] == ["bar", "ours", "bar"]
+    widths = [float(bar.get("width", 0)) for bar in bars]
+    assert widths == sorted(widths, reverse=True)
+
+
+def test_two_rates_need_no_chart(tmp_path: Path) -> None:
+    late = plain("lateness", "p50", 3.0, "ms")
+    files = write(tmp_path / "f.md", {"jobs": [*rates("a", "b"), late]}, "cmd")
+    assert files == [tmp_path / "f.md"]
