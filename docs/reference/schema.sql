@@ -113,6 +113,10 @@ CREATE FUNCTION halt_refuse_held(tenants integer[]) RETURNS void
     LANGUAGE plpgsql
     SET search_path TO 'postdate';
 
+CREATE FUNCTION halt_refuse_killed(tenant integer) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'postdate';
+
 CREATE FUNCTION halt_refuse_new(tenants integer[], schedules uuid[]) RETURNS void
     LANGUAGE plpgsql
     SET search_path TO 'postdate';
@@ -1469,6 +1473,8 @@ REVOKE ALL ON FUNCTION halt_alone() FROM PUBLIC;
 GRANT ALL ON FUNCTION halt_alone() TO postdate_writer;
 REVOKE ALL ON FUNCTION halt_refuse_held(tenants integer[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION halt_refuse_held(tenants integer[]) TO postdate_writer;
+REVOKE ALL ON FUNCTION halt_refuse_killed(tenant integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION halt_refuse_killed(tenant integer) TO postdate_writer;
 REVOKE ALL ON FUNCTION halt_refuse_new(tenants integer[], schedules uuid[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION halt_refuse_new(tenants integer[], schedules uuid[]) TO postdate_writer;
 REVOKE ALL ON FUNCTION halt_share() FROM PUBLIC;

@@ -52,7 +52,7 @@ class Crime:
     async def finding(self, *, anchored: bool = True) -> Finding:
         report = await self.verify(anchored=anchored)
         assert not report.ok
-        [mine] = [each for each in report.findings if each.tenant_id == self.tenant_id]
+        mine, *_ = [each for each in report.findings if each.tenant_id == self.tenant_id]
         return mine
 
     async def looks_honest(self) -> bool:

@@ -8,8 +8,10 @@ import pytest
 
 from conftest import INTERNAL_TOKEN, Answered, Api, Clock
 from postdate.intake.payment.approval import Approvals
+from postdate.intake.tenant.halt import Halting
 from postdate.intake.tenant.tenant import KeyLimits, Tenants
 from postdate.ledger.prove import prove
+from postdate.model.tenant.halt import Halts
 from postdate.node import schedule as wiring
 from postdate.scheduler.expander import Expander
 from postdate.store.connection.error import CheckViolationError
@@ -42,6 +44,13 @@ async def pay(api: Api, amount: int = 101, delay: int = 60) -> Answered:
     headers = {"Idempotency-Key": str(uuid4())}
     body = {**order, "amount": amount, "delay_seconds": delay}
     return await api.call("POST", "/payments/schedule", body, headers=headers)
+
+
+async def tenant_number(api: Api) -> int:
+    number = await api.node.database.writer.fetchval(
+        "SELECT tenant_id FROM tenant WHERE name = $1", api.tenant
+    )
+    return int(number)
 
 
 async def look(api: Api, payment_id: str) -> Any:
@@ -118,6 +127,45 @@ async def test_whoever_asked_may_still_cancel_and_reschedule(asks: Api, second: 
     assert (await asks.call("DELETE", f"/payments/{payment_id}/cancel")).status == 200
     assert (await look(asks, payment_id))["approval"]["decision"] == "withdrawn"
     assert (await second.call("GET", "/approvals")).body["payments"] == []
+
+
+async def test_another_instant_voids_an_approval(asks: Api, second: Api, clock: Clock) -> None:
+    payment_id = (await pay(asks)).body["payment_id"]
+    assert (await second.call("POST", f"/payments/{payment_id}/approve", {})).status == 200
+    moved = await asks.call("PATCH", f"/payments/{payment_id}", {"delay_seconds": 600})
+    assert (moved.status, moved.body["approval"]) == (200, {"required": True})
+    shown = await look(asks, payment_id)
+    assert (shown["waiting_for"], shown["approval"].get("decision")) == ("approval", None)
+    told = (await asks.call("GET", f"/payments/{payment_id}/events")).body["events"]
+    assert [each["type"] for each in told[-2:]] == [
+        "payment.rescheduled",
+        "payment.approval_requested",
+    ]
+    await clock.advance(900)
+    assert await drain(settler(asks.node.database)) == 0
+    assert (await second.call("POST", f"/payments/{payment_id}/approve", {})).status == 200
+    assert await drain(settler(asks.node.database)) == 1
+    assert (await prove(asks.node.database, await tenant_number(asks))).findings == []
+
+
+async def test_whoever_moves_a_payment_does_not_approve_it(api: Api, asks: Api) -> None:
+    both = replace(api, key=await api.new_key("payments:write", "payments:approve"))
+    payment_id = (await pay(asks)).body["payment_id"]
+    moved = await both.call("PATCH", f"/payments/{payment_id}", {"delay_seconds": 600})
+    assert moved.status == 200
+    refused = await both.call("POST", f"/payments/{payment_id}/approve", {})
+    assert (refused.status, refused.body["code"]) == (403, "approval_by_requester")
+
+
+async def test_a_node_that_has_not_heard_of_a_kill_switch_approves_nothing(
+    asks: Api, second: Api
+) -> None:
+    payment_id = (await pay(asks)).body["payment_id"]
+    await Halting(asks.node.database, Halts()).kill(await tenant_number(asks), "elsewhere", "cli")
+    for verdict in ("approve", "refuse"):
+        answer = await second.call("POST", f"/payments/{payment_id}/{verdict}", {})
+        assert (answer.status, answer.body["code"]) == (409, "tenant_halted")
+    assert (await look(asks, payment_id))["waiting_for"] == "approval"
 
 
 async def test_a_limited_key_decides_within_its_limits(api: Api, asks: Api) -> None:

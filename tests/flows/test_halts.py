@@ -115,6 +115,8 @@ async def test_the_transaction_refuses_what_a_node_has_not_heard_of(api: Api) ->
         await api.call("POST", path, adjust, headers={"Idempotency-Key": str(uuid4())}),
         await api.call("POST", f"/schedules/{full.schedule}/trigger"),
         await api.call("POST", f"/schedules/{full.schedule}/backfill", PAST),
+        await api.call("PATCH", f"/payments/{full.payment}", {"delay_seconds": 600}),
+        await api.call("DELETE", f"/payments/{full.payment}/cancel"),
     ):
         assert (answer.status, answer.body["code"]) == (409, "tenant_halted")
     await api.node.refresh_settings()

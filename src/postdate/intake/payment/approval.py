@@ -4,7 +4,7 @@ import time
 from typing import Final
 from uuid import UUID
 
-from postdate.intake.payment.change import Ending, PaymentEnds, open_payment
+from postdate.intake.payment.change import Ending, PaymentEnds, changeable_payment, open_payment
 from postdate.intake.payment.meter import PaymentMeter
 from postdate.model.error import Code, RefusedError, refuse
 from postdate.model.log import Log
@@ -37,7 +37,7 @@ class Approvals:
     async def approve(self, who: Identity, payment_id: UUID, note: str | None) -> Approval:
         """Let a payment be settled at its instant, or at once if that has passed."""
         async with self._database.write() as connection:
-            found, terms = await open_payment(connection, who, payment_id)
+            found, terms = await changeable_payment(connection, who, payment_id)
             await self._check(connection, who, found, terms.amount)
             decided = await store.decide(
                 connection,
@@ -55,7 +55,7 @@ class Approvals:
     async def refuse(self, who: Identity, payment_id: UUID, note: str | None) -> Approval:
         """End a payment that waits; its hold is released."""
         async with self._database.write() as connection:
-            found, terms = await open_payment(connection, who, payment_id)
+            found, terms = await changeable_payment(connection, who, payment_id)
             await self._check(connection, who, found, terms.amount)
             ending = Ending(PaymentStatus.CANCELLED, "approval_refused", note, "refused")
             decided = await self._ends.end(connection, found, terms, ending, who.key_id)

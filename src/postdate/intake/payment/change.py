@@ -4,7 +4,9 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from postdate.intake.payment.draft import Scheduled
+import msgspec
+
+from postdate.intake.payment.draft import NeedsApproval, Scheduled
 from postdate.intake.payment.meter import PaymentMeter
 from postdate.ledger.hold import release
 from postdate.model.error import Code, RefusedError, refuse
@@ -24,6 +26,7 @@ from postdate.store.payment import settlement as settlement_store
 from postdate.store.payment.approval import Approval, Decider, Decision
 from postdate.store.payment.payment_change import OpenPayment
 from postdate.store.payment.settlement import LockedTimer, Terms
+from postdate.store.tenant import halt as halt_store
 
 
 class Ending(NamedTuple):
@@ -105,15 +108,19 @@ class PaymentChanges:
                 if ended == PaymentStatus.CANCELLED:
                     return
                 raise _not_pending(payment_id, ended)
+            await halt_store.refuse_killed(connection, who.tenant_id)
             ending = Ending(PaymentStatus.CANCELLED)
             await self.ends.end(connection, found, terms, ending, who.key_id)
         self._meter.cancelled(terms.amount if terms.hold else 0)
 
     async def reschedule(self, who: Identity, payment_id: UUID, when: When) -> Scheduled:
-        """Give an open payment another instant; one that waits for a person is tried again then."""
+        """Give an open payment another instant; one that waits for a person is tried again then.
+
+        Who approved it approved the old instant: it waits for a second person once more.
+        """
         most = self._settings.whole("payment.max_delay_seconds", who.tenant_id)
         async with self._database.write() as connection:
-            found, terms = await open_payment(connection, who, payment_id)
+            found, terms = await changeable_payment(connection, who, payment_id)
             timer = found.timer
             if who.max_amount is not None and terms.amount > who.max_amount:
                 raise refuse(Code.FORBIDDEN, f"The key may pay {who.max_amount} at most.")
@@ -123,7 +130,27 @@ class PaymentChanges:
             await store.move(connection, timer, due_at)
             data = {"scheduled_time": due_at, "before": timer.due_at}
             await self.ends.tell(connection, timer, "payment.rescheduled", who.key_id, data)
-        return Scheduled(payment_id, due_at)
+            waits = await self._ask_again(connection, who, timer)
+        return Scheduled(payment_id, due_at, approval=NeedsApproval() if waits else msgspec.UNSET)
+
+    async def _ask_again(self, connection: Connection, who: Identity, timer: LockedTimer) -> bool:
+        """Ask for approval once more, if the payment needs one; who changed it must not give it."""
+        seconds = self._settings.number("payment.approval_seconds", who.tenant_id)
+        asks = Decider(who.key_id, who.persons)
+        if not await approval_store.void(connection, who.tenant_id, timer.subject, asks, seconds):
+            return False
+        kind = "payment.approval_requested"
+        await self.ends.tell(connection, timer, kind, who.key_id, {})
+        return True
+
+
+async def changeable_payment(
+    connection: Connection, who: Identity, payment_id: UUID
+) -> tuple[OpenPayment, Terms]:
+    """Lock an open payment, of a tenant that nobody has killed."""
+    found, terms = await open_payment(connection, who, payment_id)
+    await halt_store.refuse_killed(connection, who.tenant_id)
+    return found, terms
 
 
 async def open_payment(

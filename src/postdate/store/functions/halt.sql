@@ -32,6 +32,20 @@ BEGIN
     END IF;
 END $$;
 
+-- Change what is open only where nobody has turned the kill switch, of which this node may not have
+-- heard: a window that only holds lets terms be changed.
+CREATE OR REPLACE FUNCTION halt_refuse_killed(tenant integer) RETURNS void
+    LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+BEGIN
+    PERFORM halt_share();
+    IF EXISTS (SELECT FROM tenant_halt h
+                WHERE h.tenant_id = tenant AND h.kind = 'kill' AND h.lifted_at IS NULL
+                  AND h.from_at <= greatest(clock(), h.set_at)
+                  AND (h.until_at IS NULL OR h.until_at > clock())) THEN
+        RAISE EXCEPTION 'the tenant stands still' USING ERRCODE = 'PD004';
+    END IF;
+END $$;
+
 -- Refuse new work of tenants that accept none; else no switch is acknowledged before our commit.
 -- What a schedule makes was promised before a window that drains, but ends at the kill switch: it
 -- may have been turned since the schedule was found due, or triggered at a node that has not heard.
@@ -49,7 +63,7 @@ BEGIN
     END IF;
 END $$;
 
-REVOKE EXECUTE ON FUNCTION tenants_held, halt_share, halt_alone, halt_refuse_held, halt_refuse_new
-    FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION tenants_held, halt_share, halt_alone, halt_refuse_held, halt_refuse_new
-    TO postdate_writer;
+REVOKE EXECUTE ON FUNCTION tenants_held, halt_share, halt_alone, halt_refuse_held,
+    halt_refuse_killed, halt_refuse_new FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION tenants_held, halt_share, halt_alone, halt_refuse_held,
+    halt_refuse_killed, halt_refuse_new TO postdate_writer;

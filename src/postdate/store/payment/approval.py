@@ -96,6 +96,20 @@ async def decide(
     return Approval(*row) if row else None
 
 
+async def void(
+    connection: Connection, tenant_id: int, payment_id: UUID, asks: Decider, seconds: float
+) -> bool:
+    """Let a payment whose terms were changed wait once more; False where it needs no approval."""
+    key = bucket_of(payment_id), tenant_id, payment_id
+    row = await connection.fetchrow(
+        query("approval_void"), *key, asks.key_id, sorted(asks.persons), seconds
+    )
+    if row is None:
+        return False
+    await connection.execute(query("approval_set_aside"), [key[0]], [payment_id], LANE_APPROVAL)
+    return True
+
+
 async def admit(connection: Connection, payment_id: UUID) -> None:
     """Let an approved payment be settled at its instant."""
     await connection.execute(

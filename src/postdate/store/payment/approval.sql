@@ -32,6 +32,18 @@ UPDATE payment_approval
  WHERE bucket = $1 AND tenant_id = $2 AND payment_id = $3 AND decision IS NULL
 RETURNING requested_by, requested_at, expires_at, decision, decided_by, decided_at, note
 
+-- name: approval_void
+-- Terms were changed: whoever did so asks now, together with those who asked before. What was
+-- decided no longer counts; the events keep it.
+UPDATE payment_approval
+   SET requested_by = $4, requested_at = clock(),
+       requested_persons = ARRAY(SELECT DISTINCT unnest(requested_persons || $5::text[])
+                                  ORDER BY 1),
+       expires_at = clock() + make_interval(secs => $6), decision = NULL, decided_by = NULL,
+       decided_persons = NULL, decided_at = NULL, note = NULL
+ WHERE bucket = $1 AND tenant_id = $2 AND payment_id = $3
+RETURNING payment_id
+
 -- name: approval_open
 -- The timer goes where settlers look; what was approved late is due now.
 UPDATE timer SET lane_id = $3, due_at = greatest(due_at, clock())

@@ -61,6 +61,11 @@ async def refuse_held(connection: Connection, tenant_ids: Sequence[int]) -> None
     await connection.execute(query("halt_refuse_held"), tenant_ids)
 
 
+async def refuse_killed(connection: Connection, tenant_id: int) -> None:
+    """Raise when the tenant was killed; else no switch is turned before our commit."""
+    await connection.execute(query("halt_refuse_killed"), tenant_id)
+
+
 async def put(connection: Connection, halt: NewHalt) -> datetime | None:
     """Set a halt and give when it begins; None when it would be over already."""
     from_at: datetime | None = await connection.fetchval(query("halt_put"), *halt)

@@ -20,6 +20,9 @@ SELECT halt_share()
 -- name: halt_refuse_held
 SELECT halt_refuse_held($1)
 
+-- name: halt_refuse_killed
+SELECT halt_refuse_killed($1)
+
 -- name: halt_held
 SELECT unnest(tenants_held())
 
