@@ -1,47 +1,24 @@
-"""The everyday commands, as a process, against a running server."""
+"""The everyday commands against a running server."""
 
 import asyncio
 import os
 import sys
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import msgspec
 import pytest
 
 from conftest import Api
 from postdate.client import AsyncClient, ProblemError
+from support.command import Ran, run_command
 from support.event import seal_all
 from support.job import failed
 
 COMMAND = Path(sys.executable).with_name("postdate")
 
 
-@dataclass
-class Ran:
-    """How a command ended."""
-
-    code: int
-    out: Any
-    err: str
-
-
 async def run(api: Api, *arguments: str) -> Ran:
-    """Run a command with --json against the edge of the tests."""
-    environ = {k: v for k, v in os.environ.items() if not k.startswith("POSTDATE_")}
-    environ |= {"POSTDATE_URL": api.url, "POSTDATE_API_KEY": api.key}
-    process = await asyncio.create_subprocess_exec(
-        COMMAND,
-        *arguments,
-        "--json",
-        env=environ,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    out, err = await process.communicate()
-    assert process.returncode is not None
-    return Ran(process.returncode, msgspec.json.decode(out) if out else None, err.decode())
+    """Run a command with --json against the server of the tests."""
+    return await run_command(api, *arguments, "--json")
 
 
 async def test_accounts_and_payments_from_the_command_line(api: Api) -> None:
@@ -242,24 +219,15 @@ async def test_a_shell_completes_commands_lanes_and_schedules(api: Api) -> None:
     script = (await run(api, "completion", "bash")).out["script"]
     assert "cancel-many" in script
     assert "__complete" in script
-    environ = {**os.environ, "POSTDATE_URL": api.url, "POSTDATE_API_KEY": api.key}
     for words in (["lane", "pause", ""], ["job", "list", "--lane", ""]):
-        process = await asyncio.create_subprocess_exec(
-            COMMAND, "__complete", *words, env=environ, stdout=asyncio.subprocess.PIPE
-        )
-        out, _ = await process.communicate()
-        assert "mailing" in out.decode().split()
+        ran = await run_command(api, "__complete", *words)
+        assert "mailing" in ran.text.split()
 
 
 async def test_times_in_tables_may_be_relative(api: Api) -> None:
     await run(api, "job", "create", "--lane", "soon", "--delay-seconds", "7200")
-    environ = {**os.environ, "POSTDATE_URL": api.url, "POSTDATE_API_KEY": api.key, "COLUMNS": "400"}
-    words = ("job", "list", "--lane", "soon", "--time", "relative")
-    process = await asyncio.create_subprocess_exec(
-        COMMAND, *words, env=environ, stdout=asyncio.subprocess.PIPE
-    )
-    out, _ = await process.communicate()
-    assert "in 2 h" in out.decode()
+    ran = await run_command(api, "job", "list", "--lane", "soon", "--time", "relative")
+    assert "in 2 h" in ran.text
 
 
 async def test_events_are_listed_and_followed(api: Api) -> None:

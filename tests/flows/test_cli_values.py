@@ -16,20 +16,15 @@ import pytest
 from conftest import Api
 from postdate.cli import main
 from postdate.cli.number import PARAMETER, convert
+from support.command import run_command
 
 COMMAND = Path(sys.executable).with_name("postdate")
 
 
-async def run(api: Api, *words: str, json: bool = True) -> tuple[int, str, str]:
-    """Run a command against the edge of the tests."""
-    environ = {k: v for k, v in os.environ.items() if not k.startswith("POSTDATE_")}
-    environ |= {"POSTDATE_URL": api.url, "POSTDATE_API_KEY": api.key, "COLUMNS": "200"}
-    process = await asyncio.create_subprocess_exec(
-        COMMAND, *words, *(["--json"] if json else []),
-        env=environ, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
-    )  # fmt: skip
-    out, err = await process.communicate()
-    return process.returncode or 0, out.decode(), err.decode()
+async def run(api: Api, *words: str) -> tuple[int, str, str]:
+    """Run a command with --json against the server of the tests."""
+    ran = await run_command(api, *words, "--json")
+    return ran.code, ran.text, ran.err
 
 
 def commands(group: cyclopts.App, path: str = "") -> Iterator[tuple[str, cyclopts.App]]:
@@ -73,9 +68,8 @@ def test_a_mistake_is_told_before_anything_is_sent(
     monkeypatch.setenv("POSTDATE_URL", "http://127.0.0.1:1")
     monkeypatch.setenv("POSTDATE_API_KEY", "k")
     monkeypatch.setenv("COLUMNS", "200")
-    monkeypatch.setattr(sys, "argv", ["postdate", *words])
     with pytest.raises(SystemExit) as ended:
-        main.main()
+        main.main(words)
     assert ended.value.code == 2
     assert says in capsys.readouterr().err
 

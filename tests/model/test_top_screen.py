@@ -3,6 +3,7 @@
 import io
 from typing import Any
 
+import cyclopts
 import pytest
 from rich.console import Console
 
@@ -135,11 +136,12 @@ def test_a_quantile_beyond_the_last_bound_is_the_last_bound() -> None:
     assert quantile({}, 0.5) is None
 
 
-def test_the_form_is_taken_out_wherever_it_stands(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(output.Choice, "form", "table")
+def test_the_form_is_taken_out_wherever_it_stands() -> None:
     assert output.take(["job", "-o", "csv", "list"]) == ["job", "list"]
-    assert output.Choice.form == "csv"
-    assert output.take(["job", "list", "--output=json"]) == ["job", "list", "--json"]
+    assert output.options().form == "csv"
+    for words in (["--output=json"], ["--json"], ["-o", "json"]):
+        assert output.take(["job", *words, "list"]) == ["job", "list"]
+        assert output.wants_json()
     with pytest.raises(output.UsageError, match="takes one of"):
         output.take(["job", "list", "-o", "xml"])
 
@@ -153,34 +155,23 @@ def test_the_form_is_taken_out_wherever_it_stands(monkeypatch: pytest.MonkeyPatc
     ],
 )
 def test_each_form_prints_the_same_data(
-    form: str, expected: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    form: str, expected: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(output.Choice, "form", form)
-    output.show([{"a": 1, "b": [2]}], as_json=False)
+    output.take(["-o", form])
+    output.show([{"a": 1, "b": [2]}])
     assert capsys.readouterr().out == expected
 
 
-def test_an_empty_list_is_an_empty_list(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(output.Choice, "form", "table")
-    output.show([], as_json=True)
-    output.show([], as_json=False)
+def test_an_empty_list_is_an_empty_list(capsys: pytest.CaptureFixture[str]) -> None:
+    for form in ("json", "table"):
+        output.take(["-o", form])
+        output.show([])
     printed = capsys.readouterr()
     assert (printed.out, printed.err) == ("[]\n", "none\n")
 
 
-def test_only_what_reads_can_be_watched(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watch.Wish, "watching", False)
-    assert watch.take(["job", "list", "--watch"]) == ["job", "list"]
-    assert watch.Wish.watching
+def test_only_what_reads_can_be_watched() -> None:
+    words = output.take(["job", "cancel", "x", "--watch"])
+    assert output.options().watch
     with pytest.raises(output.UsageError, match="only read"):
-        watch.take(["job", "cancel", "--watch"])
-
-
-def test_progress_is_silent_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    with output.progress("working", 2) as step:
-        step("one")
-        step("two")
-    printed = capsys.readouterr()
-    assert (printed.out, printed.err) == ("", "")
+        watch.run(cyclopts.App(), words)

@@ -1,6 +1,7 @@
 """The command `postdate`."""
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, Literal, NoReturn
 
@@ -110,12 +111,14 @@ def serve(
     uvloop.run(serve.serve(settings, role, tracing))
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command; a refusal is one sentence on standard error and an exit code."""
-    words = sys.argv[1:]
+    words = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        if words[:1] != [COMPLETE]:
-            words = watch.take(output.take(words))
+        # What a shell asks about is still being written: none of its words is for us.
+        completing = words[:1] == [COMPLETE]
+        left = output.take([] if completing else words)
+        words = words if completing else left
         if not words or words[0] in app.help_flags:
             load_all()
         watch.run(app, words)

@@ -9,11 +9,12 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-from cyclopts import Parameter
 
 from postdate.cli.column import FEWEST
 from postdate.model.error import StartError
@@ -23,14 +24,10 @@ if TYPE_CHECKING:
 
 FORMATS: Final = ("table", "json", "jsonl", "csv")
 TIMES: Final = ("iso", "relative")
-NO_INPUT: Final = "--no-input"
 BAR_WIDTH: Final = 40
 WIDEST: Final = 10_000
 UNITS: Final = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 INSTANT: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
-
-Json = Annotated[bool, Parameter(name="--json", negative=(), help="Print JSON.")]
-"""What every command takes."""
 
 Step = Callable[[str], None]
 """Told the name of each part of long work that is done."""
@@ -48,26 +45,43 @@ class UsageError(Exception):
     """The command line is wrong: one sentence, and its own exit code."""
 
 
-class Choice:
-    """What the whole command line asked for: the form, how times look, and not to be asked."""
+@dataclass(slots=True)
+class OutputOptions:
+    """What the command line asked for: the form, how times look, not to be asked, to repeat."""
 
     form: str = "table"
     time: str = "iso"
     no_input: bool = False
+    watch: bool = False
 
 
-def show(value: Any, *, as_json: bool, columns: Sequence[str] = ()) -> None:
+_OPTIONS: Final[ContextVar[OutputOptions]] = ContextVar("output_options")
+
+
+def options() -> OutputOptions:
+    """Return what this command line asked for."""
+    found = _OPTIONS.get(None)
+    if found is None:
+        _OPTIONS.set(found := OutputOptions())
+    return found
+
+
+def wants_json() -> bool:
+    """Say whether all of it is to be one JSON document."""
+    return options().form == "json"
+
+
+def show(value: Any, columns: Sequence[str] = ()) -> None:
     """Print a struct, a list of them, or a mapping, in the form that was asked for.
 
     A table shows `columns` only, if there are any, as far as they fit.
     """
-    form = "json" if as_json and Choice.form == "table" else Choice.form
-    if form == "json":
+    if wants_json():
         sys.stdout.write(msgspec.json.format(msgspec.json.encode(value)).decode() + "\n")
         return
     rows = msgspec.to_builtins(value)
     rows = rows if isinstance(rows, list) else [rows]
-    match form:
+    match options().form:
         case "jsonl":
             sys.stdout.writelines(msgspec.json.encode(row).decode() + "\n" for row in rows)
         case "csv":
@@ -77,9 +91,9 @@ def show(value: Any, *, as_json: bool, columns: Sequence[str] = ()) -> None:
     sys.stdout.flush()
 
 
-def show_line(row: dict[str, Any], names: Sequence[str], *, as_json: bool) -> None:
+def show_line(row: dict[str, Any], names: Sequence[str]) -> None:
     """Print one of many that come one by one: a few words for a person, JSON for a program."""
-    if as_json or Choice.form != "table" or not sys.stdout.isatty():
+    if options().form != "table" or not sys.stdout.isatty():
         sys.stdout.write(msgspec.json.encode(row).decode() + "\n")
     else:
         print("  ".join(_shown(row.get(name)) for name in names))
@@ -105,7 +119,7 @@ def _cell(cell: Any) -> Any:
 def _shown(cell: Any) -> str:
     if cell is None:
         return ""
-    if Choice.time == "relative" and isinstance(cell, str) and INSTANT.fullmatch(cell):
+    if options().time == "relative" and isinstance(cell, str) and INSTANT.fullmatch(cell):
         return relative((datetime.fromisoformat(cell) - datetime.now(UTC)).total_seconds())
     return str(cell)
 
@@ -173,7 +187,12 @@ def print_table(console: "Console", names: Sequence[str], rows: Sequence[Sequenc
         console.print(one)
 
 
-OPTIONS: Final = {
+FLAGS: Final[dict[str, dict[str, Any]]] = {
+    "--no-input": {"no_input": True},
+    "--watch": {"watch": True},
+    "--json": {"form": "json"},
+}
+VALUES: Final = {
     "-o": ("form", FORMATS),
     "--output": ("form", FORMATS),
     "--time": ("time", TIMES),
@@ -181,38 +200,36 @@ OPTIONS: Final = {
 
 
 def take(arguments: Sequence[str]) -> list[str]:
-    """Take `-o`, `--time` and `--no-input` out of a command line, wherever they stand."""
+    """Take the options of every command out of a command line; return the words that are left."""
     left: list[str] = []
+    chosen: dict[str, Any] = {}
     given = iter(arguments)
     for word in given:
         name, equals, value = word.partition("=")
-        if name == NO_INPUT:
-            Choice.no_input = True
-        elif name in OPTIONS:
-            _choose(name, value if equals else next(given, ""))
+        if word in FLAGS:
+            chosen |= FLAGS[word]
+        elif name in VALUES:
+            option, values = VALUES[name]
+            chosen[option] = value if equals else next(given, "")
+            if chosen[option] not in values:
+                raise UsageError(f"{name} takes one of {', '.join(values)}")
         else:
             left.append(word)
-    return [*left, "--json"] if Choice.form == "json" else left
+    _OPTIONS.set(OutputOptions(**chosen))
+    return left
 
 
-def _choose(name: str, wanted: str) -> None:
-    option, values = OPTIONS[name]
-    if wanted not in values:
-        raise UsageError(f"{name} takes one of {', '.join(values)}")
-    setattr(Choice, option, wanted)
-
-
-def asks(*, as_json: bool) -> bool:
+def asks() -> bool:
     """Say whether a person sits there to be asked."""
-    plain = Choice.form == "table" and not as_json and not Choice.no_input
+    plain = options().form == "table" and not options().no_input
     return plain and sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def confirm(what: str, *, yes: bool, as_json: bool) -> None:
+def confirm(what: str, *, yes: bool) -> None:
     """Ask before something that touches many things; a program must have said --yes."""
     if yes:
         return
-    if not asks(as_json=as_json):
+    if not asks():
         raise UsageError(f"this would {what}: give --yes to do it, --dry-run to see it")
     print(f"{what}? [y/N] ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() not in {"y", "yes"}:

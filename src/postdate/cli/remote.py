@@ -57,10 +57,10 @@ def _fail(error: ProblemError) -> NoReturn:
     sys.exit(EXITS.get(error.status, 1))
 
 
-def listed(path: str, noun: str, *, json: bool, **query: Any) -> None:
+def listed(path: str, noun: str, **query: Any) -> None:
     """Print one page of a list."""
     found = call("GET", path, query=query).get(noun, [])
-    show(found, as_json=json, columns=COLUMNS.get(noun, ()))
+    show(found, columns=COLUMNS.get(noun, ()))
 
 
 def parse(text: str | None) -> Any:
@@ -96,7 +96,7 @@ def one(path: str, name: str, *more: str) -> str:
     return "/".join([path, quote(name, safe=""), *more])
 
 
-def wait(path: str, until: str, seconds: float, *, json: bool) -> None:
+def wait(path: str, until: str, seconds: float) -> None:
     """Wait until something has a status; end the command otherwise if it ends otherwise."""
     deadline = time.monotonic() + seconds
     while True:
@@ -106,7 +106,7 @@ def wait(path: str, until: str, seconds: float, *, json: bool) -> None:
         if time.monotonic() >= deadline:
             raise StartError(f"it is still {found['status']} after {seconds:g} s")
         time.sleep(POLL_SECONDS)
-    show(found, as_json=json)
+    show(found)
     if found["status"] != until:
         sys.exit(OTHERWISE)
 

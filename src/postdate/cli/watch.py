@@ -7,9 +7,8 @@ from typing import Final
 
 import cyclopts
 
-from postdate.cli.output import Choice, UsageError
+from postdate.cli.output import UsageError, options
 
-FLAG: Final = "--watch"
 SECONDS: Final = 2.0
 READING: Final = frozenset({
     "list", "get", "status", "attempts", "entries", "occurrences", "preview", "audit", "events",
@@ -20,28 +19,16 @@ READING: Final = frozenset({
 CLEAR: Final = "\x1b[H\x1b[2J"
 
 
-class Wish:
-    """Whether the command line asked for it."""
-
-    watching = False
-
-
-def take(words: Sequence[str]) -> list[str]:
-    """Take `--watch` out of a command line; only what reads can be watched."""
-    left = [word for word in words if word != FLAG]
-    Wish.watching = len(left) < len(words)
-    if Wish.watching and not READING.intersection(left[:3]):
-        raise UsageError(f"{FLAG} repeats commands that only read, such as `job list`")
-    return left
-
-
 def run(app: cyclopts.App, words: Sequence[str]) -> None:
     """Run a command, once or for ever: redrawn on a terminal, as JSON lines elsewhere."""
-    if not Wish.watching:
+    asked = options()
+    if not asked.watch:
         app(words)
         return
-    if Choice.form == "table" and not sys.stdout.isatty():
-        Choice.form = "jsonl"
+    if not READING.intersection(words[:3]):
+        raise UsageError("--watch repeats commands that only read, such as `job list`")
+    if asked.form == "table" and not sys.stdout.isatty():
+        asked.form = "jsonl"
     while True:
         if sys.stdout.isatty():
             print(CLEAR, end="")

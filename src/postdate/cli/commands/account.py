@@ -9,7 +9,7 @@ from msgspec import UNSET
 
 from postdate.cli.choice import Nothing, WholeOrNone
 from postdate.cli.commands.operator import with_database
-from postdate.cli.output import Json, show
+from postdate.cli.output import show
 from postdate.cli.remote import Limit, call, changed, given, limit_of, listed, one, server
 from postdate.intake.account.repair import Repairs
 from postdate.ledger.repair import Repair
@@ -27,30 +27,29 @@ def account_create(
     floor: Annotated[int | None, Parameter(allow_leading_hyphen=True)] = None,
     max_amount: int | None = None,
     note: str | None = None,
-    json: Json = False,
 ) -> None:
     """Create an account; without an id one is made up."""
     body = given(account_id=account_id, floor=floor, max_amount=max_amount, note=note)
-    show(call("POST", "/accounts", body), as_json=json)
+    show(call("POST", "/accounts", body))
 
 
 @account_app.command(name="get")
-def account_get(account_id: str, *, json: Json = False) -> None:
+def account_get(account_id: str) -> None:
     """Show balance, held and available."""
-    show(call("GET", one("/accounts", account_id)), as_json=json)
+    show(call("GET", one("/accounts", account_id)))
 
 
 @account_app.command(name="list")
-def account_list(*, limit: Limit = 20, json: Json = False) -> None:
+def account_list(*, limit: Limit = 20) -> None:
     """List accounts."""
-    listed("/accounts", "accounts", json=json, limit=limit)
+    listed("/accounts", "accounts", limit=limit)
 
 
 @account_app.command(name="entries")
-def account_entries(account_id: str, *, limit: Limit = 20, json: Json = False) -> None:
+def account_entries(account_id: str, *, limit: Limit = 20) -> None:
     """Show the statement, newest first."""
     path = one("/accounts", account_id, "entries")
-    listed(path, "entries", json=json, limit=limit)
+    listed(path, "entries", limit=limit)
 
 
 @account_app.command(name="adjust")
@@ -60,19 +59,16 @@ def account_adjust(
     *,
     reason: str,
     idempotency_key: str | None = None,
-    json: Json = False,
 ) -> None:
     """Credit (positive) or debit (negative) an account against the tenant's issuer."""
     path = one("/accounts", account_id, "adjustments")
     key = idempotency_key or secrets.token_urlsafe(16)
     body = {"amount": amount, "reason": reason}
-    show(call("POST", path, body, idempotency_key=key), as_json=json)
+    show(call("POST", path, body, idempotency_key=key))
 
 
 @account_app.command(name="repair")
-def account_repair(
-    account_id: str, *, request: str | None = None, approve: bool = False, json: Json = False
-) -> None:
+def account_repair(account_id: str, *, request: str | None = None, approve: bool = False) -> None:
     """Put balance, held and version back to what entries and open payments say.
 
     Without an option nothing is written. One person asks, and another one approves with a key of
@@ -86,8 +82,6 @@ def account_repair(
         Ask for the repair, with the reason.
     approve
         Make the repair that another person has asked for within a day.
-    json
-        Print JSON.
 
     """
 
@@ -114,7 +108,7 @@ def account_repair(
         "difference": found.difference,
         "jumps": found.jumps,
     }
-    show(told, as_json=json)
+    show(told)
 
 
 @account_app.command(name="change")
@@ -127,7 +121,6 @@ def account_change(
     ] = None,
     max_amount: WholeOrNone = None,
     note: str | None = None,
-    json: Json = False,
 ) -> None:
     """Change the terms of an account; what is not given stays."""
     body = changed(
@@ -135,23 +128,23 @@ def account_change(
         max_amount=limit_of(max_amount),
         note=UNSET if note is None else note,
     )
-    show(call("PATCH", one("/accounts", account_id), body), as_json=json)
+    show(call("PATCH", one("/accounts", account_id), body))
 
 
 @account_app.command(name="freeze")
-def account_freeze(account_id: str, *, json: Json = False) -> None:
+def account_freeze(account_id: str) -> None:
     """Let no money leave or reach an account."""
-    show(call("POST", one("/accounts", account_id, "freeze")), as_json=json)
+    show(call("POST", one("/accounts", account_id, "freeze")))
 
 
 @account_app.command(name="unfreeze")
-def account_unfreeze(account_id: str, *, json: Json = False) -> None:
+def account_unfreeze(account_id: str) -> None:
     """Let an account go on."""
-    show(call("POST", one("/accounts", account_id, "unfreeze")), as_json=json)
+    show(call("POST", one("/accounts", account_id, "unfreeze")))
 
 
 @account_app.command(name="close")
-def account_close(account_id: str, *, json: Json = False) -> None:
+def account_close(account_id: str) -> None:
     """Close an account that is empty, for ever."""
     call("DELETE", one("/accounts", account_id))
-    show({"account_id": account_id, "closed": True}, as_json=json)
+    show({"account_id": account_id, "closed": True})

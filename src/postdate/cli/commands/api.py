@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from postdate.cli.output import Json, UsageError, show
+from postdate.cli.output import UsageError, show
 from postdate.cli.remote import call, parse
 from postdate.client import encoding, operations
 from postdate.client.operation import Operation
@@ -23,7 +23,6 @@ def api(
     query: Pairs = [],  # noqa: B006 - cyclopts makes a new one
     body: Annotated[str | None, Parameter(help="The body, as JSON.")] = None,
     idempotency_key: str | None = None,
-    json: Json = False,
 ) -> None:
     """Call an operation of the API by its name in /schema, such as list_halts."""
     found = find(operation)
@@ -38,7 +37,7 @@ def api(
         query=_pairs(query),
         idempotency_key=idempotency_key,
     )
-    show({"done": True} if answer is None else answer, as_json=json)
+    show({"done": True} if answer is None else answer)
 
 
 def find(name: str) -> Operation[Any]:

@@ -4,20 +4,14 @@ from typing import Final
 from uuid import UUID
 
 from postdate.cli.commands.operator import tenant_number, with_database
-from postdate.cli.output import Json, show
+from postdate.cli.output import show
 from postdate.store.connection.database import Database
 from postdate.views.audit import AuditEntry, AuditViews
 
 PAGE: Final = 1000
 
 
-def audit(
-    *,
-    tenant: str | None = None,
-    after: int = 0,
-    subject: UUID | None = None,
-    json: Json = False,
-) -> None:
+def audit(*, tenant: str | None = None, after: int = 0, subject: UUID | None = None) -> None:
     """List decisions of a tenant, or of the operator for all tenants, in their order.
 
     Parameters
@@ -28,8 +22,6 @@ def audit(
         Only those after this sequence number.
     subject
         Only about this key, lane, account, job or payment.
-    json
-        Print JSON.
 
     """
 
@@ -44,4 +36,4 @@ def audit(
             position, more = page.position, page.more
         return found
 
-    show(with_database(run), as_json=json)
+    show(with_database(run))

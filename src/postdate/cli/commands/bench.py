@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import cyclopts
 
-from postdate.cli.output import Json, show
+from postdate.cli.output import show
 from postdate.model.error import StartError
 
 if TYPE_CHECKING:
@@ -29,8 +29,8 @@ def _run(measuring: "Coroutine[Any, Any, T]") -> T:
     return uvloop.run(measuring)
 
 
-def _measure(measuring: "Coroutine[Any, Any, list[Measure]]", *, as_json: bool) -> None:
-    show(_run(measuring), as_json=as_json)
+def _measure(measuring: "Coroutine[Any, Any, list[Measure]]") -> None:
+    show(_run(measuring))
 
 
 @bench_app.default
@@ -40,7 +40,6 @@ def everything(
     quick: bool = False,
     pgledger: Path | None = None,
     page: Path | None = None,
-    json: Json = False,
 ) -> None:
     """Measure postdate against its promises, on a PostgreSQL of its own.
 
@@ -54,8 +53,6 @@ def everything(
         A checkout of pgledger, to be measured too.
     page
         Write the figures as a Markdown page to this file, with charts beside it.
-    json
-        Print JSON.
 
     """
     if not all_:
@@ -69,7 +66,7 @@ def everything(
     figures = _run(suites.run(quick=quick, pgledger=pgledger))
     if page is not None:
         write(page, figures, "postdate bench --all" + (" --quick" if quick else ""))
-    show([each for measures in figures.values() for each in measures], as_json=json)
+    show([each for measures in figures.values() for each in measures])
 
 
 @bench_app.command
@@ -79,7 +76,6 @@ def jobs(
     pending: int = 10_000_000,
     rounds: int = 3,
     only: list[str] | None = None,
-    json: Json = False,
 ) -> None:
     """Measure jobs side by side with pgqueuer, procrastinate and other peers, and with bare SQL.
 
@@ -93,22 +89,16 @@ def jobs(
         How often each side of a comparison takes its turn; the figures are medians.
     only
         Run only these arms; may be given several times.
-    json
-        Print JSON.
 
     """
     from postdate.bench.job import Plan, run
 
-    _measure(run(Plan(count, pending, rounds), only or []), as_json=json)
+    _measure(run(Plan(count, pending, rounds), only or []))
 
 
 @bench_app.command
 def payments(
-    *,
-    quick: bool = False,
-    pgledger: Path | None = None,
-    only: list[str] | None = None,
-    json: Json = False,
+    *, quick: bool = False, pgledger: Path | None = None, only: list[str] | None = None
 ) -> None:
     """Measure payments side by side with naive transactions, pgledger, and bare SQL.
 
@@ -120,8 +110,6 @@ def payments(
         A checkout of pgledger, to be measured too.
     only
         Run only these arms; may be given several times.
-    json
-        Print JSON.
 
     """
     from dataclasses import replace
@@ -129,11 +117,11 @@ def payments(
     from postdate.bench.payment import QUICK, Plan, run
 
     plan = replace(QUICK if quick else Plan(), pgledger=pgledger)
-    _measure(run(plan, only or []), as_json=json)
+    _measure(run(plan, only or []))
 
 
 @bench_app.command
-def schedules(*, quick: bool = False, only: list[str] | None = None, json: Json = False) -> None:
+def schedules(*, quick: bool = False, only: list[str] | None = None) -> None:
     """Measure schedules: many due at one instant, and many that are not due.
 
     Parameters
@@ -142,17 +130,15 @@ def schedules(*, quick: bool = False, only: list[str] | None = None, json: Json 
         Small numbers: shows that everything runs, not how fast.
     only
         Run only these arms; may be given several times.
-    json
-        Print JSON.
 
     """
     from postdate.bench.schedule import QUICK, Plan, run
 
-    _measure(run(QUICK if quick else Plan(), only or []), as_json=json)
+    _measure(run(QUICK if quick else Plan(), only or []))
 
 
 @bench_app.command
-def events(*, quick: bool = False, only: list[str] | None = None, json: Json = False) -> None:
+def events(*, quick: bool = False, only: list[str] | None = None) -> None:
     """Measure events and queues: sealing, delivery to NATS, lag, idle subscriptions.
 
     Parameters
@@ -161,10 +147,8 @@ def events(*, quick: bool = False, only: list[str] | None = None, json: Json = F
         Small numbers: shows that everything runs, not how fast.
     only
         Run only these arms; may be given several times.
-    json
-        Print JSON.
 
     """
     from postdate.bench.event import QUICK, Plan, run
 
-    _measure(run(QUICK if quick else Plan(), only or []), as_json=json)
+    _measure(run(QUICK if quick else Plan(), only or []))

@@ -5,7 +5,7 @@ from typing import Annotated
 import cyclopts
 from cyclopts import Parameter
 
-from postdate.cli.output import Json, show
+from postdate.cli.output import show
 from postdate.cli.remote import Limit, call, given, listed, one
 
 calendar_app = cyclopts.App(name="calendar", help="Put, show and delete business calendars.")
@@ -18,28 +18,26 @@ Weekend = Annotated[
 
 
 @calendar_app.command(name="put")
-def calendar_put(
-    name: str, *, holidays: Holidays, weekend: Weekend = None, json: Json = False
-) -> None:
+def calendar_put(name: str, *, holidays: Holidays, weekend: Weekend = None) -> None:
     """Create a calendar, or put other days in the place of its own."""
     body = given(name=name, holidays=holidays, weekend=weekend)
-    show(call("POST", "/calendars", body), as_json=json)
+    show(call("POST", "/calendars", body))
 
 
 @calendar_app.command(name="list")
-def calendar_list(*, limit: Limit = 20, json: Json = False) -> None:
+def calendar_list(*, limit: Limit = 20) -> None:
     """List the calendars."""
-    listed("/calendars", "calendars", json=json, limit=limit)
+    listed("/calendars", "calendars", limit=limit)
 
 
 @calendar_app.command(name="get")
-def calendar_get(name: str, *, json: Json = False) -> None:
+def calendar_get(name: str) -> None:
     """Show a calendar."""
-    show(call("GET", one("/calendars", name)), as_json=json)
+    show(call("GET", one("/calendars", name)))
 
 
 @calendar_app.command(name="delete")
-def calendar_delete(name: str, *, json: Json = False) -> None:
+def calendar_delete(name: str) -> None:
     """Delete a calendar that no schedule uses."""
     call("DELETE", one("/calendars", name))
-    show({"name": name, "deleted": True}, as_json=json)
+    show({"name": name, "deleted": True})

@@ -6,7 +6,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import Final
 
-from postdate.cli.output import Json, show
+from postdate.cli.output import show, wants_json
 
 VIOLATED: Final = 7
 """The exit code when an invariant did not hold."""
@@ -24,7 +24,6 @@ def chaos(  # noqa: PLR0913 - each is an option of the command
     fault: list[str] | None = None,
     out: Path | None = None,
     judge: Path | None = None,
-    json: Json = False,
 ) -> None:
     """Run mixed life under faults, check every invariant, and write a report; exit 7 if one broke.
 
@@ -51,8 +50,6 @@ def chaos(  # noqa: PLR0913 - each is an option of the command
         Empty or new directory for history, logs and reports; a temporary one if absent.
     judge
         Run nothing: check what an earlier run has left in this directory once more.
-    json
-        Print JSON.
 
     """
     import uvloop
@@ -73,8 +70,8 @@ def chaos(  # noqa: PLR0913 - each is an option of the command
     )  # fmt: skip
     home = judge or _home(out)
     found = conclude(home) if judge else uvloop.run(run(plan, home))
-    if json:
-        show(found, as_json=True)
+    if wants_json():
+        show(found)
     else:
         print(markdown(found))
         print(f"history, logs and reports are in {home}")

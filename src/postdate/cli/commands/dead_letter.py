@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import cyclopts
 from cyclopts import Parameter
 
-from postdate.cli.output import Json, UsageError, confirm, progress, show
+from postdate.cli.output import UsageError, confirm, progress, show
 from postdate.cli.remote import (
     PARTLY,
     DryRun,
@@ -40,18 +40,18 @@ class Failed:
 
 @dead_letter_app.command(name="list")
 def dead_letter_list(
-    *, which: Failed | None = None, payments: bool = False, limit: Limit = 20, json: Json = False
+    *, which: Failed | None = None, payments: bool = False, limit: Limit = 20
 ) -> None:
     """List jobs that failed for good, or (--payments) payments that wait for a person."""
     kind = "payment" if payments else "job"
     wanted = {**_wanted(which), "type": kind, "limit": limit}
-    listed("/dead-letters", f"{kind}s", json=json, **wanted)
+    listed("/dead-letters", f"{kind}s", **wanted)
 
 
 @dead_letter_app.command(name="get")
-def dead_letter_get(job_id: str, *, json: Json = False) -> None:
+def dead_letter_get(job_id: str) -> None:
     """Show a failed job with every attempt at it."""
-    show(call("GET", one("/dead-letters", job_id)), as_json=json)
+    show(call("GET", one("/dead-letters", job_id)))
 
 
 @dead_letter_app.command(name="redrive")
@@ -62,7 +62,6 @@ def dead_letter_redrive(
     reason: Reason = None,
     dry_run: DryRun = False,
     yes: Yes = False,
-    json: Json = False,
 ) -> None:
     """Try failed jobs again, as new jobs that remember where they came from.
 
@@ -80,8 +79,6 @@ def dead_letter_redrive(
         Only say what would be done.
     yes
         Do it without being asked.
-    json
-        Print JSON.
 
     """
     body = _chosen(job_ids, which) | given(per_second=per_second, reason=reason)
@@ -89,11 +86,11 @@ def dead_letter_redrive(
     if dry_run or not job_ids:
         told = _pages(path, {**body, "dry_run": True}, "counting", "redriven")
         if dry_run or not told["redriven"]:
-            show(told, as_json=json)
+            show(told)
             return
-        confirm(f"redrive {told['redriven']:,} jobs", yes=yes, as_json=json)
+        confirm(f"redrive {told['redriven']:,} jobs", yes=yes)
     told = _pages(path, body, "redriving", "redriven")
-    show(told, as_json=json)
+    show(told)
     if told["redriven"] < len(told["outcomes"]):
         sys.exit(PARTLY)
 
@@ -105,18 +102,17 @@ def dead_letter_purge(
     reason: Reason = None,
     dry_run: DryRun = False,
     yes: Yes = False,
-    json: Json = False,
 ) -> None:
     """Remove failed jobs with all that belongs to them, for ever; it asks first."""
     body = _chosen(job_ids, which) | given(reason=reason)
     path = "/dead-letters/purge"
     told = _pages(path, {**body, "dry_run": True}, "counting", "purged")
     if dry_run or not told["purged"]:
-        show({"purged": told["purged"]}, as_json=json)
+        show({"purged": told["purged"]})
         return
-    confirm(f"purge {told['purged']:,} jobs for ever", yes=yes, as_json=json)
+    confirm(f"purge {told['purged']:,} jobs for ever", yes=yes)
     told = _pages(path, body, "purging", "purged")
-    show({"purged": told["purged"]}, as_json=json)
+    show({"purged": told["purged"]})
 
 
 def _wanted(which: Failed | None) -> dict[str, Any]:

@@ -7,36 +7,29 @@ from urllib.parse import urlencode
 
 from cyclopts import Parameter
 
-from postdate.cli.output import Json, asks, show
+from postdate.cli.output import asks, show, wants_json
 from postdate.cli.remote import server
 
 Shell = Literal["bash", "zsh", "fish"]
 
 
-def open_page(thing: str, *, json: Json = False) -> None:
+def open_page(thing: str) -> None:
     """Open a thing in the console; in a pipe only print its address.
 
     Parameters
     ----------
     thing
         Any id, account, lane, idempotency key or amount.
-    json
-        Print JSON.
 
     """
     url, _ = server()
     address = f"{url.rstrip('/')}/find?{urlencode({'q': thing})}"
-    show({"url": address}, as_json=json)
-    if asks(as_json=json):
+    show({"url": address})
+    if asks():
         webbrowser.open(address)
 
 
-def completion(
-    shell: Shell,
-    *,
-    install: Annotated[bool, Parameter(negative=())] = False,
-    json: Json = False,
-) -> None:
+def completion(shell: Shell, *, install: Annotated[bool, Parameter(negative=())] = False) -> None:
     """Print the script by which a shell completes commands, lanes, schedules and destinations.
 
     Parameters
@@ -45,16 +38,14 @@ def completion(
         Which shell.
     install
         Put it where the shell finds it instead.
-    json
-        Print JSON.
 
     """
     from postdate.cli.main import app, load_all
 
     load_all()
     if install:
-        show({"shell": shell, "path": str(app.install_completion(shell=shell))}, as_json=json)
-    elif json:
-        show({"shell": shell, "script": app.generate_completion(shell=shell)}, as_json=True)
+        show({"shell": shell, "path": str(app.install_completion(shell=shell))})
+    elif wants_json():
+        show({"shell": shell, "script": app.generate_completion(shell=shell)})
     else:
         sys.stdout.write(app.generate_completion(shell=shell))

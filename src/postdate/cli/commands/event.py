@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final
 from cyclopts import Parameter
 
 from postdate.cli.commands.event_proof import events_app
-from postdate.cli.output import Json, show_line
+from postdate.cli.output import show_line
 from postdate.cli.remote import Limit, call, listed
 
 __all__ = ["events_app"]
@@ -22,16 +22,11 @@ After = Annotated[str, Parameter(help="beginning, now, or the cursor of a page."
 
 @events_app.command(name="list")
 def events_list(
-    *,
-    types: Types = None,
-    subject: Subject = None,
-    after: After = "beginning",
-    limit: Limit = 20,
-    json: Json = False,
+    *, types: Types = None, subject: Subject = None, after: After = "beginning", limit: Limit = 20
 ) -> None:
     """List events in the order of their seals."""
     query = {"types": types, "subject": subject, "after": after, "limit": limit}
-    listed("/events", "events", json=json, **query)
+    listed("/events", "events", **query)
 
 
 @events_app.command(name="tail")
@@ -41,7 +36,6 @@ def events_tail(
     subject: Subject = None,
     after: After = "now",
     count: Annotated[int | None, Parameter(help="Leave after so many.")] = None,
-    json: Json = False,
 ) -> None:
     """Print events as they come, until it is stopped; in a pipe as JSON lines."""
     left = count
@@ -50,6 +44,6 @@ def events_tail(
         query = {"types": types, "subject": subject, "after": after, "limit": limit}
         page: dict[str, Any] = call("GET", "/events", query={**query, "wait_seconds": WAIT_SECONDS})
         for event in page["events"]:
-            show_line(event, SHOWN, as_json=json)
+            show_line(event, SHOWN)
         after = page["next_cursor"]
         left = None if left is None else left - len(page["events"])

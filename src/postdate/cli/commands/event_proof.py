@@ -11,7 +11,7 @@ import cyclopts
 
 from postdate.cli.commands.operator import with_database
 from postdate.cli.commands.prove import note
-from postdate.cli.output import Json, show
+from postdate.cli.output import show, wants_json
 from postdate.model.error import StartError
 from postdate.node.anchor import anchor_path
 from postdate.node.settings import load
@@ -26,15 +26,13 @@ events_app = cyclopts.App(name="events", help="List, follow and verify events.")
 
 
 @events_app.command(name="verify")
-def verify_events(*, anchor: Path | None = None, json: Json = False) -> None:
+def verify_events(*, anchor: Path | None = None) -> None:
     """Recompute every chain and compare it with the anchor; exit 7 if anything is wrong.
 
     Parameters
     ----------
     anchor
         File with the anchored heads (POSTDATE_ANCHOR, else anchor.jsonl in the data directory).
-    json
-        Print JSON.
 
     """
     file = AnchorFile(anchor or anchor_path(load()))
@@ -47,7 +45,7 @@ def verify_events(*, anchor: Path | None = None, json: Json = False) -> None:
         except AnchorError as error:
             raise StartError(str(error)) from error
     report = with_database(partial(_verify, anchors))
-    _print(report, as_json=json)
+    _print(report)
     if not report.ok:
         sys.exit(TAMPERED)
 
@@ -66,11 +64,11 @@ async def _verify(anchors: Mapping[int, Anchors], database: Database) -> Report:
     return report
 
 
-def _print(report: Report, *, as_json: bool) -> None:
-    if as_json or not report.findings:
-        show(report if as_json else _summary(report), as_json=as_json)
+def _print(report: Report) -> None:
+    if wants_json() or not report.findings:
+        show(report if wants_json() else _summary(report))
     else:
-        show(report.findings, as_json=False)
+        show(report.findings)
 
 
 def _summary(report: Report) -> dict[str, object]:

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final, TypeVar
 import cyclopts
 
 from postdate.cli.commands.operator import with_database
-from postdate.cli.output import Json, show
+from postdate.cli.output import show
 from postdate.model.error import Code, refuse
 from postdate.store.connection.database import Database
 from postdate.store.connection.error import PartitionRefusedError
@@ -23,18 +23,18 @@ history_app = cyclopts.App(name="history", help="List, detach, drop and mend wee
 
 
 @history_app.command(name="list")
-def history_list(*, json: Json = False) -> None:
+def history_list() -> None:
     """List every week of every table of facts, with its size."""
 
     async def run(database: Database) -> list[store.PartitionRow]:
         async with database.connection() as connection:
             return await store.page(connection)
 
-    show(with_database(run), as_json=json)
+    show(with_database(run))
 
 
 @history_app.command(name="detach")
-def history_detach(partition: str, *, money: bool = False, json: Json = False) -> None:
+def history_detach(partition: str, *, money: bool = False) -> None:
     """Detach a week: it can be dumped and dropped, and is no longer read.
 
     Parameters
@@ -43,8 +43,6 @@ def history_detach(partition: str, *, money: bool = False, json: Json = False) -
         Its name, from `history list`.
     money
         Needed for payments, entries and outcomes; their proofs then begin after this week.
-    json
-        Print JSON.
 
     """
 
@@ -53,11 +51,11 @@ def history_detach(partition: str, *, money: bool = False, json: Json = False) -
             await _asked(store.detach(connection, partition, money=money))
 
     with_database(run)
-    show({"partition": partition, "detached": True}, as_json=json)
+    show({"partition": partition, "detached": True})
 
 
 @history_app.command(name="drop")
-def history_drop(partition: str, *, json: Json = False) -> None:
+def history_drop(partition: str) -> None:
     """Drop a detached week for ever."""
 
     async def run(database: Database) -> None:
@@ -65,11 +63,11 @@ def history_drop(partition: str, *, json: Json = False) -> None:
             await _asked(store.drop(connection, partition))
 
     with_database(run)
-    show({"partition": partition, "dropped": True}, as_json=json)
+    show({"partition": partition, "dropped": True})
 
 
 @history_app.command(name="mend")
-def history_mend(*, dry_run: DryRun = False, json: Json = False) -> None:
+def history_mend(*, dry_run: DryRun = False) -> None:
     """Move rows out of the default partitions, each into the partition of its week.
 
     The table is locked while its rows are moved. Ids beyond the year 9999 stay where they are.
@@ -80,7 +78,7 @@ def history_mend(*, dry_run: DryRun = False, json: Json = False) -> None:
             found = await partition.strays(connection)
         return [await _mended(database, each, dry_run=dry_run) for each in found]
 
-    show(with_database(run), as_json=json)
+    show(with_database(run))
 
 
 async def _mended(database: Database, found: Strays, *, dry_run: bool) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 from postdate.cli.choice import JobStatus, OpenStatus, Resolution
 from postdate.cli.option_group import Content, Target, Tries
-from postdate.cli.output import Json, UsageError, confirm, progress, show
+from postdate.cli.output import UsageError, confirm, progress, show
 from postdate.cli.remote import (
     PARTLY,
     DryRun,
@@ -94,24 +94,23 @@ def job_create(
     content: Content = EMPTY,
     tries: Tries = USUAL,
     idempotency_key: Key = None,
-    json: Json = False,
 ) -> None:
     """Register a job: a webhook, a message on a queue, else work for the workers of a lane."""
     body = given(destination=target.body(), lane=lane, retry=tries.body())
     body |= when.body() | content.body()
-    show(call("POST", "/jobs", body, idempotency_key=idempotency_key), as_json=json)
+    show(call("POST", "/jobs", body, idempotency_key=idempotency_key))
 
 
 @job_app.command(name="change")
-def job_change(job_id: str, body: str, *, json: Json = False) -> None:
+def job_change(job_id: str, body: str) -> None:
     """Change a job that has not begun, by the JSON that `PATCH /jobs/{job_id}` takes."""
-    show(call("PATCH", one("/jobs", job_id), parse(body)), as_json=json)
+    show(call("PATCH", one("/jobs", job_id), parse(body)))
 
 
 @job_app.command(name="get")
-def job_get(job_id: str, *, json: Json = False) -> None:
+def job_get(job_id: str) -> None:
     """Show a job."""
-    show(call("GET", one("/jobs", job_id)), as_json=json)
+    show(call("GET", one("/jobs", job_id)))
 
 
 @job_app.command(name="list")
@@ -123,37 +122,36 @@ def job_list(
     due_after: str | None = None,
     due_before: str | None = None,
     limit: Limit = 20,
-    json: Json = False,
 ) -> None:
     """List jobs, newest first."""
     query = {"status": status, "lane": lane, "schedule_id": schedule_id, "limit": limit}
     due = {"due_after": due_after, "due_before": due_before}
-    listed("/jobs", "jobs", json=json, **query, **due)
+    listed("/jobs", "jobs", **query, **due)
 
 
 @job_app.command(name="attempts")
-def job_attempts(job_id: str, *, json: Json = False) -> None:
+def job_attempts(job_id: str) -> None:
     """List what was tried."""
-    listed(one("/jobs", job_id, "attempts"), "attempts", json=json)
+    listed(one("/jobs", job_id, "attempts"), "attempts")
 
 
 @job_app.command(name="cancel")
-def job_cancel(job_id: str, *, json: Json = False) -> None:
+def job_cancel(job_id: str) -> None:
     """Cancel a job."""
-    show(call("POST", one("/jobs", job_id, "cancel"), {}), as_json=json)
+    show(call("POST", one("/jobs", job_id, "cancel"), {}))
 
 
 @job_app.command(name="run-now")
-def job_run_now(job_id: str, *, json: Json = False) -> None:
+def job_run_now(job_id: str) -> None:
     """Make a pending job due now."""
-    show(call("POST", one("/jobs", job_id, "run-now"), {}), as_json=json)
+    show(call("POST", one("/jobs", job_id, "run-now"), {}))
 
 
 @job_app.command(name="resolve")
-def job_resolve(job_id: str, outcome: Resolution, *, json: Json = False) -> None:
+def job_resolve(job_id: str, outcome: Resolution) -> None:
     """Say what became of a job in doubt."""
     path = one("/jobs", job_id, "resolve")
-    show(call("POST", path, {"outcome": outcome}), as_json=json)
+    show(call("POST", path, {"outcome": outcome}))
 
 
 @job_app.command(name="wait")
@@ -162,30 +160,24 @@ def job_wait(
     *,
     until: Annotated[JobStatus, Parameter(name="--for", help="The status.")] = "COMPLETED",
     timeout_seconds: Seconds = 60.0,
-    json: Json = False,
 ) -> None:
     """Wait until a job has a status; exit code 1 if it ends otherwise or takes too long."""
-    wait(one("/jobs", job_id), until, timeout_seconds, json=json)
+    wait(one("/jobs", job_id), until, timeout_seconds)
 
 
 @job_app.command(name="reschedule")
-def job_reschedule(job_id: str, *, to: To = NOWHERE, json: Json = False) -> None:
+def job_reschedule(job_id: str, *, to: To = NOWHERE) -> None:
     """Give a job that has not begun another instant."""
-    show(call("PATCH", one("/jobs", job_id), to.body()), as_json=json)
+    show(call("PATCH", one("/jobs", job_id), to.body()))
 
 
 @job_app.command(name="cancel-many")
 def job_cancel_many(
-    *,
-    which: Which | None = None,
-    reason: Reason = None,
-    dry_run: DryRun = False,
-    yes: Yes = False,
-    json: Json = False,
+    *, which: Which | None = None, reason: Reason = None, dry_run: DryRun = False, yes: Yes = False
 ) -> None:
     """Cancel all jobs that a filter finds; it says first how many those are."""
     body = given(filter=_filter(which), reason=reason)
-    _many("/jobs/bulk/cancel", "cancel", body, dry_run=dry_run, yes=yes, json=json)
+    _many("/jobs/bulk/cancel", "cancel", body, dry_run=dry_run, yes=yes)
 
 
 @job_app.command(name="reschedule-many")
@@ -197,7 +189,6 @@ def job_reschedule_many(
     reason: Reason = None,
     dry_run: DryRun = False,
     yes: Yes = False,
-    json: Json = False,
 ) -> None:
     """Give all jobs that a filter finds another instant, outside of the filter's own range.
 
@@ -205,7 +196,7 @@ def job_reschedule_many(
     """
     instant = to.body() | given(spread_seconds=spread_seconds)
     body = given(filter=_filter(which), to=instant, reason=reason)
-    _many("/jobs/bulk/reschedule", "reschedule", body, dry_run=dry_run, yes=yes, json=json)
+    _many("/jobs/bulk/reschedule", "reschedule", body, dry_run=dry_run, yes=yes)
 
 
 def _filter(which: Which | None) -> dict[str, Any]:
@@ -215,17 +206,15 @@ def _filter(which: Which | None) -> dict[str, Any]:
     return wanted
 
 
-def _many(
-    path: str, verb: str, body: dict[str, Any], *, dry_run: bool, yes: bool, json: bool
-) -> None:
+def _many(path: str, verb: str, body: dict[str, Any], *, dry_run: bool, yes: bool) -> None:
     """Count first, ask, then change as many at a time as one call does."""
     found = call("POST", path, {**body, "dry_run": True})
     count = sum(found["matched"].values())
     if dry_run or not count:
-        show(found, as_json=json)
+        show(found)
         return
     more = " and more" if found["more"] else ""
-    confirm(f"{verb} {count:,} jobs{more}", yes=yes, as_json=json)
+    confirm(f"{verb} {count:,} jobs{more}", yes=yes)
     matched, changed = 0, 0
     with progress(f"{verb} jobs", None) as step:
         while True:
@@ -235,6 +224,6 @@ def _many(
             step(f"{changed:,} jobs")
             if not told["more"] or not told["changed"]:
                 break
-    show({"matched": matched, "changed": changed}, as_json=json)
+    show({"matched": matched, "changed": changed})
     if changed < matched:
         sys.exit(PARTLY)

@@ -9,7 +9,7 @@ import cyclopts
 import msgspec
 import uvloop
 
-from postdate.cli.output import Json, progress, show
+from postdate.cli.output import progress, show, wants_json
 from postdate.intake.tenant.setting import SettingChanges
 from postdate.intake.tenant.tenant import KeyLimits, Tenants
 from postdate.model.error import Code, refuse
@@ -58,7 +58,7 @@ async def tenant_number(database: Database, name: str) -> int:
     return found
 
 
-def migrate(*, dry_run: bool = False, json: Json = False) -> None:
+def migrate(*, dry_run: bool = False) -> None:
     """Bring the schema up to date; with --dry-run only say what would be applied."""
 
     async def run() -> list[str]:
@@ -75,7 +75,7 @@ def migrate(*, dry_run: bool = False, json: Json = False) -> None:
     settings = _settings()
     names = uvloop.run(run())
     key = "pending" if dry_run else "applied"
-    show({key: names} if json else [{key: name} for name in names], as_json=json)
+    show({key: names} if wants_json() else [{key: name} for name in names])
 
 
 @key_app.command(name="create")
@@ -87,7 +87,6 @@ def key_create(
     account: list[str] | None = None,
     max_amount: int | None = None,
     expires_at: datetime | None = None,
-    json: Json = False,
 ) -> None:
     """Issue a key; it is shown only now.
 
@@ -105,19 +104,17 @@ def key_create(
         Limit the amount of one payment.
     expires_at
         When it ends.
-    json
-        Print JSON.
 
     """
     limits = KeyLimits(accounts=account, max_amount=max_amount, expires_at=expires_at)
     issued = with_database(
         lambda database: Tenants(database).issue(tenant, scope, note=note, limits=limits)
     )
-    show(issued, as_json=json)
+    show(issued)
 
 
 @key_app.command(name="list")
-def key_list(*, tenant: str = "default", json: Json = False) -> None:
+def key_list(*, tenant: str = "default") -> None:
     """List a tenant's keys."""
 
     async def run(database: Database) -> list[key_store.KeyRow]:
@@ -125,29 +122,27 @@ def key_list(*, tenant: str = "default", json: Json = False) -> None:
         async with database.connection() as connection:
             return await key_store.page(connection, tenant_id, UUID(int=0), PAGE)
 
-    show(with_database(run), as_json=json)
+    show(with_database(run))
 
 
 @key_app.command(name="revoke")
-def key_revoke(key_id: UUID, *, tenant: str = "default", json: Json = False) -> None:
+def key_revoke(key_id: UUID, *, tenant: str = "default") -> None:
     """End a key; every node notices within five seconds."""
     at = with_database(lambda database: Tenants(database).revoke(tenant, key_id))
-    show({"key_id": str(key_id), "revoked_at": at}, as_json=json)
+    show({"key_id": str(key_id), "revoked_at": at})
 
 
 @key_app.command(name="rotate")
-def key_rotate(
-    key_id: UUID, *, tenant: str = "default", overlap_seconds: float = 86400.0, json: Json = False
-) -> None:
+def key_rotate(key_id: UUID, *, tenant: str = "default", overlap_seconds: float = 86400.0) -> None:
     """Put a new key, shown only now, in the place of one that ends after the overlap."""
     issued = with_database(
         lambda database: Tenants(database).rotate(tenant, key_id, overlap_seconds)
     )
-    show(issued, as_json=json)
+    show(issued)
 
 
 @node_app.command(name="list")
-def node_list(*, json: Json = False) -> None:
+def node_list() -> None:
     """List the nodes that have not signed off; one that is not live fell silent."""
 
     async def run(database: Database) -> list[dict[str, Any]]:
@@ -156,11 +151,11 @@ def node_list(*, json: Json = False) -> None:
             rows = await node_store.live(connection, node_store.FORGET_SECONDS)
         return [msgspec.structs.asdict(row) | {"live": row.node_id in live} for row in rows]
 
-    show(with_database(run), as_json=json)
+    show(with_database(run))
 
 
 @setting_app.command(name="list")
-def setting_list(*, tenant: str | None = None, json: Json = False) -> None:
+def setting_list(*, tenant: str | None = None) -> None:
     """List every run-time setting with its default and what is set for a tenant or for all."""
 
     async def run(database: Database) -> list[setting_store.SettingRow]:
@@ -182,19 +177,12 @@ def setting_list(*, tenant: str | None = None, json: Json = False) -> None:
             }
             for name, setting in SETTINGS.items()
             if setting.per_tenant or not tenant
-        ],
-        as_json=json,
+        ]
     )
 
 
 @setting_app.command(name="set")
-def setting_set(
-    name: str,
-    value: str,
-    *,
-    tenant: str | None = None,
-    json: Json = False,
-) -> None:
+def setting_set(name: str, value: str, *, tenant: str | None = None) -> None:
     """Set a value (a number, true, false, or a text) for a tenant or for all."""
 
     async def run(database: Database) -> None:
@@ -202,11 +190,11 @@ def setting_set(
         await SettingChanges(database).put(tenant_id, name, _value(value))
 
     with_database(run)
-    show({"name": name, "value": _value(value)}, as_json=json)
+    show({"name": name, "value": _value(value)})
 
 
 @setting_app.command(name="clear")
-def setting_clear(name: str, *, tenant: str | None = None, json: Json = False) -> None:
+def setting_clear(name: str, *, tenant: str | None = None) -> None:
     """Return to the default."""
 
     async def run(database: Database) -> None:
@@ -214,7 +202,7 @@ def setting_clear(name: str, *, tenant: str | None = None, json: Json = False) -
         await SettingChanges(database).clear(tenant_id, name)
 
     with_database(run)
-    show({"name": name, "cleared": True}, as_json=json)
+    show({"name": name, "cleared": True})
 
 
 def _value(text: str) -> Any:

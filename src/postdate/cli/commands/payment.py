@@ -7,7 +7,7 @@ import cyclopts
 from cyclopts import Parameter
 
 from postdate.cli.choice import Funding, PaymentStatus
-from postdate.cli.output import Json, UsageError, show
+from postdate.cli.output import UsageError, show
 from postdate.cli.remote import Key, Limit, Reason, Seconds, call, given, listed, one, wait
 
 payment_app = cyclopts.App(name="payment", help="Schedule, show, change and approve payments.")
@@ -25,7 +25,6 @@ def payment_schedule(  # noqa: PLR0913 - one option for each field
     retry_until: Annotated[str | None, Parameter(help="While the money is not there.")] = None,
     description: Annotated[str | None, Parameter(help="What it is for.")] = None,
     idempotency_key: Key = None,
-    json: Json = False,
 ) -> None:
     """Schedule a payment; the amount is held at once."""
     body = given(
@@ -38,7 +37,7 @@ def payment_schedule(  # noqa: PLR0913 - one option for each field
         description=description,
     )
     key = idempotency_key or secrets.token_urlsafe(16)
-    show(call("POST", "/payments/schedule", body, idempotency_key=key), as_json=json)
+    show(call("POST", "/payments/schedule", body, idempotency_key=key))
 
 
 def _when(scheduled_time: str | None, delay_seconds: int | None) -> dict[str, Any]:
@@ -48,9 +47,9 @@ def _when(scheduled_time: str | None, delay_seconds: int | None) -> dict[str, An
 
 
 @payment_app.command(name="get")
-def payment_get(payment_id: str, *, json: Json = False) -> None:
+def payment_get(payment_id: str) -> None:
     """Show a payment."""
-    show(call("GET", one("/payments", payment_id)), as_json=json)
+    show(call("GET", one("/payments", payment_id)))
 
 
 @payment_app.command(name="list")
@@ -60,30 +59,25 @@ def payment_list(
     status: PaymentStatus | None = None,
     broken: bool = False,
     limit: Limit = 20,
-    json: Json = False,
 ) -> None:
     """List payments, newest first; `--broken` those that wait for a person."""
     query = {"account_id": account_id, "status": status, "limit": limit}
-    listed("/payments", "payments", json=json, broken=broken or None, **query)
+    listed("/payments", "payments", broken=broken or None, **query)
 
 
 @payment_app.command(name="cancel")
-def payment_cancel(payment_id: str, *, json: Json = False) -> None:
+def payment_cancel(payment_id: str) -> None:
     """Cancel a payment that is not yet settled; its hold is released."""
-    show(call("DELETE", one("/payments", payment_id, "cancel")), as_json=json)
+    show(call("DELETE", one("/payments", payment_id, "cancel")))
 
 
 @payment_app.command(name="reschedule")
 def payment_reschedule(
-    payment_id: str,
-    *,
-    scheduled_time: str | None = None,
-    delay_seconds: int | None = None,
-    json: Json = False,
+    payment_id: str, *, scheduled_time: str | None = None, delay_seconds: int | None = None
 ) -> None:
     """Give an open payment another instant; one that waits for a person is tried again then."""
     body = _when(scheduled_time, delay_seconds)
-    show(call("PATCH", one("/payments", payment_id), body), as_json=json)
+    show(call("PATCH", one("/payments", payment_id), body))
 
 
 @payment_app.command(name="wait")
@@ -92,39 +86,38 @@ def payment_wait(
     *,
     until: Annotated[PaymentStatus, Parameter(name="--for", help="The status.")] = "COMPLETED",
     timeout_seconds: Seconds = 60.0,
-    json: Json = False,
 ) -> None:
     """Wait until a payment has a status; exit code 1 if it ends otherwise or takes too long."""
-    wait(one("/payments", payment_id), until, timeout_seconds, json=json)
+    wait(one("/payments", payment_id), until, timeout_seconds)
 
 
 @payment_app.command(name="events")
-def payment_events(payment_id: str, *, limit: Limit = 20, json: Json = False) -> None:
+def payment_events(payment_id: str, *, limit: Limit = 20) -> None:
     """List what happened to a payment, in order."""
-    listed(one("/payments", payment_id, "events"), "events", json=json, limit=limit)
+    listed(one("/payments", payment_id, "events"), "events", limit=limit)
 
 
 @payment_app.command(name="executions")
-def payment_executions(payment_id: str, *, json: Json = False) -> None:
+def payment_executions(payment_id: str) -> None:
     """List every execution of a payment, in order."""
-    listed(one("/payments", payment_id, "executions"), "executions", json=json)
+    listed(one("/payments", payment_id, "executions"), "executions")
 
 
 @payment_app.command(name="approvals")
-def payment_approvals(*, limit: Limit = 20, json: Json = False) -> None:
+def payment_approvals(*, limit: Limit = 20) -> None:
     """List the payments that wait for a second person, the oldest first."""
-    listed("/approvals", "payments", json=json, limit=limit)
+    listed("/approvals", "payments", limit=limit)
 
 
 @payment_app.command(name="approve")
-def payment_approve(payment_id: str, *, reason: Reason = None, json: Json = False) -> None:
+def payment_approve(payment_id: str, *, reason: Reason = None) -> None:
     """Approve a payment that somebody else asked for."""
     path = one("/payments", payment_id, "approve")
-    show(call("POST", path, given(note=reason)), as_json=json)
+    show(call("POST", path, given(note=reason)))
 
 
 @payment_app.command(name="refuse")
-def payment_refuse(payment_id: str, *, reason: Reason = None, json: Json = False) -> None:
+def payment_refuse(payment_id: str, *, reason: Reason = None) -> None:
     """Refuse a payment that waits for approval; its hold is released."""
     path = one("/payments", payment_id, "refuse")
-    show(call("POST", path, given(note=reason)), as_json=json)
+    show(call("POST", path, given(note=reason)))

@@ -5,7 +5,7 @@ import time
 from typing import Final
 
 from postdate.cli.commands.operator import tenant_number, with_database
-from postdate.cli.output import Json, progress, show
+from postdate.cli.output import progress, show, wants_json
 from postdate.ledger import prove as ledger
 from postdate.ledger.prove import Proof
 from postdate.model.ids import BUCKETS
@@ -23,7 +23,7 @@ CONTRADICTED: Final = 7
 """The exit code when something was found."""
 
 
-def prove(*, tenant: str | None = None, json: Json = False) -> None:
+def prove(*, tenant: str | None = None) -> None:
     """Compare all tables with the sealed chain and each other; exit code 7 names what differs."""
     file = AnchorFile(anchor_path(load()))
     anchors = collect(file.lines()) if file.path.exists() else {}
@@ -38,8 +38,8 @@ def prove(*, tenant: str | None = None, json: Json = False) -> None:
         return proof
 
     proof = with_database(run)
-    if json:
-        show(proof, as_json=True)
+    if wants_json():
+        show(proof)
     else:
         for name in proof.proved:
             print(f"proved      {name.replace('_', ' ')}")
@@ -54,7 +54,7 @@ def prove(*, tenant: str | None = None, json: Json = False) -> None:
         sys.exit(CONTRADICTED)
 
 
-def reconcile(*, tenant: str | None = None, json: Json = False) -> None:
+def reconcile(*, tenant: str | None = None) -> None:
     """Find forgotten, overdue and dead-lettered payments, and balances that differ; repair none."""
 
     async def run(database: Database) -> list[Finding]:
@@ -67,8 +67,8 @@ def reconcile(*, tenant: str | None = None, json: Json = False) -> None:
         return found
 
     found = with_database(run)
-    if json:
-        show({"findings": found}, as_json=True)
+    if wants_json():
+        show({"findings": found})
     elif found:
         _print(found)
     else:

@@ -8,7 +8,7 @@ import cyclopts
 import msgspec
 import uvloop
 
-from postdate.cli.output import Json, show
+from postdate.cli.output import show
 from postdate.intake.tenant.setting import SettingChanges
 from postdate.model.error import Code, RefusedError
 from postdate.model.ids import BUCKETS
@@ -44,30 +44,28 @@ class Held(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @restore_app.command(name="quarantine")
-def quarantine(*, until: datetime | None = None, json: Json = False) -> None:
+def quarantine(*, until: datetime | None = None) -> None:
     """Hold back everything that was due up to now; run it before the first server starts.
 
     Parameters
     ----------
     until
         Hold back what was due up to then instead.
-    json
-        Print JSON.
 
     """
-    show(_with_any_database(lambda database: hold(database, until)), as_json=json)
+    show(_with_any_database(lambda database: hold(database, until)))
 
 
 @restore_app.command(name="status")
-def status(*, json: Json = False) -> None:
+def status() -> None:
     """Say what is held back."""
-    show(_with_any_database(held), as_json=json)
+    show(_with_any_database(held))
 
 
 @restore_app.command(name="resume")
-def resume(*, json: Json = False) -> None:
+def resume() -> None:
     """Let everything that is held back run: somebody has compared it with what really happened."""
-    show(_with_any_database(release), as_json=json)
+    show(_with_any_database(release))
 
 
 async def hold(database: Database, until: datetime | None = None) -> Held:

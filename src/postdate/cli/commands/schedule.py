@@ -7,7 +7,7 @@ import cyclopts
 from cyclopts import Parameter
 
 from postdate.cli.option_group import Content, Pays, Rule, Target
-from postdate.cli.output import Json, UsageError, confirm, progress, show
+from postdate.cli.output import UsageError, confirm, progress, show, wants_json
 from postdate.cli.remote import (
     PARTLY,
     DryRun,
@@ -46,7 +46,6 @@ def create(  # noqa: PLR0913 - groups of options, one for each part
     lane: Lane | None = None,
     content: Content = EMPTY,
     idempotency_key: Key = None,
-    json: Json = False,
 ) -> None:
     """Create a schedule of jobs, or with --from-account of payments.
 
@@ -54,7 +53,7 @@ def create(  # noqa: PLR0913 - groups of options, one for each part
     """
     asked = _body(body) | given(name=name) | rule.body()
     asked.setdefault("template", _template(pays, target, lane, content))
-    show(call("POST", "/schedules", asked, idempotency_key=idempotency_key), as_json=json)
+    show(call("POST", "/schedules", asked, idempotency_key=idempotency_key))
 
 
 @schedule_app.command(name="change")
@@ -64,13 +63,12 @@ def change(
     *,
     name: Name = None,
     rule: Rule = NO_RULE,
-    json: Json = False,
 ) -> None:
     """Change a schedule; what is not given stays, another rule takes the place of the old one."""
     asked = _body(body) | given(name=name) | rule.body()
     if not asked:
         raise UsageError("say what is to be changed; --help lists it")
-    show(call("PATCH", f"/schedules/{schedule_id}", asked), as_json=json)
+    show(call("PATCH", f"/schedules/{schedule_id}", asked))
 
 
 def _body(text: str | None) -> dict[str, Any]:
@@ -87,9 +85,7 @@ def _template(pays: Pays, target: Target, lane: str | None, content: Content) ->
 
 
 @schedule_app.command(name="list")
-def list_all(
-    *, missed: bool = False, set_aside: bool = False, limit: Limit = 20, json: Json = False
-) -> None:
+def list_all(*, missed: bool = False, set_aside: bool = False, limit: Limit = 20) -> None:
     """List schedules; with --missed those that missed an occurrence.
 
     Parameters
@@ -100,17 +96,15 @@ def list_all(
         Only those that cannot be expanded.
     limit
         How many at most.
-    json
-        Print JSON.
 
     """
-    listed("/schedules", "schedules", json=json, limit=limit, missed=missed, set_aside=set_aside)
+    listed("/schedules", "schedules", limit=limit, missed=missed, set_aside=set_aside)
 
 
 @schedule_app.command(name="get")
-def get(schedule_id: ScheduleId, *, json: Json = False) -> None:
+def get(schedule_id: ScheduleId) -> None:
     """Show a schedule with all of its policies."""
-    show(call("GET", f"/schedules/{schedule_id}"), as_json=json)
+    show(call("GET", f"/schedules/{schedule_id}"))
 
 
 @schedule_app.command(name="preview")
@@ -122,42 +116,39 @@ def preview(
     rule: Rule = NO_RULE,
     body: Annotated[str | None, Parameter(help="What has no option, as JSON.")] = None,
     count: Annotated[int, Parameter(help="How many occurrences.")] = 10,
-    json: Json = False,
 ) -> None:
     """Show the next occurrences, and warnings: of a schedule, or of a rule before it is created."""
     if schedule_id is not None:
         told = call("GET", f"/schedules/{schedule_id}/preview?count={count}")
     else:
         told = call("POST", "/schedules/preview", {"count": count, **_body(body), **rule.body()})
-    if not json:
+    if not wants_json():
         print(f"{told['words']}, {told['timezone']}", file=sys.stderr)
         for warning in told["warnings"]:
             print(f"warning: {warning['detail']}", file=sys.stderr)
-    show(told if json else told["occurrences"], as_json=json)
+    show(told if wants_json() else told["occurrences"])
 
 
 @schedule_app.command(name="occurrences")
-def occurrences(schedule_id: ScheduleId, *, limit: Limit = 20, json: Json = False) -> None:
+def occurrences(schedule_id: ScheduleId, *, limit: Limit = 20) -> None:
     """List the book: what became of each occurrence, the newest first."""
-    listed(f"/schedules/{schedule_id}/occurrences", "occurrences", json=json, limit=limit)
+    listed(f"/schedules/{schedule_id}/occurrences", "occurrences", limit=limit)
 
 
 @schedule_app.command(name="pause")
-def pause(schedule_id: ScheduleId, *, reason: Reason = None, json: Json = False) -> None:
+def pause(schedule_id: ScheduleId, *, reason: Reason = None) -> None:
     """Skip what comes until it is resumed."""
-    show(call("POST", f"/schedules/{schedule_id}/pause", given(note=reason)), as_json=json)
+    show(call("POST", f"/schedules/{schedule_id}/pause", given(note=reason)))
 
 
 @schedule_app.command(name="resume")
-def resume(schedule_id: ScheduleId, *, json: Json = False) -> None:
+def resume(schedule_id: ScheduleId) -> None:
     """End a pause, or try again what was set aside."""
-    show(call("POST", f"/schedules/{schedule_id}/resume"), as_json=json)
+    show(call("POST", f"/schedules/{schedule_id}/resume"))
 
 
 @schedule_app.command(name="trigger")
-def trigger(
-    schedule_id: ScheduleId, *, idempotency_key: str | None = None, json: Json = False
-) -> None:
+def trigger(schedule_id: ScheduleId, *, idempotency_key: str | None = None) -> None:
     """Run a schedule once, now.
 
     Parameters
@@ -166,23 +157,15 @@ def trigger(
         The id of the schedule.
     idempotency_key
         Makes repeating the command harmless.
-    json
-        Print JSON.
 
     """
     path = f"/schedules/{schedule_id}/trigger"
-    show(call("POST", path, idempotency_key=idempotency_key), as_json=json)
+    show(call("POST", path, idempotency_key=idempotency_key))
 
 
 @schedule_app.command(name="backfill")
 def backfill(
-    schedule_id: ScheduleId,
-    begin: str,
-    until: str,
-    *,
-    dry_run: DryRun = False,
-    yes: Yes = False,
-    json: Json = False,
+    schedule_id: ScheduleId, begin: str, until: str, *, dry_run: DryRun = False, yes: Yes = False
 ) -> None:
     """Run what a range of the past has not run; it says first how much that is.
 
@@ -198,27 +181,25 @@ def backfill(
         Only say what would be done.
     yes
         Do it without being asked.
-    json
-        Print JSON.
 
     """
     path = f"/schedules/{schedule_id}/backfill"
     body = {"from": begin, "until": until}
     found = call("POST", path, {**body, "dry_run": True})
     if dry_run or not found["runs"]:
-        show(found, as_json=json)
+        show(found)
         return
-    confirm(f"run {found['runs']:,} occurrences", yes=yes, as_json=json)
+    confirm(f"run {found['runs']:,} occurrences", yes=yes)
     with progress("backfilling", None) as step:
         told = call("POST", path, {**body, "dry_run": False})
         step(f"{told['runs']:,} occurrences")
-    show(told, as_json=json)
+    show(told)
     if told["runs"] < found["runs"]:
         sys.exit(PARTLY)
 
 
 @schedule_app.command(name="delete")
-def delete(schedule_id: ScheduleId, *, json: Json = False) -> None:
+def delete(schedule_id: ScheduleId) -> None:
     """End a schedule; what it has made goes on."""
     call("DELETE", f"/schedules/{schedule_id}")
-    show({"schedule_id": schedule_id, "deleted": True}, as_json=json)
+    show({"schedule_id": schedule_id, "deleted": True})

@@ -5,7 +5,7 @@ import secrets
 import cyclopts
 
 from postdate.cli.commands.operator import with_database
-from postdate.cli.output import Json, show
+from postdate.cli.output import show
 from postdate.model.error import StartError
 from postdate.node import keyring
 from postdate.node.settings import load
@@ -17,13 +17,13 @@ secret_app = cyclopts.App(name="secret", help="Make and change the key that encr
 
 
 @secret_app.command
-def generate(*, json: Json = False) -> None:
+def generate() -> None:
     """Print a new key for POSTDATE_SECRET_KEY; nothing is changed."""
-    show({"key": secrets.token_bytes(KEY_BYTES).hex()}, as_json=json)
+    show({"key": secrets.token_bytes(KEY_BYTES).hex()})
 
 
 @secret_app.command
-def rotate(*, json: Json = False) -> None:
+def rotate() -> None:
     """Encrypt every secret anew with the first key; the others are then no longer needed."""
     keys = keyring.load(load())
 
@@ -34,4 +34,4 @@ def rotate(*, json: Json = False) -> None:
             raise StartError(f"a secret stays closed: {error}") from error
 
     changed = with_database(run)
-    show({"rotated": changed, "key_id": f"{keys.newest:08x}"}, as_json=json)
+    show({"rotated": changed, "key_id": f"{keys.newest:08x}"})

@@ -5,7 +5,7 @@ from typing import Any
 import cyclopts
 
 from postdate.cli.commands.operator import with_database
-from postdate.cli.output import Json, show
+from postdate.cli.output import show
 from postdate.intake.tenant.setting import SettingChanges
 from postdate.model.error import Code, RefusedError, refuse
 from postdate.settlement.stop import STOPPED
@@ -19,7 +19,7 @@ settlement_app = cyclopts.App(
 
 
 @settlement_app.command(name="status")
-def status(*, json: Json = False) -> None:
+def status() -> None:
     """Say whether payments are being settled."""
 
     async def run(database: Database) -> dict[str, Any]:
@@ -27,22 +27,22 @@ def status(*, json: Json = False) -> None:
             reason = await setting_store.find(connection, STOPPED)
         return {"running": not reason, "reason": reason or None}
 
-    show(with_database(run), as_json=json)
+    show(with_database(run))
 
 
 @settlement_app.command(name="stop")
-def stop(reason: str, *, json: Json = False) -> None:
+def stop(reason: str) -> None:
     """Settle nothing more, on any node, until `resume`; holds and timers stay as they are."""
     if not reason.strip():
         raise refuse(Code.INVALID_FIELD, "Say why settlement stops.", "reason")
     with_database(
         lambda database: SettingChanges(database).put(0, STOPPED, reason, changed_by="cli")
     )
-    show({"running": False, "reason": reason}, as_json=json)
+    show({"running": False, "reason": reason})
 
 
 @settlement_app.command(name="resume")
-def resume(*, json: Json = False) -> None:
+def resume() -> None:
     """Settle again; where the clock was the reason, this confirms the database's time."""
 
     async def run(database: Database) -> bool:
@@ -56,4 +56,4 @@ def resume(*, json: Json = False) -> None:
             return False
         return True
 
-    show({"running": True, "was_stopped": with_database(run)}, as_json=json)
+    show({"running": True, "was_stopped": with_database(run)})

@@ -8,7 +8,7 @@ import cyclopts
 from cyclopts import Parameter
 
 from postdate.cli.commands.operator import PAGE, tenant_number, with_database
-from postdate.cli.output import Json, show
+from postdate.cli.output import show
 from postdate.intake.accept import events as told
 from postdate.intake.tenant.halt import Halting, Window
 from postdate.intake.tenant.tenant import Tenants
@@ -23,58 +23,56 @@ Why = Annotated[str, Parameter(help="Why; shown to the tenant and the auditor.")
 
 
 @tenant_app.command(name="create")
-def tenant_create(name: str, *, json: Json = False) -> None:
+def tenant_create(name: str) -> None:
     """Create a tenant."""
     tenant_id = with_database(lambda database: Tenants(database).create(name))
-    show({"tenant_id": tenant_id, "name": name}, as_json=json)
+    show({"tenant_id": tenant_id, "name": name})
 
 
 @tenant_app.command(name="list")
-def tenant_list(*, json: Json = False) -> None:
+def tenant_list() -> None:
     """List the tenants."""
 
     async def run(database: Database) -> list[tenant_store.TenantRow]:
         async with database.connection() as connection:
             return await tenant_store.page(connection, "", PAGE)
 
-    show(with_database(run), as_json=json)
+    show(with_database(run))
 
 
-def _halt(
-    name: str, act: Callable[[Halting, int], Awaitable[list[Halt]]], *, as_json: bool
-) -> None:
+def _halt(name: str, act: Callable[[Halting, int], Awaitable[list[Halt]]]) -> None:
     async def run(database: Database) -> list[Halt]:
         return await act(Halting(database, Halts()), await tenant_number(database, name))
 
-    show(with_database(run), as_json=as_json)
+    show(with_database(run))
 
 
 @tenant_app.command(name="kill")
-def tenant_kill(name: str, *, reason: Why, json: Json = False) -> None:
+def tenant_kill(name: str, *, reason: Why) -> None:
     """Stop everything of a tenant at once; only `release` lets it go on."""
     if not reason.strip():
         raise refuse(Code.INVALID_FIELD, "Say why the tenant is stopped.", "reason")
-    _halt(name, lambda halting, found: halting.kill(found, reason, told.CLI), as_json=json)
+    _halt(name, lambda halting, found: halting.kill(found, reason, told.CLI))
 
 
 @tenant_app.command(name="release")
-def tenant_release(name: str, *, json: Json = False) -> None:
+def tenant_release(name: str) -> None:
     """Turn a tenant's kill switch off."""
-    _halt(name, lambda halting, found: halting.lift(found, "kill", told.CLI), as_json=json)
+    _halt(name, lambda halting, found: halting.lift(found, "kill", told.CLI))
 
 
 @tenant_app.command(name="disable")
-def tenant_disable(name: str, *, reason: Why, json: Json = False) -> None:
+def tenant_disable(name: str, *, reason: Why) -> None:
     """Stop a tenant and take none of its keys; what it has stays as it is."""
     with_database(lambda db: Halting(db, Halts()).disable(name, reason, told.CLI))
-    show({"tenant": name, "disabled": True}, as_json=json)
+    show({"tenant": name, "disabled": True})
 
 
 @tenant_app.command(name="enable")
-def tenant_enable(name: str, *, json: Json = False) -> None:
+def tenant_enable(name: str) -> None:
     """Take a tenant's keys again, and let it go on."""
     with_database(lambda db: Halting(db, Halts()).enable(name, told.CLI))
-    show({"tenant": name, "disabled": False}, as_json=json)
+    show({"tenant": name, "disabled": False})
 
 
 @tenant_app.command(name="freeze")
@@ -85,30 +83,27 @@ def tenant_freeze(
     from_: Annotated[datetime | None, Parameter(name="--from")] = None,
     mode: Mode = "hold",
     reason: Why,
-    json: Json = False,
 ) -> None:
     """Hold what is due, or (drain) accept nothing new, between two instants; UTC without a zone."""
     window = Window(from_at=_utc(from_) if from_ else None, until_at=_utc(until), mode=mode)
-    _halt(
-        name, lambda halting, found: halting.freeze(found, window, reason, told.CLI), as_json=json
-    )
+    _halt(name, lambda halting, found: halting.freeze(found, window, reason, told.CLI))
 
 
 @tenant_app.command(name="thaw")
-def tenant_thaw(name: str, *, json: Json = False) -> None:
+def tenant_thaw(name: str) -> None:
     """End a tenant's freeze window now."""
-    _halt(name, lambda halting, found: halting.lift(found, "freeze", told.CLI), as_json=json)
+    _halt(name, lambda halting, found: halting.lift(found, "freeze", told.CLI))
 
 
 @tenant_app.command(name="halts")
-def tenant_halts(*, json: Json = False) -> None:
+def tenant_halts() -> None:
     """List the tenants that stand still, or will."""
 
     async def run(database: Database) -> list[Halt]:
         async with database.connection() as connection:
             return await halt_store.load(connection)
 
-    show(with_database(run), as_json=json)
+    show(with_database(run))
 
 
 def _utc(at: datetime) -> datetime:

@@ -12,7 +12,7 @@ from cyclopts import Parameter
 from rich.live import Live
 
 from postdate.cli import vitals_page
-from postdate.cli.output import Choice, Json, show
+from postdate.cli.output import options, show, wants_json
 from postdate.cli.remote import server
 from postdate.cli.top_screen import Screen, Wish, keys
 from postdate.cli.vitals_page import Page, Samples
@@ -32,7 +32,6 @@ def top(
     interval: Interval = 2.0,
     read_only: bool = False,
     node: list[str] | None = None,
-    json: Json = False,
 ) -> None:
     """Show rates, lateness, backlog, failures and lanes, live.
 
@@ -49,18 +48,17 @@ def top(
         Offer nothing that changes anything.
     node
         Address of another process's metrics, such as http://worker:9090; may be repeated.
-    json
-        Print JSON.
 
     """
     url, key = server()
     watch = Watch(url, key, [url, *(node or [])], interval)
     if once:
-        show(uvloop.run(watch.once()), as_json=json or Choice.form == "table")
-    elif sys.stdout.isatty() and sys.stdin.isatty() and not json:
+        options().form = "json" if options().form == "table" else options().form
+        show(uvloop.run(watch.once()))
+    elif sys.stdout.isatty() and sys.stdin.isatty() and not wants_json():
         uvloop.run(watch.live(read_only=read_only))
     else:
-        Choice.form = "jsonl"
+        options().form = "jsonl"
         uvloop.run(watch.stream())
 
 
@@ -83,7 +81,7 @@ class Watch:
     async def stream(self) -> None:
         """Print a line of JSON for each look."""
         while True:
-            show(await self.once(), as_json=False)
+            show(await self.once())
 
     async def live(self, *, read_only: bool) -> None:
         """Draw until somebody leaves."""
