@@ -1,5 +1,6 @@
 """Reads on a replica: they say so, know what their client has seen, and outlive the primary."""
 
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
@@ -12,6 +13,7 @@ from postdate.intake.tenant.tenant import Tenants
 from postdate.node import http as edge
 from postdate.node.database import external
 from postdate.node.settings import Settings
+from postdate.store.connection.freshness import WAIT_SECONDS
 from support.api_ledger import open_ledger
 from support.replica import Pair, api_over, opened, over_tcp, pair
 
@@ -58,6 +60,15 @@ async def test_a_client_reads_its_own_writes_though_the_replica_lags(
     await both.caught_up()
     seen = await reading.call("GET", path, headers={"Postdate-Freshness": token})
     assert (seen.status, seen.headers["Postdate-Stale"]) == (200, "possible")
+
+
+async def test_nobody_waits_for_what_a_replica_cannot_reach(reading: Api) -> None:
+    made = await reading.call("POST", "/jobs", JOB)
+    began = time.monotonic()
+    headers = {"Postdate-Freshness": "f" * 15}
+    found = await reading.call("GET", f"/jobs/{made.body['job_id']}", headers=headers)
+    assert (found.status, found.headers.get("Postdate-Stale")) == (200, None)
+    assert time.monotonic() - began < WAIT_SECONDS
 
 
 async def test_reads_and_keys_go_on_while_the_primary_is_away(both: Pair, reading: Api) -> None:

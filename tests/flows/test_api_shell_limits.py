@@ -9,6 +9,7 @@ from contextlib import nullcontext
 import pytest
 
 from postdate.api.http import request_reader
+from postdate.api.http.limit import Limits
 from postdate.api.http.server import ServerLimits
 from postdate.model.error import RefusedError
 from support.log import capture_logs
@@ -192,3 +193,12 @@ async def test_a_connection_goes_on_after_a_body(running: Running) -> None:
         writer.write(head("content-length: 12") + b'{"amount":5}')
         assert (await read_answer(reader)).status == 201
     writer.close()
+
+
+async def test_a_body_in_one_message_is_counted_as_well() -> None:
+    async def receive() -> dict[str, object]:
+        return {"type": "http.request", "body": b"x" * 11, "more_body": False}
+
+    headers = {b"transfer-encoding": b"chunked", b"content-type": b"application/json"}
+    with pytest.raises(RefusedError, match="at most 10 bytes"):
+        await request_reader.body(receive, headers, 10, Limits())

@@ -237,3 +237,15 @@ def test_a_client_that_nobody_closes_ends_with_its_program() -> None:
         check=True,
     )
     assert (ran.stdout, ran.stderr) == ("told\n", "")
+
+
+async def test_a_read_is_no_older_than_what_the_client_has_changed() -> None:
+    newest, older = {"Postdate-Freshness": "1a2b"}, {"Postdate-Freshness": "fff"}
+    answers = ((201, PAYMENT, newest), (201, PAYMENT, older), (200, ACCOUNT))
+    async with scripted(*answers) as server:
+        async with AsyncClient(server.url, "k") as client:
+            for _ in range(2):
+                await client.payments.schedule(**ORDER, delay_seconds=timedelta(minutes=1))
+            await client.accounts.get("a")
+    sent = [asked.headers.get("postdate-freshness") for asked in server.asked]
+    assert sent == [None, None, "1a2b"]

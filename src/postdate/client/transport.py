@@ -27,6 +27,9 @@ NOTHING_DONE: Final = frozenset({
 UNKNOWN: Final = frozenset({"outcome_unknown", "internal"})
 """Refusals after which only what is repeatable is sent again."""
 
+FRESHNESS: Final = "Postdate-Freshness"
+"""Comes with the answer to a change, as a hexadecimal number; sent back with a read."""
+
 
 @dataclass(slots=True, frozen=True, kw_only=True)
 class Request:
@@ -52,6 +55,7 @@ class Transport:
         self._headers = dict(headers)
         self._timeout_seconds = timeout_seconds
         self._retries = retries
+        self._seen = ""
         self._session: aiohttp.ClientSession | None = None
         self._owner: tuple[int, asyncio.AbstractEventLoop] | None = None
 
@@ -76,6 +80,8 @@ class Transport:
             headers["Content-Type"] = "application/json"
         if request.key is not None:
             headers["Idempotency-Key"] = request.key
+        if self._seen and request.method == "GET":
+            headers[FRESHNESS] = self._seen
         try:
             async with self._connected().request(
                 request.method,
@@ -87,6 +93,7 @@ class Transport:
                 allow_redirects=False,
             ) as response:
                 data = await response.read()
+                self._remember(response.headers.get(FRESHNESS, ""))
         except aiohttp.ClientConnectorError as error:
             message = f"{self.url} does not answer: {error}"
             raise UnreachableError(message, maybe_done=False) from error
@@ -98,6 +105,11 @@ class Transport:
         if response.ok and response.status < 300:  # noqa: PLR2004 - 3xx is no answer of ours
             return data
         raise _problem(response, data)
+
+    def _remember(self, seen: str) -> None:
+        """Keep how far the newest answer was: a read through this client is no older than it."""
+        if (len(seen), seen) > (len(self._seen), self._seen):
+            self._seen = seen
 
     def _connected(self) -> aiohttp.ClientSession:
         """Give the session; after a fork, or in another loop, a new one."""

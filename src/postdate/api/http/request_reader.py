@@ -53,19 +53,16 @@ async def body(
 
 
 async def _collect(receive: Receive, size: int | None, most: int) -> bytes:
-    message = await _next(receive)
-    data: bytes = message["body"]
+    chunks: list[bytes] = []
+    received, more = 0, True
     # The end of a body may come in a message of its own: do not wait for that one.
-    if len(data) == size:
-        return data
-    chunks, received = [data], len(data)
-    while message.get("more_body") and received != size:
+    while more and received != size:
         message = await _next(receive)
         chunks.append(message["body"])
-        received += len(message["body"])
+        received, more = received + len(message["body"]), message.get("more_body", False)
         if received > most:
             raise _too_large(most)
-    return b"".join(chunks)
+    return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
 
 async def _next(receive: Receive) -> Message:

@@ -11,6 +11,9 @@ from postdate.store.connection.pool import BehindError, Connection
 WAIT_SECONDS: Final = 0.3
 """How long a read waits for the replica before it goes to the primary."""
 
+FAR_BYTES: Final = 2**30
+"""A replica that is further behind does not get there in that time: nobody waits for it."""
+
 STEP_SECONDS: Final = 0.01
 ASK_SECONDS: Final = 2.0
 
@@ -28,7 +31,7 @@ async def wait(connection: Connection, wanted: int) -> None:
         replayed = await connection.fetchval(_REPLAYED, timeout=ASK_SECONDS)
         if replayed is None or replayed >= wanted:
             return
-        if time.monotonic() >= until:
+        if time.monotonic() >= until or wanted - replayed > FAR_BYTES:
             raise BehindError
         await asyncio.sleep(STEP_SECONDS)
 
