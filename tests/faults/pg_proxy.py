@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
-from postdate.store.connection.query import _queries
+from postdate.store.connection.query import queries
 
 CANCEL_REQUEST: Final = 80877102
 LATE_SECONDS: Final = 0.05
@@ -341,4 +341,4 @@ async def _until_the_end(carrying: Coroutine[Any, Any, None]) -> None:
 
 @cache
 def _names() -> dict[str, str]:
-    return {text: name for name, text in _queries().items()}
+    return {text: name for name, text in queries().items()}

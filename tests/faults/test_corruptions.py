@@ -20,7 +20,7 @@ from postdate.publisher.anchor import Anchorer, AnchorFile, Anchors, collect
 from postdate.store.connection.database import Connection, Database
 from postdate.store.embedded import Embedded
 from postdate.store.proof import prove as store
-from postdate.store.proof.prove import Finding
+from postdate.store.proof.prove import LedgerFinding
 from support.corruption.catalog import TABLE
 from support.corruption.tenant import Lived, live
 
@@ -102,9 +102,9 @@ async def _words(lived: Lived, vandal: Connection) -> dict[str, str]:
     }
 
 
-async def _round(scene: Scene, step: int = STEP) -> list[Finding]:
+async def _round(scene: Scene, step: int = STEP) -> list[LedgerFinding]:
     """Make a whole round, as the prover does, but with more than one bucket at a time."""
-    found: list[Finding] = []
+    found: list[LedgerFinding] = []
     for first in range(0, BUCKETS, step):
         buckets = range(first, first + step)
         where = replace(await whole(scene.vandal, buckets=buckets), limit=100)

@@ -10,13 +10,13 @@ from conftest import eventually
 from faults.pg_proxy import wait_a_moment
 from postdate.intake.lease.lease import NOT_RUN
 from postdate.intake.lease.release import LeaseReturns
-from postdate.model.job.retry import Policies
+from postdate.model.job.retry import RetryPolicies
 from postdate.model.limit import Limit
 from postdate.model.setting.setting import Settings
 from postdate.store.connection.database import Connection, Database
 from postdate.store.connection.error import LockNotAvailableError
 from postdate.store.job import execution
-from postdate.store.job.execution import Execution, Recorded
+from postdate.store.job.execution import ClaimedExecution, Recorded
 from postdate.store.timer import permit
 from postdate.store.timer.lane import Lane
 from postdate.store.timer.permit import lane_limits
@@ -126,12 +126,12 @@ async def test_the_other_lanes_run_while_a_stranger_holds_the_limits_of_one(
         assert time.monotonic() - began < 4  # one wait for the lock, not one for each bucket
 
 
-async def take(connection: Connection, lane: Lane) -> list[Execution]:
+async def take(connection: Connection, lane: Lane) -> list[ClaimedExecution]:
     return await execution.take(
         connection,
         lane,
         lane.buckets[0],
-        Policies(Settings()),
+        RetryPolicies(Settings()),
         low=LONG_AGO,
         limit=10,
         lease_seconds=30.0,

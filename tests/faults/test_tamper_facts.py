@@ -18,9 +18,9 @@ from postdate.publisher.verify import Finding, verify
 from postdate.store.connection.database import Database
 from postdate.store.embedded import Embedded
 from postdate.store.event import seal
-from postdate.store.event.seal import Window
+from postdate.store.event.seal import EventWindow
 from postdate.store.job import execution
-from postdate.store.job.execution import Held
+from postdate.store.job.execution import HeldLease
 from postdate.store.timer import lease
 from postdate.store.timer.lane import LaneDirectory
 from postdate.worker.retention import Retention
@@ -86,7 +86,9 @@ class Facts(NamedTuple):
         return {each.type: each.event_id for each in await self.shown(*patterns)}
 
     async def shown(self, *patterns: str) -> list[Sealed]:
-        window = Window(tenant_id=self.tenant_id, after=0, upto=99, patterns=[*patterns], limit=99)
+        window = EventWindow(
+            tenant_id=self.tenant_id, after=0, upto=99, patterns=[*patterns], limit=99
+        )
         async with self.database.read(self.tenant_id) as connection:
             return await seal.page(connection, window)
 
@@ -133,7 +135,7 @@ async def _worked(database: Database, lanes: LaneDirectory, tenant_id: int) -> U
             lease_seconds=60,
             claimed_by=uuid4(),
         )
-        held = Held(taken.subject, taken.token, taken.attempt)
+        held = HeldLease(taken.subject, taken.token, taken.attempt)
         assert await execution.end(connection, [(held, DONE)], reporter=None) == [job_id]
     return job_id
 

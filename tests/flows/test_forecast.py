@@ -6,7 +6,7 @@ import pytest
 
 from postdate.model.ids import BUCKETS
 from postdate.store.connection.database import Database
-from postdate.store.operate.overview import Due, Places
+from postdate.store.operate.overview import DueCount, Places
 from postdate.store.timer.timer import LANE_PAYMENT
 from postdate.views.monitor import forecast as module
 from postdate.views.monitor.forecast import _chart, forecast
@@ -76,14 +76,14 @@ async def test_another_tenant_cannot_be_counted(database: Database, tenant_id: i
 
 async def test_the_charts_end_where_the_counting_did() -> None:
     rows = [
-        Due(0, None, False, 3, 9, 1900.0),
-        Due(0, None, True, 2, 9, 1900.0),
-        Due(None, 1, True, 9, 9, 1900.0),
+        DueCount(0, None, False, 3, 9, 1900.0),
+        DueCount(0, None, True, 2, 9, 1900.0),
+        DueCount(None, 1, True, 9, 9, 1900.0),
     ]
     hour, day = _chart(rows, BOTH, 1, 60), _chart(rows, BOTH, 15, 96)
     assert hour.jobs == [3] + [0] * 30 + [None] * 29
     assert hour.payments == [2] + [0] * 30 + [None] * 29
     assert day.payments == [2, 0] + [None] * 94
     assert not day.whole
-    late = [Due(1439, None, False, 4, 4, 86400.0)]
+    late = [DueCount(1439, None, False, 4, 4, 86400.0)]
     assert _chart(late, BOTH, 15, 96).jobs == [0] * 95 + [4]

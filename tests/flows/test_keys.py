@@ -9,7 +9,7 @@ from conftest import Answered, Api, Clock, eventually
 from postdate.intake.tenant.tenant import KeyLimits, Tenants
 from postdate.model import origin
 from postdate.model.error import Code, RefusedError
-from postdate.model.tenant.login_throttle import FORGET_SECONDS, REMEMBER_MOST, Knocks
+from postdate.model.tenant.login_throttle import FORGET_SECONDS, MAX_REMEMBERED, Knocks
 from postdate.views.authentication.identity import Identities
 
 
@@ -154,6 +154,6 @@ def test_the_wait_doubles_up_to_a_minute_and_is_forgotten() -> None:
 
 def test_the_memory_of_wrong_keys_is_bounded() -> None:
     knocks = Knocks()
-    for number in range(REMEMBER_MOST + 50):
+    for number in range(MAX_REMEMBERED + 50):
         knocks.wrong(str(number), 1.0)
-    assert len(knocks) == REMEMBER_MOST
+    assert len(knocks) == MAX_REMEMBERED

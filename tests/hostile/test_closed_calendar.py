@@ -8,7 +8,7 @@ import pytest
 from postdate.model.recurrence import plan as plans
 from postdate.model.recurrence.calendar import Calendar, Roll
 from postdate.model.recurrence.days import Days
-from postdate.model.recurrence.plan import Plan, first_that_runs, occurrences
+from postdate.model.recurrence.plan import RecurrencePlan, first_that_runs, occurrences
 from postdate.model.schedule.schedule import Dst, Occurrence, Rule
 
 NOW = datetime(2026, 11, 17, tzinfo=UTC)
@@ -39,12 +39,12 @@ def test_what_never_runs_is_found_out_in_a_few_leaps(
     leaps: list[Occurrence] = []
     reopening = plans._reopening
 
-    def counted(plan: Plan, open_days: Days, closed: Occurrence) -> datetime:
+    def counted(plan: RecurrencePlan, open_days: Days, closed: Occurrence) -> datetime:
         leaps.append(closed)
         return reopening(plan, open_days, closed)
 
     monkeypatch.setattr(plans, "_reopening", counted)
-    zoned = Plan(_in_zone(rule, timezone), Dst(), calendar)
+    zoned = RecurrencePlan(_in_zone(rule, timezone), Dst(), calendar)
     assert first_that_runs(zoned, NOW) is None
     assert len(leaps) <= LEAPS_MOST
 
@@ -66,7 +66,7 @@ def test_leaps_find_what_walking_finds(rule: Rule, timezone: str, roll: Roll) ->
     """The zones change their clocks at midnight: days move where others only have hours moved."""
     calendar = Calendar("odd", frozenset({date(2018, 11, 5), date(2018, 12, 24)}), frozenset({6}))
     own = Roll.NONE if rule.every_seconds else roll
-    plan = Plan(_in_zone(rule, timezone, own), Dst(), calendar)
+    plan = RecurrencePlan(_in_zone(rule, timezone, own), Dst(), calendar)
     for days in range(0, 120, 3):
         after = datetime(2018, 9, 20, 12, tzinfo=UTC) + timedelta(days=days)
         walked = (each for each in islice(occurrences(plan, after), 5000) if each.skip is None)

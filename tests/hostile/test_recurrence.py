@@ -18,7 +18,7 @@ from postdate.model.error import RefusedError
 from postdate.model.recurrence import budget, cron, rrule
 from postdate.model.recurrence.budget import Budget
 from postdate.model.recurrence.calendar import Calendar, Roll
-from postdate.model.recurrence.plan import Plan, first_that_runs, occurrences
+from postdate.model.recurrence.plan import RecurrencePlan, first_that_runs, occurrences
 from postdate.model.schedule.preview import preview_unsaved
 from postdate.model.schedule.rule import check, completed
 from postdate.model.schedule.schedule import (
@@ -104,7 +104,7 @@ def cost(asked: Callable[[], object]) -> float:
     return time.process_time() - began
 
 
-def look(plan: Plan, count: int) -> int:
+def look(plan: RecurrencePlan, count: int) -> int:
     return len(list(islice(occurrences(plan, START), count)))
 
 
@@ -117,7 +117,7 @@ def bombs() -> list[Any]:
 @pytest.fixture(scope="module")
 def innocent() -> float:
     """Measure this machine: fifty runs of an ordinary rule, computed two hundred times."""
-    plan = Plan(Rule(cron="0 9 * * MON-FRI"), POLICIES[0])
+    plan = RecurrencePlan(Rule(cron="0 9 * * MON-FRI"), POLICIES[0])
     return sum(cost(partial(look, plan, 50)) for _ in range(200))
 
 
@@ -132,16 +132,16 @@ def test_a_bomb_costs_few_steps(rule: Rule, monkeypatch: pytest.MonkeyPatch) -> 
 
     forget()
     monkeypatch.setattr(Budget, "spend", spend)
-    look(Plan(rule, POLICIES[0]), 50)
+    look(RecurrencePlan(rule, POLICIES[0]), 50)
     # A walk to the horizon and back again, whatever the rule.
-    assert sum(spent) < 2 * budget.STEPS_MOST
+    assert sum(spent) < 2 * budget.MAX_STEPS
 
 
 @pytest.mark.parametrize("rule", bombs())
 def test_a_bomb_takes_no_time_and_no_memory(rule: Rule, innocent: float) -> None:
     for zone in ZONES:
         for dst in POLICIES:
-            plan = Plan(_in_zone(rule, zone), dst)
+            plan = RecurrencePlan(_in_zone(rule, zone), dst)
             first, preview = cost(partial(look, plan, 1)), cost(partial(look, plan, 50))
             # On an idle machine the worst of them take 25 ms and 30 ms.
             assert first < max(0.25, innocent)
@@ -163,7 +163,7 @@ def _in_zone(rule: Rule, zone: str) -> Rule:
 def test_every_second_of_a_changed_hour_is_not_collected(
     change: str, dst: Dst, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plan = Plan(Rule(cron="* * * * * *", timezone="Europe/Berlin"), dst)
+    plan = RecurrencePlan(Rule(cron="* * * * * *", timezone="Europe/Berlin"), dst)
     read = []
     walked = cron.matches
 
@@ -193,9 +193,9 @@ def test_what_has_ended_by_an_until_is_not_searched_for(
     monkeypatch.setattr(rrule, "matches", counted)
     until = datetime(2026, 7, 3, tzinfo=UTC)
     before = until - timedelta(seconds=2)
-    found = [each.scheduled_for for each in occurrences(Plan(rule, POLICIES[0]), before)]
+    found = [each.scheduled_for for each in occurrences(RecurrencePlan(rule, POLICIES[0]), before)]
     assert found == [until - timedelta(seconds=1), until]
-    assert list(occurrences(Plan(rule, POLICIES[0]), until)) == []
+    assert list(occurrences(RecurrencePlan(rule, POLICIES[0]), until)) == []
     assert len(read) < 50
 
 
@@ -217,7 +217,9 @@ def test_a_rule_beyond_the_budget_is_refused_when_it_is_made(
 @pytest.mark.parametrize("roll", Roll)
 def test_closures_are_leapt_over(roll: Roll) -> None:
     holidays = frozenset(date(2026, 1, 1) + timedelta(days=day) for day in range(20_000))
-    plan = Plan(Rule(cron="0 * * * *", roll=roll), POLICIES[0], Calendar("closed", holidays))
+    plan = RecurrencePlan(
+        Rule(cron="0 * * * *", roll=roll), POLICIES[0], Calendar("closed", holidays)
+    )
     began = time.process_time()
     first = first_that_runs(plan, START)
     assert time.process_time() - began < 1

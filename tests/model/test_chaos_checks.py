@@ -11,15 +11,15 @@ import pytest
 from postdate.chaos import life, report
 from postdate.chaos.checks_more import CHECKS
 from postdate.chaos.database import (
-    AccountRow,
-    AttemptRow,
-    EntryRow,
-    JobRow,
-    OccurrenceRow,
-    OutcomeRow,
-    PaymentRow,
+    AccountEvidence,
+    AttemptEvidence,
+    EntryEvidence,
+    JobEvidence,
+    OccurrenceEvidence,
+    OutcomeEvidence,
+    PaymentEvidence,
     Snapshot,
-    TimerRow,
+    TimerEvidence,
 )
 from postdate.chaos.evidence import Evidence
 from postdate.chaos.history import Line, Recorder, read
@@ -59,17 +59,19 @@ def reported(at: float, n: int, token: int) -> list[Line]:
     ]
 
 
-def job(job_id: UUID, sort: str = "webhook", schedule_id: UUID | None = None) -> JobRow:
-    return JobRow(1, job_id, AT, AT, schedule_id, sort)
+def job(job_id: UUID, sort: str = "webhook", schedule_id: UUID | None = None) -> JobEvidence:
+    return JobEvidence(1, job_id, AT, AT, schedule_id, sort)
 
 
-def ended(subject: UUID, status: str = "COMPLETED", transfer: UUID | None = None) -> OutcomeRow:
-    return OutcomeRow(1, subject, status, 1, AT, AT, AT, transfer)
+def ended(
+    subject: UUID, status: str = "COMPLETED", transfer: UUID | None = None
+) -> OutcomeEvidence:
+    return OutcomeEvidence(1, subject, status, 1, AT, AT, AT, transfer)
 
 
-def occurrence(second: int, subject: UUID | None, status: str = "FIRED") -> OccurrenceRow:
+def occurrence(second: int, subject: UUID | None, status: str = "FIRED") -> OccurrenceEvidence:
     at = AT + timedelta(seconds=second)
-    return OccurrenceRow(1, SCHEDULE, at, status, "rule", subject)
+    return OccurrenceEvidence(1, SCHEDULE, at, status, "rule", subject)
 
 
 def good() -> Evidence:
@@ -101,17 +103,17 @@ def good() -> Evidence:
     left = Snapshot(
         tenants={1: "amber"},
         accounts=[
-            AccountRow(1, "a0", 70, 0, 2, 0),
-            AccountRow(1, "a1", 30, 0, 1, 0),
-            AccountRow(1, "issuer", -100, 0, 1, None),
+            AccountEvidence(1, "a0", 70, 0, 2, 0),
+            AccountEvidence(1, "a1", 30, 0, 1, 0),
+            AccountEvidence(1, "issuer", -100, 0, 1, None),
         ],
         entries=[
-            EntryRow(1, OPENING, "a0", 100, 100, 1, None),
-            EntryRow(1, OPENING, "issuer", -100, -100, 1, None),
-            EntryRow(1, TRANSFER, "a0", -30, 70, 2, PAYMENT),
-            EntryRow(1, TRANSFER, "a1", 30, 30, 1, PAYMENT),
+            EntryEvidence(1, OPENING, "a0", 100, 100, 1, None),
+            EntryEvidence(1, OPENING, "issuer", -100, -100, 1, None),
+            EntryEvidence(1, TRANSFER, "a0", -30, 70, 2, PAYMENT),
+            EntryEvidence(1, TRANSFER, "a1", 30, 30, 1, PAYMENT),
         ],
-        payments=[PaymentRow(1, PAYMENT, "a0", "a1", 30, True, AT, None)],
+        payments=[PaymentEvidence(1, PAYMENT, "a0", "a1", 30, True, AT, None)],
         jobs=[job(JOB), job(PULLED, "worker"), job(FIRED, "webhook", SCHEDULE),
               job(FIRED_NEXT, "webhook", SCHEDULE)],
         outcomes=[ended(PAYMENT, transfer=TRANSFER),
@@ -132,19 +134,19 @@ def remove_leg(seen: Evidence) -> None:
 
 
 def unequal_legs(seen: Evidence) -> None:
-    seen.left.entries[3] = EntryRow(1, TRANSFER, "a1", 31, 31, 1, PAYMENT)
+    seen.left.entries[3] = EntryEvidence(1, TRANSFER, "a1", 31, 31, 1, PAYMENT)
 
 
 def keep_held(seen: Evidence) -> None:
-    seen.left.accounts[0] = AccountRow(1, "a0", 70, 30, 2, 0)
+    seen.left.accounts[0] = AccountEvidence(1, "a0", 70, 30, 2, 0)
 
 
 def lose_version(seen: Evidence) -> None:
-    seen.left.accounts[0] = AccountRow(1, "a0", 70, 0, 3, 0)
+    seen.left.accounts[0] = AccountEvidence(1, "a0", 70, 0, 3, 0)
 
 
 def below_floor(seen: Evidence) -> None:
-    seen.left.accounts[0] = AccountRow(1, "a0", 70, 0, 2, 80)
+    seen.left.accounts[0] = AccountEvidence(1, "a0", 70, 0, 2, 80)
 
 
 def contradict(seen: Evidence) -> None:
@@ -164,7 +166,7 @@ def leave_open(seen: Evidence) -> None:
 
 
 def keep_timer(seen: Evidence) -> None:
-    seen.left.timers.append(TimerRow(1, 0, PAYMENT, AT, False))
+    seen.left.timers.append(TimerEvidence(1, 0, PAYMENT, AT, False))
 
 
 def pay_twice(seen: Evidence) -> None:
@@ -174,21 +176,21 @@ def pay_twice(seen: Evidence) -> None:
     seen.lines.append(
         line(5.1, "ok", "payment.repeat", 1, answer={"payment_id": str(other)}, **pay)
     )
-    seen.left.payments.append(PaymentRow(1, other, "a0", "a1", 30, True, AT, None))
+    seen.left.payments.append(PaymentEvidence(1, other, "a0", "a1", 30, True, AT, None))
     seen.left.outcomes.append(ended(other, "CANCELLED", move))
 
 
 def transfer_twice(seen: Evidence) -> None:
     seen.left.entries += [
-        EntryRow(1, UUID(int=77), "a0", -30, 40, 3, PAYMENT),
-        EntryRow(1, UUID(int=77), "a1", 30, 60, 2, PAYMENT),
+        EntryEvidence(1, UUID(int=77), "a0", -30, 40, 3, PAYMENT),
+        EntryEvidence(1, UUID(int=77), "a1", 30, 60, 2, PAYMENT),
     ]
-    seen.left.accounts[0] = AccountRow(1, "a0", 40, 0, 3, 0)
-    seen.left.accounts[1] = AccountRow(1, "a1", 60, 0, 2, 0)
+    seen.left.accounts[0] = AccountEvidence(1, "a0", 40, 0, 3, 0)
+    seen.left.accounts[1] = AccountEvidence(1, "a1", 60, 0, 2, 0)
 
 
 def begin_early(seen: Evidence) -> None:
-    seen.left.outcomes[1] = OutcomeRow(
+    seen.left.outcomes[1] = OutcomeEvidence(
         1, JOB, "COMPLETED", 1, AT, AT - timedelta(seconds=1), AT, None
     )
 
@@ -215,7 +217,7 @@ def cancel_in_vain(seen: Evidence) -> None:
 
 
 def skip_attempt(seen: Evidence) -> None:
-    seen.left.attempts.append(AttemptRow(1, JOB, 2, "FAILED", AT, AT, AT))
+    seen.left.attempts.append(AttemptEvidence(1, JOB, 2, "FAILED", AT, AT, AT))
 
 
 def reuse_token(seen: Evidence) -> None:

@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from postdate.model.recurrence import plan as recurrence
 from postdate.model.recurrence import remembered
 from postdate.model.recurrence.calendar import Calendar, Roll
-from postdate.model.recurrence.plan import Plan
-from postdate.model.schedule.expansion import ENTRIES_MOST, Progress, Step, decide, next_due
+from postdate.model.recurrence.plan import RecurrencePlan
+from postdate.model.schedule.expansion import MAX_ENTRIES, ExpansionProgress, Step, decide, next_due
 from postdate.model.schedule.schedule import (
     EPOCH,
     Definition,
@@ -40,12 +40,15 @@ DST = Dst(gap=Gap.SHIFT_FORWARD, repeated=Repeated.FIRST)
 MINUTE = timedelta(minutes=1)
 
 
-def plan(**fields: Any) -> Plan:
-    return Plan(Rule(**(fields or {"every_seconds": 60})), DST)
+def plan(**fields: Any) -> RecurrencePlan:
+    return RecurrencePlan(Rule(**(fields or {"every_seconds": 60})), DST)
 
 
 def held(
-    plan: Plan, policies: Policies | None = None, until: datetime | None = None, version: int = 1
+    plan: RecurrencePlan,
+    policies: Policies | None = None,
+    until: datetime | None = None,
+    version: int = 1,
 ) -> Segment:
     """One version that decides, from the beginning on."""
     definition = Definition(
@@ -56,7 +59,7 @@ def held(
 
 def step(now: datetime, policies: Policies | None = None, **progress: Any) -> Step:
     standing = {"schedule_id": ID, "handled": START, **progress}
-    return decide([held(plan(), policies)], Progress(**standing), now)
+    return decide([held(plan(), policies)], ExpansionProgress(**standing), now)
 
 
 def labels(done: Step) -> list[Status]:
@@ -78,7 +81,7 @@ def test_nothing_is_due_before_its_instant() -> None:
 def test_the_result_does_not_depend_on_the_size_of_a_step(most: int) -> None:
     policies = Policies(misfire=Misfire(policy=MisfirePolicy.FIRE_ONCE))
     now = START + timedelta(hours=3, seconds=30)
-    progress = Progress(schedule_id=ID, handled=START)
+    progress = ExpansionProgress(schedule_id=ID, handled=START)
     seen: list[tuple[datetime, Status]] = []
     for _ in range(400):
         done = decide([held(plan(), policies)], progress, now, most)
@@ -94,22 +97,24 @@ def test_the_result_does_not_depend_on_the_size_of_a_step(most: int) -> None:
 def test_one_step_is_bounded() -> None:
     policies = Policies(misfire=Misfire(policy=MisfirePolicy.SKIP))
     done = step(START + timedelta(days=30), policies)
-    assert len(done.entries) == ENTRIES_MOST
+    assert len(done.entries) == MAX_ENTRIES
     assert done.next_due is not None
     assert done.next_due <= START + timedelta(days=30)
 
 
 def test_a_hiccup_shorter_than_late_after_loses_nothing() -> None:
     rule = plan(every_seconds=1)
-    progress = Progress(schedule_id=ID, handled=START)
+    progress = ExpansionProgress(schedule_id=ID, handled=START)
     done = decide([held(rule)], progress, START + timedelta(seconds=45))
     assert labels(done) == [Status.FIRED] * 45
 
 
 def test_fire_once_fires_the_newest_that_can_run() -> None:
     # Daily at nine, down from Friday to Sunday noon; Sunday is excluded, so Saturday's runs.
-    rule = Plan(Rule(cron="0 9 * * *", exclude_dates=((START + timedelta(days=7)).date(),)), DST)
-    progress = Progress(schedule_id=ID, handled=START + timedelta(days=4, hours=12))
+    rule = RecurrencePlan(
+        Rule(cron="0 9 * * *", exclude_dates=((START + timedelta(days=7)).date(),)), DST
+    )
+    progress = ExpansionProgress(schedule_id=ID, handled=START + timedelta(days=4, hours=12))
     done = decide([held(rule)], progress, START + timedelta(days=7, hours=12))
     assert labels(done) == [Status.MISSED, Status.LATE, Status.SKIPPED_BY_CALENDAR]
 
@@ -123,12 +128,12 @@ def test_fire_once_fires_the_newest_late_one_beside_those_in_time() -> None:
 def test_fire_once_fires_once_however_much_is_left_out_between(left_out: str) -> None:
     # Every minute, down from Friday evening to Monday morning: 2,880 minutes lie between.
     friday, monday = START + timedelta(days=5, hours=23), START + timedelta(days=8, hours=1)
-    progress = Progress(schedule_id=ID, handled=friday)
+    progress = ExpansionProgress(schedule_id=ID, handled=friday)
     calendar = Calendar("weekend", frozenset()) if left_out == "closed" else None
     if left_out == "paused":
         midnights = (START + timedelta(days=days) for days in (6, 8))
         progress = replace(progress, paused_at=next(midnights), resumed_at=next(midnights))
-    segment = held(Plan(Rule(cron="* * * * *"), DST, calendar))
+    segment = held(RecurrencePlan(Rule(cron="* * * * *"), DST, calendar))
     ran: list[datetime] = []
     while progress.handled <= monday:
         done = decide([segment], progress, monday + MINUTE)
@@ -150,7 +155,7 @@ def test_each_version_decides_about_what_was_due_in_its_time() -> None:
     change = START + timedelta(minutes=5)
     old = held(plan(), skip, until=change)
     new = replace(held(plan(every_seconds=120), version=2), after=change)
-    progress = Progress(schedule_id=ID, handled=START)
+    progress = ExpansionProgress(schedule_id=ID, handled=START)
     done = decide([old, new], progress, START + timedelta(minutes=20, seconds=90))
     seen = [(entry.segment.version, entry.status) for entry in done.entries]
     later = [(2, Status.MISSED)] * 7 + [(2, Status.LATE)]
@@ -162,7 +167,7 @@ def test_a_version_that_had_its_runs_makes_room_for_the_next() -> None:
     change = START + timedelta(seconds=270)
     old = held(plan(every_seconds=60, max_runs=2), until=change)
     new = replace(held(plan(every_seconds=60, max_runs=3), version=2), after=change)
-    progress = Progress(schedule_id=ID, handled=START)
+    progress = ExpansionProgress(schedule_id=ID, handled=START)
     now = START + timedelta(minutes=9)
     late = replace(old.definition.policies, misfire=Misfire(late_after_seconds=3600))
     both = [replace(s, definition=replace(s.definition, policies=late)) for s in (old, new)]
@@ -226,7 +231,7 @@ def test_jitter_is_for_ever_the_same_and_moves_the_timer_only() -> None:
     policies = Policies(jitter_seconds=3600)
     shift = jitter(ID, 3600)
     assert timedelta(0) < shift < timedelta(hours=1)
-    progress = Progress(schedule_id=ID, handled=START)
+    progress = ExpansionProgress(schedule_id=ID, handled=START)
     daily = plan(cron="0 9 * * *")
     due = next_due([held(daily, policies)], progress)
     nominal = START + timedelta(hours=9)
@@ -266,7 +271,7 @@ def test_a_buffered_one_goes_when_the_one_before_has_ended() -> None:
 
 def test_max_runs_ends_a_schedule_at_once() -> None:
     ends = plan(every_seconds=60, max_runs=2)
-    progress = Progress(schedule_id=ID, handled=START, runs=1)
+    progress = ExpansionProgress(schedule_id=ID, handled=START, runs=1)
     done = decide([held(ends)], progress, START + MINUTE)
     assert (done.runs, done.next_due) == (2, None)
     assert next_due([held(ends)], replace(progress, runs=2)) is None
@@ -302,7 +307,7 @@ def test_what_is_remembered_is_what_is_computed() -> None:
         Rule(cron="0 0 1 * *", end_at=START + timedelta(days=100)),
     ]
     for _ in range(400):
-        asked = Plan(draw.choice(rules), DST)
+        asked = RecurrencePlan(draw.choice(rules), DST)
         after = START + timedelta(seconds=draw.randrange(12 * 86_400))
         count = draw.choice([1, 3, 40, 200])
         ours = list(islice(remembered.occurrences(asked, after), count))
@@ -310,7 +315,7 @@ def test_what_is_remembered_is_what_is_computed() -> None:
 
 
 def test_an_iterator_that_nobody_used_changes_nothing() -> None:
-    asked = Plan(Rule(cron="11 * * * *", timezone="Asia/Tokyo"), DST)
+    asked = RecurrencePlan(Rule(cron="11 * * * *", timezone="Asia/Tokyo"), DST)
     remembered.occurrences(asked, START)
     later = START + timedelta(hours=7)
     [ours] = islice(remembered.occurrences(asked, later), 1)
@@ -323,19 +328,19 @@ def test_what_is_due_is_computed_once_though_a_new_one_asked_first(
     walks = []
     computed = recurrence.occurrences
 
-    def counted(plan: Plan, after: datetime) -> Iterator[Occurrence]:
+    def counted(plan: RecurrencePlan, after: datetime) -> Iterator[Occurrence]:
         walks.append(after)
         return computed(plan, after)
 
     monkeypatch.setattr(remembered, "computed", counted)
-    asked = Plan(Rule(cron="13 * * * *", timezone="Asia/Tokyo"), DST)
+    asked = RecurrencePlan(Rule(cron="13 * * * *", timezone="Asia/Tokyo"), DST)
     for minutes in (40, *[0] * 50, 40, 20):
         next(remembered.occurrences(asked, START + timedelta(minutes=minutes)))
     assert len(walks) == 2
 
 
 def test_nothing_is_lost_where_the_memory_ends() -> None:
-    asked = Plan(Rule(every_seconds=60), DST)
+    asked = RecurrencePlan(Rule(every_seconds=60), DST)
     for minutes in range(0, 300, 7):
         after = START + timedelta(minutes=minutes)
         ours = list(islice(remembered.occurrences(asked, after), 3))
@@ -345,11 +350,11 @@ def test_nothing_is_lost_where_the_memory_ends() -> None:
 def test_a_walk_that_broke_off_does_not_look_like_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     computed = recurrence.occurrences
 
-    def broken(plan: Plan, after: datetime) -> Iterator[Occurrence]:
+    def broken(plan: RecurrencePlan, after: datetime) -> Iterator[Occurrence]:
         yield from islice(computed(plan, after), 2)
         raise OverflowError("beyond the budget")
 
-    asked = Plan(Rule(cron="17 * * * *", timezone="Asia/Tokyo"), DST)
+    asked = RecurrencePlan(Rule(cron="17 * * * *", timezone="Asia/Tokyo"), DST)
     monkeypatch.setattr(remembered, "computed", broken)
     with pytest.raises(OverflowError):
         list(islice(remembered.occurrences(asked, START), 3))
@@ -371,7 +376,7 @@ def test_no_upload_of_a_calendar_runs_an_occurrence_twice_or_never() -> None:
             CalendarVersion(at, Calendar("days", frozenset(draw.sample(days, 9)), frozenset()))
             for at in (START, *instants)
         ]
-        definition = replace(held(Plan(replace(rule, roll=roll), DST)).definition)
+        definition = replace(held(RecurrencePlan(replace(rule, roll=roll), DST)).definition)
         only = Version(number=1, since=START, previous_until=START, definition=definition)
         seen: list[datetime] = []
         handled = START

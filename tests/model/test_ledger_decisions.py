@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from postdate.ledger.account import adjust, change
 from postdate.ledger.hold import admit, reserve
 from postdate.model.error import Code, Refusal
-from postdate.model.payment.money import BALANCE_MOST, ISSUER
+from postdate.model.payment.money import ISSUER, MAX_BALANCE
 from postdate.model.payment.payment import AmountLimits, PaymentOrder
-from postdate.store.account.account import Account, Terms
+from postdate.store.account.account import Account, AccountTerms
 
 
 def account(name: str = "alice", balance: int = 0, held: int = 0, floor: int | None = 0) -> Account:
@@ -49,11 +49,11 @@ def test_adjustments_sum_to_zero_at_every_step(wanted: list[int]) -> None:
 
 
 def test_no_balance_leaves_the_range_of_the_database() -> None:
-    one, issuer = account(balance=BALANCE_MOST), account(ISSUER, -BALANCE_MOST, floor=None)
+    one, issuer = account(balance=MAX_BALANCE), account(ISSUER, -MAX_BALANCE, floor=None)
     refused = adjust(one, issuer, "alice", 1)
     assert isinstance(refused, Refusal)
     assert refused.code is Code.BALANCE_ABOVE_LIMIT
-    assert (one.balance, issuer.balance) == (BALANCE_MOST, -BALANCE_MOST)
+    assert (one.balance, issuer.balance) == (MAX_BALANCE, -MAX_BALANCE)
 
 
 def test_a_refused_payment_holds_nothing() -> None:
@@ -66,9 +66,9 @@ def test_a_refused_payment_holds_nothing() -> None:
 
 
 def test_a_closed_account_stays_as_it_is() -> None:
-    closed = Terms(closed=True)
+    closed = AccountTerms(closed=True)
     assert change(account(), closed, closed) is None
-    refusal = change(account(), closed, Terms(closed=True, frozen=True))
+    refusal = change(account(), closed, AccountTerms(closed=True, frozen=True))
     assert refusal is not None
     assert refusal.code is Code.ACCOUNT_CLOSED
 

@@ -9,7 +9,7 @@ import pytest
 from postdate.model.error import RefusedError
 from postdate.model.recurrence import cron
 from postdate.model.recurrence.calendar import Calendar, Roll
-from postdate.model.recurrence.plan import Plan, first_that_runs, occurrences
+from postdate.model.recurrence.plan import RecurrencePlan, first_that_runs, occurrences
 from postdate.model.schedule.rule import check, completed, plan_of
 from postdate.model.schedule.schedule import (
     Definition,
@@ -36,15 +36,15 @@ def at(text: str) -> datetime:
     return datetime.fromisoformat(text).replace(tzinfo=UTC)
 
 
-def plan(dst: Dst = ORDINARY, calendar: Calendar | None = None, **rule: Any) -> Plan:
-    return Plan(Rule(**rule), dst, calendar)
+def plan(dst: Dst = ORDINARY, calendar: Calendar | None = None, **rule: Any) -> RecurrencePlan:
+    return RecurrencePlan(Rule(**rule), dst, calendar)
 
 
-def all_of(asked: Plan, after: datetime, most: int = 50) -> list[Occurrence]:
+def all_of(asked: RecurrencePlan, after: datetime, most: int = 50) -> list[Occurrence]:
     return list(islice(occurrences(asked, after), most))
 
 
-def instants(asked: Plan, after: datetime, most: int = 50) -> list[str]:
+def instants(asked: RecurrencePlan, after: datetime, most: int = 50) -> list[str]:
     return [f"{each.scheduled_for:%m-%d %H:%M}" for each in all_of(asked, after, most)]
 
 

@@ -20,7 +20,7 @@ from dateutil.rrule import rrulestr
 
 from postdate.model.recurrence import cron, rrule
 from postdate.model.recurrence.calendar import Calendar, Roll
-from postdate.model.recurrence.plan import Plan, occurrences
+from postdate.model.recurrence.plan import RecurrencePlan, occurrences
 from postdate.model.schedule.schedule import Dst, Gap, Occurrence, Repeated, Rule
 from support.recurrence_case import (
     MONTHS,
@@ -218,7 +218,7 @@ def _runs(
         start_at=start.replace(tzinfo=place).astimezone(UTC),
         exclude_dates=excluded,
     )
-    plan = Plan(rule, Dst(gap=Gap.SHIFT_FORWARD, repeated=Repeated.FIRST))
+    plan = RecurrencePlan(rule, Dst(gap=Gap.SHIFT_FORWARD, repeated=Repeated.FIRST))
     found = takewhile(lambda each: each.scheduled_for < end, occurrences(plan, begin - SECOND))
     return [each.scheduled_for for each in found if each.skip is None]
 
@@ -257,7 +257,9 @@ def test_business_days_agree_with_a_plain_account(seed: int) -> None:
             exclude_dates=tuple(excluded),
         )
         wanted = _plain(rule, closed, excluded, begin)
-        plan = Plan(rule, Dst(gap=Gap.SKIP, repeated=Repeated.FIRST), Calendar("a", holidays))
+        plan = RecurrencePlan(
+            rule, Dst(gap=Gap.SKIP, repeated=Repeated.FIRST), Calendar("a", holidays)
+        )
         found = _until(plan, datetime.combine(begin, datetime.min.time(), UTC), 45 * DAY)
         runs = [each for each in found if each.skip is None]
         assert [each.scheduled_for for each in runs] == sorted(wanted), (rule, closed)
@@ -266,7 +268,7 @@ def test_business_days_agree_with_a_plain_account(seed: int) -> None:
             assert nominals == wanted[each.scheduled_for], (rule, closed)
 
 
-def _until(plan: Plan, first: datetime, span: timedelta) -> list[Occurrence]:
+def _until(plan: RecurrencePlan, first: datetime, span: timedelta) -> list[Occurrence]:
     end = first + span
     return list(takewhile(lambda each: each.scheduled_for < end, occurrences(plan, first - SECOND)))
 

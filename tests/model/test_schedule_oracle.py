@@ -10,7 +10,7 @@ from zlib import crc32
 import pytest
 
 from postdate.model.recurrence.calendar import Calendar, Roll
-from postdate.model.recurrence.plan import Plan, occurrences
+from postdate.model.recurrence.plan import RecurrencePlan, occurrences
 from postdate.model.schedule.schedule import Dst, Gap, Occurrence, Repeated, Rule
 from support.schedule_oracle import DAY, Closed, Walk, changes, expected, load, nominal
 
@@ -156,7 +156,7 @@ def _rrule(minutes: list[int], hours: list[int], weekdays: list[int]) -> str:
 
 def _ours(drawn: Drawn, gap: Gap, repeated: Repeated, walk: Walk) -> Iterator[Occurrence]:
     days = Calendar("a", drawn.closed.holidays) if drawn.closed else None
-    plan = Plan(drawn.rule, Dst(gap=gap, repeated=repeated), days)
+    plan = RecurrencePlan(drawn.rule, Dst(gap=gap, repeated=repeated), days)
     begin, end = walk.begin + 5 * DAY, walk.end - 5 * DAY
     for each in occurrences(plan, begin - timedelta(seconds=1)):
         if each.scheduled_for >= end:

@@ -17,14 +17,14 @@ from postdate.model.activity import (
 )
 from postdate.store.connection.database import Database
 from postdate.store.operate import activity
-from postdate.store.operate.activity import Slot
+from postdate.store.operate.activity import ActivitySlot
 from postdate.views.monitor.activity import activity_view
 from support.event import emit, new_event, seal_all, subjects
 
 NOW = datetime(2030, 1, 1, 12, 0, 5, tzinfo=UTC)
 
 
-async def slots(database: Database, tenant_id: int) -> list[Slot]:
+async def slots(database: Database, tenant_id: int) -> list[ActivitySlot]:
     async with database.read(tenant_id) as connection:
         return await activity.recent(connection, tenant_id, 60)
 
@@ -96,11 +96,11 @@ async def test_percentiles_lie_between_the_bounds() -> None:
 
 
 async def test_rates_are_those_of_the_last_seconds_and_the_hour_has_sixty_minutes() -> None:
-    def slot(seconds_ago: int, accepted: int) -> Slot:
+    def slot(seconds_ago: int, accepted: int) -> ActivitySlot:
         at = datetime.fromtimestamp(NOW.timestamp() // 10 * 10 - seconds_ago, UTC)
         late = empty_histogram()
         late[0] = accepted
-        return Slot(at, accepted, 0, 0, 2 * accepted, 0, 0, late, [])
+        return ActivitySlot(at, accepted, 0, 0, 2 * accepted, 0, 0, late, [])
 
     view = activity_view([slot(600, 60), slot(10, 30), slot(0, 15)], NOW.timestamp())
     assert view.accepted.jobs == pytest.approx(3.0)

@@ -15,7 +15,7 @@ from postdate.model.limit import Limit
 from postdate.runtime.low_water import MARGIN, WIDE_MARGIN, WIDE_SECONDS, LowWaterMark
 from postdate.store.connection.database import Database
 from postdate.store.job import execution
-from postdate.store.job.execution import Held
+from postdate.store.job.execution import HeldLease
 from postdate.worker.claimed_job import ClaimedJob
 from postdate.worker.permit import HeldPermits, Permits
 from postdate.worker.recorder import OutcomeRecorder
@@ -49,9 +49,9 @@ async def test_an_old_token_renews_nothing(
         tokens.append((await one(database, "timer", job_id))["token"])
         await clock.advance(31)
     before = await one(database, "timer", job_id)
-    assert await execution.renew(database, [(Held(job_id, tokens[0], 1), Keep(60.0))]) == {}
+    assert await execution.renew(database, [(HeldLease(job_id, tokens[0], 1), Keep(60.0))]) == {}
     assert await one(database, "timer", job_id) == before
-    renewed = await execution.renew(database, [(Held(job_id, tokens[1], 2), Keep(60.0))])
+    renewed = await execution.renew(database, [(HeldLease(job_id, tokens[1], 2), Keep(60.0))])
     assert renewed[job_id] is not None
     handler.gate.set()
     for worker in workers:

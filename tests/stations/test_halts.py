@@ -11,7 +11,7 @@ from conftest import Api, Clock, eventually
 from postdate.intake.tenant.halt import Halting, Window
 from postdate.ledger import batch
 from postdate.ledger.prove import prove
-from postdate.model.job.retry import Policies
+from postdate.model.job.retry import RetryPolicies
 from postdate.model.setting.setting import Settings
 from postdate.model.tenant.halt import Halts
 from postdate.node import schedule as wiring
@@ -175,7 +175,7 @@ async def take_all(database: Database, lane: Lane) -> int:
         for bucket in lane.buckets:
             wanted: dict[str, Any] = {"low": LONG_AGO, "limit": 10, "lease_seconds": 5.0}
             wanted["claimed_by"] = uuid4()
-            policies = Policies(Settings())
+            policies = RetryPolicies(Settings())
             taken += len(await execution.take(connection, lane, bucket, policies, **wanted))
     return taken
 

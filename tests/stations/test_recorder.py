@@ -10,14 +10,14 @@ import pytest
 
 from conftest import eventually
 from postdate.model.job.outcome import Completed
-from postdate.model.job.retry import Policies
+from postdate.model.job.retry import RetryPolicies
 from postdate.model.job.tally import Tally
 from postdate.model.job.verdict import DONE
 from postdate.model.setting.setting import Settings
 from postdate.runtime.capacity import Capacity
 from postdate.store.connection.database import Database
 from postdate.store.job import execution
-from postdate.store.job.execution import Execution, Held
+from postdate.store.job.execution import ClaimedExecution, HeldLease
 from postdate.store.timer.lane import Lane
 from postdate.worker import recorder
 from postdate.worker.claim import Claim
@@ -32,9 +32,11 @@ CLAIM = Claim(LaneBucket(LANE, 0), LANE, [], Capacity(1).take(1, 1), 30.0)
 
 
 def flight() -> ClaimedJob:
-    policy = Policies(Settings()).of(None, 1)
-    held = Held(uuid4(), 1, 1)
-    return ClaimedJob(Execution(held, NOW, 0.0, policy, None, None, None, None), CLAIM, 10.0, ())
+    policy = RetryPolicies(Settings()).of(None, 1)
+    held = HeldLease(uuid4(), 1, 1)
+    return ClaimedJob(
+        ClaimedExecution(held, NOW, 0.0, policy, None, None, None, None), CLAIM, 10.0, ()
+    )
 
 
 class Written(OutcomeRecorder):

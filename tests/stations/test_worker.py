@@ -9,12 +9,12 @@ import pytest
 from conftest import Clock, eventually
 from postdate.model.ids import bucket_of
 from postdate.model.job.outcome import Completed, Failed, Running, Throttled, Unknown
-from postdate.model.job.retry import Policies
+from postdate.model.job.retry import RetryPolicies
 from postdate.model.job.verdict import End, Move
 from postdate.model.setting.setting import Settings
 from postdate.store.connection.database import Database
 from postdate.store.job import execution
-from postdate.store.job.execution import Held, Recorded
+from postdate.store.job.execution import HeldLease, Recorded
 from postdate.store.timer import lane as lane_store
 from postdate.store.timer.lane import Lane
 from postdate.store.timer.timer import LONG_AGO
@@ -179,7 +179,7 @@ async def test_work_that_goes_on_elsewhere_keeps_its_lease(
     assert timer["due_at"] - timer["claimed_at"] > timedelta(seconds=590)
     await clock.advance(500)
     assert await step(worker) == 0
-    held = Held(job_id, timer["token"], 1)
+    held = HeldLease(job_id, timer["token"], 1)
     done, _ = await execution.record(database, [Recorded(held, End(status="COMPLETED"))])
     assert done == {job_id}
 
@@ -217,7 +217,7 @@ async def claim_and_die(database: Database, lane: Lane, job_id: UUID) -> int:
             connection,
             lane,
             bucket_of(job_id),
-            Policies(Settings()),
+            RetryPolicies(Settings()),
             low=LONG_AGO,
             limit=10,
             lease_seconds=30.0,
@@ -288,14 +288,14 @@ async def test_a_stale_token_changes_nothing(
     new = await claim_and_die(database, lane, job_id)
     assert new > old
     before = await one(database, "timer", job_id)
-    stale = Recorded(Held(job_id, old, 1), verdict)
+    stale = Recorded(HeldLease(job_id, old, 1), verdict)
     assert await execution.record(database, [stale]) == (set(), set())
     assert await one(database, "timer", job_id) == before
     assert await one(database, "outcome", job_id) is None
-    fresh = Recorded(Held(job_id, new, 2), Move(seconds=0.0))
+    fresh = Recorded(HeldLease(job_id, new, 2), Move(seconds=0.0))
     assert await execution.record(database, [fresh, fresh]) == ({job_id}, set())
     # Released: the same token owns nothing any more, although no other claim has raised it.
-    again = Recorded(Held(job_id, new, 2), verdict)
+    again = Recorded(HeldLease(job_id, new, 2), verdict)
     assert await execution.record(database, [again]) == (set(), set())
 
 

@@ -11,7 +11,7 @@ from conftest import Clock, eventually
 from postdate.intake.lease.lease import ClaimAsk, LeaseClaims, Leased
 from postdate.model.ids import bucket_of
 from postdate.model.job.outcome import Failed, Throttled
-from postdate.model.job.retry import Policies
+from postdate.model.job.retry import RetryPolicies
 from postdate.model.job.tally import Tally
 from postdate.model.job.verdict import LAST_CALL_SECONDS
 from postdate.model.setting.setting import Settings
@@ -43,7 +43,7 @@ async def take(connection: Connection, lane: Lane, job_id: UUID) -> int:
         connection,
         lane,
         bucket_of(job_id),
-        Policies(Settings()),
+        RetryPolicies(Settings()),
         low=LONG_AGO,
         limit=1,
         lease_seconds=30.0,

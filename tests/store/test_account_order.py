@@ -6,7 +6,7 @@ import pytest
 
 from conftest import eventually
 from postdate.store.account import account as account_store
-from postdate.store.account.account import AccountKey, Change, Terms, key_of
+from postdate.store.account.account import AccountKey, AccountTerms, BalanceChange, key_of
 from postdate.store.connection.database import Connection, Database
 
 NAMES = [f"order-{number}" for number in range(40)]
@@ -17,12 +17,12 @@ async def _open(database: Database, tenant_id: int) -> list[AccountKey]:
     keys = sorted(key_of(tenant_id, name) for name in NAMES)
     async with database.write() as connection:
         for key in keys:
-            await account_store.create(connection, key, Terms(None))
+            await account_store.create(connection, key, AccountTerms(None))
     return keys
 
 
 async def _add(connection: Connection, keys: list[AccountKey]) -> None:
-    await account_store.add(connection, dict.fromkeys(reversed(keys), Change(1, 0, 1)))
+    await account_store.add(connection, dict.fromkeys(reversed(keys), BalanceChange(1, 0, 1)))
 
 
 async def _lock(connection: Connection, keys: list[AccountKey]) -> None:
@@ -56,9 +56,9 @@ async def test_accounts_are_taken_in_the_one_order(
 async def test_changes_give_the_accounts_as_they_were(database: Database, tenant_id: int) -> None:
     key = key_of(tenant_id, "added")
     async with database.write() as connection:
-        await account_store.create(connection, key, Terms(None))
-        before = await account_store.add(connection, {key: Change(5, 0, 1)})
-        again = await account_store.add(connection, {key: Change(2, 3, 1)})
+        await account_store.create(connection, key, AccountTerms(None))
+        before = await account_store.add(connection, {key: BalanceChange(5, 0, 1)})
+        again = await account_store.add(connection, {key: BalanceChange(2, 3, 1)})
         after = await account_store.lock(connection, [key])
     seen = [(found[key].balance, found[key].held) for found in (before, again, after)]
     assert seen == [(0, 0), (5, 0), (7, 3)]

@@ -82,14 +82,14 @@ class Recovery:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 0.0
-        self.work: dict[int, progress.Work] = {}
+        self.work: dict[int, progress.StartWork] = {}
         monkeypatch.setattr(time, "monotonic", lambda: self.now)
         monkeypatch.setattr(process, "postmaster", lambda _: None)
         monkeypatch.setattr(
             process, "members", lambda _: [SimpleNamespace(pid=pid) for pid in self.work]
         )
         monkeypatch.setattr(progress, "_work_of", lambda member: self.work[member.pid])
-        self.progress = progress.Progress(Path("/c"))
+        self.progress = progress.StartProgress(Path("/c"))
 
     def idle_after(self, seconds: int, step: Callable[[int], None]) -> float:
         for second in range(1, seconds + 1):
@@ -103,7 +103,7 @@ def test_recovery_that_reads_is_not_stuck(monkeypatch: pytest.MonkeyPatch) -> No
     recovery = Recovery(monkeypatch)
 
     def read(second: int) -> None:
-        recovery.work[7] = progress.Work(0.0, second * 1000)
+        recovery.work[7] = progress.StartWork(0.0, second * 1000)
 
     assert recovery.idle_after(60, read) == 0
 
@@ -112,7 +112,7 @@ def test_recovery_that_does_nothing_is_stuck(monkeypatch: pytest.MonkeyPatch) ->
     recovery = Recovery(monkeypatch)
 
     def wait(second: int) -> None:
-        recovery.work[7] = progress.Work(0.001 * second, 1000)
+        recovery.work[7] = progress.StartWork(0.001 * second, 1000)
 
     assert recovery.idle_after(30, wait) == 30
 
@@ -121,6 +121,6 @@ def test_recovery_that_begins_again_and_again_is_stuck(monkeypatch: pytest.Monke
     recovery = Recovery(monkeypatch)
 
     def crash(second: int) -> None:
-        recovery.work = {second // 3: progress.Work(second, second * 1000)}
+        recovery.work = {second // 3: progress.StartWork(second, second * 1000)}
 
     assert recovery.idle_after(30, crash) > 25

@@ -7,7 +7,7 @@ from conftest import Clock
 from postdate.model.ids import new_id
 from postdate.store.account import account as account_store
 from postdate.store.account import entry as entry_store
-from postdate.store.account.account import AccountKey, Terms, key_of
+from postdate.store.account.account import AccountKey, AccountTerms, key_of
 from postdate.store.account.entry import NewEntry
 from postdate.store.connection.database import Connection, Database
 from postdate.store.connection.error import DatabaseError
@@ -15,8 +15,8 @@ from postdate.store.connection.error import DatabaseError
 
 async def _accounts(connection: Connection, tenant_id: int) -> tuple[AccountKey, AccountKey]:
     keys = key_of(tenant_id, "alice"), key_of(tenant_id, "issuer")
-    await account_store.create(connection, keys[0], Terms())
-    await account_store.create(connection, keys[1], Terms(floor=None))
+    await account_store.create(connection, keys[0], AccountTerms())
+    await account_store.create(connection, keys[1], AccountTerms(floor=None))
     return keys
 
 

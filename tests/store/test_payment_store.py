@@ -5,7 +5,7 @@ from postdate.model.ids import new_id
 from postdate.store.account.account import key_of
 from postdate.store.connection.database import Database
 from postdate.store.payment import payment as payment_store
-from postdate.store.payment.payment import NewPayment, Span
+from postdate.store.payment.payment import NewPayment, PaymentSpan
 
 LAST = UUID(int=2**128 - 1)
 DUE = datetime(2030, 1, 1, tzinfo=UTC)
@@ -25,7 +25,7 @@ async def test_payments_are_found_by_id_tenant_and_account(
 ) -> None:
     pairs = [("a", "b"), ("b", "c"), ("c", "a"), ("b", "d")]
     ids = [await _insert(database, tenant_id, *pair) for pair in pairs]
-    span = Span(tenant_id, LAST, 3)
+    span = PaymentSpan(tenant_id, LAST, 3)
     async with database.read(tenant_id) as connection:
         newest = await payment_store.newest(connection, span)
         of_a = await payment_store.of_account(connection, span, key_of(tenant_id, "a"))
@@ -43,7 +43,7 @@ async def test_a_reader_sees_no_payment_of_another_tenant(
     async with database.read(tenant_id + 1000) as connection:
         # Even when the statement itself asks for the other tenant.
         assert await payment_store.load(connection, tenant_id, [payment_id]) == []
-        assert await payment_store.newest(connection, Span(tenant_id, LAST, 9)) == []
+        assert await payment_store.newest(connection, PaymentSpan(tenant_id, LAST, 9)) == []
 
 
 async def test_a_statement_of_its_own_sees_its_tenant_and_leaves_none_behind(

@@ -12,7 +12,7 @@ from postdate.model.setting.setting import Settings, Stored
 from postdate.settlement.settler import MAX_BATCH, Settler
 from postdate.store.account import account as account_store
 from postdate.store.account import entry as entry_store
-from postdate.store.account.account import Terms, key_of
+from postdate.store.account.account import AccountTerms, key_of
 from postdate.store.account.entry import NewEntry
 from postdate.store.connection.database import Database
 from postdate.store.payment import payment as payment_store
@@ -68,9 +68,13 @@ class Bank:
     async def open(self, balances: dict[str, int], floor: int | None = 0) -> None:
         """Open accounts and bring money in from the issuer."""
         async with self.database.write() as connection:
-            await account_store.create(connection, key_of(self.tenant_id, ISSUER), Terms(None))
+            await account_store.create(
+                connection, key_of(self.tenant_id, ISSUER), AccountTerms(None)
+            )
             for name in balances:
-                await account_store.create(connection, key_of(self.tenant_id, name), Terms(floor))
+                await account_store.create(
+                    connection, key_of(self.tenant_id, name), AccountTerms(floor)
+                )
         for name, amount in balances.items():
             if amount:
                 await self.adjust(name, amount)

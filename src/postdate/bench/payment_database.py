@@ -12,7 +12,7 @@ from postdate.model.payment.money import ISSUER
 from postdate.store.account.account import AccountKey, key_of
 from postdate.store.connection.database import Connection
 from postdate.store.connection.query import query
-from postdate.store.payment.settlement import Execution, LockedPayment
+from postdate.store.payment.settlement import LockedPayment, SettlementBatch
 from postdate.store.timer.timer import LANE_PAYMENT
 
 _query = partial(query, package="postdate.bench")
@@ -109,7 +109,7 @@ async def write(
     accounts: Columns,
     departures: Columns,
     transfers: Columns,
-    execution: Execution,
+    execution: SettlementBatch,
 ) -> None:
     """Write what a settlement writes, with nothing to find, lock or decide."""
     await connection.execute(query("account_write"), *accounts)

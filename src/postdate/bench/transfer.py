@@ -13,12 +13,12 @@ from postdate.bench import payment_database as store
 from postdate.bench.bank import BALANCE, Bank
 from postdate.bench.testbed import Ground, Watch
 from postdate.ledger.batch import SYSTEM, departures, due_of, ids, transfers
-from postdate.ledger.settle import Completed, decide
+from postdate.ledger.settle import TransferCompleted, decide
 from postdate.model.error import StartError
 from postdate.settlement.settler import MAX_BATCH, Settler
 from postdate.store.account import account as account_store
 from postdate.store.account.account import Account
-from postdate.store.payment.settlement import Execution
+from postdate.store.payment.settlement import SettlementBatch
 
 CALL: Final = 100
 """Transfers of one call of pgledger, where it takes many."""
@@ -58,7 +58,7 @@ async def limit(bank: Bank) -> float:
     return watch.rate(sum(len(moved[0]) for _, _, moved, _ in ready))
 
 
-Bare = tuple[store.Columns, store.Columns, store.Columns, Execution]
+Bare = tuple[store.Columns, store.Columns, store.Columns, SettlementBatch]
 
 
 async def _rows(bank: Bank) -> list[Bare]:
@@ -73,7 +73,7 @@ async def _rows(bank: Bank) -> list[Bare]:
             some = payments[first : first + MAX_BATCH]
             dues = [due_of(payment) for payment in some]
             decisions = decide(accounts, dues, some[0].at, lambda _: timedelta(0))
-            done = [c for c in decisions if isinstance(c, Completed)]
+            done = [c for c in decisions if isinstance(c, TransferCompleted)]
             made = ids(dues, database.unix_ms())
             changed = sorted({key for due in dues for key in (due.payer, due.payee)})
             ready.append(
@@ -81,7 +81,7 @@ async def _rows(bank: Bank) -> list[Bare]:
                     _columns(_stored(accounts[key]) for key in changed),
                     _columns(departures(dues)),
                     _columns(transfers(dues, done, made)),
-                    Execution(some[0].at, None, SYSTEM),
+                    SettlementBatch(some[0].at, None, SYSTEM),
                 )
             )
     return ready

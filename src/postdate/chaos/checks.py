@@ -11,7 +11,7 @@ from postdate.chaos.history import answered
 from postdate.model.state import PAYMENT_FINAL
 
 if TYPE_CHECKING:
-    from postdate.chaos.database import AccountRow, EntryRow
+    from postdate.chaos.database import AccountEvidence, EntryEvidence
 
 LEGS: Final = 2
 CLOCK_SECONDS: Final = 0.02
@@ -23,7 +23,7 @@ LANES_APART: Final = frozenset({1, 2})
 
 def conservation(seen: Evidence) -> Iterator[Violation]:
     """I1: each transfer has two legs that sum to zero, in whole numbers."""
-    transfers: dict[tuple[int, UUID], list[EntryRow]] = defaultdict(list)
+    transfers: dict[tuple[int, UUID], list[EntryEvidence]] = defaultdict(list)
     for entry in seen.left.entries:
         transfers[entry.tenant_id, entry.transfer_id].append(entry)
     for (_, transfer_id), legs in transfers.items():
@@ -36,7 +36,7 @@ def conservation(seen: Evidence) -> Iterator[Violation]:
 
 def replay(seen: Evidence) -> Iterator[Violation]:
     """I2: balances follow from entries, what is held from open payments; `prove` agrees."""
-    books: dict[tuple[int, str], list[EntryRow]] = defaultdict(list)
+    books: dict[tuple[int, str], list[EntryEvidence]] = defaultdict(list)
     for entry in seen.left.entries:
         books[entry.tenant_id, entry.account_id].append(entry)
     open_now = {timer.subject for timer in seen.left.timers}
@@ -54,7 +54,7 @@ def replay(seen: Evidence) -> Iterator[Violation]:
         yield Violation("I2", "prove", found)
 
 
-def _book(account: "AccountRow", entries: "list[EntryRow]") -> Iterator[Violation]:
+def _book(account: "AccountEvidence", entries: "list[EntryEvidence]") -> Iterator[Violation]:
     name, balance, floor = account.account_id, 0, account.floor
     for version, entry in enumerate(entries, 1):
         balance += entry.amount

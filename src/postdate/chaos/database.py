@@ -11,7 +11,7 @@ import msgspec
 from postdate.model.ids import BUCKETS
 from postdate.store.connection.database import SCHEMA
 from postdate.store.connection.query import query
-from postdate.store.connection.session import Session, connect_alone
+from postdate.store.connection.session import DatabaseSession, connect_alone
 
 _query = partial(query, package="postdate.chaos")
 
@@ -19,7 +19,7 @@ CONNECT_SECONDS: Final = 10.0
 READ_SECONDS: Final = 120.0
 
 
-class AccountRow(msgspec.Struct, frozen=True):
+class AccountEvidence(msgspec.Struct, frozen=True):
     """An account."""
 
     tenant_id: int
@@ -30,7 +30,7 @@ class AccountRow(msgspec.Struct, frozen=True):
     floor: int | None
 
 
-class EntryRow(msgspec.Struct, frozen=True):
+class EntryEvidence(msgspec.Struct, frozen=True):
     """One leg of a transfer."""
 
     tenant_id: int
@@ -42,7 +42,7 @@ class EntryRow(msgspec.Struct, frozen=True):
     payment_id: UUID | None
 
 
-class PaymentRow(msgspec.Struct, frozen=True):
+class PaymentEvidence(msgspec.Struct, frozen=True):
     """A payment as it was accepted."""
 
     tenant_id: int
@@ -55,7 +55,7 @@ class PaymentRow(msgspec.Struct, frozen=True):
     schedule_id: UUID | None
 
 
-class JobRow(msgspec.Struct, frozen=True):
+class JobEvidence(msgspec.Struct, frozen=True):
     """A job as it was accepted."""
 
     tenant_id: int
@@ -66,7 +66,7 @@ class JobRow(msgspec.Struct, frozen=True):
     type: str
 
 
-class OutcomeRow(msgspec.Struct, frozen=True):
+class OutcomeEvidence(msgspec.Struct, frozen=True):
     """The end of a job or payment."""
 
     tenant_id: int
@@ -79,7 +79,7 @@ class OutcomeRow(msgspec.Struct, frozen=True):
     transfer_id: UUID | None
 
 
-class AttemptRow(msgspec.Struct, frozen=True):
+class AttemptEvidence(msgspec.Struct, frozen=True):
     """An execution that did not end the matter."""
 
     tenant_id: int
@@ -91,7 +91,7 @@ class AttemptRow(msgspec.Struct, frozen=True):
     finished_at: datetime
 
 
-class TimerRow(msgspec.Struct, frozen=True):
+class TimerEvidence(msgspec.Struct, frozen=True):
     """Something that has not ended."""
 
     tenant_id: int
@@ -101,7 +101,7 @@ class TimerRow(msgspec.Struct, frozen=True):
     claimed: bool
 
 
-class OccurrenceRow(msgspec.Struct, frozen=True):
+class OccurrenceEvidence(msgspec.Struct, frozen=True):
     """An occurrence of a schedule, and the job or payment that it became."""
 
     tenant_id: int
@@ -116,55 +116,55 @@ class Snapshot(msgspec.Struct, kw_only=True):
     """Everything that is left, at one instant."""
 
     tenants: dict[int, str]
-    accounts: list[AccountRow] = []
-    entries: list[EntryRow] = []
-    payments: list[PaymentRow] = []
-    jobs: list[JobRow] = []
-    outcomes: list[OutcomeRow] = []
-    attempts: list[AttemptRow] = []
-    timers: list[TimerRow] = []
-    occurrences: list[OccurrenceRow] = []
+    accounts: list[AccountEvidence] = []
+    entries: list[EntryEvidence] = []
+    payments: list[PaymentEvidence] = []
+    jobs: list[JobEvidence] = []
+    outcomes: list[OutcomeEvidence] = []
+    attempts: list[AttemptEvidence] = []
+    timers: list[TimerEvidence] = []
+    occurrences: list[OccurrenceEvidence] = []
 
 
-async def connect(dsn: str) -> Session:
+async def connect(dsn: str) -> DatabaseSession:
     """Open a connection as the superuser of the run's own server."""
     return await connect_alone(dsn, CONNECT_SECONDS, {"search_path": f"{SCHEMA},public"})
 
 
-async def snapshot(connection: Session) -> Snapshot:
+async def snapshot(connection: DatabaseSession) -> Snapshot:
     """Read everything at one instant."""
     async with connection.transaction(isolation="repeatable_read", readonly=True):
         tenants = await connection.fetch(_query("chaos_tenants"))
         return Snapshot(
             tenants={row["tenant_id"]: row["name"] for row in tenants},
-            accounts=[AccountRow(*row) for row in await _all(connection, "chaos_accounts")],
-            entries=[EntryRow(*row) for row in await _all(connection, "chaos_entries")],
-            payments=[PaymentRow(*row) for row in await _all(connection, "chaos_payments")],
-            jobs=[JobRow(*row) for row in await _all(connection, "chaos_jobs")],
-            outcomes=[OutcomeRow(*row) for row in await _all(connection, "chaos_outcomes")],
-            attempts=[AttemptRow(*row) for row in await _all(connection, "chaos_attempts")],
-            timers=[TimerRow(*row) for row in await _all(connection, "chaos_timers")],
+            accounts=[AccountEvidence(*row) for row in await _all(connection, "chaos_accounts")],
+            entries=[EntryEvidence(*row) for row in await _all(connection, "chaos_entries")],
+            payments=[PaymentEvidence(*row) for row in await _all(connection, "chaos_payments")],
+            jobs=[JobEvidence(*row) for row in await _all(connection, "chaos_jobs")],
+            outcomes=[OutcomeEvidence(*row) for row in await _all(connection, "chaos_outcomes")],
+            attempts=[AttemptEvidence(*row) for row in await _all(connection, "chaos_attempts")],
+            timers=[TimerEvidence(*row) for row in await _all(connection, "chaos_timers")],
             occurrences=[
-                OccurrenceRow(*row) for row in await _all(connection, "chaos_occurrences")
+                OccurrenceEvidence(*row) for row in await _all(connection, "chaos_occurrences")
             ],
         )
 
 
-async def _all(connection: Session, name: str) -> Sequence[Iterable[Any]]:
+async def _all(connection: DatabaseSession, name: str) -> Sequence[Iterable[Any]]:
     return await connection.fetch(_query(name), timeout=READ_SECONDS)
 
 
-async def count_open(connection: Session) -> int:
+async def count_open(connection: DatabaseSession) -> int:
     """Count the payments and jobs that have not ended."""
     return int(await connection.fetchval(_query("chaos_open")))
 
 
-async def end_sessions(connection: Session, count: int) -> int:
+async def end_sessions(connection: DatabaseSession, count: int) -> int:
     """End so many sessions of others, chosen at random; say how many."""
     return int(await connection.fetchval(_query("chaos_end_sessions"), count))
 
 
-async def hold_rows(connection: Session, table: str, count: int) -> int:
+async def hold_rows(connection: DatabaseSession, table: str, count: int) -> int:
     """Lock up to so many rows of a table in every bucket until the transaction ends."""
     name = "chaos_hold_account" if table == "account" else "chaos_hold_timer"
     held = 0

@@ -14,7 +14,7 @@ from postdate.chaos.plan import Fault
 from postdate.chaos.process import Process
 from postdate.chaos.proxy import Proxy
 from postdate.store.connection.error import DatabaseError
-from postdate.store.connection.session import Session
+from postdate.store.connection.session import DatabaseSession
 from postdate.store.embedded import Embedded
 
 LOCK_ROWS: Final = 5
@@ -133,6 +133,6 @@ class Nemesis:
         self._broker.process.send(signal.SIGKILL)
         return "killed"
 
-    async def _superuser(self) -> Session:
+    async def _superuser(self) -> DatabaseSession:
         dsn = self._server.credentials.superuser_dsn("postdate")
         return await store.connect(dsn)

@@ -10,7 +10,7 @@ from collections import deque
 from enum import StrEnum
 from typing import Final
 
-from postdate.model.destination.trouble import Place, Report
+from postdate.model.destination.trouble import DestinationKey, TroubleReport
 
 FAILURES: Final = 8
 OPEN_SECONDS: Final = 1.0
@@ -79,12 +79,12 @@ class Breaker:
             return "failing"
         return "open" if now < self._open_until else "probing"
 
-    def report(self, now: float) -> Report | None:
+    def report(self, now: float) -> TroubleReport | None:
         """Tell of a destination that calls are held back from; None if none are."""
         if self._open_until is None:
             return None
         seconds = sorted(seconds for seconds, _ in self._calls)
-        return Report(
+        return TroubleReport(
             recorded=self._recorded,
             held_seconds=max(0.0, self._open_until - now),
             open_for_seconds=now - self._opened_at,
@@ -164,16 +164,16 @@ class Breakers:
     """The breakers of a process. Only destinations in trouble have one."""
 
     def __init__(self) -> None:
-        self._breakers: dict[Place, Breaker] = {}
+        self._breakers: dict[DestinationKey, Breaker] = {}
 
-    def admit(self, key: Place, now: float) -> float:
+    def admit(self, key: DestinationKey, now: float) -> float:
         """Give 0 for a call that may go, else after how many seconds to ask again."""
         breaker = self._breakers.get(key)
         return 0.0 if breaker is None else breaker.admit(now)
 
     def record(
         self,
-        key: Place,
+        key: DestinationKey,
         admitted_at: float,
         now: float,
         health: Health,
@@ -192,12 +192,12 @@ class Breakers:
         if breaker.untroubled:
             del self._breakers[key]
 
-    def reports(self, now: float) -> dict[Place, Report]:
+    def reports(self, now: float) -> dict[DestinationKey, TroubleReport]:
         """Tell of the destinations that calls are held back from."""
         told = ((key, breaker.report(now)) for key, breaker in self._breakers.items())
         return {key: report for key, report in told if report is not None}
 
-    def forget(self, key: Place) -> None:
+    def forget(self, key: DestinationKey) -> None:
         """Let everything pass again: a call beside the breaker has shown that it works."""
         self._breakers.pop(key, None)
 

@@ -18,7 +18,7 @@ from postdate.model.destination.destination import (
     Resolve,
     Unavailable,
 )
-from postdate.model.destination.trouble import Place
+from postdate.model.destination.trouble import DestinationKey
 from postdate.model.job.outcome import Completed, Delivery, Failed, Outcome, Throttled, Unknown
 
 LOOK_AGAIN_SECONDS: Final = 2.0
@@ -96,7 +96,7 @@ class QueueHandler:
         return Completed()
 
 
-def _key(found: Destination) -> Place:
+def _key(found: Destination) -> DestinationKey:
     return (found.tenant_id, found.name or "")
 
 

@@ -21,7 +21,7 @@ from postdate.model.destination.destination import (
 )
 from postdate.model.destination.signature import sign
 from postdate.model.destination.target import Malformed, Target, parse
-from postdate.model.destination.trouble import Place, place_of_url
+from postdate.model.destination.trouble import DestinationKey, place_of_url
 from postdate.model.instant import instant_text
 from postdate.model.job.outcome import Delivery, Failed, Outcome, Throttled, Unknown
 from postdate.model.log import Log
@@ -40,7 +40,7 @@ class WebhookCall(msgspec.Struct, frozen=True):
 
     target: Target
     keys: tuple[bytes, ...]
-    breaker: Place
+    breaker: DestinationKey
 
 
 class WebhookHandler:

@@ -3,8 +3,8 @@
 from uuid import UUID
 
 from postdate.model.error import Code, Refusal
-from postdate.model.payment.money import BALANCE_MOST, ISSUER
-from postdate.store.account.account import Account, Terms
+from postdate.model.payment.money import ISSUER, MAX_BALANCE
+from postdate.store.account.account import Account, AccountTerms
 from postdate.store.account.entry import NewEntry
 
 
@@ -29,8 +29,8 @@ def adjust(
             "amount",
             extra={"available": account.available - account.floor},
         )
-    if max(abs(balance), abs(issuer.balance - amount)) > BALANCE_MOST:
-        return Refusal(Code.BALANCE_ABOVE_LIMIT, f"No balance exceeds {BALANCE_MOST}.", "amount")
+    if max(abs(balance), abs(issuer.balance - amount)) > MAX_BALANCE:
+        return Refusal(Code.BALANCE_ABOVE_LIMIT, f"No balance exceeds {MAX_BALANCE}.", "amount")
     for side, leg in ((account, amount), (issuer, -amount)):
         side.balance += leg
         side.version += 1
@@ -52,7 +52,7 @@ def adjustment(account: Account, transfer_id: UUID, amount: int, reason: str) ->
     )
 
 
-def change(account: Account, before: Terms, after: Terms) -> Refusal | None:
+def change(account: Account, before: AccountTerms, after: AccountTerms) -> Refusal | None:
     """Decide whether an account may take these terms: limits, freezing, closing."""
     if account.account_id == ISSUER:
         return Refusal(Code.ACCOUNT_RESERVED, f"{ISSUER} keeps its terms.")

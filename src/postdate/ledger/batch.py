@@ -8,16 +8,16 @@ from uuid import UUID
 import msgspec
 
 from postdate.ledger.settle import (
-    Completed,
     Decision,
-    Due,
-    Failed,
+    DuePayment,
     RetryLater,
+    TransferCompleted,
+    TransferFailed,
     Waits,
     changes,
     decide,
 )
-from postdate.ledger.turn import Turn
+from postdate.ledger.turn import BatchOrder
 from postdate.model.ids import new_id
 from postdate.store.account import account as account_store
 from postdate.store.account.account import AccountKey, key_of
@@ -28,11 +28,11 @@ from postdate.store.event.event import NewEvent
 from postdate.store.payment import settlement as store
 from postdate.store.payment.settlement import (
     Departure,
-    Ending,
-    Execution,
+    FailedAttempt,
     LockedPayment,
     LockedTimer,
     Order,
+    SettlementBatch,
     TransferRow,
 )
 
@@ -64,8 +64,8 @@ class Settling(msgspec.Struct, frozen=True, kw_only=True):
     execution_id: str | None = None
     actor: str = SYSTEM
     # Filled with what is settled, in the order of the decisions, for whoever wants to know.
-    dues: list[Due] | None = None
-    turn: Turn = msgspec.field(default_factory=Turn)
+    dues: list[DuePayment] | None = None
+    turn: BatchOrder = msgspec.field(default_factory=BatchOrder)
     eager: bool = False
 
 
@@ -89,14 +89,17 @@ async def settle(
     dues = [due_of(payment) for payment in payments]
     if settling.dues is not None:
         settling.dues.extend(dues)
-    execution = Execution(payments[0].at, settling.execution_id, settling.actor)
+    execution = SettlementBatch(payments[0].at, settling.execution_id, settling.actor)
     if settling.eager and all(due.hold for due in dues):
         return await _eagerly(connection, dues, settling, execution)
     return await _carefully(connection, payments, dues, settling, execution)
 
 
 async def _eagerly(
-    connection: Connection, dues: Sequence[Due], settling: Settling, execution: Execution
+    connection: Connection,
+    dues: Sequence[DuePayment],
+    settling: Settling,
+    execution: SettlementBatch,
 ) -> list[Decision]:
     """Do what asks for no account first: the less is done while accounts are held, the better."""
     made = ids(dues, settling.unix_ms)
@@ -105,7 +108,7 @@ async def _eagerly(
     await settling.turn.come()
     accounts = await account_store.add(connection, added)
     decisions = decide(accounts, dues, execution.started_at, _never)
-    done = [decision for decision in decisions if isinstance(decision, Completed)]
+    done = [decision for decision in decisions if isinstance(decision, TransferCompleted)]
     if len(done) < len(dues):
         raise UnevenError
     await store.write_transfers(connection, transfers(dues, done, made), execution)
@@ -119,9 +122,9 @@ def _never(_: int) -> timedelta:
 async def _carefully(
     connection: Connection,
     payments: Sequence[LockedPayment],
-    dues: Sequence[Due],
+    dues: Sequence[DuePayment],
     settling: Settling,
-    execution: Execution,
+    execution: SettlementBatch,
 ) -> list[Decision]:
     # What looks for its money only now may spend what the batch before has paid.
     await settling.turn.come()
@@ -138,11 +141,11 @@ async def _carefully(
     return decisions
 
 
-def due_of(payment: LockedPayment) -> Due:
+def due_of(payment: LockedPayment) -> DuePayment:
     """Name the accounts of a locked payment; a timer without its payment is a surprise."""
     if payment.from_account is None:
         raise LookupError(f"the timer {payment.subject} has no payment")
-    return Due(
+    return DuePayment(
         payment.due_at,
         payment.subject,
         # A payment lives in its payer's bucket.
@@ -156,7 +159,7 @@ def due_of(payment: LockedPayment) -> Due:
     )
 
 
-async def _earlier(dues: Sequence[Due], settling: Settling) -> dict[AccountKey, Order]:
+async def _earlier(dues: Sequence[DuePayment], settling: Settling) -> dict[AccountKey, Order]:
     seeking = [due for due in dues if not due.hold]
     if not seeking or settling.earlier is None:
         return {}
@@ -167,26 +170,26 @@ async def _earlier(dues: Sequence[Due], settling: Settling) -> dict[AccountKey, 
 class Items(NamedTuple):
     """A decided batch, by what has to be written."""
 
-    done: list[tuple[Due, Completed]]
-    failed: list[Ending]
-    later: list[Ending]
+    done: list[tuple[DuePayment, TransferCompleted]]
+    failed: list[FailedAttempt]
+    later: list[FailedAttempt]
     changed: set[AccountKey]
 
 
-def _sort(decided: Iterable[tuple[LockedTimer, Due, Decision]]) -> Items:
+def _sort(decided: Iterable[tuple[LockedTimer, DuePayment, Decision]]) -> Items:
     items = Items([], [], [], set())
     for timer, due, decision in decided:
         match decision:
-            case Completed():
+            case TransferCompleted():
                 items.done.append((due, decision))
                 items.changed.add(due.payer)
                 items.changed.add(due.payee)
-            case Failed(reason, error):
-                items.failed.append(Ending(timer, reason, error))
+            case TransferFailed(reason, error):
+                items.failed.append(FailedAttempt(timer, reason, error))
                 if due.hold:
                     items.changed.add(due.payer)
             case RetryLater(at, reason, error):
-                items.later.append(Ending(timer, reason, error, at))
+                items.later.append(FailedAttempt(timer, reason, error, at))
             case Waits():
                 pass
             case _:
@@ -194,7 +197,9 @@ def _sort(decided: Iterable[tuple[LockedTimer, Due, Decision]]) -> Items:
     return items
 
 
-async def _write(connection: Connection, items: Items, unix_ms: int, execution: Execution) -> None:
+async def _write(
+    connection: Connection, items: Items, unix_ms: int, execution: SettlementBatch
+) -> None:
     dues, done = [due for due, _ in items.done], [completed for _, completed in items.done]
     made = ids(dues, unix_ms)
     failed, later = items.failed, items.later
@@ -207,7 +212,7 @@ async def _write(connection: Connection, items: Items, unix_ms: int, execution: 
     await store.delete(connection, [ending.timer for ending in failed])
 
 
-def ids(dues: Sequence[Due], unix_ms: int) -> list[UUID]:
+def ids(dues: Sequence[DuePayment], unix_ms: int) -> list[UUID]:
     """Make the ids of the transfers that are about to be; their events have the same.
 
     They carry the payee's bucket: the payer's is that of the payment, so both legs are found.
@@ -215,13 +220,13 @@ def ids(dues: Sequence[Due], unix_ms: int) -> list[UUID]:
     return new_ids([due.payee.bucket for due in dues], unix_ms)
 
 
-def departures(dues: Sequence[Due]) -> list[Departure]:
+def departures(dues: Sequence[DuePayment]) -> list[Departure]:
     """Name the payments that leave the queue."""
     return [Departure(due.payer.bucket, due.payment_id) for due in dues]
 
 
 def transfers(
-    dues: Sequence[Due], done: Sequence[Completed], made: Sequence[UUID]
+    dues: Sequence[DuePayment], done: Sequence[TransferCompleted], made: Sequence[UUID]
 ) -> list[TransferRow]:
     """Make the rows of completed payments."""
     return [
@@ -246,7 +251,10 @@ def transfers(
 
 
 def _events(
-    failed: Sequence[Ending], later: Sequence[Ending], unix_ms: int, execution: Execution
+    failed: Sequence[FailedAttempt],
+    later: Sequence[FailedAttempt],
+    unix_ms: int,
+    execution: SettlementBatch,
 ) -> list[NewEvent]:
     return [
         NewEvent(

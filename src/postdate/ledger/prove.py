@@ -11,7 +11,7 @@ from postdate.store.account.repair import RepairRow
 from postdate.store.connection.database import Connection, Database
 from postdate.store.operate import history as history_store
 from postdate.store.proof import prove as store
-from postdate.store.proof.prove import Finding, Range
+from postdate.store.proof.prove import LedgerFinding, Range
 
 OVERDUE_SECONDS: Final = 60.0
 """How late a payment must be before it counts as forgotten."""
@@ -21,7 +21,7 @@ class Proof(msgspec.Struct, frozen=True):
     """What was proved, what contradicts it, and which accounts were put right by a repair."""
 
     proved: list[str]
-    findings: list[Finding]
+    findings: list[LedgerFinding]
     repairs: list[RepairRow] = []
 
 
@@ -45,7 +45,7 @@ async def prove(
     database: Database, tenant_id: int | None = None, step: Step = lambda _: None
 ) -> Proof:
     """Make every proof over one snapshot."""
-    found: dict[str, list[Finding]] = {}
+    found: dict[str, list[LedgerFinding]] = {}
     async with store.snapshot(database) as connection:
         where = await whole(connection, tenant_id)
         for name in store.CHECKS:
@@ -59,7 +59,7 @@ async def prove(
 
 async def reconcile(
     database: Database, bucket: int, tenant_id: int | None = None, since: UUID | None = None
-) -> list[Finding]:
+) -> list[LedgerFinding]:
     """Look for what should not be in one bucket; with `since` only among payments that new."""
     async with store.snapshot(database) as connection:
         where = await whole(connection, tenant_id, [bucket])
@@ -74,9 +74,9 @@ async def reconcile(
 
 async def reconcile_all(
     database: Database, tenant_id: int | None = None, step: Step = lambda _: None
-) -> list[Finding]:
+) -> list[LedgerFinding]:
     """Reconcile every bucket."""
-    found: list[Finding] = []
+    found: list[LedgerFinding] = []
     for bucket in range(BUCKETS):
         found += await reconcile(database, bucket, tenant_id)
         step("")

@@ -10,8 +10,8 @@ from uuid import UUID
 import msgspec
 
 from postdate.ledger.hold import release
-from postdate.model.payment.money import BALANCE_MOST
-from postdate.store.account.account import Account, AccountKey, Change
+from postdate.model.payment.money import MAX_BALANCE
+from postdate.store.account.account import Account, AccountKey, BalanceChange
 from postdate.store.payment.settlement import Order
 
 
@@ -24,7 +24,7 @@ class Reason(StrEnum):
     BALANCE_ABOVE_LIMIT = "balance_above_limit"
 
 
-class Due(msgspec.Struct, frozen=True, gc=False):
+class DuePayment(msgspec.Struct, frozen=True, gc=False):
     """A due payment whose timer is locked."""
 
     due_at: datetime
@@ -43,7 +43,7 @@ class Due(msgspec.Struct, frozen=True, gc=False):
         return (self.due_at, self.payment_id)
 
 
-class Completed(msgspec.Struct, frozen=True, gc=False):
+class TransferCompleted(msgspec.Struct, frozen=True, gc=False):
     """The money moved: balances and versions of both accounts after it."""
 
     from_balance: int
@@ -52,7 +52,7 @@ class Completed(msgspec.Struct, frozen=True, gc=False):
     to_version: int
 
 
-class Failed(msgspec.Struct, frozen=True, gc=False):
+class TransferFailed(msgspec.Struct, frozen=True, gc=False):
     """It did not and will not; a hold has been released."""
 
     reason: Reason
@@ -71,13 +71,13 @@ class Waits(msgspec.Struct, frozen=True, gc=False):
     """Something due earlier at its accounts is still open; this one must not overtake it."""
 
 
-Decision: TypeAlias = Completed | Failed | RetryLater | Waits
+Decision: TypeAlias = TransferCompleted | TransferFailed | RetryLater | Waits
 Accounts: TypeAlias = Mapping[AccountKey, Account]
 
 
 def decide(
     accounts: Accounts,
-    dues: Iterable[Due],
+    dues: Iterable[DuePayment],
     at: datetime,
     pause: Callable[[int], timedelta],
     earlier: Mapping[AccountKey, Order] | None = None,
@@ -108,12 +108,12 @@ def decide(
     return decisions
 
 
-def _overtakes(due: Due, open_orders: Mapping[AccountKey, Order]) -> bool:
+def _overtakes(due: DuePayment, open_orders: Mapping[AccountKey, Order]) -> bool:
     first = [open_orders[key] for key in (due.payer, due.payee) if key in open_orders]
     return any(order < due.order for order in first)
 
 
-def changes(dues: Iterable[Due]) -> dict[AccountKey, Change]:
+def changes(dues: Iterable[DuePayment]) -> dict[AccountKey, BalanceChange]:
     """Sum up what payments change when every one of them completes."""
     sums: dict[AccountKey, list[int]] = defaultdict(lambda: [0, 0, 0])
     for due in dues:
@@ -123,12 +123,12 @@ def changes(dues: Iterable[Due]) -> dict[AccountKey, Change]:
         payer[2] += 1
         payee[0] += due.amount
         payee[2] += 1
-    return {key: Change(*added) for key, added in sums.items()}
+    return {key: BalanceChange(*added) for key, added in sums.items()}
 
 
 def _later(
-    due: Due, refused: Failed, at: datetime, pause: Callable[[int], timedelta]
-) -> Failed | RetryLater:
+    due: DuePayment, refused: TransferFailed, at: datetime, pause: Callable[[int], timedelta]
+) -> TransferFailed | RetryLater:
     until = due.retry_until
     if refused.reason is not Reason.INSUFFICIENT_FUNDS or until is None or at >= until:
         return refused
@@ -136,25 +136,25 @@ def _later(
     return RetryLater(min(at + pause(due.token), until), refused.reason, refused.error)
 
 
-def _refused(payer: Account, payee: Account, due: Due) -> Failed | None:
+def _refused(payer: Account, payee: Account, due: DuePayment) -> TransferFailed | None:
     for account in (payer, payee):
         if account.closed_at is not None:
-            return Failed(Reason.ACCOUNT_CLOSED, f"Account {account.account_id} is closed.")
+            return TransferFailed(Reason.ACCOUNT_CLOSED, f"Account {account.account_id} is closed.")
         if account.frozen_at is not None:
-            return Failed(Reason.ACCOUNT_FROZEN, f"Account {account.account_id} is frozen.")
-    if payee.balance + due.amount > BALANCE_MOST:
-        return Failed(
+            return TransferFailed(Reason.ACCOUNT_FROZEN, f"Account {account.account_id} is frozen.")
+    if payee.balance + due.amount > MAX_BALANCE:
+        return TransferFailed(
             Reason.BALANCE_ABOVE_LIMIT, f"Account {payee.account_id} cannot hold that much."
         )
     if due.hold or payer.floor is None or payer.available - due.amount >= payer.floor:
         return None
-    return Failed(
+    return TransferFailed(
         Reason.INSUFFICIENT_FUNDS,
         f"Account {payer.account_id} has {payer.available} available and must keep {payer.floor}.",
     )
 
 
-def _transfer(payer: Account, payee: Account, due: Due) -> Completed:
+def _transfer(payer: Account, payee: Account, due: DuePayment) -> TransferCompleted:
     amount = due.amount
     payer.balance -= amount
     payer.version += 1
@@ -162,4 +162,4 @@ def _transfer(payer: Account, payee: Account, due: Due) -> Completed:
         release(payer, amount)
     payee.balance += amount
     payee.version += 1
-    return Completed(payer.balance, payer.version, payee.balance, payee.version)
+    return TransferCompleted(payer.balance, payer.version, payee.balance, payee.version)

@@ -7,7 +7,7 @@ class BeginAgainError(Exception):
     """The batch before begins again: roll back, for it may need what this one holds."""
 
 
-class Turn:
+class BatchOrder:
     """The place of a batch behind another.
 
     A batch may find, lock and prepare what it likes meanwhile, but touches an account only after
@@ -20,7 +20,7 @@ class Turn:
     the share that is held here. So nobody waits in a transaction for a batch that begins again.
     """
 
-    def __init__(self, before: "Turn | None" = None) -> None:
+    def __init__(self, before: "BatchOrder | None" = None) -> None:
         self._before = before
         self._begun = False
         self.ended = asyncio.Event()

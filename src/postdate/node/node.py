@@ -15,7 +15,7 @@ from prometheus_client import CollectorRegistry, ProcessCollector
 from postdate.delivery.breaker import Breakers
 from postdate.intake.payment.meter import PaymentMeter
 from postdate.model.activity import Lateness
-from postdate.model.destination.trouble import Place, Report, Troubles
+from postdate.model.destination.trouble import DestinationKey, TroubleReport, Troubles
 from postdate.model.durability import CommitSafety
 from postdate.model.job.outcome import Handler
 from postdate.model.job.tally import Tally
@@ -125,7 +125,7 @@ class Node:
             return []
         return [self._outgoing.webhook.breakers, self._outgoing.queue.breakers]
 
-    def _reports(self) -> dict[Place, Report]:
+    def _reports(self) -> dict[DestinationKey, TroubleReport]:
         now = time.monotonic()
         return {
             place: report

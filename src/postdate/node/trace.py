@@ -13,8 +13,8 @@ from opentelemetry import trace
 from opentelemetry.context import Context
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 
-from postdate.ledger.settle import Completed as Settled
-from postdate.ledger.settle import Decision, Due, Failed, RetryLater, Waits
+from postdate.ledger.settle import Decision, DuePayment, RetryLater, TransferFailed, Waits
+from postdate.ledger.settle import TransferCompleted as Settled
 from postdate.model.error import StartError
 from postdate.model.job.outcome import Completed, Delivery, Handler, Outcome, Running, Throttled
 from postdate.model.job.outcome import Failed as DeliveryFailed
@@ -108,7 +108,9 @@ class Tracing:
                 spans.broke(error)
                 raise
 
-    def settled(self, dues: Sequence[Due], decisions: Sequence[Decision], seconds: float) -> None:
+    def settled(
+        self, dues: Sequence[DuePayment], decisions: Sequence[Decision], seconds: float
+    ) -> None:
         """Tell of a committed batch, for each payment that somebody follows."""
         ended = time.time_ns()
         began = ended - int(seconds * 1e9)
@@ -170,8 +172,9 @@ def _judge(span: Span, decision: Decision) -> None:
     match decision:
         case Settled():
             span.set_attribute("postdate.outcome", "completed")
-        case Failed(reason=reason, error=error) | RetryLater(reason=reason, error=error):
-            span.set_attribute("postdate.outcome", type(decision).__name__.lower())
+        case TransferFailed(reason=reason, error=error) | RetryLater(reason=reason, error=error):
+            ended = isinstance(decision, TransferFailed)
+            span.set_attribute("postdate.outcome", "failed" if ended else "retrylater")
             span.set_attribute("error.type", str(reason))
             span.set_status(Status(StatusCode.ERROR, error))
         case Waits():

@@ -16,7 +16,7 @@ from postdate.store.proof.prove import (
     MORE_CHECKS,
     STATE_CHECKS,
     STATE_NOUNS,
-    Finding,
+    LedgerFinding,
     Range,
 )
 
@@ -81,7 +81,7 @@ async def prove_on(
 
 async def _check(
     connection: Connection, name: str, where: Range, anchors: Mapping[int, Anchors]
-) -> list[Finding]:
+) -> list[LedgerFinding]:
     if name == keys.CHECK:
         return await keys.check(connection, where)
     if name == rules.CHECK:
@@ -95,14 +95,14 @@ async def _check(
 
 async def _chain(
     connection: Connection, tenant_id: int | None, anchors: Mapping[int, Anchors]
-) -> list[Finding]:
+) -> list[LedgerFinding]:
     report = await verify_on(connection, anchors, tenant_id=tenant_id)
     return [chain_finding(each) for each in report.findings]
 
 
-def chain_finding(found: ChainFinding) -> Finding:
+def chain_finding(found: ChainFinding) -> LedgerFinding:
     """Name what is wrong with a chain as all findings are named."""
-    return Finding(
+    return LedgerFinding(
         f"chain_{found.kind}",
         found.tenant_id,
         str(found.event_id or found.position),

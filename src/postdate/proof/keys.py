@@ -11,7 +11,7 @@ from postdate.store.connection.database import Connection
 from postdate.store.idempotency import idempotency
 from postdate.store.idempotency.idempotency import key_of
 from postdate.store.proof import prove as store
-from postdate.store.proof.prove import AskedFor, Finding, Range
+from postdate.store.proof.prove import AskedFor, LedgerFinding, Range
 
 CHECK: Final = "subject_has_idempotency_key"
 
@@ -27,7 +27,7 @@ def finding_of(scope: str) -> str:
     return f"{scope}_has_idempotency_key"
 
 
-async def check(connection: Connection, where: Range) -> list[Finding]:
+async def check(connection: Connection, where: Range) -> list[LedgerFinding]:
     """Look up the key of each payment, job and adjustment that has one."""
     page = await store.asked_for(connection, where, PAGE)
     found = await _lost(connection, page)
@@ -38,8 +38,8 @@ async def check(connection: Connection, where: Range) -> list[Finding]:
     return found[: where.limit]
 
 
-async def _bucket(connection: Connection, where: Range) -> list[Finding]:
-    found: list[Finding] = []
+async def _bucket(connection: Connection, where: Range) -> list[LedgerFinding]:
+    found: list[LedgerFinding] = []
     while page := await store.asked_for(connection, where, PAGE):
         found += await _lost(connection, page)
         after = UUID(int=page[-1].subject.int + 1)
@@ -47,11 +47,11 @@ async def _bucket(connection: Connection, where: Range) -> list[Finding]:
     return found
 
 
-async def _lost(connection: Connection, page: Sequence[AskedFor]) -> list[Finding]:
+async def _lost(connection: Connection, page: Sequence[AskedFor]) -> list[LedgerFinding]:
     rows = [key_of(each.tenant_id, each.scope, each.key) for each in page]
     kept = await idempotency.find(connection, rows)
     return [
-        Finding(
+        LedgerFinding(
             finding_of(each.scope),
             each.tenant_id,
             str(each.subject),

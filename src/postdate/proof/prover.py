@@ -17,7 +17,7 @@ from postdate.store.operate import history as history_store
 from postdate.store.operate import vital
 from postdate.store.proof import proof as proof_store
 from postdate.store.proof import prove as store
-from postdate.store.proof.prove import Finding
+from postdate.store.proof.prove import LedgerFinding
 
 log = Log()
 
@@ -59,7 +59,7 @@ class Prover:
                 await self._end_round(turn.seconds)
         return 0
 
-    async def prove_bucket(self, bucket: int, number: int = 0) -> list[Finding]:
+    async def prove_bucket(self, bucket: int, number: int = 0) -> list[LedgerFinding]:
         """Make the proofs of one bucket in the round of this number, and go on with its chains."""
         began = self._clock()
         share = Share(number, self._rounds)
@@ -78,7 +78,7 @@ class Prover:
         self._meter.found(sum(self._found.values(), Counter()))
         return found
 
-    def _report(self, bucket: int, found: list[Finding]) -> None:
+    def _report(self, bucket: int, found: list[LedgerFinding]) -> None:
         for finding in found:
             log.error(
                 "proof.found",

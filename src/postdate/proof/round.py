@@ -18,7 +18,7 @@ from postdate.store.event.seal import Chain
 from postdate.store.proof import proof as proof_store
 from postdate.store.proof import prove as store
 from postdate.store.proof.proof import ProvedChain
-from postdate.store.proof.prove import FACT_CHECKS, OPEN_CHECKS, STATE_CHECKS, Finding, Range
+from postdate.store.proof.prove import FACT_CHECKS, OPEN_CHECKS, STATE_CHECKS, LedgerFinding, Range
 
 RECENT_MS: Final = 8 * 24 * 3600 * 1000
 """How far back every round looks at facts one by one; older ones are looked at in shares."""
@@ -59,7 +59,7 @@ def windows(oldest_ms: int, now_ms: int, share: Share) -> list[IdWindow]:
 
 async def prove_tables(
     connection: Connection, where: Range, looked_at: Sequence[IdWindow]
-) -> list[Finding]:
+) -> list[LedgerFinding]:
     """Compare what is open in some buckets, and facts in some windows, with what is sealed."""
     found = await store.overdue(connection, where, OVERDUE_SECONDS)
     found += await store.parked(connection, where)
@@ -76,7 +76,7 @@ async def prove_tables(
     return found + await rules.check(connection, Range(where.tenant_id, where.buckets))
 
 
-async def _unsealed(connection: Connection, where: Range) -> list[Finding]:
+async def _unsealed(connection: Connection, where: Range) -> list[LedgerFinding]:
     part = seal.FactWindow(
         tenant_id=where.tenant_id,
         buckets=where.buckets,
@@ -89,12 +89,12 @@ async def _unsealed(connection: Connection, where: Range) -> list[Finding]:
 
 async def prove_chains(
     connection: Connection, buckets: Sequence[int], walk: Callable[[int], int]
-) -> tuple[int, list[Finding]]:
+) -> tuple[int, list[LedgerFinding]]:
     """Prove what was sealed since the last time, and go over some of the rest once more.
 
     `walk` says how many of so many proved events that is. Gives how many events were compared.
     """
-    found: list[Finding] = []
+    found: list[LedgerFinding] = []
     events = 0
     floor = await seal.floor(connection, "event")
     starts = await seal.starts(connection)
@@ -113,12 +113,12 @@ async def _prove_chain(
     start: Chain,
     floor: UUID,
     walk: Callable[[int], int],
-) -> tuple[int, list[Finding]]:
+) -> tuple[int, list[LedgerFinding]]:
     proved = _later(chain.proved, start)
     if chain.end.position < proved.position:
         detail = f"position {chain.end.position}: it was proved up to {proved.position}"
         subject = str(chain.end.position)
-        return 0, [Finding("chain_cut_off", chain.end.tenant_id, subject, detail)]
+        return 0, [LedgerFinding("chain_cut_off", chain.end.tenant_id, subject, detail)]
     new = ChainCheck(connection, chain.end, Anchors(), floor, proved)
     broken = await new.run(limit=MAX_EVENTS)
     old = ChainCheck(connection, new.proved, Anchors(), floor, _later(chain.walked, start))

@@ -7,13 +7,13 @@ from uuid import UUID
 
 from postdate.model.ids import BUCKETS
 from postdate.model.instant import instant_text
-from postdate.model.schedule.expansion import Progress, next_due
+from postdate.model.schedule.expansion import ExpansionProgress, next_due
 from postdate.model.schedule.timeline import Segment
 from postdate.scheduler.audit import expected_in_book, missing_from_book
 from postdate.scheduler.expansion import progress_of
 from postdate.store.connection.database import Connection
 from postdate.store.connection.off_loop import computed
-from postdate.store.proof.prove import Finding, Range
+from postdate.store.proof.prove import LedgerFinding, Range
 from postdate.store.schedule import schedule as store
 from postdate.store.schedule import timeline
 from postdate.store.schedule.schedule import ScheduleKey, ScheduleRow
@@ -27,9 +27,9 @@ PAGE: Final = 200
 """Schedules looked at with one statement."""
 
 
-async def check(connection: Connection, where: Range) -> list[Finding]:
+async def check(connection: Connection, where: Range) -> list[LedgerFinding]:
     """Compare the schedules of some buckets, or of all, with what their rules say."""
-    found: list[Finding] = []
+    found: list[LedgerFinding] = []
     now = await store.now(connection)
     buckets = range(BUCKETS) if where.buckets is None else where.buckets
     after = ScheduleKey(min(buckets), 0, UUID(int=0))
@@ -45,7 +45,7 @@ async def check(connection: Connection, where: Range) -> list[Finding]:
 
 async def _page(
     connection: Connection, rows: Sequence[ScheduleRow], now: datetime
-) -> list[Finding]:
+) -> list[LedgerFinding]:
     if not rows:
         return []
     begin = [(row, max(now - BACK, row.created_at)) for row in rows]
@@ -59,7 +59,7 @@ async def _page(
         detail = await _timer(row, segments, timers.get(row.schedule_id), now)
         detail = detail or await _book(connection, row, segments, since)
         if detail is not None:
-            found.append(Finding(CHECK, row.tenant_id, str(row.schedule_id), detail))
+            found.append(LedgerFinding(CHECK, row.tenant_id, str(row.schedule_id), detail))
     return found
 
 
@@ -69,7 +69,7 @@ async def _timer(
     """Compare a timer that is still to come; one that is due is somebody's work at this moment."""
     if due_at is None or due_at <= now or row.buffered_for is not None:
         return None
-    progress: Progress = progress_of(row)
+    progress: ExpansionProgress = progress_of(row)
     expected = await computed(None, next_due, segments, progress)
     if expected is None or expected <= now or expected == due_at:
         return None

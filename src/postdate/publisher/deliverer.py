@@ -19,8 +19,8 @@ from postdate.store.connection.error import CommitUnknownError, UnavailableError
 from postdate.store.event import event as event_store
 from postdate.store.event import seal, subscription
 from postdate.store.event.event import NewEvent
-from postdate.store.event.seal import Window
-from postdate.store.event.subscription import Held, Progress
+from postdate.store.event.seal import EventWindow
+from postdate.store.event.subscription import DeliveryProgress, LeasedSubscription
 from postdate.store.timer import lease, timer
 from postdate.store.timer.lease import Moving
 from postdate.store.timer.timer import LANE_EVENT, LONG_AGO
@@ -175,14 +175,18 @@ class _Service:
             handler = handlers.get(kind)
             if handler is None:
                 stop = DeliveryStop(error=f"this node has no way to reach a {kind}", seconds=60.0)
-                await self._record(held, Progress(position=held.position, delivered=False), stop)
+                await self._record(
+                    held, DeliveryProgress(position=held.position, delivered=False), stop
+                )
                 return
             timeout = self._settings.number("event.timeout_seconds", held.tenant_id)
             batch = EventBatch(held, self._token, handler, timeout, parents)
             if not await self._deliver(held, batch, events, end):
                 return
 
-    async def _deliver(self, held: Held, batch: EventBatch, events: list[Sealed], end: int) -> bool:
+    async def _deliver(
+        self, held: LeasedSubscription, batch: EventBatch, events: list[Sealed], end: int
+    ) -> bool:
         """Deliver one page; say whether to go on."""
         # After a failure one event goes first alone: what follows it is not sent in vain each time.
         width = 1 if held.failures else self._settings.whole("event.concurrency", held.tenant_id)
@@ -190,10 +194,12 @@ class _Service:
         stop = await batch.run(page, width)
         reached = batch.reached(page, end if page is events or not events else page[0].position)
         self._meter.delivered(batch.delivered, failed=stop is not None)
-        progress = Progress(position=reached, delivered=batch.delivered > 0)
+        progress = DeliveryProgress(position=reached, delivered=batch.delivered > 0)
         return await self._record(held, progress, stop)
 
-    async def _record(self, held: Held, progress: Progress, stop: DeliveryStop | None) -> bool:
+    async def _record(
+        self, held: LeasedSubscription, progress: DeliveryProgress, stop: DeliveryStop | None
+    ) -> bool:
         """Note how far it came, and when to go on; say whether this lease goes on at once."""
         if stop is not None:
             progress = msgspec.structs.replace(progress, error=stop.error, counts=stop.counts)
@@ -211,7 +217,7 @@ class _Service:
             await lease.move(connection, bucket, [Moving(self._id, self._token, seconds)])
         return False
 
-    async def _rest(self, connection: Connection, held: Held, position: int) -> bool:
+    async def _rest(self, connection: Connection, held: LeasedSubscription, position: int) -> bool:
         if await subscription.rest(connection, held.tenant_id, self._id, self._token, position):
             return True
         renewed = await lease.renew(
@@ -219,7 +225,9 @@ class _Service:
         )
         return renewed.get(self._id) is None
 
-    async def _pause(self, connection: Connection, held: Held, stop: DeliveryStop) -> None:
+    async def _pause(
+        self, connection: Connection, held: LeasedSubscription, stop: DeliveryStop
+    ) -> None:
         await subscription.pause(connection, held.tenant_id, self._id, stop.error)
         await subscription.stop(connection, self._id)
         bucket = bucket_of(self._id)
@@ -230,28 +238,28 @@ class _Service:
         await event_store.insert(connection, [told])
         log.warning("subscription.paused", id=str(self._id), reason=stop.error)
 
-    def _too_old(self, held: Held) -> bool:
+    def _too_old(self, held: LeasedSubscription) -> bool:
         most = self._settings.number("event.max_age_seconds", held.tenant_id)
         return held.failing_seconds is not None and held.failing_seconds > most
 
-    def _backoff(self, held: Held, failures: int) -> float:
+    def _backoff(self, held: LeasedSubscription, failures: int) -> float:
         most = self._settings.number("event.max_seconds", held.tenant_id)
         return min(most, FIRST_RETRY_SECONDS * 2.0 ** min(failures - 1, _MAX_DOUBLINGS))
 
 
 async def _parents(
-    connection: Connection, held: Held, events: Sequence[Sealed]
+    connection: Connection, held: LeasedSubscription, events: Sequence[Sealed]
 ) -> Mapping[UUID, str]:
     """Find the traces of what these events tell of."""
     return await seal.traceparents(connection, held.tenant_id, {event.subject for event in events})
 
 
-async def _read(connection: Connection, held: Held) -> tuple[list[Sealed], int]:
+async def _read(connection: Connection, held: LeasedSubscription) -> tuple[list[Sealed], int]:
     """Read the next page, and the position up to which it has looked."""
     last = await seal.position(connection, held.tenant_id)
     scan = MAX_SCAN if held.accounts is None else MAX_SCAN_ACCOUNTS
     upto = min(last, held.position + scan)
-    window = Window(
+    window = EventWindow(
         tenant_id=held.tenant_id,
         after=held.position,
         upto=upto,

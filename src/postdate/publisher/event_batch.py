@@ -20,7 +20,7 @@ from postdate.model.job.outcome import (
     Throttled,
     Unknown,
 )
-from postdate.store.event.subscription import Held
+from postdate.store.event.subscription import LeasedSubscription
 
 BATCH_SECONDS: Final = 5.0
 """After this no further delivery of a batch begins, so that the lease outlives the batch."""
@@ -45,7 +45,7 @@ class EventBatch:
 
     def __init__(
         self,
-        held: Held,
+        held: LeasedSubscription,
         token: int,
         handler: Handler,
         timeout: float,

@@ -8,7 +8,14 @@ from uuid import UUID
 
 from postdate.model.error import Refusal
 from postdate.model.log import Log
-from postdate.model.schedule.expansion import Entry, Progress, Step, Unbuffered, decide, notes_of
+from postdate.model.schedule.expansion import (
+    Entry,
+    ExpansionProgress,
+    Step,
+    Unbuffered,
+    decide,
+    notes_of,
+)
 from postdate.model.schedule.firing import Fired, Firing
 from postdate.model.schedule.schedule import Overlap, Status, identify, occurrence_id
 from postdate.model.schedule.timeline import Segment
@@ -171,9 +178,9 @@ def watched(row: ScheduleRow, segments: Sequence[Segment] | Exception) -> bool:
     return any(s.definition.policies.overlap is not Overlap.ALLOW for s in segments)
 
 
-def progress_of(row: ScheduleRow, running: Collection[UUID] = ()) -> Progress:
+def progress_of(row: ScheduleRow, running: Collection[UUID] = ()) -> ExpansionProgress:
     """Say where a stored schedule stands."""
-    return Progress(
+    return ExpansionProgress(
         schedule_id=row.schedule_id,
         handled=row.handled,
         runs=row.runs,

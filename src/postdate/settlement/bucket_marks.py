@@ -7,7 +7,7 @@ from typing import Final
 
 from postdate.model.ids import BUCKETS
 from postdate.runtime.low_water import WIDE_MARGIN, WIDE_SECONDS
-from postdate.store.payment.settlement import Candidate, Place
+from postdate.store.payment.settlement import BucketLook, Candidate
 from postdate.store.timer.timer import LANE_PAYMENT, LONG_AGO, Head
 
 GRACE_SECONDS: Final = 1.0
@@ -44,7 +44,7 @@ class BucketMarks:
         """Give how long to wait before reaching into this bucket."""
         return 0.0 if bucket in self.own else GRACE_SECONDS
 
-    def looks(self, beyond: datetime | None = None) -> list[Place]:
+    def looks(self, beyond: datetime | None = None) -> list[BucketLook]:
         """Say where to look; `beyond` skips what others were seen to be busy with."""
         now = time.monotonic()
         if now >= self._forget_at:
@@ -57,7 +57,7 @@ class BucketMarks:
             lows = self.safe_lows()
         else:
             lows = self.lows()
-        return [Place(bucket, low, self.grace(bucket)) for bucket, low in lows]
+        return [BucketLook(bucket, low, self.grace(bucket)) for bucket, low in lows]
 
     def forget(self) -> None:
         """Look from the beginning again."""

@@ -13,7 +13,14 @@ from uuid import UUID
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric
 from prometheus_client.core import HistogramMetricFamily
 
-from postdate.ledger.settle import Completed, Decision, Due, Failed, RetryLater, Waits
+from postdate.ledger.settle import (
+    Decision,
+    DuePayment,
+    RetryLater,
+    TransferCompleted,
+    TransferFailed,
+    Waits,
+)
 from postdate.model.activity import (
     LATE_SECONDS,
     Lateness,
@@ -34,7 +41,12 @@ HOT_RATIO: Final = 0.25
 TELL_SECONDS: Final = 60.0
 """A hot account is named in the log, not in a label: at most this often."""
 
-_NAMES = {Completed: "completed", Failed: "failed", RetryLater: "retried", Waits: "waited"}
+_NAMES = {
+    TransferCompleted: "completed",
+    TransferFailed: "failed",
+    RetryLater: "retried",
+    Waits: "waited",
+}
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 15, 60, 300, 3600)
 _PAYMENTS = (1, 2, 5, 10, 25, 50, 100, 250, 500, 1000)
 _RATIOS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5)
@@ -131,7 +143,7 @@ class SettlementMeter:
     def settled(
         self,
         timers: Sequence[LockedTimer],
-        dues: Sequence[Due],
+        dues: Sequence[DuePayment],
         decisions: Sequence[Decision],
         seconds: float,
         first_due: Mapping[UUID, datetime] = MappingProxyType({}),
@@ -143,21 +155,21 @@ class SettlementMeter:
         self._payments.observe(len(timers))
         for labels, count in Count(map(_labels, decisions)).items():
             self._settled.labels(*labels).inc(count)
-        self._balances.inc(2 * sum(isinstance(each, Completed) for each in decisions))
+        self._balances.inc(2 * sum(isinstance(each, TransferCompleted) for each in decisions))
         self._ended(timers[0].at, dues, decisions, first_due)
         self._touched(dues)
 
     def _ended(
         self,
         at: datetime,
-        dues: Sequence[Due],
+        dues: Sequence[DuePayment],
         decisions: Sequence[Decision],
         first_due: Mapping[UUID, datetime],
     ) -> None:
         """Count how late payments ended, tenant by tenant; what is tried again has not ended."""
         late: dict[int, list[float]] = defaultdict(list)
         for due, decision in zip(dues, decisions, strict=True):
-            if isinstance(decision, Completed | Failed):
+            if isinstance(decision, TransferCompleted | TransferFailed):
                 was_due = first_due.get(due.payment_id, due.due_at) if first_due else due.due_at
                 late[due.payer.tenant_id].append((at - was_due).total_seconds())
         for tenant_id, seconds in late.items():
@@ -170,7 +182,7 @@ class SettlementMeter:
         """Count a payment that broke its batch."""
         self._broken.inc()
 
-    def _touched(self, dues: Sequence[Due]) -> None:
+    def _touched(self, dues: Sequence[DuePayment]) -> None:
         """Look how much of a batch meets at one account, and name it when it is much."""
         legs = 2 * len(dues)
         if legs < MIN_LEGS:
@@ -189,5 +201,5 @@ class SettlementMeter:
 
 
 def _labels(decision: Decision) -> tuple[str, str]:
-    code = str(decision.reason) if isinstance(decision, Failed | RetryLater) else ""
+    code = str(decision.reason) if isinstance(decision, TransferFailed | RetryLater) else ""
     return _NAMES[type(decision)], code

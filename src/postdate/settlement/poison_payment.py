@@ -17,7 +17,12 @@ from postdate.store.connection.error import TransientError
 from postdate.store.event import event as event_store
 from postdate.store.event.event import NewEvent
 from postdate.store.payment import settlement as store
-from postdate.store.payment.settlement import Ending, Execution, LockedPayment, LockedTimer
+from postdate.store.payment.settlement import (
+    FailedAttempt,
+    LockedPayment,
+    LockedTimer,
+    SettlementBatch,
+)
 from postdate.store.tenant import halt as halt_store
 
 log = Log()
@@ -52,8 +57,8 @@ async def _wait(connection: Connection, settings: Settings, timer: LockedTimer) 
 async def _retry(
     connection: Connection, timer: LockedTimer, text: str, wait: timedelta, unix_ms: int
 ) -> None:
-    ending = Ending(timer, BROKE, text, timer.at + wait)
-    await store.write_attempts(connection, [ending], Execution(timer.at))
+    ending = FailedAttempt(timer, BROKE, text, timer.at + wait)
+    await store.write_attempts(connection, [ending], SettlementBatch(timer.at))
     await store.retry(connection, [ending])
     data = {"code": BROKE, "error": text, "retry_at": ending.retry_at}
     await _tell(connection, timer, "payment.retried", data, unix_ms)
@@ -61,7 +66,9 @@ async def _retry(
 
 async def _park(connection: Connection, timer: LockedTimer, text: str, unix_ms: int) -> None:
     """Let the payment wait for a person, with its hold."""
-    await store.write_attempts(connection, [Ending(timer, BROKE, text)], Execution(timer.at))
+    await store.write_attempts(
+        connection, [FailedAttempt(timer, BROKE, text)], SettlementBatch(timer.at)
+    )
     await store.park(connection, timer)
     data = {"code": BROKE, "error": text}
     await _tell(connection, timer, "payment.dead_lettered", data, unix_ms)
@@ -94,7 +101,9 @@ async def _fail(connection: Connection, payment: LockedPayment, text: str, unix_
         accounts = await account_store.lock(connection, [key])
         release(accounts[key], payment.amount)
         await account_store.write(connection, list(accounts.values()))
-    await store.write_failed(connection, [Ending(payment, BROKE, text)], Execution(payment.at))
+    await store.write_failed(
+        connection, [FailedAttempt(payment, BROKE, text)], SettlementBatch(payment.at)
+    )
     data = {"code": BROKE, "error": text}
     await _tell(connection, payment, "payment.failed", data, unix_ms)
     await store.delete(connection, [payment])

@@ -9,8 +9,15 @@ from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from postdate.ledger import batch
-from postdate.ledger.settle import Completed, Decision, Due, Failed, RetryLater, Waits
-from postdate.ledger.turn import BeginAgainError, Turn
+from postdate.ledger.settle import (
+    Decision,
+    DuePayment,
+    RetryLater,
+    TransferCompleted,
+    TransferFailed,
+    Waits,
+)
+from postdate.ledger.turn import BatchOrder, BeginAgainError
 from postdate.model.ids import BUCKETS
 from postdate.model.log import Log
 from postdate.model.setting.setting import Settings
@@ -58,7 +65,7 @@ ASIDE_SECONDS: Final = 0.05
 
 _MIN_LOOK: Final = 16
 Key = tuple[int, UUID]
-Followed = Callable[[Sequence[Due], Sequence[Decision], float], None]
+Followed = Callable[[Sequence[DuePayment], Sequence[Decision], float], None]
 """Told, after a commit, what was settled, what became of it, and how long it took."""
 
 
@@ -67,7 +74,7 @@ class Commit(NamedTuple):
 
     left: int
     payments: Sequence[LockedPayment] = ()
-    dues: Sequence[Due] = ()
+    dues: Sequence[DuePayment] = ()
     decisions: Sequence[Decision] = ()
     seconds: float = 0.0
     # When those that were tried before were due for the first time.
@@ -178,7 +185,7 @@ class Settler:
         going: list[asyncio.Task[int | Exception]] = []
         async with asyncio.TaskGroup() as group:
             for first in range(0, len(keys), self._max_batch):
-                turn = Turn(turn)
+                turn = BatchOrder(turn)
                 await room.acquire()
                 some = keys[first : first + self._max_batch]
                 going.append(group.create_task(self._in_turn(some, turn, room)))
@@ -192,7 +199,7 @@ class Settler:
         return count
 
     async def _in_turn(
-        self, keys: Sequence[Key], turn: Turn, room: asyncio.Semaphore
+        self, keys: Sequence[Key], turn: BatchOrder, room: asyncio.Semaphore
     ) -> int | Exception:
         """Settle a batch; an error must not stop the others in the middle of theirs."""
         try:
@@ -207,7 +214,7 @@ class Settler:
             self._tell(commit)
         return sum(commit.left for commit in commits)
 
-    async def _settle(self, keys: Sequence[Key], turn: Turn) -> list[Commit]:
+    async def _settle(self, keys: Sequence[Key], turn: BatchOrder) -> list[Commit]:
         """Settle these; if one of them breaks the batch, find it by halving."""
         try:
             return [await self._patiently(keys, turn)]
@@ -225,7 +232,7 @@ class Settler:
             first = await self._settle(keys[:middle], turn)
             return first + await self._settle(keys[middle:], turn)
 
-    async def _patiently(self, keys: Sequence[Key], turn: Turn) -> Commit:
+    async def _patiently(self, keys: Sequence[Key], turn: BatchOrder) -> Commit:
         tries = TRIES
         while True:
             try:
@@ -240,15 +247,15 @@ class Settler:
                     raise
                 log.info("settlement.again", error=repr(error))
 
-    async def _once(self, keys: Sequence[Key], turn: Turn) -> Commit:
+    async def _once(self, keys: Sequence[Key], turn: BatchOrder) -> Commit:
         try:
             return await self._commit(keys, turn, eager=True)
         except (batch.UnevenError, CheckViolationError):
             return await self._commit(keys, turn, eager=False)
 
-    async def _commit(self, keys: Sequence[Key], turn: Turn, *, eager: bool) -> Commit:
+    async def _commit(self, keys: Sequence[Key], turn: BatchOrder, *, eager: bool) -> Commit:
         """Settle what may be; which account kept us waiting in vain is left out the next time."""
-        dues: list[Due] = []
+        dues: list[DuePayment] = []
         await turn.begin()
         try:
             return await self._transaction(keys, turn, dues, eager=eager)
@@ -257,7 +264,7 @@ class Settler:
             raise
 
     async def _transaction(
-        self, keys: Sequence[Key], turn: Turn, dues: list[Due], *, eager: bool
+        self, keys: Sequence[Key], turn: BatchOrder, dues: list[DuePayment], *, eager: bool
     ) -> Commit:
         """Settle; what belongs to a tenant that stands still leaves the queue."""
         started = time.monotonic()
@@ -280,7 +287,7 @@ class Settler:
             self._followed(commit.dues, commit.decisions, commit.seconds)
 
     def _settling(
-        self, connection: Connection, dues: list[Due], turn: Turn, *, eager: bool
+        self, connection: Connection, dues: list[DuePayment], turn: BatchOrder, *, eager: bool
     ) -> batch.Settling:
         async def earlier(
             until: Order, ours: Sequence[UUID], accounts: Collection[AccountKey]
@@ -303,19 +310,19 @@ def _write_lines(commit: Commit) -> None:
     """Write what became of payments into the log, where that is switched on."""
     decided = list(zip(commit.dues, commit.decisions, strict=True))
     if items.wants("settled"):
-        done = [pair for pair in decided if isinstance(pair[1], Completed)]
+        done = [pair for pair in decided if isinstance(pair[1], TransferCompleted)]
         items.write("payment.completed", done, _line)
     if items.wants("failed"):
-        failed = [pair for pair in decided if isinstance(pair[1], Failed)]
+        failed = [pair for pair in decided if isinstance(pair[1], TransferFailed)]
         items.write("payment.failed", failed, _line)
         later = [pair for pair in decided if isinstance(pair[1], RetryLater)]
         items.write("payment.retried", later, _line)
 
 
-def _line(settled: tuple[Due, Decision]) -> dict[str, Any]:
+def _line(settled: tuple[DuePayment, Decision]) -> dict[str, Any]:
     due, decision = settled
     line = {"tenant_id": due.payer.tenant_id, "payment_id": str(due.payment_id)}
-    if isinstance(decision, Failed | RetryLater):
+    if isinstance(decision, TransferFailed | RetryLater):
         line["code"] = str(decision.reason)
     return line
 

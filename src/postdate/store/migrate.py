@@ -21,7 +21,7 @@ from postdate.model.log import Log
 from postdate.model.setting.table import QUARANTINE
 from postdate.store.connection.database import CONNECT_SECONDS, OWNER, READER, SCHEMA, WRITER
 from postdate.store.connection.error import PermissionDeniedError
-from postdate.store.connection.session import Session, connect_alone
+from postdate.store.connection.session import DatabaseSession, connect_alone
 
 log = Log()
 
@@ -163,7 +163,9 @@ async def migrate(
         await connection.close(timeout=CONNECT_SECONDS)
 
 
-async def _migrate(connection: Session, *, dry_run: bool, step: Callable[[str], None]) -> list[str]:
+async def _migrate(
+    connection: DatabaseSession, *, dry_run: bool, step: Callable[[str], None]
+) -> list[str]:
     if dry_run:
         todo = pending(await _applied(connection), known())
         changed = changed_functions(await _remembered(connection), known_functions(), release())
@@ -194,7 +196,7 @@ async def _migrate(connection: Session, *, dry_run: bool, step: Callable[[str], 
     return done
 
 
-async def _upgrade(connection: Session) -> list[str]:
+async def _upgrade(connection: DatabaseSession) -> list[str]:
     # One transaction for everything and its record: a kill half way leaves nothing behind, and no
     # server sees a table without the function that fits it.
     async with connection.transaction():
@@ -214,7 +216,7 @@ async def _upgrade(connection: Session) -> list[str]:
     return names
 
 
-async def _apply(connection: Session, migration: Migration) -> None:
+async def _apply(connection: DatabaseSession, migration: Migration) -> None:
     await connection.execute(migration.sql)
     await connection.execute(
         "INSERT INTO migration (version, name, checksum) VALUES ($1, $2, $3)",
@@ -224,7 +226,7 @@ async def _apply(connection: Session, migration: Migration) -> None:
     )
 
 
-async def _apply_functions(connection: Session, function: FunctionFile) -> None:
+async def _apply_functions(connection: DatabaseSession, function: FunctionFile) -> None:
     await connection.execute(function.sql)
     await connection.execute(
         "INSERT INTO function_file (noun, checksum, release) VALUES ($1, $2, $3) "
@@ -241,14 +243,14 @@ def release() -> str:
     return version("postdate")
 
 
-async def _applied(connection: Session) -> dict[int, str]:
+async def _applied(connection: DatabaseSession) -> dict[int, str]:
     if await connection.fetchval("SELECT to_regclass($1)", f"{SCHEMA}.migration") is None:
         return {}
     rows = await connection.fetch(f"SELECT version, checksum FROM {SCHEMA}.migration")  # noqa: S608
     return {row["version"]: row["checksum"] for row in rows}
 
 
-async def _remembered(connection: Session) -> dict[str, Remembered]:
+async def _remembered(connection: DatabaseSession) -> dict[str, Remembered]:
     if await connection.fetchval("SELECT to_regclass($1)", f"{SCHEMA}.function_file") is None:
         return {}
     rows = await connection.fetch(
@@ -257,7 +259,7 @@ async def _remembered(connection: Session) -> dict[str, Remembered]:
     return {row["noun"]: Remembered(row["checksum"], row["release"]) for row in rows}
 
 
-async def _ensure_roles(connection: Session) -> None:
+async def _ensure_roles(connection: DatabaseSession) -> None:
     """Make the roles that are missing and let this login act as each; say what to run if not."""
     existing = {r["rolname"] for r in await connection.fetch("SELECT rolname FROM pg_roles")}
     try:
@@ -276,7 +278,7 @@ async def _ensure_roles(connection: Session) -> None:
         ) from error
 
 
-async def _let_owner_create(connection: Session) -> None:
+async def _let_owner_create(connection: DatabaseSession) -> None:
     allowed = await connection.fetchval(
         "SELECT has_database_privilege($1, current_database(), 'CREATE')", OWNER
     )

@@ -12,7 +12,7 @@ from postdate.model.log import Log
 from postdate.store.connection.database import Database
 from postdate.store.connection.error import UnavailableError
 from postdate.store.event import seal
-from postdate.store.event.seal import Window
+from postdate.store.event.seal import EventWindow
 
 log = Log()
 
@@ -63,7 +63,7 @@ class EventViews:
             # One subject's events are found by its key: no scan to bound.
             scan = SCAN_MOST if wanted.accounts is None else SCAN_ACCOUNTS_MOST
             upto = last if wanted.subject else min(last, after + scan)
-            window = Window(
+            window = EventWindow(
                 tenant_id=tenant_id,
                 after=after,
                 upto=upto,

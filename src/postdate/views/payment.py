@@ -11,7 +11,7 @@ import msgspec
 from postdate.model import origin
 from postdate.model.error import Code, refuse
 from postdate.model.ids import floor_id, unix_ms_of
-from postdate.model.payment.money import AMOUNT_MOST
+from postdate.model.payment.money import MAX_AMOUNT
 from postdate.model.payment.payment import execution_name
 from postdate.model.state import PaymentStatus
 from postdate.model.tenant.identity import Identity
@@ -22,7 +22,7 @@ from postdate.store.connection.database import Connection, Database
 from postdate.store.event import event as event_store
 from postdate.store.payment import approval as approval_store
 from postdate.store.payment import payment as payment_store
-from postdate.store.payment.payment import Amounts, ExecutionRow, PaymentRow, Seen, Span
+from postdate.store.payment.payment import Amounts, ExecutionRow, PaymentRow, PaymentSpan, Seen
 from postdate.views.payment_shape import PaymentView, view
 
 NEWEST: Final = UUID(int=2**128 - 1)
@@ -97,7 +97,7 @@ class PaymentFilter(msgspec.Struct, frozen=True):
         """Give the amounts to look for, if there is such a wish."""
         if self.least is None and self.most is None:
             return None
-        return Amounts(self.least or 0, self.most or AMOUNT_MOST, AMOUNT_DEPTH)
+        return Amounts(self.least or 0, self.most or MAX_AMOUNT, AMOUNT_DEPTH)
 
     def admits(self, found: PaymentView) -> bool:
         """Say whether a loaded payment stands where the filter wants it."""
@@ -174,14 +174,16 @@ class PaymentViews:
             return found[:limit], found[limit - 1].payment_id
         return found, seen.edge
 
-    def _spans(self, actor: Identity, wanted: PaymentFilter, before: UUID, scan: int) -> list[Span]:
+    def _spans(
+        self, actor: Identity, wanted: PaymentFilter, before: UUID, scan: int
+    ) -> list[PaymentSpan]:
         """Give the parts to look at: the last weeks first, then all that the filter admits."""
         if wanted.until is not None:
             before = min(before, floor_id(_unix_ms(wanted.until)))
         first = floor_id(0 if wanted.since is None else _unix_ms(wanted.since))
         recent = floor_id(min(unix_ms_of(before), self._database.unix_ms()) - RECENT_MS)
         bounds = [first] if first >= recent else [recent, first]
-        return [Span(actor.tenant_id, before, scan, since) for since in bounds]
+        return [PaymentSpan(actor.tenant_id, before, scan, since) for since in bounds]
 
     async def legs(self, actor: Identity, payment: PaymentView) -> list[Leg]:
         """Give the entries of a completed payment; a limited key sees those of its accounts."""
@@ -281,7 +283,7 @@ def _unix_ms(at: datetime) -> int:
     return max(0, round(at.timestamp() * 1000))
 
 
-async def _candidates(connection: Connection, span: Span, wanted: PaymentFilter) -> Seen:
+async def _candidates(connection: Connection, span: PaymentSpan, wanted: PaymentFilter) -> Seen:
     amounts = wanted.amounts
     account = None if wanted.account_id is None else key_of(span.tenant_id, wanted.account_id)
     if amounts is not None:

@@ -8,7 +8,7 @@ from uuid import UUID
 import msgspec
 
 from postdate.model.log import Log
-from postdate.model.schedule.expansion import Progress
+from postdate.model.schedule.expansion import ExpansionProgress
 from postdate.model.schedule.preview import Preview, preview_stored
 from postdate.model.schedule.rule import illegible
 from postdate.model.schedule.schedule import Definition, Status
@@ -123,7 +123,7 @@ class ScheduleViews:
             now = await store.now(connection)
         if row.ended_at is not None:
             count = 0
-        progress = Progress(schedule_id=schedule_id, handled=row.handled, runs=row.runs)
+        progress = ExpansionProgress(schedule_id=schedule_id, handled=row.handled, runs=row.runs)
         return await computed(actor.tenant_id, preview_stored, held, progress, now, count)
 
     async def book(

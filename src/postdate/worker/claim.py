@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from postdate.model.limit import Limit
 from postdate.runtime.capacity import Room
-from postdate.store.job.execution import Execution
+from postdate.store.job.execution import ClaimedExecution
 from postdate.store.timer.lane import Lane
 from postdate.worker.lane_bucket import LaneBucket
 from postdate.worker.permit import HeldPermits
@@ -28,7 +28,7 @@ class Claim:
     wanted: int = 0
     # By this node's monotonic clock, taken before the claim: the lease ends no sooner.
     claimed_at: float = 0.0
-    executions: list[Execution] = field(default_factory=list)
+    executions: list[ClaimedExecution] = field(default_factory=list)
     # Its commit may have happened, or may be about to: nothing of it runs, all of it goes back.
     in_doubt: bool = False
 

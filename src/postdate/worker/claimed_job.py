@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from postdate.model.job.outcome import Delivery
-from postdate.store.job.execution import Execution
+from postdate.store.job.execution import ClaimedExecution
 from postdate.worker.claim import Claim
 from postdate.worker.permit import HeldPermits
 
@@ -24,7 +24,7 @@ async def pass_by(_: str) -> None:
 class ClaimedJob:
     """One lease in this process. Times are of the monotonic clock unless they carry a date."""
 
-    execution: Execution
+    execution: ClaimedExecution
     claim: Claim
     renew_at: float
     # It holds one of each: those of its lane's limits, then those of its destination's.

@@ -11,7 +11,7 @@ from uuid import UUID
 
 import msgspec
 
-from postdate.model.job.retry import Policies
+from postdate.model.job.retry import RetryPolicies
 from postdate.model.job.verdict import Move
 from postdate.model.lane import Kind
 from postdate.model.log import Log
@@ -22,7 +22,7 @@ from postdate.runtime.share import EVERY_BUCKET, preferred_buckets
 from postdate.store.connection.database import Connection, Database
 from postdate.store.connection.error import LockNotAvailableError
 from postdate.store.job import execution
-from postdate.store.job.execution import Execution
+from postdate.store.job.execution import ClaimedExecution
 from postdate.store.operate import node
 from postdate.store.secret.payload_encryption import Vault
 from postdate.store.tenant import halt
@@ -74,13 +74,13 @@ class Claimer:
     lane_buckets: LaneBuckets = field(default_factory=LaneBuckets)
     ready: ReadyQueue = field(init=False)
     _looking: asyncio.Lock = field(default_factory=asyncio.Lock)
-    _policies: Policies = field(init=False)
+    _policies: RetryPolicies = field(init=False)
     _turns: set[ClaimTransaction] = field(default_factory=set)
     _stale: bool = True
     _floor: datetime = LONG_AGO
 
     def __post_init__(self) -> None:
-        self._policies = Policies(self.settings)
+        self._policies = RetryPolicies(self.settings)
         self.ready = ReadyQueue(self.capacity)
 
     async def refresh(self, _: int = 1) -> int:
@@ -307,6 +307,6 @@ def _scopes(lane: Lane, settings: Settings) -> list[str]:
     return [limit.scope for limit in lane_limits(lane, settings)]
 
 
-def _given_back(executions: list[Execution]) -> list[Execution]:
+def _given_back(executions: list[ClaimedExecution]) -> list[ClaimedExecution]:
     back = Move(seconds=0.0)
     return [msgspec.structs.replace(each, delivery=None, verdict=back) for each in executions]

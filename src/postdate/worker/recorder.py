@@ -160,8 +160,8 @@ class OutcomeRecorder:
 
     async def _write(self, group: Group, *, aside: bool) -> execution.Written:
         await self._checkpoint("record.before")
-        verdicts: list[tuple[execution.Held, End | Move]] = []
-        keeps: list[tuple[execution.Held, Keep]] = []
+        verdicts: list[tuple[execution.HeldLease, End | Move]] = []
+        keeps: list[tuple[execution.HeldLease, Keep]] = []
         for job, verdict in group:
             if isinstance(verdict, Keep):
                 keeps.append((job.execution.held, verdict))

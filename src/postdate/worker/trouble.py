@@ -6,7 +6,7 @@ from itertools import islice
 from typing import Final
 from uuid import UUID
 
-from postdate.model.destination.trouble import Place, Report
+from postdate.model.destination.trouble import DestinationKey, TroubleReport
 from postdate.store.connection.database import Database
 from postdate.store.destination import trouble
 
@@ -21,12 +21,15 @@ class TroubleReporter:
     """Writes what the breakers of this process know; while all is well it writes nothing."""
 
     def __init__(
-        self, database: Database, node_id: UUID, reports: Callable[[], Mapping[Place, Report]]
+        self,
+        database: Database,
+        node_id: UUID,
+        reports: Callable[[], Mapping[DestinationKey, TroubleReport]],
     ) -> None:
         self._database = database
         self._node_id = node_id
         self._reports = reports
-        self._told: dict[Place, tuple[int, float]] = {}
+        self._told: dict[DestinationKey, tuple[int, float]] = {}
 
     async def run_once(self, _: int = 1) -> int:
         """Tell what changed since the last time."""
@@ -43,6 +46,6 @@ class TroubleReporter:
         self._told |= {place: (each.recorded, now) for place, each in changed.items()}
         return 0
 
-    def _news(self, place: Place, report: Report, now: float) -> bool:
+    def _news(self, place: DestinationKey, report: TroubleReport, now: float) -> bool:
         told = self._told.get(place)
         return told is None or told[0] != report.recorded or now - told[1] > AGAIN_SECONDS

@@ -12,7 +12,7 @@ from postdate.api.services import Services
 from postdate.intake.account.account import AccountChange
 from postdate.intake.account.adjustment import Adjusted
 from postdate.model.error import Code, refuse
-from postdate.model.payment.money import AMOUNT_MOST
+from postdate.model.payment.money import MAX_AMOUNT
 from postdate.model.payment.payment import AccountId, Instant
 from postdate.model.tenant.identity import Scope
 from postdate.views.account import VERSION_MOST, AccountView, EntryView, view
@@ -23,13 +23,13 @@ REASON_CHARS: Final = 500
 Floor = Annotated[
     int,
     Meta(
-        ge=-AMOUNT_MOST,
-        le=AMOUNT_MOST,
+        ge=-MAX_AMOUNT,
+        le=MAX_AMOUNT,
         description="The least that must stay available; below 0 needs the scope ledger:adjust.",
     ),
 ]
 MaxAmount = Annotated[
-    Annotated[int, Meta(ge=1, le=AMOUNT_MOST)] | None,
+    Annotated[int, Meta(ge=1, le=MAX_AMOUNT)] | None,
     Meta(
         description="The most for one payment from this account; null: the tenant's limit. "
         "It counts above that only as far as the setting `payment.account_max_amount` allows."
@@ -61,8 +61,8 @@ class AdjustmentBody(Body, kw_only=True):
     amount: Annotated[
         int,
         Meta(
-            ge=-AMOUNT_MOST,
-            le=AMOUNT_MOST,
+            ge=-MAX_AMOUNT,
+            le=MAX_AMOUNT,
             description="Positive credits the account, negative debits it; not 0.",
         ),
     ]

@@ -12,7 +12,7 @@ from postdate.api.idempotency import once
 from postdate.api.services import Services
 from postdate.model.error import Code
 from postdate.model.recurrence.calendar import Calendar, Weekday
-from postdate.model.schedule.spec import HOLIDAYS_MOST
+from postdate.model.schedule.spec import MAX_HOLIDAYS
 from postdate.model.tenant.identity import Scope
 
 
@@ -20,7 +20,7 @@ class CalendarBody(Body, kw_only=True):
     """A calendar; one of the same name is replaced."""
 
     name: Annotated[str, Meta(min_length=1, max_length=63)]
-    holidays: Annotated[list[date], Meta(max_length=HOLIDAYS_MOST)]
+    holidays: Annotated[list[date], Meta(max_length=MAX_HOLIDAYS)]
     weekend: Annotated[
         list[Weekday], Meta(max_length=7, description="Closed days of the week; 1 is Monday.")
     ] = msgspec.field(default_factory=lambda: [6, 7])

@@ -16,7 +16,7 @@ from postdate.api.services import Services
 from postdate.intake.accept.idempotency import Replay
 from postdate.intake.job.batch import Accepted, Ask, Result
 from postdate.model.error import Code, Refusal, RefusedError, refuse
-from postdate.model.job.job import BATCH_MOST, JobSpec
+from postdate.model.job.job import MAX_BATCH, JobSpec
 from postdate.model.job.view import JobView
 from postdate.model.state import JobStatus
 from postdate.model.tenant.identity import Scope
@@ -51,7 +51,7 @@ class BatchBody(Body, kw_only=True):
 
     jobs: Annotated[
         list[Annotated[msgspec.Raw, Meta(extra_json_schema=item_schema(BatchItem))]],
-        Meta(min_length=1, description=f"At most {BATCH_MOST}."),
+        Meta(min_length=1, description=f"At most {MAX_BATCH}."),
     ]
 
 
@@ -139,8 +139,8 @@ async def create_job(call: Call[Services, JobSpec, None]) -> Reply | JobView:
 async def create_jobs(call: Call[Services, BatchBody, None]) -> Reply:
     """Accept many jobs in one commit."""
     items = call.body.jobs
-    if len(items) > BATCH_MOST:
-        raise refuse(Code.BATCH_TOO_LARGE, f"A batch has at most {BATCH_MOST} items.", "jobs")
+    if len(items) > MAX_BATCH:
+        raise refuse(Code.BATCH_TOO_LARGE, f"A batch has at most {MAX_BATCH} items.", "jobs")
     specs = decoded(_item, items)
     asks = [
         _ask(call, spec, spec.idempotency_key) for spec in specs if not isinstance(spec, Refusal)

@@ -13,7 +13,7 @@ from postdate.api.idempotency import once
 from postdate.api.services import Services
 from postdate.intake.tenant.tenant import IssuedKey, KeyLimits
 from postdate.model.error import Code
-from postdate.model.payment.money import AMOUNT_MOST
+from postdate.model.payment.money import MAX_AMOUNT
 from postdate.model.payment.payment import AccountId, Instant
 from postdate.model.tenant.identity import Scope
 from postdate.views.key import KeyView
@@ -33,7 +33,7 @@ class KeyBody(Body, kw_only=True):
         Meta(description="Only these accounts."),
     ] = None
     max_amount: Annotated[
-        Annotated[int, Meta(ge=1, le=AMOUNT_MOST)] | None,
+        Annotated[int, Meta(ge=1, le=MAX_AMOUNT)] | None,
         Meta(description="The largest amount of one payment."),
     ] = None
     expires_at: Annotated[Instant | None, Meta(description="When it ends.")] = None

@@ -16,7 +16,7 @@ from postdate.intake.schedule.run import Backfill, Triggered
 from postdate.model.error import Code
 from postdate.model.schedule.preview import Preview
 from postdate.model.schedule.schedule import Status
-from postdate.model.schedule.spec import PREVIEW_DEFAULT, PREVIEW_MOST, ScheduleView
+from postdate.model.schedule.spec import MAX_PREVIEW, PREVIEW_DEFAULT, ScheduleView
 from postdate.model.tenant.identity import Scope
 from postdate.views.schedule import OccurrenceView
 
@@ -40,7 +40,7 @@ class BackfillBody(Body, kw_only=True, rename={"begin": "from"}):
 class PreviewQuery(Query):
     """How far to look ahead."""
 
-    count: Annotated[int, Meta(ge=1, le=PREVIEW_MOST)] = PREVIEW_DEFAULT
+    count: Annotated[int, Meta(ge=1, le=MAX_PREVIEW)] = PREVIEW_DEFAULT
 
 
 class BookQuery(Page, kw_only=True):

@@ -14,7 +14,7 @@ from postdate.api.routes.event import NOW, read_position
 from postdate.api.services import Services
 from postdate.intake.subscription.subscription import SubscriptionSpec
 from postdate.model.error import Code
-from postdate.model.event.event import PATTERNS_MOST
+from postdate.model.event.event import MAX_PATTERNS
 from postdate.model.job.job import Queue, Webhook
 from postdate.model.tenant.identity import Scope
 from postdate.views.subscription import BEFORE_ALL, SubscriptionStatus, status_of
@@ -35,7 +35,7 @@ class SubscriptionBody(Body, kw_only=True, rename={"start": "from"}):
     types: Annotated[
         list[str],
         Meta(
-            max_length=PATTERNS_MOST,
+            max_length=MAX_PATTERNS,
             description="Types such as `payment.completed` or `payment.*`; none means all.",
         ),
     ] = msgspec.field(default_factory=list)

@@ -17,7 +17,7 @@ from postdate.proof.checker import STEPS
 from postdate.publisher.anchor import AnchorFile, collect
 from postdate.store.connection.database import Database
 from postdate.store.operate import vital
-from postdate.store.proof.prove import Finding
+from postdate.store.proof.prove import LedgerFinding
 
 CONTRADICTED: Final = 7
 """The exit code when something was found."""
@@ -57,7 +57,7 @@ def prove(*, tenant: str | None = None) -> None:
 def reconcile(*, tenant: str | None = None) -> None:
     """Find forgotten, overdue and dead-lettered payments, and balances that differ; repair none."""
 
-    async def run(database: Database) -> list[Finding]:
+    async def run(database: Database) -> list[LedgerFinding]:
         only = await tenant_number(database, tenant) if tenant else None
         began = time.monotonic()
         with progress("reconciling", BUCKETS) as step:
@@ -83,7 +83,7 @@ async def note(database: Database, name: str, seconds: float, findings: int) -> 
         await vital.audited(connection, name, seconds, findings)
 
 
-def _print(found: list[Finding]) -> None:
+def _print(found: list[LedgerFinding]) -> None:
     for one in found:
         print(
             f"CONTRADICTED {one.check.replace('_', ' ')}: tenant {one.tenant_id}, "

@@ -9,7 +9,7 @@ from postdate.console.equivalent_command import Same
 from postdate.console.page_request import PageRequest
 from postdate.intake.account.account import Accounts
 from postdate.model.error import Code, RefusedError, refuse
-from postdate.model.payment.money import AMOUNT_MOST
+from postdate.model.payment.money import MAX_AMOUNT
 from postdate.model.tenant.identity import Identity, Scope
 
 Change = Callable[[Accounts, Identity, str], Awaitable[object]]
@@ -35,8 +35,8 @@ async def _adjust(request: PageRequest) -> str:
         amount = int(text)
     except ValueError:
         raise refuse(Code.INVALID_FIELD, "The amount is a whole number.", "amount") from None
-    if not 0 < abs(amount) <= AMOUNT_MOST:
-        detail = f"The amount lies between 1 and {AMOUNT_MOST}, or is negative."
+    if not 0 < abs(amount) <= MAX_AMOUNT:
+        detail = f"The amount lies between 1 and {MAX_AMOUNT}, or is negative."
         raise refuse(Code.INVALID_FIELD, detail, "amount")
     if not reason:
         raise refuse(Code.INVALID_FIELD, "Say why: the reason stands in the statement.", "reason")

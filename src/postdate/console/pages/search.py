@@ -8,7 +8,7 @@ import msgspec
 from starlette.responses import HTMLResponse, Response
 
 from postdate.console.page_request import HEADERS, ConsolePage, PageRequest, redirect
-from postdate.model.payment.money import AMOUNT_MOST
+from postdate.model.payment.money import MAX_AMOUNT
 from postdate.model.tenant.identity import Scope
 
 TEXT_MOST: Final = 255
@@ -83,7 +83,7 @@ async def _by_name(request: PageRequest, wanted: str) -> AsyncIterator[Hit]:
     if actor.allows(Scope.JOBS_READ) and services.search.has_lane(actor.tenant_id, wanted):
         yield Hit("lane", wanted, f"/jobs?lane={wanted}")
     amount = wanted.replace(",", "").replace("_", "")
-    if amount.isdecimal() and 0 < int(amount) <= AMOUNT_MOST and actor.allows(Scope.PAYMENTS_READ):
+    if amount.isdecimal() and 0 < int(amount) <= MAX_AMOUNT and actor.allows(Scope.PAYMENTS_READ):
         link = f"/payments?least={int(amount)}&most={int(amount)}"
         yield Hit("payments of this amount", f"{int(amount):,}", link, certain=False)
 

@@ -15,7 +15,7 @@ from postdate.model.payment.money import ISSUER
 from postdate.model.setting.setting import Settings
 from postdate.model.tenant.identity import Identity, Scope
 from postdate.store.account import account as account_store
-from postdate.store.account.account import AccountKey, AccountRow, Terms, key_of
+from postdate.store.account.account import AccountKey, AccountRow, AccountTerms, key_of
 from postdate.store.connection.database import Connection, Database
 from postdate.store.event import event as event_store
 from postdate.store.event.event import NewEvent
@@ -31,7 +31,7 @@ class AccountChange(msgspec.Struct, frozen=True, kw_only=True):
     max_amount: int | UnsetType | None = UNSET
     note: str | UnsetType | None = UNSET
 
-    def amend(self, terms: Terms) -> Terms:
+    def amend(self, terms: AccountTerms) -> AccountTerms:
         """Give the terms with these changes."""
         given = msgspec.structs.asdict(self).items()
         return msgspec.structs.replace(terms, **{n: v for n, v in given if v is not UNSET})
@@ -55,9 +55,9 @@ class Accounts:
         given = account_id or ASSIGNED + new_id(0, self._database.unix_ms()).hex
         allow(who, given)
         _allow_floor(who, limits)
-        terms = limits.amend(Terms())
+        terms = limits.amend(AccountTerms())
         if who.accounts is not None:
-            _refuse_lifting(Terms(), terms, self._tenant_most(who))
+            _refuse_lifting(AccountTerms(), terms, self._tenant_most(who))
         if given == ISSUER:
             raise refuse(Code.ACCOUNT_RESERVED, f"{ISSUER} is the ledger's own.", "account_id")
         if terms.floor is not None and terms.floor > 0:
@@ -98,7 +98,11 @@ class Accounts:
         )
 
     async def _change(
-        self, who: Identity, account_id: str, event: str, amend: Callable[[Terms], Terms]
+        self,
+        who: Identity,
+        account_id: str,
+        event: str,
+        amend: Callable[[AccountTerms], AccountTerms],
     ) -> AccountRow:
         allow(who, account_id)
         key = key_of(who.tenant_id, account_id)
@@ -178,7 +182,7 @@ def _allow_floor(who: Identity, limits: AccountChange) -> None:
         raise refuse(Code.FORBIDDEN, detail, "floor", scope=Scope.LEDGER_ADJUST)
 
 
-def _refuse_lifting(before: Terms, after: Terms, tenant_most: int) -> None:
+def _refuse_lifting(before: AccountTerms, after: AccountTerms, tenant_most: int) -> None:
     """Let a key that is limited to accounts bind them tighter, but not lift what binds them."""
     lifted = None
     if before.frozen and not after.frozen:
@@ -199,8 +203,8 @@ def _lifts_amount(before: int | None, after: int | None, tenant_most: int) -> bo
     return after is None or after > before
 
 
-def _terms(row: AccountRow) -> Terms:
-    return Terms(
+def _terms(row: AccountRow) -> AccountTerms:
+    return AccountTerms(
         floor=row.floor,
         max_amount=row.max_amount,
         note=row.note,

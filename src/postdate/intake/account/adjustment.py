@@ -19,7 +19,7 @@ from postdate.model.payment.money import ISSUER
 from postdate.model.tenant.identity import Identity
 from postdate.store.account import account as account_store
 from postdate.store.account import entry as entry_store
-from postdate.store.account.account import Account, AccountKey, Terms, key_of
+from postdate.store.account.account import Account, AccountKey, AccountTerms, key_of
 from postdate.store.connection.database import Connection, Database
 from postdate.store.event import event as event_store
 from postdate.store.idempotency.idempotency import key_of as idempotency_key_of
@@ -89,7 +89,7 @@ class Adjustments:
             key = key_of(tenant_id, ISSUER)
             async with self._database.write() as connection:
                 made = await account_store.create(
-                    connection, key, Terms(floor=None, note="The issuer.")
+                    connection, key, AccountTerms(floor=None, note="The issuer.")
                 )
                 if made is not None:
                     told = account_event(

@@ -22,7 +22,7 @@ from postdate.model.tenant.quota import Quotas
 from postdate.store.connection.driver_id import new_ids
 from postdate.store.idempotency.idempotency import Kept, Key, key_of
 from postdate.store.job.job import NewJob
-from postdate.store.timer.lane import Lane, Place
+from postdate.store.timer.lane import Lane, LaneKey
 
 OnAccept = Callable[[int, float], None]
 """Told, after a commit, a lane and in how many seconds something of it is due."""
@@ -94,7 +94,7 @@ class Batch:
 
     def __init__(
         self,
-        lanes: Mapping[Place, Lane],
+        lanes: Mapping[LaneKey, Lane],
         settings: Settings,
         now: datetime,
         known: Mapping[Key, Kept],
@@ -136,7 +136,7 @@ class Batch:
         """
         turn, count = random.randrange(BUCKETS), len(drafts)
         found: list[tuple[int, int]] = []
-        last: Place | None = None
+        last: LaneKey | None = None
         for number, draft in enumerate(drafts):
             if isinstance(draft, Refusal):
                 found.append(_NOWHERE)

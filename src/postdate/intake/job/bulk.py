@@ -21,7 +21,7 @@ from postdate.model.state import JobStatus
 from postdate.store.connection.database import Connection, Database
 from postdate.store.job import job as job_store
 from postdate.store.job import job_change, job_list, job_view
-from postdate.store.job.job_change import Move, OpenJob, Revision
+from postdate.store.job.job_change import JobMove, OpenJob, Revision
 from postdate.store.job.job_list import Filter
 from postdate.store.job.job_view import JobRow
 from postdate.store.timer.lane import LaneDirectory
@@ -234,7 +234,7 @@ class JobBulk:
         rows = await job_view.find(connection, tenant_id, [job.job_id for job in jobs])
         revisions = [self._revision(tenant_id, job, rows[job.job_id], to) for job in jobs]
         kept = [one for one in revisions if one is not None]
-        moves = [Move(one.job_id, one.effective_at, one.revision) for one in kept]
+        moves = [JobMove(one.job_id, one.effective_at, one.revision) for one in kept]
         await job_change.revise(connection, tenant_id, kept)
         await job_change.move(connection, moves)
         return kept

@@ -31,7 +31,7 @@ from postdate.model.setting.setting import Settings
 from postdate.model.state import JobStatus
 from postdate.store.connection.database import Connection, Database
 from postdate.store.job import job_change, job_view
-from postdate.store.job.job_change import End, Move, OpenJob, Revision
+from postdate.store.job.job_change import JobEnd, JobMove, OpenJob, Revision
 from postdate.store.job.job_view import JobRow
 from postdate.store.secret.payload_encryption import Vault
 
@@ -123,7 +123,7 @@ class JobChanges:
             job = await self._waiting(connection, tenant_id, job_id)
             if job.status is JobStatus.READY:
                 return
-            await job_change.move(connection, [Move(job_id, job.now, job.revision)])
+            await job_change.move(connection, [JobMove(job_id, job.now, job.revision)])
             data = {job_id: {"due_at": job.now, "reason": "run_now"}}
             await note(connection, self._database, tenant_id, data, "job.rescheduled", actor)
         self._tell(job, job.now)
@@ -141,7 +141,7 @@ class JobChanges:
             await self._seals.prepare(connection, [tenant_id])
             sealed = self._seals.payload(tenant_id, job_id, revision.payload)
             await job_change.revise(connection, tenant_id, [revision._replace(payload=sealed)])
-            await job_change.move(connection, [Move(job_id, due, revision.revision)])
+            await job_change.move(connection, [JobMove(job_id, due, revision.revision)])
             data = {job_id: {"fields": changed, "due_at": revision.due_at}}
             kind = "job.rescheduled" if patch.has_time else "job.changed"
             await note(connection, self._database, tenant_id, data, kind, actor)
@@ -190,11 +190,11 @@ class JobChanges:
                 status = job.status if job else (await _found(connection, tenant_id, job_id)).status
                 raise _conflict("Only a job in doubt can be resolved.", status)
             if resolution == "retry":
-                await job_change.move(connection, [Move(job_id, job.now, job.revision)])
+                await job_change.move(connection, [JobMove(job_id, job.now, job.revision)])
             else:
                 due = job.ready_at or job.now
                 status = JobStatus.COMPLETED if resolution == "completed" else JobStatus.FAILED
-                ended = End(job_id, job.attempt, status, due, None, "resolved")
+                ended = JobEnd(job_id, job.attempt, status, due, None, "resolved")
                 await job_change.end(connection, tenant_id, [ended])
             data = {job_id: {"outcome": resolution}}
             await note(connection, self._database, tenant_id, data, "job.resolved", actor)
@@ -212,10 +212,10 @@ class JobChanges:
         return job
 
 
-def cancellation(job: OpenJob) -> End:
+def cancellation(job: OpenJob) -> JobEnd:
     """Say how a cancelled job ended."""
     due = job.ready_at or job.due_at or job.now
-    return End(job.job_id, job.attempt, JobStatus.CANCELLED, due, job.claimed_at, result_of(job))
+    return JobEnd(job.job_id, job.attempt, JobStatus.CANCELLED, due, job.claimed_at, result_of(job))
 
 
 def result_of(job: OpenJob) -> CancelResult:

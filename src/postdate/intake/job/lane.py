@@ -10,7 +10,7 @@ from postdate.model.setting.setting import Settings
 from postdate.store.connection.database import Connection, Database
 from postdate.store.event import event as event_store
 from postdate.store.timer import lane as lane_store
-from postdate.store.timer.lane import Lane, LaneDirectory, Place
+from postdate.store.timer.lane import Lane, LaneDirectory, LaneKey
 
 
 class LaneChange(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,8 +31,8 @@ class Lanes:
         self.directory = directory
 
     async def ensure(
-        self, connection: Connection, places: Collection[Place]
-    ) -> tuple[list[Lane], Mapping[Place, Refusal]]:
+        self, connection: Connection, places: Collection[LaneKey]
+    ) -> tuple[list[Lane], Mapping[LaneKey, Refusal]]:
         """Make the lanes that are missing; give them all, and a refusal where one may not be made.
 
         Whoever commits tells the directory afterwards.
@@ -44,9 +44,9 @@ class Lanes:
         return await lane_store.ensure(connection, allowed) if allowed else [], refused
 
     async def _over_limit(
-        self, connection: Connection, missing: Iterable[Place]
-    ) -> dict[Place, Refusal]:
-        refused: dict[Place, Refusal] = {}
+        self, connection: Connection, missing: Iterable[LaneKey]
+    ) -> dict[LaneKey, Refusal]:
+        refused: dict[LaneKey, Refusal] = {}
         known = await lane_store.find(connection, [(place[0], place[1]) for place in missing])
         names = {(lane.tenant_id, lane.name) for lane in known}
         counts: dict[int, int] = {}

@@ -27,7 +27,7 @@ from postdate.model.job.view import JSON
 from postdate.model.lane import NAME, Kind
 from postdate.model.setting.setting import Settings
 from postdate.store.secret.payload_encryption import MARK
-from postdate.store.timer.lane import Place
+from postdate.store.timer.lane import LaneKey
 
 _encode: Final = msgspec.json.Encoder().encode
 _encode_sorted: Final = msgspec.json.Encoder(order="sorted").encode
@@ -36,14 +36,14 @@ _encode_sorted: Final = msgspec.json.Encoder(order="sorted").encode
 class Route(NamedTuple):
     """Where a job waits and where it goes: most jobs share a few of these."""
 
-    place: Place
+    place: LaneKey
     destination: str
 
 
 class Draft(msgspec.Struct, frozen=True, gc=False):
     """The parts of a job as they will be stored, each encoded once."""
 
-    place: Place
+    place: LaneKey
     destination: str
     policy: str | None
     payload: bytes | None

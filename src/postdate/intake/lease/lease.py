@@ -13,7 +13,7 @@ from uuid import UUID
 from postdate.intake.lease.release import LeaseReturns
 from postdate.model.error import Code, refuse
 from postdate.model.job.outcome import Delivery
-from postdate.model.job.retry import Policies
+from postdate.model.job.retry import RetryPolicies
 from postdate.model.job.tally import Tally
 from postdate.model.job.verdict import Move
 from postdate.model.lane import NAME
@@ -22,7 +22,7 @@ from postdate.model.setting.setting import Settings
 from postdate.runtime.low_water import LowWaterMark
 from postdate.store.connection.database import Connection, Database
 from postdate.store.job import execution
-from postdate.store.job.execution import Execution, Recorded
+from postdate.store.job.execution import ClaimedExecution, Recorded
 from postdate.store.secret.payload_encryption import Vault
 from postdate.store.timer import permit, timer
 from postdate.store.timer.lane import Lane, LaneDirectory
@@ -90,7 +90,7 @@ class LeaseClaims:
         self._lanes = lanes
         self._settings = settings
         self._tally = tally
-        self._policies = Policies(settings)
+        self._policies = RetryPolicies(settings)
         self._returns = LeaseReturns(database)
         self._doors: dict[int, _Door] = {}
         self._floor = LONG_AGO
@@ -145,12 +145,12 @@ class LeaseClaims:
         return [_leased(each, ask.lease_seconds) for each in ready], pause
 
     @contextmanager
-    def _owned(self, lane: Lane, door: _Door, ask: ClaimAsk) -> Iterator[list[Execution]]:
+    def _owned(self, lane: Lane, door: _Door, ask: ClaimAsk) -> Iterator[list[ClaimedExecution]]:
         """Own what is claimed: the asker gets all of it, or it goes back, whatever is raised.
 
         That also holds for a claim whose commit may or may not have happened: nobody runs it.
         """
-        taken: list[Execution] = []
+        taken: list[ClaimedExecution] = []
         handed = False
         try:
             yield taken
@@ -170,13 +170,15 @@ class LeaseClaims:
                 door.empty_until = 0.0
         self._floor = self._settings.floor
 
-    async def _take(self, ask: ClaimAsk, lane: Lane, door: _Door, taken: list[Execution]) -> float:
+    async def _take(
+        self, ask: ClaimAsk, lane: Lane, door: _Door, taken: list[ClaimedExecution]
+    ) -> float:
         """Claim into `taken`, as far as the limits permit; say how long to sleep without success.
 
         What is in it when this raises may have been claimed.
         """
         limits = lane_limits(lane, self._settings)
-        passed: list[tuple[LowWaterMark, list[Execution]]] = []
+        passed: list[tuple[LowWaterMark, list[ClaimedExecution]]] = []
         async with self._database.write() as connection:
             most, pause = await self._room(connection, limits, ask)
             for bucket in random.sample(lane.buckets, len(lane.buckets)):
@@ -215,7 +217,7 @@ class LeaseClaims:
             most, pause = grant.starts, max(pause, grant.wait_seconds)
         return most, pause if most else max(pause, FULL_SECONDS)
 
-    async def _record_judged(self, taken: Sequence[Execution]) -> None:
+    async def _record_judged(self, taken: Sequence[ClaimedExecution]) -> None:
         """Record what must not run."""
         verdicts = [Recorded(each.held, each.verdict) for each in taken if each.verdict]
         if verdicts:
@@ -252,7 +254,7 @@ class LeaseClaims:
                 each.cancel()
 
 
-def _leased(taken: Execution, lease_seconds: float) -> Leased:
+def _leased(taken: ClaimedExecution, lease_seconds: float) -> Leased:
     if taken.delivery is None:
         raise RuntimeError("an execution that must not run was handed out")
     return Leased(taken.delivery, taken.claimed_at + timedelta(seconds=lease_seconds))

@@ -10,19 +10,19 @@ from postdate.intake.lease.release import LeaseReturns
 from postdate.model.error import Code, Refusal, RefusedError
 from postdate.model.ids import bucket_of
 from postdate.model.job.outcome import Completed, Failed, Throttled, Unknown
-from postdate.model.job.retry import Policies
+from postdate.model.job.retry import RetryPolicies
 from postdate.model.job.tally import Tally
 from postdate.model.job.verdict import End, Facts, Keep, Move, decide
 from postdate.model.setting.setting import Settings
 from postdate.runtime.coalescer import Coalescer
 from postdate.store.connection.database import Database
 from postdate.store.job import execution, job
-from postdate.store.job.execution import Held, Recorded
+from postdate.store.job.execution import HeldLease, Recorded
 from postdate.store.job.job import JobKey, LoadedJob
 from postdate.store.operate.item_log import write_endings
 from postdate.store.timer import lease, permit
 from postdate.store.timer.lane import LaneDirectory
-from postdate.store.timer.lease import Found
+from postdate.store.timer.lease import FoundLease
 from postdate.store.timer.permit import claim_holder, lane_limits
 
 
@@ -54,7 +54,7 @@ class _Known(NamedTuple):
     """What a decision about reports rests on, read in one go."""
 
     now: datetime
-    leases: dict[UUID, Found]
+    leases: dict[UUID, FoundLease]
     jobs: dict[UUID, LoadedJob]
 
 
@@ -68,7 +68,7 @@ class LeaseReports:
         self._lanes = lanes
         self._settings = settings
         self._tally = tally
-        self._policies = Policies(settings)
+        self._policies = RetryPolicies(settings)
         self._returns = LeaseReturns(database)
         self._group: Coalescer[Report, Reported | Refusal] = Coalescer(self._commit)
 
@@ -160,7 +160,7 @@ class LeaseReports:
         verdict = decide(facts, report.outcome, known.now)
         return None if isinstance(verdict, Keep) else verdict
 
-    async def _release(self, ended: Sequence[Found]) -> None:
+    async def _release(self, ended: Sequence[FoundLease]) -> None:
         """Give back the slots that leases of limited lanes held."""
         holders: dict[str, list[UUID]] = defaultdict(list)
         for found in ended:
@@ -168,7 +168,7 @@ class LeaseReports:
                 holders[scope].append(claim_holder(found.subject, found.token))
         await self._returns.drop(holders)
 
-    def _scopes(self, found: Found) -> list[str]:
+    def _scopes(self, found: FoundLease) -> list[str]:
         lane = self._lanes.by_id.get(found.lane_id)
         if lane is None or lane.kind != "pull":
             return []
@@ -187,8 +187,8 @@ class LeaseReports:
         return _lost(report.job_id, exists=past is not None)
 
 
-def _held(report: Report, known: _Known) -> Held:
-    return Held(report.job_id, report.token, known.leases[report.job_id].attempt)
+def _held(report: Report, known: _Known) -> HeldLease:
+    return HeldLease(report.job_id, report.token, known.leases[report.job_id].attempt)
 
 
 def _answer(verdict: End | Move) -> Reported:

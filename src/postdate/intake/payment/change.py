@@ -25,7 +25,7 @@ from postdate.store.payment import payment_change as store
 from postdate.store.payment import settlement as settlement_store
 from postdate.store.payment.approval import Approval, Decider, Decision
 from postdate.store.payment.payment_change import OpenPayment
-from postdate.store.payment.settlement import LockedTimer, Terms
+from postdate.store.payment.settlement import LockedTimer, PaymentTerms
 from postdate.store.tenant import halt as halt_store
 
 
@@ -45,7 +45,12 @@ class PaymentEnds:
         self._database = database
 
     async def end(
-        self, connection: Connection, found: OpenPayment, terms: Terms, ending: Ending, actor: str
+        self,
+        connection: Connection,
+        found: OpenPayment,
+        terms: PaymentTerms,
+        ending: Ending,
+        actor: str,
     ) -> Approval | None:
         """End a locked payment; give its approval, decided, where it waited for one."""
         timer = found.timer
@@ -146,7 +151,7 @@ class PaymentChanges:
 
 async def changeable_payment(
     connection: Connection, who: Identity, payment_id: UUID
-) -> tuple[OpenPayment, Terms]:
+) -> tuple[OpenPayment, PaymentTerms]:
     """Lock an open payment, of a tenant that nobody has killed."""
     found, terms = await open_payment(connection, who, payment_id)
     await halt_store.refuse_killed(connection, who.tenant_id)
@@ -155,7 +160,7 @@ async def changeable_payment(
 
 async def open_payment(
     connection: Connection, who: Identity, payment_id: UUID
-) -> tuple[OpenPayment, Terms]:
+) -> tuple[OpenPayment, PaymentTerms]:
     """Lock an open payment of this tenant, or refuse in the words that fit."""
     found, terms = await _payment(connection, who, payment_id)
     if found is None:
@@ -165,7 +170,7 @@ async def open_payment(
 
 async def _payment(
     connection: Connection, who: Identity, payment_id: UUID
-) -> tuple[OpenPayment | None, Terms]:
+) -> tuple[OpenPayment | None, PaymentTerms]:
     """Lock a payment that the caller may change; None where it has ended."""
     found = await store.lock(connection, payment_id, who.tenant_id)
     terms = await settlement_store.terms(connection, who.tenant_id, payment_id)
@@ -176,7 +181,7 @@ async def _payment(
     return found, terms
 
 
-def _sees(who: Identity, terms: Terms) -> bool:
+def _sees(who: Identity, terms: PaymentTerms) -> bool:
     return who.accounts is None or not who.accounts.isdisjoint(
         (terms.from_account, terms.to_account)
     )

@@ -14,11 +14,11 @@ from postdate.model.error import Refusal
 from postdate.model.payment.payment import AmountLimits, PaymentOrder, due
 from postdate.model.state import PaymentStatus
 from postdate.store.account import account as account_store
-from postdate.store.account.account import Account, AccountKey, Change
+from postdate.store.account.account import Account, AccountKey, BalanceChange
 from postdate.store.connection.database import Connection
 from postdate.store.payment import approval as approval_store
 from postdate.store.payment import payment as payment_store
-from postdate.store.payment.approval import Request
+from postdate.store.payment.approval import ApprovalRequest
 from postdate.store.payment.payment import NewPayment
 from postdate.store.tenant import halt as halt_store
 from postdate.store.timer.timer import LONG_AGO
@@ -74,7 +74,7 @@ class Draft:
         self._locked = locked
         self._holds: Counter[AccountKey] = Counter()
         self._payments: list[NewPayment] = []
-        self._requests: list[Request] = []
+        self._requests: list[ApprovalRequest] = []
 
     @classmethod
     async def begin(
@@ -134,7 +134,7 @@ class Draft:
             return created(Scheduled(payment_id, due_at), payment_id)
         where = (bucket, tenant_id, payment_id)
         self._requests.append(
-            Request(*where, ask.actor, ask.persons, None, None, ask.approval_seconds)
+            ApprovalRequest(*where, ask.actor, ask.persons, None, None, ask.approval_seconds)
         )
         return created(Scheduled(payment_id, due_at, approval=NeedsApproval()), payment_id)
 
@@ -153,7 +153,7 @@ class Draft:
         Their own CHECK tells whether the money is there; that nothing else about them has changed
         is looked at here.
         """
-        holds = {key: Change(0, amount, 0) for key, amount in self._holds.items()}
+        holds = {key: BalanceChange(0, amount, 0) for key, amount in self._holds.items()}
         found = await account_store.add(connection, holds)
         if any(_terms(found.get(key)) != _terms(self._accounts[key]) for key in holds):
             raise StaleError

@@ -8,7 +8,7 @@ from msgspec.structs import astuple
 
 from postdate.intake.payment.change import not_pending
 from postdate.ledger import batch
-from postdate.ledger.settle import Completed, Failed, RetryLater
+from postdate.ledger.settle import RetryLater, TransferCompleted, TransferFailed
 from postdate.model.error import Code, RefusedError, refuse
 from postdate.model.instant import instant_text
 from postdate.model.payment.payment import execution_name
@@ -101,7 +101,7 @@ class PaymentExecutions:
                 payment_status=PaymentStatus.PENDING,
                 scheduled_time=decision.at,
             )
-        if not isinstance(decision, Completed | Failed):
+        if not isinstance(decision, TransferCompleted | TransferFailed):
             raise TypeError(f"an execution by name ended in {decision}")
         return None
 

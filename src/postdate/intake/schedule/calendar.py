@@ -10,8 +10,8 @@ from postdate.model.error import Code, refuse
 from postdate.model.ids import bucket_of, new_id, subject_id
 from postdate.model.log import Log
 from postdate.model.recurrence.calendar import Calendar
-from postdate.model.schedule.expansion import Progress, next_up
-from postdate.model.schedule.spec import HOLIDAYS_MOST
+from postdate.model.schedule.expansion import ExpansionProgress, next_up
+from postdate.model.schedule.spec import MAX_HOLIDAYS
 from postdate.model.tenant.identity import Identity
 from postdate.store.connection.database import Connection, Database
 from postdate.store.connection.off_loop import computed
@@ -96,8 +96,8 @@ def _check(calendar: Calendar) -> None:
     if not _NAME.fullmatch(calendar.name):
         detail = "A calendar's name has 1 to 63 of A-Z a-z 0-9 _ . : - and begins with A-Z 0-9."
         raise refuse(Code.INVALID_FIELD, detail, "name")
-    if len(calendar.holidays) > HOLIDAYS_MOST:
-        detail = f"A calendar has at most {HOLIDAYS_MOST} holidays."
+    if len(calendar.holidays) > MAX_HOLIDAYS:
+        detail = f"A calendar has at most {MAX_HOLIDAYS} holidays."
         raise refuse(Code.INVALID_FIELD, detail, "holidays")
     if len(calendar.weekend) >= _ALL_DAYS:
         raise refuse(Code.INVALID_FIELD, "One day of the week must be open.", "weekend")
@@ -120,7 +120,9 @@ async def _set_timer(connection: Connection, row: ScheduleRow, since: datetime) 
         return
     try:
         held = await timeline.of(connection, row, row.handled)
-        progress = Progress(schedule_id=row.schedule_id, handled=row.handled, runs=row.runs)
+        progress = ExpansionProgress(
+            schedule_id=row.schedule_id, handled=row.handled, runs=row.runs
+        )
         coming = await computed(None, next_up, held, progress)
     except Exception:
         # Whatever it is, the expander meets it as well and sets this one schedule aside.

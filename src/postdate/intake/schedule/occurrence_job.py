@@ -24,7 +24,7 @@ from postdate.store.job import job as job_store
 from postdate.store.job.job import NewJob
 from postdate.store.schedule.encrypted_template import is_sealed
 from postdate.store.secret.secret import SecretError
-from postdate.store.timer.lane import Lane, Place
+from postdate.store.timer.lane import Lane, LaneKey
 
 log = Log()
 
@@ -95,7 +95,7 @@ class JobFirings:
 
     async def _with_lanes(
         self, connection: Connection, drafts: list[Draft | Refusal]
-    ) -> tuple[Mapping[Place, Lane], list[Draft | Refusal]]:
+    ) -> tuple[Mapping[LaneKey, Lane], list[Draft | Refusal]]:
         known = self._lanes.directory.by_place
         places = {each.place for each in drafts if not isinstance(each, Refusal)}
         missing = {place for place in places if place not in known}
@@ -108,7 +108,7 @@ class JobFirings:
             each if isinstance(each, Refusal) else refused.get(each.place, each) for each in drafts
         ]
 
-    def _ids(self, drafts: Sequence[Draft | Refusal], lanes: Mapping[Place, Lane]) -> list[UUID]:
+    def _ids(self, drafts: Sequence[Draft | Refusal], lanes: Mapping[LaneKey, Lane]) -> list[UUID]:
         turn = random.randrange(BUCKETS)
         buckets = []
         for number, draft in enumerate(drafts, turn):

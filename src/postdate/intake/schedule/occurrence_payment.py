@@ -15,7 +15,7 @@ from postdate.store.account.account import key_of
 from postdate.store.connection.database import Connection, Database
 from postdate.store.payment import approval as approval_store
 from postdate.store.payment import payment as payment_store
-from postdate.store.payment.approval import Request
+from postdate.store.payment.approval import ApprovalRequest
 from postdate.store.payment.payment import NewPayment
 from postdate.store.timer.timer import LANE_PAYMENT
 
@@ -43,7 +43,7 @@ class PaymentFirings:
         ]
         _, accounts = await account_store.gather(connection, (), keys)
         made: list[NewPayment] = []
-        asked: list[Request] = []
+        asked: list[ApprovalRequest] = []
         results: list[Fired | Refusal] = []
         for each, template, payer, payee in zip(
             firings, templates, keys[::2], keys[1::2], strict=True
@@ -60,10 +60,10 @@ class PaymentFirings:
         await approval_store.request(connection, asked)
         return results
 
-    def _requests(self, firing: Firing, made: NewPayment) -> Iterator[Request]:
+    def _requests(self, firing: Firing, made: NewPayment) -> Iterator[ApprovalRequest]:
         seconds = approval_seconds(self._settings, made.tenant_id, made.amount)
         if seconds is not None:
-            yield Request(
+            yield ApprovalRequest(
                 made.bucket,
                 made.tenant_id,
                 made.payment_id,

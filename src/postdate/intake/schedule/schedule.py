@@ -14,7 +14,7 @@ from postdate.model.error import Code, RefusedError, refuse
 from postdate.model.ids import BUCKETS, new_id
 from postdate.model.recurrence.calendar import Calendar
 from postdate.model.schedule import rule as schedule_rules
-from postdate.model.schedule.expansion import BUFFER_SECONDS, Progress, next_due, next_up
+from postdate.model.schedule.expansion import BUFFER_SECONDS, ExpansionProgress, next_due, next_up
 from postdate.model.schedule.preview import Preview
 from postdate.model.schedule.rule import plan_of
 from postdate.model.schedule.schedule import Definition, jitter
@@ -120,7 +120,7 @@ class Schedules:
         unix_ms = self._database.unix_ms()
         schedule = key_of(who.tenant_id, new_id(random.randrange(BUCKETS), unix_ms))
         now, definition = await store.now(connection), first.definition
-        progress = Progress(schedule_id=schedule.schedule_id, handled=now)
+        progress = ExpansionProgress(schedule_id=schedule.schedule_id, handled=now)
         due_at = await computed(who.tenant_id, next_due, [first], progress)
         if due_at is None:
             raise refuse(Code.INVALID_FIELD, "The last occurrence has just passed.", "end_at")
@@ -310,7 +310,7 @@ async def _set_timer(connection: Connection, row: ScheduleRow, version: Version)
     await store.change(connection, row.key, version.number, None)
     [changed] = await store.load(connection, [row.key])
     held = await timeline.of(connection, changed, changed.handled)
-    progress = Progress(schedule_id=row.schedule_id, handled=row.handled, runs=row.runs)
+    progress = ExpansionProgress(schedule_id=row.schedule_id, handled=row.handled, runs=row.runs)
     found = await computed(row.tenant_id, next_up, held, progress)
     timers = await store.timers(connection, [row.key])
     if found is not None and found.segment.version < version.number and timers:

@@ -164,11 +164,11 @@ def draft(
     limits: KeyLimits,
     given: str | None = None,
     persons: Collection[str] = (),
-) -> tuple[key_store.NewKey, str]:
+) -> tuple[key_store.NewKeyRow, str]:
     """Make a key and the row that keeps its hash; without persons it stands for one of its own."""
     key = given or PREFIX + secrets.token_urlsafe(KEY_BYTES)
     key_id = new_id(tenant_id % BUCKETS, database.unix_ms())
-    row = key_store.NewKey(
+    row = key_store.NewKeyRow(
         key_id=key_id,
         tenant_id=tenant_id,
         hash=digest(key),
@@ -184,7 +184,7 @@ def draft(
 
 
 async def tell_created(
-    connection: Connection, database: Database, row: key_store.NewKey, actor: str
+    connection: Connection, database: Database, row: key_store.NewKeyRow, actor: str
 ) -> None:
     """Tell the auditor how far a new key goes; never the key."""
     data = {
@@ -221,7 +221,7 @@ async def replace_key(
     actor: str,
     *,
     seen_by: Collection[str] = (),
-) -> tuple[key_store.NewKey, str, datetime]:
+) -> tuple[key_store.NewKeyRow, str, datetime]:
     """Make a key that reaches as far as the old one, which ends after the overlap.
 
     It stands for the persons of the old one, and for those who see it now.

@@ -9,11 +9,11 @@ import msgspec
 from postdate.model.destination.target import Target, parse
 from postdate.model.job.job import Destination, Queue, Webhook
 
-Place = tuple[int, str]
+DestinationKey = tuple[int, str]
 """A tenant, and its destination's name, or a URL without its query."""
 
 
-class Report(NamedTuple):
+class TroubleReport(NamedTuple):
     """A destination in trouble, as one process sees it.
 
     Seconds count from now; `recorded` rises with each call that tells something.

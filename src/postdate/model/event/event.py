@@ -12,7 +12,7 @@ from postdate.model.error import Code, RefusedError, refuse
 from postdate.model.event.audit import STAMP
 from postdate.model.tenant.identity import Identity, Scope
 
-PATTERNS_MOST: Final = 32
+MAX_PATTERNS: Final = 32
 MEDIA_TYPE: Final = "application/cloudevents+json"
 
 _PATTERN: Final = re.compile(r"\*|[a-z_]{1,40}\.(\*|[a-z_]{1,40})")
@@ -83,8 +83,8 @@ def _public(event: Sealed) -> bytes:
 def check_patterns(types: Iterable[str], field: str = "types") -> list[str]:
     """Refuse patterns that can match nothing: `payment.completed`, `payment.*` and `*` are fine."""
     given = list(dict.fromkeys(types))
-    if len(given) > PATTERNS_MOST:
-        raise refuse(Code.INVALID_FIELD, f"At most {PATTERNS_MOST} types.", field)
+    if len(given) > MAX_PATTERNS:
+        raise refuse(Code.INVALID_FIELD, f"At most {MAX_PATTERNS} types.", field)
     for pattern in given:
         if not _PATTERN.fullmatch(pattern):
             detail = f"{pattern} is not a type such as payment.completed, payment.* or *."

@@ -14,7 +14,7 @@ PAYLOAD_BYTES: Final = 256 * 1024
 """The largest payload; more belongs elsewhere, behind a `payload_ref`."""
 
 METADATA_BYTES: Final = 4096
-BATCH_MOST: Final = 1000
+MAX_BATCH: Final = 1000
 SPREAD_MOST_SECONDS: Final = 24 * 3600
 
 Backoff = Literal["exponential", "linear", "fixed"]

@@ -9,10 +9,10 @@ import msgspec
 from postdate.model.job.job import Backoff, Given, OnUnknown, Retry, decode_given, fraction
 from postdate.model.setting.setting import Settings
 
-_DOUBLINGS_MOST: Final = 40
+_MAX_DOUBLINGS: Final = 40
 """Further doublings of any first wait are beyond the longest one."""
 
-_KNOWN_MOST: Final = 10_000
+_MAX_KNOWN: Final = 10_000
 
 _NOTHING: Final = Retry()
 
@@ -41,7 +41,7 @@ def resolve(given: Given, settings: Settings, tenant_id: int) -> Policy:
     return msgspec.convert({name: value(name) for name in Policy.__struct_fields__}, Policy)
 
 
-class Policies:
+class RetryPolicies:
     """Completed policies, remembered until a setting changes: most jobs share a few."""
 
     def __init__(self, settings: Settings) -> None:
@@ -51,7 +51,7 @@ class Policies:
 
     def of(self, policy_json: str | None, tenant_id: int) -> Policy:
         """Give the policy of a job from its stored text."""
-        if self._version != self._settings.version or len(self._known) > _KNOWN_MOST:
+        if self._version != self._settings.version or len(self._known) > _MAX_KNOWN:
             self._known.clear()
             self._version = self._settings.version
         found = self._known.get((tenant_id, policy_json))
@@ -66,7 +66,7 @@ def wait_seconds(policy: Policy, attempt: int, job_id: UUID) -> float:
     first = policy.initial_seconds
     match policy.backoff:
         case "exponential":
-            wait = first * 2 ** min(attempt - 1, _DOUBLINGS_MOST)
+            wait = first * 2 ** min(attempt - 1, _MAX_DOUBLINGS)
         case "linear":
             wait = first * attempt
         case "fixed":

@@ -2,10 +2,10 @@
 
 from typing import Final
 
-AMOUNT_MOST: Final = 2**53
+MAX_AMOUNT: Final = 2**53
 """The largest amount of anything: every JSON reader can hold it exactly."""
 
-BALANCE_MOST: Final = 2**62
+MAX_BALANCE: Final = 2**62
 """No balance lies further from zero than this, so that sums fit the database's integers."""
 
 ISSUER: Final = "issuer"

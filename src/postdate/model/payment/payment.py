@@ -9,10 +9,10 @@ from msgspec import Meta
 
 from postdate.model.error import Code, Refusal
 from postdate.model.instant import instant_text
-from postdate.model.payment.money import ACCOUNT_ID, AMOUNT_MOST
+from postdate.model.payment.money import ACCOUNT_ID, MAX_AMOUNT
 from postdate.model.setting.setting import Settings
 
-DELAY_LEAST_SECONDS: Final = 1
+MIN_DELAY_SECONDS: Final = 1
 DESCRIPTION_CHARS: Final = 500
 BROKE: Final = "settlement_error"
 """The code of an execution that broke for a reason that has nothing to do with money."""
@@ -35,7 +35,7 @@ class RetryUntil(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     retry_until: Annotated[datetime, Meta(tz=True, description="When to give up.")]
 
 
-Delay = Annotated[int, Meta(ge=DELAY_LEAST_SECONDS, le=AMOUNT_MOST)]
+Delay = Annotated[int, Meta(ge=MIN_DELAY_SECONDS, le=MAX_AMOUNT)]
 
 
 class When(NamedTuple):
@@ -52,7 +52,7 @@ class PaymentOrder(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     to_account_id: Annotated[AccountId, Meta(description="Who is paid.")]
     amount: Annotated[
         int,
-        Meta(ge=1, le=AMOUNT_MOST, description="How much; the tenant or payer may be limited."),
+        Meta(ge=1, le=MAX_AMOUNT, description="How much; the tenant or payer may be limited."),
     ]
     delay_seconds: Annotated[
         Delay | None,
@@ -163,15 +163,15 @@ def _field(when: When) -> str:
 
 def within(at: datetime, now: datetime, max_delay_seconds: int) -> bool:
     """Say whether an instant lies in the range that is allowed now."""
-    return DELAY_LEAST_SECONDS <= (at - now).total_seconds() <= max_delay_seconds
+    return MIN_DELAY_SECONDS <= (at - now).total_seconds() <= max_delay_seconds
 
 
 def _out_of_range(field: str, now: datetime, max_delay_seconds: int) -> Refusal:
-    earliest = now + timedelta(seconds=DELAY_LEAST_SECONDS)
+    earliest = now + timedelta(seconds=MIN_DELAY_SECONDS)
     latest = now + timedelta(seconds=max_delay_seconds)
     return Refusal(
         Code.TIME_OUT_OF_RANGE,
-        f"The time must lie {DELAY_LEAST_SECONDS} to {max_delay_seconds} seconds ahead.",
+        f"The time must lie {MIN_DELAY_SECONDS} to {max_delay_seconds} seconds ahead.",
         field,
         extra={"earliest": instant_text(earliest), "latest": instant_text(latest)},
     )

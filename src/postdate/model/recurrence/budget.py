@@ -8,7 +8,7 @@ from postdate.model.error import Code, refuse
 HORIZON: Final = date(2200, 1, 1)
 """No rule is followed beyond this day: every search has an end, and schedules have one too."""
 
-STEPS_MOST: Final = 50_000
+MAX_STEPS: Final = 50_000
 """Several times what the slowest known rule needs: the horizon ends a search before this does."""
 
 
@@ -18,7 +18,7 @@ class Budget:
     __slots__ = ("left", "spent")
 
     def __init__(self) -> None:
-        self.left = STEPS_MOST
+        self.left = MAX_STEPS
         self.spent = 0
 
     def spend(self, steps: int = 1) -> None:
@@ -27,11 +27,11 @@ class Budget:
         self.spent += steps
         if self.left < 0:
             detail = (
-                f"Finding an occurrence takes more than {STEPS_MOST} steps; write a simpler rule, "
+                f"Finding an occurrence takes more than {MAX_STEPS} steps; write a simpler rule, "
                 "or end it by end_at or max_runs instead of COUNT."
             )
             raise refuse(Code.INVALID_FIELD, detail, "rrule")
 
     def renew(self) -> None:
         """Begin to count anew: an occurrence was found."""
-        self.left = STEPS_MOST
+        self.left = MAX_STEPS

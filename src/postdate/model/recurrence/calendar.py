@@ -12,7 +12,7 @@ from postdate.model.recurrence import year as years
 from postdate.model.recurrence.days import Days
 from postdate.model.recurrence.year import Year
 
-ROLL_DAYS_MOST: Final = 31
+MAX_ROLL_DAYS: Final = 31
 """An occurrence never rolls further than this; it is skipped instead."""
 
 _DAY: Final = timedelta(days=1)
@@ -61,7 +61,7 @@ def rolled(calendar: Calendar, day: date, roll: Roll) -> date | None:
 
 
 def _walk(calendar: Calendar, day: date, step: timedelta) -> date | None:
-    for _ in range(ROLL_DAYS_MOST):
+    for _ in range(MAX_ROLL_DAYS):
         day += step
         if calendar.is_open(day):
             return day
@@ -103,7 +103,7 @@ def _no_weekend(weekend: frozenset[int], year: Year) -> int:
 
 def reach_back(calendar: Calendar, day: date) -> date:
     """Give the first day whose occurrences may roll onto this day or a later one."""
-    for _ in range(ROLL_DAYS_MOST):
+    for _ in range(MAX_ROLL_DAYS):
         if calendar.is_open(day - _DAY):
             return day
         day -= _DAY

@@ -24,8 +24,8 @@ NICKNAMES: Final = {
     "@yearly": "0 0 1 1 *",
     "@annually": "0 0 1 1 *",
 }
-_CHARACTERS_MOST: Final = 200
-_STEPS_MOST: Final = (60, 60, 24, 31, 12, 7)
+_MAX_CHARACTERS: Final = 200
+_MAX_STEPS: Final = (60, 60, 24, 31, 12, 7)
 _ALL_MONTH_DAYS: Final = frozenset(range(1, 32))
 _ALL_WEEKDAYS: Final = frozenset(range(7))
 _WEEKDAYS: Final = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
@@ -40,8 +40,8 @@ class _Cron(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def _compiled(text: str) -> _Cron:
-    if len(text) > _CHARACTERS_MOST:
-        raise refuse(Code.INVALID_FIELD, f"More than {_CHARACTERS_MOST} characters.", "cron")
+    if len(text) > _MAX_CHARACTERS:
+        raise refuse(Code.INVALID_FIELD, f"More than {_MAX_CHARACTERS} characters.", "cron")
     if not text.isascii():
         raise _wrong(text, "only ASCII letters and digits make an expression")
     fields = NICKNAMES.get(text.strip().lower(), text).upper().split()
@@ -59,7 +59,7 @@ def _compiled(text: str) -> _Cron:
 
 
 def _check_steps(text: str, fields: list[str]) -> None:
-    for field, most in zip(reversed(fields), reversed(_STEPS_MOST), strict=False):
+    for field, most in zip(reversed(fields), reversed(_MAX_STEPS), strict=False):
         if any(len(step) > 2 or int(step) > most for step in _STEP.findall(field)):  # noqa: PLR2004
             raise _wrong(text, f"a step in {field[:20]!r} is greater than {most}")
 

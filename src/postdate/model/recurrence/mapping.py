@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 
 from postdate.model.recurrence import zone
 from postdate.model.recurrence.budget import HORIZON
-from postdate.model.recurrence.zone import Span
+from postdate.model.recurrence.zone import OffsetSpan
 from postdate.model.schedule.schedule import Dst, Gap, Occurrence, Repeated, Status
 
 
@@ -72,14 +72,14 @@ def mapped(
         at = max(span.end, upcoming.local.replace(tzinfo=UTC) - _NEAR)
 
 
-def _ends(span: Span) -> tuple[datetime, datetime]:
+def _ends(span: OffsetSpan) -> tuple[datetime, datetime]:
     """Give the instants between which nothing is repeated, missing or moved."""
     head = span.begin + (span.opened.size if span.opened else _ZERO)
     tail = span.end - (span.closed.size if span.closed else _ZERO)
     return head, max(head, tail)
 
 
-def _head(span: Span, end: datetime, dst: Dst) -> Iterator[_Clock]:
+def _head(span: OffsetSpan, end: datetime, dst: Dst) -> Iterator[_Clock]:
     """Give the clocks that tell the time after a change: ours, and the one not put forward."""
     change = span.opened
     if change is None:
@@ -95,7 +95,7 @@ def _head(span: Span, end: datetime, dst: Dst) -> Iterator[_Clock]:
         yield _Clock(span.begin, end, span.offset, "repeated_second")
 
 
-def _tail(span: Span, begin: datetime, dst: Dst) -> Iterator[_Clock]:
+def _tail(span: OffsetSpan, begin: datetime, dst: Dst) -> Iterator[_Clock]:
     """Give the clocks that tell the time before a change: ours, and one put forward already."""
     change = span.closed
     if change is None:

@@ -16,7 +16,7 @@ from zoneinfo import ZoneInfo
 from postdate.model.recurrence import calendar as calendars
 from postdate.model.recurrence import cron, mapping, rrule, zone
 from postdate.model.recurrence.budget import HORIZON
-from postdate.model.recurrence.calendar import ROLL_DAYS_MOST, Calendar, Roll
+from postdate.model.recurrence.calendar import MAX_ROLL_DAYS, Calendar, Roll
 from postdate.model.recurrence.days import Days
 from postdate.model.recurrence.mapping import Nominal, mapped
 from postdate.model.schedule.schedule import EPOCH, Dst, Gap, Occurrence, Rule, Status
@@ -28,7 +28,7 @@ _WORTH_A_LEAP: Final = timedelta(hours=1)
 _END: Final = datetime(HORIZON.year, HORIZON.month, HORIZON.day, tzinfo=UTC)
 
 
-class Plan(NamedTuple):
+class RecurrencePlan(NamedTuple):
     """All that decides when: the rule, what it does about DST, and its calendar if it has one."""
 
     rule: Rule
@@ -36,7 +36,7 @@ class Plan(NamedTuple):
     calendar: Calendar | None = None
 
 
-def occurrences(plan: Plan, after: datetime) -> Iterator[Occurrence]:
+def occurrences(plan: RecurrencePlan, after: datetime) -> Iterator[Occurrence]:
     """Give the occurrences after an instant, in order; no two of them run at one instant."""
     rule = plan.rule
     if rule.start_at is not None:
@@ -47,7 +47,7 @@ def occurrences(plan: Plan, after: datetime) -> Iterator[Occurrence]:
     return later if end is None else takewhile(lambda each: each.scheduled_for <= end, later)
 
 
-def first_that_runs(plan: Plan, after: datetime) -> Occurrence | None:
+def first_that_runs(plan: RecurrencePlan, after: datetime) -> Occurrence | None:
     """Give the next occurrence that is not left out; closed days are passed as a whole."""
     opens = after
     # Asked for once: to look it up means to look at every holiday.
@@ -69,13 +69,13 @@ def first_that_runs(plan: Plan, after: datetime) -> Occurrence | None:
             return None
 
 
-def _never_opens(plan: Plan, open_days: Days, after: datetime) -> bool:
+def _never_opens(plan: RecurrencePlan, open_days: Days, after: datetime) -> bool:
     """Say whether no day is open from an instant on: neither to run on, nor to roll to."""
-    first = zone.to_local(zone.find(plan.rule.timezone), after).toordinal() - ROLL_DAYS_MOST
+    first = zone.to_local(zone.find(plan.rule.timezone), after).toordinal() - MAX_ROLL_DAYS
     return open_days.common(None, max(1, first)) is None
 
 
-def _reopening(plan: Plan, open_days: Days, closed: Occurrence) -> datetime:
+def _reopening(plan: RecurrencePlan, open_days: Days, closed: Occurrence) -> datetime:
     """Give an instant before which nothing that is due after a closed one can run."""
     rule, rolls = plan.rule, plan.rule.roll is not Roll.NONE
     place = zone.find(rule.timezone)
@@ -90,14 +90,14 @@ def _reopening(plan: Plan, open_days: Days, closed: Occurrence) -> datetime:
     if rule.every_seconds and opens - day <= timedelta(seconds=rule.every_seconds):
         return closed.scheduled_for  # the next one is as near: no leap is worth its while
     if rolls:
-        opens = max(day, opens - timedelta(days=ROLL_DAYS_MOST))
+        opens = max(day, opens - timedelta(days=MAX_ROLL_DAYS))
     # A clock that is changed on that day may put its first times before midnight.
     span = zone.span(place, datetime.combine(opens, time(), UTC) - _DAY)
     size = span.closed.size if span.closed and span.closed.at.date() <= opens + _DAY else _TICK
     return mapping.earliest(datetime.combine(opens, time()), place, plan.dst) - size
 
 
-def _days(plan: Plan, place: ZoneInfo) -> Days | None:
+def _days(plan: RecurrencePlan, place: ZoneInfo) -> Days | None:
     """Give the days among which all times of a rule lie; None for any day."""
     if plan.rule.cron is not None:
         return cron.days(plan.rule.cron)
@@ -114,7 +114,7 @@ def _anchor(rule: Rule, place: ZoneInfo) -> datetime:
     return zone.to_local(place, begin)
 
 
-def _fixed(plan: Plan, after: datetime) -> Iterator[Occurrence]:
+def _fixed(plan: RecurrencePlan, after: datetime) -> Iterator[Occurrence]:
     """Give the occurrences of an interval: counted on the instants, no clock change moves them."""
     place = zone.find(plan.rule.timezone)
     excluded = frozenset(plan.rule.exclude_dates)
@@ -130,7 +130,7 @@ def _fixed(plan: Plan, after: datetime) -> Iterator[Occurrence]:
         at += every
 
 
-def _walled(plan: Plan, after: datetime) -> Iterator[Occurrence]:
+def _walled(plan: RecurrencePlan, after: datetime) -> Iterator[Occurrence]:
     place = zone.find(plan.rule.timezone)
     rolls = plan.calendar is not None and plan.rule.roll is not Roll.NONE
     nominals = partial(_nominals, plan, place, frozenset(plan.rule.exclude_dates))
@@ -146,13 +146,13 @@ def _was_rolled(occurrence: Occurrence) -> bool:
     return any(note.startswith("rolled_") for note in occurrence.notes)
 
 
-def wall_clock(plan: Plan, after: datetime) -> Iterator[datetime]:
+def wall_clock(plan: RecurrencePlan, after: datetime) -> Iterator[datetime]:
     """Give what cron or rrule say after an instant, before zones and calendars move anything."""
     place = zone.find(plan.rule.timezone)
     return _wall_clock(plan, place, zone.to_local(place, after) + _TICK)
 
 
-def _wall_clock(plan: Plan, place: ZoneInfo, start: datetime) -> Iterator[datetime]:
+def _wall_clock(plan: RecurrencePlan, place: ZoneInfo, start: datetime) -> Iterator[datetime]:
     """Give what cron or rrule say on the wall clock from `start` on."""
     rule = plan.rule
     if rule.cron is not None:
@@ -170,7 +170,7 @@ def _wall_clock(plan: Plan, place: ZoneInfo, start: datetime) -> Iterator[dateti
 
 
 def _nominals(
-    plan: Plan, place: ZoneInfo, excluded: frozenset[date], start: datetime
+    plan: RecurrencePlan, place: ZoneInfo, excluded: frozenset[date], start: datetime
 ) -> Iterator[Nominal]:
     """Apply excluded dates and the calendar to the times that end at `start` or later."""
     if plan.calendar is None or plan.rule.roll is Roll.NONE:
@@ -181,7 +181,11 @@ def _nominals(
 
 
 def _rolled(
-    plan: Plan, calendar: Calendar, place: ZoneInfo, excluded: frozenset[date], start: datetime
+    plan: RecurrencePlan,
+    calendar: Calendar,
+    place: ZoneInfo,
+    excluded: frozenset[date],
+    start: datetime,
 ) -> Iterator[Nominal]:
     """Give what rolls in the order of where it ends: a time waits until none can come before it."""
     begin = datetime.combine(calendars.reach_back(calendar, start.date()), time())
@@ -200,7 +204,7 @@ def _rolled(
         yield heappop(waiting)
 
 
-def _target(plan: Plan, day: date) -> date | None:
+def _target(plan: RecurrencePlan, day: date) -> date | None:
     """Give the day on which an occurrence of this day runs; None when it has nowhere to go."""
     if plan.calendar is None:
         return day
@@ -208,7 +212,7 @@ def _target(plan: Plan, day: date) -> date | None:
 
 
 def _roll(
-    plan: Plan,
+    plan: RecurrencePlan,
     excluded: frozenset[date],
     at: datetime,
     target: Callable[[date], date | None],

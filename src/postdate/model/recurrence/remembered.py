@@ -11,12 +11,12 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import Final
 
-from postdate.model.recurrence.plan import Plan
+from postdate.model.recurrence.plan import RecurrencePlan
 from postdate.model.recurrence.plan import occurrences as computed
 from postdate.model.schedule.schedule import Occurrence
 
-PLANS_MOST: Final = 4096
-OCCURRENCES_MOST: Final = 128
+MAX_PLANS: Final = 4096
+MAX_OCCURRENCES: Final = 128
 """How many are kept of one plan, so that the cache stays small."""
 
 STRIDE: Final = 8
@@ -28,7 +28,7 @@ _instant: Final = attrgetter("scheduled_for")
 class _Memory:
     """The occurrences of one plan from an instant on, as far as somebody has asked."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: RecurrencePlan) -> None:
         self._plan = plan
         self._begin: datetime | None = None
         self._known: list[Occurrence] = []
@@ -40,7 +40,7 @@ class _Memory:
             self._begin, self._known = after, []
             self._more = computed(self._plan, after)
         place = bisect_right(self._known, after, key=_instant)
-        while place < max(OCCURRENCES_MOST, len(self._known)):
+        while place < max(MAX_OCCURRENCES, len(self._known)):
             if place == len(self._known):
                 coming = self._compute()
                 if coming is None:
@@ -75,12 +75,12 @@ class _Memory:
             raise
 
 
-@lru_cache(PLANS_MOST)
-def _memory(plan: Plan) -> _Memory:
+@lru_cache(MAX_PLANS)
+def _memory(plan: RecurrencePlan) -> _Memory:
     return _Memory(plan)
 
 
-def occurrences(plan: Plan, after: datetime) -> Iterator[Occurrence]:
+def occurrences(plan: RecurrencePlan, after: datetime) -> Iterator[Occurrence]:
     """Give the occurrences after an instant: the same as `recurrence.occurrences`, only sooner.
 
     To be used up before anything else is asked, and in one thread.

@@ -19,7 +19,7 @@ from postdate.model.recurrence.rrule_text import Day, Freq, RRule, parse, wrong
 from postdate.model.recurrence.walk import DayWalk, PositionWalk, SlotWalk, Walk
 from postdate.model.recurrence.year import Month, Year
 
-COUNT_MOST: Final = 10_000
+MAX_COUNT: Final = 10_000
 """The most occurrences of a rule with COUNT; a rule with more of them ends by other means."""
 
 _UNITS: Final = {Freq.HOURLY: HOUR, Freq.MINUTELY: MINUTE, Freq.SECONDLY: 1}
@@ -32,8 +32,8 @@ _TWO_DAYS: Final = timedelta(days=2)
 def validate(text: str) -> RRule:
     """Refuse what is not a rule, saying which part is wrong."""
     rule = parse(text)
-    if rule.count is not None and rule.count > COUNT_MOST:
-        raise wrong(f"COUNT is at most {COUNT_MOST}; use end_at or max_runs instead")
+    if rule.count is not None and rule.count > MAX_COUNT:
+        raise wrong(f"COUNT is at most {MAX_COUNT}; use end_at or max_runs instead")
     return rule
 
 

@@ -12,9 +12,9 @@ import msgspec
 from postdate.model.error import Code, RefusedError, refuse
 
 WEEKDAYS: Final = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
-CHARACTERS_MOST: Final = 1000
-INTERVAL_MOST: Final = 100_000
-_WEEKS_MOST: Final = 53
+MAX_CHARACTERS: Final = 1000
+MAX_INTERVAL: Final = 100_000
+_MAX_WEEKS: Final = 53
 _SIGNED: Final = re.compile(r"[+-]?[0-9]{1,6}")
 _UNSIGNED: Final = re.compile(r"[0-9]{1,6}")
 _ORDINAL_DAY: Final = re.compile(r"([+-]?[0-9]{1,2})?(MO|TU|WE|TH|FR|SA|SU)")
@@ -91,7 +91,7 @@ def _days(name: str, text: str) -> tuple[Day, ...]:
     for each in text.split(","):
         found = _ORDINAL_DAY.fullmatch(each)
         nth = int(found[1] or 0) if found else 0
-        if found is None or abs(nth) > _WEEKS_MOST or (found[1] and not nth):
+        if found is None or abs(nth) > _MAX_WEEKS or (found[1] and not nth):
             raise wrong(f"{name}={each[:20]} is not a weekday such as MO or -1FR")
         days.add(Day(nth, WEEKDAYS.index(found[2])))
     return tuple(sorted(days))
@@ -130,7 +130,7 @@ def _until(name: str, text: str) -> datetime:
 
 _READ: Final[dict[str, Callable[[str, str], Any]]] = {
     "FREQ": _freq,
-    "INTERVAL": lambda name, text: _number(name, text, 1, INTERVAL_MOST),
+    "INTERVAL": lambda name, text: _number(name, text, 1, MAX_INTERVAL),
     "COUNT": lambda name, text: _number(name, text, 1, 999_999),
     "UNTIL": _until,
     "WKST": _weekday,
@@ -149,8 +149,8 @@ _READ: Final[dict[str, Callable[[str, str], Any]]] = {
 @lru_cache(maxsize=16_384)
 def parse(text: str) -> RRule:
     """Read a rule; DTSTART is the schedule's `start_at`, so only the RRULE itself is given."""
-    if len(text) > CHARACTERS_MOST:
-        raise wrong(f"more than {CHARACTERS_MOST} characters")
+    if len(text) > MAX_CHARACTERS:
+        raise wrong(f"more than {MAX_CHARACTERS} characters")
     if not text.isascii():
         raise wrong("only ASCII letters and digits make a rule")
     parts: dict[str, Any] = {}

@@ -25,7 +25,7 @@ _TWO_DAYS: Final = timedelta(days=2)
 """More than any jump of a clock."""
 
 
-class Change(NamedTuple):
+class OffsetChange(NamedTuple):
     """An instant at which a zone's offset from UTC changes."""
 
     at: datetime
@@ -84,23 +84,23 @@ def latest_reading(zone: ZoneInfo, at: datetime) -> datetime:
     return at.replace(tzinfo=None) + max(_offset_at(zone, each) for each in near)
 
 
-class Span(NamedTuple):
+class OffsetSpan(NamedTuple):
     """A stretch of time in which a zone keeps one offset, and the changes at its ends, if any."""
 
     begin: datetime
     end: datetime
     offset: timedelta
-    opened: Change | None
-    closed: Change | None
+    opened: OffsetChange | None
+    closed: OffsetChange | None
 
 
-def span(zone: ZoneInfo, at: datetime) -> Span:
+def span(zone: ZoneInfo, at: datetime) -> OffsetSpan:
     """Find the stretch around an instant; where nothing changes it is cut after a year or two."""
     changes, instants = _around(zone, at.year)
     place = bisect_right(instants, at)
     opened = changes[place - 1] if place else None
     closed = changes[place] if place < len(changes) else None
-    return Span(
+    return OffsetSpan(
         opened.at if opened else _new_year(at.year - 1),
         closed.at if closed else _new_year(at.year + 2),
         _offset_at(zone, at),
@@ -119,13 +119,13 @@ def missing(zone: ZoneInfo, start: datetime) -> Iterator[tuple[datetime, datetim
 
 
 @lru_cache(maxsize=4096)
-def _around(zone: ZoneInfo, year: int) -> tuple[tuple[Change, ...], tuple[datetime, ...]]:
+def _around(zone: ZoneInfo, year: int) -> tuple[tuple[OffsetChange, ...], tuple[datetime, ...]]:
     found = tuple(change for at in (-1, 0, 1) for change in _changes(zone, year + at))
     return found, tuple(change.at for change in found)
 
 
 @lru_cache(maxsize=8192)
-def _changes(zone: ZoneInfo, year: int) -> tuple[Change, ...]:
+def _changes(zone: ZoneInfo, year: int) -> tuple[OffsetChange, ...]:
     """Find the changes of offset in a year, by looking at every fourth day."""
     at, end, found = _new_year(year), _new_year(year + 1), []
     before = _offset_at(zone, at)
@@ -148,7 +148,7 @@ def _offset_at(zone: ZoneInfo, at: datetime) -> timedelta:
 
 def _bisect(
     zone: ZoneInfo, low: datetime, high: datetime, before: timedelta, after: timedelta
-) -> Change:
+) -> OffsetChange:
     still, changed = 0, int((high - low).total_seconds())
     while changed - still > 1:
         middle = (still + changed) // 2
@@ -156,4 +156,4 @@ def _bisect(
             still = middle
         else:
             changed = middle
-    return Change(low + changed * _SECOND, before, after)
+    return OffsetChange(low + changed * _SECOND, before, after)

@@ -13,11 +13,11 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
-from postdate.model.recurrence.calendar import ROLL_DAYS_MOST, Roll
-from postdate.model.recurrence.plan import Plan, occurrences
+from postdate.model.recurrence.calendar import MAX_ROLL_DAYS, Roll
+from postdate.model.recurrence.plan import RecurrencePlan, occurrences
 from postdate.model.schedule.schedule import Occurrence
 
-REACH: Final = timedelta(days=2 * ROLL_DAYS_MOST)
+REACH: Final = timedelta(days=2 * MAX_ROLL_DAYS)
 """How far from a change something may have been moved across it: there and back."""
 
 REMEMBERED: Final = 256
@@ -27,12 +27,12 @@ _MOMENT: Final = timedelta(milliseconds=1)
 class CalendarChange(NamedTuple):
     """The plan that decided between two instants; at the second another calendar took over."""
 
-    plan: Plan
+    plan: RecurrencePlan
     since: datetime
     until: datetime
 
 
-def rolls(plan: Plan) -> bool:
+def rolls(plan: RecurrencePlan) -> bool:
     """Say whether the calendar of a plan moves occurrences."""
     return plan.calendar is not None and plan.rule.roll is not Roll.NONE
 
@@ -51,7 +51,7 @@ def without_those_that_ran(
 
 
 @lru_cache(REMEMBERED)
-def left_behind(change: CalendarChange, plan: Plan) -> Occurrence | None:
+def left_behind(change: CalendarChange, plan: RecurrencePlan) -> Occurrence | None:
     """Give what was still to come under the old calendar and has passed under the new one.
 
     All of it is one occurrence, at the instant of the change: what falls together runs once.
@@ -74,7 +74,7 @@ def _ran(change: CalendarChange) -> frozenset[datetime]:
     return frozenset(local for each in found if each.skip is None for local in _nominals(each))
 
 
-def _between(plan: Plan, begin: datetime, end: datetime) -> Iterator[Occurrence]:
+def _between(plan: RecurrencePlan, begin: datetime, end: datetime) -> Iterator[Occurrence]:
     return takewhile(lambda each: each.scheduled_for <= end, occurrences(plan, begin))
 
 

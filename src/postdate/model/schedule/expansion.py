@@ -21,7 +21,7 @@ from postdate.model.schedule.schedule import (
 )
 from postdate.model.schedule.timeline import Segment, upcoming
 
-ENTRIES_MOST: Final = 200
+MAX_ENTRIES: Final = 200
 """The most rows that one schedule adds to the book in one step; the next step goes on."""
 
 BUFFER_SECONDS: Final = 1.0
@@ -29,11 +29,11 @@ BUFFER_SECONDS: Final = 1.0
 
 _TICK: Final = timedelta(microseconds=1)
 
-NOTES_MOST: Final = 12
+MAX_NOTES: Final = 12
 """The most words about one occurrence in the book."""
 
 
-class Progress(msgspec.Struct, frozen=True, kw_only=True):
+class ExpansionProgress(msgspec.Struct, frozen=True, kw_only=True):
     """Where a schedule stands: everything up to `handled` is in the book."""
 
     schedule_id: UUID
@@ -90,7 +90,7 @@ class Coming(msgspec.Struct, frozen=True):
     due_at: datetime
 
 
-def to_come(segments: Sequence[Segment], progress: Progress) -> Iterator[Coming]:
+def to_come(segments: Sequence[Segment], progress: ExpansionProgress) -> Iterator[Coming]:
     """Give what the rule still has to come, up to its `max_runs`."""
     runs = progress.runs
     for segment, coming in upcoming(segments, progress.handled):
@@ -104,12 +104,12 @@ def to_come(segments: Sequence[Segment], progress: Progress) -> Iterator[Coming]
             return
 
 
-def next_up(segments: Sequence[Segment], progress: Progress) -> Coming | None:
+def next_up(segments: Sequence[Segment], progress: ExpansionProgress) -> Coming | None:
     """Give the next occurrence, whether it will run or not."""
     return next(to_come(segments, progress), None)
 
 
-def next_due(segments: Sequence[Segment], progress: Progress) -> datetime | None:
+def next_due(segments: Sequence[Segment], progress: ExpansionProgress) -> datetime | None:
     """Give the instant of a schedule's timer."""
     coming = next_up(segments, progress)
     return None if coming is None else coming.due_at
@@ -118,11 +118,11 @@ def next_due(segments: Sequence[Segment], progress: Progress) -> datetime | None
 def notes_of(occurrence: Occurrence) -> str | None:
     """Write what the policies did, and what was merged, as the words of a row of the book."""
     words = [*occurrence.notes, *(f"absorbed_{at.isoformat()}" for at in occurrence.merged)]
-    return " ".join(words[:NOTES_MOST]) or None
+    return " ".join(words[:MAX_NOTES]) or None
 
 
 def decide(
-    segments: Sequence[Segment], progress: Progress, now: datetime, most: int = ENTRIES_MOST
+    segments: Sequence[Segment], progress: ExpansionProgress, now: datetime, most: int = MAX_ENTRIES
 ) -> Step:
     """Label what is due, up to `most` occurrences, and say when to look again."""
     return _Decision(segments, progress, now).run(most)
@@ -131,7 +131,9 @@ def decide(
 class _Decision:
     """One step in the making."""
 
-    def __init__(self, segments: Sequence[Segment], progress: Progress, now: datetime) -> None:
+    def __init__(
+        self, segments: Sequence[Segment], progress: ExpansionProgress, now: datetime
+    ) -> None:
         self._segments = segments
         self._progress = progress
         self._now = now
@@ -258,7 +260,7 @@ class _Decision:
 
     def _superseded(self) -> bool:
         """Say whether a later one that can run is late as well: then that one runs for both."""
-        for later in self._coming.look(ENTRIES_MOST):
+        for later in self._coming.look(MAX_ENTRIES):
             if not self._late(later):
                 return False
             if later.skip is None and not self._paused(self._due(later)):

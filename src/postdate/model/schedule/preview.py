@@ -10,7 +10,7 @@ import msgspec
 from postdate.model.recurrence import zone
 from postdate.model.recurrence.calendar import Calendar
 from postdate.model.recurrence.words import in_words
-from postdate.model.schedule.expansion import Coming, Progress, to_come
+from postdate.model.schedule.expansion import Coming, ExpansionProgress, to_come
 from postdate.model.schedule.rule import check_parts, plan_of, rolls_too_often
 from postdate.model.schedule.schedule import Definition, Status
 from postdate.model.schedule.timeline import Segment
@@ -43,7 +43,7 @@ class Preview(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def preview_stored(
-    segments: Sequence[Segment], progress: Progress, now: datetime, count: int
+    segments: Sequence[Segment], progress: ExpansionProgress, now: datetime, count: int
 ) -> Preview:
     """Show what a stored schedule is going to do; the newest version's calendar is the last."""
     last = segments[-1]
@@ -64,7 +64,7 @@ def preview_unsaved(
     """
     check_parts(definition.rule, calendar, now)
     plan = plan_of(definition, calendar)
-    progress = Progress(schedule_id=UUID(int=0), handled=now)
+    progress = ExpansionProgress(schedule_id=UUID(int=0), handled=now)
     # What is refused for that reason is not followed for a preview either.
     count = 0 if rolls_too_often(plan, now) else count
     coming = islice(to_come([Segment(1, definition, plan, now)], progress), count)

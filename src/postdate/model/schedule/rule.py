@@ -12,7 +12,7 @@ from postdate.model.error import Code, RefusedError, refuse
 from postdate.model.recurrence import cron, rrule, zone
 from postdate.model.recurrence.budget import HORIZON
 from postdate.model.recurrence.calendar import Calendar, Roll
-from postdate.model.recurrence.plan import Plan, first_that_runs, occurrences, wall_clock
+from postdate.model.recurrence.plan import RecurrencePlan, first_that_runs, occurrences, wall_clock
 from postdate.model.schedule.schedule import (
     EPOCH,
     Definition,
@@ -26,7 +26,7 @@ from postdate.model.schedule.schedule import (
     Template,
 )
 
-ROLL_LEAST_SECONDS: Final = 3600
+MIN_ROLL_SECONDS: Final = 3600
 """A rule that rolls keeps at least this distance: all that rolls onto a day is sorted at once."""
 
 FIRST: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -63,9 +63,9 @@ def policies_of(definition: Definition) -> Policies:
     return replace(policies, dst=dst)
 
 
-def plan_of(definition: Definition, calendar: Calendar | None = None) -> Plan:
+def plan_of(definition: Definition, calendar: Calendar | None = None) -> RecurrencePlan:
     """Put together all that decides when a schedule is due."""
-    return Plan(definition.rule, policies_of(definition).dst, calendar)
+    return RecurrencePlan(definition.rule, policies_of(definition).dst, calendar)
 
 
 def _utc(at: datetime | None) -> datetime | None:
@@ -126,7 +126,7 @@ def check_template(template: Template, policies: Policies) -> None:
         raise _wrong("overlap", "Only a job can be cancelled while it is running.")
 
 
-def _check_occurrences(plan: Plan, now: datetime, min_interval_seconds: float) -> None:
+def _check_occurrences(plan: RecurrencePlan, now: datetime, min_interval_seconds: float) -> None:
     rule = plan.rule
     named = "cron" if rule.cron else "rrule" if rule.rrule else "every_seconds"
     # Before anything is rolled: what rolls in seconds or minutes would be sorted by thousands.
@@ -142,28 +142,28 @@ def _check_occurrences(plan: Plan, now: datetime, min_interval_seconds: float) -
         raise _wrong("end_at" if ends else named, detail)
 
 
-def first_run(plan: Plan, now: datetime) -> Occurrence | None:
+def first_run(plan: RecurrencePlan, now: datetime) -> Occurrence | None:
     """Give the first occurrence to come that is not left out."""
     return first_that_runs(plan, _begin(plan.rule, now))
 
 
 def least_distance(rule: Rule, min_interval_seconds: float) -> float:
     """Give the seconds that must lie between two occurrences of a rule."""
-    return max(min_interval_seconds, ROLL_LEAST_SECONDS if rule.roll is not Roll.NONE else 0)
+    return max(min_interval_seconds, MIN_ROLL_SECONDS if rule.roll is not Roll.NONE else 0)
 
 
-def rolls_too_often(plan: Plan, now: datetime) -> bool:
+def rolls_too_often(plan: RecurrencePlan, now: datetime) -> bool:
     """Say whether a rule that rolls is too dense to be followed, even for a preview."""
     shortest = shortest_distance(plan, now) if plan.rule.roll is not Roll.NONE else None
-    return shortest is not None and shortest < ROLL_LEAST_SECONDS
+    return shortest is not None and shortest < MIN_ROLL_SECONDS
 
 
-def shortest_distance(plan: Plan, now: datetime) -> float | None:
+def shortest_distance(plan: RecurrencePlan, now: datetime) -> float | None:
     """Give the seconds between the two closest occurrences of the next year or so."""
     return min(((b - a).total_seconds() for a, b in pairwise(sample(plan, now))), default=None)
 
 
-def sample(plan: Plan, now: datetime) -> list[datetime]:
+def sample(plan: RecurrencePlan, now: datetime) -> list[datetime]:
     """Give a year of occurrences on the wall clock alone; DST may push two together."""
     found: list[datetime] = []
     for at in islice(_unmoved(plan, _begin(plan.rule, now)), SAMPLE):
@@ -173,11 +173,11 @@ def sample(plan: Plan, now: datetime) -> list[datetime]:
     return found
 
 
-def _unmoved(plan: Plan, after: datetime) -> Iterator[datetime]:
+def _unmoved(plan: RecurrencePlan, after: datetime) -> Iterator[datetime]:
     if plan.rule.every_seconds is None:
         return wall_clock(plan, after)
     rule = Rule(every_seconds=plan.rule.every_seconds, start_at=plan.rule.start_at)
-    return (each.scheduled_for for each in occurrences(Plan(rule, plan.dst), after))
+    return (each.scheduled_for for each in occurrences(RecurrencePlan(rule, plan.dst), after))
 
 
 def illegible(schedule_id: UUID) -> RefusedError:

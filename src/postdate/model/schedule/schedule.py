@@ -13,11 +13,11 @@ from msgspec import UNSET, Meta, Raw, UnsetType
 from postdate.model.ids import bucket_of
 from postdate.model.job.job import ContentType, Destination, JobSpec, PayloadRef, Retry, Timeout
 from postdate.model.lane import DEFAULT
-from postdate.model.payment.money import AMOUNT_MOST
+from postdate.model.payment.money import MAX_AMOUNT
 from postdate.model.payment.payment import DESCRIPTION_CHARS, AccountId, PaymentOrder
 from postdate.model.recurrence.calendar import Roll
 
-EXCLUDE_MOST: Final = 1000
+MAX_EXCLUDED_DATES: Final = 1000
 SECONDS_A_DAY: Final = 86_400
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -123,7 +123,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     start_at: datetime | None = None
     end_at: datetime | None = None
     max_runs: Annotated[int, Meta(ge=1, le=2**31 - 1)] | None = None
-    exclude_dates: Annotated[tuple[date, ...], Meta(max_length=EXCLUDE_MOST)] = ()
+    exclude_dates: Annotated[tuple[date, ...], Meta(max_length=MAX_EXCLUDED_DATES)] = ()
     calendar: str | None = None
     roll: Roll = Roll.NONE
 
@@ -160,7 +160,7 @@ class PaymentTemplate(
 
     from_account_id: Annotated[AccountId, Meta(description="Who pays.")]
     to_account_id: Annotated[AccountId, Meta(description="Who is paid.")]
-    amount: Annotated[int, Meta(ge=1, le=AMOUNT_MOST)]
+    amount: Annotated[int, Meta(ge=1, le=MAX_AMOUNT)]
     description: Annotated[str, Meta(max_length=DESCRIPTION_CHARS)] | None = None
 
     def order(self) -> PaymentOrder:

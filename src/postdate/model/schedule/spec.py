@@ -12,7 +12,7 @@ from postdate.model.recurrence import zone
 from postdate.model.recurrence.calendar import Roll, Weekday
 from postdate.model.schedule.rule import policies_of
 from postdate.model.schedule.schedule import (
-    EXCLUDE_MOST,
+    MAX_EXCLUDED_DATES,
     Definition,
     Dst,
     InsufficientFunds,
@@ -27,13 +27,13 @@ from postdate.model.schedule.warning import ScheduleWarning
 Instant = Annotated[datetime, Meta(tz=True)]
 Every = Annotated[int, Meta(ge=1, le=3660 * 86_400)]
 MaxRuns = Annotated[int, Meta(ge=1, le=2**31 - 1)]
-ExcludeDates = Annotated[tuple[date, ...], Meta(max_length=EXCLUDE_MOST)]
+ExcludeDates = Annotated[tuple[date, ...], Meta(max_length=MAX_EXCLUDED_DATES)]
 Jitter = Annotated[int, Meta(ge=0, le=86_400)]
 Name = Annotated[str, Meta(max_length=200)]
 
-HOLIDAYS_MOST: Final = 5000
+MAX_HOLIDAYS: Final = 5000
 PREVIEW_DEFAULT: Final = 10
-PREVIEW_MOST: Final = 100
+MAX_PREVIEW: Final = 100
 
 RULES: Final = ("cron", "every_seconds", "rrule")
 _RULE_FIELDS: Final = Rule.__struct_fields__
@@ -120,7 +120,7 @@ class SchedulePatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 class InlineCalendar(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A calendar that is not stored."""
 
-    holidays: Annotated[frozenset[date], Meta(max_length=HOLIDAYS_MOST)] = frozenset()
+    holidays: Annotated[frozenset[date], Meta(max_length=MAX_HOLIDAYS)] = frozenset()
     weekend: Annotated[
         frozenset[Weekday],
         Meta(max_length=6, description="Closed days of the week; 1 is Monday."),
@@ -133,7 +133,7 @@ class PreviewSpec(RuleSpec, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     template: Template | None = None
     name: Name = ""
     calendar: str | InlineCalendar | None = None
-    count: Annotated[int, Meta(ge=1, le=PREVIEW_MOST)] = PREVIEW_DEFAULT
+    count: Annotated[int, Meta(ge=1, le=MAX_PREVIEW)] = PREVIEW_DEFAULT
 
     def definition(self) -> Definition:
         """Give the version that would be the first."""

@@ -15,7 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from postdate.model.recurrence.calendar import Calendar
-from postdate.model.recurrence.plan import Plan
+from postdate.model.recurrence.plan import RecurrencePlan
 from postdate.model.recurrence.plan import occurrences as computed
 from postdate.model.schedule.calendar_change import (
     REACH,
@@ -27,7 +27,7 @@ from postdate.model.schedule.calendar_change import (
 from postdate.model.schedule.rule import plan_of
 from postdate.model.schedule.schedule import EPOCH, Definition, Occurrence
 
-Occurrences = Callable[[Plan, datetime], Iterator[Occurrence]]
+Occurrences = Callable[[RecurrencePlan, datetime], Iterator[Occurrence]]
 _instant: Final = attrgetter("scheduled_for")
 
 
@@ -56,7 +56,7 @@ class Segment(msgspec.Struct, frozen=True):
 
     version: int
     definition: Definition
-    plan: Plan
+    plan: RecurrencePlan
     after: datetime
     until: datetime | None = None
     changes: tuple[CalendarChange, ...] = ()

@@ -5,7 +5,7 @@ from typing import Final
 
 import msgspec
 
-from postdate.model.recurrence.plan import Plan, occurrences
+from postdate.model.recurrence.plan import RecurrencePlan, occurrences
 from postdate.model.schedule.rule import (
     first_run,
     least_distance,
@@ -27,7 +27,7 @@ class ScheduleWarning(msgspec.Struct, frozen=True):
 
 
 def warnings_of(
-    plan: Plan, policies: Policies, now: datetime, min_interval_seconds: float = 0
+    plan: RecurrencePlan, policies: Policies, now: datetime, min_interval_seconds: float = 0
 ) -> list[ScheduleWarning]:
     """Give what is odd about a schedule that would be made now; a sound one has no warnings."""
     too_often = _too_often(plan, now, min_interval_seconds)
@@ -44,13 +44,15 @@ def warnings_of(
     return [each for each in found if each is not None]
 
 
-def _never_fires(plan: Plan, now: datetime) -> ScheduleWarning | None:
+def _never_fires(plan: RecurrencePlan, now: datetime) -> ScheduleWarning | None:
     if first_run(plan, now) is not None:
         return None
     return ScheduleWarning("never_fires", "The rule, its end and its calendar leave no run at all.")
 
 
-def _too_often(plan: Plan, now: datetime, min_interval_seconds: float) -> ScheduleWarning | None:
+def _too_often(
+    plan: RecurrencePlan, now: datetime, min_interval_seconds: float
+) -> ScheduleWarning | None:
     least, shortest = least_distance(plan.rule, min_interval_seconds), shortest_distance(plan, now)
     if shortest is None or shortest >= least:
         return None
@@ -58,7 +60,9 @@ def _too_often(plan: Plan, now: datetime, min_interval_seconds: float) -> Schedu
     return ScheduleWarning("too_often", detail)
 
 
-def _never_recovers(plan: Plan, policies: Policies, now: datetime) -> ScheduleWarning | None:
+def _never_recovers(
+    plan: RecurrencePlan, policies: Policies, now: datetime
+) -> ScheduleWarning | None:
     """Compare the pace at which late occurrences run with the pace at which new ones come."""
     misfire, coming = policies.misfire, sample(plan, now)
     if misfire.policy is not MisfirePolicy.FIRE_ALL or not coming[1:]:
@@ -74,7 +78,7 @@ def _never_recovers(plan: Plan, policies: Policies, now: datetime) -> ScheduleWa
     return ScheduleWarning("never_recovers", detail)
 
 
-def _leap_day_only(plan: Plan, now: datetime) -> ScheduleWarning | None:
+def _leap_day_only(plan: RecurrencePlan, now: datetime) -> ScheduleWarning | None:
     first = next(occurrences(plan, now), None)
     if first is None or not _on_leap_day(first):
         return None

@@ -11,7 +11,7 @@ FREE: Final = 20
 FIRST_SECONDS: Final = 1.0
 MOST_SECONDS: Final = 60.0
 FORGET_SECONDS: Final = 300.0
-REMEMBER_MOST: Final = 10_000
+MAX_REMEMBERED: Final = 10_000
 """Addresses remembered; beyond it, the one that failed longest ago is forgotten."""
 
 
@@ -46,7 +46,7 @@ class Knocks:
         over = count - self._free
         wait = min(MOST_SECONDS, FIRST_SECONDS * 2.0 ** min(over - 1, 10)) if over > 0 else 0.0
         self._known[address] = _Knock(count, now, now + wait)
-        if len(self._known) > REMEMBER_MOST:
+        if len(self._known) > MAX_REMEMBERED:
             self._known.popitem(last=False)
 
     def __len__(self) -> int:

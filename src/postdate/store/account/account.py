@@ -13,7 +13,7 @@ from postdate.store.connection.column import same
 from postdate.store.connection.database import Connection
 from postdate.store.connection.query import query
 
-KEYS_MOST: Final = 65_536
+MAX_KEYS: Final = 65_536
 """How many keys of accounts are remembered: busy ones come again and again."""
 
 
@@ -50,7 +50,7 @@ class Account(msgspec.Struct):
         return AccountKey(self.bucket, self.tenant_id, self.account_id)
 
 
-class Change(NamedTuple):
+class BalanceChange(NamedTuple):
     """What is added to an account."""
 
     balance: int
@@ -76,7 +76,7 @@ class AccountRow(msgspec.Struct, frozen=True):
     note: str | None
 
 
-class Terms(msgspec.Struct, frozen=True):
+class AccountTerms(msgspec.Struct, frozen=True):
     """Everything about an account that is no money and may be changed."""
 
     floor: int | None = 0
@@ -86,7 +86,7 @@ class Terms(msgspec.Struct, frozen=True):
     closed: bool = False
 
 
-@lru_cache(maxsize=KEYS_MOST)
+@lru_cache(maxsize=MAX_KEYS)
 def key_of(tenant_id: int, account_id: str) -> AccountKey:
     """Make the key of a tenant's account."""
     return AccountKey(hash_bucket(tenant_id, account_id), tenant_id, account_id)
@@ -99,7 +99,7 @@ async def lock(connection: Connection, keys: Iterable[AccountKey]) -> dict[Accou
 
 
 async def add(
-    connection: Connection, changes: Mapping[AccountKey, Change]
+    connection: Connection, changes: Mapping[AccountKey, BalanceChange]
 ) -> dict[AccountKey, Account]:
     """Change accounts in the one order of locking, and give them as they were before."""
     ordered = sorted(changes)
@@ -152,7 +152,7 @@ def _columns(keys: Iterable[AccountKey]) -> list[list[object]]:
     return list(map(list, zip(*ordered, strict=True))) if ordered else [[], [], []]
 
 
-async def create(connection: Connection, key: AccountKey, terms: Terms) -> AccountRow | None:
+async def create(connection: Connection, key: AccountKey, terms: AccountTerms) -> AccountRow | None:
     """Insert an empty account; None when the id is taken."""
     row = await connection.fetchrow(
         query("account_create"), *key, terms.floor, terms.max_amount, terms.note
@@ -172,7 +172,7 @@ async def page(connection: Connection, tenant_id: int, after: str, limit: int) -
     return [AccountRow(*row) for row in rows]
 
 
-async def change(connection: Connection, key: AccountKey, terms: Terms) -> AccountRow:
+async def change(connection: Connection, key: AccountKey, terms: AccountTerms) -> AccountRow:
     """Write the terms of a locked account."""
     row = await connection.fetchrow(query("account_change"), *key, *msgspec.structs.astuple(terms))
     if row is None:

@@ -43,7 +43,7 @@ class EntryRow(msgspec.Struct, frozen=True):
     created_at: datetime
 
 
-class Instant(msgspec.Struct, frozen=True):
+class AccountAtInstant(msgspec.Struct, frozen=True):
     """Where an account stood at some instant."""
 
     version: int
@@ -63,10 +63,10 @@ async def page(connection: Connection, key: AccountKey, version: int, limit: int
     return [EntryRow(*row) for row in rows]
 
 
-async def at(connection: Connection, key: AccountKey, instant: datetime) -> Instant | None:
+async def at(connection: Connection, key: AccountKey, instant: datetime) -> AccountAtInstant | None:
     """Find version and balance of an account at an instant; None when there is no account."""
     row = await connection.fetchrow(query("entry_at"), *key, instant)
-    return None if row is None else Instant(*row)
+    return None if row is None else AccountAtInstant(*row)
 
 
 async def of_transfer(

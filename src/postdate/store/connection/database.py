@@ -23,7 +23,7 @@ from postdate.store.connection.error import (
     translated,
 )
 from postdate.store.connection.pool import Sources, Spares, acquire, begun, release
-from postdate.store.connection.session import Session, refuse_strong_role, reset
+from postdate.store.connection.session import DatabaseSession, refuse_strong_role, reset
 
 log = Log()
 
@@ -341,7 +341,7 @@ async def open_pool(
             timeout=CONNECT_SECONDS,
             command_timeout=seconds,
             max_inactive_connection_lifetime=300,
-            connection_class=Session,
+            connection_class=DatabaseSession,
             init=_prepare if least else _prepare_checked,
             reset=reset,
             server_settings={**settings, "application_name": name},

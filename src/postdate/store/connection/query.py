@@ -1,7 +1,7 @@
 """Named queries: SQL is read as SQL, from the `.sql` file beside the module that runs it."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -18,8 +18,12 @@ def parse(text: str) -> Iterator[tuple[str, str]]:
     return zip(parts[1::2], (body.strip() for body in parts[2::2]), strict=True)
 
 
+STORE: Final = "postdate.store"
+
+
 @cache
-def _queries(package: str) -> dict[str, str]:
+def queries(package: str = STORE) -> Mapping[str, str]:
+    """Return the text of each named query of a package."""
     found: dict[str, str] = {}
     for file in _sql_files(files(package)):
         for name, body in parse(file.read_text()):
@@ -37,6 +41,6 @@ def _sql_files(folder: Traversable) -> Iterator[Traversable]:
             yield entry
 
 
-def query(name: str, package: str = "postdate.store") -> str:
+def query(name: str, package: str = STORE) -> str:
     """Return the text of a named query; a tool with tables of its own names its package."""
-    return _queries(package)[name]
+    return queries(package)[name]

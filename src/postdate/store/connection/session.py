@@ -19,7 +19,7 @@ _KEEPALIVES: Final = (
 """What the server's `tcp_` settings are to its side of a socket; a system may lack some."""
 
 
-class Session(asyncpg.Connection):
+class DatabaseSession(asyncpg.Connection):
     """A connection that remembers being cancelled between preparing a statement and running it.
 
     The driver ends both with one message. Without it the server waits in the middle of a
@@ -62,11 +62,11 @@ def keep_alive(transport: asyncio.Transport) -> None:
                 held.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
-async def connect_alone(dsn: str, seconds: float, settings: Mapping[str, str]) -> Session:
+async def connect_alone(dsn: str, seconds: float, settings: Mapping[str, str]) -> DatabaseSession:
     """Open a connection that belongs to no pool."""
     with translated:
         return await asyncpg.connect(
-            dsn, timeout=seconds, connection_class=Session, server_settings=dict(settings)
+            dsn, timeout=seconds, connection_class=DatabaseSession, server_settings=dict(settings)
         )
 
 
@@ -77,7 +77,7 @@ async def reset(connection: asyncpg.Connection) -> None:
     transaction. Ours have none: settings are made when connecting or are LOCAL, locks end with the
     transaction, and whoever listens stops listening.
     """
-    if isinstance(connection, Session) and connection.broken_off:
+    if isinstance(connection, DatabaseSession) and connection.broken_off:
         connection.broken_off = False
         await connection.execute("SELECT 1")
 

@@ -35,7 +35,7 @@ log = Log()
 REMEMBER_SECONDS: Final = 3.0
 """How long a destination is believed before it is looked up again: the bound on seeing a change."""
 
-REMEMBER_MOST: Final = 20_000
+MAX_REMEMBERED: Final = 20_000
 
 Key = tuple[int, str | None]
 
@@ -95,7 +95,7 @@ class DestinationDirectory:
         except (SecretError, RefusedError) as error:
             log.warning("destination.secret_closed", tenant_id=tenant_id, error=str(error))
             return Unavailable("its secret cannot be read by this node")
-        if len(self._known) >= REMEMBER_MOST:
+        if len(self._known) >= MAX_REMEMBERED:
             self._known.clear()
         self._known[key] = (time.monotonic() + REMEMBER_SECONDS, found)
         return found

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 from uuid import UUID
 
-from postdate.model.destination.trouble import Place, Report, Trouble
+from postdate.model.destination.trouble import DestinationKey, Trouble, TroubleReport
 from postdate.store.connection.database import Connection
 from postdate.store.connection.query import query
 
@@ -12,12 +12,15 @@ BELIEVED_SECONDS: Final = 60.0
 """How long what a process told counts; it tells again long before."""
 
 KEPT_SECONDS: Final = 3600.0
-MOST: Final = 10_000
+MAX_TROUBLES: Final = 10_000
 """Most destinations in trouble that a node knows of."""
 
 
 async def tell(
-    connection: Connection, node_id: UUID, told: Mapping[Place, Report], over: Iterable[Place]
+    connection: Connection,
+    node_id: UUID,
+    told: Mapping[DestinationKey, TroubleReport],
+    over: Iterable[DestinationKey],
 ) -> None:
     """Write down what changed in a process, and forget what nobody has told of for long."""
     gone = list(over)
@@ -32,7 +35,7 @@ async def tell(
 
 async def load(connection: Connection) -> list[Trouble]:
     """Read what all processes together tell."""
-    rows = await connection.fetch(query("trouble_all"), BELIEVED_SECONDS, MOST)
+    rows = await connection.fetch(query("trouble_all"), BELIEVED_SECONDS, MAX_TROUBLES)
     return [
         Trouble(
             tenant_id=row[0],
@@ -48,7 +51,7 @@ async def load(connection: Connection) -> list[Trouble]:
     ]
 
 
-def _row(place: Place, report: Report) -> tuple[object, ...]:
+def _row(place: DestinationKey, report: TroubleReport) -> tuple[object, ...]:
     return (
         *place,
         report.held_seconds,

@@ -21,7 +21,7 @@ UNANSWERED: Final = (
 )
 
 
-class Answer(Enum):
+class ProbeAnswer(Enum):
     """What a server says."""
 
     READY = auto()
@@ -30,23 +30,23 @@ class Answer(Enum):
     CLOSED = auto()
 
 
-async def ask(known: Credentials, cluster: Path) -> Answer:
+async def ask(known: Credentials, cluster: Path) -> ProbeAnswer:
     """Connect and compare."""
     try:
         found, recovering = await asyncio.wait_for(_state(known), PROBE_SECONDS)
     except asyncpg.CannotConnectNowError:
-        return Answer.STARTING
+        return ProbeAnswer.STARTING
     except asyncpg.InvalidPasswordError:
         raise StartError(
             f"the passwords in {FILE} do not fit {cluster}; restore that file from a backup."
         ) from None
     except (ConnectionError, FileNotFoundError):
-        return Answer.CLOSED
+        return ProbeAnswer.CLOSED
     except UNANSWERED:
-        return Answer.SILENT
+        return ProbeAnswer.SILENT
     if not _same(found, cluster):
         raise StartError(f"the socket in {known.login.host} is the server's of {found}; stop it.")
-    return Answer.STARTING if recovering else Answer.READY
+    return ProbeAnswer.STARTING if recovering else ProbeAnswer.READY
 
 
 async def _state(known: Credentials) -> tuple[str, bool]:

@@ -13,14 +13,14 @@ _GATHER_SECONDS: Final = 2.0
 _CPU_STEP: Final = 0.05
 
 
-class Work(NamedTuple):
+class StartWork(NamedTuple):
     """What a process has done so far."""
 
     cpu_seconds: float
     bytes_moved: int
 
 
-class Progress:
+class StartProgress:
     """Watch the processes that do the recovery: replaying reads, writes or computes.
 
     Only those seen in the first seconds count. A server that crashes and begins again, over
@@ -29,7 +29,7 @@ class Progress:
 
     def __init__(self, cluster: Path) -> None:
         self._cluster = cluster
-        self._work: dict[int, Work] = {}
+        self._work: dict[int, StartWork] = {}
         self._began = self._moved = self._looked = time.monotonic()
 
     def idle_seconds(self) -> float:
@@ -67,11 +67,11 @@ class Progress:
         return moved
 
 
-def _work_of(member: psutil.Process) -> Work | None:
+def _work_of(member: psutil.Process) -> StartWork | None:
     try:
         times = member.cpu_times()
         moved = member.io_counters() if hasattr(member, "io_counters") else None
     except psutil.Error:
         return None
     total = moved.read_chars + moved.write_chars if moved else 0
-    return Work(times.user + times.system, total)
+    return StartWork(times.user + times.system, total)

@@ -17,8 +17,8 @@ from postdate.model.log import Log
 from postdate.store.embedded import place, process
 from postdate.store.embedded.binaries import Binaries
 from postdate.store.embedded.credentials import PORT, Credentials
-from postdate.store.embedded.probe import Answer, ask
-from postdate.store.embedded.progress import Progress
+from postdate.store.embedded.probe import ProbeAnswer, ask
+from postdate.store.embedded.progress import StartProgress
 from postdate.store.embedded.runas import RunAs
 
 START_SECONDS: Final = 15.0
@@ -40,7 +40,7 @@ T = TypeVar("T")
 log = Log()
 
 
-class Server:
+class PostgresServer:
     """The postmaster of one cluster."""
 
     def __init__(self, home: Path, binaries: Binaries, user: RunAs, known: Credentials) -> None:
@@ -69,16 +69,16 @@ class Server:
         deadline = time.monotonic() + START_SECONDS
         tick = _TICK_SECONDS
         spawned = halted = False
-        progress = Progress(self._cluster)
+        progress = StartProgress(self._cluster)
         while True:
             answer = await self._ask() if self._seize() else None
-            if answer is Answer.READY:
+            if answer is ProbeAnswer.READY:
                 return
             if answer is None:
                 if spawned:
                     self._explain_exit(retry=time.monotonic() < deadline)
                 await self._spawn()
-                spawned, progress, tick = True, Progress(self._cluster), _TICK_SECONDS
+                spawned, progress, tick = True, StartProgress(self._cluster), _TICK_SECONDS
             elif progress.idle_seconds() > _patience(answer):
                 await self._leave(answer, again=halted)
                 spawned, halted = False, True
@@ -102,7 +102,7 @@ class Server:
             if not asking.cancel() and not asking.cancelled():
                 asking.exception()  # seen, so that asyncio does not report it as forgotten
 
-    async def _ask(self) -> Answer | None:
+    async def _ask(self) -> ProbeAnswer | None:
         return await self.unless_dead(ask(self._known, self._cluster))
 
     async def down(self) -> None:
@@ -135,7 +135,7 @@ class Server:
         shutil.copy(self._log, older)
         os.truncate(self._log, 0)
 
-    async def _leave(self, answer: Answer, *, again: bool) -> None:
+    async def _leave(self, answer: ProbeAnswer, *, again: bool) -> None:
         """Leave a server that does not get on by stopping it at once; the second time, say so."""
         log.warning("postgres_stuck", answer=answer.name.lower())
         await self.halt()
@@ -209,5 +209,5 @@ def _is_reason(line: str) -> bool:
     return ours and not any(words in line for words in _TO_CLIENTS)
 
 
-def _patience(answer: Answer) -> float:
-    return SILENT_SECONDS if answer is Answer.SILENT else STUCK_SECONDS
+def _patience(answer: ProbeAnswer) -> float:
+    return SILENT_SECONDS if answer is ProbeAnswer.SILENT else STUCK_SECONDS

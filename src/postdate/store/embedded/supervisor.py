@@ -16,9 +16,9 @@ from postdate.model.error import StartError
 from postdate.model.log import Log
 from postdate.store.embedded import binaries, cluster, credentials, place, roles, runas
 from postdate.store.embedded.credentials import Credentials, Login
-from postdate.store.embedded.probe import UNANSWERED, Answer, ask
+from postdate.store.embedded.probe import UNANSWERED, ProbeAnswer, ask
 from postdate.store.embedded.pulse import Pulse
-from postdate.store.embedded.server import Server
+from postdate.store.embedded.server import PostgresServer
 
 EXIT_CHECK_SECONDS: Final = 0.1
 PULSE_SECONDS: Final = 1.0
@@ -35,7 +35,7 @@ class Embedded:
         self._data_dir = data_dir.absolute()
         self._settings = dict(settings or {})
         self._locks: list[int] = []
-        self._server: Server | None = None
+        self._server: PostgresServer | None = None
         self._known: Credentials | None = None
         self._changing = asyncio.Lock()
 
@@ -91,7 +91,7 @@ class Embedded:
                     log.exception("postgres_watch_failed")
                     await asyncio.sleep(REVIVE_PAUSE_SECONDS_MAX)
 
-    async def _revive(self, server: Server) -> None:
+    async def _revive(self, server: PostgresServer) -> None:
         pause = EXIT_CHECK_SECONDS
         began = time.monotonic()
         while True:
@@ -108,7 +108,7 @@ class Embedded:
             pause = min(pause * 2, REVIVE_PAUSE_SECONDS_MAX)
         log.warning("postgres_revived", pid=server.pid, seconds=round(time.monotonic() - began, 2))
 
-    def _prepare(self) -> Server:
+    def _prepare(self) -> PostgresServer:
         """Lock and check the directory; make and configure the cluster."""
         place.prepare(self._data_dir)
         self._data_dir = self._data_dir.resolve()
@@ -126,7 +126,7 @@ class Embedded:
         if not exists:
             cluster.make(home, known, programs, user)
         cluster.configure(home / place.CLUSTER, socket, programs, user, self._settings)
-        return Server(home, programs, user, known)
+        return PostgresServer(home, programs, user, known)
 
     def _new_home(self, user: runas.RunAs) -> Path:
         # A cluster without credentials is refused where it lies, not made anew elsewhere.
@@ -167,7 +167,7 @@ async def find(data_dir: Path) -> Login | None:
     if known is None:
         return None
     answer = await ask(known, place.home_of(data_dir, known) / place.CLUSTER)
-    return known.login if answer is Answer.READY else None
+    return known.login if answer is ProbeAnswer.READY else None
 
 
 def _owner(data_dir: Path, known: Credentials | None) -> int:

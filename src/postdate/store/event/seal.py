@@ -45,7 +45,7 @@ class NewSeal(msgspec.Struct, frozen=True, kw_only=True):
     hash: bytes
 
 
-class Window(msgspec.Struct, frozen=True, kw_only=True):
+class EventWindow(msgspec.Struct, frozen=True, kw_only=True):
     """Which of a tenant's events to read: those after one position and up to another.
 
     `patterns` are for SQL's LIKE; without `accounts` every account counts.
@@ -153,7 +153,7 @@ async def positions(connection: Connection, tenants: Sequence[int]) -> dict[int,
     return {row["tenant_id"]: row["position"] for row in rows}
 
 
-async def page(connection: Connection, window: Window) -> list[Sealed]:
+async def page(connection: Connection, window: EventWindow) -> list[Sealed]:
     """Read a tenant's events in order."""
     rows = await connection.fetch(query("seal_page"), *_page_arguments(window))
     return [Sealed(*row) for row in rows]
@@ -176,13 +176,15 @@ async def decided(
     return [Sealed(*row) for row in rows]
 
 
-async def page_of_subject(connection: Connection, window: Window, subject: UUID) -> list[Sealed]:
+async def page_of_subject(
+    connection: Connection, window: EventWindow, subject: UUID
+) -> list[Sealed]:
     """Read the events of one subject in order."""
     rows = await connection.fetch(query("seal_page_of_subject"), *_page_arguments(window), subject)
     return [Sealed(*row) for row in rows]
 
 
-def _page_arguments(window: Window) -> tuple[object, ...]:
+def _page_arguments(window: EventWindow) -> tuple[object, ...]:
     return (
         window.tenant_id,
         window.after,

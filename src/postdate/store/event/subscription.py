@@ -25,7 +25,7 @@ class NewSubscription(msgspec.Struct, frozen=True, kw_only=True):
     position: int
 
 
-class Held(msgspec.Struct, frozen=True):
+class LeasedSubscription(msgspec.Struct, frozen=True):
     """A subscription whose lease was just taken."""
 
     tenant_id: int
@@ -59,7 +59,7 @@ class SubscriptionRow(msgspec.Struct, frozen=True):
     retry_at: datetime | None
 
 
-class Progress(msgspec.Struct, frozen=True, kw_only=True):
+class DeliveryProgress(msgspec.Struct, frozen=True, kw_only=True):
     """What a delivery has come to: everything up to a position, and what stopped it there.
 
     Something that does not count, having to wait for a permit say, is no failure and no success.
@@ -154,16 +154,22 @@ async def wake(connection: Connection, told: Collection[tuple[int, str]]) -> Non
     await connection.execute(query("subscription_wake"), tenants, types, LANE_EVENT)
 
 
-async def load(connection: Connection, subscription_id: UUID, token: int) -> Held | None:
+async def load(
+    connection: Connection, subscription_id: UUID, token: int
+) -> LeasedSubscription | None:
     """Give the subscription of a lease, if both still exist."""
     row = await connection.fetchrow(
         query("subscription_load"), bucket_of(subscription_id), subscription_id, token
     )
-    return Held(*row) if row else None
+    return LeasedSubscription(*row) if row else None
 
 
 async def advance(
-    connection: Connection, held: Held, subscription_id: UUID, token: int, progress: Progress
+    connection: Connection,
+    held: LeasedSubscription,
+    subscription_id: UUID,
+    token: int,
+    progress: DeliveryProgress,
 ) -> int | None:
     """Note what was delivered; give the failures in a row, or None if the lease is lost."""
     failures: int | None = await connection.fetchval(

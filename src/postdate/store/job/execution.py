@@ -13,7 +13,7 @@ import msgspec
 from postdate.model.ids import bucket_of, new_id
 from postdate.model.instant import instant_text
 from postdate.model.job.outcome import Delivery
-from postdate.model.job.retry import Policies, Policy
+from postdate.model.job.retry import Policy, RetryPolicies
 from postdate.model.job.verdict import (
     DONE,
     JOB_MISSING,
@@ -43,7 +43,7 @@ SYSTEM: Final = "system"
 """Who does what nobody asked for from outside."""
 
 
-class Held(NamedTuple):
+class HeldLease(NamedTuple):
     """Who writes: the job, the token of the lease, and the number of the attempt."""
 
     job_id: UUID
@@ -51,10 +51,10 @@ class Held(NamedTuple):
     attempt: int
 
 
-class Execution(msgspec.Struct, frozen=True, gc=False):
+class ClaimedExecution(msgspec.Struct, frozen=True, gc=False):
     """A claimed job. `delivery` is None when the verdict is already known: it must not run."""
 
-    held: Held
+    held: HeldLease
     ready_at: datetime
     late_seconds: float
     policy: Policy
@@ -83,7 +83,7 @@ class Execution(msgspec.Struct, frozen=True, gc=False):
 class Recorded(NamedTuple):
     """A verdict on its way to the database."""
 
-    held: Held
+    held: HeldLease
     verdict: End | Move
 
 
@@ -91,10 +91,10 @@ async def take(
     connection: Connection,
     lane: Lane,
     bucket: int,
-    policies: Policies,
+    policies: RetryPolicies,
     vault: Vault | None = None,
     **wanted: Any,
-) -> list[Execution]:
+) -> list[ClaimedExecution]:
     """Claim due jobs of one bucket's lane and load them, inside the caller's transaction.
 
     `wanted` is what `store.lease.take` takes: low, limit, lease_seconds, claimed_by.
@@ -148,11 +148,11 @@ def _revised(taken: Taken, loaded: LoadedJob | None) -> Taken:
     )
 
 
-def _judged(taken: Taken, lane: Lane, policies: Policies) -> Execution:
+def _judged(taken: Taken, lane: Lane, policies: RetryPolicies) -> ClaimedExecution:
     policy = policies.of(taken.policy, lane.tenant_id)
     verdict = _verdict(taken, policy)
-    return Execution(
-        Held(taken.subject, taken.token, taken.attempt),
+    return ClaimedExecution(
+        HeldLease(taken.subject, taken.token, taken.attempt),
         taken.ready_at,
         taken.late_seconds,
         policy,
@@ -219,7 +219,7 @@ class Written(NamedTuple):
 
 async def record(
     database: Database,
-    verdicts: Iterable[tuple[Held, End | Move]],
+    verdicts: Iterable[tuple[HeldLease, End | Move]],
     reporter: str | None = None,
     *,
     in_doubt: bool = False,
@@ -232,8 +232,8 @@ async def record(
     Ends and moves are two transactions: each then locks its timers in one order, and no two
     writers can wait for each other in a circle.
     """
-    ends: list[tuple[Held, End]] = []
-    moves: list[tuple[Held, Move]] = []
+    ends: list[tuple[HeldLease, End]] = []
+    moves: list[tuple[HeldLease, Move]] = []
     for held, verdict in verdicts:
         if isinstance(verdict, End):
             ends.append((held, verdict))
@@ -251,8 +251,8 @@ async def record(
 
 async def _record(
     database: Database,
-    verdicts: Sequence[tuple[Held, V]],
-    write: Callable[[Connection, Sequence[tuple[Held, V]]], Awaitable[list[UUID]]],
+    verdicts: Sequence[tuple[HeldLease, V]],
+    write: Callable[[Connection, Sequence[tuple[HeldLease, V]]], Awaitable[list[UUID]]],
     written: Written,
     *,
     in_doubt: bool,
@@ -275,7 +275,7 @@ async def _record(
 
 
 async def renew(
-    database: Database, keeps: Sequence[tuple[Held, Keep]]
+    database: Database, keeps: Sequence[tuple[HeldLease, Keep]]
 ) -> dict[UUID, datetime | None]:
     """Keep leases for so many seconds more; give the new ends of those still held.
 
@@ -290,7 +290,7 @@ async def renew(
 
 
 async def end(
-    connection: Connection, ends: Sequence[tuple[Held, End]], reporter: str | None
+    connection: Connection, ends: Sequence[tuple[HeldLease, End]], reporter: str | None
 ) -> list[UUID]:
     """End jobs, bucket by bucket; give those whose token still held."""
     done: list[UUID] = []
@@ -300,7 +300,7 @@ async def end(
     return done
 
 
-def _endings(group: list[tuple[Held, End]]) -> Endings:
+def _endings(group: list[tuple[HeldLease, End]]) -> Endings:
     group.sort(key=_job_bytes)
     subjects, tokens, attempts = zip(*(held for held, _ in group), strict=True)
     verdicts = [verdict for _, verdict in group]
@@ -318,12 +318,12 @@ def _endings(group: list[tuple[Held, End]]) -> Endings:
     )
 
 
-def _job_bytes(row: tuple[Held, End]) -> bytes:
+def _job_bytes(row: tuple[HeldLease, End]) -> bytes:
     return row[0].job_id.bytes
 
 
 async def move(
-    connection: Connection, moves: Sequence[tuple[Held, Move]], unix_ms: int, actor: str
+    connection: Connection, moves: Sequence[tuple[HeldLease, Move]], unix_ms: int, actor: str
 ) -> list[UUID]:
     """Move jobs to their next instant; give those whose token still held."""
     done: list[UUID] = []
@@ -344,7 +344,7 @@ async def move(
     return done
 
 
-def _attempt(was: Moved, held: Held, verdict: Move) -> Attempt:
+def _attempt(was: Moved, held: HeldLease, verdict: Move) -> Attempt:
     return Attempt(
         was.tenant_id,
         was.subject,
@@ -362,7 +362,7 @@ def _attempt(was: Moved, held: Held, verdict: Move) -> Attempt:
 
 
 def _event(
-    bucket: int, was: Moved, held: Held, verdict: Move, unix_ms: int, actor: str
+    bucket: int, was: Moved, held: HeldLease, verdict: Move, unix_ms: int, actor: str
 ) -> NewEvent | None:
     kind = event_type(verdict)
     if kind is None:
@@ -374,8 +374,8 @@ def _event(
     return NewEvent(bucket, was.tenant_id, was.subject, event_id, kind, actor, data)
 
 
-def _by_bucket(rows: Iterable[tuple[Held, V]]) -> list[tuple[int, list[tuple[Held, V]]]]:
-    groups: dict[int, list[tuple[Held, V]]] = defaultdict(list)
+def _by_bucket(rows: Iterable[tuple[HeldLease, V]]) -> list[tuple[int, list[tuple[HeldLease, V]]]]:
+    groups: dict[int, list[tuple[HeldLease, V]]] = defaultdict(list)
     for row in rows:
         groups[bucket_of(row[0].job_id)].append(row)
     return sorted(groups.items())

@@ -28,7 +28,7 @@ class OpenJob(msgspec.Struct, frozen=True):
     now: datetime
 
 
-class End(NamedTuple):
+class JobEnd(NamedTuple):
     """How a job ended without, or in spite of, an execution."""
 
     job_id: UUID
@@ -39,7 +39,7 @@ class End(NamedTuple):
     code: str
 
 
-class Move(NamedTuple):
+class JobMove(NamedTuple):
     """A timer's new instant and revision; it is nobody's after that."""
 
     job_id: UUID
@@ -85,7 +85,7 @@ async def lock_free(
     return free, [row[0] for row in rows]
 
 
-async def end(connection: Connection, tenant_id: int, ends: Sequence[End]) -> None:
+async def end(connection: Connection, tenant_id: int, ends: Sequence[JobEnd]) -> None:
     """Remove timers and write the outcomes in their place."""
     if ends:
         ids = [ending.job_id for ending in ends]
@@ -93,7 +93,7 @@ async def end(connection: Connection, tenant_id: int, ends: Sequence[End]) -> No
         await connection.execute(query("job_change_end"), tenant_id, *zip(*ends, strict=True))
 
 
-async def move(connection: Connection, moves: Sequence[Move]) -> None:
+async def move(connection: Connection, moves: Sequence[JobMove]) -> None:
     """Give locked timers other instants."""
     if moves:
         ids, due, revisions = zip(*moves, strict=True)

@@ -63,7 +63,7 @@ class Position(msgspec.Struct, frozen=True):
     due_at: str | None = None
 
 
-class Found(msgspec.Struct, frozen=True):
+class FoundJobs(msgspec.Struct, frozen=True):
     """The jobs of a page, and where the next one begins."""
 
     job_ids: list[UUID]
@@ -72,7 +72,7 @@ class Found(msgspec.Struct, frozen=True):
 
 async def page(
     connection: Connection, wanted: Filter, own: Sequence[Lane], after: Position | None, limit: int
-) -> Found:
+) -> FoundJobs:
     """Find the jobs of a page; `own` are all lanes of the tenant.
 
     A short walk through each bucket mostly fills it; only where it does not, a long one follows.
@@ -98,13 +98,13 @@ class _Walk(msgspec.Struct, frozen=True):
     after: Position | None
     limit: int
 
-    async def open(self, scan: int) -> Found:
+    async def open(self, scan: int) -> FoundJobs:
         """Find jobs that are not final, the soonest first."""
         wanted, after = self.wanted, self.after
         lanes = self.own if wanted.lanes is None else wanted.lanes
         places = [(bucket, lane.lane_id) for lane in lanes for bucket in lane.buckets]
         if not places:
-            return Found([], None)
+            return FoundJobs([], None)
         rows = await self.connection.fetch(
             query("job_list_open"),
             wanted.tenant_id,
@@ -121,7 +121,7 @@ class _Walk(msgspec.Struct, frozen=True):
         ends = (Position(row["subject"], row["due_at"]) for row in rows if row["is_edge"])
         return _found(shown, next(ends, None), self.limit)
 
-    async def other(self, scan: int) -> Found:
+    async def other(self, scan: int) -> FoundJobs:
         """Find jobs by their age, the newest first: final ones, all, or those of a schedule."""
         wanted, more = self.wanted, []
         name = "job_list_recent"
@@ -160,9 +160,9 @@ def _scan(wanted: Filter, limit: int) -> int:
     return max(SCAN_ROWS, limit + 1)
 
 
-def _found(shown: list[Position], edge: Position | None, limit: int) -> Found:
+def _found(shown: list[Position], edge: Position | None, limit: int) -> FoundJobs:
     following = shown[-1] if len(shown) >= limit else edge
-    return Found([position.job_id for position in shown], following)
+    return FoundJobs([position.job_id for position in shown], following)
 
 
 class LaneCount(msgspec.Struct, frozen=True):

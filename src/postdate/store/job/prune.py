@@ -8,7 +8,7 @@ from postdate.store.connection.database import Connection
 from postdate.store.connection.query import query
 
 
-class Walk(NamedTuple):
+class PruneStep(NamedTuple):
     """How many were removed, and after which job to go on; None at the end."""
 
     removed: int
@@ -34,10 +34,10 @@ class KeyStretch(NamedTuple):
     after: str
 
 
-async def jobs(connection: Connection, stretch: Stretch, most: int) -> Walk:
+async def jobs(connection: Connection, stretch: Stretch, most: int) -> PruneStep:
     """Walk at most so many jobs and remove those that are old enough."""
     row = await connection.fetchrow(query("prune_jobs"), *stretch, most)
-    return Walk(*row) if row else Walk(0, None)
+    return PruneStep(*row) if row else PruneStep(0, None)
 
 
 async def keys(connection: Connection, stretch: KeyStretch, most: int) -> str | None:

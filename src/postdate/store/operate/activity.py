@@ -16,7 +16,7 @@ Counted = tuple[int, int, int]
 _WIDTH: Final = len(COUNTED)
 
 
-class Slot(msgspec.Struct, frozen=True):
+class ActivitySlot(msgspec.Struct, frozen=True):
     """What happened in ten seconds."""
 
     slot: datetime
@@ -63,10 +63,10 @@ async def forget(connection: Connection) -> None:
     await connection.execute(query("activity_forget"), KEEP_SECONDS)
 
 
-async def recent(connection: Connection, tenant_id: int, seconds: float) -> list[Slot]:
+async def recent(connection: Connection, tenant_id: int, seconds: float) -> list[ActivitySlot]:
     """Give a tenant's slots of the last seconds, in order; slots in which nothing happened lack."""
     rows = await connection.fetch(query("activity_recent"), tenant_id, seconds)
-    return [Slot(*row) for row in rows]
+    return [ActivitySlot(*row) for row in rows]
 
 
 def _array(values: list[int]) -> str:

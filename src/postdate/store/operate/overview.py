@@ -13,7 +13,7 @@ Places = tuple[Sequence[int], Sequence[int]]
 """Buckets and, beside each, a lane: where timers are looked for."""
 
 
-class Backlog(msgspec.Struct, frozen=True):
+class CountedBacklog(msgspec.Struct, frozen=True):
     """What one lane owes."""
 
     lane_id: int
@@ -22,7 +22,7 @@ class Backlog(msgspec.Struct, frozen=True):
     parked: int
 
 
-class Due(msgspec.Struct, frozen=True):
+class DueCount(msgspec.Struct, frozen=True):
     """How much becomes due in one slot of time, or at one place; the other of the two is None."""
 
     slot: int | None
@@ -35,7 +35,7 @@ class Due(msgspec.Struct, frozen=True):
     """For how long ahead every place was walked whole; what lies beyond is not counted."""
 
 
-class Failed(msgspec.Struct, frozen=True):
+class FailedCount(msgspec.Struct, frozen=True):
     """How many failed for good."""
 
     jobs: int
@@ -44,10 +44,10 @@ class Failed(msgspec.Struct, frozen=True):
 
 async def backlog(
     connection: Connection, tenant_id: int, places: Places, most: int
-) -> list[Backlog]:
+) -> list[CountedBacklog]:
     """Count what is late or waits for a person, at most so many in each bucket of a lane."""
     rows = await connection.fetch(query("overview_backlog"), tenant_id, *places, most)
-    return [Backlog(*row) for row in rows]
+    return [CountedBacklog(*row) for row in rows]
 
 
 async def due(
@@ -59,7 +59,7 @@ async def due(
     ahead_seconds: int,
     place_limit: int,
     walk_limit: int,
-) -> list[Due]:
+) -> list[DueCount]:
     """Count what becomes due, by slots of time and by places (numbered from 1)."""
     rows = await connection.fetch(
         query("overview_due"),
@@ -70,10 +70,10 @@ async def due(
         place_limit,
         walk_limit,
     )
-    return [Due(*row) for row in rows]
+    return [DueCount(*row) for row in rows]
 
 
-async def failed(connection: Connection, tenant_id: int, since: UUID, most: int) -> Failed:
+async def failed(connection: Connection, tenant_id: int, since: UUID, most: int) -> FailedCount:
     """Count what failed among the things accepted since an id."""
     row = await connection.fetchrow(query("overview_failed"), tenant_id, since, most)
-    return Failed(*row) if row else Failed(0, 0)
+    return FailedCount(*row) if row else FailedCount(0, 0)

@@ -7,7 +7,7 @@ from postdate.store.connection.database import Connection
 from postdate.store.connection.query import query
 
 
-class Ahead(NamedTuple):
+class PartitionsMade(NamedTuple):
     """How many partitions were made, and the names of those that could not be."""
 
     made: int
@@ -22,10 +22,10 @@ class Strays(NamedTuple):
     rows: int
 
 
-async def ahead(connection: Connection, weeks: int) -> Ahead:
+async def ahead(connection: Connection, weeks: int) -> PartitionsMade:
     """Make what is missing up to `weeks` ahead; one fault stops no other table."""
     row = await connection.fetchrow(query("partition_ahead"), weeks)
-    return Ahead(*row) if row else Ahead(0, [])
+    return PartitionsMade(*row) if row else PartitionsMade(0, [])
 
 
 async def lead(connection: Connection) -> int:

@@ -30,7 +30,7 @@ READ_SECONDS: Final = 2.0
 """The longest that one of these reads may take; then the last one stands."""
 
 
-class Backlog(msgspec.Struct, frozen=True):
+class BucketBacklog(msgspec.Struct, frozen=True):
     """What one place owes; `overdue` is exact up to the limit of the count."""
 
     bucket: int
@@ -41,7 +41,7 @@ class Backlog(msgspec.Struct, frozen=True):
     parked: int
 
 
-class Ahead(msgspec.Struct, frozen=True):
+class PendingCount(msgspec.Struct, frozen=True):
     """What lies ahead at one place, as far as it was counted, and how much of that is running."""
 
     bucket: int
@@ -102,7 +102,7 @@ class Standby(msgspec.Struct, frozen=True):
     bytes: float
 
 
-class Slot(msgspec.Struct, frozen=True):
+class ReplicationSlot(msgspec.Struct, frozen=True):
     """One replication slot and the WAL it keeps."""
 
     name: str
@@ -126,24 +126,24 @@ async def now(connection: Connection) -> datetime:
 
 async def backlog(
     connection: Connection, places: Sequence[tuple[int, int, datetime]], most: int
-) -> list[Backlog]:
+) -> list[BucketBacklog]:
     """Count what is late at each place (bucket, lane, low-water mark), up to so many."""
     buckets, lanes, lows = zip(*places, strict=True) if places else ((), (), ())
     rows = await connection.fetch(
         query("vital_backlog"), buckets, lanes, lows, most, timeout=READ_SECONDS
     )
-    return [Backlog(*row) for row in rows]
+    return [BucketBacklog(*row) for row in rows]
 
 
 async def pending(
     connection: Connection, places: Sequence[tuple[int, int, datetime]], most: int
-) -> list[Ahead]:
+) -> list[PendingCount]:
     """Count what lies ahead at each place (bucket, lane, from when on), up to so many."""
     buckets, lanes, lows = zip(*places, strict=True) if places else ((), (), ())
     rows = await connection.fetch(
         query("vital_pending"), buckets, lanes, lows, most, timeout=READ_SECONDS
     )
-    return [Ahead(*row) for row in rows]
+    return [PendingCount(*row) for row in rows]
 
 
 async def pending_estimate(
@@ -238,9 +238,12 @@ async def standbys(connection: Connection) -> list[Standby]:
     return [Standby(*row) for row in rows]
 
 
-async def slots(connection: Connection) -> list[Slot]:
+async def slots(connection: Connection) -> list[ReplicationSlot]:
     """List the replication slots."""
-    return [Slot(*row) for row in await connection.fetch(query("vital_slot"), timeout=READ_SECONDS)]
+    return [
+        ReplicationSlot(*row)
+        for row in await connection.fetch(query("vital_slot"), timeout=READ_SECONDS)
+    ]
 
 
 async def nodes(connection: Connection) -> dict[str, int]:

@@ -17,7 +17,7 @@ from postdate.store.timer.timer import LANE_APPROVAL, LANE_PAYMENT
 Decision = Literal["approved", "refused", "expired", "withdrawn"]
 
 
-class Request(NamedTuple):
+class ApprovalRequest(NamedTuple):
     """A payment that needs approval, and for how long it may be given."""
 
     bucket: int
@@ -49,7 +49,7 @@ class Approval(msgspec.Struct, frozen=True):
     note: str | None
 
 
-async def request(connection: Connection, requests: Sequence[Request]) -> None:
+async def request(connection: Connection, requests: Sequence[ApprovalRequest]) -> None:
     """Let new payments wait for a second person."""
     if requests:
         columns = [list(column) for column in zip(*requests, strict=True)]
@@ -59,7 +59,7 @@ async def request(connection: Connection, requests: Sequence[Request]) -> None:
         await event.insert(connection, [_requested(one) for one in requests])
 
 
-def _requested(one: Request) -> NewEvent:
+def _requested(one: ApprovalRequest) -> NewEvent:
     """Tell that a payment waits, after the event that tells of the payment itself."""
     event_id = new_id(one.bucket, unix_ms_of(one.payment_id) + 1)
     subject = one.bucket, one.tenant_id, one.payment_id

@@ -93,7 +93,7 @@ FIRST: Final = UUID(int=0)
 """Below every id."""
 
 
-class Span(msgspec.Struct, frozen=True):
+class PaymentSpan(msgspec.Struct, frozen=True):
     """Which payments to list: a tenant's, below an id, so many, and not below another id."""
 
     tenant_id: int
@@ -156,18 +156,18 @@ def _payment(row: asyncpg.Record) -> PaymentRow:
     return PaymentRow(*own)
 
 
-async def newest(connection: Connection, span: Span) -> list[UUID]:
+async def newest(connection: Connection, span: PaymentSpan) -> list[UUID]:
     """List a tenant's payments, the newest first."""
     return await _ids(connection, "payment_newest", span)
 
 
-async def of_account(connection: Connection, span: Span, account: AccountKey) -> list[UUID]:
+async def of_account(connection: Connection, span: PaymentSpan, account: AccountKey) -> list[UUID]:
     """List what an account pays and is paid, the newest first."""
     return await _ids(connection, "payment_of_account", span, account.bucket, account.account_id)
 
 
 async def of_amount(
-    connection: Connection, span: Span, amounts: Amounts, account: AccountKey | None
+    connection: Connection, span: PaymentSpan, amounts: Amounts, account: AccountKey | None
 ) -> Seen:
     """Look for amounts among the newest payments of each bucket, the newest first."""
     name = "payment_of_amount"
@@ -177,7 +177,7 @@ async def of_amount(
     return await _seen(connection, name, span, *msgspec.structs.astuple(amounts), *more)
 
 
-async def ended(connection: Connection, span: Span, status: str) -> Seen:
+async def ended(connection: Connection, span: PaymentSpan, status: str) -> Seen:
     """List what ended FAILED or CANCELLED, the newest first.
 
     A short walk through each bucket mostly finds enough; only where not, a long one follows.
@@ -189,7 +189,7 @@ async def ended(connection: Connection, span: Span, status: str) -> Seen:
     return await _seen(connection, "payment_ended", span, status, max(LONG_ROWS, span.limit))
 
 
-async def parked(connection: Connection, span: Span) -> list[UUID]:
+async def parked(connection: Connection, span: PaymentSpan) -> list[UUID]:
     """List the dead letters, the newest first."""
     return await _ids(connection, "payment_parked", span, LANE_PAYMENT)
 
@@ -204,7 +204,7 @@ async def executions(
     return [ExecutionRow(*row) for row in rows]
 
 
-async def _seen(connection: Connection, name: str, span: Span, *more: object) -> Seen:
+async def _seen(connection: Connection, name: str, span: PaymentSpan, *more: object) -> Seen:
     """Ask a query that looks at a part of each bucket, and says where it ended."""
     rows = await connection.fetch(query(name), *msgspec.structs.astuple(span), *more)
     ids = [row[0] for row in rows if not row[1]]
@@ -212,6 +212,6 @@ async def _seen(connection: Connection, name: str, span: Span, *more: object) ->
     return Seen(ids, ids[-1] if len(ids) == span.limit else edge)
 
 
-async def _ids(connection: Connection, name: str, span: Span, *more: object) -> list[UUID]:
+async def _ids(connection: Connection, name: str, span: PaymentSpan, *more: object) -> list[UUID]:
     rows = await connection.fetch(query(name), *msgspec.structs.astuple(span), *more)
     return [row[0] for row in rows]

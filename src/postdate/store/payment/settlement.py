@@ -28,7 +28,7 @@ class Candidate(NamedTuple):
     bucket: int
 
 
-class Place(NamedTuple):
+class BucketLook(NamedTuple):
     """Where to look: a bucket, from its low-water mark on, so many seconds after the instant."""
 
     bucket: int
@@ -47,7 +47,7 @@ class LockedTimer(msgspec.Struct, frozen=True, gc=False):
     at: datetime
 
 
-class Terms(msgspec.Struct, frozen=True, gc=False):
+class PaymentTerms(msgspec.Struct, frozen=True, gc=False):
     """What a payment asks for."""
 
     from_account: str
@@ -95,7 +95,7 @@ class TransferRow(NamedTuple):
     to_version: int
 
 
-class Execution(msgspec.Struct, frozen=True):
+class SettlementBatch(msgspec.Struct, frozen=True):
     """What the rows of one batch have in common; the name is the caller's own, if it gave one."""
 
     started_at: datetime
@@ -103,7 +103,7 @@ class Execution(msgspec.Struct, frozen=True):
     actor: str | None = None
 
 
-class Ending(NamedTuple):
+class FailedAttempt(NamedTuple):
     """An execution that did not transfer: why, and when it is tried again if it is."""
 
     timer: LockedTimer
@@ -114,7 +114,7 @@ class Ending(NamedTuple):
 
 async def peek(
     connection: Connection,
-    places: Sequence[Place],
+    places: Sequence[BucketLook],
     depth: int,
     limit: int,
     aside: Sequence[UUID] = (),
@@ -161,12 +161,12 @@ async def first_due(connection: Connection, timers: Sequence[LockedTimer]) -> di
     return {row[0]: row[1] for row in rows}
 
 
-async def terms(connection: Connection, tenant_id: int, payment_id: UUID) -> Terms | None:
+async def terms(connection: Connection, tenant_id: int, payment_id: UUID) -> PaymentTerms | None:
     """Load what a payment of a tenant asks for."""
     row = await connection.fetchrow(
         query("settlement_terms"), bucket_of(payment_id), tenant_id, payment_id
     )
-    return None if row is None else Terms(*row)
+    return None if row is None else PaymentTerms(*row)
 
 
 async def earlier(
@@ -199,7 +199,7 @@ async def leave(connection: Connection, rows: Sequence[Departure]) -> None:
 
 
 async def write_transfers(
-    connection: Connection, rows: Sequence[TransferRow], execution: Execution
+    connection: Connection, rows: Sequence[TransferRow], execution: SettlementBatch
 ) -> None:
     """Write entries and outcomes of completed payments; the outcome is the event."""
     if rows:
@@ -217,7 +217,7 @@ async def write_transfers(
 
 
 async def write_failed(
-    connection: Connection, endings: Sequence[Ending], execution: Execution
+    connection: Connection, endings: Sequence[FailedAttempt], execution: SettlementBatch
 ) -> None:
     """Write the outcomes of payments that failed for good."""
     if endings:
@@ -232,7 +232,7 @@ async def write_failed(
 
 
 async def write_attempts(
-    connection: Connection, endings: Sequence[Ending], execution: Execution
+    connection: Connection, endings: Sequence[FailedAttempt], execution: SettlementBatch
 ) -> None:
     """Write the executions that ended nothing."""
     if endings:
@@ -247,7 +247,7 @@ async def write_attempts(
         )
 
 
-async def retry(connection: Connection, endings: Sequence[Ending]) -> None:
+async def retry(connection: Connection, endings: Sequence[FailedAttempt]) -> None:
     """Move timers to their next try."""
     if endings:
         await connection.execute(

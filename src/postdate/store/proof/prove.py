@@ -145,7 +145,7 @@ def state_finding(noun: str) -> str:
     return f"{noun}_is_as_sealed"
 
 
-class Finding(msgspec.Struct, frozen=True):
+class LedgerFinding(msgspec.Struct, frozen=True):
     """Something that contradicts a proof."""
 
     check: str
@@ -200,7 +200,7 @@ async def snapshot(database: Database) -> AsyncIterator[Connection]:
                 await connection.execute("ROLLBACK")
 
 
-async def check(connection: Connection, name: str, where: Range) -> list[Finding]:
+async def check(connection: Connection, name: str, where: Range) -> list[LedgerFinding]:
     """Make one proof and give what contradicts it."""
     rows = await connection.fetch(
         query(_QUERIES[name]), *_arguments(name, where), timeout=LONG_SECONDS
@@ -208,12 +208,12 @@ async def check(connection: Connection, name: str, where: Range) -> list[Finding
     return _findings(name, rows)
 
 
-async def check_state(connection: Connection, name: str, where: Range) -> list[Finding]:
+async def check_state(connection: Connection, name: str, where: Range) -> list[LedgerFinding]:
     """Compare rows with the newest sealed events about them."""
     rows = await connection.fetch(
         query(_QUERIES[name]), *_arguments(name, where), timeout=LONG_SECONDS
     )
-    return [Finding(state_finding(row[0]), *row[1:]) for row in rows]
+    return [LedgerFinding(state_finding(row[0]), *row[1:]) for row in rows]
 
 
 def _arguments(name: str, where: Range) -> tuple[object, ...]:
@@ -233,7 +233,7 @@ async def remember_accounts(connection: Connection, buckets: Sequence[int], floo
     await connection.execute(query("prove_account_proved"), buckets, floor, timeout=LONG_SECONDS)
 
 
-async def overdue(connection: Connection, where: Range, seconds: float) -> list[Finding]:
+async def overdue(connection: Connection, where: Range, seconds: float) -> list[LedgerFinding]:
     """List the payments of some buckets that nobody settles though they are due for so long."""
     rows = await connection.fetch(
         query("prove_overdue"), where.tenant_id, where.buckets, where.limit, seconds
@@ -241,7 +241,7 @@ async def overdue(connection: Connection, where: Range, seconds: float) -> list[
     return _findings("overdue", rows)
 
 
-async def parked(connection: Connection, where: Range) -> list[Finding]:
+async def parked(connection: Connection, where: Range) -> list[LedgerFinding]:
     """List the payments of some buckets that wait for a person."""
     rows = await connection.fetch(
         query("prove_parked"), where.tenant_id, where.buckets, where.limit
@@ -249,5 +249,5 @@ async def parked(connection: Connection, where: Range) -> list[Finding]:
     return _findings("dead_lettered", rows)
 
 
-def _findings(name: str, rows: Sequence[asyncpg.Record]) -> list[Finding]:
-    return [Finding(name, *row) for row in rows]
+def _findings(name: str, rows: Sequence[asyncpg.Record]) -> list[LedgerFinding]:
+    return [LedgerFinding(name, *row) for row in rows]

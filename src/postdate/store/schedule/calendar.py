@@ -13,7 +13,7 @@ from postdate.model.schedule.timeline import CalendarVersion
 from postdate.store.connection.database import Connection
 from postdate.store.connection.query import query
 
-VERSIONS_MOST: Final = 50
+MAX_VERSIONS: Final = 50
 """How many versions of a calendar are kept."""
 
 CalendarKey = tuple[int, str]
@@ -53,7 +53,7 @@ async def put(
         raise LookupError("an upsert gave no row")
     await connection.execute(query("calendar_insert_version"), *values)
     await connection.execute(
-        query("calendar_prune_versions"), tenant_id, calendar.name, VERSIONS_MOST
+        query("calendar_prune_versions"), tenant_id, calendar.name, MAX_VERSIONS
     )
     return CalendarRow(*row)
 

@@ -20,7 +20,7 @@ from postdate.store.timer.timer import LANE_SCHEDULE
 T = TypeVar("T")
 
 REMEMBERED: Final = 4096
-VERSIONS_MOST: Final = 100
+MAX_VERSIONS: Final = 100
 """How many versions of a schedule, counted from the newest, decide about its past."""
 
 _rule: Final = lru_cache(REMEMBERED)(msgspec.json.Decoder(Rule).decode)
@@ -238,7 +238,7 @@ async def versions(
     if not keys:
         return {}
     columns = zip(*keys, strict=True)
-    rows = await connection.fetch(query("schedule_versions"), *columns, VERSIONS_MOST)
+    rows = await connection.fetch(query("schedule_versions"), *columns, MAX_VERSIONS)
     found: dict[UUID, list[StoredVersion]] = {}
     for row in rows:
         found.setdefault(row[0], []).append(StoredVersion(*row[1:]))

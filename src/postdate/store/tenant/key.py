@@ -52,7 +52,7 @@ class KeyFound(msgspec.Struct, frozen=True):
     persons: list[str]
 
 
-class NewKey(msgspec.Struct, frozen=True, kw_only=True):
+class NewKeyRow(msgspec.Struct, frozen=True, kw_only=True):
     """A key about to be stored."""
 
     key_id: UUID
@@ -67,7 +67,7 @@ class NewKey(msgspec.Struct, frozen=True, kw_only=True):
     persons: list[str]
 
 
-async def create(connection: Connection, key: NewKey) -> bool:
+async def create(connection: Connection, key: NewKeyRow) -> bool:
     """Insert a key; False when the same secret is stored already."""
     done: str = await connection.execute(query("key_create"), *msgspec.structs.astuple(key))
     return done.endswith(" 1")

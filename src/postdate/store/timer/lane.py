@@ -20,7 +20,7 @@ REFRESH_SECONDS: Final = 2.0
 RELOAD_SECONDS: Final = 60.0
 """How often every lane is read again: a clock set back would hide changes from the quick way."""
 
-Place = tuple[int, str, Kind]
+LaneKey = tuple[int, str, Kind]
 """Tenant, name and kind: what finds a lane."""
 
 
@@ -61,7 +61,7 @@ async def changed(connection: Connection, since: datetime) -> list[Lane]:
     return [Lane(*row) for row in await connection.fetch(query("lane_changed"), since)]
 
 
-async def ensure(connection: Connection, places: Iterable[Place]) -> list[Lane]:
+async def ensure(connection: Connection, places: Iterable[LaneKey]) -> list[Lane]:
     """Create the lanes that are missing; give all of these names, of either kind."""
     wanted = sorted(set(places))
     tenants, names, kinds = (list(column) for column in zip(*wanted, strict=True))
@@ -118,7 +118,7 @@ class LaneDirectory:
         self._since = LONG_AGO
         self._reload_at = 0.0
         self.by_id: dict[int, Lane] = {}
-        self.by_place: dict[Place, Lane] = {}
+        self.by_place: dict[LaneKey, Lane] = {}
         self.by_tenant: dict[int, dict[int, Lane]] = {}
 
     async def refresh(self, _: int = 1) -> int:

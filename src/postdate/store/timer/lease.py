@@ -15,7 +15,7 @@ TOKEN_BITS: Final = 12
 """The random part of a token; see claim_token in the schema."""
 
 
-class Claim(NamedTuple):
+class ClaimedLease(NamedTuple):
     """A lease just taken. `lost_at` is set when the timer was claimed before and ran out."""
 
     subject: UUID
@@ -55,7 +55,7 @@ class Taken(NamedTuple):
     traceparent: str | None
 
 
-class Found(NamedTuple):
+class FoundLease(NamedTuple):
     """A lease as its holder's report finds it."""
 
     subject: UUID
@@ -134,12 +134,12 @@ async def claim(
     limit: int,
     lease_seconds: float,
     claimed_by: UUID,
-) -> list[Claim]:
+) -> list[ClaimedLease]:
     """Take up to `limit` due timers of one (bucket, lane), none of them below the mark."""
     rows = await connection.fetch(
         query("lease_claim"), *place, low, limit, lease_seconds, claimed_by, _random_bits()
     )
-    return [Claim(*row) for row in rows]
+    return [ClaimedLease(*row) for row in rows]
 
 
 async def take(
@@ -186,10 +186,12 @@ async def lose(
         await connection.execute(query("lease_lose"), bucket, tenant_id, *columns)
 
 
-async def find(connection: Connection, bucket: int, subjects: Sequence[UUID]) -> dict[UUID, Found]:
+async def find(
+    connection: Connection, bucket: int, subjects: Sequence[UUID]
+) -> dict[UUID, FoundLease]:
     """Find the leases of these jobs, whoever holds them."""
     rows = await connection.fetch(query("lease_find"), bucket, subjects)
-    return {row[0]: Found(*row) for row in rows}
+    return {row[0]: FoundLease(*row) for row in rows}
 
 
 async def past(connection: Connection, bucket: int, tenant_id: int, subject: UUID) -> Past | None:

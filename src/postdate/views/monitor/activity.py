@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 
 from postdate.model.activity import SLOT_SECONDS, percentile, together
-from postdate.store.operate.activity import Slot
+from postdate.store.operate.activity import ActivitySlot
 
 NOW_SECONDS: Final = SLOT_SECONDS
 """The rate of now is that of the slot before and of the present one, as far as it has come."""
@@ -60,7 +60,7 @@ class ActivityView(msgspec.Struct, frozen=True, kw_only=True):
     minutes: Minutes
 
 
-def activity_view(slots: Sequence[Slot], unix_seconds: float) -> ActivityView:
+def activity_view(slots: Sequence[ActivitySlot], unix_seconds: float) -> ActivityView:
     """Derive rates and lateness from slots."""
     begin = unix_seconds // SLOT_SECONDS * SLOT_SECONDS - NOW_SECONDS
     now = [slot for slot in slots if slot.slot.timestamp() >= begin]
@@ -77,23 +77,23 @@ def activity_view(slots: Sequence[Slot], unix_seconds: float) -> ActivityView:
     )
 
 
-def _rate(slots: Sequence[Slot], verb: str, seconds: float) -> Rate:
+def _rate(slots: Sequence[ActivitySlot], verb: str, seconds: float) -> Rate:
     return Rate(_sum(slots, f"jobs_{verb}") / seconds, _sum(slots, f"payments_{verb}") / seconds)
 
 
-def _sum(slots: Sequence[Slot], name: str) -> int:
+def _sum(slots: Sequence[ActivitySlot], name: str) -> int:
     return sum(getattr(slot, name) for slot in slots)
 
 
-def _late(slots: Sequence[Slot], kinds: Sequence[str]) -> Latency:
+def _late(slots: Sequence[ActivitySlot], kinds: Sequence[str]) -> Latency:
     histogram = together(getattr(slot, f"{kind}_late") for slot in slots for kind in kinds)
     return Latency(percentile(histogram, 0.5), percentile(histogram, 0.99))
 
 
-def _minutes(slots: Sequence[Slot], unix_seconds: int) -> Minutes:
+def _minutes(slots: Sequence[ActivitySlot], unix_seconds: int) -> Minutes:
     last = unix_seconds // MINUTE_SECONDS
     begins = range(last - HOUR_SECONDS // MINUTE_SECONDS, last)
-    grouped: dict[int, list[Slot]] = {begin: [] for begin in begins}
+    grouped: dict[int, list[ActivitySlot]] = {begin: [] for begin in begins}
     for slot in slots:
         grouped.get(int(slot.slot.timestamp()) // MINUTE_SECONDS, []).append(slot)
     late = [_late(group, ("jobs", "payments")) for group in grouped.values()]

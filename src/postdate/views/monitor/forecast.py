@@ -11,7 +11,7 @@ import msgspec
 
 from postdate.store.connection.database import Connection
 from postdate.store.operate import overview as store
-from postdate.store.operate.overview import Due, Places
+from postdate.store.operate.overview import DueCount, Places
 from postdate.store.timer.timer import LANE_PAYMENT
 
 EXACT_LIMIT: Final = 100_000
@@ -76,7 +76,7 @@ async def forecast(connection: Connection, tenant_id: int, places: Places) -> Fo
 
 
 def _forecast(
-    rows: Sequence[Due], weights: dict[bool, float], error_percent: int | None
+    rows: Sequence[DueCount], weights: dict[bool, float], error_percent: int | None
 ) -> Forecast:
     slots = AHEAD_SECONDS // SLOT_SECONDS
     return Forecast(
@@ -88,7 +88,7 @@ def _forecast(
 
 async def _due(
     connection: Connection, tenant_id: int, places: Places, place_limit: int
-) -> list[Due]:
+) -> list[DueCount]:
     return await store.due(
         connection,
         tenant_id,
@@ -114,7 +114,7 @@ def _count(places: Places, payments: bool) -> int:  # noqa: FBT001 - it is the k
     return sum((lane_id == LANE_PAYMENT) is payments for lane_id in places[1])
 
 
-def _error_percent(rows: Sequence[Due], sizes: dict[bool, tuple[int, int]]) -> int:
+def _error_percent(rows: Sequence[DueCount], sizes: dict[bool, tuple[int, int]]) -> int:
     """Tell the error of the estimated total, as samples without replacement have it."""
     found: dict[bool, list[int]] = defaultdict(list)
     for row in rows:
@@ -130,7 +130,9 @@ def _error_percent(rows: Sequence[Due], sizes: dict[bool, tuple[int, int]]) -> i
     return math.ceil(100 * DEVIATIONS * math.sqrt(squares) / total) if total else 0
 
 
-def _chart(rows: Sequence[Due], weights: dict[bool, float], joined: int, slots: int) -> DueChart:
+def _chart(
+    rows: Sequence[DueCount], weights: dict[bool, float], joined: int, slots: int
+) -> DueChart:
     known = min((row.known_seconds for row in rows), default=AHEAD_SECONDS)
     whole = int(known // (joined * SLOT_SECONDS))
     found = {kind: [0.0] * (slots + 1) for kind in weights}

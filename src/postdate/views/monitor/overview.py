@@ -12,7 +12,7 @@ from postdate.store.connection.database import Connection, Database
 from postdate.store.operate import activity as activity_store
 from postdate.store.operate import overview as store
 from postdate.store.operate import vital as vital_store
-from postdate.store.operate.overview import Backlog, Places
+from postdate.store.operate.overview import CountedBacklog, Places
 from postdate.store.operate.vital import AuditRun
 from postdate.store.schedule import schedule as schedule_store
 from postdate.store.timer.lane import Lane, LaneDirectory
@@ -160,7 +160,7 @@ def _places(lanes: Sequence[Lane]) -> Places:
     return [bucket for bucket, _ in pairs], [lane_id for _, lane_id in pairs]
 
 
-def _lane(lane: Lane, backlog: Backlog) -> LaneBacklog:
+def _lane(lane: Lane, backlog: CountedBacklog) -> LaneBacklog:
     return LaneBacklog(
         name=lane.name,
         kind=lane.kind,

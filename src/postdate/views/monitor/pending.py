@@ -13,7 +13,7 @@ from postdate.model.ids import BUCKETS
 from postdate.model.lane import buckets
 from postdate.store.connection.database import Connection
 from postdate.store.operate import vital
-from postdate.store.operate.vital import Ahead
+from postdate.store.operate.vital import PendingCount
 from postdate.store.timer.lane import LaneDirectory
 from postdate.store.timer.timer import LANE_APPROVAL, LANE_HELD, LONG_AGO
 from postdate.views.monitor.bucket_cycle import SYSTEM_KINDS, Place, in_turn
@@ -59,7 +59,7 @@ class PendingWatch:
     def __init__(self, lanes: LaneDirectory) -> None:
         self._lanes = lanes
         self._next = 0
-        self._found: dict[Place, tuple[Group, Ahead, bool]] = {}
+        self._found: dict[Place, tuple[Group, PendingCount, bool]] = {}
 
     async def look(self, connection: Connection) -> Pending:
         """Look at the next places, and give what is known of all."""
@@ -79,7 +79,7 @@ class PendingWatch:
         connection: Connection,
         groups: Mapping[Place, Group],
         wanted: Sequence[tuple[int, int, datetime]],
-        rows: Sequence[Ahead],
+        rows: Sequence[PendingCount],
         share: int,
     ) -> None:
         """Spend what is left of the budget on the places that hold more than their share."""
@@ -90,7 +90,7 @@ class PendingWatch:
         more = [each for each in wanted if each[:2] in full]
         self._take(groups, await vital.pending(connection, more, deeper), deeper)
 
-    def _take(self, groups: Mapping[Place, Group], rows: Sequence[Ahead], most: int) -> None:
+    def _take(self, groups: Mapping[Place, Group], rows: Sequence[PendingCount], most: int) -> None:
         for row in rows:
             place = row.bucket, row.lane_id
             self._found[place] = groups[place], row, row.many < most

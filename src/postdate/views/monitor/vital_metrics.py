@@ -8,7 +8,14 @@ from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
 from postdate.store.operate.partition import Strays
-from postdate.store.operate.vital import AuditRun, Backlog, Pin, Slot, Standby, TableRow
+from postdate.store.operate.vital import (
+    AuditRun,
+    BucketBacklog,
+    Pin,
+    ReplicationSlot,
+    Standby,
+    TableRow,
+)
 from postdate.views.monitor.pending import Pending, render_pending
 
 KINDS: Final = ("push", "pull", "payment", "schedule", "delivery")
@@ -16,7 +23,7 @@ ROLES: Final = ("api", "worker", "settlement", "publisher")
 PIN_SECONDS: Final = 10.0
 """A younger snapshot is somebody at work, and not worth a series of its own."""
 
-Found = Sequence[tuple[str, Backlog]]
+Found = Sequence[tuple[str, BucketBacklog]]
 
 
 class Parts(TypedDict, total=False):
@@ -29,7 +36,7 @@ class Parts(TypedDict, total=False):
     table: Sequence[TableRow]
     pin: Pin | None
     standby: Sequence[Standby]
-    slot: Sequence[Slot]
+    slot: Sequence[ReplicationSlot]
     node: Mapping[str, int]
     audit: Sequence[AuditRun]
     partition: int
@@ -166,7 +173,7 @@ def _pin(pin: Pin | None) -> Iterator[Metric]:
     yield xids
 
 
-def _replication(standbys: Sequence[Standby], slots: Sequence[Slot]) -> Iterator[Metric]:
+def _replication(standbys: Sequence[Standby], slots: Sequence[ReplicationSlot]) -> Iterator[Metric]:
     up = GaugeMetricFamily(
         "postdate_replication_standbys",
         "Standbys by state and by whether commits wait for them.",

@@ -12,7 +12,7 @@ from postdate.model.tenant.tenant_share import TenantShares
 from postdate.store.connection.database import Connection, Database
 from postdate.store.connection.error import DatabaseError
 from postdate.store.operate import partition, vital
-from postdate.store.operate.vital import Backlog
+from postdate.store.operate.vital import BucketBacklog
 from postdate.store.timer.lane import LaneDirectory
 from postdate.store.timer.timer import LONG_AGO
 from postdate.views.monitor.bucket_cycle import Place, PlacesInTurn
@@ -43,10 +43,10 @@ class BacklogWatch:
     def __init__(self, lanes: LaneDirectory) -> None:
         self._places = PlacesInTurn(lanes)
         self._lows: dict[Place, datetime] = {}
-        self._found: dict[Place, tuple[str, Backlog]] = {}
+        self._found: dict[Place, tuple[str, BucketBacklog]] = {}
         self._looks = 0
 
-    async def look(self, connection: Connection) -> list[tuple[str, Backlog]]:
+    async def look(self, connection: Connection) -> list[tuple[str, BucketBacklog]]:
         """Look at the next places, and give what is known of all."""
         kinds = self._places.kinds()
         places = self._places.turn(list(kinds))
