@@ -14,7 +14,7 @@ from postdate.api.app import create_app
 from postdate.api.endpoints import ENDPOINTS
 from postdate.api.http.gate import Gate
 from postdate.api.http.listener import bind
-from postdate.api.http.server import Server
+from postdate.api.http.server import HttpServer
 from postdate.api.http.shell import Shell
 from postdate.bench.loader import Order, load
 from postdate.intake.account.account import AccountChange, Accounts
@@ -42,7 +42,7 @@ class Figures:
 @asynccontextmanager
 async def served(app: Shell) -> AsyncIterator[str]:
     """Serve an app on a socket of its own, as `postdate serve` does."""
-    server = Server(app, bind("127.0.0.1", 0))
+    server = HttpServer(app, bind("127.0.0.1", 0))
     running = asyncio.create_task(server.run())
     yield server.url
     server.stop()

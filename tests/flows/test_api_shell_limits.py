@@ -9,7 +9,7 @@ from contextlib import nullcontext
 import pytest
 
 from postdate.api.http import request_reader
-from postdate.api.http.limit import Limits
+from postdate.api.http.limit import RequestLimits
 from postdate.api.http.server import ServerLimits
 from postdate.model.error import RefusedError
 from support.log import capture_logs
@@ -98,12 +98,12 @@ async def test_a_client_that_leaves_is_no_failure(
     with capture_logs() as logs:
         _, writer = await asyncio.open_connection("127.0.0.1", running.port)
         writer.write(head("content-length: 50") + b"{")
-        await until(lambda: len(running.app.in_flight) == 1)
+        await until(lambda: len(running.app.active) == 1)
         if reset:
             linger = struct.pack("ii", 1, 0)
             writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
         writer.close()
-        await until(lambda: len(running.app.in_flight) == 0)
+        await until(lambda: len(running.app.active) == 0)
     assert [(entry["event"], entry["status"]) for entry in logs] == [("request", 400)]
     assert logs[0]["route"] == "/api/v1/things"
     assert not caplog.records
@@ -201,4 +201,4 @@ async def test_a_body_in_one_message_is_counted_as_well() -> None:
 
     headers = {b"transfer-encoding": b"chunked", b"content-type": b"application/json"}
     with pytest.raises(RefusedError, match="at most 10 bytes"):
-        await request_reader.body(receive, headers, 10, Limits())
+        await request_reader.body(receive, headers, 10, RequestLimits())

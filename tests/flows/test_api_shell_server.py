@@ -71,10 +71,10 @@ class Latch:
 
 async def connect(running: Running, path: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """Send a request on a connection that stays open, and see it being served."""
-    before = len(running.app.in_flight)
+    before = len(running.app.active)
     reader, writer = await asyncio.open_connection("127.0.0.1", running.port)
     writer.write(f"GET /api/v1{path} HTTP/1.1\r\nhost: x\r\n\r\n".encode())
-    await until(lambda: len(running.app.in_flight) == before + 1)
+    await until(lambda: len(running.app.active) == before + 1)
     return reader, writer
 
 

@@ -241,7 +241,7 @@ async def test_rows_are_walked_selected_and_cancelled_by_keys(visitor: Visitor) 
 async def test_work_on_many_goes_on_by_itself_and_can_be_left(
     visitor: Visitor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bulk, "PIECE", 2)
+    monkeypatch.setattr(bulk, "STEP_ITEMS", 2)
     page, api = visitor.page, visitor.api
     spec = {"destination": {"type": "worker"}, "delay_seconds": 3600, "lane": "many"}
     await accept(api, "/jobs/batch", {"jobs": [spec] * 41})

@@ -98,7 +98,7 @@ async def test_a_filter_must_name_something(browser: Browser) -> None:
 
 
 async def test_many_are_typed(browser: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(action, "TYPED_ABOVE", 2)
+    monkeypatch.setattr(action, "TYPE_COUNT_ABOVE", 2)
     made = await jobs(browser.api, 3, lane="mail")
     page = await browser.get("/jobs/bulk/cancel?lane=mail&dry=1")
     assert "Type 3 to confirm" in page.text
@@ -143,7 +143,7 @@ async def test_a_bulk_action_is_not_open_to_readers(browser: Browser) -> None:
 
 async def begun(browser: Browser, many: int, monkeypatch: pytest.MonkeyPatch) -> tuple[str, Any]:
     """Set a cancellation going whose pieces hold two jobs; give its address, and the jobs."""
-    monkeypatch.setattr(bulk, "PIECE", 2)
+    monkeypatch.setattr(bulk, "STEP_ITEMS", 2)
     made = await jobs(browser.api, many, lane="mail")
     page = await browser.get("/jobs/bulk/cancel?lane=mail&dry=1")
     answer = await browser.post("/jobs/bulk/cancel", page.hidden | {"reason": "too many"})

@@ -103,7 +103,7 @@ async def test_an_underscore_in_a_type_is_no_wildcard(api: Api) -> None:
 async def test_a_filter_that_matches_little_still_moves_on(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(event_views, "SCAN_MOST", 4)
+    monkeypatch.setattr(event_views, "MAX_SCAN", 4)
     await told(api, *("job.accepted",) * 6)
     [wanted] = await told(api, "payment.completed")
     first = await api.call("GET", "/events?types=payment.*")

@@ -57,7 +57,7 @@ async def test_beyond_the_limit_the_error_is_told_and_holds(
     held = 0
     async with database.read(tenant_id) as connection:
         monkeypatch.setattr(module, "SAMPLE_LIMIT", 1000)
-        monkeypatch.setattr(module, "SAMPLE_PLACES", 8)
+        monkeypatch.setattr(module, "SAMPLED_LANE_BUCKETS", 8)
         monkeypatch.setattr(module, "WALK_LIMIT", 100_001)
         for _ in range(40):
             found = await forecast(connection, tenant_id, EVERY_PLACE)

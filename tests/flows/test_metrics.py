@@ -16,8 +16,7 @@ from postdate.node.settings import Settings
 from postdate.store.connection.database import Database
 from postdate.store.embedded import Embedded
 from postdate.views.authentication.identity import Identities
-from postdate.views.monitor import bucket_cycle as place_turn
-from postdate.views.monitor import vital_metrics, vitals
+from postdate.views.monitor import bucket_cycle, vital_metrics, vitals
 from support.metric import scrape, value
 
 REFERENCE = Path(__file__).parents[2] / "docs/reference/metrics.md"
@@ -72,7 +71,7 @@ async def test_a_paused_lane_owes_nothing(api: Api) -> None:
 
 
 async def test_many_lanes_are_looked_at_in_turn(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(place_turn, "PLACES_MOST", 70)
+    monkeypatch.setattr(bucket_cycle, "MAX_LANE_BUCKETS", 70)
     for number in range(4):
         body = {"destination": {"type": "worker"}, "lane": f"turn-{number}", "delay_seconds": 0}
         await api.call("POST", "/jobs", body)

@@ -20,7 +20,7 @@ from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
 
 from conftest import SECRET_KEY, Api, Clock
 from postdate.api.http.listener import bind
-from postdate.api.http.server import Server
+from postdate.api.http.server import HttpServer
 from postdate.model.error import StartError
 from postdate.model.tenant.login_throttle import Knocks
 from postdate.node import http as edge
@@ -89,7 +89,7 @@ async def issued(api: Api, database: Database, tmp_path: Path) -> AsyncIterator[
     verifier = tokens.build(node)
     assert verifier is not None
     identities = Identities(database, Knocks(free=10**9), verifier)
-    server = Server(edge.build(node, identities), bind("127.0.0.1", 0))
+    server = HttpServer(edge.build(node, identities), bind("127.0.0.1", 0))
     serving = asyncio.create_task(server.run())
     async with aiohttp.ClientSession() as session:
         own = replace(api, url=server.url, session=session, node=node)

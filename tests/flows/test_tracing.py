@@ -19,7 +19,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from conftest import SECRET_KEY, Api, eventually
 from postdate.api.http.listener import bind
-from postdate.api.http.server import Server
+from postdate.api.http.server import HttpServer
 from postdate.intake.tenant.tenant import Tenants
 from postdate.model.error import StartError
 from postdate.model.job.job import Worker
@@ -73,7 +73,7 @@ async def serving(database: Database) -> AsyncIterator[Followed]:
         runtime=tolerant(),
         tracing=Tracing(provider),
     )
-    running = Server(
+    running = HttpServer(
         edge.build(node, Identities(database, Knocks(free=10**9))), bind("127.0.0.1", 0)
     )
     publishing = [loop for loop in publisher.loops(node) if loop.name in {"seal", "deliver"}]

@@ -12,10 +12,10 @@ import pytest
 from conftest import INTERNAL_TOKEN, Api, eventually, scratch
 from postdate.api.http.connection_registry import ConnectionLimits
 from postdate.api.http.endpoint import Body, Call, Reply
-from postdate.api.http.limit import Limits
+from postdate.api.http.limit import RequestLimits
 from postdate.api.http.listener import bind
-from postdate.api.http.open_request import HeldOpen, OpenLimits
-from postdate.api.http.server import Server, ServerLimits
+from postdate.api.http.open_request import OpenLimits, OpenRequests
+from postdate.api.http.server import HttpServer, ServerLimits
 from postdate.api.http.trusted_proxy import TrustedProxies, networks
 from postdate.model.error import Code, RefusedError
 from postdate.model.tenant.identity import Identity
@@ -98,7 +98,7 @@ def who(key: str = "k", tenant: int = 1) -> Identity:
     ],
 )
 def test_each_owner_has_its_own_bound(limits: OpenLimits, owner: str) -> None:
-    held = HeldOpen("streams", limits)
+    held = OpenRequests("streams", limits)
     with held.hold(who(), "a"), held.hold(who(), "a"):
         with pytest.raises(RefusedError) as refused, held.hold(who(), "a"):
             pass
@@ -111,7 +111,7 @@ def test_each_owner_has_its_own_bound(limits: OpenLimits, owner: str) -> None:
 
 
 def test_all_together_are_bounded() -> None:
-    held = HeldOpen("streams", OpenLimits(total=1))
+    held = OpenRequests("streams", OpenLimits(total=1))
     with held.hold(None, "a"), pytest.raises(RefusedError) as refused, held.hold(None, "b"):
         pass
     assert refused.value.refusal.code is Code.OVERLOADED
@@ -125,7 +125,7 @@ async def tight(database: Database) -> AsyncIterator[Api]:
     )
     node = Node(settings=settings, database=database, roles=["api"])
     app = edge.build(node, Identities(database, Knocks(free=10**9)))
-    running = Server(app, bind("127.0.0.1", 0))
+    running = HttpServer(app, bind("127.0.0.1", 0))
     task = asyncio.create_task(running.run())
     async with aiohttp.ClientSession() as session:
         yield Api(running.url, session, node)
@@ -177,7 +177,7 @@ async def test_streams_dropped_at_once_leave_no_connection_behind(api: Api) -> N
 async def test_half_sent_bodies_of_an_address_are_bounded() -> None:
     app = make_app(
         [endpoint("POST", "/thing", thing, scope=None, returns=None, body=Thing)],
-        limits=Limits(open=OpenLimits(per_address=10)),
+        limits=RequestLimits(open=OpenLimits(per_address=10)),
     )
     async with serving(app) as running, many(running.port, 14, HALF_BODY) as opened:
         for reader, _ in opened[10:]:

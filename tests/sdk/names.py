@@ -58,10 +58,6 @@ MODELS: Final = {
     "postdate.model.job.job.Webhook": "WebhookDestination",
     "postdate.model.job.job.Queue": "QueueDestination",
     "postdate.model.job.job.Worker": "WorkerDestination",
-    "postdate.api.routes.job_change.Cancelled": "CancelledJob",
-    "postdate.api.routes.payment_change.Cancelled": "CancelledPayment",
-    "postdate.api.routes.payment.EventList": "PaymentEventList",
-    "postdate.views.payment.EventView": "PaymentEvent",
     "Scheduled": "ScheduledPayment",
     "Adjusted": "AdjustedAccount",
     "Executed": "ExecutedPayment",
@@ -77,7 +73,8 @@ MODELS: Final = {
     "RenewView": "RenewedLease",
     "CancelledJobResult": "CancelledJobEffect",
     "ReportView": "LeaseReport",
-    "postdate.api.routes.job.BatchItem": "BatchJob",
+    "JobBatchItem": "BatchJob",
+    "CreatedKey": "NewKey",
     "KeyedOrder": "BatchPayment",
 }
 """Models whose name in the API's code says too little beside all the others."""

@@ -33,8 +33,8 @@ LISTS: Final = (
 SECONDS: Final = "_seconds"
 KEY: Final = "idempotency_key"
 ITEMS: Final[dict[type[msgspec.Struct], type[msgspec.Struct]]] = {
-    job.BatchBody: job.BatchItem,
-    payments.BatchBody: KeyedOrder,
+    job.JobBatchBody: job.JobBatchItem,
+    payments.PaymentBatchBody: KeyedOrder,
 }
 """Batches: their items stand in the body as raw JSON, each decoded for itself."""
 

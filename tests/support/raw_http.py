@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry
 from postdate.api.app import create_app
 from postdate.api.http.gate import Gate
 from postdate.api.http.listener import bind
-from postdate.api.http.server import Server, ServerLimits
+from postdate.api.http.server import HttpServer, ServerLimits
 from postdate.api.http.shell import Shell
 
 
@@ -34,7 +34,7 @@ class Running:
     """A served app: ask it, stop it."""
 
     app: Shell
-    server: Server
+    server: HttpServer
     port: int
     task: "asyncio.Task[None]"
     headers: dict[str, str] = field(default_factory=dict)
@@ -81,7 +81,7 @@ async def serving(app: Shell, limits: ServerLimits | None = None) -> AsyncIterat
     """Serve an app on a free port and stop it at the end."""
     listener = bind("127.0.0.1", 0)
     port = listener.getsockname()[1]
-    server = Server(app, listener, limits)
+    server = HttpServer(app, listener, limits)
     task = asyncio.create_task(server.run())
     try:
         yield Running(app, server, port, task)

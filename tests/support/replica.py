@@ -12,7 +12,7 @@ import aiohttp
 
 from conftest import FAST, Api, eventually, scratch
 from postdate.api.http.listener import bind
-from postdate.api.http.server import Server
+from postdate.api.http.server import HttpServer
 from postdate.intake.tenant.tenant import Tenants
 from postdate.node import http as edge
 from postdate.node.node import Node
@@ -136,7 +136,7 @@ async def api_over(database: Database) -> AsyncIterator[Api]:
     node = Node(settings=Settings(secret_key="5e" * 32), database=database, roles=["api"])
     await node.refresh_settings()
     listener = bind("127.0.0.1", 0)
-    running = Server(edge.build(node, Identities(database)), listener)
+    running = HttpServer(edge.build(node, Identities(database)), listener)
     serving = asyncio.create_task(running.run())
     tenants = Tenants(database)
     await tenants.create("reader")

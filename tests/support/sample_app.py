@@ -11,8 +11,8 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
 from postdate.api.http.endpoint import Body, Call, Endpoint, Reply, missing
-from postdate.api.http.limit import Limits
-from postdate.api.http.page import Page, decode_cursor
+from postdate.api.http.limit import RequestLimits
+from postdate.api.http.page import PageQuery, decode_cursor
 from postdate.api.http.shell import Shell
 from postdate.api.routes import whoami
 from postdate.api.routes.health import NotReady
@@ -72,7 +72,7 @@ async def get_name(call: Call[Services, None, None]) -> Echo:
     return Echo(1, call.text("name"), None, "")
 
 
-async def list_things(call: Call[Services, None, Page]) -> Listed:
+async def list_things(call: Call[Services, None, PageQuery]) -> Listed:
     cursor = call.query.cursor
     return Listed(call.query.limit, decode_cursor(cursor, int) if cursor else None)
 
@@ -138,7 +138,7 @@ ENDPOINTS = [
         idempotency="optional",
         max_body=4 * 1024 * 1024,
     ),
-    endpoint("GET", "/things", list_things, query=Page, returns=Listed),
+    endpoint("GET", "/things", list_things, query=PageQuery, returns=Listed),
     endpoint("GET", "/things/{thing_id:uuid}", get_thing),
     endpoint("GET", "/names/{name}", get_name),
     endpoint("GET", "/explode/{how}", explode),
@@ -188,7 +188,7 @@ def sample_app(services: Services | None = None, **limits: Any) -> Shell:
         internal_token=INTERNAL,
         extra_routes=PAGES,
         translate=translate,
-        limits=Limits(**limits),
+        limits=RequestLimits(**limits),
     )
 
 

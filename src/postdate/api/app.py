@@ -17,8 +17,8 @@ from postdate.api.http import openapi
 from postdate.api.http.answer import from_refusal
 from postdate.api.http.endpoint import AnyEndpoint, Endpoint
 from postdate.api.http.gate import Gate
-from postdate.api.http.limit import Limits
-from postdate.api.http.meter import Meter
+from postdate.api.http.limit import RequestLimits
+from postdate.api.http.meter import HttpMeter
 from postdate.api.http.shell import Shell
 from postdate.api.routes.document import document_routes
 from postdate.api.routes.health import OverdueNow, Readiness, health_routes
@@ -42,7 +42,7 @@ def create_app(  # noqa: PLR0913 - every part is injected here, by name
     readiness: Readiness,
     registry: CollectorRegistry,
     extra_routes: Sequence[BaseRoute] = (),
-    limits: Limits | None = None,
+    limits: RequestLimits | None = None,
     overdue: OverdueNow = list,
 ) -> Shell:
     """Make the ASGI app. Setting its `draining` event turns `/readyz` false and ends long polls."""
@@ -57,8 +57,8 @@ def create_app(  # noqa: PLR0913 - every part is injected here, by name
         endpoints=endpoints,
         services=services,
         gate=gate,
-        meter=Meter(registry),
-        limits=limits or Limits(),
+        meter=HttpMeter(registry),
+        limits=limits or RequestLimits(),
         draining=draining,
         pages=_pages(routes),
     )

@@ -30,7 +30,7 @@ def reply(answer: Answer, request_id: str) -> Reply:
     return Reply(problem.encode(refusal, request_id), answer.status, headers)
 
 
-async def once(
+async def run_once_per_key(
     call: Call[Services, Any, Any],
     operation: str,
     create: Callable[[Keep[T]], Awaitable[T]],
@@ -42,12 +42,12 @@ async def once(
 ) -> Reply | msgspec.Struct:
     """Create something, once for each Idempotency-Key.
 
-    `hide` takes out of the answer what is told only once; `secret` names the members of the body
+    `hide` takes out of the answer what is shown only once; `secret` names the members of the body
     that are not stored in the clear.
     """
     if call.idempotency_key is None:
         return show(await create(not_kept))
-    wish = Wish(
+    request = Wish(
         tenant_id=OPERATOR_TENANT if call.caller is None else call.caller.tenant_id,
         operation=operation,
         key=call.idempotency_key,
@@ -55,11 +55,11 @@ async def once(
         secret=secret,
     )
 
-    def told(made: T) -> Shown:
+    def answer_of(made: T) -> Shown:
         shown = show(made)
         return Shown(shown, hide(shown))
 
-    answer = await call.services.once.run(wish, create, told, status)
+    answer = await call.services.once.run(request, create, answer_of, status)
     return reply(answer, call.request_id)
 
 

@@ -8,13 +8,13 @@ from typing import Any, Final, Literal
 
 from starlette.responses import Response
 
-from postdate.console.bulk import Work, begin
-from postdate.console.equivalent_command import Same
+from postdate.console.bulk import BulkRun, begin
+from postdate.console.equivalent_command import EquivalentCommand
 from postdate.console.page_request import PageRequest, instant
 from postdate.model.error import Code, RefusedError, refuse
 from postdate.model.tenant.identity import Scope
 
-TYPED_ABOVE: Final = 1000
+TYPE_COUNT_ABOVE: Final = 1000
 """Above so many items the count is typed by hand before anything is done."""
 
 
@@ -35,7 +35,7 @@ REASON: Final = Field(name="reason", label="Why", hint="the next person on call 
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)
-class Rehearsal:
+class DryRun:
     """What would be done: facts, a few rows of it, and the plan that a confirmation carries out.
 
     A confirmation touches what `plan` holds and nothing else, whatever has changed meanwhile.
@@ -52,10 +52,10 @@ class Rehearsal:
     @property
     def typed(self) -> bool:
         """Say whether the count must be typed: it is many, or it is money."""
-        return self.count > TYPED_ABOVE or (self.money and self.count > 1)
+        return self.count > TYPE_COUNT_ABOVE or (self.money and self.count > 1)
 
 
-Rehearse = Callable[[PageRequest, Mapping[str, str]], Awaitable[Rehearsal]]
+MakeDryRun = Callable[[PageRequest, Mapping[str, str]], Awaitable[DryRun]]
 
 
 def moment_of(form: Mapping[str, str], name: str) -> datetime:
@@ -89,11 +89,11 @@ class Action:
     button: str
     means: str
     back: Callable[[PageRequest], str]
-    does: Callable[[PageRequest], Awaitable[str | Work]]
+    does: Callable[[PageRequest], Awaitable[str | BulkRun]]
     fields: tuple[Field, ...] = ()
     danger: bool = False
-    same: Same | None = None
-    rehearse: Rehearse | None = None
+    same: EquivalentCommand | None = None
+    rehearse: MakeDryRun | None = None
     selects: str = "jobs"
     """The name under which a list gives what was selected in it."""
 
@@ -111,17 +111,17 @@ class Action:
     async def act(self, request: PageRequest) -> Response:
         """Do it, and go back to where it can be seen."""
         request.require(self.scope)
-        kept: Rehearsal | None = None
+        kept: DryRun | None = None
         try:
             request.check_halt()
             if self.rehearse is not None:
                 kept = _kept(request)
                 _check_typed(kept, request.form.get("typed", ""))
-            told = await self.does(request)
+            done = await self.does(request)
             answer = (
-                await begin(request, told)
-                if isinstance(told, Work)
-                else request.finish(told, self.back(request))
+                await begin(request, done)
+                if isinstance(done, BulkRun)
+                else request.finish(done, self.back(request))
             )
         except RefusedError as error:
             return self._form(request, request.form, error, kept)
@@ -138,7 +138,7 @@ class Action:
         request: PageRequest,
         values: Mapping[str, str],
         error: RefusedError | None,
-        shown: Rehearsal | None,
+        shown: DryRun | None,
     ) -> Response:
         # Sent twice, a form counts once; after a refusal it is another form.
         once = secrets.token_urlsafe(16)
@@ -160,14 +160,14 @@ class Action:
         )
 
 
-def _kept(request: PageRequest) -> Rehearsal:
+def _kept(request: PageRequest) -> DryRun:
     plan = request.session.plan(request.form.get("once", ""))
-    if not isinstance(plan, Rehearsal):
+    if not isinstance(plan, DryRun):
         raise refuse(Code.CONFLICT, "This dry run is no longer known. Run it again.")
     return plan
 
 
-def _check_typed(shown: Rehearsal, typed: str) -> None:
+def _check_typed(shown: DryRun, typed: str) -> None:
     if shown.typed and typed.replace(",", "").strip() != str(shown.count):
         detail = f"Type the number of {shown.noun}s to confirm: {shown.count:,}."
         raise refuse(Code.INVALID_FIELD, detail, "typed")

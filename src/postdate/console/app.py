@@ -13,7 +13,7 @@ from postdate.api.http.gate import Gate
 from postdate.api.services import Services
 from postdate.console import asset, bulk
 from postdate.console.actions.table import ACTIONS
-from postdate.console.login import Login
+from postdate.console.login import LoginPage
 from postdate.console.page_request import (
     HEADERS,
     PageRequest,
@@ -25,7 +25,7 @@ from postdate.console.page_request import (
 )
 from postdate.console.pages.table import PAGES
 from postdate.console.render import environment
-from postdate.console.session import COOKIE, Session, Sessions
+from postdate.console.session import COOKIE, ConsoleSession, Sessions
 from postdate.model.error import EXPLANATIONS, Code, Refusal, refuse
 
 Handler = Callable[[PageRequest], Awaitable[Response]]
@@ -45,7 +45,7 @@ class Console:
         self._gate = gate
         self._sessions = Sessions()
         self._templates = environment()
-        self._login = Login(gate, self._sessions, self._templates)
+        self._login = LoginPage(gate, self._sessions, self._templates)
 
     def routes(self) -> list[Route]:
         """Return every route of the console."""
@@ -138,7 +138,7 @@ class Console:
         return HTMLResponse(text, refusal.status, headers)
 
 
-async def _form(request: Request, session: Session) -> dict[str, str]:
+async def _form(request: Request, session: ConsoleSession) -> dict[str, str]:
     check_origin(request)
     form = await read_form(request)
     if not session.admits(form.pop("csrf", "")):

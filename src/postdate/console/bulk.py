@@ -18,26 +18,26 @@ from postdate.console.page_request import ConsolePage, PageRequest, redirect
 from postdate.model.error import Code, Refusal, RefusedError, refuse
 from postdate.model.tenant.identity import Scope
 
-PIECE: Final = 500
+STEP_ITEMS: Final = 500
 """Things of one piece: what one transaction changes."""
 
 PATH: Final = "/bulk/{work_id}"
 
 
 @dataclass(slots=True, frozen=True)
-class Piece:
+class BulkStep:
     """What became of one piece: how many were done, and how many were left alone, and why."""
 
     done: int
     left: Mapping[str, int] = field(default_factory=dict)
 
 
-Do = Callable[[PageRequest, Sequence[UUID], int], Awaitable[Piece]]
+RunStep = Callable[[PageRequest, Sequence[UUID], int], Awaitable[BulkStep]]
 """Does one piece; the number says how many things went before."""
 
 
 @dataclass(slots=True, kw_only=True)
-class Work:
+class BulkRun:
     """What a confirmation set going: exactly these things, and how far it is."""
 
     title: str
@@ -46,9 +46,9 @@ class Work:
     scope: Scope
     back: str
     items: Sequence[UUID]
-    do: Do
+    do: RunStep
     size: int | None = None
-    """How many things are one piece, where that is not `PIECE`."""
+    """How many things are one piece, where that is not `STEP_ITEMS`."""
 
     name: str = field(default_factory=lambda: secrets.token_urlsafe(12))
     position: int = 0
@@ -69,7 +69,7 @@ class Work:
         return PATH.format(work_id=self.name)
 
     @property
-    def told(self) -> str:
+    def summary(self) -> str:
         """Say in words what was done, what was left alone, and what was not touched."""
         words = [f"{self.done:,} of {len(self.items):,} {self.noun}s {self.verb}."]
         if self.left:
@@ -85,7 +85,7 @@ class Work:
             if self.ended:
                 return
             request.require(self.scope)
-            piece = self.items[self.position : self.position + (self.size or PIECE)]
+            piece = self.items[self.position : self.position + (self.size or STEP_ITEMS)]
             try:
                 request.check_halt()
                 outcome = await self.do(request, piece, self.position)
@@ -98,20 +98,20 @@ class Work:
             self.left.update(outcome.left)
 
 
-async def begin(request: PageRequest, work: Work) -> Response:
+async def begin(request: PageRequest, work: BulkRun) -> Response:
     """Do the first piece; what is not done with it goes on where it can be watched."""
     await work.step(request)
     if work.refusal is not None and work.position == 0:
         raise RefusedError(work.refusal)
     if work.ended:
-        return request.finish(work.told, work.back)
+        return request.finish(work.summary, work.back)
     request.session.keep_work(work.name, work)
     return redirect(work.address)
 
 
-def _find(request: PageRequest) -> Work:
+def _find(request: PageRequest) -> BulkRun:
     work = request.session.work(request.param("work_id"))
-    if not isinstance(work, Work):
+    if not isinstance(work, BulkRun):
         detail = "This work is no longer known here. The audit tells what it did."
         raise refuse(Code.NOT_FOUND, detail)
     return work
@@ -137,7 +137,7 @@ async def work_stop(request: PageRequest) -> Response:
     return _seen(request, work)
 
 
-def _seen(request: PageRequest, work: Work) -> Response:
+def _seen(request: PageRequest, work: BulkRun) -> Response:
     if request.http.headers.get("hx-request"):
         return request.render("_work.html", work=work)
     return redirect(work.address)

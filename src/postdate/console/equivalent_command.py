@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 
 @dataclass(slots=True, frozen=True)
-class Same:
+class EquivalentCommand:
     """`call` is a method and a path below `/api/v1`; `body` its JSON; `command` one of the CLI.
 
     Names in braces (in JSON in angle brackets) stand for parts of the page's own path and for

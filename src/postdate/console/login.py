@@ -7,12 +7,12 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from postdate.api.http.gate import Gate
-from postdate.console.page_request import HEADERS, address, read_form, redirect, same_origin
+from postdate.console.page_request import HEADERS, address, from_this_site, read_form, redirect
 from postdate.console.session import COOKIE, SESSION_SECONDS, Sessions
 from postdate.model.error import RefusedError
 
 
-class Login:
+class LoginPage:
     """The only page that is open to everybody."""
 
     def __init__(self, gate: Gate, sessions: Sessions, templates: Environment) -> None:
@@ -39,7 +39,7 @@ class Login:
         except RefusedError as error:
             return self._form("/", error.refusal.detail)
         onward = _inside(form.get("next", ""))
-        if not same_origin(request):
+        if not from_this_site(request):
             return self._form(onward, "The form came from another site; send it from here.")
         key = form.get("key", "").strip()
         try:

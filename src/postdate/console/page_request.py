@@ -16,7 +16,7 @@ from postdate.api.http import request_reader
 from postdate.api.http.gate import Gate
 from postdate.api.services import Services
 from postdate.console.render import moment
-from postdate.console.session import Session
+from postdate.console.session import ConsoleSession
 from postdate.model.error import Code, RefusedError, refuse
 from postdate.model.tenant.identity import Identity, Scope
 
@@ -43,7 +43,7 @@ class PageRequest:
     gate: Gate
     templates: Environment
     actor: Identity
-    session: Session
+    session: ConsoleSession
     form: Mapping[str, str]
 
     @property
@@ -172,7 +172,7 @@ async def read_form(request: Request) -> dict[str, str]:
         raise refuse(Code.INVALID_FIELD, "The form cannot be read.") from None
 
 
-def same_origin(request: Request) -> bool:
+def from_this_site(request: Request) -> bool:
     """Say whether a form comes from a page of ours; browsers send `Origin` with every POST."""
     origin = request.headers.get("origin", "")
     return origin.partition("://")[2] == request.headers.get("host") != ""
@@ -180,7 +180,7 @@ def same_origin(request: Request) -> bool:
 
 def check_origin(request: Request) -> None:
     """Refuse what another site sends."""
-    if not same_origin(request):
+    if not from_this_site(request):
         raise foreign()
 
 

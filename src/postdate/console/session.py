@@ -11,18 +11,18 @@ COOKIE: Final = "postdate_session"
 SESSION_SECONDS: Final = 12 * 3600
 """How long a session lasts after its last page."""
 
-PLANS_MOST: Final = 3
+MAX_PLANS: Final = 3
 """How many dry runs a session remembers: what is confirmed is what was shown, not what is now."""
 
-WORKS_MOST: Final = 5
+MAX_BULK_RUNS: Final = 5
 """How much work on many things a session remembers: what goes on, and what it came to."""
 
-SESSIONS_MOST: Final = 10_000
+MAX_SESSIONS: Final = 10_000
 """Beyond this, the one unused for longest is ended."""
 
 
 @dataclass(slots=True)
-class Session:
+class ConsoleSession:
     """One browser. The key is asked for at every page, so a revoked one ends at once."""
 
     key: str
@@ -39,7 +39,7 @@ class Session:
 
     def keep_plan(self, name: str, plan: object) -> None:
         """Remember what a dry run showed."""
-        while len(self.plans) >= PLANS_MOST:
+        while len(self.plans) >= MAX_PLANS:
             del self.plans[next(iter(self.plans))]
         self.plans[name] = plan
 
@@ -53,7 +53,7 @@ class Session:
 
     def keep_work(self, name: str, work: object) -> None:
         """Remember work that goes on over several pages."""
-        while len(self.works) >= WORKS_MOST:
+        while len(self.works) >= MAX_BULK_RUNS:
             del self.works[next(iter(self.works))]
         self.works[name] = work
 
@@ -71,17 +71,17 @@ class Sessions:
     """Sessions by the hash of their id: reading this memory's keys gives no cookie."""
 
     def __init__(self) -> None:
-        self._by_digest: dict[bytes, Session] = {}
+        self._by_digest: dict[bytes, ConsoleSession] = {}
 
     def begin(self, key: str) -> str:
         """Start a session and give its id."""
         now = time.monotonic()
         self._make_room(now)
         session_id = secrets.token_urlsafe(32)
-        self._by_digest[_digest(session_id)] = Session(key, now + SESSION_SECONDS)
+        self._by_digest[_digest(session_id)] = ConsoleSession(key, now + SESSION_SECONDS)
         return session_id
 
-    def find(self, session_id: str | None) -> Session | None:
+    def find(self, session_id: str | None) -> ConsoleSession | None:
         """Give a session that still lasts, and let it last on."""
         if not session_id:
             return None
@@ -103,7 +103,7 @@ class Sessions:
     def _make_room(self, now: float) -> None:
         while self._by_digest:
             digest, oldest = next(iter(self._by_digest.items()))
-            if oldest.until >= now and len(self._by_digest) < SESSIONS_MOST:
+            if oldest.until >= now and len(self._by_digest) < MAX_SESSIONS:
                 return
             del self._by_digest[digest]
 

@@ -3,7 +3,7 @@
 from postdate.api.app import create_app
 from postdate.api.endpoints import ENDPOINTS
 from postdate.api.http.gate import Gate
-from postdate.api.http.limit import Limits
+from postdate.api.http.limit import RequestLimits
 from postdate.api.http.open_request import OpenLimits
 from postdate.api.http.shell import Shell
 from postdate.api.http.trusted_proxy import TrustedProxies, networks
@@ -141,7 +141,7 @@ def gate(node: Node, identities: Identities) -> Gate:
         ),
         freshness=lambda: node.database.freshness,
         proxies=proxies(node.settings),
-        knocks=identities.knocks,
+        login_throttle=identities.knocks,
     )
 
 
@@ -156,7 +156,7 @@ def build(node: Node, identities: Identities) -> Shell:
         overdue=node.overdue.sentences,
         registry=node.registry,
         extra_routes=console_routes(made, checks),
-        limits=Limits(open=_open_limits(node.settings)),
+        limits=RequestLimits(open=_open_limits(node.settings)),
     )
 
 

@@ -7,7 +7,7 @@ from typing import Final, Protocol
 from prometheus_client import CollectorRegistry, Metric
 from prometheus_client.core import GaugeMetricFamily, InfoMetricFamily
 
-from postdate.api.http.meter import Meter as HttpMeter
+from postdate.api.http.meter import HttpMeter
 from postdate.api.routes.health import ReadinessMeter
 from postdate.delivery.breaker import Breakers
 from postdate.intake.payment.meter import PaymentMeter

@@ -6,7 +6,7 @@ import sys
 from typing import Final
 
 from postdate.api.http.connection_registry import ConnectionLimits
-from postdate.api.http.server import Server, ServerLimits
+from postdate.api.http.server import HttpServer, ServerLimits
 from postdate.delivery import http_exchange
 from postdate.intake.tenant.quota import COUNT_SECONDS, PendingCounts
 from postdate.intake.tenant.tenant import Tenants
@@ -64,10 +64,10 @@ async def _run(
     await _stop(node, group, server)
 
 
-def _http(node: Node, group: Group, listener: socket.socket) -> Server:
+def _http(node: Node, group: Group, listener: socket.socket) -> HttpServer:
     identities = Identities(node.database, tokens=tokens.build(node))
     app = edge.build(node, identities) if "api" in node.roles else edge.signs(node, identities)
-    server = Server(app, listener, _server_limits(node.settings))
+    server = HttpServer(app, listener, _server_limits(node.settings))
     node.loops += [
         Loop("keys", identities.run_once, limit=1, poll_seconds=USED_SECONDS),
         Loop(
@@ -112,7 +112,7 @@ async def _until(stop: asyncio.Event, group: Group) -> None:
         group.failed.result()
 
 
-async def _stop(node: Node, group: Group, server: Server | None) -> None:
+async def _stop(node: Node, group: Group, server: HttpServer | None) -> None:
     if server:
         server.stop()
     for loop in node.loops:

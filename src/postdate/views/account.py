@@ -14,7 +14,7 @@ from postdate.store.account.account import AccountRow, key_of
 from postdate.store.account.entry import EntryType
 from postdate.store.connection.database import Database
 
-VERSION_MOST: Final = 2**63 - 1
+MAX_VERSION: Final = 2**63 - 1
 """Where a statement begins."""
 
 

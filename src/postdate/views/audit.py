@@ -12,10 +12,10 @@ from postdate.store.connection.database import Database
 from postdate.store.event import seal
 from postdate.views.event import EventFilter, EventViews
 
-SCAN_MOST: Final = 1000
+MAX_SCAN: Final = 1000
 """How many decisions a page by actor looks at."""
 
-POSITION_MOST: Final = 2**63 - 1
+MAX_POSITION: Final = 2**63 - 1
 
 
 class AuditEntry(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,11 +61,11 @@ class AuditViews:
         if wanted.subject is not None:
             return await self._of_subject(tenant_id, wanted, limit), None
         # With an actor, every decision has to be opened: a page looks at so many of them.
-        scan = limit if wanted.actor is None else SCAN_MOST
-        place = POSITION_MOST if before is None else before
+        scan = limit if wanted.actor is None else MAX_SCAN
+        before = MAX_POSITION if before is None else before
         patterns = like(AUDITED if wanted.type is None else [wanted.type])
         async with self._database.read(tenant_id) as connection:
-            events = await seal.decided(connection, tenant_id, place, patterns, scan)
+            events = await seal.decided(connection, tenant_id, before, patterns, scan)
         chosen = [event for event in events if _chosen(event, wanted)]
         following = events[-1].position if len(events) == scan else None
         if len(chosen) > limit:

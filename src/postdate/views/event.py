@@ -16,10 +16,10 @@ from postdate.store.event.seal import EventWindow
 
 log = Log()
 
-SCAN_MOST: Final = 10_000
+MAX_SCAN: Final = 10_000
 """How many events one page looks at; a filter that matches few still answers quickly."""
 
-SCAN_ACCOUNTS_MOST: Final = 2000
+MAX_ACCOUNT_SCAN: Final = 2000
 """The same where accounts are asked for, which every event has to be opened for."""
 
 POLL_SECONDS: Final = 0.2
@@ -61,7 +61,7 @@ class EventViews:
         async with self._database.read(tenant_id) as connection:
             last = await seal.position(connection, tenant_id)
             # One subject's events are found by its key: no scan to bound.
-            scan = SCAN_MOST if wanted.accounts is None else SCAN_ACCOUNTS_MOST
+            scan = MAX_SCAN if wanted.accounts is None else MAX_ACCOUNT_SCAN
             upto = last if wanted.subject else min(last, after + scan)
             window = EventWindow(
                 tenant_id=tenant_id,

@@ -105,10 +105,10 @@ class JobViews:
         A page may hold fewer than asked for though more follow: it looks at a bounded number.
         """
         narrowed = self._narrow(tenant_id, wanted)
-        place = None if after is None else Position(after.job_id, after.due_at)
+        position = None if after is None else Position(after.job_id, after.due_at)
         async with self._database.read(tenant_id) as connection:
             own = self._lanes.of_tenant(tenant_id)
-            found = await job_list.page(connection, narrowed, own, place, limit)
+            found = await job_list.page(connection, narrowed, own, position, limit)
             rows = await job_view.find(connection, tenant_id, found.job_ids)
             present = [rows[job_id] for job_id in found.job_ids if job_id in rows]
             redriven = await _redriven(connection, tenant_id, present)

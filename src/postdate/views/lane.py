@@ -12,10 +12,10 @@ from postdate.store.job.job_list import LaneCount
 from postdate.store.timer import lane as lane_store
 from postdate.store.timer.lane import Lane
 
-COUNT_MOST: Final = 10_000
+MAX_COUNT: Final = 10_000
 """A lane's jobs are counted about so far; then the counts are "at least"."""
 
-LIST_COUNT_MOST: Final = 1000
+MAX_LIST_COUNT: Final = 1000
 """The same for each lane of a list."""
 
 
@@ -48,7 +48,7 @@ class LaneViews:
         """Show one lane."""
         async with self._database.read(tenant_id) as connection:
             lanes = await lane_store.find(connection, [(tenant_id, name)])
-            shown = await _show(connection, lanes, COUNT_MOST)
+            shown = await _show(connection, lanes, MAX_COUNT)
         return shown[0] if shown else None
 
     async def page(
@@ -60,18 +60,18 @@ class LaneViews:
             lanes = await lane_store.page(connection, tenant_id, after, 2 * limit + 2)
             names = list(dict.fromkeys(lane.name for lane in lanes))[:limit]
             shown = await _show(
-                connection, [lane for lane in lanes if lane.name in names], LIST_COUNT_MOST
+                connection, [lane for lane in lanes if lane.name in names], MAX_LIST_COUNT
             )
         more = any(lane.name not in names for lane in lanes)
         return shown, names[-1] if more else None
 
 
-async def _show(connection: Connection, lanes: Sequence[Lane], most: int) -> list[LaneView]:
+async def _show(connection: Connection, lanes: Sequence[Lane], max_count: int) -> list[LaneView]:
     """Join the two kinds of each name; both share every value but the jobs in them."""
     if not lanes:
         return []
-    least = min(lane.width for lane in lanes)
-    counts = await job_list.count(connection, lanes, most // least + 1)
+    min_width = min(lane.width for lane in lanes)
+    counts = await job_list.count(connection, lanes, max_count // min_width + 1)
     by_name: dict[str, list[Lane]] = {}
     for lane in lanes:
         by_name.setdefault(lane.name, []).append(lane)

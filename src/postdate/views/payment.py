@@ -60,7 +60,7 @@ class ExecutionView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     error_message: str | None = None
 
 
-class EventView(msgspec.Struct, frozen=True, kw_only=True):
+class PaymentEventView(msgspec.Struct, frozen=True, kw_only=True):
     """Something that happened to a payment."""
 
     id: UUID
@@ -70,7 +70,7 @@ class EventView(msgspec.Struct, frozen=True, kw_only=True):
     data: dict[str, Any] | None
 
 
-class Leg(msgspec.Struct, frozen=True, kw_only=True):
+class EntryLeg(msgspec.Struct, frozen=True, kw_only=True):
     """One entry of a payment, with the balance before and after it."""
 
     account_id: str
@@ -86,8 +86,8 @@ class PaymentFilter(msgspec.Struct, frozen=True):
 
     account_id: str | None = None
     status: PaymentStatus | None = None
-    least: int | None = None
-    most: int | None = None
+    min_amount: int | None = None
+    max_amount: int | None = None
     since: datetime | None = None
     until: datetime | None = None
     broken: bool | None = None
@@ -95,9 +95,9 @@ class PaymentFilter(msgspec.Struct, frozen=True):
     @property
     def amounts(self) -> Amounts | None:
         """Give the amounts to look for, if there is such a wish."""
-        if self.least is None and self.most is None:
+        if self.min_amount is None and self.max_amount is None:
             return None
-        return Amounts(self.least or 0, self.most or MAX_AMOUNT, AMOUNT_DEPTH)
+        return Amounts(self.min_amount or 0, self.max_amount or MAX_AMOUNT, AMOUNT_DEPTH)
 
     def admits(self, found: PaymentView) -> bool:
         """Say whether a loaded payment stands where the filter wants it."""
@@ -185,7 +185,7 @@ class PaymentViews:
         bounds = [first] if first >= recent else [recent, first]
         return [PaymentSpan(actor.tenant_id, before, scan, since) for since in bounds]
 
-    async def legs(self, actor: Identity, payment: PaymentView) -> list[Leg]:
+    async def legs(self, actor: Identity, payment: PaymentView) -> list[EntryLeg]:
         """Give the entries of a completed payment; a limited key sees those of its accounts."""
         async with self._database.read(actor.tenant_id) as connection:
             found = [
@@ -214,7 +214,7 @@ class PaymentViews:
 
     async def events(
         self, actor: Identity, payment_id: UUID, after: UUID | None, limit: int
-    ) -> list[EventView] | None:
+    ) -> list[PaymentEventView] | None:
         """List what happened to a payment, in order."""
         start = after or floor_id(unix_ms_of(payment_id) - SKEW_MS)
         async with self._database.read(actor.tenant_id) as connection:
@@ -224,7 +224,7 @@ class PaymentViews:
                 connection, actor.tenant_id, payment_id, start, limit
             )
         return [
-            EventView(
+            PaymentEventView(
                 id=r.event_id,
                 type=r.type,
                 time=r.time,
@@ -256,7 +256,7 @@ def _shown(actor: Identity, row: PaymentRow | None) -> PaymentView | None:
 
 async def _leg(
     connection: Connection, actor: Identity, payment: PaymentView, account_id: str
-) -> Leg | None:
+) -> EntryLeg | None:
     """Find an entry from where its account stood at that instant: a batch wrote the last of it."""
     if payment.transfer_id is None or payment.executed_at is None:
         return None
@@ -269,7 +269,7 @@ async def _leg(
     row = await entry_store.of_transfer(connection, key, stood.version, payment.transfer_id)
     if row is None:
         return None
-    return Leg(
+    return EntryLeg(
         account_id=account_id,
         amount=row.amount,
         before=row.balance - row.amount,

@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 
-class InFlight:
+class ActiveRequests:
     """The asyncio tasks that serve requests now, also those whose client has gone."""
 
     def __init__(self) -> None:

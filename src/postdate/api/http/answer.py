@@ -26,7 +26,7 @@ _PROBLEM: Final = (b"content-type", problem.MEDIA_TYPE)
 _encode: Final = msgspec.json.Encoder().encode
 
 
-class Answer(NamedTuple):
+class HttpAnswer(NamedTuple):
     """What goes out: a status, its own headers, and bytes or a stream of them."""
 
     status: int
@@ -34,28 +34,28 @@ class Answer(NamedTuple):
     body: bytes | AsyncIterator[bytes]
 
 
-def from_reply(reply: Reply | msgspec.Struct, status: int) -> Answer:
+def from_reply(reply: Reply | msgspec.Struct, status: int) -> HttpAnswer:
     """Turn what a handler returned into an answer."""
     if not isinstance(reply, Reply):
-        return Answer(status, [_JSON], _encode(reply))
+        return HttpAnswer(status, [_JSON], _encode(reply))
     own = [
         (name.lower().encode(), value.encode("latin-1")) for name, value in reply.headers.items()
     ]
     if reply.body is None:
-        return Answer(reply.status or 204, own, b"")
+        return HttpAnswer(reply.status or 204, own, b"")
     if not any(name == b"content-type" for name, _ in own):
         own.append(_JSON)
     body = _encode(reply.body) if isinstance(reply.body, msgspec.Struct) else reply.body
-    return Answer(reply.status or status, own, body)
+    return HttpAnswer(reply.status or status, own, body)
 
 
-def from_refusal(refusal: Refusal, request_id: str) -> Answer:
+def from_refusal(refusal: Refusal, request_id: str) -> HttpAnswer:
     """Turn a refusal into a problem answer."""
     own = [_PROBLEM, *problem.headers(refusal)]
-    return Answer(refusal.status, own, problem.encode(refusal, request_id))
+    return HttpAnswer(refusal.status, own, problem.encode(refusal, request_id))
 
 
-async def send_answer(send: Send, receive: Receive, answer: Answer, request_id: str) -> None:
+async def send_answer(send: Send, receive: Receive, answer: HttpAnswer, request_id: str) -> None:
     """Send an answer with the headers that every answer has."""
     headers = [*answer.headers, *SECURITY_HEADERS, (b"x-request-id", request_id.encode())]
     await send({"type": "http.response.start", "status": answer.status, "headers": headers})
@@ -85,7 +85,7 @@ async def _pump(send: Send, chunks: AsyncIterator[bytes]) -> None:
     await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
-class Outgoing:
+class PageSender:
     """Wraps `send` for pages: adds the headers a page did not set and remembers the status."""
 
     __slots__ = ("_request_id", "_send", "status")

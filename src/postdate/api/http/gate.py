@@ -60,7 +60,7 @@ class Gate:
     halted: Halted = _never_refused
     freshness: Callable[[], int] = lambda: 0
     proxies: TrustedProxies = field(default_factory=TrustedProxies)
-    knocks: Knocks = field(default_factory=Knocks)
+    login_throttle: Knocks = field(default_factory=Knocks)
 
     async def identify(self, key: str) -> Identity | None:
         """Find who a key belongs to, and name the tenant in the log lines of the request."""
@@ -82,7 +82,7 @@ class Gate:
     def check_internal(self, given: bytes, address: str) -> None:
         """Refuse an internal request without the token; wrong ones count against the address."""
         if not self.internal_token or not hmac.compare_digest(given, self.internal_token.encode()):
-            self.knocks.wrong(address, time.monotonic())
+            self.login_throttle.wrong(address, time.monotonic())
             raise refuse(Code.UNAUTHENTICATED, "The X-Internal-Auth header is not valid.")
 
     def explain(self, error: Exception, detail: str) -> Refusal:

@@ -5,7 +5,7 @@ import msgspec
 from postdate.api.http.open_request import OpenLimits
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
+class RequestLimits(msgspec.Struct, frozen=True, kw_only=True):
     """What one request may cost. An endpoint may raise `body_bytes` and `handler_seconds`."""
 
     body_bytes: int = 256 * 1024

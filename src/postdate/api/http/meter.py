@@ -6,7 +6,7 @@ _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 
 _LABELS = ("route", "method", "status")
 
 
-class Meter:
+class HttpMeter:
     """The request metrics, with their label lookups remembered."""
 
     def __init__(self, registry: CollectorRegistry) -> None:

@@ -22,7 +22,7 @@ class OpenLimits(msgspec.Struct, frozen=True, kw_only=True):
     total: int = 2048
 
 
-class HeldOpen:
+class OpenRequests:
     """Counts the requests of one kind that are open now, by key, tenant and address."""
 
     def __init__(self, noun: str, limits: OpenLimits) -> None:
@@ -61,14 +61,14 @@ class HeldOpen:
         return owners
 
     def _admit(self, owners: list[tuple[tuple[str, str | int], int]]) -> None:
-        for owner, most in owners:
-            if self._counts.get(owner, 0) >= most:
-                raise self._refused(owner[0], most)
+        for owner, limit in owners:
+            if self._counts.get(owner, 0) >= limit:
+                raise self._refused(owner[0], limit)
         if self._total >= self._limits.total:
             raise refuse(Code.OVERLOADED, f"Too many {self._noun} are open here.")
 
-    def _refused(self, owner: str, most: int) -> RefusedError:
-        detail = f"This {owner} has {most} {self._noun} open, as many as it may."
+    def _refused(self, owner: str, limit: int) -> RefusedError:
+        detail = f"This {owner} has {limit} {self._noun} open, which is its limit."
         return refuse(
             Code.TOO_MANY_OPEN, detail, limited_by=owner, retry_after_seconds=AGAIN_SECONDS
         )

@@ -10,16 +10,16 @@ from postdate.model.error import Code, refuse
 
 T = TypeVar("T")
 
-PAGE_DEFAULT: Final = 20
-PAGE_MOST: Final = 100
+DEFAULT_PAGE: Final = 20
+MAX_PAGE: Final = 100
 
 
-class Page(Query):
+class PageQuery(Query):
     """The query parameters of every list; a list with filters extends it."""
 
     limit: Annotated[
-        int, msgspec.Meta(ge=1, le=PAGE_MOST, description="How many items to return at most.")
-    ] = PAGE_DEFAULT
+        int, msgspec.Meta(ge=1, le=MAX_PAGE, description="How many items to return at most.")
+    ] = DEFAULT_PAGE
     cursor: Annotated[str | None, msgspec.Meta(description="`next_cursor` of the page before.")] = (
         None
     )

@@ -13,12 +13,12 @@ from starlette.types import Message, Receive
 
 from postdate.api.http import problem
 from postdate.api.http.deadline import Deadline
-from postdate.api.http.limit import Limits
+from postdate.api.http.limit import RequestLimits
 from postdate.model.error import Code, RefusedError, refuse
 
 Q = TypeVar("Q", bound=msgspec.Struct)
 
-QUERY_PARAMETERS: Final = 50
+MAX_QUERY_PARAMETERS: Final = 50
 """How many query parameters are looked at; no route knows as many."""
 
 FRESHNESS: Final = b"postdate-freshness"
@@ -33,7 +33,7 @@ _NOT_BRACKETS: Final = bytes(set(range(256)) - set(b"[]{}"))
 
 
 async def body(
-    receive: Receive, headers: Mapping[bytes, bytes], most: int, limits: Limits
+    receive: Receive, headers: Mapping[bytes, bytes], max_bytes: int, limits: RequestLimits
 ) -> bytes:
     """Receive the whole body, or refuse it for its size, pace or type."""
     declared = headers.get(b"content-length")
@@ -42,17 +42,17 @@ async def body(
     size = int(declared) if declared is not None else None
     if size == 0:
         return b""
-    if size is not None and size > most:
-        raise _too_large(most)
+    if size is not None and size > max_bytes:
+        raise _too_large(max_bytes)
     _check_media_type(headers)
     try:
         with Deadline(limits.receive_seconds):
-            return await _collect(receive, size, most)
+            return await _collect(receive, size, max_bytes)
     except TimeoutError:
         raise _too_slow(limits) from None
 
 
-async def _collect(receive: Receive, size: int | None, most: int) -> bytes:
+async def _collect(receive: Receive, size: int | None, max_bytes: int) -> bytes:
     chunks: list[bytes] = []
     received, more = 0, True
     # The end of a body may come in a message of its own: do not wait for that one.
@@ -60,8 +60,8 @@ async def _collect(receive: Receive, size: int | None, most: int) -> bytes:
         message = await _next(receive)
         chunks.append(message["body"])
         received, more = received + len(message["body"]), message.get("more_body", False)
-        if received > most:
-            raise _too_large(most)
+        if received > max_bytes:
+            raise _too_large(max_bytes)
     return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
 
@@ -73,11 +73,13 @@ async def _next(receive: Receive) -> Message:
     return message
 
 
-def _too_large(most: int) -> RefusedError:
-    return refuse(Code.BODY_TOO_LARGE, f"This route takes at most {most} bytes.", max_bytes=most)
+def _too_large(max_bytes: int) -> RefusedError:
+    return refuse(
+        Code.BODY_TOO_LARGE, f"This route takes at most {max_bytes} bytes.", max_bytes=max_bytes
+    )
 
 
-def _too_slow(limits: Limits) -> RefusedError:
+def _too_slow(limits: RequestLimits) -> RefusedError:
     detail = f"The body did not arrive within {limits.receive_seconds:g} s."
     return refuse(Code.RECEIVE_TIMEOUT, detail)
 
@@ -126,20 +128,20 @@ def keeps_raw(found: inspect.Type) -> bool:
             return False
 
 
-def check_depth(raw: bytes, most: int) -> None:
+def check_depth(raw: bytes, max_depth: int) -> None:
     """Refuse nesting beyond a depth before any parser recurses into it."""
     # Openings bound the depth from above, which settles nearly every body at once.
-    if raw.count(b"{") + raw.count(b"[") <= most:
+    if raw.count(b"{") + raw.count(b"[") <= max_depth:
         return
     brackets = _STRING.sub(b"", raw).translate(_BRACKETS, _NOT_BRACKETS)
-    for _ in range(most):
+    for _ in range(max_depth):
         inner = brackets.replace(b"()", b"")
         if len(inner) == len(brackets):
             break
         brackets = inner
     # What is left is deeper than allowed or not balanced; the decoder names the latter.
-    if b"()" in brackets or brackets.count(b"(") > most:
-        raise refuse(Code.BODY_TOO_DEEP, f"The body nests deeper than {most} levels.")
+    if b"()" in brackets or brackets.count(b"(") > max_depth:
+        raise refuse(Code.BODY_TOO_DEEP, f"The body nests deeper than {max_depth} levels.")
 
 
 def query(raw: bytes, shape: type[Q]) -> Q:
@@ -186,12 +188,12 @@ def _pairs(raw: bytes) -> list[tuple[str, str]]:
             raw.decode("ascii"),
             keep_blank_values=True,
             errors="strict",
-            max_num_fields=QUERY_PARAMETERS,
+            max_num_fields=MAX_QUERY_PARAMETERS,
         )
     except UnicodeDecodeError:
         raise refuse(Code.INVALID_FIELD, "The query is not percent-encoded UTF-8.") from None
     except ValueError:
-        detail = f"The query has more than {QUERY_PARAMETERS} parameters."
+        detail = f"The query has more than {MAX_QUERY_PARAMETERS} parameters."
         raise refuse(Code.INVALID_FIELD, detail) from None
 
 
@@ -214,7 +216,7 @@ def freshness(headers: Mapping[bytes, bytes]) -> int:
     return int(given, 16) if given is not None and _FRESHNESS.fullmatch(given) else 0
 
 
-def bounded(receive: Receive, limits: Limits) -> Receive:
+def bounded(receive: Receive, limits: RequestLimits) -> Receive:
     """Wrap `receive` for pages, which read their own bodies, with the same size and pace."""
     loop = asyncio.get_running_loop()
     left, deadline = limits.body_bytes, loop.time() + limits.receive_seconds

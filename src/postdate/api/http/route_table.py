@@ -15,9 +15,9 @@ SEGMENT_CHARS: Final = 255
 
 
 @dataclass(slots=True)
-class _Node(Generic[T]):
-    literal: dict[bytes, "_Node[T]"] = field(default_factory=dict)
-    parameter: "_Node[T] | None" = None
+class _Segment(Generic[T]):
+    literal: dict[bytes, "_Segment[T]"] = field(default_factory=dict)
+    parameter: "_Segment[T] | None" = None
     methods: dict[str, T] = field(default_factory=dict)
 
 
@@ -28,7 +28,7 @@ class RouteTable(Generic[T]):
     """
 
     def __init__(self) -> None:
-        self._root: _Node[T] = _Node()
+        self._root: _Segment[T] = _Segment()
         self._plain: dict[bytes, dict[str, T]] = {}
 
     def add(self, endpoint: AnyEndpoint, value: T) -> None:
@@ -44,11 +44,11 @@ class RouteTable(Generic[T]):
             self._plain[path] = node.methods
 
     @staticmethod
-    def _child(node: _Node[T], segment: bytes) -> _Node[T]:
+    def _child(node: _Segment[T], segment: bytes) -> _Segment[T]:
         if segment.startswith(b"{"):
-            node.parameter = node.parameter or _Node()
+            node.parameter = node.parameter or _Segment()
             return node.parameter
-        return node.literal.setdefault(segment, _Node())
+        return node.literal.setdefault(segment, _Segment())
 
     def find(self, raw_path: bytes) -> tuple[Mapping[str, T], list[bytes]] | None:
         """Give the methods of a path and its raw parameters in order."""
@@ -60,8 +60,8 @@ class RouteTable(Generic[T]):
         return None if node is None else (node.methods, parameters)
 
     def _walk(
-        self, node: _Node[T], segments: list[bytes], at: int, parameters: list[bytes]
-    ) -> _Node[T] | None:
+        self, node: _Segment[T], segments: list[bytes], at: int, parameters: list[bytes]
+    ) -> _Segment[T] | None:
         if at == len(segments):
             return node if node.methods else None
         segment = segments[at]

@@ -1,6 +1,6 @@
 """Run the app on the loop that is already running, until it is stopped.
 
-No signal handler is installed here: whoever runs `Server.run` owns SIGTERM and SIGINT and calls
+No signal handler is installed here: whoever runs `HttpServer.run` owns SIGTERM and SIGINT and calls
 `stop`.
 """
 
@@ -42,8 +42,8 @@ class ServerLimits(msgspec.Struct, frozen=True, kw_only=True):
     """How many may be open at once."""
 
 
-class Server:
-    """Serves an app on a bound socket until it is stopped, then lets requests in flight finish."""
+class HttpServer:
+    """Serves an app on a bound socket until it is stopped, then lets active requests finish."""
 
     def __init__(
         self, app: Shell, listener: socket.socket, limits: ServerLimits | None = None
@@ -89,12 +89,12 @@ class Server:
         return msgspec.structs.replace(limits, total=room)
 
     async def _drain(self) -> None:
-        in_flight = self._app.in_flight
+        active = self._app.active
         try:
             async with asyncio.timeout(self._limits.drain_seconds):
-                await in_flight.finished()
+                await active.finished()
         except TimeoutError:
-            _log.warning("requests cut off", count=in_flight.cut_off())
+            _log.warning("requests cut off", count=active.cut_off())
             with suppress(TimeoutError):
                 async with asyncio.timeout(CUT_OFF_SECONDS):
-                    await in_flight.finished()
+                    await active.finished()

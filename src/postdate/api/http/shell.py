@@ -13,14 +13,14 @@ from starlette.types import ASGIApp, Receive, Send
 from starlette.types import Scope as ConnectionScope
 
 from postdate.api.http import head, request_reader
-from postdate.api.http.active_request import InFlight
-from postdate.api.http.answer import Answer, Outgoing, from_refusal, from_reply, send_answer
+from postdate.api.http.active_request import ActiveRequests
+from postdate.api.http.answer import HttpAnswer, PageSender, from_refusal, from_reply, send_answer
 from postdate.api.http.deadline import Deadline
 from postdate.api.http.endpoint import AnyEndpoint, Call
 from postdate.api.http.gate import Gate
-from postdate.api.http.limit import Limits
-from postdate.api.http.meter import Meter
-from postdate.api.http.open_request import HeldOpen
+from postdate.api.http.limit import RequestLimits
+from postdate.api.http.meter import HttpMeter
+from postdate.api.http.open_request import OpenRequests
 from postdate.api.http.route_table import RouteTable, convert, parameters_of
 from postdate.model import origin
 from postdate.model.error import Code, Refusal, RefusedError, refuse
@@ -75,8 +75,8 @@ class Shell:
         endpoints: Sequence[AnyEndpoint],
         services: Any,
         gate: Gate,
-        meter: Meter,
-        limits: Limits,
+        meter: HttpMeter,
+        limits: RequestLimits,
         draining: asyncio.Event,
         pages: ASGIApp,
     ) -> None:
@@ -85,11 +85,11 @@ class Shell:
         self._meter = meter
         self._limits = limits
         self.draining = draining
-        self.in_flight = InFlight()
-        self._waiting = HeldOpen("streams and long polls", limits.open)
-        self._receiving = HeldOpen("requests on their way", limits.open)
+        self.active = ActiveRequests()
+        self._waiting = OpenRequests("streams and long polls", limits.open)
+        self._receiving = OpenRequests("requests on their way", limits.open)
         # Of pages, whose key is not known yet: a stranger uses up nothing that good keys need.
-        self._receiving_pages = HeldOpen("requests on their way", limits.open)
+        self._receiving_pages = OpenRequests("requests on their way", limits.open)
         self._pages = pages
         self._table: RouteTable[_Bound] = RouteTable()
         for endpoint in endpoints:
@@ -117,7 +117,7 @@ class Shell:
         request.came = origin.arrive(request.id, address)
         if scope["method"] not in _READING:
             request.came.wanted = origin.PRIMARY
-        serving = self.in_flight.enter()
+        serving = self.active.enter()
         try:
             if len(headers) != len(scope["headers"]) or head.TRANSFER_ENCODING in headers:
                 await self._doubtful(request, send)
@@ -129,7 +129,7 @@ class Shell:
         finally:
             if request.held is not None:
                 request.held.close()
-            self.in_flight.leave(serving)
+            self.active.leave(serving)
             self._done(request, perf_counter() - started)
 
     async def _doubtful(self, request: _Request, send: Send) -> None:
@@ -158,21 +158,21 @@ class Shell:
             request.held = ExitStack()
         request.held.enter_context(self._waiting.hold(actor, request.address))
 
-    async def _send(self, request: _Request, answer: Answer, send: Send) -> None:
+    async def _send(self, request: _Request, answer: HttpAnswer, send: Send) -> None:
         request.status = answer.status
-        answer.headers.extend(self._told_freshness(request))
+        answer.headers.extend(self._freshness_headers(request))
         for name, value in request.rate_headers.items():
             answer.headers.append((name.encode(), value.encode()))
         await send_answer(send, request.receive, answer, request.id)
 
-    def _told_freshness(self, request: _Request) -> Iterator[tuple[bytes, bytes]]:
+    def _freshness_headers(self, request: _Request) -> Iterator[tuple[bytes, bytes]]:
         """Say that an answer may be old, or up to where a replica must be to know of a change."""
         if request.came is not None and request.came.stale:
             yield b"Postdate-Stale", b"possible"
         elif request.scope["method"] not in _READING and (reached := self._gate.freshness()):
             yield b"Postdate-Freshness", b"%x" % reached
 
-    async def _answer(self, request: _Request) -> Answer:
+    async def _answer(self, request: _Request) -> HttpAnswer:
         found = self._table.find(request.scope["raw_path"])
         if found is None:
             refusal = Refusal(code=Code.NOT_FOUND, detail="There is no such route.")
@@ -192,7 +192,7 @@ class Shell:
             span.answered(answer.status)
             return answer
 
-    async def _serve(self, bound: _Bound, raw: list[bytes], request: _Request) -> Answer:
+    async def _serve(self, bound: _Bound, raw: list[bytes], request: _Request) -> HttpAnswer:
         try:
             call = await self._admit(bound, raw, request)
             reply = await self._run(bound, call)
@@ -267,7 +267,7 @@ class Shell:
             raise _too_slow(bound) from None
 
     async def _page(self, request: _Request, send: Send) -> None:
-        outgoing = Outgoing(send, request.id)
+        outgoing = PageSender(send, request.id)
         request.scope["request_id"] = request.id
         if request.came is not None and not request.came.wanted:
             # A person sees what was just done here, on the page that follows.
@@ -310,7 +310,7 @@ def _page_name(scope: ConnectionScope) -> str:
     return str(getattr(endpoint, "__name__", type(endpoint).__name__))
 
 
-def _not_allowed(methods: Mapping[str, _Bound], request_id: str) -> Answer:
+def _not_allowed(methods: Mapping[str, _Bound], request_id: str) -> HttpAnswer:
     allow = sorted({*methods, "HEAD"} if "GET" in methods else methods)
     detail = f"This route takes {', '.join(allow)}."
     answer = from_refusal(Refusal(code=Code.METHOD_NOT_ALLOWED, detail=detail), request_id)

@@ -6,8 +6,8 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from postdate.api.http.endpoint import AnyEndpoint, Body, Call, Endpoint, Reply, missing
-from postdate.api.http.page import Page, decode_cursor, encode_cursor
-from postdate.api.idempotency import once, reply
+from postdate.api.http.page import PageQuery, decode_cursor, encode_cursor
+from postdate.api.idempotency import reply, run_once_per_key
 from postdate.api.services import Services
 from postdate.intake.account.account import AccountChange
 from postdate.intake.account.adjustment import Adjusted
@@ -15,7 +15,7 @@ from postdate.model.error import Code, refuse
 from postdate.model.payment.money import MAX_AMOUNT
 from postdate.model.payment.payment import AccountId, Instant
 from postdate.model.tenant.identity import Scope
-from postdate.views.account import VERSION_MOST, AccountView, EntryView, view
+from postdate.views.account import MAX_VERSION, AccountView, EntryView, view
 
 NOTE_CHARS: Final = 500
 REASON_CHARS: Final = 500
@@ -71,7 +71,7 @@ class AdjustmentBody(Body, kw_only=True):
     ]
 
 
-class StatementQuery(Page, kw_only=True):
+class StatementQuery(PageQuery, kw_only=True):
     """Which entries to list."""
 
     at: Annotated[
@@ -100,12 +100,12 @@ async def create_account(call: Call[Services, AccountBody, None]) -> Reply | msg
     """Create an account."""
     actor, body, accounts = call.actor, call.body, call.services.account.change
     limits = AccountChange(floor=body.floor, max_amount=body.max_amount, note=body.note)
-    return await once(
+    return await run_once_per_key(
         call, "account", lambda keep: accounts.create(actor, body.account_id, limits, keep), view
     )
 
 
-async def list_accounts(call: Call[Services, None, Page]) -> AccountList:
+async def list_accounts(call: Call[Services, None, PageQuery]) -> AccountList:
     """Answer with a page of accounts."""
     after = decode_cursor(call.query.cursor, str) if call.query.cursor else ""
     found, following = await call.services.account.read.page(call.actor, after, call.query.limit)
@@ -147,8 +147,8 @@ async def close_account(call: Call[Services, None, None]) -> AccountView:
 async def list_account_entries(call: Call[Services, None, StatementQuery]) -> StatementView:
     """Answer with a statement."""
     account_id, query = call.text("account_id"), call.query
-    version = decode_cursor(query.cursor, int) if query.cursor else VERSION_MOST
-    if not 0 < version <= VERSION_MOST:
+    version = decode_cursor(query.cursor, int) if query.cursor else MAX_VERSION
+    if not 0 < version <= MAX_VERSION:
         raise refuse(Code.INVALID_CURSOR, "Pass `next_cursor` back exactly as it came.", "cursor")
     found = await call.services.account.read.statement(
         call.actor, account_id, query.at, version, query.limit
@@ -204,7 +204,7 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
         path="/accounts",
         handler=list_accounts,
         scope=Scope.PAYMENTS_READ,
-        query=Page,
+        query=PageQuery,
         returns=AccountList,
         summary="List accounts by id",
         tag="accounts",

@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Meta
 
 from postdate.api.http.endpoint import AnyEndpoint, Body, Call, Endpoint
-from postdate.api.http.page import Page, decode_cursor, encode_cursor
+from postdate.api.http.page import PageQuery, decode_cursor, encode_cursor
 from postdate.api.services import Services
 from postdate.model.error import Code
 from postdate.model.tenant.identity import Scope
@@ -29,7 +29,7 @@ class WaitingList(msgspec.Struct, frozen=True, kw_only=True):
     next_cursor: str | None
 
 
-async def list_approvals(call: Call[Services, None, Page]) -> WaitingList:
+async def list_approvals(call: Call[Services, None, PageQuery]) -> WaitingList:
     """Answer with what waits for a second person."""
     after = decode_cursor(call.query.cursor, UUID) if call.query.cursor else FIRST
     found, following = await call.services.payment.read.waiting(call.actor, after, call.query.limit)
@@ -56,7 +56,7 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
         path="/approvals",
         handler=list_approvals,
         scope=Scope.PAYMENTS_APPROVE,
-        query=Page,
+        query=PageQuery,
         returns=WaitingList,
         summary="List the payments that wait for a second person",
         tag="payments",

@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Meta
 
 from postdate.api.http.endpoint import AnyEndpoint, Call, Endpoint
-from postdate.api.http.page import Page, decode_cursor, encode_cursor
+from postdate.api.http.page import PageQuery, decode_cursor, encode_cursor
 from postdate.api.services import Services
 from postdate.model.error import Code
 from postdate.model.tenant.identity import Scope
@@ -16,7 +16,7 @@ from postdate.views.audit import AuditEntry
 Position = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 
 
-class AuditQuery(Page, kw_only=True):
+class AuditQuery(PageQuery, kw_only=True):
     """From where on, and about what."""
 
     subject: Annotated[

@@ -7,8 +7,8 @@ import msgspec
 from msgspec import Meta
 
 from postdate.api.http.endpoint import AnyEndpoint, Body, Call, Endpoint, Reply, missing
-from postdate.api.http.page import Page, decode_cursor, encode_cursor
-from postdate.api.idempotency import once
+from postdate.api.http.page import PageQuery, decode_cursor, encode_cursor
+from postdate.api.idempotency import run_once_per_key
 from postdate.api.services import Services
 from postdate.model.error import Code
 from postdate.model.recurrence.calendar import Calendar, Weekday
@@ -47,7 +47,9 @@ async def put_calendar(call: Call[Services, CalendarBody, None]) -> Reply | msgs
     body = call.body
     calendar = Calendar(body.name, frozenset(body.holidays), frozenset(body.weekend))
     actor, calendars = call.actor, call.services.schedule.calendar
-    return await once(call, "calendar", lambda keep: calendars.put(actor, calendar, keep), _view)
+    return await run_once_per_key(
+        call, "calendar", lambda keep: calendars.put(actor, calendar, keep), _view
+    )
 
 
 def _view(row: Any) -> CalendarView:
@@ -63,7 +65,7 @@ async def show_calendar(call: Call[Services, None, None]) -> CalendarView:
     return _view(row)
 
 
-async def list_calendars(call: Call[Services, None, Page]) -> CalendarList:
+async def list_calendars(call: Call[Services, None, PageQuery]) -> CalendarList:
     """List the tenant's calendars."""
     after = decode_cursor(call.query.cursor, str) if call.query.cursor else ""
     rows, more = await call.services.schedule.read.calendars(
@@ -98,7 +100,7 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
         path="/calendars",
         handler=list_calendars,
         scope=Scope.SCHEDULES_READ,
-        query=Page,
+        query=PageQuery,
         returns=CalendarList,
         errors=(Code.INVALID_CURSOR,),
         summary="List business calendars",

@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Meta
 
 from postdate.api.http.endpoint import AnyEndpoint, Body, Call, Endpoint, Reason, Reply, missing
-from postdate.api.http.page import Page, decode_cursor, encode_cursor
+from postdate.api.http.page import PageQuery, decode_cursor, encode_cursor
 from postdate.api.services import Services
 from postdate.intake.job.dead_letter import (
     ALREADY,
@@ -27,11 +27,11 @@ from postdate.views.payment import PaymentFilter
 from postdate.views.payment_shape import PaymentView
 
 NEWEST: Final = UUID(int=2**128 - 1)
-ATTEMPTS_MOST: Final = 100
+MAX_ATTEMPTS: Final = 100
 Ids = Annotated[list[UUID], Meta(min_length=1, max_length=REDRIVE_MOST)]
 
 
-class DeadLetterQuery(Page, kw_only=True):
+class DeadLetterQuery(PageQuery, kw_only=True):
     """Failed jobs, or payments that settlement gave up on."""
 
     type: Literal["job", "payment"] = "job"
@@ -140,7 +140,7 @@ async def show_dead_letter(call: Call[Services, None, None]) -> DeadLetter:
     job_id, tenant_id = call.uuid("job_id"), call.actor.tenant_id
     views = call.services.job.read
     job = await views.find(tenant_id, job_id)
-    attempts = await views.attempts(tenant_id, job_id, 0, ATTEMPTS_MOST)
+    attempts = await views.attempts(tenant_id, job_id, 0, MAX_ATTEMPTS)
     if job is None or attempts is None or job.status is not JobStatus.FAILED:
         raise missing("dead letter", job_id)
     return DeadLetter(job=job, attempts=attempts)

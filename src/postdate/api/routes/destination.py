@@ -7,8 +7,8 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from postdate.api.http.endpoint import AnyEndpoint, Body, Call, Endpoint, Reply, missing
-from postdate.api.http.page import Page, decode_cursor, encode_cursor
-from postdate.api.idempotency import once
+from postdate.api.http.page import PageQuery, decode_cursor, encode_cursor
+from postdate.api.idempotency import run_once_per_key
 from postdate.api.services import Services
 from postdate.intake.destination.destination import (
     DestinationChange,
@@ -71,7 +71,7 @@ class RotateBody(Body, kw_only=True):
     ] = DAY_SECONDS
 
 
-class DisableBody(Body, kw_only=True):
+class DestinationDisableBody(Body, kw_only=True):
     """Why."""
 
     reason: Annotated[str, Meta(min_length=1, max_length=500)] = "by hand"
@@ -104,7 +104,7 @@ async def create_destination(call: Call[Services, DestinationBody, None]) -> Rep
     """Create a destination."""
     actor, destinations = call.actor, call.services.destination.change
     spec = DestinationSpec(**msgspec.structs.asdict(call.body))
-    return await once(
+    return await run_once_per_key(
         call,
         "destination",
         lambda keep: destinations.create(actor, spec, keep),
@@ -118,7 +118,7 @@ def _without_secret(shown: msgspec.Struct) -> msgspec.Struct:
     return msgspec.structs.replace(shown, secret=None)
 
 
-async def list_destinations(call: Call[Services, None, Page]) -> DestinationList:
+async def list_destinations(call: Call[Services, None, PageQuery]) -> DestinationList:
     """Answer with a page of destinations."""
     after = decode_cursor(call.query.cursor, str) if call.query.cursor else ""
     found, following = await call.services.destination.read.page(
@@ -153,7 +153,7 @@ async def rotate_secret(call: Call[Services, RotateBody, None]) -> Reply | msgsp
     """Give a webhook a new secret."""
     actor, name, destinations = call.actor, call.text("name"), call.services.destination.change
     overlap_seconds = call.body.overlap_seconds
-    return await once(
+    return await run_once_per_key(
         call,
         "destination.rotate",
         lambda keep: destinations.rotate(actor, name, overlap_seconds, keep),
@@ -167,7 +167,9 @@ def _signing(rotated: Rotated) -> SigningSecret:
     return SigningSecret(secret=rotated.secret, previous_secret_until=rotated.previous_until)
 
 
-async def disable_destination(call: Call[Services, DisableBody, None]) -> DestinationView:
+async def disable_destination(
+    call: Call[Services, DestinationDisableBody, None],
+) -> DestinationView:
     """Stop deliveries."""
     actor, name = call.actor, call.text("name")
     await call.services.destination.change.disable(
@@ -196,7 +198,7 @@ async def rotate_signing_secret(call: Call[Services, RotateBody, None]) -> Reply
     """Make a new secret of the tenant."""
     actor, destinations = call.actor, call.services.destination.change
     overlap_seconds = call.body.overlap_seconds
-    return await once(
+    return await run_once_per_key(
         call,
         "signing-secret.rotate",
         lambda keep: destinations.rotate_signing_secret(actor, overlap_seconds, keep),
@@ -233,7 +235,7 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
         path="/destinations",
         handler=list_destinations,
         scope=Scope.JOBS_READ,
-        query=Page,
+        query=PageQuery,
         returns=DestinationList,
         summary="List destinations by name",
     ),
@@ -278,7 +280,7 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
         method="POST",
         path="/destinations/{name}/disable",
         handler=disable_destination,
-        body=DisableBody,
+        body=DestinationDisableBody,
         returns=DestinationView,
         summary="Let jobs for it fail until it is enabled again",
         errors=(Code.NOT_FOUND,),

@@ -9,13 +9,13 @@ import msgspec
 from msgspec import Meta
 
 from postdate.api.http.endpoint import AnyEndpoint, Call, Endpoint, Query, Reply
-from postdate.api.http.page import PAGE_DEFAULT, PAGE_MOST, decode_cursor, encode_cursor
+from postdate.api.http.page import DEFAULT_PAGE, MAX_PAGE, decode_cursor, encode_cursor
 from postdate.api.services import Services
 from postdate.model.error import Code, refuse
 from postdate.model.event.event import CloudEvent, check_patterns, envelope, like, visible
 from postdate.views.event import EventFilter, EventPage
 
-WAIT_MOST_SECONDS: Final = 30
+MAX_WAIT_SECONDS: Final = 30
 STREAM_BEAT_SECONDS: Final = 3.0
 """How often a silent stream says that it lives, and looks whether its key still does."""
 
@@ -32,8 +32,8 @@ class EventQuery(Query, kw_only=True):
         Meta(description="`next_cursor` of the page before, or `now`; without it, the beginning."),
     ] = None
     limit: Annotated[
-        int, Meta(ge=1, le=PAGE_MOST, description="How many events to return at most.")
-    ] = PAGE_DEFAULT
+        int, Meta(ge=1, le=MAX_PAGE, description="How many events to return at most.")
+    ] = DEFAULT_PAGE
     types: Annotated[
         str | None,
         Meta(description="Comma-separated types: `payment.completed`, `payment.*`."),
@@ -42,7 +42,7 @@ class EventQuery(Query, kw_only=True):
         UUID | None, Meta(description="Only events of this job, payment, account or schedule.")
     ] = None
     wait_seconds: Annotated[
-        float, Meta(ge=0, le=WAIT_MOST_SECONDS, description="Wait so long for the first event.")
+        float, Meta(ge=0, le=MAX_WAIT_SECONDS, description="Wait so long for the first event.")
     ] = 0
 
 
@@ -141,7 +141,7 @@ async def _stream(
     yield b"retry: 1000\n\n"
     while not call.draining.is_set():
         page = await views.wait(
-            actor.tenant_id, wanted, after=after, limit=PAGE_MOST, seconds=STREAM_BEAT_SECONDS
+            actor.tenant_id, wanted, after=after, limit=MAX_PAGE, seconds=STREAM_BEAT_SECONDS
         )
         if not await call.services.identities.alive(actor):
             return
@@ -169,6 +169,6 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
         "stream; `Last-Event-ID` resumes it.",
         tag="events",
         errors=(Code.INVALID_FIELD, Code.INVALID_CURSOR, Code.FORBIDDEN),
-        max_seconds=WAIT_MOST_SECONDS + 10,
+        max_seconds=MAX_WAIT_SECONDS + 10,
     ),
 ]

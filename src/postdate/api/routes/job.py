@@ -10,7 +10,7 @@ from msgspec import Meta
 from postdate.api.http import problem
 from postdate.api.http.batch import batch_reply, decoded, item_schema, merged
 from postdate.api.http.endpoint import AnyEndpoint, Body, Call, Endpoint, Reply, missing
-from postdate.api.http.page import Page, decode_cursor, encode_cursor
+from postdate.api.http.page import PageQuery, decode_cursor, encode_cursor
 from postdate.api.http.problem import Problem
 from postdate.api.services import Services
 from postdate.intake.accept.idempotency import Replay
@@ -38,7 +38,7 @@ _REFUSALS: Final = (
 )
 
 
-class BatchItem(JobSpec, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class JobBatchItem(JobSpec, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A job of a batch, with a key of its own."""
 
     idempotency_key: (
@@ -46,16 +46,16 @@ class BatchItem(JobSpec, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ) = None
 
 
-class BatchBody(Body, kw_only=True):
+class JobBatchBody(Body, kw_only=True):
     """Up to a thousand jobs; each is accepted or refused for itself."""
 
     jobs: Annotated[
-        list[Annotated[msgspec.Raw, Meta(extra_json_schema=item_schema(BatchItem))]],
+        list[Annotated[msgspec.Raw, Meta(extra_json_schema=item_schema(JobBatchItem))]],
         Meta(min_length=1, description=f"At most {MAX_BATCH}."),
     ]
 
 
-_item: Final = msgspec.json.Decoder(BatchItem)
+_item: Final = msgspec.json.Decoder(JobBatchItem)
 
 
 class JobOutcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -84,7 +84,7 @@ class _RawOutcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     replayed: bool = False
 
 
-class JobQuery(Page, kw_only=True):
+class JobQuery(PageQuery, kw_only=True):
     """Which jobs to list."""
 
     status: JobStatus | None = None
@@ -136,7 +136,7 @@ async def create_job(call: Call[Services, JobSpec, None]) -> Reply | JobView:
             raise RefusedError(refusal)
 
 
-async def create_jobs(call: Call[Services, BatchBody, None]) -> Reply:
+async def create_jobs(call: Call[Services, JobBatchBody, None]) -> Reply:
     """Accept many jobs in one commit."""
     items = call.body.jobs
     if len(items) > MAX_BATCH:
@@ -191,7 +191,7 @@ async def list_jobs(call: Call[Services, None, JobQuery]) -> JobList:
     return JobList(jobs=jobs, next_cursor=encode_cursor(following) if following else None)
 
 
-async def list_attempts(call: Call[Services, None, Page]) -> AttemptList:
+async def list_attempts(call: Call[Services, None, PageQuery]) -> AttemptList:
     """List the attempts at a job."""
     job_id, limit = call.uuid("job_id"), call.query.limit
     after = decode_cursor(call.query.cursor, AttemptCursor).after if call.query.cursor else 0
@@ -227,7 +227,7 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
         halted="new work",
         handler=create_jobs,
         scope=Scope.JOBS_WRITE,
-        body=BatchBody,
+        body=JobBatchBody,
         returns=JobOutcomes,
         max_body=BATCH_BYTES,
         summary="Register up to 1,000 jobs in one commit",
@@ -260,7 +260,7 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
         path="/jobs/{job_id:uuid}/attempts",
         handler=list_attempts,
         scope=Scope.JOBS_READ,
-        query=Page,
+        query=PageQuery,
         returns=AttemptList,
         summary="List the attempts at a job",
         tag="jobs",

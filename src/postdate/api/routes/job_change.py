@@ -18,7 +18,7 @@ from postdate.model.tenant.identity import Scope
 BULK_SECONDS: Final = 60.0
 
 
-class Cancelled(msgspec.Struct, frozen=True, kw_only=True):
+class CancelledJob(msgspec.Struct, frozen=True, kw_only=True):
     """What a cancel came to. Of a job stopped in flight, the effect may have happened."""
 
     status: JobStatus
@@ -55,11 +55,11 @@ async def change_job(call: Call[Services, JobPatch, None]) -> JobView:
     return await show_job(call)
 
 
-async def cancel_job(call: Call[Services, None, None]) -> Cancelled:
+async def cancel_job(call: Call[Services, None, None]) -> CancelledJob:
     """End a job."""
     actor, job_id = call.actor, call.uuid("job_id")
     result = await call.services.job.change.cancel(actor.tenant_id, job_id, actor.key_id)
-    return Cancelled(status=JobStatus.CANCELLED, result=result)
+    return CancelledJob(status=JobStatus.CANCELLED, result=result)
 
 
 async def run_job_now(call: Call[Services, None, None]) -> JobView:
@@ -117,7 +117,7 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
         path="/jobs/{job_id:uuid}/cancel",
         handler=cancel_job,
         scope=Scope.JOBS_WRITE,
-        returns=Cancelled,
+        returns=CancelledJob,
         summary="Cancel a job, at any moment before its end",
         tag="jobs",
         errors=(Code.CONFLICT, Code.UNAVAILABLE),

@@ -8,8 +8,8 @@ import msgspec
 from msgspec import Meta
 
 from postdate.api.http.endpoint import AnyEndpoint, Body, Call, Endpoint, Reply
-from postdate.api.http.page import Page, decode_cursor, encode_cursor
-from postdate.api.idempotency import once
+from postdate.api.http.page import PageQuery, decode_cursor, encode_cursor
+from postdate.api.idempotency import run_once_per_key
 from postdate.api.services import Services
 from postdate.intake.tenant.tenant import IssuedKey, KeyLimits
 from postdate.model.error import Code
@@ -20,7 +20,7 @@ from postdate.views.key import KeyView
 
 FIRST: Final = UUID(int=0)
 DAY_SECONDS: Final = 24 * 3600
-ACCOUNTS_MOST: Final = 1000
+MAX_ACCOUNTS: Final = 1000
 
 
 class KeyBody(Body, kw_only=True):
@@ -29,7 +29,7 @@ class KeyBody(Body, kw_only=True):
     scopes: Annotated[list[Scope], Meta(min_length=1, max_length=32)]
     note: Annotated[str, Meta(max_length=200, description="What it is for.")] = ""
     accounts: Annotated[
-        Annotated[list[AccountId], Meta(min_length=1, max_length=ACCOUNTS_MOST)] | None,
+        Annotated[list[AccountId], Meta(min_length=1, max_length=MAX_ACCOUNTS)] | None,
         Meta(description="Only these accounts."),
     ] = None
     max_amount: Annotated[
@@ -45,7 +45,7 @@ class KeyRotateBody(Body, kw_only=True):
     overlap_seconds: Annotated[float, Meta(ge=0, le=30 * DAY_SECONDS)] = DAY_SECONDS
 
 
-class NewKey(msgspec.Struct, frozen=True, kw_only=True):
+class CreatedKey(msgspec.Struct, frozen=True, kw_only=True):
     """A key, shown only now: a repeated answer has null in its place."""
 
     key_id: UUID
@@ -54,7 +54,7 @@ class NewKey(msgspec.Struct, frozen=True, kw_only=True):
     expires_at: datetime | None
 
 
-class RotatedKey(NewKey, frozen=True, kw_only=True):
+class RotatedKey(CreatedKey, frozen=True, kw_only=True):
     """The new key, shown only now, and when the one before it ends."""
 
     previous_key_id: UUID
@@ -72,16 +72,16 @@ async def create_key(call: Call[Services, KeyBody, None]) -> Reply | msgspec.Str
     """Make a key."""
     actor, body, keys = call.actor, call.body, call.services.key.change
     limits = KeyLimits(body.accounts, body.max_amount, body.expires_at)
-    return await once(
+    return await run_once_per_key(
         call,
         "key",
         lambda keep: keys.create(actor, body.scopes, body.note, limits, keep),
-        lambda issued: NewKey(**_shown(issued)),
+        lambda issued: CreatedKey(**_shown(issued)),
         hide=_without_key,
     )
 
 
-async def list_keys(call: Call[Services, None, Page]) -> KeyList:
+async def list_keys(call: Call[Services, None, PageQuery]) -> KeyList:
     """List the tenant's keys."""
     after = decode_cursor(call.query.cursor, UUID) if call.query.cursor else FIRST
     keys, following = await call.services.key.read.page(
@@ -100,7 +100,7 @@ async def rotate_key(call: Call[Services, KeyRotateBody, None]) -> Reply | msgsp
     """Put a new key in the place of an old one."""
     actor, key_id, keys = call.actor, call.uuid("key_id"), call.services.key.change
     overlap_seconds = call.body.overlap_seconds
-    return await once(
+    return await run_once_per_key(
         call,
         "key.rotate",
         lambda keep: keys.rotate(actor, key_id, overlap_seconds, keep),
@@ -133,7 +133,7 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
         handler=create_key,
         scope=Scope.ADMIN,
         body=KeyBody,
-        returns=NewKey,
+        returns=CreatedKey,
         status=201,
         summary="Make a key that reaches at most as far as yours; it is shown only now",
         tag="keys",
@@ -144,7 +144,7 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
         path="/keys",
         handler=list_keys,
         scope=Scope.ADMIN,
-        query=Page,
+        query=PageQuery,
         returns=KeyList,
         summary="List the keys",
         tag="keys",

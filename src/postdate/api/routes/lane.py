@@ -6,7 +6,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from postdate.api.http.endpoint import AnyEndpoint, Body, Call, Endpoint, missing
-from postdate.api.http.page import Page, decode_cursor, encode_cursor
+from postdate.api.http.page import PageQuery, decode_cursor, encode_cursor
 from postdate.api.services import Services
 from postdate.intake.job.lane import LaneChange
 from postdate.model.error import Code, refuse
@@ -34,13 +34,13 @@ class LaneBody(Body, kw_only=True):
     rate_per_second: Annotated[float, Meta(ge=0.001, le=1_000_000)] | UnsetType | None = UNSET
 
 
-class PauseBody(Body, kw_only=True):
+class LanePauseBody(Body, kw_only=True):
     """Why it is paused, for whoever finds it so."""
 
     note: Annotated[str, Meta(max_length=500)] | None = None
 
 
-async def list_lanes(call: Call[Services, None, Page]) -> LaneList:
+async def list_lanes(call: Call[Services, None, PageQuery]) -> LaneList:
     """List the tenant's lanes."""
     after = decode_cursor(call.query.cursor, str) if call.query.cursor else ""
     lanes, following = await call.services.lane.read.page(
@@ -73,7 +73,7 @@ async def change_lane(call: Call[Services, LaneBody, None]) -> LaneView:
     return await show_lane(call)
 
 
-async def pause_lane(call: Call[Services, PauseBody, None]) -> LaneView:
+async def pause_lane(call: Call[Services, LanePauseBody, None]) -> LaneView:
     """Let nothing of a lane start."""
     actor, note = call.actor, call.body.note
     await call.services.lane.change.pause(
@@ -95,7 +95,7 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
         path="/lanes",
         handler=list_lanes,
         scope=Scope.JOBS_READ,
-        query=Page,
+        query=PageQuery,
         returns=LaneList,
         summary="List the lanes and what waits in them",
         tag="lanes",
@@ -126,7 +126,7 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
         path="/lanes/{lane}/pause",
         handler=pause_lane,
         scope=Scope.JOBS_WRITE,
-        body=PauseBody,
+        body=LanePauseBody,
         returns=LaneView,
         summary="Pause a lane: what runs goes on, nothing else starts",
         tag="lanes",

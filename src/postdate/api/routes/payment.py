@@ -9,7 +9,7 @@ from msgspec import Meta
 from postdate.api.http import problem
 from postdate.api.http.batch import batch_reply, decoded, item_schema, merged
 from postdate.api.http.endpoint import AnyEndpoint, Body, Call, Endpoint, Reply, missing
-from postdate.api.http.page import Page, decode_cursor, encode_cursor
+from postdate.api.http.page import PageQuery, decode_cursor, encode_cursor
 from postdate.api.http.problem import Problem
 from postdate.api.idempotency import reply
 from postdate.api.services import Services
@@ -22,8 +22,8 @@ from postdate.model.state import PaymentStatus
 from postdate.model.tenant.identity import Scope
 from postdate.views.payment import (
     NEWEST,
-    EventView,
     ExecutionView,
+    PaymentEventView,
     PaymentFilter,
 )
 from postdate.views.payment_shape import PaymentView
@@ -45,7 +45,7 @@ _REFUSALS: Final = (
 _keyed_order: Final = msgspec.json.Decoder(KeyedOrder)
 
 
-class BatchBody(Body, kw_only=True):
+class PaymentBatchBody(Body, kw_only=True):
     """Payments to schedule, as if one came after the other."""
 
     payments: Annotated[
@@ -80,7 +80,7 @@ class _RawOutcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     replayed: bool = False
 
 
-class PaymentQuery(Page, kw_only=True):
+class PaymentQuery(PageQuery, kw_only=True):
     """Which payments to list."""
 
     account_id: Annotated[
@@ -112,31 +112,31 @@ class ExecutionList(msgspec.Struct, frozen=True):
     executions: list[ExecutionView]
 
 
-class EventList(msgspec.Struct, frozen=True):
+class PaymentEventList(msgspec.Struct, frozen=True):
     """What happened to a payment, in order."""
 
-    events: list[EventView]
+    events: list[PaymentEventView]
     next_cursor: str | None
 
 
 async def schedule_payment(call: Call[Services, PaymentOrder, None]) -> Reply:
     """Accept a payment."""
-    wish = Wish(call.body, call.idempotency_key or "", call.traceparent)
-    return reply(await call.services.payment.intake.schedule(call.actor, wish), call.request_id)
+    request = Wish(call.body, call.idempotency_key or "", call.traceparent)
+    return reply(await call.services.payment.intake.schedule(call.actor, request), call.request_id)
 
 
-async def schedule_payments(call: Call[Services, BatchBody, None]) -> Reply:
+async def schedule_payments(call: Call[Services, PaymentBatchBody, None]) -> Reply:
     """Accept many payments, one outcome for each."""
     items = call.body.payments
     if len(items) > BATCH_MOST:
         raise refuse(Code.BATCH_TOO_LARGE, f"The limit is {BATCH_MOST} payments.", "payments")
     orders = decoded(_keyed_order, items)
-    wishes = [
+    requests = [
         Wish(order, order.idempotency_key, call.traceparent)
         for order in orders
         if not isinstance(order, Refusal)
     ]
-    answers = await call.services.payment.intake.schedule_all(call.actor, wishes)
+    answers = await call.services.payment.intake.schedule_all(call.actor, requests)
     outcomes = [
         _outcome(refused(each) if isinstance(each, Refusal) else each, call.request_id)
         for each in merged(orders, answers)
@@ -183,7 +183,7 @@ async def list_payment_executions(call: Call[Services, None, None]) -> Execution
     return ExecutionList(found)
 
 
-async def list_payment_events(call: Call[Services, None, Page]) -> EventList:
+async def list_payment_events(call: Call[Services, None, PageQuery]) -> PaymentEventList:
     """Answer with the events of a payment."""
     payment_id = call.uuid("payment_id")
     after = decode_cursor(call.query.cursor, UUID) if call.query.cursor else None
@@ -192,7 +192,7 @@ async def list_payment_events(call: Call[Services, None, Page]) -> EventList:
     if found is None:
         raise missing("payment", payment_id)
     following = encode_cursor(found[limit - 1].id) if len(found) > limit else None
-    return EventList(found[:limit], following)
+    return PaymentEventList(found[:limit], following)
 
 
 ENDPOINTS: Final[list[AnyEndpoint]] = [
@@ -218,7 +218,7 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
         halted="new work",
         handler=schedule_payments,
         scope=Scope.PAYMENTS_WRITE,
-        body=BatchBody,
+        body=PaymentBatchBody,
         returns=PaymentOutcomes,
         summary="Schedule up to 1,000 payments",
         description="Each item has its own `idempotency_key` and gets its own outcome, as if the "
@@ -261,8 +261,8 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
         path="/payments/{payment_id:uuid}/events",
         handler=list_payment_events,
         scope=Scope.PAYMENTS_READ,
-        query=Page,
-        returns=EventList,
+        query=PageQuery,
+        returns=PaymentEventList,
         summary="List what happened to a payment",
         tag="payments",
         errors=(Code.INVALID_CURSOR,),

@@ -38,17 +38,17 @@ class ExecuteBody(Body, kw_only=True):
     ]
 
 
-class Cancelled(msgspec.Struct, frozen=True):
+class CancelledPayment(msgspec.Struct, frozen=True):
     """The payment will not happen; its hold is released."""
 
     success: bool = True
     status: PaymentStatus = PaymentStatus.CANCELLED
 
 
-async def cancel_payment(call: Call[Services, None, None]) -> Cancelled:
+async def cancel_payment(call: Call[Services, None, None]) -> CancelledPayment:
     """Cancel a payment."""
     await call.services.payment.change.cancel(call.actor, call.uuid("payment_id"))
-    return Cancelled()
+    return CancelledPayment()
 
 
 async def reschedule_payment(call: Call[Services, RescheduleBody, None]) -> Scheduled:
@@ -70,7 +70,7 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
         path="/payments/{payment_id:uuid}/cancel",
         handler=cancel_payment,
         scope=Scope.PAYMENTS_WRITE,
-        returns=Cancelled,
+        returns=CancelledPayment,
         summary="Cancel a payment that has not happened",
         description="Wins if and only if it ends the payment's timer before a settlement does; "
         "otherwise the answer is 409 with the status that was reached.",

@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Meta
 
 from postdate.api.http.endpoint import AnyEndpoint, Call, Endpoint, Reply, missing
-from postdate.api.http.page import Page, decode_cursor, encode_cursor
+from postdate.api.http.page import PageQuery, decode_cursor, encode_cursor
 from postdate.api.idempotency import reply
 from postdate.api.services import Services
 from postdate.model.error import Code
@@ -33,7 +33,7 @@ _REFUSALS: Final = (
 )
 
 
-class ScheduleQuery(Page, kw_only=True):
+class ScheduleQuery(PageQuery, kw_only=True):
     """Which schedules to list."""
 
     missed: Annotated[

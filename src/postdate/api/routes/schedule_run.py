@@ -8,8 +8,8 @@ import msgspec
 from msgspec import Meta
 
 from postdate.api.http.endpoint import AnyEndpoint, Body, Call, Endpoint, Query, Reply, missing
-from postdate.api.http.page import Page, decode_cursor, encode_cursor
-from postdate.api.idempotency import once
+from postdate.api.http.page import PageQuery, decode_cursor, encode_cursor
+from postdate.api.idempotency import run_once_per_key
 from postdate.api.routes.schedule import show_schedule
 from postdate.api.services import Services
 from postdate.intake.schedule.run import Backfill, Triggered
@@ -23,7 +23,7 @@ from postdate.views.schedule import OccurrenceView
 _ID: Final = "/schedules/{schedule_id:uuid}"
 
 
-class PauseBody(Body, kw_only=True):
+class SchedulePauseBody(Body, kw_only=True):
     """Why it is paused."""
 
     note: Annotated[str, Meta(max_length=500)] | None = None
@@ -43,7 +43,7 @@ class PreviewQuery(Query):
     count: Annotated[int, Meta(ge=1, le=MAX_PREVIEW)] = PREVIEW_DEFAULT
 
 
-class BookQuery(Page, kw_only=True):
+class BookQuery(PageQuery, kw_only=True):
     """Which rows to list."""
 
     status: Status | None = None
@@ -56,7 +56,7 @@ class Book(msgspec.Struct, frozen=True, kw_only=True):
     next_cursor: str | None
 
 
-async def pause_schedule(call: Call[Services, PauseBody, None]) -> ScheduleView:
+async def pause_schedule(call: Call[Services, SchedulePauseBody, None]) -> ScheduleView:
     """Skip what comes until it is resumed."""
     note = call.body.note
     await call.services.schedule.change.pause(call.actor, call.uuid("schedule_id"), note)
@@ -70,9 +70,9 @@ async def resume_schedule(call: Call[Services, None, None]) -> ScheduleView:
 
 
 async def trigger_schedule(call: Call[Services, None, None]) -> Reply | msgspec.Struct:
-    """Run it once, now."""
+    """Run the schedule once, now."""
     actor, schedule_id, runs = call.actor, call.uuid("schedule_id"), call.services.schedule.run
-    return await once(
+    return await run_once_per_key(
         call,
         "schedule.trigger",
         lambda keep: runs.trigger(actor, schedule_id, call.traceparent, keep),
@@ -84,7 +84,7 @@ async def backfill_schedule(call: Call[Services, BackfillBody, None]) -> Reply |
     """Run what has not run in a range of the past, or say what that would be."""
     actor, schedule_id, runs = call.actor, call.uuid("schedule_id"), call.services.schedule.run
     span, dry_run = (call.body.begin, call.body.until), call.body.dry_run
-    return await once(
+    return await run_once_per_key(
         call,
         "schedule.backfill",
         lambda keep: runs.backfill(
@@ -123,7 +123,7 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
         path=f"{_ID}/pause",
         handler=pause_schedule,
         scope=Scope.SCHEDULES_WRITE,
-        body=PauseBody,
+        body=SchedulePauseBody,
         returns=ScheduleView,
         errors=(Code.NOT_FOUND,),
         summary="Pause a schedule: its occurrences are skipped and noted in the book",

@@ -8,8 +8,8 @@ import msgspec
 from msgspec import Meta
 
 from postdate.api.http.endpoint import AnyEndpoint, Body, Call, Endpoint, Reply, missing
-from postdate.api.http.page import Page, decode_cursor, encode_cursor
-from postdate.api.idempotency import once
+from postdate.api.http.page import PageQuery, decode_cursor, encode_cursor
+from postdate.api.idempotency import run_once_per_key
 from postdate.api.routes.event import NOW, read_position
 from postdate.api.services import Services
 from postdate.intake.subscription.subscription import SubscriptionSpec
@@ -46,7 +46,7 @@ class SubscriptionBody(Body, kw_only=True, rename={"start": "from"}):
     start: From = NOW
 
 
-class PauseBody(Body, kw_only=True):
+class SubscriptionPauseBody(Body, kw_only=True):
     """Whether to deliver."""
 
     paused: bool
@@ -112,12 +112,12 @@ async def create(call: Call[Services, SubscriptionBody, None]) -> Reply | msgspe
         accounts=body.accounts,
         position=read_position(body.start, "from"),
     )
-    return await once(
+    return await run_once_per_key(
         call, "subscription", lambda keep: subscriptions.create(actor, spec, keep), _view
     )
 
 
-async def list_subscriptions(call: Call[Services, None, Page]) -> SubscriptionList:
+async def list_subscriptions(call: Call[Services, None, PageQuery]) -> SubscriptionList:
     """List the tenant's subscriptions."""
     limit = call.query.limit
     after = decode_cursor(call.query.cursor, UUID) if call.query.cursor else BEFORE_ALL
@@ -137,7 +137,7 @@ async def delete(call: Call[Services, None, None]) -> Reply:
     return Reply()
 
 
-async def change(call: Call[Services, PauseBody, None]) -> SubscriptionView:
+async def change(call: Call[Services, SubscriptionPauseBody, None]) -> SubscriptionView:
     """Pause or resume a subscription."""
     subscription_id = call.uuid("subscription_id")
     if call.body.paused:
@@ -152,7 +152,7 @@ async def replay(call: Call[Services, ReplayBody, None]) -> Reply | msgspec.Stru
     actor, subscriptions = call.actor, call.services.subscription.change
     subscription_id = call.uuid("subscription_id")
     position = read_position(call.body.start, "from")
-    return await once(
+    return await run_once_per_key(
         call,
         "subscription.replay",
         lambda keep: subscriptions.replay(actor, subscription_id, position, keep),
@@ -188,7 +188,7 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
         path="/subscriptions",
         handler=list_subscriptions,
         scope=Scope.ADMIN,
-        query=Page,
+        query=PageQuery,
         returns=SubscriptionList,
         summary="List subscriptions with how far they are behind",
         tag="events",
@@ -209,7 +209,7 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
         path=_ONE,
         handler=change,
         scope=Scope.ADMIN,
-        body=PauseBody,
+        body=SubscriptionPauseBody,
         returns=SubscriptionView,
         summary="Pause a subscription, or let it go on",
         tag="events",

@@ -7,8 +7,8 @@ import msgspec
 from msgspec import Meta
 
 from postdate.api.http.endpoint import AnyEndpoint, Body, Call, Endpoint, Reply
-from postdate.api.http.page import Page, decode_cursor, encode_cursor
-from postdate.api.idempotency import once
+from postdate.api.http.page import PageQuery, decode_cursor, encode_cursor
+from postdate.api.idempotency import run_once_per_key
 from postdate.api.routes.halt import Note
 from postdate.api.services import Services
 from postdate.model.error import Code
@@ -29,7 +29,7 @@ class TenantBody(Body, kw_only=True):
     ]
 
 
-class DisableBody(Body, kw_only=True):
+class TenantDisableBody(Body, kw_only=True):
     """Why it is disabled."""
 
     note: Note
@@ -63,7 +63,7 @@ class TenantList(msgspec.Struct, frozen=True, kw_only=True):
 async def create_tenant(call: Call[Services, TenantBody, None]) -> Reply | msgspec.Struct:
     """Create a tenant with its first key."""
     name, tenants = call.body.name, call.services.tenant.change
-    return await once(
+    return await run_once_per_key(
         call,
         "tenant",
         lambda keep: tenants.open(name, OPERATOR, keep),
@@ -72,7 +72,7 @@ async def create_tenant(call: Call[Services, TenantBody, None]) -> Reply | msgsp
     )
 
 
-async def list_tenants(call: Call[Services, Any, Page]) -> TenantList:
+async def list_tenants(call: Call[Services, Any, PageQuery]) -> TenantList:
     """List the tenants."""
     after = decode_cursor(call.query.cursor, str) if call.query.cursor else ""
     rows, following = await call.services.tenant.read.page(after, call.query.limit)
@@ -83,7 +83,7 @@ async def list_tenants(call: Call[Services, Any, Page]) -> TenantList:
     return TenantList(tenants=shown, next_cursor=encode_cursor(following) if following else None)
 
 
-async def disable_tenant(call: Call[Services, DisableBody, None]) -> Reply:
+async def disable_tenant(call: Call[Services, TenantDisableBody, None]) -> Reply:
     """Disable a tenant."""
     await call.services.halt.change.disable(call.text("name"), call.body.note, OPERATOR)
     return Reply()
@@ -114,7 +114,7 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
         path="/internal/tenants",
         handler=list_tenants,
         scope="internal",
-        query=Page,
+        query=PageQuery,
         returns=TenantList,
         summary="List the tenants",
         tag="tenants",
@@ -124,7 +124,7 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
         path="/internal/tenants/{name}/disable",
         handler=disable_tenant,
         scope="internal",
-        body=DisableBody,
+        body=TenantDisableBody,
         returns=None,
         status=204,
         summary="Stop a tenant and take none of its keys any more",

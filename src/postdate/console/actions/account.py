@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from postdate.console.action import Action, Field
-from postdate.console.equivalent_command import Same
+from postdate.console.equivalent_command import EquivalentCommand
 from postdate.console.page_request import PageRequest
 from postdate.intake.account.account import Accounts
 from postdate.model.error import Code, RefusedError, refuse
@@ -59,7 +59,9 @@ ACTIONS: Final = (
         means="Every new payment from and to it will be refused. What is scheduled stays.",
         back=_back,
         does=_changing(Accounts.freeze, "frozen"),
-        same=Same("POST /accounts/{account_id}/freeze", "", "account freeze {account_id}"),
+        same=EquivalentCommand(
+            "POST /accounts/{account_id}/freeze", "", "account freeze {account_id}"
+        ),
         danger=True,
     ),
     Action(
@@ -70,7 +72,9 @@ ACTIONS: Final = (
         means="Payments from and to it will be accepted again.",
         back=_back,
         does=_changing(Accounts.unfreeze, "open again"),
-        same=Same("POST /accounts/{account_id}/unfreeze", "", "account unfreeze {account_id}"),
+        same=EquivalentCommand(
+            "POST /accounts/{account_id}/unfreeze", "", "account unfreeze {account_id}"
+        ),
     ),
     Action(
         path="/accounts/{account_id}/close",
@@ -80,7 +84,7 @@ ACTIONS: Final = (
         means="It must be empty and without holds. It can never be opened again; history stays.",
         back=_back,
         does=_changing(Accounts.close, "closed"),
-        same=Same("DELETE /accounts/{account_id}", "", "account close {account_id}"),
+        same=EquivalentCommand("DELETE /accounts/{account_id}", "", "account close {account_id}"),
         danger=True,
     ),
     Action(
@@ -91,7 +95,7 @@ ACTIONS: Final = (
         means="Credits the account from the issuer, or debits it by a negative amount, at once.",
         back=_back,
         does=_adjust,
-        same=Same(
+        same=EquivalentCommand(
             "POST /accounts/{account_id}/adjustments",
             '{"amount": <amount>, "reason": "<reason>"}',
             "account adjust {account_id} {amount} --reason {reason}",

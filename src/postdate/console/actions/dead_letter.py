@@ -5,43 +5,43 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from uuid import UUID
 
-from postdate.console.action import REASON, Action, Field, Rehearsal, plan_of, reason_of
-from postdate.console.bulk import Piece, Work
-from postdate.console.equivalent_command import Same
+from postdate.console.action import REASON, Action, DryRun, Field, plan_of, reason_of
+from postdate.console.bulk import BulkRun, BulkStep
+from postdate.console.equivalent_command import EquivalentCommand
 from postdate.console.page_request import PageRequest, instant
 from postdate.intake.job.dead_letter import DeadLetterFilter, Pace
 from postdate.model.error import Code, refuse
 from postdate.model.job.view import JobView
 from postdate.model.tenant.identity import Scope
 
-REDRIVE_MOST: Final = 1000
+MAX_REDRIVE: Final = 1000
 """What one transaction redrives: as many as one call of the API."""
 
-BULK_MOST: Final = 10_000
+MAX_BULK: Final = 10_000
 """What one form redrives by a filter."""
 
 OLDEST: Final = 5
 
 
-async def _redrive(request: PageRequest) -> Work:
+async def _redrive(request: PageRequest) -> BulkRun:
     return _work(_chosen(request), _per_second(request), None)
 
 
-async def _redrive_all(request: PageRequest) -> Work:
+async def _redrive_all(request: PageRequest) -> BulkRun:
     return _work(plan_of(request), _per_second(request), reason_of(request))
 
 
-def _work(job_ids: Sequence[UUID], per_second: float | None, reason: str | None) -> Work:
+def _work(job_ids: Sequence[UUID], per_second: float | None, reason: str | None) -> BulkRun:
     """Redrive the oldest first, at one pace over all of them."""
 
-    async def do(current: PageRequest, piece: Sequence[UUID], begun: int) -> Piece:
+    async def do(current: PageRequest, piece: Sequence[UUID], begun: int) -> BulkStep:
         done = await current.services.dead_letter.redrive(
             current.actor.tenant_id, piece, Pace(per_second, begun), current.actor.key_id, reason
         )
         left = Counter(str(one.code) for one in done if one.code is not None)
-        return Piece(len(done) - left.total(), left)
+        return BulkStep(len(done) - left.total(), left)
 
-    return Work(
+    return BulkRun(
         title="Redriving failed jobs",
         verb="redriven as new jobs",
         noun="job",
@@ -58,8 +58,8 @@ def _chosen(request: PageRequest) -> list[UUID]:
         job_ids = [UUID(part) for part in request.form.get("jobs", "").split()]
     except ValueError:
         raise refuse(Code.INVALID_FIELD, "Give ids of jobs, separated by spaces.", "jobs") from None
-    if not 0 < len(job_ids) <= REDRIVE_MOST:
-        raise refuse(Code.INVALID_FIELD, f"Give 1 to {REDRIVE_MOST} ids.", "jobs")
+    if not 0 < len(job_ids) <= MAX_REDRIVE:
+        raise refuse(Code.INVALID_FIELD, f"Give 1 to {MAX_REDRIVE} ids.", "jobs")
     return job_ids
 
 
@@ -74,13 +74,13 @@ def _per_second(request: PageRequest) -> float | None:
     return given
 
 
-async def _rehearse(request: PageRequest, given: Mapping[str, str]) -> Rehearsal:
+async def _rehearse(request: PageRequest, given: Mapping[str, str]) -> DryRun:
     wanted = _filter(given)
     chosen: list[UUID] = []
     before: UUID | None = None
-    while len(chosen) < BULK_MOST:
+    while len(chosen) < MAX_BULK:
         part = await request.services.dead_letter.choose(
-            request.actor.tenant_id, wanted, before, REDRIVE_MOST
+            request.actor.tenant_id, wanted, before, MAX_REDRIVE
         )
         chosen += part.job_ids
         before = part.following
@@ -92,8 +92,8 @@ async def _rehearse(request: PageRequest, given: Mapping[str, str]) -> Rehearsal
         ("Skipped", "those that were redriven before"),
     ]
     if before is not None:
-        facts.append(("More", f"one go takes {BULK_MOST:,}, the newest; run it again for the rest"))
-    return Rehearsal(
+        facts.append(("More", f"one go takes {MAX_BULK:,}, the newest; run it again for the rest"))
+    return DryRun(
         count=len(chosen),
         noun="job",
         facts=facts,
@@ -146,7 +146,7 @@ ACTIONS: Final = (
         means=_MEANS,
         back=lambda _: "/dead-letters",
         does=_redrive,
-        same=Same(
+        same=EquivalentCommand(
             "POST /dead-letters/redrive",
             '{"job_ids": ["<jobs>"]}',
             "dead-letter redrive {jobs}",
@@ -165,7 +165,7 @@ ACTIONS: Final = (
         back=lambda _: "/dead-letters",
         does=_redrive_all,
         rehearse=_rehearse,
-        same=Same(
+        same=EquivalentCommand(
             "POST /dead-letters/redrive",
             '{"filter": {"lane": "<lane>"}, "per_second": 10, "reason": "<reason>"}',
             "dead-letter redrive --lane {lane} --per-second 10 --reason {reason} --yes",

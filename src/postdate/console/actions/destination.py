@@ -3,7 +3,7 @@
 from typing import Final
 
 from postdate.console.action import REASON, Action, reason_of
-from postdate.console.equivalent_command import Same
+from postdate.console.equivalent_command import EquivalentCommand
 from postdate.console.page_request import PageRequest
 from postdate.console.render import duration
 from postdate.model.tenant.identity import Scope
@@ -26,10 +26,10 @@ async def _enable(request: PageRequest) -> str:
 
 async def _test(request: PageRequest) -> str:
     name: str = request.param("name")
-    trial = await request.services.destination.test.run(request.actor, name)
-    parts = [f"The trial of {name} {trial.outcome} in {duration(trial.duration_ms)}"]
-    parts += [f"HTTP {trial.http_status}"] if trial.http_status else []
-    parts += [part for part in (trial.code, trial.error, trial.response) if part]
+    test = await request.services.destination.test.run(request.actor, name)
+    parts = [f"The test of {name} {test.outcome} in {duration(test.duration_ms)}"]
+    parts += [f"HTTP {test.http_status}"] if test.http_status else []
+    parts += [part for part in (test.code, test.error, test.response) if part]
     return " · ".join(parts)
 
 
@@ -42,7 +42,7 @@ ACTIONS: Final = (
         means="Jobs for it fail until it is enabled again.",
         back=lambda _: "/destinations",
         does=_disable,
-        same=Same(
+        same=EquivalentCommand(
             "POST /destinations/{name}/disable",
             '{"reason": "<reason>"}',
             "destination disable {name} --reason {reason}",
@@ -58,16 +58,16 @@ ACTIONS: Final = (
         means="Deliveries to it go on.",
         back=lambda _: "/destinations",
         does=_enable,
-        same=Same("POST /destinations/{name}/enable", "", "destination enable {name}"),
+        same=EquivalentCommand("POST /destinations/{name}/enable", "", "destination enable {name}"),
     ),
     Action(
         path="/destinations/{name}/test",
         scope=Scope.ADMIN,
         title="Try destination",
-        button="Send a trial",
+        button="Send a test",
         means="Sends one small event of the type destination.test; it belongs to no job.",
         back=lambda _: "/destinations",
         does=_test,
-        same=Same("POST /destinations/{name}/test", "", "destination test {name}"),
+        same=EquivalentCommand("POST /destinations/{name}/test", "", "destination test {name}"),
     ),
 )

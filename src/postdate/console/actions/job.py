@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from postdate.console.action import Action, Field, moment_of
-from postdate.console.equivalent_command import Same
+from postdate.console.equivalent_command import EquivalentCommand
 from postdate.console.page_request import PageRequest
 from postdate.intake.job.change import BEFORE_CLAIM, JobPatch, Resolution
 from postdate.intake.job.dead_letter import Pace
@@ -45,12 +45,12 @@ async def _cancel(request: PageRequest) -> str:
     return "The job is cancelled, but an attempt was running: its effect may have happened."
 
 
-def _resolving(resolution: Resolution, told: str) -> Callable[[PageRequest], Awaitable[str]]:
+def _resolving(resolution: Resolution, done: str) -> Callable[[PageRequest], Awaitable[str]]:
     async def does(request: PageRequest) -> str:
         job_id = request.uuid("job_id")
         changes = request.services.job.change
         await changes.resolve(request.actor.tenant_id, job_id, resolution, request.actor.key_id)
-        return told
+        return done
 
     return does
 
@@ -74,7 +74,7 @@ def _action(
     button: str,
     means: str,
     does: Callable[[PageRequest], Awaitable[str]],
-    same: Same,
+    same: EquivalentCommand,
     *fields: Field,
 ) -> Action:
     return Action(
@@ -91,8 +91,8 @@ def _action(
     )
 
 
-def _resolve(outcome: Resolution) -> Same:
-    return Same(
+def _resolve(outcome: Resolution) -> EquivalentCommand:
+    return EquivalentCommand(
         "POST /jobs/{job_id}/resolve",
         f'{{"outcome": "{outcome}"}}',
         f"job resolve {{job_id}} {outcome}",
@@ -105,14 +105,14 @@ ACTIONS: Final = (
         "Run now",
         "It becomes due at once; its payload stays.",
         _run_now,
-        Same("POST /jobs/{job_id}/run-now", "", "job run-now {job_id}"),
+        EquivalentCommand("POST /jobs/{job_id}/run-now", "", "job run-now {job_id}"),
     ),
     _action(
         "reschedule",
         "Reschedule",
         "It waits for another instant.",
         _reschedule,
-        Same(
+        EquivalentCommand(
             "PATCH /jobs/{job_id}",
             '{"run_at": "<at>Z"}',
             "job reschedule {job_id} --run-at {at}Z",
@@ -125,7 +125,7 @@ ACTIONS: Final = (
         "It ends as CANCELLED and is never tried again. An attempt that is running loses its "
         "lease, yet what it did cannot be taken back.",
         _cancel,
-        Same("POST /jobs/{job_id}/cancel", "", "job cancel {job_id}"),
+        EquivalentCommand("POST /jobs/{job_id}/cancel", "", "job cancel {job_id}"),
     ),
     _action(
         "resolve-completed",
@@ -154,7 +154,7 @@ ACTIONS: Final = (
         "A new job with the same payload is due at once and names this one as its origin. What "
         "failed stays failed; a job is redriven once.",
         _redrive,
-        Same(
+        EquivalentCommand(
             "POST /dead-letters/redrive",
             '{"job_ids": ["<job_id>"]}',
             "dead-letter redrive {job_id}",

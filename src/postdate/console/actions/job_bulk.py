@@ -8,9 +8,9 @@ from uuid import UUID
 
 import msgspec
 
-from postdate.console.action import REASON, Action, Field, Rehearsal, moment_of, plan_of, reason_of
-from postdate.console.bulk import Do, Piece, Work
-from postdate.console.equivalent_command import Same
+from postdate.console.action import REASON, Action, DryRun, Field, moment_of, plan_of, reason_of
+from postdate.console.bulk import BulkRun, BulkStep, RunStep
+from postdate.console.equivalent_command import EquivalentCommand
 from postdate.console.page_request import PageRequest, instant
 from postdate.intake.job.bulk import (
     BULK_MOST,
@@ -83,7 +83,7 @@ async def _found(
 
 async def _rehearse(
     request: PageRequest, given: Mapping[str, str], allowed: Sequence[JobStatus]
-) -> Rehearsal:
+) -> DryRun:
     found = await _found(request, given, allowed)
     counts = Counter(found.jobs.values())
     facts = [(str(status), f"{many:,}") for status, many in sorted(counts.items())]
@@ -98,7 +98,7 @@ async def _rehearse(
     # What is running began first, then comes what is due, then what waits; each in its own order.
     soonest = sorted(found.jobs, key=lambda job_id: ORDER.index(found.jobs[job_id]))
     oldest = await request.services.job.read.some(request.actor.tenant_id, soonest[:SHOWN])
-    return Rehearsal(
+    return DryRun(
         count=len(found.jobs),
         noun="job",
         facts=facts,
@@ -111,20 +111,20 @@ async def _rehearse(
     )
 
 
-async def _rehearse_cancel(request: PageRequest, given: Mapping[str, str]) -> Rehearsal:
+async def _rehearse_cancel(request: PageRequest, given: Mapping[str, str]) -> DryRun:
     return await _rehearse(request, given, CANCELLABLE)
 
 
-async def _rehearse_move(request: PageRequest, given: Mapping[str, str]) -> Rehearsal:
+async def _rehearse_move(request: PageRequest, given: Mapping[str, str]) -> DryRun:
     to = _instant(given)
     first = await request.services.job.bulk.check_instant(request.actor.tenant_id, to)
     shown = await _rehearse(request, given, WAITING)
     spread = f", spread over {to.spread_seconds} s" if to.spread_seconds else ""
-    told = [("New instant", f"{first:%Y-%m-%d %H:%M:%S} UTC{spread}")]
-    return Rehearsal(
+    new_instant = [("New instant", f"{first:%Y-%m-%d %H:%M:%S} UTC{spread}")]
+    return DryRun(
         count=shown.count,
         noun=shown.noun,
-        facts=shown.facts + told,
+        facts=shown.facts + new_instant,
         head=shown.head,
         rows=shown.rows,
         plan=shown.plan,
@@ -139,11 +139,11 @@ def _instant(given: Mapping[str, str]) -> Instant:
     return Instant(run_at=moment_of(given, "at"), spread_seconds=spread)
 
 
-async def _cancel(request: PageRequest) -> Work:
+async def _cancel(request: PageRequest) -> BulkRun:
     found: Mapping[UUID, JobStatus] = plan_of(request)
     reason = reason_of(request)
 
-    async def do(current: PageRequest, piece: Sequence[UUID], _: int) -> Piece:
+    async def do(current: PageRequest, piece: Sequence[UUID], _: int) -> BulkStep:
         these = {job_id: found[job_id] for job_id in piece}
         done = await current.services.job.bulk.cancel_these(
             current.actor.tenant_id, these, current.actor.key_id, reason
@@ -153,11 +153,11 @@ async def _cancel(request: PageRequest) -> Work:
     return _work(request, found, "Cancelling jobs", "cancelled", do)
 
 
-async def _move(request: PageRequest) -> Work:
+async def _move(request: PageRequest) -> BulkRun:
     found: Mapping[UUID, JobStatus] = plan_of(request)
     to, reason = _instant(request.form), reason_of(request)
 
-    async def do(current: PageRequest, piece: Sequence[UUID], _: int) -> Piece:
+    async def do(current: PageRequest, piece: Sequence[UUID], _: int) -> BulkStep:
         these = {job_id: found[job_id] for job_id in piece}
         done = await current.services.job.bulk.move_these(
             current.actor.tenant_id, these, to, current.actor.key_id, reason
@@ -168,9 +168,9 @@ async def _move(request: PageRequest) -> Work:
 
 
 def _work(
-    request: PageRequest, found: Mapping[UUID, JobStatus], title: str, verb: str, do: Do
-) -> Work:
-    return Work(
+    request: PageRequest, found: Mapping[UUID, JobStatus], title: str, verb: str, do: RunStep
+) -> BulkRun:
+    return BulkRun(
         title=title,
         verb=verb,
         noun="job",
@@ -188,15 +188,15 @@ async def _outcome(
     done: Changed,
     usual: Collection[JobStatus],
     rest: str,
-) -> Piece:
+) -> BulkStep:
     """Say why some were left alone: by how they stand now, or else for the reason that is left."""
     if done.jobs == len(piece):
-        return Piece(done.jobs)
+        return BulkStep(done.jobs)
     now = await request.services.job.read.some(request.actor.tenant_id, piece)
     left = Counter(f"{job.status} by now" for job in now if job.status not in usual)
     left[HELD] += min(done.held, len(piece) - done.jobs - left.total())
     left[rest] += len(piece) - done.jobs - left.total()
-    return Piece(done.jobs, +left)
+    return BulkStep(done.jobs, +left)
 
 
 _LATE_REASON: Final = Field(name="reason", label=REASON.label, hint=REASON.hint, late=True)
@@ -216,7 +216,7 @@ ACTIONS: Final = (
         fields=(*FIELDS, _LATE_REASON),
         danger=True,
         rehearse=_rehearse_cancel,
-        same=Same(
+        same=EquivalentCommand(
             "POST /jobs/bulk/cancel", _BODY + ', "dry_run": false}', f"job cancel-many {_WHICH}"
         ),
     ),
@@ -242,7 +242,7 @@ ACTIONS: Final = (
             _LATE_REASON,
         ),
         rehearse=_rehearse_move,
-        same=Same(
+        same=EquivalentCommand(
             "POST /jobs/bulk/reschedule",
             _BODY + ', "to": {"run_at": "<at>Z"}, "dry_run": false}',
             f"job reschedule-many --run-at {{at}}Z {_WHICH}",

@@ -8,7 +8,7 @@ from uuid import UUID
 import msgspec
 
 from postdate.console.action import Action, Field
-from postdate.console.equivalent_command import Same
+from postdate.console.equivalent_command import EquivalentCommand
 from postdate.console.page_request import PageRequest
 from postdate.intake.accept.answers import CREATED
 from postdate.intake.accept.once import Shown, Wish
@@ -20,7 +20,7 @@ from postdate.views.key import KeyView
 SOON: Final = timedelta(days=14)
 """A key that ends within this time is named."""
 
-OVERLAP_MOST_HOURS: Final = 30 * 24
+MAX_OVERLAP_HOURS: Final = 30 * 24
 
 
 def status_of(key: KeyView, now: datetime) -> str:
@@ -40,7 +40,7 @@ async def _revoke(request: PageRequest) -> str:
     return f"Key {key_id} is revoked; every node refuses it within five seconds."
 
 
-class _Made(msgspec.Struct, frozen=True):
+class _RotatedKey(msgspec.Struct, frozen=True):
     """A rotation as it is remembered: repeating it tells no key again."""
 
     key_id: UUID
@@ -51,14 +51,14 @@ class _Made(msgspec.Struct, frozen=True):
 async def _rotate(request: PageRequest) -> str:
     """Make a new key, once for each form: sent twice, it must not make two."""
     key_id, overlap_seconds = request.uuid("key_id"), _overlap(request)
-    wish = Wish(
+    once = Wish(
         tenant_id=request.actor.tenant_id,
         operation="key.rotate",
         key=request.form.get("once") or secrets.token_urlsafe(16),
         members={"key_id": str(key_id), "overlap_seconds": overlap_seconds},
     )
     answer = await request.services.once.run(
-        wish,
+        once,
         lambda keep: request.services.key.change.rotate(
             request.actor, key_id, overlap_seconds, keep
         ),
@@ -67,7 +67,7 @@ async def _rotate(request: PageRequest) -> str:
     )
     if (refusal := answer.refusal) is not None:
         raise RefusedError(refusal)
-    made = msgspec.json.decode(answer.response, type=_Made)
+    made = msgspec.json.decode(answer.response, type=_RotatedKey)
     until = f"The one before it works until {made.previous_until:%Y-%m-%d %H:%M:%S} UTC."
     if made.key is None:
         return f"This form was sent before: it made the key {made.key_id}, shown then. {until}"
@@ -75,7 +75,7 @@ async def _rotate(request: PageRequest) -> str:
 
 
 def _shown(done: Rotated) -> Shown:
-    made = _Made(done.issued.key_id, done.previous_until, done.issued.key)
+    made = _RotatedKey(done.issued.key_id, done.previous_until, done.issued.key)
     return Shown(made, msgspec.structs.replace(made, key=None))
 
 
@@ -84,8 +84,8 @@ def _overlap(request: PageRequest) -> float:
         hours = float(request.form.get("hours", ""))
     except ValueError:
         hours = -1.0
-    if not 0 <= hours <= OVERLAP_MOST_HOURS:
-        detail = f"Give 0 to {OVERLAP_MOST_HOURS} hours."
+    if not 0 <= hours <= MAX_OVERLAP_HOURS:
+        detail = f"Give 0 to {MAX_OVERLAP_HOURS} hours."
         raise refuse(Code.INVALID_FIELD, detail, "hours")
     return hours * 3600
 
@@ -100,7 +100,7 @@ ACTIONS: Final = (
         back=lambda _: "/settings",
         does=_revoke,
         danger=True,
-        same=Same("DELETE /keys/{key_id}", "", "key revoke {key_id}"),
+        same=EquivalentCommand("DELETE /keys/{key_id}", "", "key revoke {key_id}"),
     ),
     Action(
         path="/keys/{key_id:uuid}/rotate",
@@ -113,7 +113,7 @@ ACTIONS: Final = (
         fields=(
             Field(name="hours", label="Overlap in hours", kind="number", hint="0 ends it at once"),
         ),
-        same=Same(
+        same=EquivalentCommand(
             "POST /keys/{key_id}/rotate", '{"overlap_seconds": 86400}', "key rotate {key_id}"
         ),
     ),

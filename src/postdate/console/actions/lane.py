@@ -3,7 +3,7 @@
 from typing import Final
 
 from postdate.console.action import Action, Field
-from postdate.console.equivalent_command import Same
+from postdate.console.equivalent_command import EquivalentCommand
 from postdate.console.page_request import PageRequest
 from postdate.model.tenant.identity import Scope
 
@@ -37,7 +37,7 @@ ACTIONS: Final = (
         "jobs are still accepted.",
         back=lambda _: "/lanes",
         does=_pause,
-        same=Same(
+        same=EquivalentCommand(
             "POST /lanes/{lane}/pause", '{"note": "<note>"}', "lane pause {lane} --reason {note}"
         ),
         fields=(Field(name="note", label="Why", hint="the next person on call reads this"),),
@@ -51,6 +51,6 @@ ACTIONS: Final = (
         means="Everything that became due meanwhile starts as fast as the lane allows.",
         back=lambda _: "/lanes",
         does=_resume,
-        same=Same("POST /lanes/{lane}/resume", "", "lane resume {lane}"),
+        same=EquivalentCommand("POST /lanes/{lane}/resume", "", "lane resume {lane}"),
     ),
 )

@@ -4,7 +4,7 @@ from typing import Final
 
 from postdate.console.action import REASON, Action, Field, moment_of, reason_of
 from postdate.console.actions.job import WHEN
-from postdate.console.equivalent_command import Same
+from postdate.console.equivalent_command import EquivalentCommand
 from postdate.console.page_request import PageRequest
 from postdate.model.payment.payment import When
 from postdate.model.tenant.identity import Scope
@@ -52,7 +52,7 @@ ACTIONS: Final = (
         back=_back,
         does=_approve,
         fields=(Field(name="note", label="Note", hint="stands in the audit", required=False),),
-        same=Same(
+        same=EquivalentCommand(
             "POST /payments/{payment_id}/approve",
             '{"note": "<note>"}',
             "payment approve {payment_id} --reason {note}",
@@ -68,7 +68,7 @@ ACTIONS: Final = (
         does=_refuse,
         fields=(Field(name="note", label="Why", hint=REASON.hint),),
         danger=True,
-        same=Same(
+        same=EquivalentCommand(
             "POST /payments/{payment_id}/refuse",
             '{"note": "<note>"}',
             "payment refuse {payment_id} --reason {note}",
@@ -84,7 +84,7 @@ ACTIONS: Final = (
         back=_back,
         does=_reschedule,
         fields=(WHEN,),
-        same=Same(
+        same=EquivalentCommand(
             "PATCH /payments/{payment_id}",
             '{"scheduled_time": "<at>Z"}',
             "payment reschedule {payment_id} --scheduled-time {at}Z",
@@ -99,6 +99,8 @@ ACTIONS: Final = (
         back=_back,
         does=_cancel,
         danger=True,
-        same=Same("DELETE /payments/{payment_id}/cancel", "", "payment cancel {payment_id}"),
+        same=EquivalentCommand(
+            "DELETE /payments/{payment_id}/cancel", "", "payment cancel {payment_id}"
+        ),
     ),
 )

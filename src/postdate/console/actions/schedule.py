@@ -10,14 +10,14 @@ import msgspec
 from postdate.console.action import (
     REASON,
     Action,
+    DryRun,
     Field,
-    Rehearsal,
-    Rehearse,
+    MakeDryRun,
     moment_of,
     plan_of,
     reason_of,
 )
-from postdate.console.equivalent_command import Same
+from postdate.console.equivalent_command import EquivalentCommand
 from postdate.console.page_request import PageRequest
 from postdate.console.render import NONE
 from postdate.intake.accept.once import Shown, Wish
@@ -56,14 +56,14 @@ async def _resume(request: PageRequest) -> str:
 async def _trigger(request: PageRequest) -> str:
     # The form's own key: the same form sent twice runs the schedule once.
     schedule_id, runs = request.uuid("schedule_id"), request.services.schedule.run
-    wish = Wish(
+    once = Wish(
         tenant_id=request.actor.tenant_id,
         operation="console.trigger",
         key=request.form.get("once") or secrets.token_urlsafe(16),
         members={"schedule_id": str(schedule_id)},
     )
     answer = await request.services.once.run(
-        wish,
+        once,
         lambda keep: runs.trigger(request.actor, schedule_id, keep=keep),
         lambda triggered: Shown(triggered, triggered),
         status=201,
@@ -80,7 +80,7 @@ async def _delete(request: PageRequest) -> str:
     return "The schedule is deleted; the jobs and payments it has made go on."
 
 
-async def _rehearse_backfill(request: PageRequest, given: Mapping[str, str]) -> Rehearsal:
+async def _rehearse_backfill(request: PageRequest, given: Mapping[str, str]) -> DryRun:
     schedule_id = request.uuid("schedule_id")
     span = (moment_of(given, "from"), moment_of(given, "until"))
     plan = await request.services.schedule.run.backfill(
@@ -96,7 +96,7 @@ async def _rehearse_backfill(request: PageRequest, given: Mapping[str, str]) -> 
         facts.append(("The last of them is due", f"{runs[-1].due_at:%Y-%m-%d %H:%M:%S} UTC"))
     if payment is not None and runs:
         facts.append(("Money", f"{payment.amount * len(runs):,} in {len(runs):,} payments"))
-    return Rehearsal(
+    return DryRun(
         count=plan.runs,
         noun="occurrence",
         facts=facts,
@@ -128,9 +128,9 @@ def _action(
     button: str,
     means: str,
     does: Callable[[PageRequest], Awaitable[str]],
-    same: Same,
+    same: EquivalentCommand,
     *fields: Field,
-    rehearse: Rehearse | None = None,
+    rehearse: MakeDryRun | None = None,
 ) -> Action:
     return Action(
         path=f"/schedules/{{schedule_id:uuid}}/{verb}",
@@ -156,7 +156,7 @@ ACTIONS: Final = (
         "Every occurrence from now on is skipped and noted in the book, until it is resumed. What "
         "it has made already goes on.",
         _pause,
-        Same(
+        EquivalentCommand(
             f"POST {_ID}/pause",
             '{"note": "<reason>"}',
             "schedule pause {schedule_id} --reason {reason}",
@@ -169,14 +169,14 @@ ACTIONS: Final = (
         "It goes on with its next occurrence. What a pause skipped stays skipped; what was due "
         "while it was set aside is decided by its misfire policy.",
         _resume,
-        Same(f"POST {_ID}/resume", "", "schedule resume {schedule_id}"),
+        EquivalentCommand(f"POST {_ID}/resume", "", "schedule resume {schedule_id}"),
     ),
     _action(
         "trigger",
         "Run once now",
         "It runs once, now, whatever its rule and its pause say. The rule goes on as before.",
         _trigger,
-        Same(f"POST {_ID}/trigger", "", "schedule trigger {schedule_id}"),
+        EquivalentCommand(f"POST {_ID}/trigger", "", "schedule trigger {schedule_id}"),
     ),
     _action(
         "backfill",
@@ -184,7 +184,7 @@ ACTIONS: Final = (
         "Runs what the rule says for a range of the past and what has not run, at the schedule's "
         "pace. A dry run comes first.",
         _backfill,
-        Same(
+        EquivalentCommand(
             f"POST {_ID}/backfill",
             '{"from": "<from>Z", "until": "<until>Z", "dry_run": false}',
             "schedule backfill {schedule_id} {from}Z {until}Z --yes",
@@ -198,6 +198,6 @@ ACTIONS: Final = (
         "Delete",
         "It ends for ever. What it has made goes on, and its book stays.",
         _delete,
-        Same(f"DELETE {_ID}", "", "schedule delete {schedule_id}"),
+        EquivalentCommand(f"DELETE {_ID}", "", "schedule delete {schedule_id}"),
     ),
 )

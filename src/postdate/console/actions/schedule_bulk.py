@@ -5,10 +5,10 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
 from uuid import UUID
 
-from postdate.console.action import REASON, Action, Field, Rehearsal, plan_of, reason_of
-from postdate.console.bulk import Piece, Work
+from postdate.console.action import REASON, Action, DryRun, Field, plan_of, reason_of
+from postdate.console.bulk import BulkRun, BulkStep
 from postdate.console.page_request import PageRequest
-from postdate.console.pages.schedule import told, words
+from postdate.console.pages.schedule import status_words, words
 from postdate.model.error import Code, RefusedError, refuse
 from postdate.model.schedule.spec import ScheduleView
 from postdate.model.tenant.identity import Scope
@@ -33,16 +33,16 @@ def _chosen(request: PageRequest) -> list[UUID]:
     return found
 
 
-async def _rehearse(request: PageRequest, *wanted: str) -> Rehearsal:
+async def _rehearse(request: PageRequest, *wanted: str) -> DryRun:
     """Take those that stand as `wanted` says; the others would be left as they are."""
     views = request.services.schedule.read
     found = [await views.find(request.actor, one) for one in _chosen(request)]
     known = [one for one in found if one is not None]
     plan = [one for one in known if one.status in wanted]
-    counts = Counter(told(one.status) for one in known if one.status not in wanted)
-    facts = [(told(wanted[0]).capitalize(), f"{len(plan):,}")]
+    counts = Counter(status_words(one.status) for one in known if one.status not in wanted)
+    facts = [(status_words(wanted[0]).capitalize(), f"{len(plan):,}")]
     facts += [("Skipped", f"{many:,} {status}") for status, many in sorted(counts.items())]
-    return Rehearsal(
+    return DryRun(
         count=len(plan),
         noun="schedule",
         facts=facts,
@@ -56,27 +56,27 @@ def _row(one: ScheduleView) -> tuple[object, ...]:
     return (one.name or str(one.schedule_id), one.status, words(one), one.next_due_at or "")
 
 
-async def _rehearse_pause(request: PageRequest, _: Mapping[str, str]) -> Rehearsal:
+async def _rehearse_pause(request: PageRequest, _: Mapping[str, str]) -> DryRun:
     return await _rehearse(request, "ACTIVE")
 
 
-async def _rehearse_resume(request: PageRequest, _: Mapping[str, str]) -> Rehearsal:
+async def _rehearse_resume(request: PageRequest, _: Mapping[str, str]) -> DryRun:
     return await _rehearse(request, "PAUSED", "SET_ASIDE")
 
 
-def _work(request: PageRequest, title: str, verb: str, act: Act, reason: str | None) -> Work:
+def _work(request: PageRequest, title: str, verb: str, act: Act, reason: str | None) -> BulkRun:
     items: list[UUID] = plan_of(request)
 
-    async def do(current: PageRequest, piece: Sequence[UUID], _: int) -> Piece:
+    async def do(current: PageRequest, piece: Sequence[UUID], _: int) -> BulkStep:
         left: Counter[str] = Counter()
         for schedule_id in piece:
             try:
                 await act(current, schedule_id, reason)
             except RefusedError as error:
                 left[str(error.refusal.code)] += 1
-        return Piece(len(piece) - left.total(), left)
+        return BulkStep(len(piece) - left.total(), left)
 
-    return Work(
+    return BulkRun(
         title=title,
         verb=verb,
         noun="schedule",
@@ -96,11 +96,11 @@ async def _resume_one(request: PageRequest, schedule_id: UUID, _: str | None) ->
     await request.services.schedule.change.resume(request.actor, schedule_id)
 
 
-async def _pause(request: PageRequest) -> Work:
+async def _pause(request: PageRequest) -> BulkRun:
     return _work(request, "Pausing schedules", "paused", _pause_one, reason_of(request))
 
 
-async def _resume(request: PageRequest) -> Work:
+async def _resume(request: PageRequest) -> BulkRun:
     return _work(request, "Resuming schedules", "resumed", _resume_one, None)
 
 

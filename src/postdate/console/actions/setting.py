@@ -5,7 +5,7 @@ from typing import Any, Final
 import msgspec
 
 from postdate.console.action import Action, Field
-from postdate.console.equivalent_command import Same
+from postdate.console.equivalent_command import EquivalentCommand
 from postdate.console.page_request import PageRequest
 from postdate.model.tenant.identity import Scope
 
@@ -40,7 +40,7 @@ ACTIONS: Final = (
         means="Holds for this tenant, without a restart, within what the operator allows.",
         back=lambda _: "/settings",
         does=_put,
-        same=Same("PUT /settings/{name}", '{"value": <value>}'),
+        same=EquivalentCommand("PUT /settings/{name}", '{"value": <value>}'),
         fields=(Field(name="value", label="Value"),),
     ),
     Action(
@@ -51,6 +51,6 @@ ACTIONS: Final = (
         means="What this tenant has set is forgotten; the operator's value holds again.",
         back=lambda _: "/settings",
         does=_clear,
-        same=Same("DELETE /settings/{name}"),
+        same=EquivalentCommand("DELETE /settings/{name}"),
     ),
 )

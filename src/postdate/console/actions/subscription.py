@@ -6,12 +6,12 @@ from typing import Final
 from postdate.console.action import (
     REASON,
     Action,
+    DryRun,
     Field,
-    Rehearsal,
     plan_of,
     reason_of,
 )
-from postdate.console.equivalent_command import Same
+from postdate.console.equivalent_command import EquivalentCommand
 from postdate.console.page_request import PageRequest
 from postdate.model.error import Code, refuse
 from postdate.model.tenant.identity import Scope
@@ -42,7 +42,7 @@ async def _delete(request: PageRequest) -> str:
     return "The subscription is ended."
 
 
-async def _rehearse_replay(request: PageRequest, given: Mapping[str, str]) -> Rehearsal:
+async def _rehearse_replay(request: PageRequest, given: Mapping[str, str]) -> DryRun:
     subscription_id, tenant_id = request.uuid("subscription_id"), request.actor.tenant_id
     row = await request.services.subscription.read.find(tenant_id, subscription_id)
     if row is None:
@@ -58,7 +58,7 @@ async def _rehearse_replay(request: PageRequest, given: Mapping[str, str]) -> Re
         facts.append(("Sent again", f"up to {back:,} events, those of its types"))
     if ahead:
         facts.append(("Left out", f"up to {ahead:,} events are never sent"))
-    return Rehearsal(count=back or ahead, noun="event", facts=facts, plan=position)
+    return DryRun(count=back or ahead, noun="event", facts=facts, plan=position)
 
 
 def _position(text: str, last: int) -> int:
@@ -97,7 +97,7 @@ ACTIONS: Final = (
         does=_pause,
         fields=(REASON,),
         danger=True,
-        same=Same(
+        same=EquivalentCommand(
             f"PATCH {_CALL}",
             '{"paused": true, "note": "<reason>"}',
             "subscription pause {subscription_id} --reason {reason}",
@@ -111,7 +111,9 @@ ACTIONS: Final = (
         means="What has gathered meanwhile is delivered, in order.",
         back=_back,
         does=_resume,
-        same=Same(f"PATCH {_CALL}", '{"paused": false}', "subscription resume {subscription_id}"),
+        same=EquivalentCommand(
+            f"PATCH {_CALL}", '{"paused": false}', "subscription resume {subscription_id}"
+        ),
     ),
     Action(
         path=f"{_PATH}/replay",
@@ -123,7 +125,7 @@ ACTIONS: Final = (
         back=_back,
         does=_replay,
         fields=(Field(name="from", label="After event", hint="beginning, now, or a number"),),
-        same=Same(
+        same=EquivalentCommand(
             f"POST {_CALL}/replay",
             '{"from": "<from>"}',
             "subscription replay {subscription_id} {from}",
@@ -139,6 +141,6 @@ ACTIONS: Final = (
         back=_back,
         does=_delete,
         danger=True,
-        same=Same(f"DELETE {_CALL}", "", "subscription delete {subscription_id}"),
+        same=EquivalentCommand(f"DELETE {_CALL}", "", "subscription delete {subscription_id}"),
     ),
 )

@@ -9,27 +9,27 @@ from starlette.responses import Response
 from postdate.console.page_request import ConsolePage, PageRequest
 from postdate.model.error import Code, refuse
 from postdate.model.tenant.identity import Scope
-from postdate.views.account import VERSION_MOST, AccountView, EntryView
+from postdate.views.account import MAX_VERSION, AccountView, EntryView
 
 PAGE: Final = 50
 
 
-class AccountsQuery(msgspec.Struct, frozen=True, kw_only=True):
+class AccountListFilters(msgspec.Struct, frozen=True, kw_only=True):
     """The address of the list of accounts."""
 
     after: str = ""
 
 
-class AccountQuery(msgspec.Struct, frozen=True, kw_only=True):
+class StatementFilters(msgspec.Struct, frozen=True, kw_only=True):
     """The address of one account: from which version back, or where it stood at an instant."""
 
     at: datetime | None = None
-    version: int = VERSION_MOST
+    version: int = MAX_VERSION
 
 
 async def accounts_page(request: PageRequest) -> Response:
     """List accounts by id."""
-    query = request.query(AccountsQuery)
+    query = request.query(AccountListFilters)
     found, following = await request.services.account.read.page(request.actor, query.after, PAGE)
     return request.render(
         "accounts.html",
@@ -43,7 +43,7 @@ async def accounts_page(request: PageRequest) -> Response:
 async def account_page(request: PageRequest) -> Response:
     """Show one account: what it has, what is held, and the entries that make it so."""
     account_id: str = request.param("account_id")
-    query = request.query(AccountQuery)
+    query = request.query(StatementFilters)
     if query.at is not None and query.at.tzinfo is None:
         raise refuse(Code.INVALID_FIELD, "Give the instant with its zone: 2026-05-01T00:00Z.", "at")
     views = request.services.account.read

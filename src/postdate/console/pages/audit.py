@@ -13,13 +13,13 @@ from postdate.model.tenant.identity import Scope
 from postdate.views.audit import AuditFilter
 
 PAGE: Final = 50
-KEYS_MOST: Final = 200
+MAX_KEYS: Final = 200
 """How many keys are known by name; the others are shown by their ids."""
 
 FIRST: Final = UUID(int=0)
 
 
-class AuditQuery(msgspec.Struct, frozen=True, kw_only=True):
+class AuditFilters(msgspec.Struct, frozen=True, kw_only=True):
     """The address of the audit."""
 
     type: str | None = None
@@ -37,11 +37,11 @@ class AuditQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 async def audit_page(request: PageRequest) -> Response:
     """List decisions."""
-    query, tenant_id = request.query(AuditQuery), request.actor.tenant_id
+    query, tenant_id = request.query(AuditFilters), request.actor.tenant_id
     entries, following = await request.services.audit.newest(
         tenant_id, query.filter, query.before, PAGE
     )
-    keys, _ = await request.services.key.read.page(tenant_id, FIRST, KEYS_MOST)
+    keys, _ = await request.services.key.read.page(tenant_id, FIRST, MAX_KEYS)
     return request.render(
         "audit.html",
         entries=entries,

@@ -48,7 +48,7 @@ def groups(failed: Sequence[JobView], now: datetime) -> list[tuple[str, str, int
         age = now - (job.finished_at or now)
         counted = counts.setdefault((job.code or "", job.lane), Counter())
         counted.update(["all"] + ["hour"] * (age <= HOUR) + ["day"] * (age <= DAY))
-    rows = [(*place, many["hour"], many["day"], many["all"]) for place, many in counts.items()]
+    rows = [(*group, many["hour"], many["day"], many["all"]) for group, many in counts.items()]
     return sorted(rows, key=lambda row: row[2:], reverse=True)
 
 

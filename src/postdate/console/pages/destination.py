@@ -11,7 +11,7 @@ from postdate.model.tenant.identity import Scope
 PAGE: Final = 50
 
 
-class DestinationsQuery(msgspec.Struct, frozen=True, kw_only=True):
+class DestinationFilters(msgspec.Struct, frozen=True, kw_only=True):
     """The address of the list."""
 
     after: str = ""
@@ -19,7 +19,7 @@ class DestinationsQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 async def destinations_page(request: PageRequest) -> Response:
     """List destinations by name."""
-    query = request.query(DestinationsQuery)
+    query = request.query(DestinationFilters)
     found, following = await request.services.destination.read.page(
         request.actor.tenant_id, query.after, PAGE
     )

@@ -14,7 +14,7 @@ PAGE: Final = 100
 """How many positions of the tenant's order a page looks at, and events of one subject at most."""
 
 
-class EventsQuery(msgspec.Struct, frozen=True, kw_only=True):
+class EventFilters(msgspec.Struct, frozen=True, kw_only=True):
     """The address of a list of events: those before a position, or all of one subject."""
 
     before: int | None = None
@@ -23,7 +23,7 @@ class EventsQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 async def events_page(request: PageRequest) -> Response:
     """List events, the newest first."""
-    query = request.query(EventsQuery)
+    query = request.query(EventFilters)
     if query.subject is not None:
         found = await subject_events(request, query.subject)
         return request.render("events.html", events=found[::-1], query=query, following=None)

@@ -14,11 +14,11 @@ from postdate.model.tenant.identity import Scope
 from postdate.views.job import JobCursor, JobFilter
 
 PAGE: Final = 50
-ATTEMPTS_MOST: Final = 100
+MAX_ATTEMPTS: Final = 100
 """No job has more: `job.max_attempts` ends there."""
 
 
-class JobQuery(msgspec.Struct, frozen=True, kw_only=True):
+class JobFilters(msgspec.Struct, frozen=True, kw_only=True):
     """The address of a list of jobs."""
 
     status: JobStatus | None = None
@@ -42,30 +42,30 @@ class JobQuery(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def cursor(self) -> JobCursor | None:
-        """Give the place where the page begins."""
+        """Return the position at which the page begins."""
         if self.after is None:
             return None
         given = {"job_id": self.after, "due_at": self.at}
         try:
             return msgspec.convert(given, JobCursor)
         except msgspec.ValidationError:
-            raise refuse(Code.INVALID_CURSOR, "The place in the list is not one of ours.") from None
+            raise refuse(Code.INVALID_CURSOR, "The position in the list is not valid.") from None
 
 
 async def jobs_page(request: PageRequest) -> Response:
     """List jobs: open ones by their instant, others the newest first."""
-    query = request.query(JobQuery)
+    query = request.query(JobFilters)
     jobs, following = await request.services.job.read.page(
         request.actor.tenant_id, query.filter, query.cursor, PAGE
     )
-    place = None
+    next_page = None
     if following is not None:
-        place = request.next_page(after=following.job_id, at=following.due_at)
+        next_page = request.next_page(after=following.job_id, at=following.due_at)
     return request.render(
         "jobs.html",
         jobs=jobs,
         query=query,
-        following=place,
+        following=next_page,
         statuses=list(JobStatus),
         filtered=query.filter != JobFilter(),
         matching=request.address_with(dry=1, after=None, at=None).partition("?")[2],
@@ -80,7 +80,7 @@ async def job_page(request: PageRequest) -> Response:
     if job is None:
         raise refuse(Code.NOT_FOUND, f"There is no job {job_id}.")
     events = await subject_events(request, job_id)
-    attempts = await request.services.job.read.attempts(tenant_id, job_id, 0, ATTEMPTS_MOST)
+    attempts = await request.services.job.read.attempts(tenant_id, job_id, 0, MAX_ATTEMPTS)
     return request.render("job.html", job=job, attempts=attempts or [], events=events)
 
 

@@ -18,7 +18,7 @@ SHOWN: Final = 10
 """Most destinations in trouble that are named one by one."""
 
 
-class Problem(msgspec.Struct, frozen=True):
+class OverviewProblem(msgspec.Struct, frozen=True):
     """What is wrong, and the page that shows it."""
 
     text: str
@@ -34,7 +34,7 @@ _CHECKED: Final = {
 """The checks of the whole books: how each is run, and where to look when it found something."""
 
 
-class Check(msgspec.Struct, frozen=True):
+class BooksCheck(msgspec.Struct, frozen=True):
     """The last check of one kind, if there ever was one."""
 
     command: str
@@ -43,14 +43,14 @@ class Check(msgspec.Struct, frozen=True):
     findings: int
 
 
-def checks(overview: Overview) -> list[Check]:
+def checks(overview: Overview) -> list[BooksCheck]:
     """Tell when the books were last checked as a whole, and what that found."""
     ran = {run.name: run for run in overview.slow.checks}
     return [
-        Check(
+        BooksCheck(
             command,
             link,
-            _told(ran[name].seconds) if name in ran else None,
+            _duration(ran[name].seconds) if name in ran else None,
             ran[name].findings if name in ran else 0,
         )
         for name, (command, link) in _CHECKED.items()
@@ -58,12 +58,15 @@ def checks(overview: Overview) -> list[Check]:
 
 
 def problems(
-    overview: Overview, found: Sequence[Check], overdue: Sequence[str], now: datetime
-) -> list[Problem]:
+    overview: Overview, found: Sequence[BooksCheck], overdue: Sequence[str], now: datetime
+) -> list[OverviewProblem]:
     """Name everything that needs somebody, the worst first."""
     return [
         *_broken(found),
-        *(Problem(f"Overdue: {what}; each node looks there anew.", "/") for what in overdue),
+        *(
+            OverviewProblem(f"Overdue: {what}; each node looks there anew.", "/")
+            for what in overdue
+        ),
         *_money(overview, now),
         *_set_aside(overview),
         *(problem for lane in overview.lanes for problem in _lane(lane, now)),
@@ -71,91 +74,91 @@ def problems(
     ]
 
 
-def _broken(found: Sequence[Check]) -> Iterator[Problem]:
+def _broken(found: Sequence[BooksCheck]) -> Iterator[OverviewProblem]:
     for check in found:
         if check.findings:
-            yield Problem(
+            yield OverviewProblem(
                 f"{check.command} found {count(check.findings, 'thing')} that must not be, "
                 f"{check.ago} ago: run it again, it names them.",
                 check.link,
             )
 
 
-def _money(overview: Overview, now: datetime) -> Iterator[Problem]:
+def _money(overview: Overview, now: datetime) -> Iterator[OverviewProblem]:
     if overview.payments_parked:
-        yield Problem(
+        yield OverviewProblem(
             f"{count(overview.payments_parked, 'payment')} could not be settled and "
             "wait for a person; their money is held.",
             "/payments?status=EXECUTING",
         )
     late = _seconds(overview.payments_oldest, now)
     if late > LATE_SECONDS:
-        yield Problem(
+        yield OverviewProblem(
             f"{count(overview.payments_overdue, 'payment')} due and not settled, the oldest "
-            f"for {_told(late)}: is a settlement node running?",
+            f"for {_duration(late)}: is a settlement node running?",
             "/payments?status=PENDING",
         )
 
 
-def _set_aside(overview: Overview) -> Iterator[Problem]:
+def _set_aside(overview: Overview) -> Iterator[OverviewProblem]:
     if overview.schedules_set_aside:
-        yield Problem(
+        yield OverviewProblem(
             f"{count(overview.schedules_set_aside, 'schedule')} could not be expanded and wait for "
             "a person: each shows its error.",
             "/schedules?set_aside=true",
         )
 
 
-def _lane(lane: LaneBacklog, now: datetime) -> Iterator[Problem]:
+def _lane(lane: LaneBacklog, now: datetime) -> Iterator[OverviewProblem]:
     late = _seconds(lane.oldest, now)
     if lane.paused_at is not None:
         why = f": {lane.paused_note}" if lane.paused_note else ""
         waiting = f", {count(lane.overdue, 'job')} due" if lane.overdue else ""
-        yield Problem(f"Lane {lane.name} is paused{why}{waiting}.", "/lanes")
+        yield OverviewProblem(f"Lane {lane.name} is paused{why}{waiting}.", "/lanes")
     elif late > LATE_SECONDS:
         what = "a worker asking for it" if lane.kind == "pull" else "a worker node running"
-        yield Problem(
+        yield OverviewProblem(
             f"Lane {lane.name} is late: {count(lane.overdue, 'job')} due, the oldest for "
-            f"{_told(late)}. Is {what}, and is the lane's limit high enough?",
+            f"{_duration(late)}. Is {what}, and is the lane's limit high enough?",
             f"/jobs?status=READY&lane={lane.name}",
         )
     if lane.unknown:
-        yield Problem(
+        yield OverviewProblem(
             f"{count(lane.unknown, 'job')} of lane {lane.name} in doubt: it is not known whether "
             "they ran.",
             f"/jobs?status=UNKNOWN&lane={lane.name}",
         )
 
 
-def failing(troubles: Sequence[Trouble]) -> Iterator[Problem]:
+def failing(troubles: Sequence[Trouble]) -> Iterator[OverviewProblem]:
     """Name the destinations that calls are held back from."""
     for trouble in troubles[:SHOWN]:
         heard = f": {trouble.answers[-1]}" if trouble.answers else ""
-        yield Problem(
+        yield OverviewProblem(
             f"Destination {trouble.place} is failing{heard}. Jobs for it are held back until "
             f"{trouble.held_until:%H:%M:%S} UTC, then one probes.",
             "/destinations",
         )
     if len(troubles) > SHOWN:
         more = count(len(troubles) - SHOWN, "more destination")
-        yield Problem(f"{more} are failing.", "/destinations")
+        yield OverviewProblem(f"{more} are failing.", "/destinations")
 
 
-def _failed(overview: Overview) -> Iterator[Problem]:
+def _failed(overview: Overview) -> Iterator[OverviewProblem]:
     failed = overview.slow
     if failed.jobs_failed:
         text = f"{count(failed.jobs_failed, 'job')} accepted in the last 24 h failed for good."
-        yield Problem(text, "/jobs?status=FAILED")
+        yield OverviewProblem(text, "/jobs?status=FAILED")
     if failed.payments_failed:
         text = f"{count(failed.payments_failed, 'payment')} accepted in the last 24 h failed."
-        yield Problem(text, "/payments?status=FAILED")
+        yield OverviewProblem(text, "/payments?status=FAILED")
 
 
 def _seconds(since: datetime | None, now: datetime) -> float:
     return 0.0 if since is None else (now - since).total_seconds()
 
 
-def _told(seconds: float) -> str:
+def _duration(seconds: float) -> str:
     return duration(round(seconds * 1000))
 
 

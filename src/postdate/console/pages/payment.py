@@ -23,9 +23,9 @@ from postdate.views.payment import NEWEST, PaymentFilter
 from postdate.views.payment_shape import PaymentView
 
 PAGE: Final = 50
-EVENTS_MOST: Final = 100
+MAX_EVENTS: Final = 100
 CSV_PAGE: Final = 500
-CSV_MOST: Final = 100_000
+MAX_CSV_ROWS: Final = 100_000
 """The most rows of one file; a narrower filter gives the rest."""
 
 COLUMNS: Final = (
@@ -46,7 +46,7 @@ COLUMNS: Final = (
 )
 
 
-class PaymentQuery(msgspec.Struct, frozen=True, kw_only=True):
+class PaymentFilters(msgspec.Struct, frozen=True, kw_only=True):
     """The address of a list of payments."""
 
     account: str | None = None
@@ -72,7 +72,7 @@ class PaymentQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 async def payments_page(request: PageRequest) -> Response:
     """List payments, the newest first."""
-    query = request.query(PaymentQuery)
+    query = request.query(PaymentFilters)
     payments, following = await request.services.payment.read.page(
         request.actor, query.filter, query.before, PAGE
     )
@@ -89,7 +89,7 @@ async def payments_page(request: PageRequest) -> Response:
 
 async def payments_csv(request: PageRequest) -> Response:
     """Give the same list as a file, the newest first."""
-    query = request.query(PaymentQuery)
+    query = request.query(PaymentFilters)
     rows = _rows(request, query)
     # The first page is read before the answer begins: a refusal is still an answer of its own.
     first = await anext(rows)
@@ -104,13 +104,13 @@ async def _joined(first: str, rest: AsyncIterator[str]) -> AsyncIterator[str]:
         yield chunk
 
 
-async def _rows(request: PageRequest, query: PaymentQuery) -> AsyncIterator[str]:
-    place: UUID | None = query.before
+async def _rows(request: PageRequest, query: PaymentFilters) -> AsyncIterator[str]:
+    before: UUID | None = query.before
     head: list[tuple[str, ...]] = [COLUMNS]
-    left = CSV_MOST
-    while place is not None and left > 0:
-        found, place = await request.services.payment.read.page(
-            request.actor, query.filter, place, min(CSV_PAGE, left)
+    left = MAX_CSV_ROWS
+    while before is not None and left > 0:
+        found, before = await request.services.payment.read.page(
+            request.actor, query.filter, before, min(CSV_PAGE, left)
         )
         left -= len(found)
         yield _written(head + [_row(payment) for payment in found])
@@ -149,7 +149,7 @@ async def payment_page(request: PageRequest) -> Response:
         payment=payment,
         legs=await views.legs(request.actor, payment),
         executions=await views.executions(request.actor, payment_id) or [],
-        events=await views.events(request.actor, payment_id, None, EVENTS_MOST) or [],
+        events=await views.events(request.actor, payment_id, None, MAX_EVENTS) or [],
     )
 
 

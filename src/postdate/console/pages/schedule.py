@@ -41,7 +41,7 @@ NOTES: Final = {
 DST: Final = ("gap_", "repeated_")
 
 
-class SchedulesQuery(msgspec.Struct, frozen=True, kw_only=True):
+class ScheduleFilters(msgspec.Struct, frozen=True, kw_only=True):
     """The address of the list."""
 
     missed: bool = False
@@ -49,7 +49,7 @@ class SchedulesQuery(msgspec.Struct, frozen=True, kw_only=True):
     after: UUID | None = None
 
 
-class ScheduleQuery(msgspec.Struct, frozen=True, kw_only=True):
+class OccurrenceFilters(msgspec.Struct, frozen=True, kw_only=True):
     """The address of one schedule: which rows of the book, and before which."""
 
     status: Status | None = None
@@ -59,7 +59,7 @@ class ScheduleQuery(msgspec.Struct, frozen=True, kw_only=True):
 async def schedules_page(request: PageRequest) -> Response:
     """List schedules, the oldest first, each with its latest runs."""
     query, views, tenant_id = (
-        request.query(SchedulesQuery),
+        request.query(ScheduleFilters),
         request.services.schedule.read,
         request.actor.tenant_id,
     )
@@ -74,14 +74,14 @@ async def schedules_page(request: PageRequest) -> Response:
         query=query,
         following=request.next_page(after=following),
         words=words,
-        told=told,
+        status_words=status_words,
     )
 
 
 async def schedule_page(request: PageRequest) -> Response:
     """Show one schedule: what comes, what came, and how it behaves where others surprise."""
     schedule_id, tenant_id = request.uuid("schedule_id"), request.actor.tenant_id
-    query, views = request.query(ScheduleQuery), request.services.schedule.read
+    query, views = request.query(OccurrenceFilters), request.services.schedule.read
     schedule = await views.find(request.actor, schedule_id)
     book = await views.book(
         request.actor, schedule_id, query.before, status=query.status, limit=BOOK
@@ -103,7 +103,7 @@ async def schedule_page(request: PageRequest) -> Response:
         statuses=list(Status),
         following=request.next_page(before=more),
         words=words,
-        told=told,
+        status_words=status_words,
         marks=marks,
         delay=delay,
         ran=RAN,
@@ -127,7 +127,7 @@ def words(schedule: ScheduleView) -> str:
     return in_words(schedule.cron, schedule.every_seconds, schedule.rrule)
 
 
-def told(status: str) -> str:
+def status_words(status: str) -> str:
     """Write a label of the book as words."""
     return status.lower().replace("_", " ")
 
@@ -135,7 +135,7 @@ def told(status: str) -> str:
 def marks(one: ComingView | OccurrenceView) -> list[tuple[str, str]]:
     """Give what the policies did, each with a class: a change of the clock stands out."""
     return [
-        ("dst" if note.startswith(DST) else "note", NOTES.get(note, told(note)))
+        ("dst" if note.startswith(DST) else "note", NOTES.get(note, status_words(note)))
         for note in one.notes
     ]
 

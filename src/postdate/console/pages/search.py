@@ -11,17 +11,17 @@ from postdate.console.page_request import HEADERS, ConsolePage, PageRequest, red
 from postdate.model.payment.money import MAX_AMOUNT
 from postdate.model.tenant.identity import Scope
 
-TEXT_MOST: Final = 255
+MAX_TEXT: Final = 255
 """No id, name or key is longer."""
 
 
-class FindQuery(msgspec.Struct, frozen=True, kw_only=True):
+class SearchText(msgspec.Struct, frozen=True, kw_only=True):
     """What was typed."""
 
     q: str = ""
 
 
-class Hit(NamedTuple):
+class SearchHit(NamedTuple):
     """Something that was found, and where it is shown."""
 
     kind: str
@@ -33,7 +33,7 @@ class Hit(NamedTuple):
 
 async def find_page(request: PageRequest) -> Response:
     """Go where the text leads if it leads to one place, or show where it may lead."""
-    wanted = request.query(FindQuery).q.strip()
+    wanted = request.query(SearchText).q.strip()
     hits = await _hits(request, wanted)
     certain = [hit for hit in hits if hit.certain]
     if len(certain) == 1 or (len(hits) == 1 and not certain):
@@ -43,13 +43,13 @@ async def find_page(request: PageRequest) -> Response:
 
 async def find_peek(request: PageRequest) -> Response:
     """Give what the text leads to while it is typed."""
-    wanted = request.query(FindQuery).q.strip()
+    wanted = request.query(SearchText).q.strip()
     hits = await _hits(request, wanted)
     return HTMLResponse(request.fragment("_hits.html", wanted=wanted, hits=hits), headers=HEADERS)
 
 
-async def _hits(request: PageRequest, wanted: str) -> list[Hit]:
-    if not wanted or len(wanted) > TEXT_MOST or not wanted.isprintable():
+async def _hits(request: PageRequest, wanted: str) -> list[SearchHit]:
+    if not wanted or len(wanted) > MAX_TEXT or not wanted.isprintable():
         return []
     try:
         found = _by_id(request, UUID(wanted))
@@ -58,34 +58,34 @@ async def _hits(request: PageRequest, wanted: str) -> list[Hit]:
     return [hit async for hit in found]
 
 
-async def _by_id(request: PageRequest, identifier: UUID) -> AsyncIterator[Hit]:
+async def _by_id(request: PageRequest, identifier: UUID) -> AsyncIterator[SearchHit]:
     actor, services, text = request.actor, request.services, str(identifier)
     if actor.allows(Scope.PAYMENTS_READ) and await services.payment.read.get(actor, identifier):
-        yield Hit("payment", text, f"/payments/{text}")
+        yield SearchHit("payment", text, f"/payments/{text}")
     if actor.allows(Scope.JOBS_READ) and await services.job.read.find(actor.tenant_id, identifier):
-        yield Hit("job", text, f"/jobs/{text}")
+        yield SearchHit("job", text, f"/jobs/{text}")
     if actor.allows(Scope.SCHEDULES_READ) and await services.schedule.read.find(actor, identifier):
-        yield Hit("schedule", text, f"/schedules/{text}")
+        yield SearchHit("schedule", text, f"/schedules/{text}")
     async for hit in _by_name(request, text):
         yield hit
     if actor.allows(Scope.ADMIN):
-        yield Hit("decisions by this key", text, f"/audit?actor={text}", certain=False)
-        yield Hit("events about it", text, f"/events?subject={text}", certain=False)
+        yield SearchHit("decisions by this key", text, f"/audit?actor={text}", certain=False)
+        yield SearchHit("events about it", text, f"/events?subject={text}", certain=False)
 
 
-async def _by_name(request: PageRequest, wanted: str) -> AsyncIterator[Hit]:
+async def _by_name(request: PageRequest, wanted: str) -> AsyncIterator[SearchHit]:
     actor, services = request.actor, request.services
     if actor.allows(Scope.PAYMENTS_READ) and await services.account.read.get(actor, wanted):
-        yield Hit("account", wanted, f"/accounts/{wanted}")
+        yield SearchHit("account", wanted, f"/accounts/{wanted}")
     for made in await services.search.under_key(actor.tenant_id, wanted):
         if await _visible(request, made.kind, made.subject):
-            yield Hit(f"{made.kind} by its key", wanted, f"/{made.kind}s/{made.subject}")
+            yield SearchHit(f"{made.kind} by its key", wanted, f"/{made.kind}s/{made.subject}")
     if actor.allows(Scope.JOBS_READ) and services.search.has_lane(actor.tenant_id, wanted):
-        yield Hit("lane", wanted, f"/jobs?lane={wanted}")
+        yield SearchHit("lane", wanted, f"/jobs?lane={wanted}")
     amount = wanted.replace(",", "").replace("_", "")
     if amount.isdecimal() and 0 < int(amount) <= MAX_AMOUNT and actor.allows(Scope.PAYMENTS_READ):
         link = f"/payments?least={int(amount)}&most={int(amount)}"
-        yield Hit("payments of this amount", f"{int(amount):,}", link, certain=False)
+        yield SearchHit("payments of this amount", f"{int(amount):,}", link, certain=False)
 
 
 async def _visible(request: PageRequest, kind: str, subject: UUID) -> bool:

@@ -14,7 +14,7 @@ KEYS: Final = 50
 """How many keys a page shows."""
 
 
-class SettingsQuery(msgspec.Struct, frozen=True, kw_only=True):
+class KeyFilters(msgspec.Struct, frozen=True, kw_only=True):
     """The address of the page: from which key on."""
 
     after: UUID | None = None
@@ -22,7 +22,7 @@ class SettingsQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 async def settings_page(request: PageRequest) -> Response:
     """List every setting with the value that holds, and the keys."""
-    query, tenant_id, now = request.query(SettingsQuery), request.actor.tenant_id, request.now
+    query, tenant_id, now = request.query(KeyFilters), request.actor.tenant_id, request.now
     found, following = await request.services.key.read.page(
         tenant_id, query.after or UUID(int=0), KEYS
     )

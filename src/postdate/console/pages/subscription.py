@@ -14,7 +14,7 @@ from postdate.views.subscription import BEFORE_ALL, status_of
 PAGE: Final = 50
 
 
-class SubscriptionsQuery(msgspec.Struct, frozen=True, kw_only=True):
+class SubscriptionFilters(msgspec.Struct, frozen=True, kw_only=True):
     """The address of the list."""
 
     after: UUID = BEFORE_ALL
@@ -22,20 +22,20 @@ class SubscriptionsQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 async def subscriptions_page(request: PageRequest) -> Response:
     """List subscriptions with their lag."""
-    query = request.query(SubscriptionsQuery)
+    query = request.query(SubscriptionFilters)
     rows = await request.services.subscription.read.page(request.actor.tenant_id, query.after, PAGE)
     more = rows[-1].subscription_id if len(rows) == PAGE else None
     return request.render(
         "subscriptions.html",
         subscriptions=rows,
         status_of=status_of,
-        place_of=place_of,
+        target_of=target_of,
         first=query.after == BEFORE_ALL,
         following=request.next_page(after=more),
     )
 
 
-def place_of(destination: Mapping[str, Any]) -> str:
+def target_of(destination: Mapping[str, Any]) -> str:
     """Say where a subscription sends."""
     return f"{destination['type']} {destination.get('name') or destination.get('url') or ''}"
 

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 REMEMBER_SECONDS: Final = 3.0
 """How long a key is believed before it is looked up again: the bound on seeing a revocation."""
 
-REMEMBER_MOST: Final = 10_000
+MAX_REMEMBERED: Final = 10_000
 TOKEN_CHARS: Final = 8192
-DOUBTFUL_MOST: Final = 2
+MAX_DOUBTFUL: Final = 2
 """How many keys are looked up at once for addresses that sent too many wrong ones."""
 
 USED_SECONDS: Final = 30.0
@@ -36,7 +36,7 @@ class Identities:
         self._database = database
         self._tokens = tokens
         self.knocks = Knocks() if knocks is None else knocks
-        self._doubtful = asyncio.Semaphore(DOUBTFUL_MOST)
+        self._doubtful = asyncio.Semaphore(MAX_DOUBTFUL)
         self._known: dict[bytes, tuple[float, Identity | None]] = {}
         self._used: set[str] = set()
 
@@ -101,7 +101,7 @@ class Identities:
         return identity, now + min(REMEMBER_SECONDS, left)
 
     def _remember(self, digest: bytes, until: float, identity: Identity | None) -> None:
-        if len(self._known) >= REMEMBER_MOST:
+        if len(self._known) >= MAX_REMEMBERED:
             self._known.clear()
         self._known[digest] = (until, identity)
 

@@ -27,9 +27,9 @@ LEEWAY_SECONDS: Final = 10.0
 LATEST: Final = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
 """No calendar of ours goes further; a token that claims to is not believed."""
 
-AMOUNT_MOST: Final = 2**63 - 1
+MAX_AMOUNT: Final = 2**63 - 1
 
-RSA_LEAST_BITS: Final = 2048
+MIN_RSA_BITS: Final = 2048
 _KINDS: Final[Mapping[str, tuple[str, str | None]]] = {
     "RS256": ("RSA", None),
     "ES256": ("EC", "P-256"),
@@ -144,7 +144,7 @@ def _fits(key: jwt.PyJWK, algorithm: str) -> bool:
     if key.key_type != kind or key.public_key_use not in {None, "sig"}:
         return False
     if kind == "RSA":
-        return int(key.key.key_size) >= RSA_LEAST_BITS
+        return int(key.key.key_size) >= MIN_RSA_BITS
     return bool(key._jwk_data.get("crv") == curve)  # noqa: SLF001 - PyJWK shows it nowhere else
 
 
@@ -185,6 +185,6 @@ def _storable(value: Any) -> TypeGuard[str]:
 
 
 def _amount(value: Any) -> int | None:
-    if value is not None and (type(value) is not int or not 1 <= value <= AMOUNT_MOST):
+    if value is not None and (type(value) is not int or not 1 <= value <= MAX_AMOUNT):
         raise ValueError("max_amount is a positive whole number")
     return value

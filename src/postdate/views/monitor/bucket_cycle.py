@@ -1,4 +1,4 @@
-"""Every place that may owe something (a bucket of a lane), looked at in turn."""
+"""The buckets of all lanes, looked at one share at a time."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final, TypeVar
@@ -8,27 +8,27 @@ from postdate.model.lane import buckets
 from postdate.store.timer.lane import LaneDirectory
 from postdate.store.timer.timer import LANE_EVENT, LANE_PAYMENT, LANE_SCHEDULE
 
-PLACES_MOST: Final = 2000
-"""The most places of one look; with more lanes, each look takes the next."""
+MAX_LANE_BUCKETS: Final = 2000
+"""The most lane buckets of one look; with more lanes, each look takes the next share."""
 
 SYSTEM_KINDS: Final[Mapping[int, str]] = {
     LANE_PAYMENT: "payment",
     LANE_SCHEDULE: "schedule",
     LANE_EVENT: "delivery",
 }
-Place = tuple[int, int]
+LaneBucketKey = tuple[int, int]
 T = TypeVar("T")
 
 
-class PlacesInTurn:
-    """The places of all lanes that are not paused, and whose turn it is."""
+class LaneBucketCycle:
+    """The buckets of all lanes that are not paused, and which share is looked at next."""
 
     def __init__(self, lanes: LaneDirectory) -> None:
         self._lanes = lanes
         self._next = 0
 
-    def kinds(self) -> dict[Place, str]:
-        """Give every place with its kind; what is paused owes nothing."""
+    def kinds(self) -> dict[LaneBucketKey, str]:
+        """Return every lane bucket with its kind; paused lanes are left out."""
         found = {
             (bucket, lane_id): kind
             for lane_id, kind in SYSTEM_KINDS.items()
@@ -40,16 +40,19 @@ class PlacesInTurn:
                     found[bucket, lane.lane_id] = lane.kind
         return found
 
-    def turn(self, places: Sequence[Place]) -> Sequence[Place]:
-        """Take the next places of so many."""
-        taken, self._next = in_turn(places, self._next)
+    def next(self, lane_buckets: Sequence[LaneBucketKey]) -> Sequence[LaneBucketKey]:
+        """Return the next share of these lane buckets."""
+        taken, self._next = next_share(lane_buckets, self._next)
         return taken
 
 
-def in_turn(places: Sequence[T], at: int) -> tuple[Sequence[T], int]:
-    """Take the next places of so many, and say where the next look begins."""
-    if len(places) <= PLACES_MOST:
-        return places, at
-    first = at % len(places)
-    beyond = max(0, first + PLACES_MOST - len(places))
-    return [*places[first : first + PLACES_MOST], *places[:beyond]], at + PLACES_MOST
+def next_share(lane_buckets: Sequence[T], at: int) -> tuple[Sequence[T], int]:
+    """Return the next share, and where the share after it begins."""
+    if len(lane_buckets) <= MAX_LANE_BUCKETS:
+        return lane_buckets, at
+    first = at % len(lane_buckets)
+    beyond = max(0, first + MAX_LANE_BUCKETS - len(lane_buckets))
+    return [
+        *lane_buckets[first : first + MAX_LANE_BUCKETS],
+        *lane_buckets[:beyond],
+    ], at + MAX_LANE_BUCKETS

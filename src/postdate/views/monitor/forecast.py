@@ -20,11 +20,11 @@ EXACT_LIMIT: Final = 100_000
 WALK_LIMIT: Final = EXACT_LIMIT + 1
 """How many timers one statement walks at the most; one more than is exact tells that it is not."""
 
-SAMPLE_PLACES: Final = 12
+SAMPLED_LANE_BUCKETS: Final = 12
 """Beyond that, so many buckets of the payments and of the lanes stand for all of them."""
 
 SAMPLE_LIMIT: Final = 4000
-"""How many timers are walked at a place of the sample; the forecast ends where the first ends."""
+"""How many timers of a sampled lane bucket are walked; the first full one ends the forecast."""
 
 SLOT_SECONDS: Final = 60
 AHEAD_SECONDS: Final = 24 * 3600
@@ -63,14 +63,14 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True):
     """None when everything was counted; else how far the estimated total may be off."""
 
 
-async def forecast(connection: Connection, tenant_id: int, places: Places) -> Forecast:
-    """Count what becomes due; estimate it from some of the places if there is too much of it."""
-    rows = await _due(connection, tenant_id, places, EXACT_LIMIT + 1)
+async def forecast(connection: Connection, tenant_id: int, lane_buckets: Places) -> Forecast:
+    """Count what becomes due; estimate it from a sample of lane buckets when there is too much."""
+    rows = await _due(connection, tenant_id, lane_buckets, EXACT_LIMIT + 1)
     if not rows or rows[0].walked <= EXACT_LIMIT:
         return _forecast(rows, {False: 1.0, True: 1.0}, None)
-    drawn = _draw(places)
+    drawn = _draw(lane_buckets)
     rows = await _due(connection, tenant_id, drawn, SAMPLE_LIMIT)
-    sizes = {kind: (_count(drawn, kind), _count(places, kind)) for kind in (False, True)}
+    sizes = {kind: (_count(drawn, kind), _count(lane_buckets, kind)) for kind in (False, True)}
     weights = {kind: whole / max(1, part) for kind, (part, whole) in sizes.items()}
     return _forecast(rows, weights, _error_percent(rows, sizes))
 
@@ -87,31 +87,31 @@ def _forecast(
 
 
 async def _due(
-    connection: Connection, tenant_id: int, places: Places, place_limit: int
+    connection: Connection, tenant_id: int, lane_buckets: Places, limit: int
 ) -> list[DueCount]:
     return await store.due(
         connection,
         tenant_id,
-        places,
+        lane_buckets,
         slot_seconds=SLOT_SECONDS,
         ahead_seconds=AHEAD_SECONDS,
-        place_limit=place_limit,
+        place_limit=limit,
         walk_limit=WALK_LIMIT,
     )
 
 
-def _draw(places: Places) -> Places:
-    """Draw some places of the payments and some of the lanes, each as likely as any other."""
-    pairs = list(zip(*places, strict=True))
+def _draw(lane_buckets: Places) -> Places:
+    """Draw some buckets of payments and some of the lanes, each as likely as any other."""
+    pairs = list(zip(*lane_buckets, strict=True))
     drawn: list[tuple[int, int]] = []
     for payments in (True, False):
         kind = [pair for pair in pairs if (pair[1] == LANE_PAYMENT) is payments]
-        drawn += random.sample(kind, min(SAMPLE_PLACES, len(kind)))
+        drawn += random.sample(kind, min(SAMPLED_LANE_BUCKETS, len(kind)))
     return [bucket for bucket, _ in drawn], [lane_id for _, lane_id in drawn]
 
 
-def _count(places: Places, payments: bool) -> int:  # noqa: FBT001 - it is the kind counted
-    return sum((lane_id == LANE_PAYMENT) is payments for lane_id in places[1])
+def _count(lane_buckets: Places, payments: bool) -> int:  # noqa: FBT001 - it is the kind counted
+    return sum((lane_id == LANE_PAYMENT) is payments for lane_id in lane_buckets[1])
 
 
 def _error_percent(rows: Sequence[DueCount], sizes: dict[bool, tuple[int, int]]) -> int:

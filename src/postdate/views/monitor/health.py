@@ -6,7 +6,7 @@ from postdate.store.connection.database import Database
 from postdate.store.connection.error import DatabaseError
 from postdate.store.operate import partition
 
-LEAST_WEEKS = 2
+MIN_WEEKS = 2
 """With fewer weeks of partitions ahead, something has kept the maintenance from its work."""
 
 READ_ONLY = "it is read-only: a standby, or a primary being replaced"
@@ -35,7 +35,7 @@ async def readiness(database: Database) -> list[Amiss]:
     except DatabaseError as error:
         reason = f"it does not answer: {type(error).__name__} {error}".strip()
         return [Amiss("database", reason, reads=await _replica_answers(database))]
-    if weeks < LEAST_WEEKS:
+    if weeks < MIN_WEEKS:
         return [Amiss("partitions", f"history has partitions for only {weeks} weeks ahead")]
     return []
 

@@ -1,4 +1,4 @@
-"""A watch on liveness: what is due and nobody has touched, whatever the loops say of themselves."""
+"""Watch for stuck work: what is due and no stage has touched, whatever the loops report."""
 
 import time
 from collections import Counter, defaultdict
@@ -19,7 +19,7 @@ from postdate.store.operate import vital
 from postdate.store.operate.vital import Untouched
 from postdate.store.timer.lane import LaneDirectory
 from postdate.store.timer.permit import lane_limits
-from postdate.views.monitor.bucket_cycle import Place, PlacesInTurn, in_turn
+from postdate.views.monitor.bucket_cycle import LaneBucketCycle, LaneBucketKey, next_share
 
 log = Log()
 
@@ -27,13 +27,13 @@ WATCH_SECONDS: Final = 5.0
 """How often a node looks."""
 
 UNTOUCHED_SECONDS: Final = 10.0
-"""How long the first due thing of a place may stay what it is; as long again it is observed."""
+"""How long a lane bucket may keep the same first due timer before it is watched, and then again."""
 
 OUTLIVED_SECONDS: Final = 30.0
 """How long beyond its job's timeout a lease may be renewed."""
 
-LEASES_MOST: Final = 200
-"""How many timers of a place are looked at to find leases among them."""
+MAX_LEASES: Final = 200
+"""How many timers of a lane bucket are searched for leases."""
 
 STOPPED: Final = "settlement.stopped"
 KINDS: Final[Mapping[str, tuple[str, str]]] = {
@@ -55,45 +55,45 @@ class Overdue(msgspec.Struct, frozen=True):
     """What nobody has touched: `seconds` is how long it has been due, or running."""
 
     kind: str
-    place: Place
+    lane_bucket: LaneBucketKey
     what: object
     seconds: float
     tenant_id: int | None = None
 
 
 class HeadWatch:
-    """Remember the first due thing of each place: while somebody works there, it changes."""
+    """Remember the first due timer of each lane bucket: where a stage works, it changes."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
-        self._since: dict[Place, tuple[tuple[UUID, int], float]] = {}
+        self._since: dict[LaneBucketKey, tuple[tuple[UUID, int], float]] = {}
 
     @property
-    def suspects(self) -> list[Place]:
-        """List the places to look at again next time."""
+    def suspects(self) -> list[LaneBucketKey]:
+        """Return the lane buckets to look at again next time."""
         return list(self._since)
 
     def observe(
-        self, looked: Iterable[Place], heads: Iterable[Untouched], now: float
+        self, looked: Iterable[LaneBucketKey], heads: Iterable[Untouched], now: float
     ) -> list[Untouched]:
         """Take over what a look has found; give what has not changed for too long."""
         found = {(head.bucket, head.lane_id): head for head in heads}
         stuck = []
-        for place in looked:
-            head = found.get(place)
+        for lane_bucket in looked:
+            head = found.get(lane_bucket)
             if head is None:
-                self._since.pop(place, None)
+                self._since.pop(lane_bucket, None)
                 continue
-            known, since = self._since.get(place, (None, now))
+            known, since = self._since.get(lane_bucket, (None, now))
             if known != (head.subject, head.token):
-                self._since[place] = (head.subject, head.token), now
+                self._since[lane_bucket] = (head.subject, head.token), now
             elif now - since >= self._seconds:
                 stuck.append(head)
         return stuck
 
 
 class OverdueWatch:
-    """Find what is overdue, have its place looked at anew, and count it."""
+    """Find what is overdue, have its stage look at the lane bucket again, and count it."""
 
     def __init__(
         self,
@@ -112,12 +112,12 @@ class OverdueWatch:
         self._node_id = node_id
         self._untouched_seconds = untouched_seconds
         self._outlived_seconds = outlived_seconds
-        self._places = PlacesInTurn(lanes)
+        self._lane_buckets = LaneBucketCycle(lanes)
         self._heads = HeadWatch(untouched_seconds)
-        self._marks: defaultdict[Place, LowWaterMark] = defaultdict(LowWaterMark)
+        self._marks: defaultdict[LaneBucketKey, LowWaterMark] = defaultdict(LowWaterMark)
         self._known: set[object] = set()
         self._leases_next = 0
-        self._outlived_at: set[Place] = set()
+        self._outlived_at: set[LaneBucketKey] = set()
         self._meter = OverdueMeter(registry)
         self.reexamine: defaultdict[str, list[Reexamine]] = defaultdict(list)
 
@@ -151,39 +151,47 @@ class OverdueWatch:
                 log.error(
                     "overdue.found",
                     kind=each.kind,
-                    bucket=each.place[0],
-                    lane_id=each.place[1],
+                    bucket=each.lane_bucket[0],
+                    lane_id=each.lane_bucket[1],
                     subject=str(each.what),
                     seconds=round(each.seconds, 1),
                 )
             for reexamine in self.reexamine[each.kind]:
-                reexamine(*each.place)
+                reexamine(*each.lane_bucket)
         self._known = {each.what for each in found}
         self._meter.now(found)
 
     async def _untouched(self, connection: Connection) -> list[Overdue]:
-        kinds = {place: kind for place, kind in self._places.kinds().items() if kind in KINDS}
+        kinds = {
+            lane_bucket: kind
+            for lane_bucket, kind in self._lane_buckets.kinds().items()
+            if kind in KINDS
+        }
         if self._settings.get(STOPPED):
-            kinds = {place: kind for place, kind in kinds.items() if kind != "payment"}
-        suspects = [place for place in self._heads.suspects if place in kinds]
-        looked = list(dict.fromkeys([*suspects, *self._places.turn(list(kinds))]))
+            kinds = {lane_bucket: kind for lane_bucket, kind in kinds.items() if kind != "payment"}
+        suspects = [lane_bucket for lane_bucket in self._heads.suspects if lane_bucket in kinds]
+        looked = list(dict.fromkeys([*suspects, *self._lane_buckets.next(list(kinds))]))
         now, floor = time.monotonic(), self._settings.floor
-        wanted = [(*place, max(floor, self._marks[place].low(now))) for place in looked]
+        wanted = [
+            (*lane_bucket, max(floor, self._marks[lane_bucket].low(now))) for lane_bucket in looked
+        ]
         heads = await vital.untouched(connection, wanted, self._untouched_seconds)
         due = await vital.now(connection) - timedelta(seconds=self._untouched_seconds)
         firsts = {(head.bucket, head.lane_id): head.due_at for head in heads}
-        for place in looked:
-            self._marks[place].passed(firsts.get(place, due), due)
+        for lane_bucket in looked:
+            self._marks[lane_bucket].passed(firsts.get(lane_bucket, due), due)
         stuck = self._heads.observe(looked, heads, now)
         waiting = await self._limited(connection, stuck)
         return [
-            Overdue(kinds[place], place, head.subject, head.seconds, head.tenant_id)
+            Overdue(kinds[lane_bucket], lane_bucket, head.subject, head.seconds, head.tenant_id)
             for head in stuck
-            if (place := (head.bucket, head.lane_id)) not in waiting
+            if (lane_bucket := (head.bucket, head.lane_id)) not in waiting
         ]
 
-    async def _limited(self, connection: Connection, stuck: Sequence[Untouched]) -> set[Place]:
-        """Give the places that wait for their limit: as long as something there is running."""
+    async def _limited(
+        self, connection: Connection, stuck: Sequence[Untouched]
+    ) -> set[LaneBucketKey]:
+        """Return the lane buckets that wait for their limit while something of them is running."""
         lanes = self._lanes.by_id
         limited = {
             lane_id
@@ -198,7 +206,7 @@ class OverdueWatch:
             for each in {each for group in siblings.values() for each in group}
             for bucket in lanes[each].buckets
         ]
-        leased = {lane_id for _, lane_id in await vital.leased(connection, asked, LEASES_MOST)}
+        leased = {lane_id for _, lane_id in await vital.leased(connection, asked, MAX_LEASES)}
         return {
             (head.bucket, head.lane_id)
             for head in stuck
@@ -222,17 +230,19 @@ class OverdueWatch:
         """Look at this node's own leases: only it can tell whether somebody is at work."""
         if not self.reexamine["lease"]:
             return []
-        places = [
+        lane_buckets = [
             (bucket, lane.lane_id, self._settings.number("job.timeout_seconds", lane.tenant_id))
             for lane in self._lanes.by_id.values()
             if lane.kind == "push"
             for bucket in lane.buckets
         ]
-        turn, self._leases_next = in_turn(places, self._leases_next)
-        suspects = [place for place in places if place[:2] in self._outlived_at]
-        looked = list(dict.fromkeys([*suspects, *turn]))
+        share, self._leases_next = next_share(lane_buckets, self._leases_next)
+        suspects = [
+            lane_bucket for lane_bucket in lane_buckets if lane_bucket[:2] in self._outlived_at
+        ]
+        looked = list(dict.fromkeys([*suspects, *share]))
         rows = await vital.outlived(
-            connection, looked, self._node_id, self._outlived_seconds, LEASES_MOST
+            connection, looked, self._node_id, self._outlived_seconds, MAX_LEASES
         )
         self._outlived_at = {(row.bucket, row.lane_id) for row in rows}
         return [

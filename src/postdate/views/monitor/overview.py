@@ -25,10 +25,10 @@ from postdate.views.monitor.activity import (
 )
 from postdate.views.monitor.forecast import Forecast, forecast
 
-COUNT_MOST: Final = 100
+MAX_COUNT: Final = 100
 """How far one bucket of a lane is counted: a lane of 8 buckets shows 800 exactly."""
 
-FAILED_MOST: Final = 25
+MAX_FAILED: Final = 25
 """The same for what failed."""
 
 FAILED_SECONDS: Final = 24 * 3600
@@ -38,7 +38,7 @@ REMEMBER_SECONDS: Final = 2.0
 REMEMBER_SLOW_SECONDS: Final = 30.0
 """The same for charts and failures: they cost more, and nobody waits for them by the second."""
 
-REMEMBER_MOST: Final = 1000
+MAX_REMEMBERED: Final = 1000
 
 
 class LaneBacklog(msgspec.Struct, frozen=True, kw_only=True):
@@ -104,7 +104,7 @@ class OverviewViews:
         if known is not None and time.monotonic() < until:
             return known
         fresh = await self._read(tenant_id)
-        if len(self._known) >= REMEMBER_MOST:
+        if len(self._known) >= MAX_REMEMBERED:
             self._known.clear()
         self._known[tenant_id] = (time.monotonic() + REMEMBER_SECONDS, fresh)
         return fresh
@@ -115,13 +115,13 @@ class OverviewViews:
 
     async def _read(self, tenant_id: int) -> Overview:
         lanes = sorted(self._lanes.of_tenant(tenant_id), key=lambda lane: (lane.name, lane.kind))
-        places = _places(lanes)
+        lane_buckets = _lane_buckets(lanes)
         async with self._database.read(tenant_id) as connection:
-            rows = await store.backlog(connection, tenant_id, places, COUNT_MOST)
+            rows = await store.backlog(connection, tenant_id, lane_buckets, MAX_COUNT)
             seconds = HOUR_SECONDS + MINUTE_SECONDS
             slots = await activity_store.recent(connection, tenant_id, seconds)
-            slow = await self._read_slow(connection, tenant_id, places)
-            set_aside = await schedule_store.count_set_aside(connection, tenant_id, COUNT_MOST)
+            slow = await self._read_slow(connection, tenant_id, lane_buckets)
+            set_aside = await schedule_store.count_set_aside(connection, tenant_id, MAX_COUNT)
         backlog = {row.lane_id: row for row in rows}
         payments = backlog[LANE_PAYMENT]
         return Overview(
@@ -134,27 +134,29 @@ class OverviewViews:
             slow=slow,
         )
 
-    async def _read_slow(self, connection: Connection, tenant_id: int, places: Places) -> Slow:
+    async def _read_slow(
+        self, connection: Connection, tenant_id: int, lane_buckets: Places
+    ) -> Slow:
         until, known = self._slow.get(tenant_id, (0.0, None))
         if known is not None and time.monotonic() < until:
             return known
         unix_ms = self._database.unix_ms()
         since = floor_id(unix_ms - FAILED_SECONDS * 1000)
-        failed = await store.failed(connection, tenant_id, since, FAILED_MOST)
+        failed = await store.failed(connection, tenant_id, since, MAX_FAILED)
         fresh = Slow(
             unix_ms=unix_ms,
             jobs_failed=failed.jobs,
             payments_failed=failed.payments,
-            forecast=await forecast(connection, tenant_id, places),
+            forecast=await forecast(connection, tenant_id, lane_buckets),
             checks=await vital_store.audits(connection),
         )
-        if len(self._slow) >= REMEMBER_MOST:
+        if len(self._slow) >= MAX_REMEMBERED:
             self._slow.clear()
         self._slow[tenant_id] = (time.monotonic() + REMEMBER_SLOW_SECONDS, fresh)
         return fresh
 
 
-def _places(lanes: Sequence[Lane]) -> Places:
+def _lane_buckets(lanes: Sequence[Lane]) -> Places:
     pairs = [(bucket, LANE_PAYMENT) for bucket in range(BUCKETS)]
     pairs += [(bucket, lane.lane_id) for lane in lanes for bucket in lane.buckets]
     return [bucket for bucket, _ in pairs], [lane_id for _, lane_id in pairs]

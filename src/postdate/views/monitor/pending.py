@@ -16,7 +16,7 @@ from postdate.store.operate import vital
 from postdate.store.operate.vital import PendingCount
 from postdate.store.timer.lane import LaneDirectory
 from postdate.store.timer.timer import LANE_APPROVAL, LANE_HELD, LONG_AGO
-from postdate.views.monitor.bucket_cycle import SYSTEM_KINDS, Place, in_turn
+from postdate.views.monitor.bucket_cycle import SYSTEM_KINDS, LaneBucketKey, next_share
 
 PENDING_BUDGET: Final = 20_000
 """The most rows that one look counts; beyond it the planner's statistics tell."""
@@ -27,7 +27,7 @@ ESTIMATED_LANES: Final = 5_000
 STATES: Final = ("pending", "running", "paused", "approval", "halted")
 
 
-class Group(NamedTuple):
+class PendingGroup(NamedTuple):
     """What is counted together. A lane that is paused holds what is due, too."""
 
     kind: str
@@ -39,10 +39,10 @@ class Group(NamedTuple):
         return self.state != "pending"
 
 
-_SYSTEM: Final[Mapping[int, Group]] = {
-    **{lane_id: Group(kind) for lane_id, kind in SYSTEM_KINDS.items()},
-    LANE_APPROVAL: Group("payment", "approval"),
-    LANE_HELD: Group("payment", "halted"),
+_SYSTEM: Final[Mapping[int, PendingGroup]] = {
+    **{lane_id: PendingGroup(kind) for lane_id, kind in SYSTEM_KINDS.items()},
+    LANE_APPROVAL: PendingGroup("payment", "approval"),
+    LANE_HELD: PendingGroup("payment", "halted"),
 }
 
 
@@ -50,39 +50,44 @@ class Pending(msgspec.Struct, frozen=True):
     """How much there is by kind and state, and for which kinds and states that is an estimate."""
 
     counts: Mapping[tuple[str, str], int]
-    estimated: frozenset[Group]
+    estimated: frozenset[PendingGroup]
 
 
 class PendingWatch:
-    """What lies ahead, place by place, each looked at in turn."""
+    """How much is pending in each lane bucket, a share of them at each look."""
 
     def __init__(self, lanes: LaneDirectory) -> None:
         self._lanes = lanes
         self._next = 0
-        self._found: dict[Place, tuple[Group, PendingCount, bool]] = {}
+        self._found: dict[LaneBucketKey, tuple[PendingGroup, PendingCount, bool]] = {}
 
     async def look(self, connection: Connection) -> Pending:
-        """Look at the next places, and give what is known of all."""
+        """Look at the next share of lane buckets, and return what is known of all."""
         groups = self._groups()
         at = await vital.now(connection)
-        places, self._next = in_turn(list(groups), self._next)
-        wanted = [(*place, LONG_AGO if groups[place].every else at) for place in places]
-        share = max(10, PENDING_BUDGET // max(1, len(places)))
+        lane_buckets, self._next = next_share(list(groups), self._next)
+        wanted = [
+            (*lane_bucket, LONG_AGO if groups[lane_bucket].every else at)
+            for lane_bucket in lane_buckets
+        ]
+        share = max(10, PENDING_BUDGET // max(1, len(lane_buckets)))
         rows = await vital.pending(connection, wanted, share)
         self._take(groups, rows, share)
         await self._look_deeper(connection, groups, wanted, rows, share)
-        self._found = {place: row for place, row in self._found.items() if place in groups}
+        self._found = {
+            lane_bucket: row for lane_bucket, row in self._found.items() if lane_bucket in groups
+        }
         return await self._together(connection, at)
 
     async def _look_deeper(
         self,
         connection: Connection,
-        groups: Mapping[Place, Group],
+        groups: Mapping[LaneBucketKey, PendingGroup],
         wanted: Sequence[tuple[int, int, datetime]],
         rows: Sequence[PendingCount],
         share: int,
     ) -> None:
-        """Spend what is left of the budget on the places that hold more than their share."""
+        """Spend the rest of the budget on the lane buckets that hold more than their share."""
         full = {(row.bucket, row.lane_id) for row in rows if row.many >= share}
         left = PENDING_BUDGET - sum(row.many for row in rows)
         if not full or (deeper := left // len(full)) <= share:
@@ -90,28 +95,30 @@ class PendingWatch:
         more = [each for each in wanted if each[:2] in full]
         self._take(groups, await vital.pending(connection, more, deeper), deeper)
 
-    def _take(self, groups: Mapping[Place, Group], rows: Sequence[PendingCount], most: int) -> None:
+    def _take(
+        self, groups: Mapping[LaneBucketKey, PendingGroup], rows: Sequence[PendingCount], limit: int
+    ) -> None:
         for row in rows:
-            place = row.bucket, row.lane_id
-            self._found[place] = groups[place], row, row.many < most
+            lane_bucket = row.bucket, row.lane_id
+            self._found[lane_bucket] = groups[lane_bucket], row, row.many < limit
 
-    def _groups(self) -> dict[Place, Group]:
+    def _groups(self) -> dict[LaneBucketKey, PendingGroup]:
         found = {
             (bucket, lane_id): group
             for lane_id, group in _SYSTEM.items()
             for bucket in range(BUCKETS)
         }
         for lane in self._lanes.by_id.values():
-            group = Group(lane.kind, "paused" if lane.paused else "pending")
+            group = PendingGroup(lane.kind, "paused" if lane.paused else "pending")
             for bucket in buckets(lane.lane_id, lane.width):
                 found[bucket, lane.lane_id] = group
         return found
 
     async def _together(self, connection: Connection, at: datetime) -> Pending:
-        """Add up; where a place held more than was counted, ask the statistics of its kind."""
+        """Add up; where a lane bucket held more than was counted, use the planner's statistics."""
         counts: Counter[tuple[str, str]] = Counter()
-        lanes: dict[Group, set[int]] = {}
-        beyond: set[Group] = set()
+        lanes: dict[PendingGroup, set[int]] = {}
+        beyond: set[PendingGroup] = set()
         for (_, lane_id), (group, row, whole) in self._found.items():
             running = 0 if group.every else row.running
             counts[group] += row.many - running
@@ -144,7 +151,7 @@ def render_pending(
     if pending is not None:
         for kind, state in _series(pending):
             family.add_metric([kind, state], pending.counts.get((kind, state), 0))
-            estimated = Group(kind, state) in pending.estimated
+            estimated = PendingGroup(kind, state) in pending.estimated
             guessed.add_metric([kind, state], int(estimated))
         for state, counts in (("ready", ready), ("parked", parked)):
             for kind in ("push", "pull", *SYSTEM_KINDS.values()):

@@ -37,5 +37,5 @@ def render_tenants(shares: TenantShares, names: Mapping[int, str]) -> Iterator[M
 
 def _buckets(counts: TenantCounts) -> list[tuple[str, int]]:
     upto = list(accumulate(counts.late))
-    bounds = [(str(LATE_SECONDS[place]), upto[place]) for place in TENANT_BOUNDS]
+    bounds = [(str(LATE_SECONDS[lane_bucket]), upto[lane_bucket]) for lane_bucket in TENANT_BOUNDS]
     return [*bounds, ("+Inf", upto[-1])]

@@ -15,7 +15,7 @@ from postdate.store.operate import partition, vital
 from postdate.store.operate.vital import BucketBacklog
 from postdate.store.timer.lane import LaneDirectory
 from postdate.store.timer.timer import LONG_AGO
-from postdate.views.monitor.bucket_cycle import Place, PlacesInTurn
+from postdate.views.monitor.bucket_cycle import LaneBucketCycle, LaneBucketKey
 from postdate.views.monitor.pending import PendingWatch
 from postdate.views.monitor.tenant_metrics import render_tenants
 from postdate.views.monitor.vital_metrics import Parts, render
@@ -38,29 +38,33 @@ Read = Callable[[Connection], Awaitable[Any]]
 
 
 class BacklogWatch:
-    """What is due and not done, place by place, each looked at in turn."""
+    """What is due and not done in each lane bucket, a share of them at each look."""
 
     def __init__(self, lanes: LaneDirectory) -> None:
-        self._places = PlacesInTurn(lanes)
-        self._lows: dict[Place, datetime] = {}
-        self._found: dict[Place, tuple[str, BucketBacklog]] = {}
+        self._lane_buckets = LaneBucketCycle(lanes)
+        self._lows: dict[LaneBucketKey, datetime] = {}
+        self._found: dict[LaneBucketKey, tuple[str, BucketBacklog]] = {}
         self._looks = 0
 
     async def look(self, connection: Connection) -> list[tuple[str, BucketBacklog]]:
-        """Look at the next places, and give what is known of all."""
-        kinds = self._places.kinds()
-        places = self._places.turn(list(kinds))
+        """Look at the next share of lane buckets, and return what is known of all."""
+        kinds = self._lane_buckets.kinds()
+        lane_buckets = self._lane_buckets.next(list(kinds))
         at = await vital.now(connection)
-        wanted = [(*place, self._lows.get(place, LONG_AGO)) for place in places]
-        most = max(10, COUNT_BUDGET // max(1, len(places)))
-        for row in await vital.backlog(connection, wanted, most):
-            place = row.bucket, row.lane_id
-            self._found[place] = kinds[place], row
-            self._lows[place] = (row.oldest or at) - SLACK
+        wanted = [
+            (*lane_bucket, self._lows.get(lane_bucket, LONG_AGO)) for lane_bucket in lane_buckets
+        ]
+        limit = max(10, COUNT_BUDGET // max(1, len(lane_buckets)))
+        for row in await vital.backlog(connection, wanted, limit):
+            lane_bucket = row.bucket, row.lane_id
+            self._found[lane_bucket] = kinds[lane_bucket], row
+            self._lows[lane_bucket] = (row.oldest or at) - SLACK
         self._looks += 1
         if self._looks % FORGET_LOOKS == 0:
             self._lows.clear()
-        self._found = {place: row for place, row in self._found.items() if place in kinds}
+        self._found = {
+            lane_bucket: row for lane_bucket, row in self._found.items() if lane_bucket in kinds
+        }
         return list(self._found.values())
 
 
