@@ -83,18 +83,15 @@ MUTANTS = (
     ),
     mutant(
         "lock_timeout_taken_for_passing", "settlement/settler.py",
-        "            await self._aside.locked.find("
-        "{key for due in dues for key in (due.payer, due.payee)})\n",
+        "                await self._blocked.locked.find(accounts)\n",
         "",
         "faults/test_locked_account.py",
     ),
     mutant(
-        "one_bad_payment_blocks_all", "settlement/settler.py",
-        "            if isinstance(error, TransientError):\n                raise\n"
-        "            if len(keys) == 1:",
-        "            if isinstance(error, TransientError) or len(keys) > 1:\n"
-        "                raise\n"
-        "            if len(keys) == 1:",
+        "one_bad_payment_blocks_all", "runtime/retry.py",
+        "            return await self.divide(items, error)\n",
+        "            if len(items) > 1:\n                raise\n"
+        "            return await self.divide(items, error)\n",
         "stations/test_settle_culprit.py",
     ),
     mutant(

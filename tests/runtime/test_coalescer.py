@@ -26,7 +26,7 @@ class Commits:
 
 @pytest.mark.parametrize("groups", [1, 2])
 async def test_one_after_the_other_nobody_is_forgotten(groups: int) -> None:
-    grouper = Coalescer(Commits(), groups=groups)
+    grouper = Coalescer(Commits(), max_groups=groups)
     async with asyncio.timeout(5):
         found = [await grouper.submit(n) for n in range(20, 70)]
         assert found == [n * 2 for n in range(20, 70)]
@@ -34,14 +34,14 @@ async def test_one_after_the_other_nobody_is_forgotten(groups: int) -> None:
 
 async def test_together_they_share_a_commit_of_a_bounded_size() -> None:
     commits = Commits()
-    grouper = Coalescer(commits, most=20, groups=1)
+    grouper = Coalescer(commits, max_group=20, max_groups=1)
     found = await asyncio.gather(*(grouper.submit(n) for n in range(20, 70)))
     assert found == list(range(40, 140, 2))
     assert [len(group) for group in commits.groups] == [20, 20, 10]
 
 
 async def test_an_error_belongs_to_its_own_item() -> None:
-    grouper = Coalescer(Commits(), groups=1)
+    grouper = Coalescer(Commits(), max_groups=1)
     answers = await asyncio.gather(*(grouper.submit(n) for n in range(20)), return_exceptions=True)
     assert isinstance(answers.pop(13), ValueError)
     assert answers == [n * 2 for n in range(20) if n != 13]
@@ -49,7 +49,7 @@ async def test_an_error_belongs_to_its_own_item() -> None:
 
 async def test_an_unknown_commit_is_not_repeated() -> None:
     commits = Commits()
-    grouper = Coalescer(commits, groups=1)
+    grouper = Coalescer(commits, max_groups=1)
     answers = await asyncio.gather(*(grouper.submit(n) for n in (1, 404)), return_exceptions=True)
     assert [type(answer) for answer in answers] == [CommitUnknownError] * 2
     assert commits.groups == [[1, 404]]
@@ -85,7 +85,7 @@ async def cancelled(grouper: Coalescer[int, int], items: Sequence[int], steps: i
 async def test_whoever_waits_gets_an_error_when_the_group_is_cancelled(
     items: Sequence[int], steps: int
 ) -> None:
-    grouper = Coalescer(Gated(), most=4, groups=1)
+    grouper = Coalescer(Gated(), max_group=4, max_groups=1)
     found = await cancelled(grouper, items, steps)
     kinds = {type(each) for each in found}
     assert kinds <= {RefusedError, CommitUnknownError, ValueError}, kinds
@@ -96,7 +96,7 @@ async def test_whoever_waits_gets_an_error_when_the_group_is_cancelled(
 
 
 async def test_what_was_not_begun_is_refused_and_what_was_begun_is_unknown() -> None:
-    found = await cancelled(Coalescer(Gated(), most=2, groups=1), range(50, 54), 5)
+    found = await cancelled(Coalescer(Gated(), max_group=2, max_groups=1), range(50, 54), 5)
     assert [type(each) for each in found[:2]] == [CommitUnknownError] * 2
     assert [each.refusal.code for each in found[2:] if isinstance(each, RefusedError)] == [
         Code.OVERLOADED
@@ -107,6 +107,6 @@ async def test_an_answer_too_few_is_an_error_for_all() -> None:
     async def forgets(items: Sequence[int]) -> list[int]:
         return list(items[1:])
 
-    grouper: Coalescer[int, int] = Coalescer(forgets, groups=1)
+    grouper: Coalescer[int, int] = Coalescer(forgets, max_groups=1)
     found = await asyncio.gather(*(grouper.submit(n) for n in range(3)), return_exceptions=True)
     assert [type(each) for each in found] == [RuntimeError] * 3

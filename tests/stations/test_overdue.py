@@ -14,6 +14,7 @@ from conftest import eventually
 from postdate.model.setting.setting import Settings, Stored
 from postdate.scheduler.expander import Expander
 from postdate.store.connection.database import Connection, Database
+from postdate.store.connection.error import UnavailableError
 from postdate.store.connection.query import query
 from postdate.store.operate import node as node_store
 from postdate.store.operate.vital import Untouched
@@ -69,7 +70,7 @@ def found(watch: OverdueWatch) -> dict[str, float]:
 
 async def work(worker: Worker) -> None:
     """One turn of the worker's loops, without the helper that looks everywhere."""
-    with suppress(OSError):
+    with suppress(UnavailableError):
         await worker.run_once(100)
     await worker.keep()
 
@@ -227,8 +228,8 @@ async def test_a_payment_behind_a_mark_is_found(database: Database, tenant_id: i
     await bank.open({"a": 10, "b": 0})
     settling = settler(database)
     await settling.run_once()
-    settling._places._lows = [await bank.now() + timedelta(hours=1)] * 64
-    settling._places._forget_at = time.monotonic() + 3600
+    settling._marks._lows = [await bank.now() + timedelta(hours=1)] * 64
+    settling._marks._forget_at = time.monotonic() + 3600
     payment = await bank.due("a", "b", 1)
     assert await settling.run_once() == 0
     watch = await make_watch(database, tenant_id)

@@ -1,4 +1,4 @@
-"""Groups: concurrent requests share one transaction, and none sees another's errors."""
+"""Coalescer: concurrent requests share one transaction, and none sees another's errors."""
 
 import asyncio
 from collections import deque
@@ -6,10 +6,12 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from typing import Any, Final, Generic, TypeVar
 
 from postdate.model.error import Code, refuse
+from postdate.runtime.retry import RetryLadder, Tries
 from postdate.store.connection.error import CommitUnknownError, UnavailableError
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+_Waiting = tuple[Item, asyncio.Future[Result]]
 
 MAX_GROUP: Final = 500
 """The most items of one commit."""
@@ -18,7 +20,7 @@ MAX_GROUPS: Final = 2
 """The most commits under way at once: while one waits for the disk, the next is prepared."""
 
 MAX_DIVIDED: Final = 2
-"""The most groups in which a culprit is searched for while others go on."""
+"""The most groups in which the item that broke them is searched for while others go on."""
 
 MAX_WAITING: Final = 20_000
 """The most items that may wait; beyond, the server says that it is overloaded."""
@@ -37,16 +39,17 @@ class Coalescer(Generic[Item, Result]):
         self,
         commit: Callable[[Sequence[Item]], Awaitable[Sequence[Result]]],
         *,
-        most: int = MAX_GROUP,
-        groups: int = MAX_GROUPS,
+        max_group: int = MAX_GROUP,
+        max_groups: int = MAX_GROUPS,
     ) -> None:
         self._commit = commit
-        self._most = most
-        self._groups = groups
-        self._waiting: deque[tuple[Item, asyncio.Future[Result]]] = deque()
+        self._max_group = max_group
+        self._max_groups = max_groups
+        self._waiting: deque[_Waiting[Item, Result]] = deque()
         self._active: set[object] = set()
         self._running: set[asyncio.Task[None]] = set()
         self._divided: set[asyncio.Task[None]] = set()
+        self._ladder = RetryLadder("group", self._answer, self._refuse, Tries(passing=()))
 
     async def submit(self, item: Item) -> Result:
         """Commit one item together with whatever else has gathered."""
@@ -54,7 +57,7 @@ class Coalescer(Generic[Item, Result]):
             raise refuse(Code.OVERLOADED, "Too many requests are waiting.", retry_after_seconds=1)
         done: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
         self._waiting.append((item, done))
-        if len(self._active) < self._groups:
+        if len(self._active) < self._max_groups:
             turn = object()
             self._active.add(turn)
             _start(self._drain(turn), self._running, lambda: self._drained(turn))
@@ -65,7 +68,7 @@ class Coalescer(Generic[Item, Result]):
         await asyncio.sleep(0)
         try:
             while self._waiting:
-                count = min(len(self._waiting), self._most)
+                count = min(len(self._waiting), self._max_group)
                 await self._settle([self._waiting.popleft() for _ in range(count)])
         finally:
             # In the same step as the look at an empty queue: whoever was just answered may submit
@@ -76,11 +79,30 @@ class Coalescer(Generic[Item, Result]):
         """Refuse what waits when nobody is left to take it: the last one was cancelled."""
         self._active.discard(turn)  # a task that was cancelled before its first step never did
         if not self._active:
-            left = [done for _, done in self._waiting]
+            _give_up(self._waiting)
             self._waiting.clear()
-            _fail(left, refuse(Code.OVERLOADED, BROKEN_OFF, retry_after_seconds=1))
 
-    async def _settle(self, group: list[tuple[Item, asyncio.Future[Result]]]) -> None:
+    async def _settle(self, group: Sequence[_Waiting[Item, Result]]) -> None:
+        """Commit a group; if an item breaks it, search for that item."""
+        try:
+            await self._answer(group)
+        except Exception as error:  # noqa: BLE001 - whatever it is, it belongs to one item
+            search = self._search(group, error)
+            if len(group) == 1 or len(self._divided) >= MAX_DIVIDED:
+                await search
+            else:
+                # Searching takes many commits, and each may wait for a lock: others go on.
+                _start(search, self._divided, lambda: _give_up(group))
+
+    async def _search(self, group: Sequence[_Waiting[Item, Result]], error: Exception) -> None:
+        try:
+            await self._ladder.divide(group, error)
+        finally:
+            # Cancelled in the first half, the second would not hear of it.
+            _give_up(group)
+
+    async def _answer(self, group: Sequence[_Waiting[Item, Result]]) -> None:
+        """Commit a group and answer everybody in it; what belongs to one item is raised."""
         waiting = [done for _, done in group]
         try:
             results = await self._commit([item for item, _ in group])
@@ -91,14 +113,6 @@ class Coalescer(Generic[Item, Result]):
             # The process stops: nobody may wait for an answer that does not come.
             _fail(waiting, CommitUnknownError(BROKEN_OFF))
             raise
-        except Exception as error:  # noqa: BLE001 - whatever it is, it belongs to one item
-            if len(group) == 1:
-                _fail(waiting, error)
-            elif asyncio.current_task() in self._divided or len(self._divided) >= MAX_DIVIDED:
-                await self._divide(group)
-            else:
-                # Searching takes many commits, and each may wait for a lock: others go on.
-                _start(self._divide(group), self._divided, lambda: _give_up(waiting))
         else:
             if len(results) != len(group):
                 _fail(waiting, RuntimeError(f"{len(results)} answers to {len(group)} items"))
@@ -106,14 +120,8 @@ class Coalescer(Generic[Item, Result]):
                 if not done.done():
                     done.set_result(result)
 
-    async def _divide(self, group: list[tuple[Item, asyncio.Future[Result]]]) -> None:
-        middle = len(group) // 2
-        try:
-            await self._settle(group[:middle])
-            await self._settle(group[middle:])
-        finally:
-            # Cancelled in the first half, the second would not hear of it.
-            _give_up(done for _, done in group)
+    async def _refuse(self, each: _Waiting[Item, Result], error: Exception) -> None:
+        _fail([each[1]], error)
 
 
 def _start(
@@ -132,9 +140,10 @@ def _start(
     started.add_done_callback(end)
 
 
-def _give_up(waiting: Iterable[asyncio.Future[Result]]) -> None:
+def _give_up(group: Iterable[_Waiting[Item, Result]]) -> None:
     """Refuse those that have no answer: nothing of theirs was committed."""
-    _fail(waiting, refuse(Code.OVERLOADED, BROKEN_OFF, retry_after_seconds=1))
+    broken_off = refuse(Code.OVERLOADED, BROKEN_OFF, retry_after_seconds=1)
+    _fail((done for _, done in group), broken_off)
 
 
 def _fail(waiting: Iterable[asyncio.Future[Result]], error: Exception) -> None:

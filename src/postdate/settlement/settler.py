@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 from uuid import UUID
@@ -21,8 +22,9 @@ from postdate.ledger.turn import BatchOrder, BeginAgainError
 from postdate.model.ids import BUCKETS
 from postdate.model.log import Log
 from postdate.model.setting.setting import Settings
+from postdate.runtime.retry import RetryLadder, Tries
 from postdate.runtime.share import preferred_buckets
-from postdate.settlement import poison_payment as culprit
+from postdate.settlement import poison_payment
 from postdate.settlement.blocked_payment import BlockedPayments
 from postdate.settlement.bucket_marks import BucketMarks
 from postdate.settlement.meter import SettlementMeter
@@ -32,7 +34,6 @@ from postdate.store.connection.database import Connection, Database
 from postdate.store.connection.error import (
     CheckViolationError,
     LockNotAvailableError,
-    TransientError,
 )
 from postdate.store.operate import node as node_store
 from postdate.store.operate.item_log import items
@@ -53,14 +54,14 @@ MAX_LOOK: Final = 16 * MAX_BATCH
 AT_ONCE: Final = 2
 """Batches under way: while one changes accounts, the next one is locked and prepared."""
 
-TRIES: Final = 4
+TRIES: Final = Tries(transient=4)
 """How often a batch is tried at once when the database only faltered."""
 
 SHARE_SECONDS: Final = 2.0
 BUSY_SECONDS: Final = 0.01
 """The wait when all that is due is being settled by somebody else."""
 
-ASIDE_SECONDS: Final = 0.05
+BLOCKED_SECONDS: Final = 0.05
 """The wait when what is due waits for an account that somebody holds."""
 
 _MIN_LOOK: Final = 16
@@ -100,8 +101,8 @@ class Settler:
         self._meter = meter or SettlementMeter()
         self._followed = followed
         self._max_batch = max_batch
-        self._places = BucketMarks()
-        self._aside = BlockedPayments(database)
+        self._marks = BucketMarks()
+        self._blocked = BlockedPayments(database)
         self._stop = SettlementStop(settings, node_id)
         self._depth = 0
         self._beyond: datetime | None = None
@@ -115,7 +116,7 @@ class Settler:
 
     def look_everywhere(self) -> None:
         """Forget what was seen: payments that are long due have come back."""
-        self._places.forget()
+        self._marks.forget()
         self._beyond = None
 
     async def run_once(self, limit: int = MAX_LOOK) -> int:
@@ -139,28 +140,28 @@ class Settler:
         if self._stop.reason:
             return None
         async with self._database.connection() as connection:
-            heads = await timer_store.heads(connection, self._places.heads())
-        seconds = self._places.seconds(heads)
+            heads = await timer_store.heads(connection, self._marks.heads())
+        seconds = self._marks.seconds(heads)
         if seconds is None:
             return None
-        if self._aside:
-            return max(seconds, ASIDE_SECONDS)
+        if self._blocked:
+            return max(seconds, BLOCKED_SECONDS)
         return max(seconds, BUSY_SECONDS) if self._busy else seconds
 
     async def _look(self, limit: int) -> Sequence[Candidate]:
-        self._places.heed(self._settings.floor)
+        self._marks.heed(self._settings.floor)
         base = min(limit, limit // BUCKETS + _MIN_LOOK)
         depth = min(limit, max(base, self._depth))
-        await self._aside.look_again()
-        self._meter.waiting(len(self._aside.locked), len(self._aside))
-        aside = self._aside.subjects()
+        await self._blocked.look_again()
+        self._meter.waiting(len(self._blocked.locked), len(self._blocked))
+        aside = self._blocked.subjects()
         async with self._database.connection() as connection:
             await self._take_share(connection)
-            looks = self._places.looks(self._beyond)
+            looks = self._marks.looks(self._beyond)
             at, found = await store.peek(connection, looks, depth, limit, aside)
-            cut, left_out = len(found) == limit, self._aside.candidates()
-            if self._beyond is None and not self._places.saw(at, found, left_out, cut=cut):
-                looks = self._places.looks()
+            cut, left_out = len(found) == limit, self._blocked.candidates()
+            if self._beyond is None and not self._marks.saw(at, found, left_out, cut=cut):
+                looks = self._marks.looks()
                 at, found = await store.peek(connection, looks, depth, limit, aside)
             if await self._stop.holds(connection, at):
                 return []
@@ -177,7 +178,7 @@ class Settler:
             return
         self._shared_at = now
         live = [n.node_id for n in await node_store.live(connection) if ROLE in n.roles]
-        self._places.own = preferred_buckets(self._node_id, live)
+        self._marks.own = preferred_buckets(self._node_id, live)
 
     async def _settle_all(self, keys: Sequence[Key]) -> int:
         """Settle these in batches that overlap; the first error is raised when all have ended."""
@@ -202,66 +203,51 @@ class Settler:
         self, keys: Sequence[Key], turn: BatchOrder, room: asyncio.Semaphore
     ) -> int | Exception:
         """Settle a batch; an error must not stop the others in the middle of theirs."""
+        commit, give_up = partial(self._commit, turn), partial(self._give_up, turn)
+        ladder = RetryLadder("settlement", commit, give_up, TRIES)
         try:
-            commits = await self._settle(keys, turn)
+            commits = await ladder.run(keys)
         except Exception as error:  # noqa: BLE001 - raised when the others have ended
             return error
         finally:
             # Before anything is counted: the next batch waits for this.
             turn.end()
             room.release()
-        for commit in commits:
-            self._tell(commit)
-        return sum(commit.left for commit in commits)
+        for each in commits:
+            self._report(each)
+        return sum(each.left for each in commits)
 
-    async def _settle(self, keys: Sequence[Key], turn: BatchOrder) -> list[Commit]:
-        """Settle these; if one of them breaks the batch, find it by halving."""
-        try:
-            return [await self._patiently(keys, turn)]
-        except Exception as error:
-            if isinstance(error, TransientError):
-                raise
-            if len(keys) == 1:
-                log.exception("payment.broke", payment_id=str(keys[0][1]))
-                self._meter.broke()
-                await turn.begin()
-                left = await culprit.record(self._database, self._settings, keys[0], error)
-                return [Commit(left=left)]
-            log.warning("settlement.halved", payments=len(keys), error=repr(error))
-            middle = len(keys) // 2
-            first = await self._settle(keys[:middle], turn)
-            return first + await self._settle(keys[middle:], turn)
+    async def _commit(self, turn: BatchOrder, keys: Sequence[Key]) -> Commit:
+        """Settle in one commit: eagerly, and in order where the eager way cannot decide.
 
-    async def _patiently(self, keys: Sequence[Key], turn: BatchOrder) -> Commit:
-        tries = TRIES
+        Repeating an unknown commit needs no care: where it happened, the timers are gone.
+        """
+        eager = True
         while True:
+            dues: list[DuePayment] = []
+            await turn.begin()
             try:
-                return await self._once(keys, turn)
+                return await self._transaction(keys, turn, dues, eager=eager)
             except BeginAgainError:
                 # The batch before has its reasons; by the time we have begun again it has ended.
-                continue
-            except Exception as error:
-                tries -= 1
-                # An unknown commit needs no care: where it happened, the timers are gone.
-                if not tries or not isinstance(error, TransientError):
+                eager = True
+            except (batch.UnevenError, CheckViolationError):
+                if not eager:
                     raise
-                log.info("settlement.again", error=repr(error))
+                eager = False
+            except LockNotAvailableError:
+                # The next try leaves out what waits for these accounts.
+                accounts = {key for due in dues for key in (due.payer, due.payee)}
+                await self._blocked.locked.find(accounts)
+                raise
 
-    async def _once(self, keys: Sequence[Key], turn: BatchOrder) -> Commit:
-        try:
-            return await self._commit(keys, turn, eager=True)
-        except (batch.UnevenError, CheckViolationError):
-            return await self._commit(keys, turn, eager=False)
-
-    async def _commit(self, keys: Sequence[Key], turn: BatchOrder, *, eager: bool) -> Commit:
-        """Settle what may be; which account kept us waiting in vain is left out the next time."""
-        dues: list[DuePayment] = []
+    async def _give_up(self, turn: BatchOrder, key: Key, error: Exception) -> Commit:
+        """Record what becomes of the one payment that broke its batch."""
+        log.error("payment.broke", payment_id=str(key[1]), exc_info=error)
+        self._meter.broke()
         await turn.begin()
-        try:
-            return await self._transaction(keys, turn, dues, eager=eager)
-        except LockNotAvailableError:
-            await self._aside.locked.find({key for due in dues for key in (due.payer, due.payee)})
-            raise
+        left = await poison_payment.record(self._database, self._settings, key, error)
+        return Commit(left=left)
 
     async def _transaction(
         self, keys: Sequence[Key], turn: BatchOrder, dues: list[DuePayment], *, eager: bool
@@ -271,14 +257,14 @@ class Settler:
         async with self._database.write() as connection:
             locked, held = await store.lock(connection, keys)
             await halt_store.set_aside(connection, held)
-            payments = self._aside.divide(locked)
+            payments = self._blocked.divide(locked)
             first_due = await store.first_due(connection, [p for p in payments if p.token])
             settling = self._settling(connection, dues, turn, eager=eager)
             decisions = await batch.settle(connection, payments, settling)
         left = len(held) + sum(not isinstance(decision, Waits) for decision in decisions)
         return Commit(left, payments, dues, decisions, time.monotonic() - started, first_due)
 
-    def _tell(self, commit: Commit) -> None:
+    def _report(self, commit: Commit) -> None:
         self._meter.settled(
             commit.payments, commit.dues, commit.decisions, commit.seconds, commit.first_due
         )
@@ -293,7 +279,7 @@ class Settler:
             until: Order, ours: Sequence[UUID], accounts: Collection[AccountKey]
         ) -> dict[AccountKey, Order]:
             bounded = self._database.bounds_transactions
-            lows = self._places.safe_lows() if bounded else self._places.bare_lows()
+            lows = self._marks.safe_lows() if bounded else self._marks.bare_lows()
             return await store.earlier(connection, lows, until, ours, accounts)
 
         return batch.Settling(

@@ -3,14 +3,15 @@
 import asyncio
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
 from postdate.model.job.tally import Tally
 from postdate.model.job.verdict import End, Keep, Move, Verdict
 from postdate.model.log import Log
+from postdate.runtime.retry import Backoff, RetryLadder, Tries
 from postdate.store.connection.database import Database
-from postdate.store.connection.error import TransientError
 from postdate.store.job import execution
 from postdate.store.operate.item_log import write_endings
 from postdate.worker.claimed_job import Checkpoint, ClaimedJob, pass_by
@@ -23,11 +24,8 @@ MAX_GROUP: Final = 500
 MAX_GROUPS: Final = 2
 """The most commits under way at once."""
 
-MAX_TRIES: Final = 5
-"""How often one verdict is tried that fails by itself: what fails may pass in a moment."""
-
-PAUSE_SECONDS: Final = 0.1
-MAX_PAUSE_SECONDS: Final = 2.0
+TRIES: Final = Tries(transient=None, alone=5, backoff=Backoff(0.1, 2.0))
+"""The database is waited for; a verdict that fails by itself is given up after some tries."""
 
 LOCKED_SECONDS: Final = 0.1
 """How soon a verdict is tried again whose timer somebody else had locked."""
@@ -63,6 +61,9 @@ class OutcomeRecorder:
         self._active = 0
         self._revisiting = False
         self._running: set[asyncio.Task[None]] = set()
+        self._group = RetryLadder("record", self._record, self._give_up, TRIES)
+        record_aside = partial(self._record, aside=True)
+        self._group_aside = RetryLadder("record", record_aside, self._give_up, TRIES)
 
     def submit(self, job: ClaimedJob, verdict: Verdict) -> None:
         """Have a verdict written soon; the job lands when it is, or when its lease is lost."""
@@ -102,7 +103,7 @@ class OutcomeRecorder:
                 count = min(len(self._waiting), MAX_GROUP)
                 group = [self._waiting.popleft() for _ in range(count)]
                 self._begun([job for job, _ in group])
-                await self._record(group)
+                await self._group.run(group)
                 group = ()
         finally:
             # In the same step as the look at an empty queue: a verdict that comes before this
@@ -117,7 +118,7 @@ class OutcomeRecorder:
         try:
             while self._aside:
                 group = [self._aside.popleft() for _ in range(min(len(self._aside), MAX_GROUP))]
-                await self._record(group, aside=True)
+                await self._group_aside.run(group)
                 group = ()
                 await asyncio.sleep(LOCKED_SECONDS)
         finally:
@@ -127,36 +128,14 @@ class OutcomeRecorder:
     def _unfinished(self, group: Group) -> Group:
         return [pair for pair in group if not pair[0].landed and pair not in self._aside]
 
-    async def _record(self, group: Group, *, aside: bool = False) -> None:
-        pause, tries = PAUSE_SECONDS, 0
-        while True:
-            try:
-                done, locked = await self._write(group, aside=aside)
-            except Exception as error:  # noqa: BLE001 - it belongs to one verdict, or passes
-                if isinstance(error, TransientError):
-                    log.warning("record.delayed", count=len(group), error=repr(error), pause=pause)
-                elif len(group) > 1:
-                    await self._split(group, aside=aside)
-                    return
-                else:
-                    tries += 1
-                    if self._refused(group, tries, error):
-                        return
-            else:
-                self._conclude(group, done, locked)
-                return
-            await asyncio.sleep(pause)
-            pause = min(pause * 2, MAX_PAUSE_SECONDS)
-
-    def _refused(self, group: Group, tries: int, error: Exception) -> bool:
+    async def _give_up(self, each: tuple[ClaimedJob, Verdict], error: Exception) -> None:
         """Give up a verdict that failed by itself too often: its lease runs out."""
-        job_id = str(group[0][0].key[0])
-        if tries < MAX_TRIES:
-            log.warning("record.failed", job_id=job_id, error=repr(error))
-            return False
-        log.error("record.refused", job_id=job_id, exc_info=error)
-        self._land(group, set())
-        return True
+        log.error("record.refused", job_id=str(each[0].key[0]), exc_info=error)
+        self._land([each], set())
+
+    async def _record(self, group: Group, *, aside: bool = False) -> None:
+        """Write a group, and let go of what that settles."""
+        self._conclude(group, *await self._write(group, aside=aside))
 
     async def _write(self, group: Group, *, aside: bool) -> execution.Written:
         await self._checkpoint("record.before")
@@ -173,12 +152,6 @@ class OutcomeRecorder:
                 (written.done if until else written.locked).add(job_id)
         await self._checkpoint("record.after")
         return written
-
-    async def _split(self, group: Group, *, aside: bool) -> None:
-        """Find the one verdict that cannot be written: the others must not suffer for it."""
-        middle = len(group) // 2
-        await self._record(group[:middle], aside=aside)
-        await self._record(group[middle:], aside=aside)
 
     def _conclude(self, group: Group, done: set[UUID], locked: set[UUID]) -> None:
         """Let land what is settled, and set aside what somebody else holds."""

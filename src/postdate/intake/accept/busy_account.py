@@ -35,7 +35,7 @@ class AroundLocked(Generic[A]):
         self._commit = commit
         self._accounts = accounts
         self._locked = LockedAccounts(database)
-        self._grouper: Coalescer[A, Answer | None] = Coalescer(self._some, groups=1)
+        self._grouper: Coalescer[A, Answer | None] = Coalescer(self._some, max_groups=1)
 
     async def submit(self, ask: A) -> Answer:
         """Answer one ask, in one commit with whatever else arrives now."""
