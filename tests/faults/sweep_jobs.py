@@ -11,7 +11,7 @@ from faults.sweep import Nodes, Operation
 from postdate.model.job.outcome import Completed, Delivery, Failed, Outcome
 from postdate.store.connection.error import TransientError
 from postdate.store.timer.lane import Lane
-from postdate.worker.worker import Worker
+from postdate.worker.worker import JobWorker
 from support.worker import add_jobs, look, make_lane, make_worker, refresh
 
 LEASE_SECONDS: Final = 30.0
@@ -84,7 +84,7 @@ class WorkerOperation(Operation):
         self.first = await self._worker("first")
         self.second = await self._worker("second")
 
-    async def _worker(self, name: str) -> Worker:
+    async def _worker(self, name: str) -> JobWorker:
         database = self.nodes.proxied if name == "first" else self.nodes.direct
         settings = {"worker.lease_seconds": LEASE_SECONDS} | self.settings
         return await make_worker(
@@ -119,12 +119,12 @@ class WorkerOperation(Operation):
         for gate in self.receiver.gates.values():
             gate.set()
 
-    async def _steps(self, worker: Worker, count: int) -> None:
+    async def _steps(self, worker: JobWorker, count: int) -> None:
         for _ in range(count):
             await self._step(worker)
             await wait_a_moment(ROUND_SECONDS)
 
-    async def _step(self, worker: Worker) -> None:
+    async def _step(self, worker: JobWorker) -> None:
         """Do what the loops do; what a fault has left broken costs a step, as it costs them."""
         look(worker)
         try:
@@ -134,7 +134,7 @@ class WorkerOperation(Operation):
             if not isinstance(error, TransientError):
                 raise
 
-    async def _until_done(self, jobs: list[UUID], *workers: Worker) -> None:
+    async def _until_done(self, jobs: list[UUID], *workers: JobWorker) -> None:
         with suppress(TimeoutError):
             async with asyncio.timeout(DONE_SECONDS):
                 while await self._open_jobs(jobs):
@@ -153,7 +153,7 @@ class WorkerOperation(Operation):
             for lane in self.made:
                 await self._alone(name, worker, lane)
 
-    async def _alone(self, name: str, worker: Worker, lane: Lane) -> None:
+    async def _alone(self, name: str, worker: JobWorker, lane: Lane) -> None:
         jobs = await self.add([lane])
         self.jobs += jobs
         limit = self.limits.get(lane.name, len(jobs))

@@ -22,7 +22,7 @@ from postdate.store.timer.lane import Lane
 from postdate.store.timer.permit import lane_limits
 from postdate.store.timer.timer import LONG_AGO
 from postdate.worker.permit import HeldPermits, Permits
-from postdate.worker.worker import Worker
+from postdate.worker.worker import JobWorker
 from support.worker import Handled, add_jobs, make_lane, make_worker, one
 
 JOBS = 40
@@ -39,7 +39,7 @@ async def locked(database: Database, job_id: UUID) -> AsyncIterator[None]:
 
 async def running(
     database: Database, tenant_id: int, handler: Handled, lease_seconds: float = 30.0
-) -> tuple[Worker, list[UUID]]:
+) -> tuple[JobWorker, list[UUID]]:
     """Have many jobs claimed and begun."""
     lane = await make_lane(database, tenant_id, width=1)
     jobs = await add_jobs(database, lane, JOBS, retry=HELD)

@@ -16,7 +16,7 @@ from postdate.model.event.chain import GENESIS, seal_hash
 from postdate.model.ids import new_id
 from postdate.publisher import anchor
 from postdate.publisher.anchor import Anchorer, AnchorFile, AnchorLine, Anchors, collect
-from postdate.publisher.verify import Finding, Report, verify
+from postdate.publisher.verify import ChainFinding, ChainReport, verify
 from postdate.store.connection.database import Database
 from postdate.store.embedded import Embedded
 from support.event import emit, links_of, new_event, seal_all, seals
@@ -46,10 +46,10 @@ class Crime:
         ]
         return found[0]
 
-    async def verify(self, *, anchored: bool = True) -> Report:
+    async def verify(self, *, anchored: bool = True) -> ChainReport:
         return await verify(self.database, collect(self.file.lines()) if anchored else {})
 
-    async def finding(self, *, anchored: bool = True) -> Finding:
+    async def finding(self, *, anchored: bool = True) -> ChainFinding:
         report = await self.verify(anchored=anchored)
         assert not report.ok
         mine, *_ = [each for each in report.findings if each.tenant_id == self.tenant_id]

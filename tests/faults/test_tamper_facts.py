@@ -14,7 +14,7 @@ from postdate.model.event.event import Sealed
 from postdate.model.ids import bucket_of, new_id
 from postdate.model.job.verdict import DONE
 from postdate.model.setting.setting import Settings
-from postdate.publisher.verify import Finding, verify
+from postdate.publisher.verify import ChainFinding, verify
 from postdate.store.connection.database import Database
 from postdate.store.embedded import Embedded
 from postdate.store.event import seal
@@ -77,7 +77,7 @@ class Facts(NamedTuple):
     job_id: UUID
     payment_id: UUID
 
-    async def findings(self) -> list[Finding]:
+    async def findings(self) -> list[ChainFinding]:
         report = await verify(self.database, {})
         return [each for each in report.findings if each.tenant_id == self.tenant_id]
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from postdate.runtime.retry import Backoff, RetryLadder, Tries
+from postdate.runtime.retry import Backoff, RetryLadder, RetryLimits
 from postdate.store.connection.error import LockNotAvailableError, UnavailableError
 
 
@@ -17,7 +17,7 @@ class Batches:
         self._faltering = faltering
         self._mends_after = mends_after
 
-    def ladder(self, tries: Tries) -> RetryLadder[int, int]:
+    def ladder(self, tries: RetryLimits) -> RetryLadder[int, int]:
         return RetryLadder("test", self._add, self._give_up, tries)
 
     async def _add(self, items: Sequence[int]) -> int:
@@ -35,28 +35,28 @@ class Batches:
 
 async def test_what_breaks_a_batch_is_found_by_halving_and_given_up_alone() -> None:
     batches = Batches()
-    assert sum(await batches.ladder(Tries()).run(range(16))) == sum(range(16)) - 13
+    assert sum(await batches.ladder(RetryLimits()).run(range(16))) == sum(range(16)) - 13
     assert batches.given_up == [(13, "13")]
     assert len(batches.tried) == 9
 
 
 async def test_a_database_that_falters_is_asked_again_and_nothing_is_halved() -> None:
     batches = Batches(faltering=3)
-    assert await batches.ladder(Tries(transient=4)).run([1, 2]) == [3]
+    assert await batches.ladder(RetryLimits(transient=4)).run([1, 2]) == [3]
     assert batches.tried == [[1, 2]] * 4
 
 
 async def test_a_database_that_goes_on_faltering_is_an_error_that_no_item_pays_for() -> None:
     batches = Batches(faltering=4)
     with pytest.raises(UnavailableError):
-        await batches.ladder(Tries(transient=4)).run([1, 2])
+        await batches.ladder(RetryLimits(transient=4)).run([1, 2])
     assert not batches.given_up
 
 
 async def test_an_item_alone_has_as_many_tries_as_it_is_given() -> None:
     mended, refused = Batches(mends_after=2), Batches()
-    assert await mended.ladder(Tries(alone=3)).run([13]) == [13]
-    assert await refused.ladder(Tries(alone=3)).run([13]) == [0]
+    assert await mended.ladder(RetryLimits(alone=3)).run([13]) == [13]
+    assert await refused.ladder(RetryLimits(alone=3)).run([13]) == [0]
     assert refused.tried == [[13]] * 3
 
 
@@ -72,7 +72,7 @@ async def test_an_error_that_does_not_pass_belongs_to_an_item_even_if_it_is_tran
         given_up.append(item)
         return 0
 
-    ladder = RetryLadder("test", locked, give_up, Tries(passing=()))
+    ladder = RetryLadder("test", locked, give_up, RetryLimits(passing=()))
     assert sum(await ladder.run(range(8))) == 7
     assert given_up == [7]
 

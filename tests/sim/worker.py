@@ -17,7 +17,7 @@ from postdate.runtime.loop import Loop
 from postdate.store.event import event
 from postdate.store.timer import lease, permit, timer
 from postdate.store.timer.lane import Lane, LaneDirectory
-from postdate.worker.worker import Worker
+from postdate.worker.worker import JobWorker
 from sim import rows
 from sim.loop import wait
 from sim.rows import EPOCH, Row, SimDatabase, State, World
@@ -50,7 +50,7 @@ class Node:
     def __init__(self, history: "History") -> None:
         self.database = SimDatabase(history.world)
         stored = Stored(0, "worker.lease_seconds", LEASE_SECONDS)
-        self.worker = Worker(
+        self.worker = JobWorker(
             database=self.database,
             node_id=UUID(int=random.getrandbits(128)),
             lanes=LaneDirectory(self.database),

@@ -23,7 +23,7 @@ from postdate.views.monitor.overdue import HeadWatch, OverdueWatch
 from postdate.worker.claimer import Claimer
 from postdate.worker.permit import HeldPermits
 from postdate.worker.runner import Runner
-from postdate.worker.worker import Worker
+from postdate.worker.worker import JobWorker
 from support.bank import Bank, settler
 from support.event import emit, new_event, sealer, subjects
 from support.transaction_faults import FaultyDatabase
@@ -57,7 +57,7 @@ async def make_watch(
     )
 
 
-async def watch_of(worker: Worker, tenant_id: int, **settings: Any) -> OverdueWatch:
+async def watch_of(worker: JobWorker, tenant_id: int, **settings: Any) -> OverdueWatch:
     watch = await make_watch(worker.database, tenant_id, worker.node_id, **settings)
     watch.reexamine["push"].append(worker.reexamine)
     watch.reexamine["lease"].append(worker.reexamine)
@@ -68,7 +68,7 @@ def found(watch: OverdueWatch) -> dict[str, float]:
     return {kind: count for kind, count in watch._meter._found.items() if count}
 
 
-async def work(worker: Worker) -> None:
+async def work(worker: JobWorker) -> None:
     """One turn of the worker's loops, without the helper that looks everywhere."""
     with suppress(UnavailableError):
         await worker.run_once(100)
@@ -76,7 +76,7 @@ async def work(worker: Worker) -> None:
 
 
 async def ends(
-    worker: Worker, jobs: list[UUID], *others: Callable[[], Awaitable[Any]], seconds: float = 5.0
+    worker: JobWorker, jobs: list[UUID], *others: Callable[[], Awaitable[Any]], seconds: float = 5.0
 ) -> bool:
     """Say whether all jobs end while the worker and the others take turns."""
 

@@ -20,7 +20,7 @@ from postdate.store.job import execution
 from postdate.store.job.execution import ClaimedExecution, HeldLease
 from postdate.store.timer.lane import Lane
 from postdate.worker import recorder
-from postdate.worker.claim import Claim
+from postdate.worker.claim import LaneClaim
 from postdate.worker.claimed_job import ClaimedJob
 from postdate.worker.lane_bucket import LaneBucket
 from postdate.worker.recorder import Group, OutcomeRecorder
@@ -28,7 +28,7 @@ from support.worker import Handled, add_jobs, make_lane, make_worker, one
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 LANE = Lane(16, 1, "default", "push", 1, 8, None, None, None, None, NOW, NOW)
-CLAIM = Claim(LaneBucket(LANE, 0), LANE, [], Capacity(1).take(1, 1), 30.0)
+CLAIM = LaneClaim(LaneBucket(LANE, 0), LANE, [], Capacity(1).take(1, 1), 30.0)
 
 
 def flight() -> ClaimedJob:

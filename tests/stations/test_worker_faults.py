@@ -30,7 +30,7 @@ from support.worker import (
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from postdate.worker.worker import Worker
+    from postdate.worker.worker import JobWorker
 
 AT_ONCE = 8
 TURNS = 5
@@ -54,7 +54,7 @@ class Scene:
         self.running: Counter[str] = Counter()
         self.most_running: Counter[str] = Counter()
         self.jobs: list[UUID] = []
-        self.worker: Worker
+        self.worker: JobWorker
 
     async def make(self, database: Database) -> None:
         """Put jobs into both lanes, none of which may ever be delivered twice."""

@@ -11,11 +11,11 @@ from postdate.model.limit import Limit
 from postdate.runtime.capacity import Capacity
 from postdate.store.connection.database import Database
 from postdate.worker.fair_order import FairOrder
-from postdate.worker.worker import Worker
+from postdate.worker.worker import JobWorker
 from support.worker import Handled, add_jobs, look, make_lane, make_tenant, make_worker, one, step
 
 
-async def start_all(*workers: Worker) -> None:
+async def start_all(*workers: JobWorker) -> None:
     """Let every worker claim whatever it may."""
     for worker in workers:
         look(worker)
@@ -73,7 +73,7 @@ async def test_the_permits_of_the_dead_run_out(
     await eventually_running(alive, 2, survivor)
 
 
-async def eventually_running(handler: Handled, count: int, *workers: Worker) -> None:
+async def eventually_running(handler: Handled, count: int, *workers: JobWorker) -> None:
     async def enough() -> bool:
         await start_all(*workers)
         return handler.running == count

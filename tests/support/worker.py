@@ -19,7 +19,7 @@ from postdate.store.job.job import NewJob
 from postdate.store.tenant import tenant as tenant_store
 from postdate.store.timer import lane as lane_store
 from postdate.store.timer.lane import Lane, LaneDirectory
-from postdate.worker.worker import Worker
+from postdate.worker.worker import JobWorker
 
 WEBHOOK = {"type": "webhook", "url": "https://example.com/hook"}
 WORKER = {"type": "worker"}
@@ -131,10 +131,10 @@ async def make_worker(
     settings: Mapping[str, Any] | None = None,
     kind: str = "webhook",
     **more: Any,
-) -> Worker:
+) -> JobWorker:
     """Make a worker that serves one type of destination, for some tenants."""
     stored = {(0, name): Stored(0, name, value) for name, value in (settings or {}).items()}
-    worker = Worker(
+    worker = JobWorker(
         database=database,
         node_id=new_id(0, database.unix_ms()),
         lanes=OwnLanes(database, tenant_ids),
@@ -147,20 +147,20 @@ async def make_worker(
     return worker
 
 
-async def refresh(worker: Worker) -> None:
+async def refresh(worker: JobWorker) -> None:
     """Let a worker know of every lane."""
     await worker.lanes.refresh()
     await worker.claimer.refresh()
 
 
-def look(worker: Worker) -> None:
+def look(worker: JobWorker) -> None:
     """Let a worker look everywhere anew: the settable clock moves without its knowing."""
     for place in worker.claimer.lane_buckets:
         if not (place.ready or place.busy):
             worker.claimer.lane_buckets.plan(place, 0.0)
 
 
-async def step(worker: Worker, limit: int = 1000) -> int:
+async def step(worker: JobWorker, limit: int = 1000) -> int:
     """Claim, run and record until nothing due is left."""
     look(worker)
     total = 0

@@ -19,7 +19,7 @@ from postdate.node import worker as worker_role
 from postdate.node.node import Node
 from postdate.node.settings import Settings as ProcessSettings
 from postdate.store.connection import database as database_store
-from postdate.worker.worker import Worker
+from postdate.worker.worker import JobWorker
 
 
 async def wait_for_work(seconds: float) -> None:
@@ -64,7 +64,7 @@ async def run(options: argparse.Namespace) -> None:
     node = Node(
         settings=ProcessSettings(data_dir=options.log.parent), database=database, roles=["worker"]
     )
-    worker = Worker(
+    worker = JobWorker(
         database=database,
         node_id=node.node_id,
         lanes=node.lanes,

@@ -22,7 +22,7 @@ from postdate.store.job import job as job_store
 from postdate.store.timer import lease
 from postdate.store.timer.lane import Lane
 from postdate.store.timer.timer import LONG_AGO
-from postdate.worker.worker import Worker
+from postdate.worker.worker import JobWorker
 
 BATCH: Final = 1000
 BARE_MOST: Final = 500
@@ -77,7 +77,7 @@ class Bench:
         self.done = 0
         self.claim_ms: list[float] = []
         node = ground.node
-        self.worker = Worker(
+        self.worker = JobWorker(
             database=node.database,
             node_id=node.node_id,
             lanes=node.lanes,

@@ -54,11 +54,11 @@ class RejectedError(Exception):
         self.code = code
 
 
-class InDoubtError(Exception):
+class DeliveryInDoubtError(Exception):
     """The message was sent and no confirmation came: it may be there or not."""
 
 
-class Broker(Protocol):
+class QueueBroker(Protocol):
     """One connection to a broker. `publish` returns only after the broker has confirmed.
 
     A connection that is `closed` stays so; the next delivery opens another.
@@ -118,7 +118,7 @@ class BrokerKind(msgspec.Struct, frozen=True):
     name: str
     settings: type[QueueSettings]
     refuse: Callable[[Any, Permitted], Refusal | None]
-    open: Callable[[Any, Access], Awaitable[Broker]]
+    open: Callable[[Any, Access], Awaitable[QueueBroker]]
 
     def check(self, config: Mapping[str, Any], permitted: Permitted) -> Refusal | None:
         """Judge a destination's settings without asking the network; unknown names are refused."""

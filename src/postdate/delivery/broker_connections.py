@@ -11,10 +11,10 @@ from typing import Any, Final
 
 from postdate.delivery.broker import (
     Access,
-    Broker,
     BrokerKind,
     NotSentError,
     Permitted,
+    QueueBroker,
     RejectedError,
 )
 from postdate.delivery.guard import Guard, LookupBusyError, TargetRefusedError
@@ -84,11 +84,11 @@ class _Held:
 
     def __init__(self) -> None:
         self.lock = asyncio.Lock()
-        self.broker: Broker | None = None
+        self.broker: QueueBroker | None = None
         self.config: Mapping[str, Any] | None = None
         self.used_at = 0.0
 
-    def fitting(self, found: Destination) -> Broker | None:
+    def fitting(self, found: Destination) -> QueueBroker | None:
         """Give the connection if it is the one that the destination asks for now."""
         broker = self.broker
         if broker is None or broker.closed or self.config != found.config:
@@ -124,7 +124,7 @@ class BrokerConnections:
         await _close(broker)
         return None
 
-    async def open(self, found: Destination) -> Broker:
+    async def open(self, found: Destination) -> QueueBroker:
         """Give the destination's connection, opening it if need be; raise one of OPEN_ERRORS."""
         held = self._held.setdefault((found.tenant_id, found.name or ""), _Held())
         held.used_at = time.monotonic()
@@ -166,7 +166,7 @@ class BrokerConnections:
             self._loaded[name] = kind
         return kind
 
-    async def _connect(self, tenant_id: int, name: str, config: Mapping[str, Any]) -> Broker:
+    async def _connect(self, tenant_id: int, name: str, config: Mapping[str, Any]) -> QueueBroker:
         """Connect by the guard; what was stored before a rule existed is judged by it now."""
         kind = await self._kind(name)
         if refusal := kind.check(config, self._permitted):
@@ -186,7 +186,7 @@ class BrokerConnections:
             raise _ours(error) or NotSentError(str(error) or type(error).__name__) from error
 
 
-async def _close(broker: Broker | None) -> None:
+async def _close(broker: QueueBroker | None) -> None:
     if broker is None:
         return
     try:

@@ -14,12 +14,12 @@ from confluent_kafka import Message as Report
 
 from postdate.delivery.broker import (
     Access,
-    Broker,
     BrokerKind,
-    InDoubtError,
+    DeliveryInDoubtError,
     Message,
     NotSentError,
     Permitted,
+    QueueBroker,
     QueueSettings,
     RejectedError,
     Text,
@@ -108,7 +108,7 @@ class KafkaBroker:
             async with asyncio.timeout(timeout_seconds):
                 problem = await self._reported(reported)
         except TimeoutError as error:
-            raise InDoubtError("no report came in time") from error
+            raise DeliveryInDoubtError("no report came in time") from error
         if problem is not None:
             raise _refused(problem)
 
@@ -139,11 +139,11 @@ def _refused(error: KafkaError) -> Exception:
     if error.code() in _TOO_LARGE:
         return RejectedError("message_too_large", error.str())
     if error.code() in _IN_DOUBT:
-        return InDoubtError(error.str())
+        return DeliveryInDoubtError(error.str())
     return NotSentError(error.str())
 
 
-async def _open(settings: KafkaSettings, access: Access) -> Broker:
+async def _open(settings: KafkaSettings, access: Access) -> QueueBroker:
     options = {k: v for k, v in msgspec.to_builtins(settings).items() if v is not None}
     options.pop("subject", None)
     options["bootstrap.servers"] = ",".join(_names(options.pop("brokers")))

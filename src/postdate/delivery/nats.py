@@ -26,13 +26,13 @@ from nats.errors import Error as NatsError
 
 from postdate.delivery.broker import (
     Access,
-    Broker,
     BrokerKind,
+    DeliveryInDoubtError,
     Dial,
-    InDoubtError,
     Message,
     NotSentError,
     Permitted,
+    QueueBroker,
     QueueSettings,
     RejectedError,
     Text,
@@ -220,7 +220,7 @@ class NatsBroker:
         ) as error:
             raise NotSentError(str(error)) from error
         except (NatsError, TimeoutError, OSError) as error:
-            raise InDoubtError(str(error) or type(error).__name__) from error
+            raise DeliveryInDoubtError(str(error) or type(error).__name__) from error
         _check(answer, message.subject)
 
     async def _exchange(self, message: Message) -> Msg:
@@ -248,7 +248,7 @@ class NatsBroker:
                 raise
 
 
-async def _open(settings: NatsSettings, access: Access) -> Broker:
+async def _open(settings: NatsSettings, access: Access) -> QueueBroker:
     client = _Client(access.dial)
     try:
         await client.connect(

@@ -6,7 +6,13 @@ import time
 from typing import Final
 
 from postdate.delivery.breaker import Breakers, Health
-from postdate.delivery.broker import Broker, InDoubtError, Message, NotSentError, RejectedError
+from postdate.delivery.broker import (
+    DeliveryInDoubtError,
+    Message,
+    NotSentError,
+    QueueBroker,
+    RejectedError,
+)
 from postdate.delivery.broker_connections import OPEN_ERRORS, BrokerConnections
 from postdate.delivery.guard import LookupBusyError, TargetRefusedError
 from postdate.delivery.threads import ThreadsBusyError
@@ -84,12 +90,12 @@ class QueueHandler:
         name = str(delivery.job_id)
         key = delivery.order_key or name
         message = Message(name, subject, body_of(delivery), headers_of(delivery), key)
-        broker: Broker | None = None
+        broker: QueueBroker | None = None
         try:
             async with asyncio.timeout(delivery.timeout_seconds):
                 broker = await self._connections.open(found)
                 await broker.publish(message, delivery.timeout_seconds)
-        except (*OPEN_ERRORS, InDoubtError) as error:
+        except (*OPEN_ERRORS, DeliveryInDoubtError) as error:
             return _judge(error)
         except TimeoutError:
             return _timed_out(broker, delivery.timeout_seconds)
@@ -114,7 +120,7 @@ def _judge(error: Exception) -> Outcome:
             return Unknown(code="unconfirmed", error=str(error))
 
 
-def _timed_out(broker: Broker | None, seconds: float) -> Outcome:
+def _timed_out(broker: QueueBroker | None, seconds: float) -> Outcome:
     if broker is None:
         return Failed(code="broker_unavailable", error=f"no connection within {seconds:g} s")
     return Unknown(code="unconfirmed", error="no confirmation came in time")

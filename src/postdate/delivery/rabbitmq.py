@@ -25,13 +25,13 @@ from yarl import URL
 
 from postdate.delivery.broker import (
     Access,
-    Broker,
     BrokerKind,
+    DeliveryInDoubtError,
     Dial,
-    InDoubtError,
     Message,
     NotSentError,
     Permitted,
+    QueueBroker,
     RejectedError,
     Text,
     UrlSettings,
@@ -104,14 +104,14 @@ class RabbitBroker:
         except ChannelInvalidStateError as error:
             raise NotSentError(str(error)) from error
         except (ChannelClosed, ConnectionClosed, AMQPError, TimeoutError, OSError) as error:
-            raise InDoubtError(str(error) or type(error).__name__) from error
+            raise DeliveryInDoubtError(str(error) or type(error).__name__) from error
 
     async def close(self) -> None:
         """Close the connection."""
         await self._connection.close()
 
 
-async def _open(settings: RabbitSettings, access: Access) -> Broker:
+async def _open(settings: RabbitSettings, access: Access) -> QueueBroker:
     connection = aio_pika.Connection(_url(settings))
     connection.kwargs["transport_factory"] = _RabbitTransport(access.dial, settings.ca_pem)
     try:

@@ -26,13 +26,13 @@ from redis.retry import Retry
 
 from postdate.delivery.broker import (
     Access,
-    Broker,
     BrokerKind,
+    DeliveryInDoubtError,
     Dial,
-    InDoubtError,
     Message,
     NotSentError,
     Permitted,
+    QueueBroker,
     RejectedError,
     UrlSettings,
     refuse_url,
@@ -105,14 +105,14 @@ class RedisBroker:
         except (NoPermissionError, ResponseError) as error:
             raise RejectedError("message_refused", str(error)) from error
         except (RedisError, OSError, TimeoutError) as error:
-            raise InDoubtError(str(error) or type(error).__name__) from error
+            raise DeliveryInDoubtError(str(error) or type(error).__name__) from error
 
     async def close(self) -> None:
         """Close the connections."""
         await self._client.aclose()
 
 
-async def _open(settings: RedisSettings, access: Access) -> Broker:
+async def _open(settings: RedisSettings, access: Access) -> QueueBroker:
     client = _client(settings, access.dial)
     try:
         await client.ping()

@@ -9,7 +9,7 @@ from postdate.node.node import Node
 from postdate.runtime.loop import Loop
 from postdate.worker.claim_size import MAX_JOBS
 from postdate.worker.lane_bucket import POLL_SECONDS
-from postdate.worker.worker import Worker
+from postdate.worker.worker import JobWorker
 
 CLAIMS: Final = 2
 """Claims under way at once: while the database takes one, another is read and started."""
@@ -20,7 +20,7 @@ KEEP_SECONDS: Final = 0.5
 
 def loops(node: Node) -> list[Loop]:
     """Make the loops of the worker role."""
-    worker = Worker(
+    worker = JobWorker(
         database=node.database,
         node_id=node.node_id,
         lanes=node.lanes,
@@ -42,7 +42,7 @@ def loops(node: Node) -> list[Loop]:
     return [*hinted_claims(node, worker, care[0]), *care, jobs.retention(node)]
 
 
-def hinted_claims(node: Node, worker: Worker, lanes: Loop) -> list[Loop]:
+def hinted_claims(node: Node, worker: JobWorker, lanes: Loop) -> list[Loop]:
     """Make the loops that claim, woken by hints and by room in the window."""
     claims = claim_loops(worker, worker.run_once)
 
@@ -61,7 +61,7 @@ def hinted_claims(node: Node, worker: Worker, lanes: Loop) -> list[Loop]:
     return claims
 
 
-def claim_loops(worker: Worker, step: Callable[[int], Awaitable[int]]) -> list[Loop]:
+def claim_loops(worker: JobWorker, step: Callable[[int], Awaitable[int]]) -> list[Loop]:
     """Make the loops that claim, woken when there is room: all of them, whoever comes first."""
     claims = [
         Loop(f"worker-claim-{number}", step, limit=MAX_JOBS, next_due=worker.next_due)
@@ -76,7 +76,7 @@ def claim_loops(worker: Worker, step: Callable[[int], Awaitable[int]]) -> list[L
     return claims
 
 
-def care_loops(worker: Worker, drain_seconds: float) -> list[Loop]:
+def care_loops(worker: JobWorker, drain_seconds: float) -> list[Loop]:
     """Make the loops that follow the lanes and keep what was claimed."""
 
     async def refresh(limit: int) -> int:

@@ -6,8 +6,7 @@ from typing import Final
 from postdate.ledger.prove import Proof, whole
 from postdate.proof import keys, rules
 from postdate.publisher.anchor import Anchors
-from postdate.publisher.verify import Finding as ChainFinding
-from postdate.publisher.verify import Kind, verify_on
+from postdate.publisher.verify import ChainFinding, Kind, verify_on
 from postdate.store.account import repair as repair_store
 from postdate.store.connection.database import Connection, Database
 from postdate.store.proof import prove as store

@@ -37,7 +37,7 @@ SLIPPED_IN: Final = "This event is in no seal: it was slipped in, or its seal wa
 Kind = Literal["missing", "changed", "rewritten", "cut_off", "unsealed", "head"]
 
 
-class Finding(msgspec.Struct, frozen=True, kw_only=True):
+class ChainFinding(msgspec.Struct, frozen=True, kw_only=True):
     """Something wrong with a tenant's chain: at which position, which event, and what."""
 
     tenant_id: int
@@ -47,20 +47,20 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     event_id: UUID | None = None
 
 
-class Report(msgspec.Struct, kw_only=True):
+class ChainReport(msgspec.Struct, kw_only=True):
     """What verifying has found; `links` counts the events that hold."""
 
     ok: bool = True
     links: int = 0
     anchored: int = 0
-    findings: list[Finding] = []
+    findings: list[ChainFinding] = []
 
 
 async def verify(
     database: Database,
     anchors: Mapping[int, Anchors],
     progress: Callable[[int, int], None] = lambda _done, _all: None,
-) -> Report:
+) -> ChainReport:
     """Recompute every chain; `progress` is told how many events are done, of how many."""
     async with database.connection() as connection:
         return await verify_on(connection, anchors, progress)
@@ -71,9 +71,9 @@ async def verify_on(
     anchors: Mapping[int, Anchors],
     progress: Callable[[int, int], None] = lambda _done, _all: None,
     tenant_id: int | None = None,
-) -> Report:
+) -> ChainReport:
     """Recompute every chain, or that of one tenant, over a connection of the caller."""
-    report = Report(findings=[])
+    report = ChainReport(findings=[])
     chains = await seal.chains(connection)
     chains += [
         Chain(each, 0, GENESIS)
@@ -97,7 +97,9 @@ async def verify_on(
     return report
 
 
-def _with_unsealed(findings: list[Finding], unsealed: Sequence[Unsealed]) -> list[Finding]:
+def _with_unsealed(
+    findings: list[ChainFinding], unsealed: Sequence[Unsealed]
+) -> list[ChainFinding]:
     """Name the event of a seal that is missing, and add what was slipped in behind a good chain."""
     lost = [each for each in findings if each.event_id is None and each.kind in LOST]
     broken = {each.tenant_id for each in lost}
@@ -116,9 +118,9 @@ def _with_unsealed(findings: list[Finding], unsealed: Sequence[Unsealed]) -> lis
     return named
 
 
-def slipped_in(tenant_id: int, event_id: UUID) -> Finding:
+def slipped_in(tenant_id: int, event_id: UUID) -> ChainFinding:
     """Name an event that is in no seal."""
-    return Finding(
+    return ChainFinding(
         tenant_id=tenant_id, position=0, kind="unsealed", detail=SLIPPED_IN, event_id=event_id
     )
 
@@ -145,7 +147,7 @@ class ChainCheck:
         self._pruned_below = GENESIS_ID
         self._upto, self._hash = (0, GENESIS) if start is None else (start.position, start.hash)
         self._good = self._upto
-        self._named: list[Finding] = []
+        self._named: list[ChainFinding] = []
         self.events = 0
         self.anchored = 0
 
@@ -156,7 +158,7 @@ class ChainCheck:
 
     async def run(
         self, progress: Callable[[int], None] = lambda _: None, limit: int | None = None
-    ) -> list[Finding]:
+    ) -> list[ChainFinding]:
         """Walk the chain; seals that were added meanwhile are left for the next time.
 
         With a limit it ends after so many events, wherever that is.
@@ -164,7 +166,9 @@ class ChainCheck:
         broken = await self._walk(progress, limit)
         return self._named + ([broken] if broken is not None else [])
 
-    async def _walk(self, progress: Callable[[int], None], limit: int | None) -> Finding | None:
+    async def _walk(
+        self, progress: Callable[[int], None], limit: int | None
+    ) -> ChainFinding | None:
         self._pruned_below = await seal.pruned(self._connection, self._chain.tenant_id)
         while self._upto < self._chain.position:
             rows = await seal.stored(self._connection, self._chain.tenant_id, self._upto, CHUNK)
@@ -191,7 +195,7 @@ class ChainCheck:
             return gone
         return await seal.purged(self._connection, self._chain.tenant_id, gone)
 
-    def _seal(self, row: StoredSeal, purged: set[UUID]) -> Finding | None:
+    def _seal(self, row: StoredSeal, purged: set[UUID]) -> ChainFinding | None:
         first = row.content.position
         if first != self._upto + 1:
             return self._finding(self._upto + 1, "missing", f"Seal {self._upto + 1} is missing.")
@@ -229,7 +233,7 @@ class ChainCheck:
         pruned = subject < self._pruned_below or subject in purged
         return pruned and content.types[content.kinds[number] - 1] in JOB_FACTS
 
-    def _anchor(self) -> Finding | None:
+    def _anchor(self) -> ChainFinding | None:
         known = self._anchors.get(self._upto)
         if known is None:
             return None
@@ -242,7 +246,7 @@ class ChainCheck:
         self._good, self.anchored = self._upto, self.anchored + 1
         return None
 
-    def _end(self) -> Finding | None:
+    def _end(self) -> ChainFinding | None:
         last = self._anchors.last
         if last is not None and last[0] > self._upto:
             detail = f"Cut off: events up to {last[0]} were anchored at {instant_text(last[2])}."
@@ -254,8 +258,8 @@ class ChainCheck:
 
     def _finding(
         self, position: int, kind: Kind, detail: str, event_id: UUID | None = None
-    ) -> Finding:
-        return Finding(
+    ) -> ChainFinding:
+        return ChainFinding(
             tenant_id=self._chain.tenant_id,
             position=position,
             kind=kind,

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from typing import Any, Final, Generic, TypeVar
 
 from postdate.model.error import Code, refuse
-from postdate.runtime.retry import RetryLadder, Tries
+from postdate.runtime.retry import RetryLadder, RetryLimits
 from postdate.store.connection.error import CommitUnknownError, UnavailableError
 
 Item = TypeVar("Item")
@@ -49,7 +49,7 @@ class Coalescer(Generic[Item, Result]):
         self._active: set[object] = set()
         self._running: set[asyncio.Task[None]] = set()
         self._divided: set[asyncio.Task[None]] = set()
-        self._ladder = RetryLadder("group", self._answer, self._refuse, Tries(passing=()))
+        self._ladder = RetryLadder("group", self._answer, self._refuse, RetryLimits(passing=()))
 
     async def submit(self, item: Item) -> Result:
         """Commit one item together with whatever else has gathered."""

@@ -11,14 +11,13 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-import structlog
-
+from postdate.model.log import Log
 from postdate.store.connection.error import TransientError
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-log = structlog.get_logger()
+log = Log()
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +36,7 @@ AT_ONCE = Backoff(0.0, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
-class Tries:
+class RetryLimits:
     """How often something is tried, and how long to wait in between."""
 
     transient: int | None = 1
@@ -63,7 +62,7 @@ class RetryLadder(Generic[Item, Result]):
         name: str,
         attempt: Callable[[Sequence[Item]], Awaitable[Result]],
         give_up: Callable[[Item, Exception], Awaitable[Result]],
-        tries: Tries,
+        tries: RetryLimits,
     ) -> None:
         self._name = name
         self._attempt = attempt

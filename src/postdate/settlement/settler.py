@@ -22,7 +22,7 @@ from postdate.ledger.turn import BatchOrder, BeginAgainError
 from postdate.model.ids import BUCKETS
 from postdate.model.log import Log
 from postdate.model.setting.setting import Settings
-from postdate.runtime.retry import RetryLadder, Tries
+from postdate.runtime.retry import RetryLadder, RetryLimits
 from postdate.runtime.share import preferred_buckets
 from postdate.settlement import poison_payment
 from postdate.settlement.blocked_payment import BlockedPayments
@@ -54,7 +54,7 @@ MAX_LOOK: Final = 16 * MAX_BATCH
 AT_ONCE: Final = 2
 """Batches under way: while one changes accounts, the next one is locked and prepared."""
 
-TRIES: Final = Tries(transient=4)
+TRIES: Final = RetryLimits(transient=4)
 """How often a batch is tried at once when the database only faltered."""
 
 SHARE_SECONDS: Final = 2.0

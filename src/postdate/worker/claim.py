@@ -11,7 +11,7 @@ from postdate.worker.permit import HeldPermits
 
 
 @dataclass(slots=True, eq=False)
-class Claim:
+class LaneClaim:
     """One claim at one bucket, and everything that it has taken.
 
     While it is under way it owns its bucket, and room and permits for every job it may bring.
@@ -43,6 +43,6 @@ class Claim:
 class ClaimTransaction:
     """The claims of one transaction: they are committed together, or not at all."""
 
-    claims: list[Claim] = field(default_factory=list)
+    claims: list[LaneClaim] = field(default_factory=list)
     # Set when the commit is sent: an error from then on leaves in doubt whether it happened.
     committing: bool = False

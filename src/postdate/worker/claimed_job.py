@@ -9,7 +9,7 @@ from uuid import UUID
 
 from postdate.model.job.outcome import Delivery
 from postdate.store.job.execution import ClaimedExecution
-from postdate.worker.claim import Claim
+from postdate.worker.claim import LaneClaim
 from postdate.worker.permit import HeldPermits
 
 Checkpoint = Callable[[str], Awaitable[None]]
@@ -25,7 +25,7 @@ class ClaimedJob:
     """One lease in this process. Times are of the monotonic clock unless they carry a date."""
 
     execution: ClaimedExecution
-    claim: Claim
+    claim: LaneClaim
     renew_at: float
     # It holds one of each: those of its lane's limits, then those of its destination's.
     permits: tuple[HeldPermits, ...]

@@ -30,7 +30,7 @@ from postdate.store.timer import timer
 from postdate.store.timer.lane import Lane, LaneDirectory
 from postdate.store.timer.permit import lane_limits
 from postdate.store.timer.timer import LONG_AGO
-from postdate.worker.claim import Claim, ClaimTransaction
+from postdate.worker.claim import ClaimTransaction, LaneClaim
 from postdate.worker.claim_size import ClaimSize
 from postdate.worker.lane_bucket import ACTIVE_SECONDS, LaneBucket, LaneBuckets
 from postdate.worker.permit import Permits
@@ -66,7 +66,7 @@ class Claimer:
     settings: Settings
     permits: Permits
     capacity: Capacity
-    hand_over: Callable[[Claim], None]
+    hand_over: Callable[[LaneClaim], None]
     kinds: frozenset[Kind] = frozenset({"push"})
     claim_size: ClaimSize = field(default_factory=ClaimSize)
     vault: Vault | None = None
@@ -114,7 +114,7 @@ class Claimer:
         self.lane_buckets.hint(lane_id, time.monotonic())
         return True
 
-    def under_way(self) -> list[Claim]:
+    def under_way(self) -> list[LaneClaim]:
         """List the claims that have not ended."""
         return [claim for turn in self._turns for claim in turn.claims]
 
@@ -130,7 +130,7 @@ class Claimer:
         known = [at for at in times if at is not None]
         return max(0.0, min(known) - now) if known else None
 
-    async def claim(self, limit: int) -> list[Claim]:
+    async def claim(self, limit: int) -> list[LaneClaim]:
         """Claim up to `limit` due jobs, in turn, as far as their tenants have room."""
         limit = min(limit, self.claim_size.size)
         await self._look()
@@ -191,7 +191,7 @@ class Claimer:
 
     def _begin(
         self, turn: ClaimTransaction, limit: int, *, only_unlimited: bool = False
-    ) -> Claim | None:
+    ) -> LaneClaim | None:
         """Take the bucket whose turn it is, and room: other claims are under way."""
         lane_bucket = self.ready.next(time.monotonic())
         if lane_bucket is None:
@@ -203,13 +203,13 @@ class Claimer:
             return None
         room = self.capacity.take(lane.tenant_id, min(limit, self.capacity.free(lane.tenant_id)))
         lease_seconds = self.settings.number("worker.lease_seconds", lane.tenant_id)
-        claim = Claim(lane_bucket, lane, limits, room, lease_seconds)
+        claim = LaneClaim(lane_bucket, lane, limits, room, lease_seconds)
         turn.claims.append(claim)
         return claim
 
-    async def _claim_several(self, turn: ClaimTransaction, first: Claim, limit: int) -> None:
+    async def _claim_several(self, turn: ClaimTransaction, first: LaneClaim, limit: int) -> None:
         """Claim at one bucket after another in one transaction, until the limit is reached."""
-        claim: Claim | None = first
+        claim: LaneClaim | None = first
         began = time.monotonic()
         async with self.database.write() as connection:
             while claim is not None:
@@ -221,7 +221,7 @@ class Claimer:
         count = sum(len(each.executions) for each in turn.claims)
         self.claim_size.took(count, time.monotonic() - began)
 
-    async def _claim_limited(self, turn: ClaimTransaction, claim: Claim) -> None:
+    async def _claim_limited(self, turn: ClaimTransaction, claim: LaneClaim) -> None:
         """Claim at one bucket as far as its limits permit."""
         now = time.monotonic()
         try:
@@ -237,7 +237,7 @@ class Claimer:
         if wait and len(claim.executions) == granted:
             self.ready.close(claim.lane, now + wait)
 
-    def _pass_over(self, claim: Claim) -> None:
+    def _pass_over(self, claim: LaneClaim) -> None:
         """Leave the lanes alone whose limit somebody holds: waiting there holds up the others.
 
         It is no failure of this step, which would be waited after: others have jobs to run.
@@ -249,7 +249,7 @@ class Claimer:
         for lane in shared:
             self.ready.close(lane, time.monotonic() + LOCKED_SECONDS)
 
-    async def _take(self, connection: Connection, claim: Claim, count: int) -> None:
+    async def _take(self, connection: Connection, claim: LaneClaim, count: int) -> None:
         """Send the claim; what is not needed of its room is free for the next at once."""
         lane_bucket, claim.wanted, claim.claimed_at = claim.lane_bucket, count, time.monotonic()
         claim.executions = await execution.take(
@@ -265,7 +265,7 @@ class Claimer:
         )
         claim.trim()
 
-    def _conclude(self, claim: Claim) -> None:
+    def _conclude(self, claim: LaneClaim) -> None:
         """Give back what a claim did not need, plan when to come back, and hand its jobs over."""
         claim.trim()
         lane_bucket, now, taken = claim.lane_bucket, time.monotonic(), claim.executions

@@ -9,8 +9,7 @@ from uuid import UUID
 
 from postdate.model.job.tally import Tally
 from postdate.model.job.verdict import End, Keep, Move, Verdict
-from postdate.model.log import Log
-from postdate.runtime.retry import Backoff, RetryLadder, Tries
+from postdate.runtime.retry import Backoff, RetryLadder, RetryLimits
 from postdate.store.connection.database import Database
 from postdate.store.job import execution
 from postdate.store.operate.item_log import write_endings
@@ -24,7 +23,7 @@ MAX_GROUP: Final = 500
 MAX_GROUPS: Final = 2
 """The most commits under way at once."""
 
-TRIES: Final = Tries(transient=None, alone=5, backoff=Backoff(0.1, 2.0))
+TRIES: Final = RetryLimits(transient=None, alone=5, backoff=Backoff(0.1, 2.0))
 """The database is waited for; a verdict that fails by itself is given up after some tries."""
 
 LOCKED_SECONDS: Final = 0.1

@@ -25,7 +25,7 @@ from postdate.runtime.capacity import Capacity, Room
 from postdate.store.connection.database import Database
 from postdate.store.connection.error import CommitUnknownError, DatabaseError, UnavailableError
 from postdate.store.job import execution
-from postdate.worker.claim import Claim
+from postdate.worker.claim import LaneClaim
 from postdate.worker.claimed_job import Checkpoint, ClaimedJob, pass_by
 from postdate.worker.permit import HeldPermits, Permits
 from postdate.worker.recorder import OutcomeRecorder
@@ -88,7 +88,7 @@ class Runner:
     def __len__(self) -> int:
         return len(self._jobs)
 
-    def take_over(self, claim: Claim) -> None:
+    def take_over(self, claim: LaneClaim) -> None:
         """Own what was claimed from now on: each job lands once, whatever becomes of it."""
         renew_at = claim.claimed_at + claim.lease_seconds / 3
         permits = (claim.permits,) if claim.permits else ()

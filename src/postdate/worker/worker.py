@@ -26,7 +26,7 @@ WINDOW: Final = 1000
 
 
 @dataclass(slots=True, kw_only=True)
-class Worker:
+class JobWorker:
     """Serve the lanes of those destination types for which there is a handler."""
 
     database: Database

@@ -16,7 +16,7 @@ from postdate.model.error import StartError
 from postdate.node.anchor import anchor_path
 from postdate.node.settings import load
 from postdate.publisher.anchor import AnchorError, AnchorFile, Anchors, collect
-from postdate.publisher.verify import Report, verify
+from postdate.publisher.verify import ChainReport, verify
 from postdate.store.connection.database import Database
 
 TAMPERED: Final = 7
@@ -50,7 +50,7 @@ def verify_events(*, anchor: Path | None = None) -> None:
         sys.exit(TAMPERED)
 
 
-async def _verify(anchors: Mapping[int, Anchors], database: Database) -> Report:
+async def _verify(anchors: Mapping[int, Anchors], database: Database) -> ChainReport:
     from rich.console import Console
 
     began = time.monotonic()
@@ -64,12 +64,12 @@ async def _verify(anchors: Mapping[int, Anchors], database: Database) -> Report:
     return report
 
 
-def _print(report: Report) -> None:
+def _print(report: ChainReport) -> None:
     if wants_json() or not report.findings:
         show(report if wants_json() else _summary(report))
     else:
         show(report.findings)
 
 
-def _summary(report: Report) -> dict[str, object]:
+def _summary(report: ChainReport) -> dict[str, object]:
     return {"ok": report.ok, "links": report.links, "anchored": report.anchored}
