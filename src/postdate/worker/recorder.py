@@ -9,6 +9,7 @@ from uuid import UUID
 
 from postdate.model.job.tally import Tally
 from postdate.model.job.verdict import End, Keep, Move, Verdict
+from postdate.model.log import Log
 from postdate.runtime.retry import Backoff, RetryLadder, RetryLimits
 from postdate.store.connection.database import Database
 from postdate.store.job import execution
