@@ -1,4 +1,4 @@
-"""The test ground: a real PostgreSQL, a template database, a settable clock, a receiver."""
+"""The fixtures: a real PostgreSQL, a template database, a settable clock, a receiver."""
 
 import asyncio
 import inspect

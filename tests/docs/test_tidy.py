@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tidy import clocks, connections, generated, naming, pages, places, queries, size, words
+from tidy import clocks, connections, generated, machine, naming, pages, queries, size, words
 from tidy.rule import Rule, read_tree
 
 ROOT = Path(__file__).parents[2]
@@ -16,7 +16,7 @@ RULES: tuple[Rule, ...] = (
     *queries.RULES,
     *clocks.RULES,
     *connections.RULES,
-    *places.RULES,
+    *machine.RULES,
     *pages.RULES,
     *generated.RULES,
 )

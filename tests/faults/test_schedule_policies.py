@@ -60,7 +60,7 @@ class _Mortal(Firings):
 
 
 @dataclass
-class Ground:
+class BookedSchedules:
     """Twelve schedules, what their books must say, and a connection that nobody kills."""
 
     api: Api
@@ -162,18 +162,18 @@ class Ground:
             assert opened.get(schedule_id, 0) == oracle.open_jobs, named
 
 
-async def _ground(api: Api, clock: Clock, watch: asyncpg.Connection) -> Ground:
+async def _booked(api: Api, clock: Clock, watch: asyncpg.Connection) -> BookedSchedules:
     """Begin 20 seconds after a full minute."""
     await watch.execute("SET search_path = postdate")
-    ground = Ground(api, clock, watch, {})
-    now = await ground.now()
+    booked = BookedSchedules(api, clock, watch, {})
+    now = await booked.now()
     begin = now.replace(second=0, microsecond=0) + MINUTE + INTO_THE_MINUTE
     await clock.advance((begin - now).total_seconds())
     for misfire, overlap in product(MISFIRES, OVERLAPS):
         late = {"policy": misfire, "late_after_seconds": LATE_AFTER, "per_minute": 6000}
         made = await create(api, every_seconds=60, overlap=overlap, misfire=late)
-        ground.oracles[made["schedule_id"]] = BookOracle(misfire, overlap)
-    return ground
+        booked.oracles[made["schedule_id"]] = BookOracle(misfire, overlap)
+    return booked
 
 
 async def _through_kills(
@@ -188,7 +188,7 @@ async def _through_kills(
     watch = await asyncpg.connect(
         server.credentials.superuser_dsn(name), server_settings={"application_name": SPARED}
     )
-    ground = await _ground(api, clock, watch)
+    booked = await _booked(api, clock, watch)
     done = asyncio.Event()
     mortal = wiring.firings(api.node)
     mortal.__class__ = _Mortal
@@ -200,14 +200,14 @@ async def _through_kills(
     try:
         for minutes, ends in rounds:
             if ends:
-                await ground.end_open_jobs()
-            await ground.round(minutes)
+                await booked.end_open_jobs()
+            await booked.round(minutes)
     finally:
         done.set()
         await asyncio.gather(*running)
-    await ground.check()
+    await booked.check()
     assert kills
-    for schedule_id in ground.oracles:
+    for schedule_id in booked.oracles:
         assert (await api.call("DELETE", f"/schedules/{schedule_id}")).status == 204
     await watch.close()
     await admin.close()

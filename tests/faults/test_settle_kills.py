@@ -21,7 +21,7 @@ from postdate.store.connection.error import (
 )
 from postdate.store.embedded import Embedded
 from postdate.store.tenant import tenant as tenant_store
-from support.bank import Bank, Wish, drain, settings, settler
+from support.bank import Bank, DuePayment, drain, settings, settler
 from support.transaction_faults import ERRORS, FaultyDatabase, Killer, LossyDatabase, nothing
 
 
@@ -46,10 +46,10 @@ async def prepare(database: Database, tenant_id: int) -> tuple[Bank, list[UUID]]
     at = await bank.now()
     later = at + timedelta(days=9)
     wishes = [
-        Wish("a", "b", 10, at - timedelta(seconds=9)),
-        Wish("b", "c", 10, at - timedelta(seconds=8), hold=False),
-        Wish("c", "a", 99, at - timedelta(seconds=7), hold=False),
-        Wish("c", "b", 99, at - timedelta(seconds=6), hold=False, retry_until=later),
+        DuePayment("a", "b", 10, at - timedelta(seconds=9)),
+        DuePayment("b", "c", 10, at - timedelta(seconds=8), hold=False),
+        DuePayment("c", "a", 99, at - timedelta(seconds=7), hold=False),
+        DuePayment("c", "b", 99, at - timedelta(seconds=6), hold=False, retry_until=later),
     ]
     return bank, await bank.pay(wishes)
 
@@ -119,7 +119,7 @@ async def test_a_kill_among_batches_under_way_leaves_each_whole_or_undone(
         at = await bank.now()
         pairs = [("a", "b"), ("a", "c")] * 3
         payments = await bank.pay(
-            [Wish(*pair, 1, at - timedelta(seconds=9 - n)) for n, pair in enumerate(pairs)]
+            [DuePayment(*pair, 1, at - timedelta(seconds=9 - n)) for n, pair in enumerate(pairs)]
         )
 
         async def fault(connection: Connection, number: int, victim: int = victim) -> None:
@@ -164,7 +164,7 @@ async def test_forced_errors_on_any_statement_change_nothing_in_the_end(
     bank = Bank(database, tenant_id)
     await bank.open({"a": 10_000, "b": 0})
     at = await bank.now()
-    await bank.pay([Wish("a", "b", 1, at - timedelta(seconds=i)) for i in range(300)])
+    await bank.pay([DuePayment("a", "b", 1, at - timedelta(seconds=i)) for i in range(300)])
     one = faulty_settler(FaultyDatabase(database, fault))
     settled = failures = 0
     while settled < 300:

@@ -18,7 +18,7 @@ from postdate.model.payment.payment import PaymentOrder
 from postdate.model.tenant.identity import Identity, Scope
 from postdate.store.account.account import key_of
 from postdate.store.connection.database import Database
-from support.bank import Bank, Wish, drain, settings, settler
+from support.bank import Bank, DuePayment, drain, settings, settler
 
 
 @pytest.fixture(autouse=True)
@@ -64,7 +64,7 @@ async def test_a_cancel_wins_if_and_only_if_it_ends_the_timer_first(bank: Bank) 
     dice = random.Random(3)
     for _ in range(rounds):
         at = await bank.now()
-        payments = await bank.pay([Wish("a", "b", 1, at - timedelta(seconds=1))] * each)
+        payments = await bank.pay([DuePayment("a", "b", 1, at - timedelta(seconds=1))] * each)
 
         async def cancel_soon(payment: UUID) -> None:
             for _ in range(dice.randrange(60)):
@@ -95,7 +95,7 @@ async def test_two_settlers_settle_each_payment_once(bank: Bank) -> None:
     for _ in range(600):
         payer, payee = dice.sample("abcd", 2)
         hold = payer in "ab" and dice.random() < 0.5
-        wishes.append(Wish(payer, payee, 1, at - timedelta(seconds=dice.random()), hold))
+        wishes.append(DuePayment(payer, payee, 1, at - timedelta(seconds=dice.random()), hold))
     await bank.pay(wishes)
     before = await deadlocks(bank.database)
     both = [settler(bank.database, 7), settler(bank.database, 5)]
@@ -119,8 +119,8 @@ async def test_without_a_hold_nobody_overtakes(bank: Bank) -> None:
     at = await bank.now()
     first, second = await bank.pay(
         [
-            Wish("a", "b", 10, at - timedelta(seconds=2)),
-            Wish("b", "c", 10, at - timedelta(seconds=1), hold=False),
+            DuePayment("a", "b", 10, at - timedelta(seconds=2)),
+            DuePayment("b", "c", 10, at - timedelta(seconds=1), hold=False),
         ]
     )
     async with bank.database.write() as connection:
@@ -153,7 +153,7 @@ async def test_sixteen_writers_in_circles_never_deadlock(bank: Bank) -> None:
             )
             assert {answer.status for answer in answers} == {201}
             due = await bank.now() - timedelta(seconds=1)
-            waiting.extend(await bank.pay([Wish(payer, payee, 2, due)]))
+            waiting.extend(await bank.pay([DuePayment(payer, payee, 2, due)]))
             if dice.random() < 0.5:
                 await cancelled(changes, bank, dice.choice(waiting))
 
@@ -188,7 +188,7 @@ async def history(bank: Bank, seed: int, held: str) -> list[UUID]:
         # Distinct milliseconds, so that the order does not depend on each bank's buckets.
         identifier = new_id(key_of(bank.tenant_id, payer).bucket, bank.database.unix_ms() + number)
         wishes.append(
-            Wish(payer, payee, dice.randint(1, 40), due, payer in held, payment_id=identifier)
+            DuePayment(payer, payee, dice.randint(1, 40), due, payer in held, payment_id=identifier)
         )
     return await bank.pay(wishes)
 

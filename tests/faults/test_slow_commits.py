@@ -14,7 +14,7 @@ from postdate.store.account.account import key_of
 from postdate.store.connection.database import TRANSACTION_SECONDS, Database
 from postdate.store.payment import payment as payment_store
 from postdate.store.payment.payment import NewPayment
-from support.bank import Bank, Wish, settler
+from support.bank import Bank, DuePayment, settler
 
 
 @pytest.fixture(autouse=True)
@@ -60,7 +60,9 @@ async def test_a_payment_whose_accept_was_slow_is_not_overtaken(
     async with accepting(bank) as slow:
         await looked(one, clock, seconds)
     at = await bank.now()
-    (later,) = await bank.pay([Wish("alice", "carol", 10, at - timedelta(seconds=0.5), hold=False)])
+    (later,) = await bank.pay(
+        [DuePayment("alice", "carol", 10, at - timedelta(seconds=0.5), hold=False)]
+    )
 
     async def settled() -> bool:
         await one.run_once()

@@ -25,7 +25,7 @@ OPERATIONS: list[type[Operation]] = [
     sweep_money.CancelJob,
     sweep_money.CancelPayment,
     sweep_money.Settle,
-    sweep_money.SettleInTurns,
+    sweep_money.SettleTwoBatches,
     sweep_money.Approve,
     sweep_money.Halt,
     sweep_money.Lift,

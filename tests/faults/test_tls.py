@@ -17,7 +17,7 @@ from cryptography.x509.oid import NameOID
 from postdate.delivery import http_connection
 from postdate.model.job.outcome import Completed, Failed
 from support.hostile_receiver import Hostile, hostile, status
-from support.webhook import delivery, ground
+from support.webhook import delivery, setup
 
 
 def certificate(folder: Path) -> Path:
@@ -61,7 +61,7 @@ async def secure(file: Path) -> AsyncIterator[Hostile]:
 
 
 async def test_an_unknown_certificate_is_refused_before_anything_is_sent(tmp_path: Path) -> None:
-    async with secure(certificate(tmp_path)) as server, ground() as calls:
+    async with secure(certificate(tmp_path)) as server, setup() as calls:
         outcome = await calls.deliver(delivery(f"https://127.0.0.1:{server.port}/"))
         assert isinstance(outcome, Failed)
         assert (outcome.code, outcome.retryable) == ("tls_failed", True)
@@ -72,7 +72,7 @@ async def test_a_trusted_certificate_is_accepted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = certificate(tmp_path)
-    async with secure(file) as server, ground() as calls:
+    async with secure(file) as server, setup() as calls:
         trusting = http_connection.connector(calls.webhook._exchange._guard)
         trusting._ssl = ssl.create_default_context(cafile=str(file))
         monkeypatch.setattr(http_connection, "connector", lambda _: trusting)
@@ -82,7 +82,7 @@ async def test_a_trusted_certificate_is_accepted(
 
 
 async def test_a_receiver_that_speaks_no_tls_gets_nothing() -> None:
-    async with hostile(status(200)) as server, ground() as calls:
+    async with hostile(status(200)) as server, setup() as calls:
         url = f"https://127.0.0.1:{server.port}/"
         outcome = await calls.deliver(delivery(url, timeout_seconds=2))
         assert isinstance(outcome, Failed)

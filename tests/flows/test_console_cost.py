@@ -33,7 +33,7 @@ MOST = 0.03
 
 
 @dataclass
-class Ground:
+class MeasuredServer:
     """A running server with work to come, and a client of it."""
 
     server: Served
@@ -80,27 +80,27 @@ class Ground:
 
 
 @asynccontextmanager
-async def watched(ground: Ground) -> AsyncIterator[list[int]]:
+async def watched(measured: MeasuredServer) -> AsyncIterator[list[int]]:
     """Keep an overview open and scrape, as somebody on call does; count what came."""
     seen = [0, 0]
 
     async def stream(session: aiohttp.ClientSession) -> None:
-        async with session.get(f"{ground.url}/overview/stream", timeout=None) as answer:
+        async with session.get(f"{measured.url}/overview/stream", timeout=None) as answer:
             assert answer.status == 200
             async for line in answer.content:
                 seen[0] += line.startswith(b"event: cells")
 
     async def poll_metrics(session: aiohttp.ClientSession) -> None:
         while True:
-            async with session.get(f"{ground.url}/metrics") as answer:
+            async with session.get(f"{measured.url}/metrics") as answer:
                 seen[1] += len(await answer.read()) > 0
             await asyncio.sleep(SCRAPE_SECONDS)
 
     jar = aiohttp.CookieJar(unsafe=True)
     async with aiohttp.ClientSession(cookie_jar=jar) as session:
-        form = {"key": ground.server.key, "next": "/"}
+        form = {"key": measured.server.key, "next": "/"}
         async with session.post(
-            f"{ground.url}/login", data=form, headers={"origin": ground.url}
+            f"{measured.url}/login", data=form, headers={"origin": measured.url}
         ) as answer:
             assert answer.status == 200
         going = [asyncio.create_task(each(session)) for each in (stream, poll_metrics)]
@@ -114,7 +114,7 @@ async def watched(ground: Ground) -> AsyncIterator[list[int]]:
 
 
 @pytest.fixture
-async def ground() -> AsyncIterator[Ground]:
+async def measured() -> AsyncIterator[MeasuredServer]:
     with scratch() as directory:
         home = directory / "home"
         home.mkdir(mode=0o711)
@@ -122,7 +122,7 @@ async def ground() -> AsyncIterator[Ground]:
         await server.start()
         await server.ready()
         async with aiohttp.ClientSession() as session:
-            made = Ground(server, session)
+            made = MeasuredServer(server, session)
             for number in range(PENDING // BATCH):
                 due = {"delay_seconds": 60 * (number + 1)} if number else {}
                 await made.accept(BATCH, lane=f"lane-{number % 3}", **due)
@@ -130,37 +130,37 @@ async def ground() -> AsyncIterator[Ground]:
         await server.stop()
 
 
-async def wait_and_measure(ground: Ground, seconds: float) -> float:
+async def wait_and_measure(measured: MeasuredServer, seconds: float) -> float:
     """Wait, and give the processor seconds of each second."""
-    began, cpu = time.monotonic(), ground.cpu_seconds()
+    began, cpu = time.monotonic(), measured.cpu_seconds()
     await asyncio.sleep(seconds)
-    return (ground.cpu_seconds() - cpu) / (time.monotonic() - began)
+    return (measured.cpu_seconds() - cpu) / (time.monotonic() - began)
 
 
-async def settled(ground: Ground) -> None:
+async def settled(measured: MeasuredServer) -> None:
     """Wait until what was accepted is sealed and swept: two quiet looks that agree."""
-    before = await wait_and_measure(ground, 5.0)
+    before = await wait_and_measure(measured, 5.0)
     for _ in range(20):
-        now = await wait_and_measure(ground, 5.0)
+        now = await wait_and_measure(measured, 5.0)
         if abs(now - before) < CALM:
             return
         before = now
 
 
-async def test_console_and_metrics_take_a_small_part(ground: Ground) -> None:
-    await settled(ground)
+async def test_console_and_metrics_take_a_small_part(measured: MeasuredServer) -> None:
+    await settled(measured)
     off, on = [], []
     cells = 0
     for _ in range(ROUNDS):
-        off.append(await wait_and_measure(ground, QUIET_SECONDS))
-        async with watched(ground) as seen:
-            on.append(await wait_and_measure(ground, QUIET_SECONDS))
+        off.append(await wait_and_measure(measured, QUIET_SECONDS))
+        async with watched(measured) as seen:
+            on.append(await wait_and_measure(measured, QUIET_SECONDS))
         cells += seen[0]
         assert min(seen) > 0, "nobody watched"
-    began, cpu = time.monotonic(), ground.cpu_seconds()
-    jobs = await ground.load(LOAD_SECONDS)
+    began, cpu = time.monotonic(), measured.cpu_seconds()
+    jobs = await measured.load(LOAD_SECONDS)
     seconds = time.monotonic() - began
-    busy = (ground.cpu_seconds() - cpu) / seconds
+    busy = (measured.cpu_seconds() - cpu) / seconds
     quiet, watching = median(off), median(on)
     share = (watching - quiet) / busy
     print(

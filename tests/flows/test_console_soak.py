@@ -66,7 +66,7 @@ PAGES = (
 
 
 @dataclass
-class Asked:
+class QueryLog:
     """What was asked of the database while a page was made."""
 
     queries: list[tuple[str, tuple[Any, ...]]] = field(default_factory=list)
@@ -74,9 +74,9 @@ class Asked:
 
 
 @contextmanager
-def listening() -> Iterator[Asked]:
+def listening() -> Iterator[QueryLog]:
     """Note every query of this process, which serves the pages."""
-    asked = Asked()
+    asked = QueryLog()
     methods = {
         name: getattr(asyncpg.Connection, name) for name in ("fetch", "fetchrow", "fetchval")
     }
@@ -156,7 +156,7 @@ class Page:
         return f"{told} reads whole {self.scans}" if self.scans else told
 
 
-async def opened(browser: Browser, path: str) -> Asked:
+async def opened(browser: Browser, path: str) -> QueryLog:
     with listening() as asked:
         seen = await browser.get(path)
     assert seen.status in {200, 303, 404}, path

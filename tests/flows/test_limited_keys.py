@@ -25,7 +25,7 @@ NAMED = [
 
 
 @dataclass
-class Ground:
+class Keyholder:
     """A tenant, the key under test, and a standing order of the tenant's own account."""
 
     owner: Api
@@ -43,7 +43,7 @@ async def send(api: Api, method: str, path: str, body: Any = None) -> Answered:
 
 
 @pytest.fixture
-async def ground(api: Api) -> Ground:
+async def keyholder(api: Api) -> Keyholder:
     full = await build(api)
     for account in ("mine", "yours"):
         await send(api, "POST", "/accounts", {"account_id": account})
@@ -55,48 +55,53 @@ async def ground(api: Api) -> Ground:
         "template": {"payment": order(full.account, full.payee, 5)},
     }
     made = await send(api, "POST", "/schedules", rule)
-    return Ground(api, replace(api, key=issued.key), full, made.body["schedule_id"])
+    return Keyholder(api, replace(api, key=issued.key), full, made.body["schedule_id"])
 
 
-async def test_what_names_another_account_is_not_there(ground: Ground) -> None:
+async def test_what_names_another_account_is_not_there(keyholder: Keyholder) -> None:
     assert len(NAMED) > 10
     for endpoint in NAMED:
         row = ROWS[f"{endpoint.method} {endpoint.path}"]
-        path = re.sub(r"\{.+?\}", getattr(ground.full, row.thing), endpoint.path)
-        body = row.body(ground.full) if row.body else None
-        answer = await send(ground.limited, endpoint.method, path, body)
+        path = re.sub(r"\{.+?\}", getattr(keyholder.full, row.thing), endpoint.path)
+        body = row.body(keyholder.full) if row.body else None
+        answer = await send(keyholder.limited, endpoint.method, path, body)
         assert answer.status in {403, 404}, (endpoint.method, path, answer.body)
 
 
-async def test_no_list_shows_another_account(ground: Ground) -> None:
-    marks = [ground.full.account, ground.full.payee, ground.full.payment, ground.standing]
+async def test_no_list_shows_another_account(keyholder: Keyholder) -> None:
+    marks = [
+        keyholder.full.account,
+        keyholder.full.payee,
+        keyholder.full.payment,
+        keyholder.standing,
+    ]
     for path in ("/accounts", "/payments?account_id=mine", "/schedules", "/events", "/approvals"):
-        answer = await send(ground.limited, "GET", path)
+        answer = await send(keyholder.limited, "GET", path)
         text = msgspec.json.encode(answer.body).decode()
         assert answer.status == 200, (path, answer.body)
         assert [mark for mark in marks if mark in text] == [], path
-    assert (await send(ground.limited, "GET", "/payments")).status == 403
+    assert (await send(keyholder.limited, "GET", "/payments")).status == 403
 
 
 @pytest.mark.parametrize(
     ("payer", "amount", "status"), [("mine", 50, 201), ("mine", 51, 403), ("yours", 1, 403)]
 )
 async def test_payments_stay_within_its_accounts_and_amount(
-    ground: Ground, payer: str, amount: int, status: int
+    keyholder: Keyholder, payer: str, amount: int, status: int
 ) -> None:
-    asked = {**order(payer, ground.full.payee, amount), "delay_seconds": 60}
-    one = await send(ground.limited, "POST", "/payments/schedule", asked)
+    asked = {**order(payer, keyholder.full.payee, amount), "delay_seconds": 60}
+    one = await send(keyholder.limited, "POST", "/payments/schedule", asked)
     assert one.status == status
     item = {**asked, "idempotency_key": str(uuid4())}
-    many = await send(ground.limited, "POST", "/payments/batch", {"payments": [item]})
+    many = await send(keyholder.limited, "POST", "/payments/batch", {"payments": [item]})
     assert many.body["outcomes"][0]["status"] == status
     rule = {"every_seconds": 60, "template": {"payment": order(payer, "yours2", amount)}}
-    made = await send(ground.limited, "POST", "/schedules", rule)
+    made = await send(keyholder.limited, "POST", "/schedules", rule)
     assert made.status == (422 if status == 201 else 403)  # there is no such payee
 
 
-async def test_another_accounts_standing_order_is_not_there(ground: Ground) -> None:
-    where = f"/schedules/{ground.standing}"
+async def test_another_accounts_standing_order_is_not_there(keyholder: Keyholder) -> None:
+    where = f"/schedules/{keyholder.standing}"
     past = {"from": "2026-01-01T00:00:00Z", "until": "2026-01-02T00:00:00Z", "dry_run": True}
     for method, path, body in (
         ("GET", where, None),
@@ -109,23 +114,23 @@ async def test_another_accounts_standing_order_is_not_there(ground: Ground) -> N
         ("POST", f"{where}/backfill", past),
         ("DELETE", where, None),
     ):
-        answer = await send(ground.limited, method, path, body)
+        answer = await send(keyholder.limited, method, path, body)
         assert (answer.status, answer.body["code"]) == (404, "not_found"), (method, path)
 
 
-async def test_a_schedule_is_run_only_by_a_key_that_could_pay_itself(ground: Ground) -> None:
-    payment = order("mine", ground.full.payee, 60)
+async def test_a_schedule_is_run_only_by_a_key_that_could_pay_itself(keyholder: Keyholder) -> None:
+    payment = order("mine", keyholder.full.payee, 60)
     rule = {"every_seconds": 3600, "template": {"payment": payment}}
-    made = await send(ground.owner, "POST", "/schedules", rule)
+    made = await send(keyholder.owner, "POST", "/schedules", rule)
     trigger = f"/schedules/{made.body['schedule_id']}/trigger"
-    assert (await send(ground.limited, "POST", trigger)).status == 403
-    only = replace(ground.owner, key=await ground.owner.new_key("schedules:write"))
+    assert (await send(keyholder.limited, "POST", trigger)).status == 403
+    only = replace(keyholder.owner, key=await keyholder.owner.new_key("schedules:write"))
     assert (await send(only, "POST", trigger)).status == 403
-    assert (await send(ground.owner, "POST", trigger)).status == 201
+    assert (await send(keyholder.owner, "POST", trigger)).status == 201
 
 
-async def test_a_payment_beyond_its_amount_is_not_moved(ground: Ground) -> None:
-    asked = {**order("mine", ground.full.payee, 60), "delay_seconds": 60}
-    made = (await send(ground.owner, "POST", "/payments/schedule", asked)).body["payment_id"]
-    moved = await send(ground.limited, "PATCH", f"/payments/{made}", {"delay_seconds": 90})
+async def test_a_payment_beyond_its_amount_is_not_moved(keyholder: Keyholder) -> None:
+    asked = {**order("mine", keyholder.full.payee, 60), "delay_seconds": 60}
+    made = (await send(keyholder.owner, "POST", "/payments/schedule", asked)).body["payment_id"]
+    moved = await send(keyholder.limited, "PATCH", f"/payments/{made}", {"delay_seconds": 90})
     assert (moved.status, moved.body["code"]) == (403, "forbidden")

@@ -23,7 +23,7 @@ from postdate.model.destination.target import Target, networks
 from postdate.model.job.outcome import Completed, Failed, Throttled
 from support.hostile_receiver import hostile, status
 from support.target_corpus import ADDRESSES
-from support.webhook import delivery, ground
+from support.webhook import delivery, setup
 
 # One loopback address stands for the public network, all others for what lies behind it.
 PUBLIC, PRIVATE = "127.0.0.1", "127.0.0.2"
@@ -45,7 +45,7 @@ class Names:
 
 async def test_a_name_is_resolved_once_and_what_was_judged_is_called() -> None:
     names = Names([PUBLIC], [PRIVATE])
-    async with hostile(status(200)) as server, ground(ALLOWED, names) as calls:
+    async with hostile(status(200)) as server, setup(ALLOWED, names) as calls:
         outcome = await calls.deliver(delivery(f"http://rebind.example:{server.port}/"))
         assert isinstance(outcome, Completed)
         assert (server.connections, names.asked) == (1, [f"rebind.example:{server.port}"])
@@ -55,7 +55,7 @@ async def test_a_name_is_resolved_once_and_what_was_judged_is_called() -> None:
 async def test_a_name_that_was_rebound_is_refused() -> None:
     names = Names([PUBLIC], [PRIVATE])
     close = status(200, "Connection: close")
-    async with hostile(close) as server, ground(ALLOWED, names) as calls:
+    async with hostile(close) as server, setup(ALLOWED, names) as calls:
         url = f"http://rebind.example:{server.port}/"
         assert isinstance(await calls.deliver(delivery(url)), Completed)
         wire = calls.webhook._exchange._wire
@@ -70,7 +70,7 @@ async def test_a_name_that_was_rebound_is_refused() -> None:
 async def test_one_private_address_among_public_ones_is_enough() -> None:
     async with hostile(status(200)) as server:
         for answer in ([PUBLIC, PRIVATE], [PRIVATE, PUBLIC], [PUBLIC, "::1"]):
-            async with ground(ALLOWED, Names(answer)) as calls:
+            async with setup(ALLOWED, Names(answer)) as calls:
                 outcome = await calls.deliver(delivery(f"http://mixed.example:{server.port}/"))
             assert isinstance(outcome, Failed)
             assert outcome.code == "target_not_allowed"
@@ -88,7 +88,7 @@ async def test_no_name_leads_to_a_private_address(address: str) -> None:
 
 
 async def test_the_systems_resolver_is_judged_too() -> None:
-    async with hostile(status(200)) as server, ground("10.0.0.0/8") as calls:
+    async with hostile(status(200)) as server, setup("10.0.0.0/8") as calls:
         outcome = await calls.deliver(delivery(f"http://localhost.:{server.port}/"))
         assert isinstance(outcome, Failed)
         assert outcome.code == "target_not_allowed"
@@ -96,7 +96,7 @@ async def test_the_systems_resolver_is_judged_too() -> None:
 
 
 async def test_a_literal_address_is_judged_at_delivery_again() -> None:
-    async with hostile(status(200)) as server, ground("") as calls:
+    async with hostile(status(200)) as server, setup("") as calls:
         outcome = await calls.deliver(delivery(server.url))
         assert isinstance(outcome, Failed)
         assert (outcome.code, server.connections) == ("target_not_allowed", 0)
@@ -116,7 +116,7 @@ async def test_no_socket_is_made_for_a_refused_address() -> None:
 async def test_nothing_is_sent_to_a_peer_other_than_the_judged_one(
     peer: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with hostile(status(200)) as server, ground(ALLOWED) as calls:
+    async with hostile(status(200)) as server, setup(ALLOWED) as calls:
         guard = calls.webhook._exchange._guard
         judge_peer = guard.judge_peer
         elsewhere = cast("Any", SimpleNamespace(get_extra_info=lambda _: peer))
@@ -131,7 +131,7 @@ async def test_proxies_of_the_environment_are_ignored(monkeypatch: pytest.Monkey
     async with hostile(status(200)) as proxy, hostile(status(200)) as server:
         for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
             monkeypatch.setenv(name, f"http://127.0.0.1:{proxy.port}")
-        async with ground() as calls:
+        async with setup() as calls:
             assert isinstance(await calls.deliver(delivery(server.url)), Completed)
         assert (proxy.connections, server.connections) == (0, 1)
 
@@ -140,7 +140,7 @@ async def test_a_name_that_does_not_exist_is_not_delivered() -> None:
     async def nowhere(_: int, host: str, port: int) -> list[str]:
         raise socket.gaierror(-2, f"no such name {host}:{port}")
 
-    async with ground(ALLOWED, nowhere) as calls:
+    async with setup(ALLOWED, nowhere) as calls:
         outcome = await calls.deliver(delivery("http://nowhere.example/"))
     assert isinstance(outcome, Failed)
     assert (outcome.code, outcome.retryable) == ("dns_failed", True)
@@ -180,6 +180,6 @@ async def test_too_many_names_at_once_are_not_an_attempt() -> None:
     async def busy(_: int, host: str, port: int) -> list[str]:
         raise LookupBusyError(f"{host}:{port}")
 
-    async with ground(ALLOWED, busy) as calls:
+    async with setup(ALLOWED, busy) as calls:
         outcome = await calls.deliver(delivery("http://slow.example/"))
     assert isinstance(outcome, Throttled)

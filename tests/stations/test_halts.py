@@ -24,7 +24,7 @@ from postdate.store.payment import settlement as settlement_store
 from postdate.store.tenant import tenant as tenant_store
 from postdate.store.timer.lane import Lane
 from postdate.store.timer.timer import LANE_HELD, LONG_AGO
-from support.bank import Bank, Wish, drain, settler
+from support.bank import Bank, DuePayment, drain, settler
 from support.schedule import create, labels
 from support.schedule import drain as expand_all
 from support.worker import Handled, add_jobs, make_lane, make_worker, step
@@ -109,7 +109,7 @@ async def test_nothing_is_paid_after_the_switch_was_acknowledged(
     database: Database, bank: Bank, halting: Halting
 ) -> None:
     due = await bank.now() - timedelta(seconds=5)
-    await bank.pay([Wish("alice", "bob", 1, due) for _ in range(300)])
+    await bank.pay([DuePayment("alice", "bob", 1, due) for _ in range(300)])
     settling = [asyncio.create_task(drain(settler(database), 4)) for _ in range(3)]
     await eventually(lambda: outcomes(database, bank.tenant_id), step=0.001)
     await halting.kill(bank.tenant_id, "in the middle", CLI)

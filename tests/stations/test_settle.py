@@ -9,7 +9,7 @@ from conftest import Clock, eventually
 from postdate.settlement.meter import SettlementMeter
 from postdate.settlement.settler import Settler
 from postdate.store.connection.database import Database
-from support.bank import Bank, Wish, drain, settings, settler
+from support.bank import Bank, DuePayment, drain, settings, settler
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ async def test_a_held_payment_moves_once(bank: Bank) -> None:
 async def test_nothing_is_settled_before_its_instant(bank: Bank, clock: Clock) -> None:
     await bank.open({"a": 100, "b": 0})
     due = await bank.now() + timedelta(seconds=60)
-    await bank.pay([Wish("a", "b", 1, due)])
+    await bank.pay([DuePayment("a", "b", 1, due)])
     one = settler(bank.database)
     assert await one.run_once() == 0
     wait = await one.next_due()
@@ -57,9 +57,9 @@ async def test_a_credit_is_spendable_by_the_next_item_of_the_batch(bank: Bank) -
     await bank.open({"a": 10, "b": 0, "c": 0})
     at = await bank.now()
     wishes = [
-        Wish("a", "b", 10, at - timedelta(seconds=3), hold=False),
-        Wish("b", "c", 10, at - timedelta(seconds=2), hold=False),
-        Wish("c", "a", 10, at - timedelta(seconds=1), hold=False),
+        DuePayment("a", "b", 10, at - timedelta(seconds=3), hold=False),
+        DuePayment("b", "c", 10, at - timedelta(seconds=2), hold=False),
+        DuePayment("c", "a", 10, at - timedelta(seconds=1), hold=False),
     ]
     await bank.pay(wishes)
     assert await drain(settler(bank.database)) == 3
@@ -131,7 +131,7 @@ async def test_the_last_try_is_at_the_end_of_the_wait(bank: Bank) -> None:
 async def test_a_settler_that_is_stopped_leaves_nothing_half_done(bank: Bank) -> None:
     await bank.open({"a": 10, "b": 0})
     at = await bank.now() - timedelta(seconds=9)
-    payments = await bank.pay([Wish("a", "b", 1, at)] * 6)
+    payments = await bank.pay([DuePayment("a", "b", 1, at)] * 6)
     async with bank.database.write() as connection:
         await connection.execute(
             "SELECT 1 FROM account WHERE tenant_id = $1 AND account_id = 'b' FOR UPDATE",

@@ -13,7 +13,7 @@ from postdate.settlement.stop import STOPPED, SettlementStop
 from postdate.store.connection.database import Database
 from postdate.store.operate import node as node_store
 from postdate.store.payment import settlement_clock as clock_store
-from support.bank import Bank, Wish, drain, settings, settler
+from support.bank import Bank, DuePayment, drain, settings, settler
 
 FIND_STOPPED = "SELECT value FROM setting WHERE name = 'settlement.stopped'"
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -34,9 +34,9 @@ def test_only_a_leap_beyond_what_was_believed_counts() -> None:
 
 @pytest.fixture
 async def bank(database: Database, tenant_id: int) -> Bank:
-    ground = Bank(database, tenant_id)
-    await ground.open({"a": 100, "b": 0})
-    return ground
+    bank = Bank(database, tenant_id)
+    await bank.open({"a": 100, "b": 0})
+    return bank
 
 
 def careful(database: Database) -> Settler:
@@ -47,7 +47,7 @@ async def test_a_leap_stops_settlement_until_the_clock_returns(bank: Bank, clock
     one = careful(bank.database)
     assert await one.run_once() == 0
     tomorrow = await bank.now() + timedelta(hours=20)
-    payment = (await bank.pay([Wish("a", "b", 1, tomorrow)]))[0]
+    payment = (await bank.pay([DuePayment("a", "b", 1, tomorrow)]))[0]
     await clock.advance(86400)
     assert await one.run_once() == 0
     assert "leapt 86400 s ahead" in (one.blocked() or "")
@@ -66,7 +66,7 @@ async def test_a_leap_stops_settlement_until_the_clock_returns(bank: Bank, clock
 async def test_a_leap_is_believed_when_a_person_confirms_it(bank: Bank, clock: Clock) -> None:
     one = careful(bank.database)
     await one.run_once()
-    payment = (await bank.pay([Wish("a", "b", 1, await bank.now() + timedelta(hours=20))]))[0]
+    payment = (await bank.pay([DuePayment("a", "b", 1, await bank.now() + timedelta(hours=20))]))[0]
     await clock.advance(86400)
     assert (await one.run_once(), await one.run_once()) == (0, 0)
     await SettingChanges(bank.database).clear(0, STOPPED)
@@ -90,7 +90,7 @@ async def tomorrow(bank: Bank, clock: Clock) -> UUID:
     async with bank.database.writer.acquire() as connection:
         await clock_store.record(connection)
     due = await bank.now() + timedelta(hours=20)
-    payment = (await bank.pay([Wish("a", "b", 1, due)]))[0]
+    payment = (await bank.pay([DuePayment("a", "b", 1, due)]))[0]
     await clock.advance(86400)
     return payment
 

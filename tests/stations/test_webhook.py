@@ -14,12 +14,12 @@ from postdate.model.destination.destination import DestinationType, Unavailable
 from postdate.model.destination.signature import new_secret, secret_bytes
 from postdate.model.job.outcome import Completed, Failed, Throttled
 from support.receiver import Arrival, Receiver
-from support.webhook import SECRET, Ground, delivery, destination, ground
+from support.webhook import SECRET, HandlerSetup, delivery, destination, setup
 
 
 @pytest.fixture
-async def calls() -> AsyncIterator[Ground]:
-    async with ground() as running:
+async def calls() -> AsyncIterator[HandlerSetup]:
+    async with setup() as running:
         yield running
 
 
@@ -32,7 +32,7 @@ def verify(key: bytes, arrival: Arrival) -> None:
 
 
 async def test_the_reference_verifier_accepts_the_signature(
-    calls: Ground, receiver: Receiver
+    calls: HandlerSetup, receiver: Receiver
 ) -> None:
     outcome = await calls.deliver(delivery(receiver.url("/hook?x=%2F")))
     assert isinstance(outcome, Completed)
@@ -43,7 +43,9 @@ async def test_the_reference_verifier_accepts_the_signature(
     assert (arrival.method, arrival.path, arrival.body) == ("POST", "/hook", b'{"hello":"world"}')
 
 
-async def test_both_secrets_verify_during_a_rotation(calls: Ground, receiver: Receiver) -> None:
+async def test_both_secrets_verify_during_a_rotation(
+    calls: HandlerSetup, receiver: Receiver
+) -> None:
     old, new = b"o" * 32, b"n" * 32
     calls.name("orders", receiver.url(), secrets=(new, old))
     await calls.deliver(delivery(destination={"type": "webhook", "name": "orders"}))
@@ -52,7 +54,7 @@ async def test_both_secrets_verify_during_a_rotation(calls: Ground, receiver: Re
     verify(new, arrival)
 
 
-async def test_headers_tell_job_attempt_and_token(calls: Ground, receiver: Receiver) -> None:
+async def test_headers_tell_job_attempt_and_token(calls: HandlerSetup, receiver: Receiver) -> None:
     first = delivery(receiver.url(), token=3, attempt=1, traceparent="00-ab-cd-01")
     again = delivery(receiver.url(), job_id=first.job_id, token=5, attempt=2)
     await calls.deliver(first)
@@ -69,7 +71,7 @@ async def test_headers_tell_job_attempt_and_token(calls: Ground, receiver: Recei
     assert "idempotency-key" not in one
 
 
-async def test_lineage_and_occurrence_are_told(calls: Ground, receiver: Receiver) -> None:
+async def test_lineage_and_occurrence_are_told(calls: HandlerSetup, receiver: Receiver) -> None:
     nominal = datetime(2030, 1, 1, 12, tzinfo=UTC)
     schedule, origin = UUID(int=7), UUID(int=9)
     parts = {"schedule_id": schedule, "scheduled_for": nominal, "origin_id": origin}
@@ -101,7 +103,7 @@ async def test_lineage_and_occurrence_are_told(calls: Ground, receiver: Receiver
     ],
 )
 async def test_the_payload_arrives_as_it_is(
-    calls: Ground, receiver: Receiver, parts: dict[str, object], body: bytes, kind: str
+    calls: HandlerSetup, receiver: Receiver, parts: dict[str, object], body: bytes, kind: str
 ) -> None:
     assert isinstance(await calls.deliver(delivery(receiver.url(), **parts)), Completed)
     (arrival,) = receiver.arrivals
@@ -129,7 +131,7 @@ def verify_bytes(arrival: Arrival) -> None:
     ],
 )
 async def test_a_destination_that_cannot_be_called_ends_the_job(
-    calls: Ground, found: object, code: str
+    calls: HandlerSetup, found: object, code: str
 ) -> None:
     if found is not None:
         calls.destinations["x"] = found  # type: ignore[assignment]
@@ -138,7 +140,7 @@ async def test_a_destination_that_cannot_be_called_ends_the_job(
     assert (outcome.code, outcome.retryable) == (code, False)
 
 
-async def test_a_destination_that_cannot_be_read_now_is_not_an_attempt(calls: Ground) -> None:
+async def test_a_destination_that_cannot_be_read_now_is_not_an_attempt(calls: HandlerSetup) -> None:
     calls.destinations["x"] = Unavailable("the database is away")
     outcome = await calls.deliver(delivery(destination={"type": "webhook", "name": "x"}))
     assert isinstance(outcome, Throttled)
@@ -157,14 +159,14 @@ def test_a_destination_does_not_print_its_secrets() -> None:
 
 
 async def test_a_trace_that_could_end_its_line_is_left_out(
-    calls: Ground, receiver: Receiver
+    calls: HandlerSetup, receiver: Receiver
 ) -> None:
     evil = delivery(receiver.url(), traceparent="00-ab\r\nevil: 1")
     assert isinstance(await calls.deliver(evil), Completed)
     assert not {"traceparent", "evil"} & lower(receiver.arrivals[0]).keys()
 
 
-async def test_a_large_payload_arrives_whole(calls: Ground, receiver: Receiver) -> None:
+async def test_a_large_payload_arrives_whole(calls: HandlerSetup, receiver: Receiver) -> None:
     large = b"x" * (256 * 1024)
     assert isinstance(await calls.deliver(delivery(receiver.url(), payload=large)), Completed)
     assert receiver.arrivals[0].body == large

@@ -41,7 +41,7 @@ async def drain(one: Settler, limit: int = 1000) -> int:
 
 
 @dataclass
-class Wish:
+class DuePayment:
     """A payment to make."""
 
     payer: str
@@ -103,7 +103,7 @@ class Bank:
             await account_store.write(connection, list(accounts.values()))
             await entry_store.insert(connection, entries)
 
-    async def pay(self, wishes: Sequence[Wish]) -> list[UUID]:
+    async def pay(self, wishes: Sequence[DuePayment]) -> list[UUID]:
         """Schedule payments as intake would: hold, payment, timer, event."""
         made: list[NewPayment] = []
         for wish in wishes:
@@ -134,7 +134,7 @@ class Bank:
     async def due(self, payer: str, payee: str, amount: int, **more: Any) -> UUID:
         """Schedule one payment that is due already."""
         due = await self.now() - timedelta(seconds=more.pop("ago", 1.0))
-        return (await self.pay([Wish(payer, payee, amount, due, **more)]))[0]
+        return (await self.pay([DuePayment(payer, payee, amount, due, **more)]))[0]
 
     async def balances(self) -> dict[str, tuple[int, int, int]]:
         """Give (balance, held, version) of every account."""

@@ -13,7 +13,7 @@ DROP = "drop"
 
 
 @dataclass
-class Asked:
+class ScriptedRequest:
     """One request."""
 
     method: str
@@ -27,7 +27,7 @@ class Scripted:
     """Where it listens, and what it was asked."""
 
     url: str
-    asked: list[Asked] = field(default_factory=list)
+    asked: list[ScriptedRequest] = field(default_factory=list)
 
 
 Answer = tuple[int, Any] | tuple[int, Any, dict[str, str]] | str
@@ -58,7 +58,7 @@ async def scripted(*answers: Answer) -> AsyncIterator[Scripted]:
         server.close()
 
 
-async def _read(reader: asyncio.StreamReader) -> Asked | None:
+async def _read(reader: asyncio.StreamReader) -> ScriptedRequest | None:
     try:
         head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
     except (asyncio.IncompleteReadError, ConnectionResetError):
@@ -66,7 +66,7 @@ async def _read(reader: asyncio.StreamReader) -> Asked | None:
     method, path, _ = head[0].split(" ")
     headers = {k.lower(): v.strip() for k, _, v in (line.partition(":") for line in head[1:])}
     body = await reader.readexactly(int(headers.get("content-length", 0)))
-    return Asked(method, path, headers, msgspec.json.decode(body) if body else None)
+    return ScriptedRequest(method, path, headers, msgspec.json.decode(body) if body else None)
 
 
 def _written(answer: Sequence[Any]) -> bytes:

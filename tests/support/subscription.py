@@ -48,7 +48,7 @@ class Subscriber:
 
 
 @dataclass
-class Ground:
+class SubscribedTenant:
     """A tenant with subscriptions, and a node that serves them."""
 
     database: Database

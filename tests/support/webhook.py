@@ -21,7 +21,7 @@ DUE = datetime(2030, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 
 @dataclass
-class Ground:
+class HandlerSetup:
     """A handler, and the destinations and disablings it sees."""
 
     webhook: WebhookHandler
@@ -65,9 +65,9 @@ def delivery(url: str | None = None, **parts: Any) -> Delivery:
 
 
 @asynccontextmanager
-async def ground(
+async def setup(
     allowed: str = "127.0.0.0/8", lookup: Lookup | None = None
-) -> AsyncIterator[Ground]:
+) -> AsyncIterator[HandlerSetup]:
     """Give a handler whose calls may reach the loopback."""
     destinations: dict[str, Resolved] = {}
     disabled: list[tuple[int, str, str]] = []
@@ -81,5 +81,7 @@ async def ground(
         disabled.append((tenant_id, name, reason))
 
     exchange = HttpExchange(Guard(networks(allowed), lookup))
-    yield Ground(WebhookHandler(exchange, resolve, disable, Settings()), destinations, disabled)
+    yield HandlerSetup(
+        WebhookHandler(exchange, resolve, disable, Settings()), destinations, disabled
+    )
     await exchange.close()
