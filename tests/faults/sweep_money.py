@@ -18,8 +18,7 @@ from postdate.model.tenant.halt import Halts
 from postdate.model.tenant.identity import Identity, Scope
 from postdate.settlement.halt_end import HaltEnds
 from postdate.store.connection.database import Database
-from support.bank import Bank, drain, settler
-from support.bank import DuePayment
+from support.bank import Bank, DuePayment, drain, settler
 from support.job import ask, make_intake
 
 AMOUNT = 10

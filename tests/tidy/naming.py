@@ -34,8 +34,10 @@ class Riddle(NamedTuple):
     catches: str
 
 
-_ALL: Final = frozenset({"module", "class", "function", "argument", "variable"})
 _PUBLIC: Final = frozenset({"module", "class", "function"})
+_SEEN: Final = _PUBLIC | {"argument", "field", "constant"}
+_ALL: Final = _SEEN | {"variable"}
+"""Public names; also those that callers see; also those inside one function."""
 
 RIDDLES: Final = (
     Riddle("told|tell", "record_event, notify", _ALL, "told tell_created MOST_TOLD"),
@@ -46,11 +48,11 @@ RIDDLES: Final = (
     Riddle("grounds?", "setup, server, or what it is made of", _ALL, "Ground job_ground"),
     Riddle("wish|wishes", "request", _ALL, "Wish wishes"),
     Riddle("purses?", "the account, the balance", _ALL, "_Purse purse"),
-    Riddle("most", "max_…", _ALL, "BATCH_MOST most MOST_PORT"),
-    Riddle("least", "min_…", _ALL, "LEGS_LEAST least"),
-    Riddle("places?", "lane_bucket, path, position", _ALL, "Places place_of"),
+    Riddle("(?<!at_)most", "max_…", _SEEN, "BATCH_MOST most MOST_PORT"),
+    Riddle("(?<!at_)least", "min_…", _SEEN, "LEGS_LEAST least"),
+    Riddle("places?", "lane_bucket, path, position", _SEEN, "Places place_of"),
     Riddle("flights?", "claimed, open", _ALL, "InFlight flight"),
-    Riddle("turns?", "batch_order, round", _ALL, "turns in_turn"),
+    Riddle("turns?", "batch_order, round", _SEEN, "turns in_turn"),
     Riddle("same", "equivalent_…", _PUBLIC, "Same same"),
     Riddle("given", "what is given", _PUBLIC, "Given encode_given"),
     Riddle("over", "what is over, exceeded", frozenset({"class", "module"}), "Over"),
@@ -106,6 +108,12 @@ def _definitions(path: str, module: ast.Module) -> Iterator[tuple[int, str, str]
     """Give line, kind and name of all that a file defines, itself included."""
     for part in PurePosixPath(path).with_suffix("").parts[-2:]:
         yield 1, "module", part
+    fields = {
+        node.target
+        for owner in _classes(module)
+        for node in owner.body
+        if isinstance(node, ast.AnnAssign)
+    }
     for node in ast.walk(module):
         line = getattr(node, "lineno", 1)
         match node:
@@ -116,9 +124,15 @@ def _definitions(path: str, module: ast.Module) -> Iterator[tuple[int, str, str]
             case ast.arg(arg=name):
                 yield line, "argument", name
             case ast.Name(id=name, ctx=ast.Store()):
-                yield line, "variable", name
+                yield line, _kind(name, is_field=node in fields), name
             case _:
                 pass
+
+
+def _kind(name: str, *, is_field: bool) -> str:
+    if name.isupper():
+        return "constant"
+    return "field" if is_field else "variable"
 
 
 def riddle_of(kind: str, name: str) -> Riddle | None:
@@ -202,12 +216,14 @@ RULES: Final = (
             {f"{SOURCE}a.py": "BATCH_MOST = 1"},
             {f"{SOURCE}a.py": "def f(*, wishes): ..."},
             {f"{SOURCE}a.py": "class A:\n    async def _tell(self): ..."},
+            {f"{SOURCE}a.py": "class A:\n    place: str"},
             {f"{SOURCE}same.py": "x = 1"},
             {"tests/support/job_ground.py": "x = 1"},
             {"tests/a.py": "class Wish: ..."},
         ),
         good=(
             {f"{SOURCE}a.py": "MAX_BATCH = 1\nalmost = same = 1"},
+            {f"{SOURCE}a.py": "def at_most(limit):\n    place = 1"},
             {f"{SOURCE}client/models/a.py": "least = 1"},
             {"tests/a.py": "def test_what_is_told_is_true(): ..."},
         ),
