@@ -19,11 +19,11 @@ COMPLETE: Final = "__complete"
 """How a shell asks what could follow; its words are no options of ours."""
 
 COMMANDS: Final = {
-    "migrate": "operator:migrate",
-    "key": "operator:key_app",
-    "setting": "operator:setting_app",
+    "migrate": "migrate:migrate",
+    "key": "key:key_app",
+    "setting": "setting:setting_app",
     "tenant": "tenant:tenant_app",
-    "node": "operator:node_app",
+    "node": "node:node_app",
     "settlement": "settlement:settlement_app",
     "secret": "secret:secret_app",
     "events": "event:events_app",
@@ -34,7 +34,7 @@ COMMANDS: Final = {
     "account": "account:account_app",
     "dead-letter": "dead_letter:dead_letter_app",
     "destination": "destination:destination_app",
-    "subscription": "destination:subscription_app",
+    "subscription": "subscription:subscription_app",
     "schedule": "schedule:schedule_app",
     "calendar": "calendar:calendar_app",
     "api": "api:api",

@@ -8,9 +8,10 @@ from cyclopts import Parameter
 from msgspec import UNSET
 
 from postdate.cli.choice import Nothing, WholeOrNone
-from postdate.cli.commands.operator import with_database
+from postdate.cli.database import with_database
+from postdate.cli.noun import Noun
 from postdate.cli.output import show
-from postdate.cli.remote import Limit, call, changed, given, limit_of, listed, one, server
+from postdate.cli.remote import call, changed, given, limit_of, one, server
 from postdate.intake.account.repair import Repairs
 from postdate.ledger.repair import Repair
 from postdate.model.error import Code, refuse
@@ -18,6 +19,13 @@ from postdate.store.connection.database import Database
 from postdate.views.authentication.identity import Identities
 
 account_app = cyclopts.App(name="account", help="Create, show, adjust, freeze and close accounts.")
+accounts = Noun(account_app, "/accounts", "account_id")
+accounts.get("Show balance, held and available.")
+accounts.list_all("List accounts.")
+accounts.list_of_one("entries", "Show the statement, newest first.")
+accounts.act("freeze", "Let no money leave or reach an account.")
+accounts.act("unfreeze", "Let an account go on.")
+accounts.delete("Close an account that is empty, for ever.", "close", "closed")
 
 
 @account_app.command(name="create")
@@ -31,25 +39,6 @@ def account_create(
     """Create an account; without an id one is made up."""
     body = given(account_id=account_id, floor=floor, max_amount=max_amount, note=note)
     show(call("POST", "/accounts", body))
-
-
-@account_app.command(name="get")
-def account_get(account_id: str) -> None:
-    """Show balance, held and available."""
-    show(call("GET", one("/accounts", account_id)))
-
-
-@account_app.command(name="list")
-def account_list(*, limit: Limit = 20) -> None:
-    """List accounts."""
-    listed("/accounts", "accounts", limit=limit)
-
-
-@account_app.command(name="entries")
-def account_entries(account_id: str, *, limit: Limit = 20) -> None:
-    """Show the statement, newest first."""
-    path = one("/accounts", account_id, "entries")
-    listed(path, "entries", limit=limit)
 
 
 @account_app.command(name="adjust")
@@ -129,22 +118,3 @@ def account_change(
         note=UNSET if note is None else note,
     )
     show(call("PATCH", one("/accounts", account_id), body))
-
-
-@account_app.command(name="freeze")
-def account_freeze(account_id: str) -> None:
-    """Let no money leave or reach an account."""
-    show(call("POST", one("/accounts", account_id, "freeze")))
-
-
-@account_app.command(name="unfreeze")
-def account_unfreeze(account_id: str) -> None:
-    """Let an account go on."""
-    show(call("POST", one("/accounts", account_id, "unfreeze")))
-
-
-@account_app.command(name="close")
-def account_close(account_id: str) -> None:
-    """Close an account that is empty, for ever."""
-    call("DELETE", one("/accounts", account_id))
-    show({"account_id": account_id, "closed": True})

@@ -1,14 +1,11 @@
 """`postdate audit`: who did what to which thing, from where, by which key."""
 
-from typing import Final
 from uuid import UUID
 
-from postdate.cli.commands.operator import tenant_number, with_database
+from postdate.cli.database import MAX_ROWS, tenant_number, with_database
 from postdate.cli.output import show
 from postdate.store.connection.database import Database
 from postdate.views.audit import AuditEntry, AuditViews
-
-PAGE: Final = 1000
 
 
 def audit(*, tenant: str | None = None, after: int = 0, subject: UUID | None = None) -> None:
@@ -30,8 +27,8 @@ def audit(*, tenant: str | None = None, after: int = 0, subject: UUID | None = N
         views = AuditViews(database)
         found: list[AuditEntry] = []
         position, more = after, True
-        while more and len(found) < PAGE:
-            page = await views.page(tenant_id, after=position, limit=PAGE, subject=subject)
+        while more and len(found) < MAX_ROWS:
+            page = await views.page(tenant_id, after=position, limit=MAX_ROWS, subject=subject)
             found += page.entries
             position, more = page.position, page.more
         return found

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import cyclopts
 from cyclopts import Parameter
 
+from postdate.cli.noun import Noun
 from postdate.cli.output import UsageError, confirm, progress, show
 from postdate.cli.remote import (
     PARTLY,
@@ -19,12 +20,12 @@ from postdate.cli.remote import (
     call,
     given,
     listed,
-    one,
 )
 
 dead_letter_app = cyclopts.App(
     name="dead-letter", help="List, redrive and purge what failed for good."
 )
+Noun(dead_letter_app, "/dead-letters", "job_id").get("Show a failed job with every attempt at it.")
 
 
 @Parameter(name="*")
@@ -46,12 +47,6 @@ def dead_letter_list(
     kind = "payment" if payments else "job"
     wanted = {**_wanted(which), "type": kind, "limit": limit}
     listed("/dead-letters", f"{kind}s", **wanted)
-
-
-@dead_letter_app.command(name="get")
-def dead_letter_get(job_id: str) -> None:
-    """Show a failed job with every attempt at it."""
-    show(call("GET", one("/dead-letters", job_id)))
 
 
 @dead_letter_app.command(name="redrive")

@@ -1,14 +1,25 @@
-"""`postdate events list` and `tail`: what happened, in its order, through the HTTP API."""
+"""`postdate events`: list and follow what happened, and verify that nobody has changed it."""
 
+import sys
+import time
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
 from typing import Annotated, Any, Final
 
+import cyclopts
 from cyclopts import Parameter
 
-from postdate.cli.commands.event_proof import events_app
-from postdate.cli.output import show_line
+from postdate.cli.commands.prove import note
+from postdate.cli.database import with_database
+from postdate.cli.output import show, show_line, wants_json
 from postdate.cli.remote import Limit, call, listed
-
-__all__ = ["events_app"]
+from postdate.model.error import StartError
+from postdate.node.anchor import anchor_path
+from postdate.node.settings import load
+from postdate.publisher.anchor import AnchorError, AnchorFile, Anchors, collect
+from postdate.publisher.verify import ChainReport, verify
+from postdate.store.connection.database import Database
 
 WAIT_SECONDS: Final = 20
 PAGE: Final = 100
@@ -18,6 +29,10 @@ SHOWN: Final = ("time", "type", "subject", "actor")
 Types = Annotated[str | None, Parameter(help="Such as payment.completed,job.*")]
 Subject = Annotated[str | None, Parameter(help="Only events of this job, payment or schedule.")]
 After = Annotated[str, Parameter(help="beginning, now, or the cursor of a page.")]
+TAMPERED: Final = 7
+"""The exit code when a chain does not hold."""
+
+events_app = cyclopts.App(name="events", help="List, follow and verify events.")
 
 
 @events_app.command(name="list")
@@ -47,3 +62,53 @@ def events_tail(
             show_line(event, SHOWN)
         after = page["next_cursor"]
         left = None if left is None else left - len(page["events"])
+
+
+@events_app.command(name="verify")
+def verify_events(*, anchor: Path | None = None) -> None:
+    """Recompute every chain and compare it with the anchor; exit 7 if anything is wrong.
+
+    Parameters
+    ----------
+    anchor
+        File with the anchored heads (POSTDATE_ANCHOR, else anchor.jsonl in the data directory).
+
+    """
+    file = AnchorFile(anchor or anchor_path(load()))
+    if anchor is None and not file.path.exists():
+        print(f"postdate: there is no anchor at {file.path}; chains only.", file=sys.stderr)
+        anchors = {}
+    else:
+        try:
+            anchors = collect(file.lines())
+        except AnchorError as error:
+            raise StartError(str(error)) from error
+    report = with_database(partial(_verify, anchors))
+    _print(report)
+    if not report.ok:
+        sys.exit(TAMPERED)
+
+
+async def _verify(anchors: Mapping[int, Anchors], database: Database) -> ChainReport:
+    from rich.console import Console
+
+    began = time.monotonic()
+    with Console(stderr=True).status("verifying") as status:
+        report = await verify(
+            database,
+            anchors,
+            lambda done, total: status.update(f"{done:,} of {total:,} links verified"),
+        )
+    await note(database, "verify", time.monotonic() - began, len(report.findings))
+    return report
+
+
+def _print(report: ChainReport) -> None:
+    if wants_json() or not report.findings:
+        show(report if wants_json() else _summary(report))
+    else:
+        show(report.findings)
+
+
+def _summary(report: ChainReport) -> dict[str, object]:
+    return {"ok": report.ok, "links": report.links, "anchored": report.anchored}

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final, TypeVar
 
 import cyclopts
 
-from postdate.cli.commands.operator import with_database
+from postdate.cli.database import with_database
 from postdate.cli.output import show
 from postdate.model.error import Code, refuse
 from postdate.store.connection.database import Database

@@ -8,6 +8,7 @@ import cyclopts
 from cyclopts import Parameter
 
 from postdate.cli.choice import JobStatus, OpenStatus, Resolution
+from postdate.cli.noun import Noun
 from postdate.cli.option_group import Content, Target, Tries
 from postdate.cli.output import UsageError, confirm, progress, show
 from postdate.cli.remote import (
@@ -29,6 +30,11 @@ from postdate.cli.remote import (
 )
 
 job_app = cyclopts.App(name="job", help="Register, show, change and wait for jobs.")
+jobs = Noun(job_app, "/jobs", "job_id")
+jobs.get("Show a job.")
+jobs.list_of_one("attempts", "List the attempts at a job.", paged=False)
+jobs.act("cancel", "Cancel a job.", body={})
+jobs.act("run-now", "Make a pending job due now.", body={})
 
 
 @Parameter(name="*")
@@ -107,12 +113,6 @@ def job_change(job_id: str, body: str) -> None:
     show(call("PATCH", one("/jobs", job_id), parse(body)))
 
 
-@job_app.command(name="get")
-def job_get(job_id: str) -> None:
-    """Show a job."""
-    show(call("GET", one("/jobs", job_id)))
-
-
 @job_app.command(name="list")
 def job_list(
     *,
@@ -127,24 +127,6 @@ def job_list(
     query = {"status": status, "lane": lane, "schedule_id": schedule_id, "limit": limit}
     due = {"due_after": due_after, "due_before": due_before}
     listed("/jobs", "jobs", **query, **due)
-
-
-@job_app.command(name="attempts")
-def job_attempts(job_id: str) -> None:
-    """List what was tried."""
-    listed(one("/jobs", job_id, "attempts"), "attempts")
-
-
-@job_app.command(name="cancel")
-def job_cancel(job_id: str) -> None:
-    """Cancel a job."""
-    show(call("POST", one("/jobs", job_id, "cancel"), {}))
-
-
-@job_app.command(name="run-now")
-def job_run_now(job_id: str) -> None:
-    """Make a pending job due now."""
-    show(call("POST", one("/jobs", job_id, "run-now"), {}))
 
 
 @job_app.command(name="resolve")

@@ -6,22 +6,16 @@ import cyclopts
 from cyclopts import Parameter
 
 from postdate.cli.choice import DecimalOrNone, WholeOrNone
+from postdate.cli.noun import Noun
 from postdate.cli.output import show
-from postdate.cli.remote import Lane, Limit, Reason, call, changed, given, limit_of, listed, one
+from postdate.cli.remote import Lane, call, changed, limit_of, one
 
 lane_app = cyclopts.App(name="lane", help="List, show, change, pause and resume lanes.")
-
-
-@lane_app.command(name="list")
-def lane_list(*, limit: Limit = 20) -> None:
-    """List the lanes and what waits in them."""
-    listed("/lanes", "lanes", limit=limit)
-
-
-@lane_app.command(name="get")
-def lane_get(lane: Lane) -> None:
-    """Show a lane."""
-    show(call("GET", one("/lanes", lane)))
+lanes = Noun(lane_app, "/lanes", "lane", Lane)
+lanes.list_all("List the lanes and what waits in them.")
+lanes.get("Show a lane.")
+lanes.act("pause", "Let nothing of a lane start; what runs goes on.", reason="note")
+lanes.act("resume", "Let a lane go on.")
 
 
 @lane_app.command(name="change")
@@ -41,15 +35,3 @@ def lane_change(
         rate_per_second=limit_of(rate_per_second),
     )
     show(call("PATCH", one("/lanes", lane), body))
-
-
-@lane_app.command(name="pause")
-def lane_pause(lane: Lane, *, reason: Reason = None) -> None:
-    """Let nothing of a lane start; what runs goes on."""
-    show(call("POST", one("/lanes", lane, "pause"), given(note=reason)))
-
-
-@lane_app.command(name="resume")
-def lane_resume(lane: Lane) -> None:
-    """Let a lane go on."""
-    show(call("POST", one("/lanes", lane, "resume")))

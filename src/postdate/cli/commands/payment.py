@@ -7,10 +7,22 @@ import cyclopts
 from cyclopts import Parameter
 
 from postdate.cli.choice import Funding, PaymentStatus
+from postdate.cli.noun import Noun
 from postdate.cli.output import UsageError, show
-from postdate.cli.remote import Key, Limit, Reason, Seconds, call, given, listed, one, wait
+from postdate.cli.remote import Key, Limit, Seconds, call, given, listed, one, wait
 
 payment_app = cyclopts.App(name="payment", help="Schedule, show, change and approve payments.")
+payments = Noun(payment_app, "/payments", "payment_id")
+payments.get("Show a payment.")
+payments.act(
+    "cancel", "Cancel a payment that is not yet settled; its hold is released.", method="DELETE"
+)
+payments.list_of_one("events", "List what happened to a payment, in order.")
+payments.list_of_one("executions", "List every execution of a payment, in order.", paged=False)
+payments.act("approve", "Approve a payment that somebody else requested.", reason="note")
+payments.act(
+    "refuse", "Refuse a payment that waits for approval; its hold is released.", reason="note"
+)
 
 
 @payment_app.command(name="schedule")
@@ -46,12 +58,6 @@ def _when(scheduled_time: str | None, delay_seconds: int | None) -> dict[str, An
     return given(scheduled_time=scheduled_time, delay_seconds=delay_seconds)
 
 
-@payment_app.command(name="get")
-def payment_get(payment_id: str) -> None:
-    """Show a payment."""
-    show(call("GET", one("/payments", payment_id)))
-
-
 @payment_app.command(name="list")
 def payment_list(
     *,
@@ -63,12 +69,6 @@ def payment_list(
     """List payments, newest first; `--broken` those that wait for a person."""
     query = {"account_id": account_id, "status": status, "limit": limit}
     listed("/payments", "payments", broken=broken or None, **query)
-
-
-@payment_app.command(name="cancel")
-def payment_cancel(payment_id: str) -> None:
-    """Cancel a payment that is not yet settled; its hold is released."""
-    show(call("DELETE", one("/payments", payment_id, "cancel")))
 
 
 @payment_app.command(name="reschedule")
@@ -91,33 +91,7 @@ def payment_wait(
     wait(one("/payments", payment_id), until, timeout_seconds)
 
 
-@payment_app.command(name="events")
-def payment_events(payment_id: str, *, limit: Limit = 20) -> None:
-    """List what happened to a payment, in order."""
-    listed(one("/payments", payment_id, "events"), "events", limit=limit)
-
-
-@payment_app.command(name="executions")
-def payment_executions(payment_id: str) -> None:
-    """List every execution of a payment, in order."""
-    listed(one("/payments", payment_id, "executions"), "executions")
-
-
 @payment_app.command(name="approvals")
 def payment_approvals(*, limit: Limit = 20) -> None:
     """List the payments that wait for a second person, the oldest first."""
     listed("/approvals", "payments", limit=limit)
-
-
-@payment_app.command(name="approve")
-def payment_approve(payment_id: str, *, reason: Reason = None) -> None:
-    """Approve a payment that somebody else asked for."""
-    path = one("/payments", payment_id, "approve")
-    show(call("POST", path, given(note=reason)))
-
-
-@payment_app.command(name="refuse")
-def payment_refuse(payment_id: str, *, reason: Reason = None) -> None:
-    """Refuse a payment that waits for approval; its hold is released."""
-    path = one("/payments", payment_id, "refuse")
-    show(call("POST", path, given(note=reason)))

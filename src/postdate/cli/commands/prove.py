@@ -4,7 +4,7 @@ import sys
 import time
 from typing import Final
 
-from postdate.cli.commands.operator import tenant_number, with_database
+from postdate.cli.database import tenant_number, with_database
 from postdate.cli.output import progress, show, wants_json
 from postdate.ledger import prove as ledger
 from postdate.ledger.prove import Proof

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Final
 import cyclopts
 from cyclopts import Parameter
 
+from postdate.cli.noun import Noun
 from postdate.cli.option_group import Content, Pays, Rule, Target
 from postdate.cli.output import UsageError, confirm, progress, show, wants_json
 from postdate.cli.remote import (
@@ -14,7 +15,6 @@ from postdate.cli.remote import (
     Key,
     Lane,
     Limit,
-    Reason,
     ScheduleId,
     Yes,
     call,
@@ -26,6 +26,12 @@ from postdate.cli.remote import (
 schedule_app = cyclopts.App(
     name="schedule", help="Create, preview, change, pause and run schedules."
 )
+schedules = Noun(schedule_app, "/schedules", "schedule_id", ScheduleId)
+schedules.get("Show a schedule with all of its policies.")
+schedules.list_of_one("occurrences", "List what became of each occurrence, the newest first.")
+schedules.act("pause", "Skip the occurrences that come until it is resumed.", reason="note")
+schedules.act("resume", "End a pause, or try again what was set aside.")
+schedules.delete("End a schedule; the jobs and payments it has made go on.")
 
 
 NO_RULE: Final = Rule()
@@ -101,12 +107,6 @@ def list_all(*, missed: bool = False, set_aside: bool = False, limit: Limit = 20
     listed("/schedules", "schedules", limit=limit, missed=missed, set_aside=set_aside)
 
 
-@schedule_app.command(name="get")
-def get(schedule_id: ScheduleId) -> None:
-    """Show a schedule with all of its policies."""
-    show(call("GET", f"/schedules/{schedule_id}"))
-
-
 @schedule_app.command(name="preview")
 def preview(
     schedule_id: Annotated[
@@ -127,24 +127,6 @@ def preview(
         for warning in told["warnings"]:
             print(f"warning: {warning['detail']}", file=sys.stderr)
     show(told if wants_json() else told["occurrences"])
-
-
-@schedule_app.command(name="occurrences")
-def occurrences(schedule_id: ScheduleId, *, limit: Limit = 20) -> None:
-    """List the book: what became of each occurrence, the newest first."""
-    listed(f"/schedules/{schedule_id}/occurrences", "occurrences", limit=limit)
-
-
-@schedule_app.command(name="pause")
-def pause(schedule_id: ScheduleId, *, reason: Reason = None) -> None:
-    """Skip what comes until it is resumed."""
-    show(call("POST", f"/schedules/{schedule_id}/pause", given(note=reason)))
-
-
-@schedule_app.command(name="resume")
-def resume(schedule_id: ScheduleId) -> None:
-    """End a pause, or try again what was set aside."""
-    show(call("POST", f"/schedules/{schedule_id}/resume"))
 
 
 @schedule_app.command(name="trigger")
@@ -196,10 +178,3 @@ def backfill(
     show(told)
     if told["runs"] < found["runs"]:
         sys.exit(PARTLY)
-
-
-@schedule_app.command(name="delete")
-def delete(schedule_id: ScheduleId) -> None:
-    """End a schedule; what it has made goes on."""
-    call("DELETE", f"/schedules/{schedule_id}")
-    show({"schedule_id": schedule_id, "deleted": True})

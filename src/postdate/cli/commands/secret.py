@@ -4,7 +4,7 @@ import secrets
 
 import cyclopts
 
-from postdate.cli.commands.operator import with_database
+from postdate.cli.database import with_database
 from postdate.cli.output import show
 from postdate.model.error import StartError
 from postdate.node import keyring

@@ -4,7 +4,7 @@ from typing import Any
 
 import cyclopts
 
-from postdate.cli.commands.operator import with_database
+from postdate.cli.database import with_database
 from postdate.cli.output import show
 from postdate.intake.tenant.setting import SettingChanges
 from postdate.model.error import Code, RefusedError, refuse

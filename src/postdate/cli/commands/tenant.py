@@ -7,7 +7,7 @@ from typing import Annotated
 import cyclopts
 from cyclopts import Parameter
 
-from postdate.cli.commands.operator import PAGE, tenant_number, with_database
+from postdate.cli.database import MAX_ROWS, tenant_number, with_database
 from postdate.cli.output import show
 from postdate.intake.accept import events as told
 from postdate.intake.tenant.halt import Halting, Window
@@ -35,7 +35,7 @@ def tenant_list() -> None:
 
     async def run(database: Database) -> list[tenant_store.TenantRow]:
         async with database.connection() as connection:
-            return await tenant_store.page(connection, "", PAGE)
+            return await tenant_store.page(connection, "", MAX_ROWS)
 
     show(with_database(run))
 

@@ -1,0 +1,77 @@
+"""`postdate key`: issue, list, rotate and revoke API keys."""
+
+from datetime import datetime
+from uuid import UUID
+
+import cyclopts
+
+from postdate.cli.database import MAX_ROWS, tenant_number, with_database
+from postdate.cli.output import show
+from postdate.intake.tenant.tenant import KeyLimits, Tenants
+from postdate.store.connection.database import Database
+from postdate.store.tenant import key as key_store
+
+key_app = cyclopts.App(name="key", help="Issue, list, rotate and revoke API keys.")
+
+
+@key_app.command(name="create")
+def key_create(
+    *,
+    tenant: str = "default",
+    scope: list[str],
+    note: str = "",
+    account: list[str] | None = None,
+    max_amount: int | None = None,
+    expires_at: datetime | None = None,
+) -> None:
+    """Issue a key; it is shown only now.
+
+    Parameters
+    ----------
+    tenant
+        The tenant it belongs to.
+    scope
+        What it may do; may be given several times.
+    note
+        What it is for.
+    account
+        Limit it to these accounts.
+    max_amount
+        Limit the amount of one payment.
+    expires_at
+        When it ends.
+
+    """
+    limits = KeyLimits(accounts=account, max_amount=max_amount, expires_at=expires_at)
+    issued = with_database(
+        lambda database: Tenants(database).issue(tenant, scope, note=note, limits=limits)
+    )
+    show(issued)
+
+
+@key_app.command(name="list")
+def key_list(*, tenant: str = "default") -> None:
+    """List a tenant's keys."""
+
+    async def run(database: Database) -> list[key_store.KeyRow]:
+        tenant_id = await tenant_number(database, tenant)
+        async with database.connection() as connection:
+            return await key_store.page(connection, tenant_id, UUID(int=0), MAX_ROWS)
+
+    show(with_database(run))
+
+
+@key_app.command(name="revoke")
+def key_revoke(key_id: UUID, *, tenant: str = "default") -> None:
+    """End a key; every node notices within five seconds."""
+    at = with_database(lambda database: Tenants(database).revoke(tenant, key_id))
+    show({"key_id": str(key_id), "revoked_at": at})
+
+
+@key_app.command(name="rotate")
+def key_rotate(key_id: UUID, *, tenant: str = "default", overlap_seconds: float = 86400.0) -> None:
+    """Put a new key, shown only now, in the place of one that ends after the overlap."""
+    issued = with_database(
+        lambda database: Tenants(database).rotate(tenant, key_id, overlap_seconds)
+    )
+    show(issued)

@@ -1,0 +1,28 @@
+"""`postdate migrate`: bring the schema up to date."""
+
+import uvloop
+
+from postdate.cli.database import configured
+from postdate.cli.output import progress, show, wants_json
+from postdate.node import database as place
+from postdate.store import migrate as migrations
+
+
+def migrate(*, dry_run: bool = False) -> None:
+    """Bring the schema up to date; with --dry-run only say what would be applied."""
+
+    async def run() -> list[str]:
+        address = await place.running(settings)
+        if address is not None:
+            return await apply(address.owner)
+        async with place.serving(settings, attach=False) as own:
+            return await apply(own.owner)
+
+    async def apply(owner: str) -> list[str]:
+        with progress("migrating", None) as step:
+            return await migrations.migrate(owner, dry_run=dry_run, step=step)
+
+    settings = configured()
+    names = uvloop.run(run())
+    key = "pending" if dry_run else "applied"
+    show({key: names} if wants_json() else [{key: name} for name in names])

@@ -1,0 +1,44 @@
+"""What commands share that go straight to the database."""
+
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeVar
+
+import uvloop
+
+from postdate.model.error import Code, refuse
+from postdate.node import database as place
+from postdate.node import log
+from postdate.node.settings import Settings, load
+from postdate.store.connection.database import Database
+from postdate.store.tenant import tenant as tenant_store
+
+T = TypeVar("T")
+MAX_ROWS: Final = 1000
+"""The most that such a command lists."""
+
+
+def with_database(act: Callable[[Database], Awaitable[T]]) -> T:
+    """Open the database that is running, act, close it."""
+
+    async def run() -> T:
+        async with place.opened(settings) as database:
+            return await act(database)
+
+    settings = configured()
+    return uvloop.run(run())
+
+
+def configured() -> Settings:
+    """Load the settings, and log only what may need somebody."""
+    settings = load()
+    log.configure("warning", settings.log_format)
+    return settings
+
+
+async def tenant_number(database: Database, name: str) -> int:
+    """Give the number of a tenant, refusing an unknown name."""
+    async with database.connection() as connection:
+        found = await tenant_store.find(connection, name)
+    if found is None:
+        raise refuse(Code.UNKNOWN_TENANT, f"There is no tenant {name}.", "tenant")
+    return found
