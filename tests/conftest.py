@@ -27,7 +27,7 @@ from postdate.node import http as edge
 from postdate.node.node import Node
 from postdate.node.settings import Settings
 from postdate.store import migrate
-from postdate.store.connection import database as database_store
+from postdate.store.connection import opening
 from postdate.store.connection.database import Database
 from postdate.store.embedded import Embedded
 from postdate.store.tenant import tenant as tenant_store
@@ -135,7 +135,7 @@ async def database_name(server: Embedded, template: str) -> AsyncIterator[str]:
 
 @pytest.fixture(scope="module")
 async def database(server: Embedded, database_name: str) -> AsyncIterator[Database]:
-    opened = await database_store.connect(app_dsn(server, database_name), writers=12, readers=4)
+    opened = await opening.connect(app_dsn(server, database_name), writers=12, readers=4)
     yield opened
     await opened.close()
 

@@ -12,7 +12,7 @@ from uuid import uuid4
 
 from conftest import scratch
 from faults.pg_proxy import SOCKET, Fault, Plan, Proxy, proxied, through
-from postdate.store.connection import database as database_store
+from postdate.store.connection import opening
 from postdate.store.connection.database import Database
 from postdate.store.embedded import Embedded
 from postdate.store.tenant import tenant as tenant_store
@@ -43,8 +43,8 @@ async def nodes(server: Embedded, dsn: str) -> AsyncIterator[Nodes]:
     host = server.credentials.login.host
     with scratch() as directory:
         async with proxied(directory, Path(host) / SOCKET) as proxy:
-            over = await database_store.connect(through(dsn, host, directory), writers=4, readers=2)
-            direct = await database_store.connect(dsn, writers=6, readers=2)
+            over = await opening.connect(through(dsn, host, directory), writers=4, readers=2)
+            direct = await opening.connect(dsn, writers=6, readers=2)
             try:
                 yield Nodes(proxy, over, direct)
             finally:

@@ -13,7 +13,7 @@ from faults.pg_proxy import Fault, Plan
 from faults.sweep import Nodes, Operation, Sweep
 from faults.sweep_jobs import Claim, Permit, WorkerOperation
 from faults.sweep_money import MoneyOperation, Settle
-from postdate.store.connection import database as database_store
+from postdate.store.connection import database, opening
 from postdate.store.connection.database import ACQUIRE_SECONDS, ANSWER_SECONDS, TRANSACTION_SECONDS
 from postdate.store.connection.error import TransientError
 from postdate.store.connection.session import keep_alive
@@ -38,12 +38,12 @@ async def nodes(server: Embedded, database_name: str) -> AsyncIterator[Nodes]:
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shorten every time-out by which silence is noticed, so that the test need not wait."""
-    writer = database_store._WRITER | {"idle_in_transaction_session_timeout": "1s"}
-    monkeypatch.setattr(database_store, "_WRITER", writer)
-    monkeypatch.setattr(database_store, "TRANSACTION_SECONDS", 2)
-    monkeypatch.setattr(database_store, "ANSWER_SECONDS", 1)
-    monkeypatch.setattr(database_store, "ACQUIRE_SECONDS", 1)
-    monkeypatch.setattr(database_store, "CONNECT_SECONDS", 1)
+    writer = opening.WRITER_SETTINGS | {"idle_in_transaction_session_timeout": "1s"}
+    monkeypatch.setattr(opening, "WRITER_SETTINGS", writer)
+    monkeypatch.setattr(opening, "TRANSACTION_SECONDS", 2)
+    for module in (opening, database):
+        for name in ("ANSWER_SECONDS", "ACQUIRE_SECONDS", "CONNECT_SECONDS"):
+            monkeypatch.setattr(module, name, 1)
 
 
 def other_node(operation: Operation) -> Callable[[], Awaitable[bool]]:
@@ -136,7 +136,7 @@ async def test_every_connection_of_the_pools_keeps_alive(
 ) -> None:
     kept: list[object] = []
     monkeypatch.setattr("postdate.store.connection.session.keep_alive", kept.append)
-    opened = await database_store.connect(app_dsn(server, database_name), writers=2, readers=2)
+    opened = await opening.connect(app_dsn(server, database_name), writers=2, readers=2)
     try:
         async with opened.connection(), opened.connection():
             assert len(kept) == 3  # two that write, one that reads

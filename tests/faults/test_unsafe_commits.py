@@ -9,8 +9,7 @@ import pytest
 from conftest import Api, admin, app_dsn, eventually
 from postdate.model.durability import Durability
 from postdate.node import http as edge
-from postdate.store.connection import database as database_store
-from postdate.store.connection import durability
+from postdate.store.connection import durability, opening
 from postdate.store.connection.database import Database
 from postdate.store.embedded import Embedded, binaries, runas
 from support.api_ledger import open_ledger
@@ -50,7 +49,7 @@ async def test_what_counts_is_how_our_own_sessions_are_set_up(
         fsync=False, full_page_writes=False, synchronous_commit="off"
     )
     await admin(server, f"ALTER DATABASE {database_name} SET synchronous_commit = 'local'")
-    fresh = await database_store.connect(app_dsn(server, database_name), writers=1, readers=1)
+    fresh = await opening.connect(app_dsn(server, database_name), writers=1, readers=1)
     try:
         assert (await read(fresh)).synchronous_commit == "local"
     finally:

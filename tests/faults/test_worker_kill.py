@@ -16,7 +16,7 @@ import pytest
 from conftest import app_dsn, eventually, owner_dsn
 from postdate.model.setting.setting import Stored
 from postdate.store import migrate
-from postdate.store.connection import database as database_store
+from postdate.store.connection import opening
 from postdate.store.connection.database import Database
 from postdate.store.connection.error import UnavailableError
 from postdate.store.embedded import Embedded
@@ -175,7 +175,7 @@ async def test_workers_come_back_by_themselves_after_postgresql_restarts(
     await own_server.start()
     await migrate.migrate(owner_dsn(own_server, "postdate"))
     dsn = app_dsn(own_server, "postdate")
-    database = await database_store.connect(dsn, writers=4, readers=1)
+    database = await opening.connect(dsn, writers=4, readers=1)
     async with database.write() as connection:
         tenant_id = await tenant_store.create(connection, "restarted")
     assert tenant_id is not None

@@ -14,7 +14,7 @@ from postdate.model.setting.setting import Settings, Stored
 from postdate.model.tenant.identity import Identity
 from postdate.runtime.coalescer import Coalescer
 from postdate.runtime.wakeup import Wakeup
-from postdate.store.connection import database as database_store
+from postdate.store.connection import opening
 from postdate.store.connection import wakeup as wakeup_store
 from postdate.store.connection.database import Connection, Database
 from postdate.store.embedded import Embedded
@@ -35,7 +35,7 @@ Use = Callable[[Database, int], Coroutine[Any, Any, Any]]
 async def small(server: Embedded, database_name: str) -> AsyncIterator[Database]:
     """Pools in which one lost connection would be noticed."""
     dsn = app_dsn(server, database_name)
-    opened = await database_store.connect(dsn, writers=2, readers=1, name=NAME)
+    opened = await opening.connect(dsn, writers=2, readers=1, name=NAME)
     yield opened
     await opened.close()
 

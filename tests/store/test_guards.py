@@ -6,7 +6,7 @@ import pytest
 from conftest import admin, owner_dsn
 from postdate.model.error import StartError
 from postdate.model.ids import new_id
-from postdate.store.connection import database as database_store
+from postdate.store.connection import opening
 from postdate.store.connection.database import Database
 from postdate.store.connection.error import DatabaseError, PermissionDeniedError
 from postdate.store.embedded import Embedded
@@ -120,7 +120,7 @@ async def test_a_role_that_could_do_more_is_refused(
     await admin(server, f"ALTER ROLE postdate_reader {right}")
     try:
         with pytest.raises(StartError, match=says):
-            await database_store.connect(dsn)
+            await opening.connect(dsn)
     finally:
         await admin(server, f"ALTER ROLE postdate_reader NO{right}")
 

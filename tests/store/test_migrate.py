@@ -7,7 +7,7 @@ import pytest
 from conftest import admin, owner_dsn, scratch
 from postdate.model.error import StartError
 from postdate.store import migrate
-from postdate.store.connection import database as database_store
+from postdate.store.connection import opening
 from postdate.store.connection.error import DatabaseError
 from postdate.store.embedded import Embedded
 from postdate.store.migrate import (
@@ -170,13 +170,13 @@ async def test_an_external_database_needs_one_address_or_prepared_roles(bare: Em
     with pytest.raises(StartError, match="CREATE ROLE postdate_owner"):
         await migrate.migrate(weak)
     assert await migrate.migrate(superuser) == EVERYTHING
-    opened = await database_store.connect(superuser)
+    opened = await opening.connect(superuser)
     assert await opened.writer.fetchval("SELECT current_user") == "postdate_writer"
     await opened.close()
     with pytest.raises(StartError, match="may not act as postdate_writer"):
-        await database_store.connect(weak)
+        await opening.connect(weak)
     await connection.execute("GRANT postdate_writer, postdate_reader TO weak")
-    opened = await database_store.connect(weak)
+    opened = await opening.connect(weak)
     assert await opened.reader.fetchval("SELECT current_user") == "postdate_reader"
     await opened.close()
     await connection.execute("CREATE ROLE mig LOGIN PASSWORD 'mig' IN ROLE postdate_owner")

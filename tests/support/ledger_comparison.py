@@ -18,7 +18,7 @@ from postdate.model.error import RefusedError
 from postdate.model.payment.payment import PaymentOrder, RetryUntil, When
 from postdate.model.tenant.identity import Identity, Scope
 from postdate.settlement.settler import Settler
-from postdate.store.connection import database as database_store
+from postdate.store.connection import opening
 from postdate.store.connection.database import Connection, Database
 from support.bank import Bank, settings
 from support.ledger_model import ModelLedger
@@ -219,7 +219,7 @@ async def play(
     app_dsn: str, superuser_dsn: str, steps: list[tuple[Any, ...]], max_batch: int = 1000
 ) -> None:
     """Run one history on connections of its own; small batches overlap."""
-    database = await database_store.connect(app_dsn, writers=4, readers=1)
+    database = await opening.connect(app_dsn, writers=4, readers=1)
     superuser = await asyncpg.connect(superuser_dsn)
     try:
         world = await World.begin(database, superuser, max_batch)

@@ -18,7 +18,7 @@ from postdate.node import http as edge
 from postdate.node.node import Node
 from postdate.node.settings import Settings
 from postdate.store import migrate
-from postdate.store.connection import database as database_store
+from postdate.store.connection import opening
 from postdate.store.connection.database import Database
 from postdate.store.embedded import Embedded, binaries, runas
 from postdate.store.embedded.probe import UNANSWERED
@@ -153,7 +153,7 @@ async def api_over(database: Database) -> AsyncIterator[Api]:
 @asynccontextmanager
 async def opened(dsn: str, read_dsn: str | None = None) -> AsyncIterator[Database]:
     """Open the pools."""
-    database = await database_store.connect(dsn, read_dsn=read_dsn, writers=4, readers=4)
+    database = await opening.connect(dsn, read_dsn=read_dsn, writers=4, readers=4)
     try:
         yield database
     finally:

@@ -18,7 +18,7 @@ from postdate.model.job.tally import Tally
 from postdate.node import worker as worker_role
 from postdate.node.node import Node
 from postdate.node.settings import Settings as ProcessSettings
-from postdate.store.connection import database as database_store
+from postdate.store.connection import opening
 from postdate.worker.worker import JobWorker
 
 
@@ -60,7 +60,7 @@ class Deadly:
 
 
 async def run(options: argparse.Namespace) -> None:
-    database = await database_store.connect(options.dsn, writers=6, readers=1)
+    database = await opening.connect(options.dsn, writers=6, readers=1)
     node = Node(
         settings=ProcessSettings(data_dir=options.log.parent), database=database, roles=["worker"]
     )

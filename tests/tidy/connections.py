@@ -7,7 +7,7 @@ from typing import Final
 from tidy.rule import Finding, Rule, Tree, python
 
 PACKAGE: Final = "src/postdate/"
-POOLS: Final = f"{PACKAGE}store/connection/database.py"
+POOLS: Final = f"{PACKAGE}store/connection/pool.py"
 """The one place that takes connections out of the pools."""
 
 _POOLS: Final = frozenset({"writer", "reader", "pool"})

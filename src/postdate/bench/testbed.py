@@ -25,7 +25,7 @@ from postdate.node.settings import Settings
 from postdate.publisher.meter import PublisherMeter
 from postdate.publisher.sealer import Sealer
 from postdate.store import migrate
-from postdate.store.connection import database as database_store
+from postdate.store.connection import opening
 from postdate.store.connection.database import SCHEMA, Database
 from postdate.store.embedded import Embedded
 from postdate.store.tenant import setting as setting_store
@@ -209,7 +209,7 @@ async def ground() -> AsyncIterator[Ground]:
         await server.start()
         try:
             await migrate.migrate(server.credentials.login.owner_dsn())
-            database = await database_store.connect(
+            database = await opening.connect(
                 server.credentials.login.app_dsn(), writers=WRITERS, readers=2
             )
             settings = Settings(data_dir=home, allow_private_targets="127.0.0.0/8")

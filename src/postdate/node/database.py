@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from postdate.model.error import StartError
 from postdate.node.settings import Settings
-from postdate.store.connection import database
+from postdate.store.connection import opening
 from postdate.store.connection.address import writable
 from postdate.store.connection.database import Database
 from postdate.store.connection.error import DatabaseError
@@ -78,7 +78,7 @@ async def open_database(
 ) -> Database:
     """Open the pools; an unreachable database is one clear sentence."""
     try:
-        return await database.connect(
+        return await opening.connect(
             address.app,
             read_dsn=address.read,
             writers=writers,

@@ -2,28 +2,24 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Final, TypeVar
 
 import asyncpg
-import msgspec
 
 from postdate.model import origin
-from postdate.model.error import StartError
 from postdate.model.log import Log
-from postdate.store.connection import address, freshness, pool
+from postdate.store.connection import freshness, pool
 from postdate.store.connection.error import (
     DRIVER_ERRORS,
     CommitUnknownError,
     DatabaseError,
     NoAnswerError,
-    PermissionDeniedError,
     UnavailableError,
     translated,
 )
 from postdate.store.connection.pool import Sources, Spares, acquire, begun, release
-from postdate.store.connection.session import DatabaseSession, refuse_strong_role, reset
 
 log = Log()
 
@@ -49,51 +45,6 @@ LONG_SECONDS: Final = 86_400.0
 
 TRANSACTION_SECONDS: Final = 20
 """The longest that a transaction of ours may take: what it wrote is visible by then, or never."""
-
-# A node that is gone without a word (a lost network, a stopped machine) must not keep its locks:
-# the server notices within 15 s that nobody answers (TCP), or that nothing is asked (idle). The
-# node notices a server that is gone by the same means, on its side of the socket.
-_COMMON: Final = {
-    "search_path": SCHEMA,
-    "timezone": "UTC",
-    "jit": "off",
-    "idle_in_transaction_session_timeout": "10s",
-    "tcp_keepalives_idle": "5",
-    "tcp_keepalives_interval": "3",
-    "tcp_keepalives_count": "3",
-    "tcp_user_timeout": "15s",
-    "client_connection_check_interval": "5s",
-}
-_WRITER: Final = _COMMON | {
-    "role": WRITER,
-    "statement_timeout": f"{TRANSACTION_SECONDS}s",
-    # Accounts, which strangers may hold, are waited for even less: see `account_add`.
-    "lock_timeout": "2s",
-    # The hot statements have one right plan each, an index scan. A table that was empty when the
-    # plan was made must not leave a sequential scan behind.
-    "enable_seqscan": "off",
-    "enable_bitmapscan": "off",
-    "plan_cache_mode": "force_generic_plan",
-}
-_READER: Final = _COMMON | {
-    "role": READER,
-    "statement_timeout": f"{READ_SECONDS}s",
-    "lock_timeout": "1s",
-    "default_transaction_read_only": "on",
-    # A partition that was empty when a plan was made fills within minutes; until it is analysed, a
-    # sequential scan of it would be repeated for each of the 64 buckets of a list.
-    "enable_seqscan": "off",
-    # A plan for all values is begun only for the weeks that the values admit; a plan for these
-    # values is made over every week, each time.
-    "plan_cache_mode": "force_generic_plan",
-}
-
-_LOOK_UP: Final = _WRITER | {"default_transaction_read_only": "on"}
-LOOK_UPS: Final = 2
-"""The most connections that look keys up while the primary is away: each is remembered."""
-
-_TRANSACTION_TIMEOUT_VERSION: Final = (17,)
-"""The first server with `transaction_timeout`; an older one bounds each statement, and idling."""
 
 Connection = pool.Connection
 Transaction = asyncpg.transaction.Transaction
@@ -309,108 +260,3 @@ async def lift_time_limits(connection: Connection) -> None:
            SELECT set_config('transaction_timeout', '0', true)
             WHERE current_setting('transaction_timeout', true) IS NOT NULL"""
     )
-
-
-async def _prepare(connection: asyncpg.Connection) -> None:
-    if connection.get_server_version() >= _TRANSACTION_TIMEOUT_VERSION:
-        await connection.execute(f"SET transaction_timeout = '{TRANSACTION_SECONDS}s'")
-    await connection.set_type_codec(
-        "jsonb",
-        schema="pg_catalog",
-        encoder=lambda value: b"\x01" + msgspec.json.encode(value),
-        decoder=lambda data: msgspec.json.decode(data[1:]),
-        format="binary",
-    )
-
-
-async def open_pool(
-    dsn: str,
-    settings: Mapping[str, str],
-    size: int,
-    name: str = "postdate",
-    *,
-    seconds: float,
-    least: int = 1,
-) -> asyncpg.Pool:
-    """Open a pool of `least` to `size` connections; an answer may take so many seconds."""
-    with translated:
-        return await asyncpg.create_pool(
-            dsn,
-            min_size=least,
-            max_size=size,
-            timeout=CONNECT_SECONDS,
-            command_timeout=seconds,
-            max_inactive_connection_lifetime=300,
-            connection_class=DatabaseSession,
-            init=_prepare if least else _prepare_checked,
-            reset=reset,
-            server_settings={**settings, "application_name": name},
-        )
-
-
-async def _prepare_checked(connection: asyncpg.Connection) -> None:
-    """Prepare a connection of a pool that nobody has looked at when the process started."""
-    await refuse_strong_role(connection)
-    await _prepare(connection)
-
-
-async def connect(
-    dsn: str,
-    *,
-    read_dsn: str | None = None,
-    writers: int = 8,
-    readers: int = 8,
-    name: str = "postdate",
-) -> Database:
-    """Open the pools, and refuse a role that could see or change more than it should."""
-    try:
-        writing = TRANSACTION_SECONDS + ANSWER_SECONDS
-        writer = await open_pool(address.writable(dsn), _WRITER, writers, name, seconds=writing)
-    except PermissionDeniedError as error:
-        raise StartError(
-            f"the database login may not act as {WRITER}: run `postdate migrate` as the owner, "
-            f"then GRANT {WRITER}, {READER} TO that login ({error})"
-        ) from error
-    opened = [writer]
-    try:
-        primary = await _reader(address.primary(dsn), readers, name, least=0 if read_dsn else 1)
-        opened.append(primary)
-        spares = await _spares(dsn, read_dsn, primary, readers, name)
-        database = Database(writer, spares.replica or primary, spares)
-        opened += [each for each in (spares.replica, spares.reader, spares.look_up) if each]
-        with translated:
-            for each in (writer, *(() if read_dsn else (primary,))):
-                async with each.acquire(timeout=ACQUIRE_SECONDS) as connection:
-                    await refuse_strong_role(connection)
-            await database.synchronize()
-            database.bounds_transactions = await _bounds_transactions(writer)
-    except BaseException:
-        for each in opened:
-            each.terminate()
-        raise
-    return database
-
-
-async def _reader(dsn: str, readers: int, name: str, *, least: int) -> asyncpg.Pool:
-    seconds = READ_SECONDS + ANSWER_SECONDS
-    return await open_pool(dsn, _READER, readers, name, seconds=seconds, least=least)
-
-
-async def _spares(
-    dsn: str, read_dsn: str | None, primary: asyncpg.Pool, readers: int, name: str
-) -> Spares:
-    """Open, without connecting yet, what is used while the primary or the replica is away."""
-    elsewhere = read_dsn or address.anywhere(dsn)
-    if elsewhere is None:
-        return Spares()
-    reader = await _reader(elsewhere, readers, name, least=0)
-    seconds = READ_SECONDS + ANSWER_SECONDS
-    look_up = await open_pool(elsewhere, _LOOK_UP, LOOK_UPS, name, seconds=seconds, least=0)
-    if read_dsn:
-        return Spares(primary, look_up, reader)
-    return Spares(reader, look_up)
-
-
-async def _bounds_transactions(pool: asyncpg.Pool) -> bool:
-    async with pool.acquire(timeout=ACQUIRE_SECONDS) as connection:
-        return bool(connection.get_server_version() >= _TRANSACTION_TIMEOUT_VERSION)
