@@ -1,4 +1,4 @@
-"""Bring the console's JavaScript into the wheel, as the lock file names it, without Node."""
+"""Bring the pages' JavaScript into the wheel, as the lock file names it, without Node."""
 
 import base64
 import hashlib
@@ -22,6 +22,7 @@ PACKAGE: Final = "postdate_assets"
 
 FILES: Final = {
     "htmx.org": ("dist/htmx.min.js", "LICENSE"),
+    "swagger-ui-dist": ("swagger-ui-bundle.js", "swagger-ui.css", "LICENSE"),
     "uplot": ("dist/uPlot.iife.min.js", "dist/uPlot.min.css", "LICENSE"),
 }
 SECONDS: Final = 30
@@ -39,7 +40,7 @@ class AssetHook(BuildHookInterface[Any]):
         self._place = Path(tempfile.mkdtemp(prefix="postdate-assets"))
         root = Path(self.root)
         lock = json.loads((root / "package-lock.json").read_text())
-        (self._place / "__init__.py").write_text('"""What the console\'s pages load."""\n')
+        (self._place / "__init__.py").write_text('"""What the pages load."""\n')
         for name, wanted in FILES.items():
             locked = lock["packages"][f"node_modules/{name}"]
             archive = fetch(registry(root), name, locked["version"])
@@ -77,7 +78,7 @@ def fetch(base: str, name: str, version: str) -> bytes:
             data: bytes = answer.read()
     except (urllib.error.URLError, TimeoutError) as error:
         raise RuntimeError(
-            f"the console needs {name} {version}, and {url} cannot be read: {error}. "
+            f"the pages need {name} {version}, and {url} cannot be read: {error}. "
             "Name a registry that can be reached in npm_config_registry or in .npmrc."
         ) from None
     return data

@@ -12,8 +12,8 @@ from support.distribution import LITTER, ROOT, Built, build, environment, interp
 from support.serve_process import Served
 
 OURS = ("postdate", "postdate_client")
-BROUGHT = {"htmx", "uplot"}
-ASSETS = ("/assets/htmx.js", "/assets/console.css", "/docs")
+BROUGHT = {"htmx", "swagger-ui-dist", "uplot"}
+ASSETS = ("/assets/htmx.js", "/assets/console.css", "/docs", "/docs/reference.js")
 CLIENT_DEPENDENCIES = {
     "aiohappyeyeballs", "aiohttp", "aiosignal", "attrs", "frozenlist", "idna", "msgspec",
     "multidict", "postdate-client", "propcache", "typing_extensions", "yarl",

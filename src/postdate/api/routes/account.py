@@ -191,6 +191,8 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
         returns=AccountView,
         status=201,
         summary="Create an account",
+        description="It begins empty; `POST /accounts/{account_id}/adjustments` puts money into "
+        "it.",
         tag="accounts",
         errors=(
             Code.ACCOUNT_EXISTS,
@@ -207,6 +209,7 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
         query=PageQuery,
         returns=AccountList,
         summary="List accounts by id",
+        description="With balance, held and available as of now.",
         tag="accounts",
         errors=(Code.INVALID_CURSOR,),
     ),
@@ -217,6 +220,8 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
         scope=Scope.PAYMENTS_READ,
         returns=AccountView,
         summary="Show an account",
+        description="`available` is what a new payment can use: the balance less what is held, "
+        "above the floor.",
         tag="accounts",
     ),
     Endpoint(
@@ -227,6 +232,7 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
         body=AccountPatch,
         returns=AccountView,
         summary="Change the limits or the note of an account",
+        description="What is absent stays as it is; payments that were accepted keep their terms.",
         tag="accounts",
         errors=(Code.ACCOUNT_CLOSED, Code.ACCOUNT_RESERVED, Code.INSUFFICIENT_FUNDS),
     ),
@@ -237,6 +243,7 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
         scope=Scope.PAYMENTS_WRITE,
         returns=AccountView,
         summary="Refuse every new payment from and to an account",
+        description="Payments that come due while it is frozen fail with `account_frozen`.",
         tag="accounts",
         errors=(Code.ACCOUNT_CLOSED, Code.ACCOUNT_RESERVED),
     ),
@@ -247,6 +254,7 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
         scope=Scope.PAYMENTS_WRITE,
         returns=AccountView,
         summary="Allow payments from and to an account again",
+        description="Payments that failed while it was frozen stay failed.",
         tag="accounts",
         errors=(Code.ACCOUNT_CLOSED, Code.ACCOUNT_RESERVED),
     ),
@@ -270,6 +278,7 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
         query=StatementQuery,
         returns=StatementView,
         summary="Show the statement of an account, the newest entry first",
+        description="`at` shows the balance as it was at an instant; entries never change.",
         tag="accounts",
         errors=(Code.INVALID_CURSOR,),
     ),

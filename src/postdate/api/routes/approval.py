@@ -59,6 +59,8 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
         query=PageQuery,
         returns=WaitingList,
         summary="List the payments that wait for a second person",
+        description="The oldest first; an approval that is not given in time lets the payment "
+        "expire.",
         tag="payments",
     ),
     Endpoint(
@@ -81,6 +83,7 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
         body=DecisionBody,
         returns=ApprovalView,
         summary="Refuse a payment that waits; its hold is released",
+        description="The payment ends as CANCELLED. Whoever asked for it cannot decide on it.",
         errors=(Code.CONFLICT, Code.PAYMENT_NOT_PENDING, Code.APPROVAL_BY_REQUESTER),
         tag="payments",
     ),

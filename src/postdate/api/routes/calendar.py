@@ -93,6 +93,7 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
         status=201,
         errors=(Code.CONFLICT,),
         summary="Upload a business calendar; schedules that follow it are computed anew",
+        description="The next occurrences move at once where a day has opened or closed.",
         tag="calendars",
     ),
     Endpoint(
@@ -104,6 +105,7 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
         returns=CalendarList,
         errors=(Code.INVALID_CURSOR,),
         summary="List business calendars",
+        description="By name.",
         tag="calendars",
     ),
     Endpoint(
@@ -114,6 +116,7 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
         returns=CalendarView,
         errors=(Code.NOT_FOUND,),
         summary="Show a business calendar",
+        description="Its holidays and its weekend.",
         tag="calendars",
     ),
     Endpoint(
@@ -125,6 +128,7 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
         status=204,
         errors=(Code.NOT_FOUND, Code.CONFLICT),
         summary="Delete a business calendar that no schedule follows",
+        description="While a schedule follows it, the answer is 409.",
         tag="calendars",
     ),
 ]

@@ -149,7 +149,9 @@ async def delete_destination(call: Call[Services, None, None]) -> Reply:
     return Reply()
 
 
-async def rotate_secret(call: Call[Services, RotateBody, None]) -> Reply | msgspec.Struct:
+async def rotate_destination_secret(
+    call: Call[Services, RotateBody, None],
+) -> Reply | msgspec.Struct:
     """Give a webhook a new secret."""
     actor, name, destinations = call.actor, call.text("name"), call.services.destination.change
     overlap_seconds = call.body.overlap_seconds
@@ -223,6 +225,8 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
         returns=CreatedDestination,
         status=201,
         summary="Create a destination; a webhook's secret is shown only now",
+        description="A job or a subscription then names it instead of an address, and shares its "
+        "limits.",
         errors=(
             Code.TARGET_NOT_ALLOWED,
             Code.DESTINATION_UNREACHABLE,
@@ -238,6 +242,7 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
         query=PageQuery,
         returns=DestinationList,
         summary="List destinations by name",
+        description="Secrets and queue settings are not shown.",
     ),
     _endpoint(
         method="GET",
@@ -246,6 +251,7 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
         scope=Scope.JOBS_READ,
         returns=DestinationView,
         summary="Show a destination",
+        description="`trouble` tells how it fares while calls to it are held back.",
         errors=(Code.NOT_FOUND,),
     ),
     _endpoint(
@@ -255,6 +261,7 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
         body=DestinationPatch,
         returns=DestinationView,
         summary="Change address and limits",
+        description="What is absent stays as it is; calls under way are not affected.",
         errors=(Code.NOT_FOUND, Code.TARGET_NOT_ALLOWED),
     ),
     _endpoint(
@@ -264,16 +271,18 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
         returns=None,
         status=204,
         summary="Delete a destination; jobs that still name it will fail",
+        description="Its secret is forgotten; the name can be given again.",
         errors=(Code.NOT_FOUND,),
     ),
     _endpoint(
         method="POST",
         path="/destinations/{name}/rotate-secret",
         idempotency="optional",
-        handler=rotate_secret,
+        handler=rotate_destination_secret,
         body=RotateBody,
         returns=SigningSecret,
         summary="Make a new secret; both sign until the overlap ends",
+        description="Receivers can change over while calls carry both signatures.",
         errors=(Code.NOT_FOUND, Code.CONFLICT, Code.SECRET_KEY_MISSING),
     ),
     _endpoint(
@@ -283,6 +292,7 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
         body=DestinationDisableBody,
         returns=DestinationView,
         summary="Let jobs for it fail until it is enabled again",
+        description="A receiver that answers 410 disables its destination in the same way.",
         errors=(Code.NOT_FOUND,),
     ),
     _endpoint(
@@ -291,6 +301,7 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
         handler=enable_destination,
         returns=DestinationView,
         summary="Let deliveries go on",
+        description="Jobs that failed meanwhile are in the dead letters: redrive them there.",
         errors=(Code.NOT_FOUND,),
     ),
     _endpoint(
@@ -299,6 +310,8 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
         handler=test_destination,
         returns=Trial,
         summary="Deliver one small event now and say what came of it",
+        description="No job is made and nothing is retried; the answer has status, duration and "
+        "response.",
         errors=(Code.NOT_FOUND, Code.CONFLICT),
         max_seconds=15.0,
     ),
@@ -308,6 +321,7 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
         handler=get_signing_secret,
         returns=SigningSecret,
         summary="Show the secret that signs jobs with a bare URL",
+        description="Receivers verify with it the webhooks of jobs that name no destination.",
         errors=(Code.SECRET_KEY_MISSING,),
     ),
     _endpoint(
@@ -318,6 +332,7 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
         body=RotateBody,
         returns=SigningSecret,
         summary="Make a new one; both sign until the overlap ends",
+        description="Receivers can change over while calls carry both signatures.",
         errors=(Code.SECRET_KEY_MISSING,),
     ),
 ]

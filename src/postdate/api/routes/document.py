@@ -15,7 +15,18 @@ from starlette.routing import Route
 from postdate.api.http.error_reference import error_entries
 from postdate.api.http.openapi import Json
 
-_CSP: Final = "default-src 'none'; style-src 'self'; frame-ancestors 'none'; base-uri 'none'"
+_CSP: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'; form-action 'none'; frame-ancestors 'none'; base-uri 'none'"
+)
+_OWN: Final = "postdate.api"
+_BROUGHT: Final = "postdate_assets"
+_FILES: Final = {
+    "style.css": (_OWN, "static/docs.css", "text/css"),
+    "open.js": (_OWN, "static/open.js", "text/javascript"),
+    "reference.css": (_BROUGHT, "swagger-ui-dist/swagger-ui.css", "text/css"),
+    "reference.js": (_BROUGHT, "swagger-ui-dist/swagger-ui-bundle.js", "text/javascript"),
+}
 _HEADERS: Final = {"content-security-policy": _CSP, "cache-control": "public, max-age=300"}
 
 
@@ -34,20 +45,22 @@ def document_routes(describe: Callable[[], Json]) -> list[Route]:
         return msgspec.json.encode(document())
 
     def docs() -> bytes:
-        return environment.get_template("docs.html").render(document=document()).encode()
+        version = document()["info"]["version"]
+        return environment.get_template("docs.html").render(version=version).encode()
 
     def errors() -> bytes:
         return environment.get_template("errors.html").render(entries=error_entries()).encode()
-
-    def style() -> bytes:
-        return files("postdate.api").joinpath("templates/docs.css").read_bytes()
 
     return [
         _page("/schema", schema, "application/json"),
         _page("/docs", docs, "text/html"),
         _page("/docs/errors", errors, "text/html"),
-        _page("/docs/style.css", style, "text/css"),
+        *(_asset(name, *where) for name, where in _FILES.items()),
     ]
+
+
+def _asset(name: str, package: str, path: str, media_type: str) -> Route:
+    return _page(f"/docs/{name}", files(package).joinpath(path).read_bytes, media_type)
 
 
 def _page(path: str, render: Callable[[], bytes], media_type: str) -> Route:

@@ -53,7 +53,7 @@ async def list_halts(call: Call[Services, Any, None]) -> HaltList:
     return HaltList(await call.services.halt.read.page(call.actor.tenant_id))
 
 
-async def kill(call: Call[Services, KillBody, None]) -> HaltList:
+async def kill_tenant(call: Call[Services, KillBody, None]) -> HaltList:
     """Turn the kill switch on."""
     actor = call.actor
     return _list(
@@ -61,14 +61,14 @@ async def kill(call: Call[Services, KillBody, None]) -> HaltList:
     )
 
 
-async def release(call: Call[Services, None, None]) -> HaltList:
+async def release_tenant(call: Call[Services, None, None]) -> HaltList:
     """Turn the kill switch off."""
     actor = call.actor
     refuse_limited(actor)
     return _list(await call.services.halt.change.lift(actor.tenant_id, "kill", actor.key_id))
 
 
-async def freeze(call: Call[Services, FreezeBody, None]) -> HaltList:
+async def freeze_tenant(call: Call[Services, FreezeBody, None]) -> HaltList:
     """Open a freeze window."""
     actor, body = call.actor, call.body
     refuse_limited(actor)
@@ -77,7 +77,7 @@ async def freeze(call: Call[Services, FreezeBody, None]) -> HaltList:
     return _list(done)
 
 
-async def thaw(call: Call[Services, None, None]) -> HaltList:
+async def thaw_tenant(call: Call[Services, None, None]) -> HaltList:
     """Close the freeze window."""
     actor = call.actor
     refuse_limited(actor)
@@ -92,12 +92,13 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
         scope="any",
         returns=HaltList,
         summary="Show whether the tenant stands still, why, and until when",
+        description="An empty list means that nothing is stopped, now or in a window ahead.",
         tag="halts",
     ),
     Endpoint(
         method="PUT",
         path="/kill-switch",
-        handler=kill,
+        handler=kill_tenant,
         scope=Scope.ADMIN,
         body=KillBody,
         returns=HaltList,
@@ -110,32 +111,35 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
     Endpoint(
         method="DELETE",
         path="/kill-switch",
-        handler=release,
+        handler=release_tenant,
         scope=Scope.ADMIN,
         returns=HaltList,
         halted="served",
         summary="Let the tenant go on",
+        description="Turns the kill switch off; what came due meanwhile runs as its policies say.",
         tag="halts",
     ),
     Endpoint(
         method="PUT",
         path="/freeze",
-        handler=freeze,
+        handler=freeze_tenant,
         scope=Scope.ADMIN,
         body=FreezeBody,
         returns=HaltList,
         halted="served",
         summary="Hold what is due, or accept nothing new, for a window of time",
+        description="What is due waits (`hold`), or runs while nothing new is accepted (`drain`).",
         tag="halts",
     ),
     Endpoint(
         method="DELETE",
         path="/freeze",
-        handler=thaw,
+        handler=thaw_tenant,
         scope=Scope.ADMIN,
         returns=HaltList,
         halted="served",
         summary="End the freeze window now",
+        description="What was held runs now.",
         tag="halts",
     ),
 ]

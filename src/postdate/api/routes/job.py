@@ -191,7 +191,7 @@ async def list_jobs(call: Call[Services, None, JobQuery]) -> JobList:
     return JobList(jobs=jobs, next_cursor=encode_cursor(following) if following else None)
 
 
-async def list_attempts(call: Call[Services, None, PageQuery]) -> AttemptList:
+async def list_job_attempts(call: Call[Services, None, PageQuery]) -> AttemptList:
     """List the attempts at a job."""
     job_id, limit = call.uuid("job_id"), call.query.limit
     after = decode_cursor(call.query.cursor, AttemptCursor).after if call.query.cursor else 0
@@ -218,6 +218,8 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
         idempotency="optional",
         max_body=JOB_BYTES,
         summary="Register a job",
+        description="Neither `run_at` nor `delay_seconds` means now. With an Idempotency-Key the "
+        "request can be repeated safely: a key is remembered for at least seven days.",
         tag="jobs",
         errors=_REFUSALS,
     ),
@@ -231,6 +233,8 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
         returns=JobOutcomes,
         max_body=BATCH_BYTES,
         summary="Register up to 1,000 jobs in one commit",
+        description="Each item is accepted or refused for itself, with the status a single "
+        "request would have had.",
         tag="jobs",
         errors=(Code.BATCH_TOO_LARGE, Code.IDEMPOTENCY_IN_FLIGHT, Code.UNAVAILABLE),
     ),
@@ -253,16 +257,18 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
         scope=Scope.JOBS_READ,
         returns=JobView,
         summary="Show a job",
+        description="With its payload, where it stands, and how its last attempt went.",
         tag="jobs",
     ),
     Endpoint(
         method="GET",
         path="/jobs/{job_id:uuid}/attempts",
-        handler=list_attempts,
+        handler=list_job_attempts,
         scope=Scope.JOBS_READ,
         query=PageQuery,
         returns=AttemptList,
         summary="List the attempts at a job",
+        description="One row for each try: when, how long, what was answered, and why it failed.",
         tag="jobs",
         errors=(Code.INVALID_CURSOR,),
     ),

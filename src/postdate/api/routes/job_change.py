@@ -103,6 +103,8 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
         returns=JobView,
         max_body=JOB_BYTES,
         summary="Change a job that is not running",
+        description="Its instant, payload, retries or expiry; one that runs or has ended answers "
+        "409.",
         tag="jobs",
         errors=(
             Code.CONFLICT,
@@ -119,6 +121,8 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
         scope=Scope.JOBS_WRITE,
         returns=CancelledJob,
         summary="Cancel a job, at any moment before its end",
+        description="A worker that has it is told at its next report; what it did by then is not "
+        "undone.",
         tag="jobs",
         errors=(Code.CONFLICT, Code.UNAVAILABLE),
     ),
@@ -129,6 +133,7 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
         scope=Scope.JOBS_WRITE,
         returns=JobView,
         summary="Make a pending job due at once",
+        description="The rest of it, retries included, stays as it was registered.",
         tag="jobs",
         errors=(Code.CONFLICT, Code.UNAVAILABLE),
     ),
@@ -140,6 +145,7 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
         body=ResolveBody,
         returns=JobView,
         summary="Say what became of a job whose status is UNKNOWN",
+        description="Only a person can say whether the work of an ambiguous attempt was done.",
         tag="jobs",
         errors=(Code.CONFLICT, Code.UNAVAILABLE),
     ),
@@ -152,6 +158,7 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
         returns=BulkOutcome,
         max_seconds=BULK_SECONDS,
         summary="Cancel jobs by a filter, at most 10,000 in a call",
+        description="A dry run counts them first. `more` says that another call is needed.",
         tag="jobs",
         errors=(Code.UNAVAILABLE,),
     ),
@@ -164,6 +171,8 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
         returns=BulkOutcome,
         max_seconds=BULK_SECONDS,
         summary="Reschedule jobs by a filter, at most 10,000 in a call",
+        description="A dry run counts them first. `spread_seconds` keeps them from being due all "
+        "at once.",
         tag="jobs",
         errors=(Code.DUE_IN_PAST, Code.BEYOND_HORIZON, Code.UNAVAILABLE),
     ),

@@ -136,6 +136,8 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
         returns=CreatedKey,
         status=201,
         summary="Make a key that reaches at most as far as yours; it is shown only now",
+        description="Give it few scopes, an expiry, accounts or a largest amount to narrow it "
+        "further.",
         tag="keys",
         errors=(Code.CONFLICT,),
     ),
@@ -147,6 +149,7 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
         query=PageQuery,
         returns=KeyList,
         summary="List the keys",
+        description="Keys are named by the characters they begin with; none is shown again.",
         tag="keys",
         errors=(Code.INVALID_CURSOR,),
     ),
@@ -159,6 +162,7 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
         returns=None,
         status=204,
         summary="Revoke a key; every node refuses it within five seconds",
+        description="A request that is being served is finished. A revoked key never comes back.",
         tag="keys",
     ),
     Endpoint(
@@ -171,6 +175,7 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
         body=KeyRotateBody,
         returns=RotatedKey,
         summary="Put a new key in the place of one that ends after the overlap",
+        description="Both work during the overlap, so that clients can change over without a gap.",
         tag="keys",
         errors=(Code.CONFLICT,),
     ),

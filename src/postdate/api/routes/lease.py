@@ -105,7 +105,7 @@ class RenewView(msgspec.Struct, frozen=True, kw_only=True):
     lease_until: datetime
 
 
-async def claim(call: Call[Services, ClaimBody, None]) -> LeaseList:
+async def claim_jobs(call: Call[Services, ClaimBody, None]) -> LeaseList:
     """Wait for due jobs; end early when the client goes or the server stops."""
     if call.body.wait_seconds:
         call.hold_open()
@@ -160,7 +160,7 @@ def _view(leased: Leased) -> LeaseView:
     )
 
 
-async def complete(call: Call[Services, CompleteBody, None]) -> ReportView:
+async def complete_lease(call: Call[Services, CompleteBody, None]) -> ReportView:
     """Record that a job was done."""
     result = call.body.result
     kept = None if result is msgspec.UNSET else bytes(result)
@@ -171,7 +171,7 @@ async def complete(call: Call[Services, CompleteBody, None]) -> ReportView:
     return await _report(call, call.body.token, Completed(response=kept))
 
 
-async def fail(call: Call[Services, FailBody, None]) -> ReportView:
+async def fail_lease(call: Call[Services, FailBody, None]) -> ReportView:
     """Record that an attempt failed; the job's policy says what follows."""
     body = call.body
     if body.unknown:
@@ -203,7 +203,7 @@ async def _report(
     )
 
 
-async def renew(call: Call[Services, RenewBody, None]) -> RenewView:
+async def renew_lease(call: Call[Services, RenewBody, None]) -> RenewView:
     """Keep a lease for longer."""
     job_id = call.uuid("job_id")
     until = await call.services.lease.report.renew(
@@ -232,7 +232,7 @@ ENDPOINTS: Final = [
     Endpoint(
         method="POST",
         path="/lanes/{lane}/claim",
-        handler=claim,
+        handler=claim_jobs,
         scope=Scope.JOBS_WRITE,
         body=ClaimBody,
         returns=LeaseList,
@@ -241,8 +241,8 @@ ENDPOINTS: Final = [
         tag="leases",
         max_seconds=WAIT_MOST_SECONDS + 10,
     ),
-    _of_lease("complete", complete, CompleteBody, ReportView),
-    _of_lease("fail", fail, FailBody, ReportView),
-    _of_lease("renew", renew, RenewBody, RenewView),
+    _of_lease("complete", complete_lease, CompleteBody, ReportView),
+    _of_lease("fail", fail_lease, FailBody, ReportView),
+    _of_lease("renew", renew_lease, RenewBody, RenewView),
     _of_lease("release", release_lease, ReleaseBody, ReportView),
 ]

@@ -235,6 +235,7 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
         query=PaymentQuery,
         returns=PaymentList,
         summary="List payments, the newest first",
+        description="Filter by account or status; `broken` finds those that wait for a person.",
         tag="payments",
         errors=(Code.INVALID_CURSOR,),
     ),
@@ -245,6 +246,7 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
         scope=Scope.PAYMENTS_READ,
         returns=PaymentView,
         summary="Show a payment and where it stands",
+        description="`status` is final once it is COMPLETED, FAILED or CANCELLED.",
         tag="payments",
     ),
     Endpoint(
@@ -254,6 +256,7 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
         scope=Scope.PAYMENTS_READ,
         returns=ExecutionList,
         summary="List every execution of a payment",
+        description="One row for each try to settle it, with its lateness and why it failed.",
         tag="payments",
     ),
     Endpoint(
@@ -264,6 +267,7 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
         query=PageQuery,
         returns=PaymentEventList,
         summary="List what happened to a payment",
+        description="In order, from its acceptance on, as sealed into the tenant's chain.",
         tag="payments",
         errors=(Code.INVALID_CURSOR,),
     ),

@@ -81,7 +81,7 @@ async def show_schedule(call: Call[Services, Any, Any]) -> ScheduleView:
     return found
 
 
-async def preview_unsaved(call: Call[Services, PreviewSpec, None]) -> Preview:
+async def preview_unsaved_schedule(call: Call[Services, PreviewSpec, None]) -> Preview:
     """Show what a schedule would do, without creating it."""
     return await call.services.schedule.change.preview(call.actor, call.body)
 
@@ -119,7 +119,7 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
     Endpoint(
         method="POST",
         path="/schedules/preview",
-        handler=preview_unsaved,
+        handler=preview_unsaved_schedule,
         scope=Scope.SCHEDULES_READ,
         body=PreviewSpec,
         returns=Preview,
@@ -137,6 +137,7 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
         returns=ScheduleList,
         errors=(Code.INVALID_CURSOR,),
         summary="List schedules",
+        description="`missed` and `set_aside` find those that need a look.",
         tag="schedules",
     ),
     Endpoint(
@@ -147,6 +148,7 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
         returns=ScheduleView,
         errors=(Code.NOT_FOUND,),
         summary="Show a schedule",
+        description="With its rule in plain English and the next occurrence.",
         tag="schedules",
     ),
     Endpoint(
@@ -158,6 +160,7 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
         returns=AcceptedSchedule,
         errors=(*_REFUSALS, Code.NOT_FOUND),
         summary="Change a schedule; what is due already is left to the version before",
+        description="Every change is a version of its own; the book says which version made what.",
         tag="schedules",
     ),
     Endpoint(
@@ -169,6 +172,7 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
         status=204,
         errors=(Code.NOT_FOUND,),
         summary="Delete a schedule; what it has made goes on, and its book can be read",
+        description="The schedule ends: it has no further occurrence and cannot be resumed.",
         tag="schedules",
     ),
 ]

@@ -104,7 +104,7 @@ async def preview_schedule(call: Call[Services, None, PreviewQuery]) -> Preview:
     return found
 
 
-async def list_occurrences(call: Call[Services, Any, BookQuery]) -> Book:
+async def list_schedule_occurrences(call: Call[Services, Any, BookQuery]) -> Book:
     """List the book."""
     schedule_id, query = call.uuid("schedule_id"), call.query
     before = decode_cursor(query.cursor, UUID) if query.cursor else None
@@ -127,6 +127,7 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
         returns=ScheduleView,
         errors=(Code.NOT_FOUND,),
         summary="Pause a schedule: its occurrences are skipped and noted in the book",
+        description="A preview still shows what its rule says.",
         tag="schedules",
     ),
     Endpoint(
@@ -137,6 +138,7 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
         returns=ScheduleView,
         errors=(Code.NOT_FOUND,),
         summary="Resume a schedule that is paused or set aside",
+        description="Goes on with the next occurrence; use a backfill for those that were skipped.",
         tag="schedules",
     ),
     Endpoint(
@@ -150,6 +152,7 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
         status=201,
         errors=(Code.NOT_FOUND,),
         summary="Run a schedule once, now",
+        description="In addition to its rule, which goes on as before.",
         tag="schedules",
     ),
     Endpoint(
@@ -163,6 +166,8 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
         returns=Backfill,
         errors=(Code.NOT_FOUND,),
         summary="Run what has not run in the past; a dry run unless told otherwise",
+        description="For each occurrence of the window the answer says whether it runs, and if "
+        "not, why.",
         tag="schedules",
     ),
     Endpoint(
@@ -174,17 +179,20 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
         returns=Preview,
         errors=(Code.NOT_FOUND,),
         summary="Show the next occurrences and what each policy does to them",
+        description="Nothing is made. Closed days, clock changes and spreads are taken into "
+        "account.",
         tag="schedules",
     ),
     Endpoint(
         method="GET",
         path=f"{_ID}/occurrences",
-        handler=list_occurrences,
+        handler=list_schedule_occurrences,
         scope=Scope.SCHEDULES_READ,
         query=BookQuery,
         returns=Book,
         errors=(Code.NOT_FOUND, Code.INVALID_CURSOR),
         summary="List the book: what became of each occurrence",
+        description="Skipped, missed and merged occurrences stand in it too, with the reason.",
         tag="schedules",
     ),
 ]

@@ -49,6 +49,8 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
         scope=Scope.ADMIN,
         returns=SettingList,
         summary="List the run-time settings of the tenant, and who has set each",
+        description="Each has its default, the value that holds, and what the tenant itself may "
+        "do with it.",
         tag="settings",
     ),
     Endpoint(
@@ -72,6 +74,7 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
         returns=None,
         status=204,
         summary="Forget what the tenant has set; what the operator has set stays",
+        description="The value of the operator, or the default, holds again within seconds.",
         tag="settings",
         errors=(Code.NOT_FOUND, Code.UNKNOWN_SETTING),
     ),

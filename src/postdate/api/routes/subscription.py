@@ -103,7 +103,9 @@ async def _show(call: Call[Services, Any, Any], subscription_id: UUID) -> Subscr
     return _view(row)
 
 
-async def create(call: Call[Services, SubscriptionBody, None]) -> Reply | msgspec.Struct:
+async def create_subscription(
+    call: Call[Services, SubscriptionBody, None],
+) -> Reply | msgspec.Struct:
     """Create a subscription."""
     actor, body, subscriptions = call.actor, call.body, call.services.subscription.change
     spec = SubscriptionSpec(
@@ -126,18 +128,20 @@ async def list_subscriptions(call: Call[Services, None, PageQuery]) -> Subscript
     return SubscriptionList([_view(row) for row in rows], more)
 
 
-async def show(call: Call[Services, None, None]) -> SubscriptionView:
+async def show_subscription(call: Call[Services, None, None]) -> SubscriptionView:
     """Show one subscription."""
     return await _show(call, call.uuid("subscription_id"))
 
 
-async def delete(call: Call[Services, None, None]) -> Reply:
+async def delete_subscription(call: Call[Services, None, None]) -> Reply:
     """End a subscription."""
     await call.services.subscription.change.delete(call.actor, call.uuid("subscription_id"))
     return Reply()
 
 
-async def change(call: Call[Services, SubscriptionPauseBody, None]) -> SubscriptionView:
+async def change_subscription(
+    call: Call[Services, SubscriptionPauseBody, None],
+) -> SubscriptionView:
     """Pause or resume a subscription."""
     subscription_id = call.uuid("subscription_id")
     if call.body.paused:
@@ -147,7 +151,7 @@ async def change(call: Call[Services, SubscriptionPauseBody, None]) -> Subscript
     return await _show(call, subscription_id)
 
 
-async def replay(call: Call[Services, ReplayBody, None]) -> Reply | msgspec.Struct:
+async def replay_subscription(call: Call[Services, ReplayBody, None]) -> Reply | msgspec.Struct:
     """Go on from another point."""
     actor, subscriptions = call.actor, call.services.subscription.change
     subscription_id = call.uuid("subscription_id")
@@ -168,12 +172,13 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
         method="POST",
         path="/subscriptions",
         idempotency="optional",
-        handler=create,
+        handler=create_subscription,
         scope=Scope.ADMIN,
         body=SubscriptionBody,
         returns=SubscriptionView,
         status=201,
         summary="Have events delivered to a webhook or queue",
+        description="Delivered at least once, in order, each event with an id of its own.",
         tag="events",
         errors=(
             Code.INVALID_FIELD,
@@ -191,38 +196,42 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
         query=PageQuery,
         returns=SubscriptionList,
         summary="List subscriptions with how far they are behind",
+        description="`lag_events` and `lag_seconds` tell whether a receiver keeps up.",
         tag="events",
         errors=(Code.INVALID_CURSOR,),
     ),
     Endpoint(
         method="GET",
         path=_ONE,
-        handler=show,
+        handler=show_subscription,
         scope=Scope.ADMIN,
         returns=SubscriptionView,
         summary="Look at a subscription",
+        description="With its place in the events, its failures, and when it tries again.",
         tag="events",
         errors=(Code.NOT_FOUND,),
     ),
     Endpoint(
         method="PATCH",
         path=_ONE,
-        handler=change,
+        handler=change_subscription,
         scope=Scope.ADMIN,
         body=SubscriptionPauseBody,
         returns=SubscriptionView,
         summary="Pause a subscription, or let it go on",
+        description="While it is paused its place is kept; nothing is left out.",
         tag="events",
         errors=(Code.NOT_FOUND,),
     ),
     Endpoint(
         method="DELETE",
         path=_ONE,
-        handler=delete,
+        handler=delete_subscription,
         scope=Scope.ADMIN,
         returns=None,
         status=204,
         summary="End a subscription",
+        description="An event that is on its way may still arrive.",
         tag="events",
         errors=(Code.NOT_FOUND,),
     ),
@@ -230,11 +239,12 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
         method="POST",
         path=f"{_ONE}/replay",
         idempotency="optional",
-        handler=replay,
+        handler=replay_subscription,
         scope=Scope.ADMIN,
         body=ReplayBody,
         returns=SubscriptionView,
         summary="Go on from another point: send again, or leave something out",
+        description="Receivers know repeated events by their id.",
         tag="events",
         errors=(Code.NOT_FOUND, Code.INVALID_CURSOR),
     ),

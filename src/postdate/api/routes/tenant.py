@@ -106,6 +106,7 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
         returns=NewTenant,
         status=201,
         summary="Create a tenant and its first key, which is shown only now",
+        description="For operators, with `X-Internal-Auth`. Tenants never see each other's things.",
         errors=(Code.CONFLICT,),
         tag="tenants",
     ),
@@ -117,6 +118,7 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
         query=PageQuery,
         returns=TenantList,
         summary="List the tenants",
+        description="For operators, with `X-Internal-Auth`.",
         tag="tenants",
     ),
     Endpoint(
@@ -128,6 +130,8 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
         returns=None,
         status=204,
         summary="Stop a tenant and take none of its keys any more",
+        description="For operators: nothing of the tenant starts or settles any more, and "
+        "nothing is lost.",
         tag="tenants",
     ),
     Endpoint(
@@ -138,6 +142,7 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
         returns=None,
         status=204,
         summary="Take a tenant's keys again, and let it go on",
+        description="For operators: undoes disabling; what is overdue runs as its policies say.",
         tag="tenants",
     ),
 ]

@@ -38,6 +38,7 @@ ENDPOINTS: Final = [
         scope="any",
         returns=WhoAmI,
         summary="Show the tenant and scopes of the key",
+        description="The quickest way to see whether a key works, and what it may do.",
         tag="keys",
     )
 ]

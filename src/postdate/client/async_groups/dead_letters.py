@@ -34,6 +34,7 @@ class AsyncDeadLetters(AsyncGroup):
     ) -> AsyncIterator[Job | Payment]:
         """List failed jobs, or payments that wait for a person, page by page until the end.
 
+        What has used up its attempts. `type=payment` lists payments whose settling broke.
         `limit`: How many items to return at most.
         `cursor`: `next_cursor` of the page before.
         """
@@ -63,6 +64,7 @@ class AsyncDeadLetters(AsyncGroup):
     ) -> DeadLetterList:
         """List failed jobs, or payments that wait for a person.
 
+        What has used up its attempts. `type=payment` lists payments whose settling broke.
         `limit`: How many items to return at most.
         `cursor`: `next_cursor` of the page before.
         """
@@ -80,7 +82,10 @@ class AsyncDeadLetters(AsyncGroup):
         )
 
     async def get(self, job_id: UUID | str) -> DeadLetter:
-        """Show a failed job with its attempts."""
+        """Show a failed job with its attempts.
+
+        With every attempt, so that the cause can be seen before it is repeated.
+        """
         return await self._send(operations.SHOW_DEAD_LETTER, path={"job_id": job_id})
 
     async def redrive(
@@ -95,6 +100,7 @@ class AsyncDeadLetters(AsyncGroup):
     ) -> RedriveOutcome:
         """Send failed jobs on their way again, as new jobs.
 
+        Each is a new job that names the old one; `dry_run` only counts them.
         `reason`: Why: it stands in the event and the audit.
         """
         return await self._send(
@@ -120,6 +126,7 @@ class AsyncDeadLetters(AsyncGroup):
     ) -> PurgeOutcome:
         """Remove failed jobs for good.
 
+        It cannot be undone; `dry_run` only counts them.
         `reason`: Why: it stands in the event and the audit.
         """
         return await self._send(
@@ -134,7 +141,10 @@ class AsyncDeadLetters(AsyncGroup):
         )
 
     async def purge(self, job_id: UUID | str) -> None:
-        """Remove a failed job for good."""
+        """Remove a failed job for good.
+
+        It cannot be undone; the events that tell of it stay.
+        """
         await self._send(operations.PURGE_DEAD_LETTER, path={"job_id": job_id})
 
 

@@ -37,6 +37,7 @@ class AsyncDestinations(AsyncGroup):
     ) -> CreatedDestination:
         """Create a destination; a webhook's secret is shown only now.
 
+        A job or a subscription then names it instead of an address, and shares its limits.
         `url`: Where a webhook is called.
         `kind`: Which sort of queue.
         `config`: What a queue needs; stored encrypted.
@@ -64,6 +65,7 @@ class AsyncDestinations(AsyncGroup):
     def list(self, *, page_size: int = 100) -> AsyncIterator[Destination]:
         """List destinations by name, page by page until the end.
 
+        Secrets and queue settings are not shown.
         `limit`: How many items to return at most.
         `cursor`: `next_cursor` of the page before.
         """
@@ -76,6 +78,7 @@ class AsyncDestinations(AsyncGroup):
     ) -> DestinationList:
         """List destinations by name.
 
+        Secrets and queue settings are not shown.
         `limit`: How many items to return at most.
         `cursor`: `next_cursor` of the page before.
         """
@@ -84,7 +87,10 @@ class AsyncDestinations(AsyncGroup):
         )
 
     async def get(self, name: str) -> Destination:
-        """Show a destination."""
+        """Show a destination.
+
+        `trouble` tells how it fares while calls to it are held back.
+        """
         return await self._send(operations.GET_DESTINATION, path={"name": name})
 
     async def change(
@@ -97,6 +103,7 @@ class AsyncDestinations(AsyncGroup):
     ) -> Destination:
         """Change address and limits.
 
+        What is absent stays as it is; calls under way are not affected.
         `max_running`: Most calls at once, over all nodes.
         `rate_per_second`: Most calls a second, over all nodes.
         """
@@ -107,7 +114,10 @@ class AsyncDestinations(AsyncGroup):
         )
 
     async def delete(self, name: str) -> None:
-        """Delete a destination; jobs that still name it will fail."""
+        """Delete a destination; jobs that still name it will fail.
+
+        Its secret is forgotten; the name can be given again.
+        """
         await self._send(operations.DELETE_DESTINATION, path={"name": name})
 
     async def rotate_secret(
@@ -119,31 +129,44 @@ class AsyncDestinations(AsyncGroup):
     ) -> SigningSecret:
         """Make a new secret; both sign until the overlap ends.
 
+        Receivers can change over while calls carry both signatures.
         `overlap_seconds`: How long the secret before signs too.
         """
         return await self._send(
-            operations.ROTATE_SECRET,
+            operations.ROTATE_DESTINATION_SECRET,
             path={"name": name},
             body={"overlap_seconds": overlap_seconds},
             key=idempotency_key,
         )
 
     async def disable(self, name: str, *, reason: str | UnsetType = UNSET) -> Destination:
-        """Let jobs for it fail until it is enabled again."""
+        """Let jobs for it fail until it is enabled again.
+
+        A receiver that answers 410 disables its destination in the same way.
+        """
         return await self._send(
             operations.DISABLE_DESTINATION, path={"name": name}, body={"reason": reason}
         )
 
     async def enable(self, name: str) -> Destination:
-        """Let deliveries go on."""
+        """Let deliveries go on.
+
+        Jobs that failed meanwhile are in the dead letters: redrive them there.
+        """
         return await self._send(operations.ENABLE_DESTINATION, path={"name": name})
 
     async def test(self, name: str) -> DestinationTrial:
-        """Deliver one small event now and say what came of it."""
+        """Deliver one small event now and say what came of it.
+
+        No job is made and nothing is retried; the answer has status, duration and response.
+        """
         return await self._send(operations.TEST_DESTINATION, path={"name": name})
 
     async def get_signing_secret(self) -> SigningSecret:
-        """Show the secret that signs jobs with a bare URL."""
+        """Show the secret that signs jobs with a bare URL.
+
+        Receivers verify with it the webhooks of jobs that name no destination.
+        """
         return await self._send(operations.GET_SIGNING_SECRET)
 
     async def rotate_signing_secret(
@@ -154,6 +177,7 @@ class AsyncDestinations(AsyncGroup):
     ) -> SigningSecret:
         """Make a new one; both sign until the overlap ends.
 
+        Receivers can change over while calls carry both signatures.
         `overlap_seconds`: How long the secret before signs too.
         """
         return await self._send(

@@ -14,7 +14,10 @@ class AsyncHalts(AsyncGroup):
     """What the API offers about halts."""
 
     async def list(self) -> HaltList:
-        """Show whether the tenant stands still, why, and until when."""
+        """Show whether the tenant stands still, why, and until when.
+
+        An empty list means that nothing is stopped, now or in a window ahead.
+        """
         return await self._send(operations.LIST_HALTS)
 
     async def kill(self, *, note: str) -> HaltList:
@@ -24,11 +27,14 @@ class AsyncHalts(AsyncGroup):
         change is refused; reading goes on, and what runs may report.
         `note`: Why.
         """
-        return await self._send(operations.KILL, body={"note": note})
+        return await self._send(operations.KILL_TENANT, body={"note": note})
 
     async def release(self) -> HaltList:
-        """Let the tenant go on."""
-        return await self._send(operations.RELEASE)
+        """Let the tenant go on.
+
+        Turns the kill switch off; what came due meanwhile runs as its policies say.
+        """
+        return await self._send(operations.RELEASE_TENANT)
 
     async def freeze(
         self,
@@ -40,6 +46,7 @@ class AsyncHalts(AsyncGroup):
     ) -> HaltList:
         """Hold what is due, or accept nothing new, for a window of time.
 
+        What is due waits (`hold`), or runs while nothing new is accepted (`drain`).
         `until`: When it ends.
         `from_`: When it begins; now, if absent.
         `mode`: `hold`: what is due waits until the end. `drain`: nothing new is accepted, what is
@@ -47,9 +54,13 @@ class AsyncHalts(AsyncGroup):
         `note`: Why.
         """
         return await self._send(
-            operations.FREEZE, body={"until": until, "from": from_, "mode": mode, "note": note}
+            operations.FREEZE_TENANT,
+            body={"until": until, "from": from_, "mode": mode, "note": note},
         )
 
     async def thaw(self) -> HaltList:
-        """End the freeze window now."""
-        return await self._send(operations.THAW)
+        """End the freeze window now.
+
+        What was held runs now.
+        """
+        return await self._send(operations.THAW_TENANT)

@@ -15,7 +15,10 @@ class AsyncKeys(AsyncGroup):
     """What the API offers about keys."""
 
     async def whoami(self) -> WhoAmI:
-        """Show the tenant and scopes of the key."""
+        """Show the tenant and scopes of the key.
+
+        The quickest way to see whether a key works, and what it may do.
+        """
         return await self._send(operations.WHOAMI)
 
     async def create(
@@ -30,6 +33,7 @@ class AsyncKeys(AsyncGroup):
     ) -> NewKey:
         """Make a key that reaches at most as far as yours; it is shown only now.
 
+        Give it few scopes, an expiry, accounts or a largest amount to narrow it further.
         `note`: What it is for.
         `accounts`: Only these accounts.
         `max_amount`: The largest amount of one payment.
@@ -50,6 +54,7 @@ class AsyncKeys(AsyncGroup):
     def list(self, *, page_size: int = 100) -> AsyncIterator[Key]:
         """List the keys, page by page until the end.
 
+        Keys are named by the characters they begin with; none is shown again.
         `limit`: How many items to return at most.
         `cursor`: `next_cursor` of the page before.
         """
@@ -60,13 +65,17 @@ class AsyncKeys(AsyncGroup):
     ) -> KeyList:
         """List the keys.
 
+        Keys are named by the characters they begin with; none is shown again.
         `limit`: How many items to return at most.
         `cursor`: `next_cursor` of the page before.
         """
         return await self._send(operations.LIST_KEYS, query={"limit": limit, "cursor": cursor})
 
     async def revoke(self, key_id: UUID | str) -> None:
-        """Revoke a key; every node refuses it within five seconds."""
+        """Revoke a key; every node refuses it within five seconds.
+
+        A request that is being served is finished. A revoked key never comes back.
+        """
         await self._send(operations.REVOKE_KEY, path={"key_id": key_id})
 
     async def rotate(
@@ -76,7 +85,10 @@ class AsyncKeys(AsyncGroup):
         overlap_seconds: float | timedelta | UnsetType = UNSET,
         idempotency_key: str | None = None,
     ) -> RotatedKey:
-        """Put a new key in the place of one that ends after the overlap."""
+        """Put a new key in the place of one that ends after the overlap.
+
+        Both work during the overlap, so that clients can change over without a gap.
+        """
         return await self._send(
             operations.ROTATE_KEY,
             path={"key_id": key_id},

@@ -15,6 +15,7 @@ class AsyncLanes(AsyncGroup):
     def list(self, *, page_size: int = 100) -> AsyncIterator[Lane]:
         """List the lanes and what waits in them, page by page until the end.
 
+        With what waits, is ready and runs, and the limits that hold.
         `limit`: How many items to return at most.
         `cursor`: `next_cursor` of the page before.
         """
@@ -27,13 +28,17 @@ class AsyncLanes(AsyncGroup):
     ) -> LaneList:
         """List the lanes and what waits in them.
 
+        With what waits, is ready and runs, and the limits that hold.
         `limit`: How many items to return at most.
         `cursor`: `next_cursor` of the page before.
         """
         return await self._send(operations.LIST_LANES, query={"limit": limit, "cursor": cursor})
 
     async def get(self, lane: str) -> Lane:
-        """Show a lane."""
+        """Show a lane.
+
+        With what waits, is ready and runs, and the limits that hold.
+        """
         return await self._send(operations.SHOW_LANE, path={"lane": lane})
 
     async def change(
@@ -47,6 +52,7 @@ class AsyncLanes(AsyncGroup):
     ) -> Lane:
         """Change the weight, width and limits of a lane.
 
+        Weight shares out what there is when lanes compete; limits hold over all nodes.
         `weight`: Its share beside others.
         `width`: Buckets it uses; only grows.
         """
@@ -62,9 +68,15 @@ class AsyncLanes(AsyncGroup):
         )
 
     async def pause(self, lane: str, *, note: str | None = None) -> Lane:
-        """Pause a lane: what runs goes on, nothing else starts."""
+        """Pause a lane: what runs goes on, nothing else starts.
+
+        Jobs are still accepted and keep their instants.
+        """
         return await self._send(operations.PAUSE_LANE, path={"lane": lane}, body={"note": note})
 
     async def resume(self, lane: str) -> Lane:
-        """Resume a paused lane."""
+        """Resume a paused lane.
+
+        What came due meanwhile starts at once, within the lane's limits.
+        """
         return await self._send(operations.RESUME_LANE, path={"lane": lane})

@@ -27,7 +27,7 @@ class AsyncLeases(AsyncGroup):
         Only jobs whose destination is a worker; with none due, waits for some.
         """
         return await self._send(
-            operations.CLAIM,
+            operations.CLAIM_JOBS,
             path={"lane": lane},
             body={"max": max, "lease_seconds": lease_seconds, "wait_seconds": wait_seconds},
         )
@@ -38,7 +38,9 @@ class AsyncLeases(AsyncGroup):
         The token of the claim proves the lease; a stale one changes nothing.
         """
         return await self._send(
-            operations.COMPLETE, path={"job_id": job_id}, body={"token": token, "result": result}
+            operations.COMPLETE_LEASE,
+            path={"job_id": job_id},
+            body={"token": token, "result": result},
         )
 
     async def fail(
@@ -57,7 +59,7 @@ class AsyncLeases(AsyncGroup):
         The token of the claim proves the lease; a stale one changes nothing.
         """
         return await self._send(
-            operations.FAIL,
+            operations.FAIL_LEASE,
             path={"job_id": job_id},
             body={
                 "token": token,
@@ -81,7 +83,7 @@ class AsyncLeases(AsyncGroup):
         The token of the claim proves the lease; a stale one changes nothing.
         """
         return await self._send(
-            operations.RENEW,
+            operations.RENEW_LEASE,
             path={"job_id": job_id},
             body={"token": token, "lease_seconds": lease_seconds},
         )

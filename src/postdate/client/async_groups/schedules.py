@@ -108,7 +108,7 @@ class AsyncSchedules(AsyncGroup):
         A template is checked as if it were created, and needs the same scopes.
         """
         return await self._send(
-            operations.PREVIEW_UNSAVED,
+            operations.PREVIEW_UNSAVED_SCHEDULE,
             body={
                 "cron": cron,
                 "every_seconds": every_seconds,
@@ -140,6 +140,7 @@ class AsyncSchedules(AsyncGroup):
     ) -> AsyncIterator[Schedule]:
         """List schedules, page by page until the end.
 
+        `missed` and `set_aside` find those that need a look.
         `limit`: How many items to return at most.
         `cursor`: `next_cursor` of the page before.
         `missed`: Only those that have missed an occurrence; `last_missed_at`.
@@ -161,6 +162,7 @@ class AsyncSchedules(AsyncGroup):
     ) -> ScheduleList:
         """List schedules.
 
+        `missed` and `set_aside` find those that need a look.
         `limit`: How many items to return at most.
         `cursor`: `next_cursor` of the page before.
         `missed`: Only those that have missed an occurrence; `last_missed_at`.
@@ -172,7 +174,10 @@ class AsyncSchedules(AsyncGroup):
         )
 
     async def get(self, schedule_id: UUID | str) -> Schedule:
-        """Show a schedule."""
+        """Show a schedule.
+
+        With its rule in plain English and the next occurrence.
+        """
         return await self._send(operations.SHOW_SCHEDULE, path={"schedule_id": schedule_id})
 
     async def change(
@@ -197,7 +202,10 @@ class AsyncSchedules(AsyncGroup):
         jitter_seconds: int | timedelta | UnsetType = UNSET,
         insufficient_funds: InsufficientFundsParams | UnsetType = UNSET,
     ) -> AcceptedSchedule:
-        """Change a schedule; what is due already is left to the version before."""
+        """Change a schedule; what is due already is left to the version before.
+
+        Every change is a version of its own; the book says which version made what.
+        """
         return await self._send(
             operations.CHANGE_SCHEDULE,
             path={"schedule_id": schedule_id},
@@ -223,23 +231,35 @@ class AsyncSchedules(AsyncGroup):
         )
 
     async def delete(self, schedule_id: UUID | str) -> None:
-        """Delete a schedule; what it has made goes on, and its book can be read."""
+        """Delete a schedule; what it has made goes on, and its book can be read.
+
+        The schedule ends: it has no further occurrence and cannot be resumed.
+        """
         await self._send(operations.DELETE_SCHEDULE, path={"schedule_id": schedule_id})
 
     async def pause(self, schedule_id: UUID | str, *, note: str | None = None) -> Schedule:
-        """Pause a schedule: its occurrences are skipped and noted in the book."""
+        """Pause a schedule: its occurrences are skipped and noted in the book.
+
+        A preview still shows what its rule says.
+        """
         return await self._send(
             operations.PAUSE_SCHEDULE, path={"schedule_id": schedule_id}, body={"note": note}
         )
 
     async def resume(self, schedule_id: UUID | str) -> Schedule:
-        """Resume a schedule that is paused or set aside."""
+        """Resume a schedule that is paused or set aside.
+
+        Goes on with the next occurrence; use a backfill for those that were skipped.
+        """
         return await self._send(operations.RESUME_SCHEDULE, path={"schedule_id": schedule_id})
 
     async def trigger(
         self, schedule_id: UUID | str, *, idempotency_key: str | None = None
     ) -> Triggered:
-        """Run a schedule once, now."""
+        """Run a schedule once, now.
+
+        In addition to its rule, which goes on as before.
+        """
         return await self._send(
             operations.TRIGGER_SCHEDULE, path={"schedule_id": schedule_id}, key=idempotency_key
         )
@@ -253,7 +273,10 @@ class AsyncSchedules(AsyncGroup):
         dry_run: bool | UnsetType = UNSET,
         idempotency_key: str | None = None,
     ) -> Backfill:
-        """Run what has not run in the past; a dry run unless told otherwise."""
+        """Run what has not run in the past; a dry run unless told otherwise.
+
+        For each occurrence of the window the answer says whether it runs, and if not, why.
+        """
         return await self._send(
             operations.BACKFILL_SCHEDULE,
             path={"schedule_id": schedule_id},
@@ -262,7 +285,10 @@ class AsyncSchedules(AsyncGroup):
         )
 
     async def preview(self, schedule_id: UUID | str, *, count: int | UnsetType = UNSET) -> Preview:
-        """Show the next occurrences and what each policy does to them."""
+        """Show the next occurrences and what each policy does to them.
+
+        Nothing is made. Closed days, clock changes and spreads are taken into account.
+        """
         return await self._send(
             operations.PREVIEW_SCHEDULE, path={"schedule_id": schedule_id}, query={"count": count}
         )
@@ -276,11 +302,12 @@ class AsyncSchedules(AsyncGroup):
     ) -> AsyncIterator[Occurrence]:
         """List the book: what became of each occurrence, page by page until the end.
 
+        Skipped, missed and merged occurrences stand in it too, with the reason.
         `limit`: How many items to return at most.
         `cursor`: `next_cursor` of the page before.
         """
         return self._pages(
-            operations.LIST_OCCURRENCES,
+            operations.LIST_SCHEDULE_OCCURRENCES,
             lambda page: page.occurrences,
             path={"schedule_id": schedule_id},
             query={"status": status, "limit": page_size},
@@ -296,11 +323,12 @@ class AsyncSchedules(AsyncGroup):
     ) -> OccurrenceList:
         """List the book: what became of each occurrence.
 
+        Skipped, missed and merged occurrences stand in it too, with the reason.
         `limit`: How many items to return at most.
         `cursor`: `next_cursor` of the page before.
         """
         return await self._send(
-            operations.LIST_OCCURRENCES,
+            operations.LIST_SCHEDULE_OCCURRENCES,
             path={"schedule_id": schedule_id},
             query={"limit": limit, "cursor": cursor, "status": status},
         )

@@ -9,7 +9,10 @@ class AsyncSettings(AsyncGroup):
     """What the API offers about settings."""
 
     async def list(self) -> SettingList:
-        """List the run-time settings of the tenant, and who has set each."""
+        """List the run-time settings of the tenant, and who has set each.
+
+        Each has its default, the value that holds, and what the tenant itself may do with it.
+        """
         return await self._send(operations.LIST_SETTINGS)
 
     async def set(self, name: str, *, value: int | float | bool | str) -> SettingList:
@@ -22,5 +25,8 @@ class AsyncSettings(AsyncGroup):
         return await self._send(operations.PUT_SETTING, path={"name": name}, body={"value": value})
 
     async def clear(self, name: str) -> None:
-        """Forget what the tenant has set; what the operator has set stays."""
+        """Forget what the tenant has set; what the operator has set stays.
+
+        The value of the operator, or the default, holds again within seconds.
+        """
         await self._send(operations.CLEAR_SETTING, path={"name": name})

@@ -25,13 +25,14 @@ class AsyncSubscriptions(AsyncGroup):
     ) -> Subscription:
         """Have events delivered to a webhook or queue.
 
+        Delivered at least once, in order, each event with an id of its own.
         `destination`: Where events go; `{type}` in a queue's subject is the event's type.
         `types`: Types such as `payment.completed` or `payment.*`; none means all.
         `accounts`: Only events about these accounts.
         `from_`: `now`, `beginning`, or a cursor of `GET /events`.
         """
         return await self._send(
-            operations.CREATE,
+            operations.CREATE_SUBSCRIPTION,
             body={"destination": destination, "types": types, "accounts": accounts, "from": from_},
             key=idempotency_key,
         )
@@ -39,6 +40,7 @@ class AsyncSubscriptions(AsyncGroup):
     def list(self, *, page_size: int = 100) -> AsyncIterator[Subscription]:
         """List subscriptions with how far they are behind, page by page until the end.
 
+        `lag_events` and `lag_seconds` tell whether a receiver keeps up.
         `limit`: How many items to return at most.
         `cursor`: `next_cursor` of the page before.
         """
@@ -53,6 +55,7 @@ class AsyncSubscriptions(AsyncGroup):
     ) -> SubscriptionList:
         """List subscriptions with how far they are behind.
 
+        `lag_events` and `lag_seconds` tell whether a receiver keeps up.
         `limit`: How many items to return at most.
         `cursor`: `next_cursor` of the page before.
         """
@@ -61,35 +64,45 @@ class AsyncSubscriptions(AsyncGroup):
         )
 
     async def get(self, subscription_id: UUID | str) -> Subscription:
-        """Look at a subscription."""
-        return await self._send(operations.SHOW, path={"subscription_id": subscription_id})
+        """Look at a subscription.
+
+        With its place in the events, its failures, and when it tries again.
+        """
+        return await self._send(
+            operations.SHOW_SUBSCRIPTION, path={"subscription_id": subscription_id}
+        )
 
     async def change(
         self, subscription_id: UUID | str, *, paused: bool, note: str | UnsetType = UNSET
     ) -> Subscription:
         """Pause a subscription, or let it go on.
 
+        While it is paused its place is kept; nothing is left out.
         `note`: Why it is paused.
         """
         return await self._send(
-            operations.CHANGE,
+            operations.CHANGE_SUBSCRIPTION,
             path={"subscription_id": subscription_id},
             body={"paused": paused, "note": note},
         )
 
     async def delete(self, subscription_id: UUID | str) -> None:
-        """End a subscription."""
-        await self._send(operations.DELETE, path={"subscription_id": subscription_id})
+        """End a subscription.
+
+        An event that is on its way may still arrive.
+        """
+        await self._send(operations.DELETE_SUBSCRIPTION, path={"subscription_id": subscription_id})
 
     async def replay(
         self, subscription_id: UUID | str, *, from_: str, idempotency_key: str | None = None
     ) -> Subscription:
         """Go on from another point: send again, or leave something out.
 
+        Receivers know repeated events by their id.
         `from_`: `now`, `beginning`, or a cursor of `GET /events`.
         """
         return await self._send(
-            operations.REPLAY,
+            operations.REPLAY_SUBSCRIPTION,
             path={"subscription_id": subscription_id},
             body={"from": from_},
             key=idempotency_key,

@@ -27,8 +27,12 @@ CHANGE_DESTINATION: Final = Operation(
 DELETE_DESTINATION: Final = Operation(
     "delete_destination", "DELETE", "/destinations/{name}", NoneType
 )
-ROTATE_SECRET: Final = Operation(
-    "rotate_secret", "POST", "/destinations/{name}/rotate-secret", SigningSecret, keyed=True
+ROTATE_DESTINATION_SECRET: Final = Operation(
+    "rotate_destination_secret",
+    "POST",
+    "/destinations/{name}/rotate-secret",
+    SigningSecret,
+    keyed=True,
 )
 DISABLE_DESTINATION: Final = Operation(
     "disable_destination", "POST", "/destinations/{name}/disable", Destination

@@ -6,7 +6,7 @@ from postdate.client.models.halts import HaltList
 from postdate.client.operation import Operation
 
 LIST_HALTS: Final = Operation("list_halts", "GET", "/halts", HaltList)
-KILL: Final = Operation("kill", "PUT", "/kill-switch", HaltList)
-RELEASE: Final = Operation("release", "DELETE", "/kill-switch", HaltList)
-FREEZE: Final = Operation("freeze", "PUT", "/freeze", HaltList)
-THAW: Final = Operation("thaw", "DELETE", "/freeze", HaltList)
+KILL_TENANT: Final = Operation("kill_tenant", "PUT", "/kill-switch", HaltList)
+RELEASE_TENANT: Final = Operation("release_tenant", "DELETE", "/kill-switch", HaltList)
+FREEZE_TENANT: Final = Operation("freeze_tenant", "PUT", "/freeze", HaltList)
+THAW_TENANT: Final = Operation("thaw_tenant", "DELETE", "/freeze", HaltList)

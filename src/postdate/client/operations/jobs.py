@@ -12,7 +12,9 @@ CREATE_JOB: Final = Operation(
 CREATE_JOBS: Final = Operation("create_jobs", "POST", "/jobs/batch", JobOutcomes, batch="jobs")
 LIST_JOBS: Final = Operation("list_jobs", "GET", "/jobs", JobList)
 SHOW_JOB: Final = Operation("show_job", "GET", "/jobs/{job_id}", Job)
-LIST_ATTEMPTS: Final = Operation("list_attempts", "GET", "/jobs/{job_id}/attempts", AttemptList)
+LIST_JOB_ATTEMPTS: Final = Operation(
+    "list_job_attempts", "GET", "/jobs/{job_id}/attempts", AttemptList
+)
 CHANGE_JOB: Final = Operation(
     "change_job",
     "PATCH",

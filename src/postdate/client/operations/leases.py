@@ -5,10 +5,10 @@ from typing import Final
 from postdate.client.models.leases import LeaseList, LeaseReport, RenewedLease
 from postdate.client.operation import Operation
 
-CLAIM: Final = Operation("claim", "POST", "/lanes/{lane}/claim", LeaseList, repeatable=False)
-COMPLETE: Final = Operation(
-    "complete", "POST", "/leases/{job_id}/complete", LeaseReport, nulls=frozenset({"result"})
+CLAIM_JOBS: Final = Operation("claim_jobs", "POST", "/lanes/{lane}/claim", LeaseList)
+COMPLETE_LEASE: Final = Operation(
+    "complete_lease", "POST", "/leases/{job_id}/complete", LeaseReport, nulls=frozenset({"result"})
 )
-FAIL: Final = Operation("fail", "POST", "/leases/{job_id}/fail", LeaseReport)
-RENEW: Final = Operation("renew", "POST", "/leases/{job_id}/renew", RenewedLease)
+FAIL_LEASE: Final = Operation("fail_lease", "POST", "/leases/{job_id}/fail", LeaseReport)
+RENEW_LEASE: Final = Operation("renew_lease", "POST", "/leases/{job_id}/renew", RenewedLease)
 RELEASE_LEASE: Final = Operation("release_lease", "POST", "/leases/{job_id}/release", LeaseReport)

@@ -17,7 +17,9 @@ from postdate.client.operation import Operation
 CREATE_SCHEDULE: Final = Operation(
     "create_schedule", "POST", "/schedules", AcceptedSchedule, keyed=True
 )
-PREVIEW_UNSAVED: Final = Operation("preview_unsaved", "POST", "/schedules/preview", Preview)
+PREVIEW_UNSAVED_SCHEDULE: Final = Operation(
+    "preview_unsaved_schedule", "POST", "/schedules/preview", Preview
+)
 LIST_SCHEDULES: Final = Operation("list_schedules", "GET", "/schedules", ScheduleList)
 SHOW_SCHEDULE: Final = Operation("show_schedule", "GET", "/schedules/{schedule_id}", Schedule)
 CHANGE_SCHEDULE: Final = Operation(
@@ -45,6 +47,6 @@ BACKFILL_SCHEDULE: Final = Operation(
 PREVIEW_SCHEDULE: Final = Operation(
     "preview_schedule", "GET", "/schedules/{schedule_id}/preview", Preview
 )
-LIST_OCCURRENCES: Final = Operation(
-    "list_occurrences", "GET", "/schedules/{schedule_id}/occurrences", OccurrenceList
+LIST_SCHEDULE_OCCURRENCES: Final = Operation(
+    "list_schedule_occurrences", "GET", "/schedules/{schedule_id}/occurrences", OccurrenceList
 )

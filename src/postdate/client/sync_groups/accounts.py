@@ -24,6 +24,7 @@ class Accounts(Group):
     ) -> Account:
         """Create an account.
 
+        It begins empty; `POST /accounts/{account_id}/adjustments` puts money into it.
         `account_id`: Yours, or one is assigned.
         `floor`: The least that must stay available; below 0 needs the scope ledger:adjust.
         `max_amount`: The most for one payment from this account; null: the tenant's limit. It
@@ -39,6 +40,7 @@ class Accounts(Group):
     def list(self, *, page_size: int = 100) -> Iterator[Account]:
         """List accounts by id, page by page until the end.
 
+        With balance, held and available as of now.
         `limit`: How many items to return at most.
         `cursor`: `next_cursor` of the page before.
         """
@@ -51,13 +53,17 @@ class Accounts(Group):
     ) -> AccountList:
         """List accounts by id.
 
+        With balance, held and available as of now.
         `limit`: How many items to return at most.
         `cursor`: `next_cursor` of the page before.
         """
         return self._send(operations.LIST_ACCOUNTS, query={"limit": limit, "cursor": cursor})
 
     def get(self, account_id: str) -> Account:
-        """Show an account."""
+        """Show an account.
+
+        `available` is what a new payment can use: the balance less what is held, above the floor.
+        """
         return self._send(operations.GET_ACCOUNT, path={"account_id": account_id})
 
     def change(
@@ -70,6 +76,7 @@ class Accounts(Group):
     ) -> Account:
         """Change the limits or the note of an account.
 
+        What is absent stays as it is; payments that were accepted keep their terms.
         `floor`: The least that must stay available; below 0 needs the scope ledger:adjust.
         `max_amount`: The most for one payment from this account; null: the tenant's limit. It
         counts above that only as far as the setting `payment.account_max_amount` allows.
@@ -82,11 +89,17 @@ class Accounts(Group):
         )
 
     def freeze(self, account_id: str) -> Account:
-        """Refuse every new payment from and to an account."""
+        """Refuse every new payment from and to an account.
+
+        Payments that come due while it is frozen fail with `account_frozen`.
+        """
         return self._send(operations.FREEZE_ACCOUNT, path={"account_id": account_id})
 
     def unfreeze(self, account_id: str) -> Account:
-        """Allow payments from and to an account again."""
+        """Allow payments from and to an account again.
+
+        Payments that failed while it was frozen stay failed.
+        """
         return self._send(operations.UNFREEZE_ACCOUNT, path={"account_id": account_id})
 
     def close(self, account_id: str) -> Account:
@@ -102,6 +115,7 @@ class Accounts(Group):
     ) -> Iterator[Entry]:
         """Show the statement of an account, the newest entry first, page by page until the end.
 
+        `at` shows the balance as it was at an instant; entries never change.
         `limit`: How many items to return at most.
         `cursor`: `next_cursor` of the page before.
         `at`: Begin where the account stood at this instant.
@@ -123,6 +137,7 @@ class Accounts(Group):
     ) -> Statement:
         """Show the statement of an account, the newest entry first.
 
+        `at` shows the balance as it was at an instant; entries never change.
         `limit`: How many items to return at most.
         `cursor`: `next_cursor` of the page before.
         `at`: Begin where the account stood at this instant.

@@ -23,6 +23,7 @@ class Calendars(Group):
     ) -> Calendar:
         """Upload a business calendar; schedules that follow it are computed anew.
 
+        The next occurrences move at once where a day has opened or closed.
         `weekend`: Closed days of the week; 1 is Monday.
         """
         return self._send(
@@ -34,6 +35,7 @@ class Calendars(Group):
     def list(self, *, page_size: int = 100) -> Iterator[Calendar]:
         """List business calendars, page by page until the end.
 
+        By name.
         `limit`: How many items to return at most.
         `cursor`: `next_cursor` of the page before.
         """
@@ -46,15 +48,22 @@ class Calendars(Group):
     ) -> CalendarList:
         """List business calendars.
 
+        By name.
         `limit`: How many items to return at most.
         `cursor`: `next_cursor` of the page before.
         """
         return self._send(operations.LIST_CALENDARS, query={"limit": limit, "cursor": cursor})
 
     def get(self, name: str) -> Calendar:
-        """Show a business calendar."""
+        """Show a business calendar.
+
+        Its holidays and its weekend.
+        """
         return self._send(operations.SHOW_CALENDAR, path={"name": name})
 
     def delete(self, name: str) -> None:
-        """Delete a business calendar that no schedule follows."""
+        """Delete a business calendar that no schedule follows.
+
+        While a schedule follows it, the answer is 409.
+        """
         self._send(operations.DELETE_CALENDAR, path={"name": name})

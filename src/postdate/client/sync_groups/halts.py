@@ -14,7 +14,10 @@ class Halts(Group):
     """What the API offers about halts."""
 
     def list(self) -> HaltList:
-        """Show whether the tenant stands still, why, and until when."""
+        """Show whether the tenant stands still, why, and until when.
+
+        An empty list means that nothing is stopped, now or in a window ahead.
+        """
         return self._send(operations.LIST_HALTS)
 
     def kill(self, *, note: str) -> HaltList:
@@ -24,11 +27,14 @@ class Halts(Group):
         change is refused; reading goes on, and what runs may report.
         `note`: Why.
         """
-        return self._send(operations.KILL, body={"note": note})
+        return self._send(operations.KILL_TENANT, body={"note": note})
 
     def release(self) -> HaltList:
-        """Let the tenant go on."""
-        return self._send(operations.RELEASE)
+        """Let the tenant go on.
+
+        Turns the kill switch off; what came due meanwhile runs as its policies say.
+        """
+        return self._send(operations.RELEASE_TENANT)
 
     def freeze(
         self,
@@ -40,6 +46,7 @@ class Halts(Group):
     ) -> HaltList:
         """Hold what is due, or accept nothing new, for a window of time.
 
+        What is due waits (`hold`), or runs while nothing new is accepted (`drain`).
         `until`: When it ends.
         `from_`: When it begins; now, if absent.
         `mode`: `hold`: what is due waits until the end. `drain`: nothing new is accepted, what is
@@ -47,9 +54,13 @@ class Halts(Group):
         `note`: Why.
         """
         return self._send(
-            operations.FREEZE, body={"until": until, "from": from_, "mode": mode, "note": note}
+            operations.FREEZE_TENANT,
+            body={"until": until, "from": from_, "mode": mode, "note": note},
         )
 
     def thaw(self) -> HaltList:
-        """End the freeze window now."""
-        return self._send(operations.THAW)
+        """End the freeze window now.
+
+        What was held runs now.
+        """
+        return self._send(operations.THAW_TENANT)

@@ -54,6 +54,8 @@ class Jobs(Group):
     ) -> Job:
         """Register a job.
 
+        Neither `run_at` nor `delay_seconds` means now. With an Idempotency-Key the request can be
+        repeated safely: a key is remembered for at least seven days.
         `payload_base64`: The payload as opaque bytes.
         """
         return self._send(
@@ -82,6 +84,8 @@ class Jobs(Group):
     ) -> JobOutcomes:
         """Register up to 1,000 jobs in one commit.
 
+        Each item is accepted or refused for itself, with the status a single request would have
+        had.
         `jobs`: At most 1000.
         """
         return self._send(operations.CREATE_JOBS, body={"jobs": jobs}, key=idempotency_key)
@@ -146,17 +150,21 @@ class Jobs(Group):
         )
 
     def get(self, job_id: UUID | str) -> Job:
-        """Show a job."""
+        """Show a job.
+
+        With its payload, where it stands, and how its last attempt went.
+        """
         return self._send(operations.SHOW_JOB, path={"job_id": job_id})
 
     def list_attempts(self, job_id: UUID | str, *, page_size: int = 100) -> Iterator[Attempt]:
         """List the attempts at a job, page by page until the end.
 
+        One row for each try: when, how long, what was answered, and why it failed.
         `limit`: How many items to return at most.
         `cursor`: `next_cursor` of the page before.
         """
         return self._pages(
-            operations.LIST_ATTEMPTS,
+            operations.LIST_JOB_ATTEMPTS,
             lambda page: page.attempts,
             path={"job_id": job_id},
             query={"limit": page_size},
@@ -167,11 +175,12 @@ class Jobs(Group):
     ) -> AttemptList:
         """List the attempts at a job.
 
+        One row for each try: when, how long, what was answered, and why it failed.
         `limit`: How many items to return at most.
         `cursor`: `next_cursor` of the page before.
         """
         return self._send(
-            operations.LIST_ATTEMPTS,
+            operations.LIST_JOB_ATTEMPTS,
             path={"job_id": job_id},
             query={"limit": limit, "cursor": cursor},
         )
@@ -190,7 +199,10 @@ class Jobs(Group):
         timeout_seconds: float | timedelta | UnsetType | None = UNSET,
         expires_at: datetime | UnsetType | None = UNSET,
     ) -> Job:
-        """Change a job that is not running."""
+        """Change a job that is not running.
+
+        Its instant, payload, retries or expiry; one that runs or has ended answers 409.
+        """
         return self._send(
             operations.CHANGE_JOB,
             path={"job_id": job_id},
@@ -208,17 +220,26 @@ class Jobs(Group):
         )
 
     def cancel(self, job_id: UUID | str) -> CancelledJob:
-        """Cancel a job, at any moment before its end."""
+        """Cancel a job, at any moment before its end.
+
+        A worker that has it is told at its next report; what it did by then is not undone.
+        """
         return self._send(operations.CANCEL_JOB, path={"job_id": job_id})
 
     def run_now(self, job_id: UUID | str) -> Job:
-        """Make a pending job due at once."""
+        """Make a pending job due at once.
+
+        The rest of it, retries included, stays as it was registered.
+        """
         return self._send(operations.RUN_JOB_NOW, path={"job_id": job_id})
 
     def resolve(
         self, job_id: UUID | str, *, outcome: Literal["completed", "failed", "retry"]
     ) -> Job:
-        """Say what became of a job whose status is UNKNOWN."""
+        """Say what became of a job whose status is UNKNOWN.
+
+        Only a person can say whether the work of an ambiguous attempt was done.
+        """
         return self._send(
             operations.RESOLVE_JOB, path={"job_id": job_id}, body={"outcome": outcome}
         )
@@ -232,6 +253,7 @@ class Jobs(Group):
     ) -> BulkOutcome:
         """Cancel jobs by a filter, at most 10,000 in a call.
 
+        A dry run counts them first. `more` says that another call is needed.
         `reason`: Why: it stands in the event and the audit.
         """
         return self._send(
@@ -248,6 +270,7 @@ class Jobs(Group):
     ) -> BulkOutcome:
         """Reschedule jobs by a filter, at most 10,000 in a call.
 
+        A dry run counts them first. `spread_seconds` keeps them from being due all at once.
         `to`: The new instant; it lies outside the filter.
         `reason`: Why: it stands in the event and the audit.
         """

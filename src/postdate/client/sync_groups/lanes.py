@@ -15,6 +15,7 @@ class Lanes(Group):
     def list(self, *, page_size: int = 100) -> Iterator[Lane]:
         """List the lanes and what waits in them, page by page until the end.
 
+        With what waits, is ready and runs, and the limits that hold.
         `limit`: How many items to return at most.
         `cursor`: `next_cursor` of the page before.
         """
@@ -25,13 +26,17 @@ class Lanes(Group):
     def list_page(self, *, limit: int | UnsetType = UNSET, cursor: str | None = None) -> LaneList:
         """List the lanes and what waits in them.
 
+        With what waits, is ready and runs, and the limits that hold.
         `limit`: How many items to return at most.
         `cursor`: `next_cursor` of the page before.
         """
         return self._send(operations.LIST_LANES, query={"limit": limit, "cursor": cursor})
 
     def get(self, lane: str) -> Lane:
-        """Show a lane."""
+        """Show a lane.
+
+        With what waits, is ready and runs, and the limits that hold.
+        """
         return self._send(operations.SHOW_LANE, path={"lane": lane})
 
     def change(
@@ -45,6 +50,7 @@ class Lanes(Group):
     ) -> Lane:
         """Change the weight, width and limits of a lane.
 
+        Weight shares out what there is when lanes compete; limits hold over all nodes.
         `weight`: Its share beside others.
         `width`: Buckets it uses; only grows.
         """
@@ -60,9 +66,15 @@ class Lanes(Group):
         )
 
     def pause(self, lane: str, *, note: str | None = None) -> Lane:
-        """Pause a lane: what runs goes on, nothing else starts."""
+        """Pause a lane: what runs goes on, nothing else starts.
+
+        Jobs are still accepted and keep their instants.
+        """
         return self._send(operations.PAUSE_LANE, path={"lane": lane}, body={"note": note})
 
     def resume(self, lane: str) -> Lane:
-        """Resume a paused lane."""
+        """Resume a paused lane.
+
+        What came due meanwhile starts at once, within the lane's limits.
+        """
         return self._send(operations.RESUME_LANE, path={"lane": lane})

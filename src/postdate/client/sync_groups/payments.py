@@ -97,6 +97,7 @@ class Payments(Group):
     ) -> Iterator[Payment]:
         """List payments, the newest first, page by page until the end.
 
+        Filter by account or status; `broken` finds those that wait for a person.
         `limit`: How many items to return at most.
         `cursor`: `next_cursor` of the page before.
         `account_id`: Those that this account pays or is paid.
@@ -126,6 +127,7 @@ class Payments(Group):
     ) -> PaymentList:
         """List payments, the newest first.
 
+        Filter by account or status; `broken` finds those that wait for a person.
         `limit`: How many items to return at most.
         `cursor`: `next_cursor` of the page before.
         `account_id`: Those that this account pays or is paid.
@@ -145,11 +147,17 @@ class Payments(Group):
         )
 
     def get(self, payment_id: UUID | str) -> Payment:
-        """Show a payment and where it stands."""
+        """Show a payment and where it stands.
+
+        `status` is final once it is COMPLETED, FAILED or CANCELLED.
+        """
         return self._send(operations.GET_PAYMENT, path={"payment_id": payment_id})
 
     def list_executions(self, payment_id: UUID | str) -> ExecutionList:
-        """List every execution of a payment."""
+        """List every execution of a payment.
+
+        One row for each try to settle it, with its lateness and why it failed.
+        """
         return self._send(operations.LIST_PAYMENT_EXECUTIONS, path={"payment_id": payment_id})
 
     def list_events(
@@ -157,6 +165,7 @@ class Payments(Group):
     ) -> Iterator[PaymentEvent]:
         """List what happened to a payment, page by page until the end.
 
+        In order, from its acceptance on, as sealed into the tenant's chain.
         `limit`: How many items to return at most.
         `cursor`: `next_cursor` of the page before.
         """
@@ -172,6 +181,7 @@ class Payments(Group):
     ) -> PaymentEventList:
         """List what happened to a payment.
 
+        In order, from its acceptance on, as sealed into the tenant's chain.
         `limit`: How many items to return at most.
         `cursor`: `next_cursor` of the page before.
         """
@@ -225,6 +235,7 @@ class Payments(Group):
     def list_approvals(self, *, page_size: int = 100) -> Iterator[Payment]:
         """List the payments that wait for a second person, page by page until the end.
 
+        The oldest first; an approval that is not given in time lets the payment expire.
         `limit`: How many items to return at most.
         `cursor`: `next_cursor` of the page before.
         """
@@ -237,6 +248,7 @@ class Payments(Group):
     ) -> ApprovalList:
         """List the payments that wait for a second person.
 
+        The oldest first; an approval that is not given in time lets the payment expire.
         `limit`: How many items to return at most.
         `cursor`: `next_cursor` of the page before.
         """
@@ -252,7 +264,10 @@ class Payments(Group):
         )
 
     def refuse(self, payment_id: UUID | str, *, note: str | None = None) -> Approval:
-        """Refuse a payment that waits; its hold is released."""
+        """Refuse a payment that waits; its hold is released.
+
+        The payment ends as CANCELLED. Whoever asked for it cannot decide on it.
+        """
         return self._send(
             operations.REFUSE_PAYMENT, path={"payment_id": payment_id}, body={"note": note}
         )

@@ -9,7 +9,10 @@ class Settings(Group):
     """What the API offers about settings."""
 
     def list(self) -> SettingList:
-        """List the run-time settings of the tenant, and who has set each."""
+        """List the run-time settings of the tenant, and who has set each.
+
+        Each has its default, the value that holds, and what the tenant itself may do with it.
+        """
         return self._send(operations.LIST_SETTINGS)
 
     def set(self, name: str, *, value: int | float | bool | str) -> SettingList:
@@ -22,5 +25,8 @@ class Settings(Group):
         return self._send(operations.PUT_SETTING, path={"name": name}, body={"value": value})
 
     def clear(self, name: str) -> None:
-        """Forget what the tenant has set; what the operator has set stays."""
+        """Forget what the tenant has set; what the operator has set stays.
+
+        The value of the operator, or the default, holds again within seconds.
+        """
         self._send(operations.CLEAR_SETTING, path={"name": name})
