@@ -21,7 +21,7 @@ async def test_whoever_is_signed_in_keeps_the_pages_when_something_is_wrong(
     for path, status, words in (
         ("/nowhere/at/all", 404, "There is no such page."),
         ("/jobs/01a1e1c8-dd23-7001-bd68-723753d52271", 404, "There is no job"),
-        ("/jobs?status=NONSENSE", 422, "Invalid enum value"),
+        ("/jobs?status=NONSENSE", 422, "is not one of PENDING, READY"),
     ):
         seen = await browser.get(path, accept="text/html")
         assert seen.status == status

@@ -15,7 +15,8 @@ class MalformedJsonError(ProblemError):
 class InvalidFieldError(ProblemError):
     """A field has a value that is not allowed.
 
-    `invalid_field`, HTTP 422. `field` names it; `detail` says why.
+    `invalid_field`, HTTP 422. `field` names it, `detail` says why; `problems` lists all that is
+    wrong with the body.
     """
 
 

@@ -89,7 +89,9 @@ EXPLANATIONS: Final[dict[Code, Explanation]] = {
         400, "The body is not JSON", "Send one JSON object, encoded as UTF-8."
     ),
     Code.INVALID_FIELD: Explanation(
-        422, "A field has a value that is not allowed", "`field` names it; `detail` says why."
+        422,
+        "A field has a value that is not allowed",
+        "`field` names it, `detail` says why; `problems` lists all that is wrong with the body.",
     ),
     Code.UNKNOWN_FIELD: Explanation(
         422, "A field is not known here", "Remove it, or check its spelling against `/schema`."

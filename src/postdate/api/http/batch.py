@@ -6,6 +6,7 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 
 from postdate.api.http import problem
+from postdate.api.http.body_problem import Budget, find_problems
 from postdate.api.http.endpoint import Reply
 from postdate.model.error import Refusal
 
@@ -34,9 +35,16 @@ def item_schema(kind: type[msgspec.Struct]) -> dict[str, Any]:
 def decoded(decoder: msgspec.json.Decoder[T], items: Iterable[msgspec.Raw]) -> list[T | Refusal]:
     """Decode each item, or say what is wrong with it."""
     found: list[T | Refusal] = []
+    budget = Budget()
     for item in items:
         try:
             found.append(decoder.decode(item))
+        except msgspec.ValidationError as error:
+            looked = budget.admits(item)
+            problems = (
+                find_problems(msgspec.json.decode(item), decoder.type, budget) if looked else ()
+            )
+            found.append(problem.undecodable(error, problems))
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             found.append(problem.undecodable(error))
     return found

@@ -2,10 +2,12 @@
 
 import math
 import re
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
 
+from postdate.api.http.body_problem import FieldProblem, join
 from postdate.model.error import EXPLANATIONS, Code, Refusal
 
 MEDIA_TYPE: Final = b"application/problem+json"
@@ -26,7 +28,8 @@ _REPEATABLE: Final = frozenset(
 _WHERE: Final = re.compile(r" - at `(?:key` in `)?\$(?P<path>[^`]*)`$")
 _UNKNOWN: Final = re.compile(r"^Object contains unknown field `(?P<name>.*)`$", re.DOTALL)
 _MISSING: Final = re.compile(r"^Object missing required field `(?P<name>.*)`$", re.DOTALL)
-_FIELD_CHARS: Final = 200
+_TOLD: Final = 5
+"""How many problems of a body stand in `detail`, for people; programs read `problems`."""
 
 Headers = list[tuple[bytes, bytes]]
 
@@ -41,6 +44,7 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     code: Code
     request_id: str
     field: str | None = None
+    problems: list[FieldProblem] | None = None
 
 
 def encode(refusal: Refusal, request_id: str) -> bytes:
@@ -71,19 +75,33 @@ def headers(refusal: Refusal) -> Headers:
     return found
 
 
-def undecodable(error: Exception) -> Refusal:
-    """Explain why a body or a query could not be decoded, naming the field."""
+def undecodable(error: Exception, problems: Sequence[FieldProblem] = ()) -> Refusal:
+    """Explain why a body or a query could not be decoded, naming the fields.
+
+    The decoder stops at the first problem; `problems` are all that were found on a second look.
+    """
     if not isinstance(error, msgspec.ValidationError):
         return Refusal(code=Code.MALFORMED_JSON, detail=_syntax(error))
-    text = str(error)
+    first = _first(str(error))
+    if not problems:
+        return first
+    # What the decoder stopped at decides the code, as it always has.
+    ordered = sorted(problems, key=lambda each: each.field != (first.field or ""))
+    told = [each.detail for each in ordered[:_TOLD]]
+    if len(ordered) > _TOLD:
+        told.append(f"And {len(ordered) - _TOLD} more.")
+    return Refusal(ordered[0].code, " ".join(told), ordered[0].field or None, {"problems": ordered})
+
+
+def _first(text: str) -> Refusal:
     where = _WHERE.search(text)
     path = where["path"].lstrip(".") if where else ""
     reason = text[: where.start()] if where else text
     if unknown := _UNKNOWN.match(reason):
-        name = _join(path, unknown["name"])
+        name = join(path, unknown["name"])
         return Refusal(code=Code.UNKNOWN_FIELD, detail=f"`{name}` is not known.", field=name)
     if absent := _MISSING.match(reason):
-        name = _join(path, absent["name"])
+        name = join(path, absent["name"])
         return Refusal(code=Code.INVALID_FIELD, detail=f"`{name}` is required.", field=name)
     return Refusal(code=Code.INVALID_FIELD, detail=f"{reason}.", field=path or None)
 
@@ -94,7 +112,3 @@ def _syntax(error: Exception) -> str:
             return "The body is not valid UTF-8."
         case _:
             return f"{error}."
-
-
-def _join(path: str, name: str) -> str:
-    return (f"{path}.{name}" if path else name)[:_FIELD_CHARS]

@@ -12,6 +12,7 @@ from msgspec import inspect
 from starlette.types import Message, Receive
 
 from postdate.api.http import problem
+from postdate.api.http.body_problem import Budget, FieldProblem, find_problems
 from postdate.api.http.deadline import Deadline
 from postdate.api.http.limit import RequestLimits
 from postdate.model.error import Code, RefusedError, refuse
@@ -108,9 +109,22 @@ def decode(
         decoded = decoder.decode(raw or b"{}")
         if whole and raw:
             msgspec.json.decode(raw)
+    except msgspec.ValidationError as error:
+        raise RefusedError(problem.undecodable(error, _problems(raw, decoder.type))) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise RefusedError(problem.undecodable(error)) from None
     return decoded
+
+
+def _problems(raw: bytes, shape: Any) -> list[FieldProblem]:
+    """Look at a refused body once more, for all that is wrong with it, if it is not too large."""
+    budget = Budget()
+    try:
+        if not budget.admits(raw):
+            return []
+        return find_problems(msgspec.json.decode(raw or b"{}"), shape, budget)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return []
 
 
 def keeps_raw(found: inspect.Type) -> bool:
@@ -159,7 +173,8 @@ def query(raw: bytes, shape: type[Q]) -> Q:
     try:
         return msgspec.convert(values, shape, strict=False)
     except msgspec.ValidationError as error:
-        raise RefusedError(problem.undecodable(error)) from None
+        problems = find_problems(values, shape, strict=False)
+        raise RefusedError(problem.undecodable(error, problems)) from None
 
 
 @cache

@@ -151,6 +151,16 @@ ProblemCodeName: TypeAlias = (
 )
 
 
+class FieldProblem(Struct, frozen=True, kw_only=True):
+    """One thing that is wrong with a body."""
+
+    field: str
+    code: ProblemCode
+    detail: str
+    allowed: list[str] | None = None
+    nearest: str | None = None
+
+
 class Problem(Struct, frozen=True, kw_only=True):
     """Why a request was refused; some codes add members of their own."""
 
@@ -161,6 +171,7 @@ class Problem(Struct, frozen=True, kw_only=True):
     code: ProblemCode
     request_id: str
     field: str | None = None
+    problems: list[FieldProblem] | None = None
 
 
 class ApprovalDecision(Word):
