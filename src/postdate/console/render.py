@@ -1,12 +1,13 @@
 """Turn values into HTML: instants, amounts, statuses, and the templates around them."""
 
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
 import msgspec
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from postdate.model.job.job import Destination, Queue, Webhook
 from postdate.model.job.view import JobView
@@ -58,6 +59,9 @@ ACTOR_CHARS: Final = 20
 UNITS: Final = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
 
+_QUOTED: Final = re.compile(r"`([^`]*)`")
+
+
 def environment() -> Environment:
     """Make the template environment: everything is escaped, nothing may be undefined."""
     made = Environment(
@@ -68,6 +72,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters |= {
+        "marked": marked,
         "actor": actor,
         "amount": amount,
         "badge": badge,
@@ -82,6 +87,11 @@ def environment() -> Environment:
     }
     made.globals |= {"payload": payload, "pages": PAGES}
     return made
+
+
+def marked(sentence: str) -> Markup:
+    """Write what stands between backticks as code."""
+    return Markup(_QUOTED.sub(r"<code>\1</code>", str(escape(sentence))))  # noqa: S704 - escaped
 
 
 def relative(seconds: float) -> str:
