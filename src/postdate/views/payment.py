@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from functools import lru_cache
 from typing import Any, Final
 from uuid import UUID
 
@@ -40,8 +39,8 @@ RECENT_MS: Final = 14 * 24 * 3600 * 1000
 AMOUNT_DEPTH: Final = 125
 """How many payments of each bucket a list by amount looks through: 8,000 in all."""
 
-TENANTS_MOST: Final = 1000
-"""How many tenants' groups of readers are remembered."""
+MAX_TENANTS: Final = 1000
+"""For how many tenants a shared reader is kept."""
 
 _BY_INDEX: Final = frozenset({PaymentStatus.FAILED, PaymentStatus.CANCELLED})
 
@@ -120,7 +119,7 @@ class PaymentViews:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._loads = lru_cache(maxsize=TENANTS_MOST)(self._loader)
+        self._readers: dict[int, Coalescer[UUID, tuple[PaymentRow | None, bool]]] = {}
 
     async def get(self, actor: Identity, payment_id: UUID) -> PaymentView | None:
         """Read one payment, together with whatever else its tenant asks for now."""
@@ -128,7 +127,7 @@ class PaymentViews:
             # Others may not have seen as much: they need not wait for it.
             (row,), replica = await self._load(actor.tenant_id, [payment_id])
         else:
-            row, replica = await self._loads(actor.tenant_id).submit(payment_id)
+            row, replica = await self._reader(actor.tenant_id).submit(payment_id)
         origin.read_from(replica=replica)
         return _shown(actor, row)
 
@@ -143,14 +142,21 @@ class PaymentViews:
         found = {row.payment_id: row for row in rows}
         return [found.get(payment_id) for payment_id in ids], reading.stale
 
-    def _loader(self, tenant_id: int) -> Coalescer[UUID, tuple[PaymentRow | None, bool]]:
-        """Make what reads one tenant's payments together: no other's are ever among them."""
+    def _reader(self, tenant_id: int) -> Coalescer[UUID, tuple[PaymentRow | None, bool]]:
+        """Return what reads payments of one tenant together: no other's are ever among them."""
+        known = self._readers.get(tenant_id)
+        if known is not None:
+            return known
+        if len(self._readers) >= MAX_TENANTS:
+            # Reads under way are finished by those who wait for them.
+            self._readers.clear()
 
         async def load(ids: Sequence[UUID]) -> list[tuple[PaymentRow | None, bool]]:
             rows, replica = await self._load(tenant_id, ids)
             return [(row, replica) for row in rows]
 
-        return Coalescer(load)
+        self._readers[tenant_id] = Coalescer(load)
+        return self._readers[tenant_id]
 
     async def page(
         self, actor: Identity, wanted: PaymentFilter, before: UUID, limit: int

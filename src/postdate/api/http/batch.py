@@ -1,7 +1,7 @@
 """Batches: each item is decoded by itself, so that a bad one does not spoil the others."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -9,15 +9,6 @@ from postdate.api.http import problem
 from postdate.api.http.body_problem import Budget, find_problems
 from postdate.api.http.endpoint import Reply
 from postdate.model.error import Refusal
-
-
-class Outcome(Protocol):
-    """What became of one item."""
-
-    @property
-    def problem(self) -> msgspec.Raw | None:
-        """Give the problem with it, where there is one."""
-
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -57,8 +48,21 @@ def merged(items: Sequence[T | Refusal], results: Iterable[R]) -> Iterator[R | R
         yield item if isinstance(item, Refusal) else next(coming)
 
 
-def batch_reply(outcomes: Sequence[Outcome]) -> Reply:
+def accepted(noun: str, status: int, body: bytes, *, replayed: bool = False) -> dict[str, Any]:
+    """Return the outcome of an accepted item, whose answer is encoded already."""
+    outcome = {"status": status, noun: msgspec.Raw(body)}
+    return outcome | {"replayed": True} if replayed else outcome
+
+
+def refused(refusal: Refusal, request_id: str, *, replayed: bool = False) -> dict[str, Any]:
+    """Return the outcome of a refused item."""
+    body = msgspec.Raw(problem.encode(refusal, request_id))
+    outcome = {"status": refusal.status, "problem": body}
+    return outcome | {"replayed": True} if replayed else outcome
+
+
+def batch_reply(outcomes: Sequence[dict[str, Any]]) -> Reply:
     """Answer with one outcome for each item, and how many of each kind there are."""
-    refused = sum(outcome.problem is not None for outcome in outcomes)
-    counts = {"accepted": len(outcomes) - refused, "refused": refused}
+    many = sum("problem" in outcome for outcome in outcomes)
+    counts = {"accepted": len(outcomes) - many, "refused": many}
     return Reply(msgspec.json.encode({**counts, "outcomes": outcomes}))

@@ -17,6 +17,7 @@ from postdate.model.tenant.identity import Identity, Scope
 S = TypeVar("S")
 B = TypeVar("B")
 Q = TypeVar("Q")
+T = TypeVar("T")
 
 BASE: Final = "/api/v1"
 Access = Scope | Literal["any", "internal"] | None
@@ -140,3 +141,10 @@ AnyEndpoint = Endpoint[Any, Any, Any]
 def missing(noun: str, identifier: UUID | str) -> RefusedError:
     """Refuse an id in the one sentence used for malformed, absent and foreign ids alike."""
     return refuse(Code.NOT_FOUND, f"There is no {noun} {identifier}.")
+
+
+def existing(found: T | None, noun: str, identifier: UUID | str) -> T:
+    """Return what was found; None is refused as missing."""
+    if found is None:
+        raise missing(noun, identifier)
+    return found

@@ -9,6 +9,7 @@ from postdate.api.http.endpoint import Query
 from postdate.model.error import Code, refuse
 
 T = TypeVar("T")
+D = TypeVar("D")
 
 DEFAULT_PAGE: Final = 20
 MAX_PAGE: Final = 100
@@ -24,14 +25,23 @@ class PageQuery(Query):
         None
     )
 
+    def start(self, shape: type[T], first: D) -> T | D:
+        """Return the position at which this page begins; without a cursor it is the first."""
+        return decode_cursor(self.cursor, shape) if self.cursor else first
+
+
+def next_cursor(position: Any | None) -> str | None:
+    """Return the cursor of the next page; None where there is none."""
+    return None if position is None else encode_cursor(position)
+
 
 def encode_cursor(position: Any) -> str:
-    """Make a cursor of the place where the next page begins."""
+    """Encode the position at which the next page begins."""
     return urlsafe_b64encode(msgspec.json.encode(position)).rstrip(b"=").decode("ascii")
 
 
 def decode_cursor(cursor: str, shape: type[T]) -> T:
-    """Read a cursor back; one that is not ours is refused."""
+    """Decode a cursor; one that we did not make is refused."""
     try:
         data = urlsafe_b64decode(cursor.encode("ascii") + b"=" * (-len(cursor) % 4))
         return msgspec.json.decode(data, type=shape)

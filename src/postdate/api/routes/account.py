@@ -5,8 +5,8 @@ from typing import Annotated, Final
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from postdate.api.http.endpoint import AnyEndpoint, Body, Call, Endpoint, Reply, missing
-from postdate.api.http.page import PageQuery, decode_cursor, encode_cursor
+from postdate.api.http.endpoint import AnyEndpoint, Body, Call, Endpoint, Reply, existing
+from postdate.api.http.page import PageQuery, next_cursor
 from postdate.api.idempotency import reply, run_once_per_key
 from postdate.api.services import Services
 from postdate.intake.account.account import AccountChange
@@ -107,18 +107,17 @@ async def create_account(call: Call[Services, AccountBody, None]) -> Reply | msg
 
 async def list_accounts(call: Call[Services, None, PageQuery]) -> AccountList:
     """Answer with a page of accounts."""
-    after = decode_cursor(call.query.cursor, str) if call.query.cursor else ""
+    after = call.query.start(str, "")
     found, following = await call.services.account.read.page(call.actor, after, call.query.limit)
-    return AccountList(found, None if following is None else encode_cursor(following))
+    return AccountList(found, next_cursor(following))
 
 
 async def get_account(call: Call[Services, None, None]) -> AccountView:
     """Answer with one account."""
     account_id = call.text("account_id")
-    found = await call.services.account.read.get(call.actor, account_id)
-    if found is None:
-        raise missing("account", account_id)
-    return found
+    return existing(
+        await call.services.account.read.get(call.actor, account_id), "account", account_id
+    )
 
 
 async def change_account(call: Call[Services, AccountPatch, None]) -> AccountView:
@@ -147,21 +146,23 @@ async def close_account(call: Call[Services, None, None]) -> AccountView:
 async def list_account_entries(call: Call[Services, None, StatementQuery]) -> StatementView:
     """Answer with a statement."""
     account_id, query = call.text("account_id"), call.query
-    version = decode_cursor(query.cursor, int) if query.cursor else MAX_VERSION
+    version = query.start(int, MAX_VERSION)
     if not 0 < version <= MAX_VERSION:
         raise refuse(Code.INVALID_CURSOR, "Pass `next_cursor` back exactly as it came.", "cursor")
-    found = await call.services.account.read.statement(
-        call.actor, account_id, query.at, version, query.limit
+    found = existing(
+        await call.services.account.read.statement(
+            call.actor, account_id, query.at, version, query.limit
+        ),
+        "account",
+        account_id,
     )
-    if found is None:
-        raise missing("account", account_id)
     following = found.next_version
     return StatementView(
         account_id=account_id,
         balance=found.balance,
         version=found.version,
         entries=found.entries,
-        next_cursor=None if following is None else encode_cursor(following),
+        next_cursor=next_cursor(following),
     )
 
 

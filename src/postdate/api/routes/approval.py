@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Meta
 
 from postdate.api.http.endpoint import AnyEndpoint, Body, Call, Endpoint
-from postdate.api.http.page import PageQuery, decode_cursor, encode_cursor
+from postdate.api.http.page import PageQuery, next_cursor
 from postdate.api.services import Services
 from postdate.model.error import Code
 from postdate.model.tenant.identity import Scope
@@ -31,9 +31,9 @@ class WaitingList(msgspec.Struct, frozen=True, kw_only=True):
 
 async def list_approvals(call: Call[Services, None, PageQuery]) -> WaitingList:
     """Answer with what waits for a second person."""
-    after = decode_cursor(call.query.cursor, UUID) if call.query.cursor else FIRST
+    after = call.query.start(UUID, FIRST)
     found, following = await call.services.payment.read.waiting(call.actor, after, call.query.limit)
-    return WaitingList(payments=found, next_cursor=encode_cursor(following) if following else None)
+    return WaitingList(payments=found, next_cursor=next_cursor(following))
 
 
 async def approve_payment(call: Call[Services, DecisionBody, None]) -> ApprovalView:

@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Meta
 
 from postdate.api.http.endpoint import AnyEndpoint, Call, Endpoint
-from postdate.api.http.page import PageQuery, decode_cursor, encode_cursor
+from postdate.api.http.page import PageQuery, encode_cursor
 from postdate.api.services import Services
 from postdate.model.error import Code
 from postdate.model.tenant.identity import Scope
@@ -38,7 +38,7 @@ class AuditList(msgspec.Struct, frozen=True, kw_only=True):
 async def list_audit(call: Call[Services, None, AuditQuery]) -> AuditList:
     """List decisions."""
     query = call.query
-    after = decode_cursor(query.cursor, Position) if query.cursor else 0
+    after = query.start(Position, 0)
     page = await call.services.audit.page(
         call.actor.tenant_id, after=after, limit=query.limit, subject=query.subject
     )

@@ -6,8 +6,8 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import Meta
 
-from postdate.api.http.endpoint import AnyEndpoint, Body, Call, Endpoint, Reply, missing
-from postdate.api.http.page import PageQuery, decode_cursor, encode_cursor
+from postdate.api.http.endpoint import AnyEndpoint, Body, Call, Endpoint, Reply, existing
+from postdate.api.http.page import PageQuery, next_cursor
 from postdate.api.idempotency import run_once_per_key
 from postdate.api.services import Services
 from postdate.model.error import Code
@@ -59,20 +59,20 @@ def _view(row: Any) -> CalendarView:
 async def show_calendar(call: Call[Services, None, None]) -> CalendarView:
     """Show one calendar."""
     name = call.text("name")
-    row = await call.services.schedule.read.calendar(call.actor.tenant_id, name)
-    if row is None:
-        raise missing("calendar", name)
+    row = existing(
+        await call.services.schedule.read.calendar(call.actor.tenant_id, name), "calendar", name
+    )
     return _view(row)
 
 
 async def list_calendars(call: Call[Services, None, PageQuery]) -> CalendarList:
     """List the tenant's calendars."""
-    after = decode_cursor(call.query.cursor, str) if call.query.cursor else ""
+    after = call.query.start(str, "")
     rows, more = await call.services.schedule.read.calendars(
         call.actor.tenant_id, after, call.query.limit
     )
     shown = [_view(row) for row in rows]
-    return CalendarList(calendars=shown, next_cursor=None if more is None else encode_cursor(more))
+    return CalendarList(calendars=shown, next_cursor=next_cursor(more))
 
 
 async def delete_calendar(call: Call[Services, None, None]) -> Reply:

@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Meta
 
 from postdate.api.http.endpoint import AnyEndpoint, Body, Call, Endpoint, Reason, Reply, missing
-from postdate.api.http.page import PageQuery, decode_cursor, encode_cursor
+from postdate.api.http.page import PageQuery, decode_cursor, next_cursor
 from postdate.api.services import Services
 from postdate.intake.job.dead_letter import (
     ALREADY,
@@ -107,7 +107,7 @@ async def list_dead_letters(call: Call[Services, None, DeadLetterQuery]) -> Dead
     query = call.query
     if query.type == "payment":
         return await _payments(call)
-    after = decode_cursor(query.cursor, JobCursor) if query.cursor else None
+    after = query.start(JobCursor, None)
     wanted = JobFilter(
         status=JobStatus.FAILED,
         lane=query.lane,
@@ -118,21 +118,17 @@ async def list_dead_letters(call: Call[Services, None, DeadLetterQuery]) -> Dead
     jobs, following = await call.services.job.read.page(
         call.actor.tenant_id, wanted, after, query.limit
     )
-    return DeadLetterList(
-        jobs=jobs, next_cursor=None if following is None else encode_cursor(following)
-    )
+    return DeadLetterList(jobs=jobs, next_cursor=next_cursor(following))
 
 
 async def _payments(call: Call[Services, None, DeadLetterQuery]) -> DeadLetterList:
     if not call.actor.allows(Scope.PAYMENTS_READ):
         raise refuse(Code.FORBIDDEN, f"The key needs the scope {Scope.PAYMENTS_READ}.", "type")
-    before = decode_cursor(call.query.cursor, UUID) if call.query.cursor else NEWEST
+    before = call.query.start(UUID, NEWEST)
     found, following = await call.services.payment.read.page(
         call.actor, PaymentFilter(None, PaymentStatus.EXECUTING), before, call.query.limit
     )
-    return DeadLetterList(
-        payments=found, next_cursor=None if following is None else encode_cursor(following)
-    )
+    return DeadLetterList(payments=found, next_cursor=next_cursor(following))
 
 
 async def show_dead_letter(call: Call[Services, None, None]) -> DeadLetter:
@@ -165,7 +161,7 @@ async def redrive_dead_letters(call: Call[Services, RedriveBody, None]) -> Redri
     return RedriveOutcome(
         redriven=redriven,
         outcomes=outcomes,
-        next_cursor=None if following is None else encode_cursor(following),
+        next_cursor=next_cursor(following),
     )
 
 
@@ -181,7 +177,7 @@ async def purge_dead_letters(call: Call[Services, PurgeBody, None]) -> PurgeOutc
     else:
         removed = await letters.purge(actor.tenant_id, chosen.job_ids, actor.key_id, body.reason)
         purged = len(removed)
-    following = None if chosen.following is None else encode_cursor(chosen.following)
+    following = next_cursor(chosen.following)
     return PurgeOutcome(purged=purged, next_cursor=following)
 
 

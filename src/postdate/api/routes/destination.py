@@ -6,8 +6,8 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from postdate.api.http.endpoint import AnyEndpoint, Body, Call, Endpoint, Reply, missing
-from postdate.api.http.page import PageQuery, decode_cursor, encode_cursor
+from postdate.api.http.endpoint import AnyEndpoint, Body, Call, Endpoint, Reply, existing
+from postdate.api.http.page import PageQuery, next_cursor
 from postdate.api.idempotency import run_once_per_key
 from postdate.api.services import Services
 from postdate.intake.destination.destination import (
@@ -120,20 +120,19 @@ def _without_secret(shown: msgspec.Struct) -> msgspec.Struct:
 
 async def list_destinations(call: Call[Services, None, PageQuery]) -> DestinationList:
     """Answer with a page of destinations."""
-    after = decode_cursor(call.query.cursor, str) if call.query.cursor else ""
+    after = call.query.start(str, "")
     found, following = await call.services.destination.read.page(
         call.actor.tenant_id, after, call.query.limit
     )
-    return DestinationList(found, None if following is None else encode_cursor(following))
+    return DestinationList(found, next_cursor(following))
 
 
 async def get_destination(call: Call[Services, Any, Any]) -> DestinationView:
     """Answer with one destination."""
     name = call.text("name")
-    found = await call.services.destination.read.get(call.actor.tenant_id, name)
-    if found is None:
-        raise missing("destination", name)
-    return found
+    return existing(
+        await call.services.destination.read.get(call.actor.tenant_id, name), "destination", name
+    )
 
 
 async def change_destination(call: Call[Services, DestinationPatch, None]) -> DestinationView:

@@ -7,10 +7,10 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta
 
-from postdate.api.http import problem
+from postdate.api.http import batch
 from postdate.api.http.batch import batch_reply, decoded, item_schema, merged
-from postdate.api.http.endpoint import AnyEndpoint, Body, Call, Endpoint, Reply, missing
-from postdate.api.http.page import PageQuery, decode_cursor, encode_cursor
+from postdate.api.http.endpoint import AnyEndpoint, Body, Call, Endpoint, Reply, existing
+from postdate.api.http.page import PageQuery, encode_cursor, next_cursor
 from postdate.api.http.problem import Problem
 from postdate.api.services import Services
 from postdate.intake.accept.idempotency import Replay
@@ -73,15 +73,6 @@ class JobOutcomes(msgspec.Struct, frozen=True, kw_only=True):
     accepted: Annotated[int, Meta(description="How many have a job.")]
     refused: Annotated[int, Meta(description="How many have a problem.")]
     outcomes: list[JobOutcome]
-
-
-class _RawOutcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A JobOutcome whose parts are encoded already."""
-
-    status: int
-    job: msgspec.Raw | None = None
-    problem: msgspec.Raw | None = None
-    replayed: bool = False
 
 
 class JobQuery(PageQuery, kw_only=True):
@@ -161,43 +152,41 @@ def _ask(call: Call[Services, Any, None], spec: JobSpec, key: str | None) -> Ask
     )
 
 
-def _outcome(result: Result, request_id: str) -> _RawOutcome:
+def _outcome(result: Result, request_id: str) -> dict[str, Any]:
     match result:
         case Accepted():
-            return _RawOutcome(status=201, job=msgspec.Raw(msgspec.json.encode(result.view())))
+            return batch.accepted("job", 201, msgspec.json.encode(result.view()))
         case Replay(status=status, response=response):
-            return _RawOutcome(status=status, job=msgspec.Raw(response), replayed=True)
+            return batch.accepted("job", status, response, replayed=True)
         case refusal:
-            body = msgspec.Raw(problem.encode(refusal, request_id))
-            return _RawOutcome(status=refusal.status, problem=body)
+            return batch.refused(refusal, request_id)
 
 
 async def show_job(call: Call[Services, Any, None]) -> JobView:
     """Show one job with its payload."""
     job_id = call.uuid("job_id")
-    found = await call.services.job.read.find(call.actor.tenant_id, job_id)
-    if found is None:
-        raise missing("job", job_id)
-    return found
+    return existing(await call.services.job.read.find(call.actor.tenant_id, job_id), "job", job_id)
 
 
 async def list_jobs(call: Call[Services, None, JobQuery]) -> JobList:
     """List jobs: open ones by their instant, others the newest first."""
     query = call.query
-    after = decode_cursor(query.cursor, JobCursor) if query.cursor else None
+    after = query.start(JobCursor, None)
     jobs, following = await call.services.job.read.page(
         call.actor.tenant_id, query.filter(), after, query.limit
     )
-    return JobList(jobs=jobs, next_cursor=encode_cursor(following) if following else None)
+    return JobList(jobs=jobs, next_cursor=next_cursor(following))
 
 
 async def list_job_attempts(call: Call[Services, None, PageQuery]) -> AttemptList:
     """List the attempts at a job."""
     job_id, limit = call.uuid("job_id"), call.query.limit
-    after = decode_cursor(call.query.cursor, AttemptCursor).after if call.query.cursor else 0
-    found = await call.services.job.read.attempts(call.actor.tenant_id, job_id, after, limit + 1)
-    if found is None:
-        raise missing("job", job_id)
+    after = call.query.start(AttemptCursor, AttemptCursor(0)).after
+    found = existing(
+        await call.services.job.read.attempts(call.actor.tenant_id, job_id, after, limit + 1),
+        "job",
+        job_id,
+    )
     more = len(found) > limit
     return AttemptList(
         attempts=found[:limit],

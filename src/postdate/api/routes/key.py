@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from postdate.api.http.endpoint import AnyEndpoint, Body, Call, Endpoint, Reply
-from postdate.api.http.page import PageQuery, decode_cursor, encode_cursor
+from postdate.api.http.page import PageQuery, next_cursor
 from postdate.api.idempotency import run_once_per_key
 from postdate.api.services import Services
 from postdate.intake.tenant.tenant import IssuedKey, KeyLimits
@@ -83,11 +83,11 @@ async def create_key(call: Call[Services, KeyBody, None]) -> Reply | msgspec.Str
 
 async def list_keys(call: Call[Services, None, PageQuery]) -> KeyList:
     """List the tenant's keys."""
-    after = decode_cursor(call.query.cursor, UUID) if call.query.cursor else FIRST
+    after = call.query.start(UUID, FIRST)
     keys, following = await call.services.key.read.page(
         call.actor.tenant_id, after, call.query.limit
     )
-    return KeyList(keys=keys, next_cursor=encode_cursor(following) if following else None)
+    return KeyList(keys=keys, next_cursor=next_cursor(following))
 
 
 async def revoke_key(call: Call[Services, None, None]) -> Reply:

@@ -5,8 +5,8 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from postdate.api.http.endpoint import AnyEndpoint, Body, Call, Endpoint, missing
-from postdate.api.http.page import PageQuery, decode_cursor, encode_cursor
+from postdate.api.http.endpoint import AnyEndpoint, Body, Call, Endpoint, existing
+from postdate.api.http.page import PageQuery, next_cursor
 from postdate.api.services import Services
 from postdate.intake.job.lane import LaneChange
 from postdate.model.error import Code, refuse
@@ -42,20 +42,17 @@ class LanePauseBody(Body, kw_only=True):
 
 async def list_lanes(call: Call[Services, None, PageQuery]) -> LaneList:
     """List the tenant's lanes."""
-    after = decode_cursor(call.query.cursor, str) if call.query.cursor else ""
+    after = call.query.start(str, "")
     lanes, following = await call.services.lane.read.page(
         call.actor.tenant_id, after, call.query.limit
     )
-    return LaneList(lanes=lanes, next_cursor=encode_cursor(following) if following else None)
+    return LaneList(lanes=lanes, next_cursor=next_cursor(following))
 
 
 async def show_lane(call: Call[Services, Any, None]) -> LaneView:
     """Show one lane."""
     name = call.text("lane")
-    found = await call.services.lane.read.find(call.actor.tenant_id, name)
-    if found is None:
-        raise missing("lane", name)
-    return found
+    return existing(await call.services.lane.read.find(call.actor.tenant_id, name), "lane", name)
 
 
 async def change_lane(call: Call[Services, LaneBody, None]) -> LaneView:

@@ -1,19 +1,19 @@
 """Payments: schedule one or many, look at them."""
 
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 from uuid import UUID
 
 import msgspec
 from msgspec import Meta
 
-from postdate.api.http import problem
+from postdate.api.http import batch
 from postdate.api.http.batch import batch_reply, decoded, item_schema, merged
-from postdate.api.http.endpoint import AnyEndpoint, Body, Call, Endpoint, Reply, missing
-from postdate.api.http.page import PageQuery, decode_cursor, encode_cursor
+from postdate.api.http.endpoint import AnyEndpoint, Body, Call, Endpoint, Reply, existing
+from postdate.api.http.page import PageQuery, encode_cursor, next_cursor
 from postdate.api.http.problem import Problem
 from postdate.api.idempotency import reply
 from postdate.api.services import Services
-from postdate.intake.accept.answers import Answer, refused
+from postdate.intake.accept.answers import Answer
 from postdate.intake.payment.accept import BATCH_MOST, Wish
 from postdate.intake.payment.draft import Scheduled
 from postdate.model.error import Code, Refusal, refuse
@@ -69,15 +69,6 @@ class PaymentOutcomes(msgspec.Struct, frozen=True, kw_only=True):
     accepted: Annotated[int, Meta(description="How many have a payment.")]
     refused: Annotated[int, Meta(description="How many have a problem.")]
     outcomes: list[PaymentOutcome]
-
-
-class _RawOutcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A PaymentOutcome whose parts are encoded already."""
-
-    status: int
-    payment: msgspec.Raw | None = None
-    problem: msgspec.Raw | None = None
-    replayed: bool = False
 
 
 class PaymentQuery(PageQuery, kw_only=True):
@@ -137,60 +128,55 @@ async def schedule_payments(call: Call[Services, PaymentBatchBody, None]) -> Rep
         if not isinstance(order, Refusal)
     ]
     answers = await call.services.payment.intake.schedule_all(call.actor, requests)
-    outcomes = [
-        _outcome(refused(each) if isinstance(each, Refusal) else each, call.request_id)
-        for each in merged(orders, answers)
-    ]
-    return batch_reply(outcomes)
+    return batch_reply([_outcome(each, call.request_id) for each in merged(orders, answers)])
 
 
-def _outcome(answer: Answer, request_id: str) -> _RawOutcome:
-    refusal = answer.refusal
-    if refusal is None:
-        return _RawOutcome(
-            status=answer.status, payment=msgspec.Raw(answer.response), replayed=answer.replayed
-        )
-    body = msgspec.Raw(problem.encode(refusal, request_id))
-    return _RawOutcome(status=answer.status, problem=body, replayed=answer.replayed)
+def _outcome(answer: Answer | Refusal, request_id: str) -> dict[str, Any]:
+    if isinstance(answer, Refusal):
+        return batch.refused(answer, request_id)
+    if (refusal := answer.refusal) is not None:
+        return batch.refused(refusal, request_id, replayed=answer.replayed)
+    return batch.accepted("payment", answer.status, answer.response, replayed=answer.replayed)
 
 
 async def get_payment(call: Call[Services, None, None]) -> PaymentView:
     """Answer with one payment."""
     payment_id = call.uuid("payment_id")
-    found = await call.services.payment.read.get(call.actor, payment_id)
-    if found is None:
-        raise missing("payment", payment_id)
-    return found
+    return existing(
+        await call.services.payment.read.get(call.actor, payment_id), "payment", payment_id
+    )
 
 
 async def list_payments(call: Call[Services, None, PaymentQuery]) -> PaymentList:
     """Answer with a page of payments."""
     query = call.query
-    before = decode_cursor(query.cursor, UUID) if query.cursor else NEWEST
+    before = query.start(UUID, NEWEST)
     wanted = PaymentFilter(query.account_id, query.status, broken=query.broken)
     found, following = await call.services.payment.read.page(
         call.actor, wanted, before, query.limit
     )
-    return PaymentList(found, None if following is None else encode_cursor(following))
+    return PaymentList(found, next_cursor(following))
 
 
 async def list_payment_executions(call: Call[Services, None, None]) -> ExecutionList:
     """Answer with the executions of a payment."""
     payment_id = call.uuid("payment_id")
-    found = await call.services.payment.read.executions(call.actor, payment_id)
-    if found is None:
-        raise missing("payment", payment_id)
+    found = existing(
+        await call.services.payment.read.executions(call.actor, payment_id), "payment", payment_id
+    )
     return ExecutionList(found)
 
 
 async def list_payment_events(call: Call[Services, None, PageQuery]) -> PaymentEventList:
     """Answer with the events of a payment."""
     payment_id = call.uuid("payment_id")
-    after = decode_cursor(call.query.cursor, UUID) if call.query.cursor else None
+    after = call.query.start(UUID, None)
     limit = call.query.limit
-    found = await call.services.payment.read.events(call.actor, payment_id, after, limit + 1)
-    if found is None:
-        raise missing("payment", payment_id)
+    found = existing(
+        await call.services.payment.read.events(call.actor, payment_id, after, limit + 1),
+        "payment",
+        payment_id,
+    )
     following = encode_cursor(found[limit - 1].id) if len(found) > limit else None
     return PaymentEventList(found[:limit], following)
 

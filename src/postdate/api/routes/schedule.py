@@ -6,8 +6,8 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta
 
-from postdate.api.http.endpoint import AnyEndpoint, Call, Endpoint, Reply, missing
-from postdate.api.http.page import PageQuery, decode_cursor, encode_cursor
+from postdate.api.http.endpoint import AnyEndpoint, Call, Endpoint, Reply, existing
+from postdate.api.http.page import PageQuery, next_cursor
 from postdate.api.idempotency import reply
 from postdate.api.services import Services
 from postdate.model.error import Code
@@ -61,7 +61,7 @@ async def create_schedule(call: Call[Services, ScheduleSpec, None]) -> Reply:
 
 async def list_schedules(call: Call[Services, None, ScheduleQuery]) -> ScheduleList:
     """List the tenant's schedules."""
-    after = decode_cursor(call.query.cursor, UUID) if call.query.cursor else None
+    after = call.query.start(UUID, None)
     shown, more = await call.services.schedule.read.page(
         call.actor,
         after,
@@ -69,16 +69,15 @@ async def list_schedules(call: Call[Services, None, ScheduleQuery]) -> ScheduleL
         missed=call.query.missed,
         set_aside=call.query.set_aside,
     )
-    return ScheduleList(schedules=shown, next_cursor=None if more is None else encode_cursor(more))
+    return ScheduleList(schedules=shown, next_cursor=next_cursor(more))
 
 
 async def show_schedule(call: Call[Services, Any, Any]) -> ScheduleView:
     """Show one schedule."""
     schedule_id = call.uuid("schedule_id")
-    found = await call.services.schedule.read.find(call.actor, schedule_id)
-    if found is None:
-        raise missing("schedule", schedule_id)
-    return found
+    return existing(
+        await call.services.schedule.read.find(call.actor, schedule_id), "schedule", schedule_id
+    )
 
 
 async def preview_unsaved_schedule(call: Call[Services, PreviewSpec, None]) -> Preview:

@@ -7,8 +7,16 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta
 
-from postdate.api.http.endpoint import AnyEndpoint, Body, Call, Endpoint, Query, Reply, missing
-from postdate.api.http.page import PageQuery, decode_cursor, encode_cursor
+from postdate.api.http.endpoint import (
+    AnyEndpoint,
+    Body,
+    Call,
+    Endpoint,
+    Query,
+    Reply,
+    existing,
+)
+from postdate.api.http.page import PageQuery, next_cursor
 from postdate.api.idempotency import run_once_per_key
 from postdate.api.routes.schedule import show_schedule
 from postdate.api.services import Services
@@ -98,23 +106,26 @@ async def backfill_schedule(call: Call[Services, BackfillBody, None]) -> Reply |
 async def preview_schedule(call: Call[Services, None, PreviewQuery]) -> Preview:
     """Compute the next occurrences and what each policy does to them."""
     schedule_id = call.uuid("schedule_id")
-    found = await call.services.schedule.read.preview(call.actor, schedule_id, call.query.count)
-    if found is None:
-        raise missing("schedule", schedule_id)
-    return found
+    return existing(
+        await call.services.schedule.read.preview(call.actor, schedule_id, call.query.count),
+        "schedule",
+        schedule_id,
+    )
 
 
 async def list_schedule_occurrences(call: Call[Services, Any, BookQuery]) -> Book:
     """List the book."""
     schedule_id, query = call.uuid("schedule_id"), call.query
-    before = decode_cursor(query.cursor, UUID) if query.cursor else None
-    found = await call.services.schedule.read.book(
-        call.actor, schedule_id, before, status=query.status, limit=query.limit
+    before = query.start(UUID, None)
+    found = existing(
+        await call.services.schedule.read.book(
+            call.actor, schedule_id, before, status=query.status, limit=query.limit
+        ),
+        "schedule",
+        schedule_id,
     )
-    if found is None:
-        raise missing("schedule", schedule_id)
     rows, more = found
-    return Book(occurrences=rows, next_cursor=None if more is None else encode_cursor(more))
+    return Book(occurrences=rows, next_cursor=next_cursor(more))
 
 
 ENDPOINTS: Final[list[AnyEndpoint]] = [

@@ -7,8 +7,8 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta
 
-from postdate.api.http.endpoint import AnyEndpoint, Body, Call, Endpoint, Reply, missing
-from postdate.api.http.page import PageQuery, decode_cursor, encode_cursor
+from postdate.api.http.endpoint import AnyEndpoint, Body, Call, Endpoint, Reply, existing
+from postdate.api.http.page import PageQuery, encode_cursor
 from postdate.api.idempotency import run_once_per_key
 from postdate.api.routes.event import NOW, read_position
 from postdate.api.services import Services
@@ -97,9 +97,9 @@ def _view(row: Any) -> SubscriptionView:
 
 async def _show(call: Call[Services, Any, Any], subscription_id: UUID) -> SubscriptionView:
     views = call.services.subscription.read
-    row = await views.find(call.actor.tenant_id, subscription_id)
-    if row is None:
-        raise missing("subscription", subscription_id)
+    row = existing(
+        await views.find(call.actor.tenant_id, subscription_id), "subscription", subscription_id
+    )
     return _view(row)
 
 
@@ -122,7 +122,7 @@ async def create_subscription(
 async def list_subscriptions(call: Call[Services, None, PageQuery]) -> SubscriptionList:
     """List the tenant's subscriptions."""
     limit = call.query.limit
-    after = decode_cursor(call.query.cursor, UUID) if call.query.cursor else BEFORE_ALL
+    after = call.query.start(UUID, BEFORE_ALL)
     rows = await call.services.subscription.read.page(call.actor.tenant_id, after, limit)
     more = encode_cursor(rows[-1].subscription_id) if len(rows) == limit else None
     return SubscriptionList([_view(row) for row in rows], more)

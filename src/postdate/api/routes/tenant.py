@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Meta
 
 from postdate.api.http.endpoint import AnyEndpoint, Body, Call, Endpoint, Reply
-from postdate.api.http.page import PageQuery, decode_cursor, encode_cursor
+from postdate.api.http.page import PageQuery, next_cursor
 from postdate.api.idempotency import run_once_per_key
 from postdate.api.routes.halt import Note
 from postdate.api.services import Services
@@ -74,13 +74,13 @@ async def create_tenant(call: Call[Services, TenantBody, None]) -> Reply | msgsp
 
 async def list_tenants(call: Call[Services, Any, PageQuery]) -> TenantList:
     """List the tenants."""
-    after = decode_cursor(call.query.cursor, str) if call.query.cursor else ""
+    after = call.query.start(str, "")
     rows, following = await call.services.tenant.read.page(after, call.query.limit)
     shown = [
         TenantView(tenant=row.name, created_at=row.created_at, disabled_at=row.disabled_at)
         for row in rows
     ]
-    return TenantList(tenants=shown, next_cursor=encode_cursor(following) if following else None)
+    return TenantList(tenants=shown, next_cursor=next_cursor(following))
 
 
 async def disable_tenant(call: Call[Services, TenantDisableBody, None]) -> Reply:

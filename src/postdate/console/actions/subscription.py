@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
+from postdate.api.http.endpoint import existing
 from postdate.console.action import (
     REASON,
     Action,
@@ -44,9 +45,8 @@ async def _delete(request: PageRequest) -> str:
 
 async def _rehearse_replay(request: PageRequest, given: Mapping[str, str]) -> DryRun:
     subscription_id, tenant_id = request.uuid("subscription_id"), request.actor.tenant_id
-    row = await request.services.subscription.read.find(tenant_id, subscription_id)
-    if row is None:
-        raise refuse(Code.NOT_FOUND, f"There is no subscription {subscription_id}.")
+    found = await request.services.subscription.read.find(tenant_id, subscription_id)
+    row = existing(found, "subscription", subscription_id)
     last = await request.services.event.last(tenant_id)
     position = _position(given.get("from", ""), last)
     back, ahead = max(0, row.position - position), max(0, position - row.position)

@@ -6,6 +6,7 @@ from typing import Final
 import msgspec
 from starlette.responses import Response
 
+from postdate.api.http.endpoint import existing
 from postdate.console.page_request import ConsolePage, PageRequest
 from postdate.model.error import Code, refuse
 from postdate.model.tenant.identity import Scope
@@ -47,10 +48,12 @@ async def account_page(request: PageRequest) -> Response:
     if query.at is not None and query.at.tzinfo is None:
         raise refuse(Code.INVALID_FIELD, "Give the instant with its zone: 2026-05-01T00:00Z.", "at")
     views = request.services.account.read
-    account = await views.get(request.actor, account_id)
-    statement = await views.statement(request.actor, account_id, query.at, query.version, PAGE)
-    if account is None or statement is None:
-        raise refuse(Code.NOT_FOUND, f"There is no account {account_id}.")
+    account = existing(await views.get(request.actor, account_id), "account", account_id)
+    statement = existing(
+        await views.statement(request.actor, account_id, query.at, query.version, PAGE),
+        "account",
+        account_id,
+    )
     following = statement.next_version
     return request.render(
         "account.html",

@@ -6,6 +6,7 @@ from uuid import UUID
 import msgspec
 from starlette.responses import Response
 
+from postdate.api.http.endpoint import existing
 from postdate.console.page_request import ConsolePage, PageRequest, instant
 from postdate.console.pages.event import subject_events
 from postdate.model.error import Code, refuse
@@ -76,9 +77,7 @@ async def job_page(request: PageRequest) -> Response:
     """Show one job, every attempt at it, and why it is not done."""
     job_id = request.uuid("job_id")
     tenant_id = request.actor.tenant_id
-    job = await request.services.job.read.find(tenant_id, job_id)
-    if job is None:
-        raise refuse(Code.NOT_FOUND, f"There is no job {job_id}.")
+    job = existing(await request.services.job.read.find(tenant_id, job_id), "job", job_id)
     events = await subject_events(request, job_id)
     attempts = await request.services.job.read.attempts(tenant_id, job_id, 0, MAX_ATTEMPTS)
     return request.render("job.html", job=job, attempts=attempts or [], events=events)

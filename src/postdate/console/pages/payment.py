@@ -10,13 +10,13 @@ from uuid import UUID
 import msgspec
 from starlette.responses import Response, StreamingResponse
 
+from postdate.api.http.endpoint import existing
 from postdate.console.page_request import (
     HEADERS,
     ConsolePage,
     PageRequest,
     instant,
 )
-from postdate.model.error import Code, refuse
 from postdate.model.state import PaymentStatus
 from postdate.model.tenant.identity import Scope
 from postdate.views.payment import NEWEST, PaymentFilter
@@ -141,9 +141,7 @@ async def payment_page(request: PageRequest) -> Response:
     """Show one payment: did money move, and who did what."""
     payment_id = request.uuid("payment_id")
     views = request.services.payment.read
-    payment = await views.get(request.actor, payment_id)
-    if payment is None:
-        raise refuse(Code.NOT_FOUND, f"There is no payment {payment_id}.")
+    payment = existing(await views.get(request.actor, payment_id), "payment", payment_id)
     return request.render(
         "payment.html",
         payment=payment,

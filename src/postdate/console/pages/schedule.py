@@ -7,9 +7,9 @@ from uuid import UUID
 import msgspec
 from starlette.responses import Response
 
+from postdate.api.http.endpoint import existing
 from postdate.console.page_request import ConsolePage, PageRequest
 from postdate.console.pages.event import subject_events
-from postdate.model.error import Code, refuse
 from postdate.model.log import Log
 from postdate.model.recurrence.words import in_words
 from postdate.model.schedule.preview import ComingView, Preview
@@ -82,13 +82,11 @@ async def schedule_page(request: PageRequest) -> Response:
     """Show one schedule: what comes, what came, and how it behaves where others surprise."""
     schedule_id, tenant_id = request.uuid("schedule_id"), request.actor.tenant_id
     query, views = request.query(OccurrenceFilters), request.services.schedule.read
-    schedule = await views.find(request.actor, schedule_id)
+    schedule = existing(await views.find(request.actor, schedule_id), "schedule", schedule_id)
     book = await views.book(
         request.actor, schedule_id, query.before, status=query.status, limit=BOOK
     )
-    if schedule is None or book is None:
-        raise refuse(Code.NOT_FOUND, f"There is no schedule {schedule_id}.")
-    rows, more = book
+    rows, more = existing(book, "schedule", schedule_id)
     preview = await _preview(request, schedule_id)
     return request.render(
         "schedule.html",
