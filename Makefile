@@ -68,6 +68,8 @@ docs: setup
 	PYTHONPATH=tests $(BIN)/python -m sdk.source
 	PYTHONPATH=tests $(BIN)/python -m tidy.generated
 	PYTHONPATH=tests $(BIN)/python -m tidy.schema
+	@$(UV) run --quiet --locked --isolated --only-group docs zensical build >$(VENV)/site.log 2>&1 || { cat $(VENV)/site.log; exit 1; }
+	@echo "build/site/index.html"
 
 bench: setup
 	@UV_PROJECT_ENVIRONMENT=$(VENV) $(UV) sync --quiet --locked --all-extras --group bench --group peers --python $(PYTHON)
