@@ -16,6 +16,7 @@ from postdate.model.schedule.firing import Fired, Firing
 from postdate.node import schedule as wiring
 from postdate.scheduler.expander import Expander
 from postdate.store.connection.database import Connection
+from postdate.store.connection.error import UnavailableError
 from postdate.store.embedded import Embedded
 from support.schedule import create
 from support.schedule_killer import BROKEN, patiently, until_done_expand, until_done_kill
@@ -103,7 +104,7 @@ class _Dying:
         made = await self._firings.fire(connection, firings, now)
         if self.deaths:
             self.deaths -= 1
-            raise ConnectionResetError("killed between the job and the book")
+            raise UnavailableError("killed between the job and the book")
         return made
 
     async def cancel(self, connection: Connection, running: Any) -> None:
@@ -119,7 +120,7 @@ async def test_a_death_between_job_and_book_leaves_neither(api: Api, clock: Cloc
     dying = _Dying(wiring.firings(api.node), deaths=2)
     expander = Expander(api.node.database, dying)
     for _ in range(2):
-        with pytest.raises(ConnectionResetError):
+        with pytest.raises(UnavailableError):
             await expander.run_once()
     assert await expander.run_once() == 1
     assert await expander.run_once() == 0

@@ -19,6 +19,7 @@ from postdate.model.schedule.firing import Fired, Firing
 from postdate.node import schedule as wiring
 from postdate.scheduler.expander import Expander
 from postdate.store.connection.database import Connection
+from postdate.store.connection.error import UnavailableError
 from postdate.store.embedded import Embedded
 from support.schedule import create
 from support.schedule_book_oracle import BookOracle
@@ -56,7 +57,7 @@ class _Mortal(Firings):
 
     def _maybe_die(self) -> None:
         if self.draw.random() < DEATHS:
-            raise ConnectionResetError("killed before the commit")
+            raise UnavailableError("killed before the commit")
 
 
 @dataclass

@@ -11,6 +11,7 @@ import asyncpg
 import pytest
 
 from postdate.ledger.prove import prove
+from postdate.runtime.retry import RetryLimits
 from postdate.settlement.settler import Settler
 from postdate.store.connection.database import Connection, Database
 from postdate.store.connection.error import (
@@ -98,7 +99,7 @@ async def test_a_kill_between_any_two_statements_leaves_nothing(
                 await killer.kill(connection)
 
         # Without the patience that would hide the kill.
-        monkeypatch.setattr("postdate.settlement.settler.TRIES", 1)
+        monkeypatch.setattr("postdate.settlement.settler.TRIES", RetryLimits(transient=1))
         with pytest.raises((CommitUnknownError, UnavailableError)):
             await faulty_settler(FaultyDatabase(database, fault)).run_once()
         assert await state(bank, payments) == before, f"statement {victim} left something behind"
@@ -112,7 +113,7 @@ async def test_a_kill_among_batches_under_way_leaves_each_whole_or_undone(
     database: Database, killer: Killer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Payments with holds leave the queue before their accounts change, three batches in turn."""
-    monkeypatch.setattr("postdate.settlement.settler.TRIES", 1)
+    monkeypatch.setattr("postdate.settlement.settler.TRIES", RetryLimits(transient=1))
     for victim in range(24):
         bank = Bank(database, await new_tenant(database))
         await bank.open({"a": 100, "b": 0, "c": 0})
