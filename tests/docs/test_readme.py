@@ -1,8 +1,10 @@
 """The README's commands are run as they stand, on another port and with shorter waits."""
 
 import asyncio
+import os
 import re
 import shutil
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -55,6 +57,18 @@ async def test_the_readme_s_payment_is_held_and_then_paid(served: Served) -> Non
     (payment,) = msgspec.convert(payments["payments"], list[dict[str, object]])
     assert payment["status"] == "COMPLETED"
     assert isinstance(payment["lateness_ms"], int)
+
+
+async def test_the_readme_s_python_is_scheduled_and_cancelled(served: Served) -> None:
+    [script] = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
+    known = {"POSTDATE_URL": f"http://127.0.0.1:{served.port}", "POSTDATE_API_KEY": served.key}
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", f"{script}\nprint(payment.status)",
+        env=os.environ | known, stdout=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    async with asyncio.timeout(30):
+        out, _ = await process.communicate()
+    assert (process.returncode, out) == (0, b"PENDING\n")
 
 
 @pytest.mark.parametrize("shown", [True, False])
