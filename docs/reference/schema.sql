@@ -1135,8 +1135,6 @@ CREATE INDEX payment_schedule ON ONLY payment USING btree (bucket, schedule_id, 
 
 CREATE INDEX payment_to ON ONLY payment USING btree (bucket, tenant_id, to_account, payment_id);
 
-CREATE INDEX schedule_missed ON schedule USING btree (tenant_id, schedule_id) WHERE ((missed_at IS NOT NULL) AND (deleted_at IS NULL));
-
 CREATE INDEX schedule_set_aside ON schedule USING btree (tenant_id, schedule_id) WHERE ((set_aside_at IS NOT NULL) AND (deleted_at IS NULL));
 
 CREATE INDEX schedule_tenant ON schedule USING btree (tenant_id, schedule_id) WHERE (deleted_at IS NULL);

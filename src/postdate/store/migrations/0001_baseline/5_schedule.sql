@@ -56,8 +56,6 @@ CREATE TABLE schedule (
     CHECK ((set_aside_at IS NULL) = (set_aside_error IS NULL))
 ) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.05);
 CREATE INDEX schedule_tenant ON schedule (tenant_id, schedule_id) WHERE deleted_at IS NULL;
-CREATE INDEX schedule_missed ON schedule (tenant_id, schedule_id)
-    WHERE missed_at IS NOT NULL AND deleted_at IS NULL;
 CREATE INDEX schedule_set_aside ON schedule (tenant_id, schedule_id)
     WHERE set_aside_at IS NOT NULL AND deleted_at IS NULL;
 
