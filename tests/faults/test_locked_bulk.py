@@ -14,7 +14,7 @@ from postdate.intake.job.bulk import Changed, Instant, JobBulk
 from postdate.intake.payment.approval import Approvals
 from postdate.intake.tenant.halt import Halting
 from postdate.model.setting.setting import Settings
-from postdate.model.state import JobStatus
+from postdate.model.status import JobStatus
 from postdate.model.tenant.halt import Halts
 from postdate.node import schedule as wiring
 from postdate.publisher.verify import verify

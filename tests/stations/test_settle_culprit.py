@@ -6,7 +6,7 @@ import asyncpg
 import pytest
 
 from conftest import Clock, owner_dsn
-from postdate.model.state import PaymentStatus
+from postdate.model.status import PaymentStatus
 from postdate.model.tenant.identity import Identity, Scope
 from postdate.settlement.settler import Settler
 from postdate.store.connection.database import Database

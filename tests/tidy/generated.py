@@ -7,7 +7,7 @@ from typing import Final
 
 from postdate.api.http.error_reference import errors_markdown
 from postdate.model.setting.table import reference as runtime_reference
-from postdate.model.state import JOB_MOVES, PAYMENT_MOVES, diagram
+from postdate.model.status import JOB_MOVES, PAYMENT_MOVES, diagram
 from postdate.node.metric import reference as metrics_reference
 from postdate.node.settings import reference as process_reference
 from sdk.table import table as client_table

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from postdate.chaos.evidence import Evidence, Violation
 from postdate.chaos.history import answered
-from postdate.model.state import PAYMENT_FINAL
+from postdate.model.status import PAYMENT_FINAL
 
 if TYPE_CHECKING:
     from postdate.chaos.database import AccountEvidence, EntryEvidence

@@ -12,7 +12,7 @@ from msgspec import UNSET, Raw
 from postdate.model.destination.trouble import Troubles
 from postdate.model.job.job import decode_destination, decode_given
 from postdate.model.job.view import JSON, HeldBack, JobView
-from postdate.model.state import JobStatus
+from postdate.model.status import JobStatus
 from postdate.store.connection.database import Connection, Database
 from postdate.store.idempotency import idempotency as idempotency_store
 from postdate.store.idempotency.idempotency import REDRIVE_SCOPE, key_of

@@ -12,7 +12,7 @@ from postdate.model.error import Code, refuse
 from postdate.model.ids import floor_id, unix_ms_of
 from postdate.model.payment.money import MAX_AMOUNT
 from postdate.model.payment.payment import execution_name
-from postdate.model.state import PaymentStatus
+from postdate.model.status import PaymentStatus
 from postdate.model.tenant.identity import Identity
 from postdate.runtime.coalescer import Coalescer
 from postdate.store.account import entry as entry_store

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Meta, structs
 
 from postdate.model.payment.payment import BROKE, Funding, OnBroken
-from postdate.model.state import PaymentStatus
+from postdate.model.status import PaymentStatus
 from postdate.store.payment.approval import Approval, Decision
 from postdate.store.payment.payment import PaymentRow
 

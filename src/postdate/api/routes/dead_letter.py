@@ -20,7 +20,7 @@ from postdate.intake.job.dead_letter import (
 from postdate.model.error import Code, refuse
 from postdate.model.job.job import When
 from postdate.model.job.view import JobView
-from postdate.model.state import JobStatus, PaymentStatus
+from postdate.model.status import JobStatus, PaymentStatus
 from postdate.model.tenant.identity import Scope
 from postdate.views.job import AttemptView, JobCursor, JobFilter
 from postdate.views.payment import PaymentFilter

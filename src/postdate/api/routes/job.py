@@ -18,7 +18,7 @@ from postdate.intake.job.batch import Accepted, Ask, Result
 from postdate.model.error import Code, Refusal, RefusedError, refuse
 from postdate.model.job.job import MAX_BATCH, JobSpec
 from postdate.model.job.view import JobView
-from postdate.model.state import JobStatus
+from postdate.model.status import JobStatus
 from postdate.model.tenant.identity import Scope
 from postdate.views.job import AttemptView, JobCursor, JobFilter
 

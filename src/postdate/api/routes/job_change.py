@@ -12,7 +12,7 @@ from postdate.intake.job.bulk import BulkFilter, BulkOutcome, Instant
 from postdate.intake.job.change import CancelResult, JobPatch, Resolution
 from postdate.model.error import Code
 from postdate.model.job.view import JobView
-from postdate.model.state import JobStatus
+from postdate.model.status import JobStatus
 from postdate.model.tenant.identity import Scope
 
 BULK_SECONDS: Final = 60.0

@@ -18,7 +18,7 @@ from postdate.intake.payment.accept import BATCH_MOST, Wish
 from postdate.intake.payment.draft import Scheduled
 from postdate.model.error import Code, Refusal, refuse
 from postdate.model.payment.payment import AccountId, KeyedOrder, PaymentOrder
-from postdate.model.state import PaymentStatus
+from postdate.model.status import PaymentStatus
 from postdate.model.tenant.identity import Scope
 from postdate.views.payment import (
     NEWEST,

@@ -11,7 +11,7 @@ from postdate.intake.payment.draft import Scheduled
 from postdate.intake.payment.execution import Executed
 from postdate.model.error import Code
 from postdate.model.payment.payment import Delay, Instant, When
-from postdate.model.state import PaymentStatus
+from postdate.model.status import PaymentStatus
 from postdate.model.tenant.identity import Scope
 
 

@@ -23,7 +23,7 @@ from postdate.intake.job.bulk import (
 )
 from postdate.model.error import Code, refuse
 from postdate.model.ids import bucket_of
-from postdate.model.state import JobStatus
+from postdate.model.status import JobStatus
 from postdate.model.tenant.identity import Scope
 
 SHOWN: Final = 5

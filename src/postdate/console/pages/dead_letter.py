@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from postdate.console.page_request import ConsolePage, PageRequest
 from postdate.model.job.view import JobView
-from postdate.model.state import JobStatus, PaymentStatus
+from postdate.model.status import JobStatus, PaymentStatus
 from postdate.model.tenant.identity import Scope
 from postdate.views.job import JobFilter
 from postdate.views.payment import NEWEST, PaymentFilter

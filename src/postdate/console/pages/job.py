@@ -10,7 +10,7 @@ from postdate.api.http.endpoint import existing
 from postdate.console.page_request import ConsolePage, PageRequest, instant
 from postdate.console.pages.event import subject_events
 from postdate.model.error import Code, refuse
-from postdate.model.state import JobStatus
+from postdate.model.status import JobStatus
 from postdate.model.tenant.identity import Scope
 from postdate.views.job import JobCursor, JobFilter
 

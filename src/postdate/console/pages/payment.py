@@ -17,7 +17,7 @@ from postdate.console.page_request import (
     PageRequest,
     instant,
 )
-from postdate.model.state import PaymentStatus
+from postdate.model.status import PaymentStatus
 from postdate.model.tenant.identity import Scope
 from postdate.views.payment import NEWEST, PaymentFilter
 from postdate.views.payment_shape import PaymentView

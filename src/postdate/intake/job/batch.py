@@ -17,7 +17,7 @@ from postdate.model.ids import BUCKETS
 from postdate.model.job.job import JobSpec
 from postdate.model.job.view import JobView
 from postdate.model.setting.setting import Settings
-from postdate.model.state import JobStatus
+from postdate.model.status import JobStatus
 from postdate.model.tenant.quota import Quotas
 from postdate.store.connection.driver_id import new_ids
 from postdate.store.idempotency.idempotency import Kept, Key, key_of

@@ -17,7 +17,7 @@ from postdate.model.error import Code, Refusal, RefusedError, refuse
 from postdate.model.ids import bucket_of
 from postdate.model.job.job import Delay, JobSpec, Spread, When, Worker
 from postdate.model.setting.setting import Settings
-from postdate.model.state import JobStatus
+from postdate.model.status import JobStatus
 from postdate.store.connection.database import Connection, Database
 from postdate.store.job import job as job_store
 from postdate.store.job import job_change, job_list, job_view

@@ -28,7 +28,7 @@ from postdate.model.job.job import (
     encode_given,
 )
 from postdate.model.setting.setting import Settings
-from postdate.model.state import JobStatus
+from postdate.model.status import JobStatus
 from postdate.store.connection.database import Connection, Database
 from postdate.store.job import job_change, job_view
 from postdate.store.job.job_change import JobEnd, JobMove, OpenJob, Revision

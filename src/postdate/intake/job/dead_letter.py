@@ -14,7 +14,7 @@ from postdate.intake.job.validation import Draft
 from postdate.model.error import Code, Refusal
 from postdate.model.ids import bucket_of
 from postdate.model.job.job import JobSpec, When, decode_destination
-from postdate.model.state import JobStatus
+from postdate.model.status import JobStatus
 from postdate.store.connection.database import Connection, Database
 from postdate.store.connection.error import LockNotAvailableError
 from postdate.store.idempotency import idempotency as idempotency_store

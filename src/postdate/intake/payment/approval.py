@@ -8,7 +8,7 @@ from postdate.intake.payment.change import Ending, PaymentEnds, changeable_payme
 from postdate.intake.payment.meter import PaymentMeter
 from postdate.model.error import Code, RefusedError, refuse
 from postdate.model.log import Log
-from postdate.model.state import PaymentStatus
+from postdate.model.status import PaymentStatus
 from postdate.model.tenant.identity import Identity
 from postdate.store.connection.database import Connection, Database
 from postdate.store.connection.error import LockNotAvailableError

@@ -13,7 +13,7 @@ from postdate.model.error import Code, RefusedError, refuse
 from postdate.model.ids import new_id
 from postdate.model.payment.payment import When, instant
 from postdate.model.setting.setting import Settings
-from postdate.model.state import PaymentStatus
+from postdate.model.status import PaymentStatus
 from postdate.model.tenant.identity import Identity
 from postdate.store.account import account as account_store
 from postdate.store.account.account import AccountKey

@@ -12,7 +12,7 @@ from postdate.intake.accept.answers import Answer, Ask, created, refused
 from postdate.ledger.hold import admit
 from postdate.model.error import Refusal
 from postdate.model.payment.payment import AmountLimits, PaymentOrder, due
-from postdate.model.state import PaymentStatus
+from postdate.model.status import PaymentStatus
 from postdate.store.account import account as account_store
 from postdate.store.account.account import Account, AccountKey, BalanceChange
 from postdate.store.connection.database import Connection

@@ -13,7 +13,7 @@ from postdate.model.error import Code, RefusedError, refuse
 from postdate.model.instant import instant_text
 from postdate.model.payment.payment import execution_name
 from postdate.model.setting.setting import Settings
-from postdate.model.state import PaymentStatus
+from postdate.model.status import PaymentStatus
 from postdate.store.connection.database import Connection, Database
 from postdate.store.payment import payment_change as store
 from postdate.store.payment import settlement as settlement_store

@@ -13,7 +13,7 @@ from postdate.intake.schedule.occurrence_payment import PaymentFirings
 from postdate.model.error import Refusal
 from postdate.model.ids import bucket_of
 from postdate.model.schedule.firing import Fired, Firing
-from postdate.model.state import JobStatus
+from postdate.model.status import JobStatus
 from postdate.store.connection.database import Connection, Database
 from postdate.store.job import job_change
 from postdate.store.operate.item_log import items

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from postdate.model.job.job import Destination, Retry
-from postdate.model.state import JobStatus
+from postdate.model.status import JobStatus
 
 JSON: str = "application/json"
 

@@ -8,7 +8,7 @@ from uuid import UUID
 import msgspec
 
 from postdate.model.ids import bucket_of
-from postdate.model.state import JobStatus
+from postdate.model.status import JobStatus
 from postdate.store.connection.database import Connection
 from postdate.store.connection.query import query
 

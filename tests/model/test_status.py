@@ -1,4 +1,4 @@
-from postdate.model.state import JOB_MOVES, PAYMENT_MOVES, JobStatus, PaymentStatus, diagram
+from postdate.model.status import JOB_MOVES, PAYMENT_MOVES, JobStatus, PaymentStatus, diagram
 
 
 def test_draws_every_move_once_in_the_order_of_the_table() -> None:

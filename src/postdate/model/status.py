@@ -1,4 +1,9 @@
-"""The state machine of jobs and payments, declared once."""
+"""The statuses of jobs and payments, and which may follow which.
+
+No row stores a status: it is read from the timer, its lease and the outcome. An outcome's key admits
+one end, and only who locks the timer writes it, so that a final status never changes. The tables
+below describe that for readers (ARCHITECTURE.md draws them); nothing at run time asks them.
+"""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -70,7 +75,6 @@ PAYMENT_MOVES: Final[Mapping[PaymentStatus, frozenset[PaymentStatus]]] = {
     PaymentStatus.CANCELLED: frozenset(),
 }
 
-JOB_FINAL: Final = frozenset(s for s, after in JOB_MOVES.items() if not after)
 PAYMENT_FINAL: Final = frozenset(s for s, after in PAYMENT_MOVES.items() if not after)
 
 
