@@ -1,8 +1,8 @@
 """The statuses of jobs and payments, and which may follow which.
 
-No row stores a status: it is read from the timer, its lease and the outcome. An outcome's key admits
-one end, and only who locks the timer writes it, so that a final status never changes. The tables
-below describe that for readers (ARCHITECTURE.md draws them); nothing at run time asks them.
+No row stores a status: it follows from the timer, its lease and the outcome. An outcome's key
+admits one end, and only who locks the timer writes it, so that a final status never changes. The
+tables below describe that for readers (ARCHITECTURE.md draws them); no code asks them.
 """
 
 from collections.abc import Mapping
