@@ -25,7 +25,7 @@ from postdate.intake.tenant.tenant import Tenants
 from postdate.model.tenant.login_throttle import Knocks
 from postdate.node import http as edge
 from postdate.node.node import Node
-from postdate.node.settings import Settings
+from postdate.node.settings import ProcessSettings
 from postdate.store import migrate
 from postdate.store.connection import opening
 from postdate.store.connection.database import Database
@@ -226,7 +226,7 @@ class Api:
 @pytest.fixture(scope="module")
 async def edge_server(database: Database) -> AsyncIterator[Api]:
     """The whole HTTP edge on a free port, over this module's database."""
-    settings = Settings(
+    settings = ProcessSettings(
         internal_token=INTERNAL_TOKEN,
         secret_key=SECRET_KEY,
         allow_private_targets="127.0.0.0/8",

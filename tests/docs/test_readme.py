@@ -12,8 +12,8 @@ import msgspec
 import pytest
 
 from conftest import scratch
-from postdate.node.first_start import welcome
-from postdate.node.settings import Settings
+from postdate.node.initial_key import welcome
+from postdate.node.settings import ProcessSettings
 from support.serve_process import Served
 
 README = Path(__file__).parents[2] / "README.md"
@@ -73,7 +73,7 @@ async def test_the_readme_s_python_is_scheduled_and_cancelled(served: Served) ->
 
 @pytest.mark.parametrize("shown", [True, False])
 async def test_the_first_message_s_commands_work(served: Served, *, shown: bool) -> None:
-    settings = Settings(data_dir=served.directory)
+    settings = ProcessSettings(data_dir=served.directory)
     key = served.key if shown else None
     message = welcome(f"http://127.0.0.1:{served.port}", key, settings)
     assert message.count(served.key) == int(shown)

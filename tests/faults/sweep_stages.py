@@ -13,7 +13,7 @@ from postdate.model.setting.setting import Settings
 from postdate.node import job as job_wiring
 from postdate.node import schedule as wiring
 from postdate.node.node import Node
-from postdate.node.settings import Settings as ProcessSettings
+from postdate.node.settings import ProcessSettings
 from postdate.publisher.deliverer import LEASE_SECONDS
 from postdate.scheduler.expander import Expander
 from postdate.store.connection.database import Database

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from conftest import scratch
-from postdate.chaos.plan import Plan
+from postdate.chaos.plan import ChaosPlan
 from postdate.chaos.report import markdown
 from postdate.chaos.run import conclude, run
 
-SMALL = Plan(
+SMALL = ChaosPlan(
     seed=7, seconds=5, rate=12, apis=1, workers=1, settlers=1, publishers=1,
     faults=("kill", "cut", "lock"),
 )  # fmt: skip
@@ -40,7 +40,7 @@ async def test_a_small_run_does_everything_and_every_invariant_holds() -> None:
 @pytest.mark.soak
 async def test_a_long_run() -> None:
     seed = random.randrange(10**6)
-    plan = Plan(seed=seed, seconds=60 * float(os.environ.get("POSTDATE_TEST_MINUTES", "10")))
+    plan = ChaosPlan(seed=seed, seconds=60 * float(os.environ.get("POSTDATE_TEST_MINUTES", "10")))
     with scratch() as home:
         found = await run(plan, home)
         print(markdown(found))

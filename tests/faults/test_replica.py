@@ -11,8 +11,8 @@ from conftest import Api, eventually
 from postdate.api.routes.health import Degraded
 from postdate.intake.tenant.tenant import Tenants
 from postdate.node import http as edge
-from postdate.node.database import external
-from postdate.node.settings import Settings
+from postdate.node.database_address import external
+from postdate.node.settings import ProcessSettings
 from postdate.store.connection.freshness import WAIT_SECONDS
 from support.api_ledger import open_ledger
 from support.replica import Pair, api_over, opened, over_tcp, pair
@@ -122,7 +122,7 @@ async def test_every_form_of_address_in_the_docs_starts_reads_and_writes(
             "sockets, wish": f"postgresql://{login}@/postdate?host={hosts}"
             "&target_session_attrs=read-write",
         }[form]
-        found = external(Settings(database_url=address))
+        found = external(ProcessSettings(database_url=address))
         assert found is not None
         async with opened(found.app, found.read) as database:
             async with database.write() as connection:

@@ -22,21 +22,21 @@ SMALL_EVENTS = ["seal", "deliver", "lag", "queue"]
 
 
 @pytest.fixture(scope="module")
-async def shared() -> AsyncIterator[testbed.Ground]:
-    async with testbed.ground() as at:
+async def shared() -> AsyncIterator[testbed.Testbed]:
+    async with testbed.testbed() as at:
         await at.settle()
         yield at
 
 
 @pytest.fixture
-def small(shared: testbed.Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+def small(shared: testbed.Testbed, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let each bench use one server, with few rows, and tidy nothing up between its arms.
 
     Making a server and vacuuming five hundred tables is most of what a small run takes.
     """
 
     @asynccontextmanager
-    async def already() -> AsyncIterator[testbed.Ground]:
+    async def already() -> AsyncIterator[testbed.Testbed]:
         yield shared
 
     async def leave(*_: object) -> None:
@@ -65,7 +65,7 @@ async def test_payments_give_their_figures() -> None:
 
 @pytest.mark.usefixtures("small")
 async def test_jobs_without_peers_give_their_figures() -> None:
-    found = await job.run(job.Plan(200, 2 * FEW, rounds=1), ["pending", "webhooks"])
+    found = await job.run(job.JobPlan(200, 2 * FEW, rounds=1), ["pending", "webhooks"])
     figures = {(each.arm, each.what): each.value for each in found}
     assert figures["webhooks", "to a local receiver"] > 0
     assert figures["pending", f"claim + delete beside {2 * FEW}"] > 0
@@ -87,7 +87,7 @@ async def test_events_give_their_figures() -> None:
 
 
 @pytest.mark.usefixtures("small")
-async def test_the_limits_claim_and_move_everything(shared: testbed.Ground) -> None:
+async def test_the_limits_claim_and_move_everything(shared: testbed.Testbed) -> None:
     assert await limit.claim_and_delete(shared, 1500) > 0
     wanted = [(n % 10, (n + 1) % 10) for n in range(1500)]
     assert await limit.move_money(shared, wanted, 10) > 0

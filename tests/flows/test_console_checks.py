@@ -6,7 +6,7 @@ import pytest
 
 from conftest import Api
 from postdate.intake.tenant.tenant import Tenants
-from postdate.node import first_start as first
+from postdate.node import initial_key as first
 from postdate.store.operate import vital as vital_store
 from support.plain_browser import Browser
 

@@ -12,7 +12,7 @@ from postdate.node import http as edge
 from postdate.node import metric as metrics
 from postdate.node import role as stages
 from postdate.node.node import Node
-from postdate.node.settings import Settings
+from postdate.node.settings import ProcessSettings
 from postdate.store.connection.database import Database
 from postdate.store.embedded import Embedded
 from postdate.views.authentication.identity import Identities
@@ -25,7 +25,7 @@ REFERENCE = Path(__file__).parents[2] / "docs/reference/metrics.md"
 async def test_every_metric_of_a_server_is_documented_and_the_other_way_round(
     database: Database,
 ) -> None:
-    settings = Settings(secret_key="5e" * 32)
+    settings = ProcessSettings(secret_key="5e" * 32)
     node = Node(settings=settings, database=database, roles=["api", *stages.STAGES])
     stages.loops(node)
     edge.build(node, Identities(database))

@@ -16,7 +16,7 @@ from standardwebhooks import Webhook
 from conftest import Answered, Api
 from postdate.intake.tenant.tenant import KeyLimits, Tenants
 from postdate.node import publisher
-from postdate.node.node import Group
+from postdate.node.node import BackgroundTasks
 from support.event import seal_all
 from support.local_broker import nats_cluster
 from support.receiver import Receiver
@@ -33,7 +33,7 @@ async def publishing(api: Api) -> AsyncIterator[None]:
     node = api.node
     node.registry = CollectorRegistry()  # each test counts from the beginning
     node.loops[:] = publisher.loops(node)
-    group = Group()
+    group = BackgroundTasks()
     for loop in node.loops:
         group.start(loop.name, loop.run())
     yield

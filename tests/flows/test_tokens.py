@@ -26,7 +26,7 @@ from postdate.model.tenant.login_throttle import Knocks
 from postdate.node import http as edge
 from postdate.node import token as tokens
 from postdate.node.node import Node
-from postdate.node.settings import Settings
+from postdate.node.settings import ProcessSettings
 from postdate.store.connection.database import Database
 from postdate.views.authentication import token as token_views
 from postdate.views.authentication.identity import Identities
@@ -82,7 +82,7 @@ class Issued:
 @pytest.fixture
 async def issued(api: Api, database: Database, tmp_path: Path) -> AsyncIterator[Issued]:
     path = tmp_path / "jwks.json"
-    settings = Settings(
+    settings = ProcessSettings(
         secret_key=SECRET_KEY, jwt_issuer=ISSUER, jwt_audience=AUDIENCE, jwt_jwks=str(path)
     )
     node = Node(settings=settings, database=database, roles=["api"])
@@ -253,7 +253,7 @@ async def test_the_keys_may_come_over_the_guarded_connector(
 
     receiver.script("/jwks", answer)
     for allowed, found in (("127.0.0.0/8", True), ("", False)):
-        settings = Settings(
+        settings = ProcessSettings(
             secret_key=SECRET_KEY,
             jwt_issuer=ISSUER,
             jwt_audience=AUDIENCE,
@@ -269,7 +269,9 @@ async def test_the_keys_may_come_over_the_guarded_connector(
 
 
 async def test_keys_over_plain_http_are_refused(database: Database) -> None:
-    settings = Settings(jwt_issuer=ISSUER, jwt_audience=AUDIENCE, jwt_jwks="http://issuer.example/")
+    settings = ProcessSettings(
+        jwt_issuer=ISSUER, jwt_audience=AUDIENCE, jwt_jwks="http://issuer.example/"
+    )
     node = Node(settings=settings, database=database, roles=["api"])
     with pytest.raises(StartError, match="https"):
         tokens.build(node)

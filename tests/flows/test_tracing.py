@@ -30,7 +30,7 @@ from postdate.node import http as edge
 from postdate.node import publisher, settlement, trace, worker
 from postdate.node import schedule as schedules
 from postdate.node.node import Node
-from postdate.node.settings import Settings
+from postdate.node.settings import ProcessSettings
 from postdate.node.trace import Tracing
 from postdate.node.trace_expansion import context_of
 from postdate.scheduler.firer import unfollowed
@@ -67,7 +67,7 @@ async def serving(database: Database) -> AsyncIterator[Followed]:
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     node = Node(
-        settings=Settings(secret_key=SECRET_KEY, allow_private_targets="127.0.0.0/8"),
+        settings=ProcessSettings(secret_key=SECRET_KEY, allow_private_targets="127.0.0.0/8"),
         database=database,
         roles=["api", "worker", "settlement"],
         runtime=tolerant(),
@@ -306,7 +306,9 @@ def test_the_sdk_is_loaded_only_when_asked_for() -> None:
 
 
 async def test_without_tracing_the_handlers_are_what_they_were(database: Database) -> None:
-    node = Node(settings=Settings(secret_key=SECRET_KEY), database=database, roles=["worker"])
+    node = Node(
+        settings=ProcessSettings(secret_key=SECRET_KEY), database=database, roles=["worker"]
+    )
     deliver: Callable[..., Any] = node.outgoing.webhook.deliver
     assert node.handler("webhook", deliver) is deliver
     assert node.publishing("webhook", deliver) is deliver

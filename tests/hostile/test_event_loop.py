@@ -24,12 +24,12 @@ async def test_what_holds_the_loop_is_measured() -> None:
 
 def test_the_longest_time_is_told_for_a_while() -> None:
     watch, now = LoopWatch(), time.monotonic()
-    watch.note(0.5, now)
-    watch.note(0.1, now + 1)
+    watch.record(0.5, now)
+    watch.record(0.1, now + 1)
     assert watch.longest_seconds == 0.5
-    watch.note(0.1, now + WINDOW_SECONDS + 1)
+    watch.record(0.1, now + WINDOW_SECONDS + 1)
     assert watch.longest_seconds == 0.5
-    watch.note(0.2, now + 2 * WINDOW_SECONDS + 2)
+    watch.record(0.2, now + 2 * WINDOW_SECONDS + 2)
     assert watch.longest_seconds == 0.2
 
 

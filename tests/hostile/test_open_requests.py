@@ -22,7 +22,7 @@ from postdate.model.tenant.identity import Identity
 from postdate.model.tenant.login_throttle import Knocks
 from postdate.node import http as edge
 from postdate.node.node import Node
-from postdate.node.settings import Settings
+from postdate.node.settings import ProcessSettings
 from postdate.store.connection.database import Database
 from postdate.views.authentication.identity import Identities
 from support.raw_http import Running, make_app, read_answer, serving
@@ -120,7 +120,7 @@ def test_all_together_are_bounded() -> None:
 @pytest.fixture
 async def tight(database: Database) -> AsyncIterator[Api]:
     """The whole edge, with room for few."""
-    settings = Settings(
+    settings = ProcessSettings(
         internal_token=INTERNAL_TOKEN, open_per_key=5, open_per_tenant=8, open_per_address=20
     )
     node = Node(settings=settings, database=database, roles=["api"])

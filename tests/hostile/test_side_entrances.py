@@ -8,7 +8,7 @@ from conftest import Api
 from postdate.api.http.endpoint import Call, Reply
 from postdate.model.tenant.login_throttle import Knocks
 from postdate.node.process import _announce
-from postdate.node.settings import Settings
+from postdate.node.settings import ProcessSettings
 from support.plain_browser import Browser
 from support.raw_http import make_app, serving
 from support.sample_app import endpoint
@@ -50,7 +50,7 @@ def test_the_admin_key_is_shown_to_a_terminal_alone(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *, terminal: bool
 ) -> None:
     monkeypatch.setattr(sys.stdout, "isatty", lambda: terminal)
-    _announce("http://127.0.0.1:1", KEY, Settings())
+    _announce("http://127.0.0.1:1", KEY, ProcessSettings())
     said = capsys.readouterr()
     assert (KEY in said.out) is terminal
     assert KEY not in said.err

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from postdate.node.serve import ROLES
-from postdate.node.settings import FIELDS, Settings
+from postdate.node.settings import FIELDS, ProcessSettings
 
 ROOT = Path(__file__).parents[2]
 UNIT = ROOT / "deploy/systemd/postdate.service"
@@ -63,7 +63,7 @@ def test_systemd_accepts_the_unit(tmp_path: Path) -> None:
 def test_the_unit_leaves_time_to_drain() -> None:
     text = UNIT.read_text()
     stop = int(re.findall(r"^TimeoutStopSec=(\d+)$", text, re.MULTILINE)[0])
-    assert stop > Settings().drain_seconds
+    assert stop > ProcessSettings().drain_seconds
     assert "DynamicUser=yes" in text
 
 
@@ -112,7 +112,7 @@ def test_the_chart_has_the_version_of_the_project_and_every_role() -> None:
     values = yaml.safe_load((CHART / "values.yaml").read_text())
     assert chart["appVersion"] == version("postdate")
     assert values["roles"].keys() == set(ROLES)
-    assert values["terminationGracePeriodSeconds"] > Settings().drain_seconds
+    assert values["terminationGracePeriodSeconds"] > ProcessSettings().drain_seconds
     jsonschema = json.loads((CHART / "values.schema.json").read_text())
     assert values.keys() | {"global"} == jsonschema["properties"].keys()
 

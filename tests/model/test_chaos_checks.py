@@ -9,7 +9,6 @@ import msgspec
 import pytest
 
 from postdate.chaos import life, report
-from postdate.chaos.checks_more import CHECKS
 from postdate.chaos.database import (
     AccountEvidence,
     AttemptEvidence,
@@ -23,7 +22,8 @@ from postdate.chaos.database import (
 )
 from postdate.chaos.evidence import Evidence
 from postdate.chaos.history import Line, Recorder, read
-from postdate.chaos.plan import FAULTS, Plan
+from postdate.chaos.plan import FAULTS, ChaosPlan
+from postdate.chaos.system_check import CHECKS
 from postdate.model.schedule.schedule import Status
 
 AT = datetime(2030, 1, 1, tzinfo=UTC)
@@ -330,7 +330,7 @@ FINDS: list[tuple[str, Change]] = [
 
 
 def test_a_good_run_is_passed_by_every_checker() -> None:
-    found = report.judge(Plan(seed=1), good())
+    found = report.judge(ChaosPlan(seed=1), good())
     assert found.violations == []
     assert found.verdict == "every invariant held"
 
@@ -355,9 +355,9 @@ def test_an_extra_arrival_is_explained_by_a_fault() -> None:
 
 
 def test_one_seed_gives_one_plan_and_one_life() -> None:
-    plan = Plan(seed=5, seconds=200)
-    assert plan.fault_list() == Plan(seed=5, seconds=200).fault_list()
-    assert plan.fault_list() != Plan(seed=6, seconds=200).fault_list()
+    plan = ChaosPlan(seed=5, seconds=200)
+    assert plan.fault_list() == ChaosPlan(seed=5, seconds=200).fault_list()
+    assert plan.fault_list() != ChaosPlan(seed=6, seconds=200).fault_list()
     assert {fault.name for fault in plan.fault_list()} == set(FAULTS)
     zombies = [fault for fault in plan.fault_list() if fault.name == "zombie"]
     assert all(each.seconds >= 2 * plan.lease_seconds for each in zombies)
@@ -371,7 +371,7 @@ def test_the_report_says_how_to_run_it_again_and_names_what_broke() -> None:
     seen = good()
     break_the_chain(seen)
     arrive_with_one_token(seen)
-    plan = Plan(seed=5, faults=("kill",))
+    plan = ChaosPlan(seed=5, faults=("kill",))
     found = report.judge(plan, seen)
     assert not found.holds
     text, page = report.markdown(found), report.html(found, report.picture(seen))
@@ -379,13 +379,13 @@ def test_the_report_says_how_to_run_it_again_and_names_what_broke() -> None:
         assert each in text
         assert each in page
     assert "<svg" in page
-    assert "--fault none" in Plan(seed=5, faults=()).command()
+    assert "--fault none" in ChaosPlan(seed=5, faults=()).command()
 
 
 def test_evidence_survives_being_written_down() -> None:
-    data = msgspec.json.encode((Plan(seed=5), good()))
-    _, seen = msgspec.json.decode(data, type=tuple[Plan, Evidence])
-    assert report.judge(Plan(seed=5), seen).holds
+    data = msgspec.json.encode((ChaosPlan(seed=5), good()))
+    _, seen = msgspec.json.decode(data, type=tuple[ChaosPlan, Evidence])
+    assert report.judge(ChaosPlan(seed=5), seen).holds
 
 
 def test_a_history_reads_as_it_was_recorded(tmp_path: Any) -> None:

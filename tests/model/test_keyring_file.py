@@ -8,14 +8,14 @@ import pytest
 
 from postdate.model.error import StartError
 from postdate.node import keyring
-from postdate.node.settings import Settings
+from postdate.node.settings import ProcessSettings
 from postdate.store.secret.secret import key_id
 
 ONE, TWO = secrets.token_bytes(32), secrets.token_bytes(32)
 
 
 def test_a_key_is_made_once_and_kept_private(tmp_path: Path) -> None:
-    settings = Settings(data_dir=tmp_path / "data")
+    settings = ProcessSettings(data_dir=tmp_path / "data")
     first, again = keyring.load(settings), keyring.load(settings)
     assert first.ids == again.ids
     assert len(first.ids) == 1
@@ -25,19 +25,19 @@ def test_a_key_is_made_once_and_kept_private(tmp_path: Path) -> None:
 
 
 def test_nodes_that_start_together_agree(tmp_path: Path) -> None:
-    settings = Settings(data_dir=tmp_path)
+    settings = ProcessSettings(data_dir=tmp_path)
     with ThreadPoolExecutor(16) as threads:
         rings = list(threads.map(keyring.load, [settings] * 64))
     assert len({ring.newest for ring in rings}) == 1
 
 
 def test_the_first_of_several_given_keys_encrypts(tmp_path: Path) -> None:
-    given = keyring.load(Settings(secret_key=f"{TWO.hex()}, {ONE.hex()}", data_dir=tmp_path))
+    given = keyring.load(ProcessSettings(secret_key=f"{TWO.hex()}, {ONE.hex()}", data_dir=tmp_path))
     assert given.newest == key_id(TWO)
     assert given.ids == sorted([key_id(ONE), key_id(TWO)])
     file = tmp_path / "keys"
     file.write_text(f"{ONE.hex()}\n\n{TWO.hex()}\n")
-    assert keyring.load(Settings(secret_key_file=str(file))).newest == key_id(ONE)
+    assert keyring.load(ProcessSettings(secret_key_file=str(file))).newest == key_id(ONE)
     assert not (tmp_path / keyring.FILE).exists()
 
 
@@ -45,10 +45,10 @@ def test_a_key_that_cannot_be_used_stops_the_start(tmp_path: Path) -> None:
     empty = tmp_path / "empty"
     empty.write_text("\n")
     for settings in (
-        Settings(secret_key="nonsense"),
-        Settings(secret_key=ONE.hex(), secret_key_file="x"),
-        Settings(secret_key_file=str(tmp_path / "missing")),
-        Settings(secret_key_file=str(empty)),
+        ProcessSettings(secret_key="nonsense"),
+        ProcessSettings(secret_key=ONE.hex(), secret_key_file="x"),
+        ProcessSettings(secret_key_file=str(tmp_path / "missing")),
+        ProcessSettings(secret_key_file=str(empty)),
     ):
         with pytest.raises(StartError):
             keyring.load(settings)
@@ -57,4 +57,4 @@ def test_a_key_that_cannot_be_used_stops_the_start(tmp_path: Path) -> None:
 def test_a_node_that_cannot_keep_a_key_has_none(tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("")
-    assert keyring.load(Settings(data_dir=blocked / "data")).ids == []
+    assert keyring.load(ProcessSettings(data_dir=blocked / "data")).ids == []

@@ -8,8 +8,8 @@ import pytest
 from rich.console import Console
 
 from postdate.cli import output, vitals_page, watch
-from postdate.cli.top_screen import Screen, Wish
-from postdate.cli.vitals_page import Page, parse, quantile
+from postdate.cli.top_screen import LaneAction, Screen
+from postdate.cli.vitals_page import VitalsPage, parse, quantile
 
 
 def lane(name: str, ready: int, **more: Any) -> dict[str, Any]:
@@ -17,11 +17,11 @@ def lane(name: str, ready: int, **more: Any) -> dict[str, Any]:
     return {**row, "paused": False, "paused_note": None, **more}
 
 
-def page(*lanes: dict[str, Any]) -> Page:
+def page(*lanes: dict[str, Any]) -> VitalsPage:
     return vitals_page.page("http://x", {}, {}, 1.0, list(lanes))
 
 
-def typed(screen: Screen, text: str) -> Wish | None:
+def typed(screen: Screen, text: str) -> LaneAction | None:
     found = None
     for key in text:
         found = screen.press(key) or found
@@ -39,7 +39,7 @@ def test_the_cursor_follows_its_lane_and_not_its_row() -> None:
     assert screen.cursor == "sms"
     screen.learn(page(lane("sms", 9), lane("mail", 5)))
     assert (names(screen), screen.cursor) == (["sms", "mail"], "sms")
-    assert typed(screen, "Py") == Wish("pause", "sms")
+    assert typed(screen, "Py") == LaneAction("pause", "sms")
 
 
 def test_the_filter_is_typed_and_given_up() -> None:
@@ -71,7 +71,7 @@ def test_a_change_is_asked_about_and_any_other_key_means_no() -> None:
     screen = Screen()
     screen.learn(page(lane("a", 1)))
     assert typed(screen, "jPn") is None
-    assert typed(screen, "Ry") == Wish("resume", "a")
+    assert typed(screen, "Ry") == LaneAction("resume", "a")
 
 
 def test_read_only_changes_nothing() -> None:

@@ -25,7 +25,7 @@ from uuid import UUID
 
 from msgspec import Struct, field
 
-from postdate.client.word import Word
+from postdate.client.open_enum import OpenEnum
 """
 _GROUP_IMPORTS: Final = """from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from datetime import date, datetime, timedelta
@@ -115,7 +115,7 @@ def _model(model: Model) -> str:
 
 
 def _enum(model: Model) -> str:
-    lines = [f"class {model.name}(Word):", _doc(model.doc), ""]
+    lines = [f"class {model.name}(OpenEnum):", _doc(model.doc), ""]
     lines += [f'    {_member(value)} = "{value}"' for value in model.values]
     listed = ", ".join(f'"{value}"' for value in model.values)
     lines += ["", f"{model.name}Name: TypeAlias = {model.name} | Literal[{listed}]", ""]

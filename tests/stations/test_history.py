@@ -10,7 +10,7 @@ from postdate.ledger.prove import prove
 from postdate.model.ids import new_id
 from postdate.node import history as command
 from postdate.node.node import Node
-from postdate.node.settings import Settings
+from postdate.node.settings import ProcessSettings
 from postdate.store.account.account import key_of
 from postdate.store.connection.database import Database
 from postdate.store.connection.error import PartitionRefusedError
@@ -91,7 +91,7 @@ async def test_a_week_of_money_leaves_when_asked_and_the_rest_still_proves(
 
 @pytest.mark.usefixtures("old_weeks")
 async def test_retention_detaches_attempts_and_events_only(database: Database) -> None:
-    node = Node(settings=Settings(), database=database, roles=["settlement"])
+    node = Node(settings=ProcessSettings(), database=database, roles=["settlement"])
     loop = command.loops(node)[0]
     await loop._run_once(1)
     async with database.writer.acquire() as connection:

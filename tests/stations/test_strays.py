@@ -11,7 +11,7 @@ from postdate.cli.commands import history as command
 from postdate.ledger.prove import prove
 from postdate.model.ids import new_id
 from postdate.node.node import Node
-from postdate.node.settings import Settings
+from postdate.node.settings import ProcessSettings
 from postdate.store.account.account import key_of
 from postdate.store.connection.database import Database
 from postdate.store.connection.error import PermissionDeniedError
@@ -122,7 +122,7 @@ async def test_the_metric_names_the_table_and_the_log_the_weeks(
     await vitals.run_once()
     labels = {"table": "payment"}
     assert registry.get_sample_value("postdate_partition_stray_rows", labels) == 1
-    node = Node(settings=Settings(), database=database, roles=["worker"])
+    node = Node(settings=ProcessSettings(), database=database, roles=["worker"])
     await clock.advance(timedelta(weeks=65).total_seconds())
     assert await node.make_partitions() == 0
     told = capsys.readouterr().out

@@ -16,7 +16,7 @@ from postdate.api.http.server import HttpServer
 from postdate.intake.tenant.tenant import Tenants
 from postdate.node import http as edge
 from postdate.node.node import Node
-from postdate.node.settings import Settings
+from postdate.node.settings import ProcessSettings
 from postdate.store import migrate
 from postdate.store.connection import opening
 from postdate.store.connection.database import Database
@@ -133,7 +133,7 @@ def _follow(
 @asynccontextmanager
 async def api_over(database: Database) -> AsyncIterator[Api]:
     """Serve the HTTP edge over these pools to the admin of a new tenant."""
-    node = Node(settings=Settings(secret_key="5e" * 32), database=database, roles=["api"])
+    node = Node(settings=ProcessSettings(secret_key="5e" * 32), database=database, roles=["api"])
     await node.refresh_settings()
     listener = bind("127.0.0.1", 0)
     running = HttpServer(edge.build(node, Identities(database)), listener)

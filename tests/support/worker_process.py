@@ -17,7 +17,7 @@ from postdate.model.job.outcome import Completed, Delivery, Outcome
 from postdate.model.job.tally import Tally
 from postdate.node import worker as worker_role
 from postdate.node.node import Node
-from postdate.node.settings import Settings as ProcessSettings
+from postdate.node.settings import ProcessSettings
 from postdate.store.connection import opening
 from postdate.worker.worker import JobWorker
 

@@ -4,11 +4,11 @@ import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TypeAlias, TypeVar
 
-from postdate.bench.testbed import Ground, Measure, ground
+from postdate.bench.testbed import Measure, Testbed, testbed
 from postdate.model.error import StartError
 
 Plan = TypeVar("Plan")
-Arm: TypeAlias = Callable[[Ground, Plan], Awaitable[list[Measure]]]
+Arm: TypeAlias = Callable[[Testbed, Plan], Awaitable[list[Measure]]]
 
 
 async def run_arms(arms: Mapping[str, Arm[Plan]], plan: Plan, only: Sequence[str]) -> list[Measure]:
@@ -17,7 +17,7 @@ async def run_arms(arms: Mapping[str, Arm[Plan]], plan: Plan, only: Sequence[str
     if unknown:
         raise StartError(f"there is no arm {unknown.pop()}: choose among {', '.join(arms)}")
     found: list[Measure] = []
-    async with ground() as at:
+    async with testbed() as at:
         for name, arm in arms.items():
             if not only or name in only:
                 print(f"{name} …", file=sys.stderr, flush=True)

@@ -5,8 +5,8 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from postdate.bench import payment_database as store
-from postdate.bench.payment_database import Due, Lateness, Shape
-from postdate.bench.testbed import Ground
+from postdate.bench.payment_database import Due, PaymentLateness, Shape
+from postdate.bench.testbed import Testbed
 from postdate.ledger.prove import prove
 from postdate.store.account.account import AccountKey
 from postdate.store.job import job as job_store
@@ -19,7 +19,7 @@ LONG_DUE: Final = timedelta(minutes=10)
 class Bank:
     """One tenant's ledger. Its first account is the hot one and never pays."""
 
-    ground: Ground
+    testbed: Testbed
     tenant_id: int
     tenant: str
     keys: list[AccountKey]
@@ -31,33 +31,33 @@ class Bank:
 
     async def now(self) -> datetime:
         """Ask the database for its time."""
-        async with self.ground.node.database.connection() as connection:
+        async with self.testbed.node.database.connection() as connection:
             return await job_store.now(connection)
 
     async def fill(self, count: int, shape: Shape = "spread", due: Due | None = None) -> None:
         """Make open payments, due for a while already unless told otherwise."""
         if due is None:
             due = Due(await self.now() - LONG_DUE, timedelta(milliseconds=1))
-        async with self.ground.superuser() as connection:
+        async with self.testbed.superuser() as connection:
             await store.fill(connection, self.keys, count, due, shape, 2 * BALANCE)
-        await self.ground.settle()
+        await self.testbed.settle()
 
-    async def ended(self) -> Lateness:
+    async def ended(self) -> PaymentLateness:
         """Sum up what became of the payments."""
-        async with self.ground.superuser() as connection:
+        async with self.testbed.superuser() as connection:
             return await store.lateness(connection, self.tenant_id)
 
     async def prove(self) -> None:
         """Prove the ledger; a figure of a wrong one would be worth nothing."""
-        proof = await prove(self.ground.node.database, self.tenant_id)
+        proof = await prove(self.testbed.node.database, self.tenant_id)
         if proof.findings:
             raise RuntimeError(f"the ledger is wrong: {proof.findings[0]}")
 
 
-async def open_bank(ground: Ground, accounts: int) -> Bank:
+async def open_bank(testbed: Testbed, accounts: int) -> Bank:
     """Open a ledger with so many accounts that pay and one that is only paid."""
-    tenant_id, tenant = await ground.tenant()
+    tenant_id, tenant = await testbed.tenant()
     names = ["hot", *(f"account-{number:06d}" for number in range(accounts))]
-    async with ground.superuser() as connection:
+    async with testbed.superuser() as connection:
         keys = await store.open_accounts(connection, tenant_id, names, BALANCE)
-    return Bank(ground, tenant_id, tenant, keys)
+    return Bank(testbed, tenant_id, tenant, keys)

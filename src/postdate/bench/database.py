@@ -14,7 +14,7 @@ from postdate.store.timer.timer import LANE_SCHEDULE
 _query = partial(query, package="postdate.bench")
 
 
-class Lateness(NamedTuple):
+class JobLateness(NamedTuple):
     """How late a tenant's jobs began, in milliseconds."""
 
     jobs: int
@@ -42,12 +42,12 @@ async def fill(
     await connection.execute(_query("bench_fill"), buckets, tenant_id, lane_id, each, timeout=3600)
 
 
-async def lateness(connection: Connection, tenant_id: int) -> Lateness:
+async def lateness(connection: Connection, tenant_id: int) -> JobLateness:
     """Sum up how late a tenant's jobs began."""
     row = await connection.fetchrow(_query("bench_lateness"), tenant_id)
     if row is None or row["late"] is None:
-        return Lateness(0, 0.0, 0.0, 0.0, 0.0)
-    return Lateness(row["jobs"], *row["late"])
+        return JobLateness(0, 0.0, 0.0, 0.0, 0.0)
+    return JobLateness(row["jobs"], *row["late"])
 
 
 async def wal(connection: Connection) -> int:

@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry
 
 from postdate.bench.arm import Arm, run_arms
 from postdate.bench.nats import Nats, nats_server
-from postdate.bench.testbed import Ground, Measure, Watch, at_least, at_most, plain
+from postdate.bench.testbed import Measure, Stopwatch, Testbed, at_least, at_most, plain
 from postdate.bench.worker import Accepting, Bench
 from postdate.intake.destination.destination import DestinationSpec
 from postdate.intake.subscription.subscription import SubscriptionSpec
@@ -27,13 +27,13 @@ from postdate.store.event.event import NewEvent
 
 BATCH: Final = 1000
 LAG_RATE: Final = 1000
-IDLE_MOST: Final = 100
+MAX_IDLE: Final = 100
 IDLE_ROUNDS: Final = 3
 NAME: Final = "bench"
 
 
 @dataclass(slots=True, frozen=True)
-class Plan:
+class EventPlan:
     """How much to measure."""
 
     events: int = 100_000
@@ -42,13 +42,13 @@ class Plan:
     seconds: int = 20
 
 
-async def seal(at: Ground, plan: Plan) -> list[Measure]:
+async def seal(at: Testbed, plan: EventPlan) -> list[Measure]:
     """Seal events that were committed a thousand at a time."""
     source = await Source.begin(at)
     await source.tell(plan.events)
     await at.settle()
     sealer = Sealer(at.node.database, PublisherMeter(CollectorRegistry()))
-    before, watch = await at.wal(), Watch()
+    before, watch = await at.wal(), Stopwatch()
     done = 0
     while more := await sealer.run_once():
         done += more
@@ -61,21 +61,21 @@ async def seal(at: Ground, plan: Plan) -> list[Measure]:
     ]
 
 
-async def deliver(at: Ground, plan: Plan) -> list[Measure]:
+async def deliver(at: Testbed, plan: EventPlan) -> list[Measure]:
     """Deliver sealed events to one NATS subscription."""
     async with nats_server(at.home) as broker:
         source = await Source.begin(at)
         await source.tell(plan.delivered)
         await at.seal()
         await source.subscribe(broker, position=0)
-        watch = Watch()
+        watch = Stopwatch()
         async with publishing(at):
             await broker.until(plan.delivered)
             rate = watch.rate(plan.delivered)
     return [at_least("deliver", "to one NATS subscription", rate, 3000, "events/s")]
 
 
-async def lag(at: Ground, plan: Plan) -> list[Measure]:
+async def lag(at: Testbed, plan: EventPlan) -> list[Measure]:
     """Commit 1,000 events a second; measure from the commit to the broker's confirmation."""
     count = LAG_RATE * plan.seconds
     async with nats_server(at.home) as broker:
@@ -95,7 +95,7 @@ async def lag(at: Ground, plan: Plan) -> list[Measure]:
     ]
 
 
-async def queue(at: Ground, plan: Plan) -> list[Measure]:
+async def queue(at: Testbed, plan: EventPlan) -> list[Measure]:
     """Run jobs whose destination is a NATS subject, from claim to recorded."""
     async with nats_server(at.home) as broker:
         lane, adding = await at.lane("push"), Accepting(at)
@@ -103,7 +103,7 @@ async def queue(at: Ground, plan: Plan) -> list[Measure]:
         worker = Bench(at, "queue", at.node.outgoing.queue.deliver)
         await adding.add(lane, [None] * plan.jobs, Queue(name=NAME, subject=broker.subject))
         await at.settle()
-        watch = Watch()
+        watch = Stopwatch()
         async with worker.running():
             await worker.until(plan.jobs)
             rate = watch.rate(plan.jobs)
@@ -111,7 +111,7 @@ async def queue(at: Ground, plan: Plan) -> list[Measure]:
     return [at_least("queue", "jobs to NATS, claimed to recorded", rate, 5000, "jobs/s")]
 
 
-async def idle(at: Ground, plan: Plan) -> list[Measure]:
+async def idle(at: Testbed, plan: EventPlan) -> list[Measure]:
     """Measure what subscriptions cost that have nothing to do."""
     seconds = min(plan.seconds, 5)
     async with nats_server(at.home) as broker:
@@ -119,12 +119,12 @@ async def idle(at: Ground, plan: Plan) -> list[Measure]:
         await at.settle()
         without = await _idle_share(at, seconds)
         await source.subscribe(broker)
-        for _ in range(IDLE_MOST - 1):
+        for _ in range(MAX_IDLE - 1):
             await source.subscribe(broker, registered=True)
         many = await _idle_share(at, seconds)
     return [
         plain("idle", "publisher without subscriptions", without, "% of a core"),
-        plain("idle", f"publisher with {IDLE_MOST} that wait", many, "% of a core"),
+        plain("idle", f"publisher with {MAX_IDLE} that wait", many, "% of a core"),
         at_most("idle", "what they add", many - without, 1, "% of a core"),
     ]
 
@@ -132,13 +132,13 @@ async def idle(at: Ground, plan: Plan) -> list[Measure]:
 class Source:
     """A tenant that has events to tell."""
 
-    def __init__(self, at: Ground, tenant_id: int) -> None:
+    def __init__(self, at: Testbed, tenant_id: int) -> None:
         self._at = at
         self._database = at.node.database
         self._tenant_id = tenant_id
 
     @classmethod
-    async def begin(cls, at: Ground) -> "Source":
+    async def begin(cls, at: Testbed) -> "Source":
         """Make the tenant."""
         tenant_id, _ = await at.tenant()
         return cls(at, tenant_id)
@@ -180,7 +180,7 @@ def _admin(tenant_id: int) -> Identity:
     )
 
 
-async def _register(at: Ground, tenant_id: int, broker: Nats) -> None:
+async def _register(at: Testbed, tenant_id: int, broker: Nats) -> None:
     await at.node.outgoing.destinations.create(
         _admin(tenant_id),
         DestinationSpec(
@@ -190,7 +190,7 @@ async def _register(at: Ground, tenant_id: int, broker: Nats) -> None:
 
 
 @asynccontextmanager
-async def publishing(at: Ground) -> AsyncIterator[None]:
+async def publishing(at: Testbed) -> AsyncIterator[None]:
     """Run the loops of the publisher's role until the block ends."""
     node = at.node
     node.registry = CollectorRegistry()
@@ -206,7 +206,7 @@ async def publishing(at: Ground) -> AsyncIterator[None]:
         node.loops.clear()
 
 
-async def _idle_share(at: Ground, seconds: float) -> float:
+async def _idle_share(at: Testbed, seconds: float) -> float:
     """Give the share of a core that the publisher and the database take while nothing happens."""
     async with publishing(at):
         shares = []
@@ -218,16 +218,16 @@ async def _idle_share(at: Ground, seconds: float) -> float:
         return min(shares)
 
 
-ARMS: Final[Mapping[str, Arm[Plan]]] = {
+ARMS: Final[Mapping[str, Arm[EventPlan]]] = {
     "seal": seal,
     "deliver": deliver,
     "lag": lag,
     "queue": queue,
     "idle": idle,
 }
-QUICK: Final = Plan(events=2000, delivered=500, jobs=500, seconds=1)
+QUICK: Final = EventPlan(events=2000, delivered=500, jobs=500, seconds=1)
 
 
-async def run(plan: Plan, only: Sequence[str]) -> list[Measure]:
+async def run(plan: EventPlan, only: Sequence[str]) -> list[Measure]:
     """Run the arms one after another on one server."""
     return await run_arms(ARMS, plan, only)

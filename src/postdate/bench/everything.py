@@ -9,10 +9,10 @@ from postdate.bench.testbed import Measure
 
 async def run(*, quick: bool, pgledger: Path | None) -> dict[str, list[Measure]]:
     """Measure jobs, payments, schedules and events; return the figures by suite."""
-    payments = replace(payment.QUICK if quick else payment.Plan(), pgledger=pgledger)
+    payments = replace(payment.QUICK if quick else payment.PaymentPlan(), pgledger=pgledger)
     return {
-        "jobs": await job.run(job.QUICK if quick else job.Plan(), []),
+        "jobs": await job.run(job.QUICK if quick else job.JobPlan(), []),
         "payments": await payment.run(payments, []),
-        "schedules": await schedule.run(schedule.QUICK if quick else schedule.Plan(), []),
-        "events": await event.run(event.QUICK if quick else event.Plan(), []),
+        "schedules": await schedule.run(schedule.QUICK if quick else schedule.SchedulePlan(), []),
+        "events": await event.run(event.QUICK if quick else event.EventPlan(), []),
     }

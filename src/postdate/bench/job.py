@@ -13,9 +13,9 @@ from postdate.bench import limit, peer
 from postdate.bench.arm import Arm, run_arms
 from postdate.bench.receiver import receiving
 from postdate.bench.testbed import (
-    Ground,
     Measure,
-    Watch,
+    Stopwatch,
+    Testbed,
     at_least,
     at_most,
     median,
@@ -28,15 +28,15 @@ from postdate.model.job.job import Webhook
 OURS: Final = "postdate"
 LIMIT: Final = "limit: bare claim + delete"
 FEW: Final = 10_000
-PINNED_MOST: Final = 400_000
-FILL_MOST: Final = 50_000
+MAX_PINNED: Final = 400_000
+MAX_FILL: Final = 50_000
 """The most timers of one statement and bucket: no statement of a node may take half a minute."""
 
 LOADED_SECONDS: Final = 10
 
 
 @dataclass(slots=True, frozen=True)
-class Plan:
+class JobPlan:
     """How much to measure."""
 
     count: int = 40_000
@@ -44,10 +44,10 @@ class Plan:
     rounds: int = 3
 
 
-QUICK: Final = Plan(count=400, pending=20_000, rounds=1)
+QUICK: Final = JobPlan(count=400, pending=20_000, rounds=1)
 
 
-async def execute(at: Ground, plan: Plan) -> list[Measure]:
+async def execute(at: Testbed, plan: JobPlan) -> list[Measure]:
     """Run jobs that do nothing, in turns with the peers and with bare SQL."""
     names = peer.installed()
     accepted: dict[str, list[float]] = defaultdict(list)
@@ -79,14 +79,14 @@ class _Ours(NamedTuple):
     execute_wal: float
 
 
-async def _ours(at: Ground, count: int) -> _Ours:
+async def _ours(at: Testbed, count: int) -> _Ours:
     """Accept and run so many jobs; return both rates, and the WAL bytes of each job."""
     lane, adding, worker = await at.lane(), Accepting(at), Bench(at, "worker")
-    before, watch = await at.wal(), Watch()
+    before, watch = await at.wal(), Stopwatch()
     await adding.add(lane, [None] * count)
     accepted, accept_wal = watch.rate(count), (await at.wal() - before) / count
     await at.settle()
-    before, watch = await at.wal(), Watch()
+    before, watch = await at.wal(), Stopwatch()
     async with worker.running():
         await worker.until(count)
         executed = watch.rate(count)
@@ -107,14 +107,14 @@ def _compared(
     ]
 
 
-async def pinned(at: Ground, plan: Plan) -> list[Measure]:
+async def pinned(at: Testbed, plan: JobPlan) -> list[Measure]:
     """Claim while an open snapshot keeps every dead row in place."""
-    count = min(plan.count * 10, PINNED_MOST)
+    count = min(plan.count * 10, MAX_PINNED)
     lane, adding, worker = await at.lane(), Accepting(at), Bench(at, "worker")
     await adding.add(lane, [None] * count)
     await at.settle()
     async with at.pinned(), worker.running():
-        watch = Watch()
+        watch = Stopwatch()
         await worker.until(count)
         rate = watch.rate(count)
     return [
@@ -123,7 +123,7 @@ async def pinned(at: Ground, plan: Plan) -> list[Measure]:
     ]
 
 
-async def pending(at: Ground, plan: Plan) -> list[Measure]:
+async def pending(at: Testbed, plan: JobPlan) -> list[Measure]:
     """Claim beside few and beside many jobs of the far future."""
     lane, adding = await at.lane(), Accepting(at)
     costs: dict[int, float] = {}
@@ -131,8 +131,8 @@ async def pending(at: Ground, plan: Plan) -> list[Measure]:
     for size in (FEW, plan.pending):
         async with at.node.database.connection() as connection:
             each = (size - filled) // lane.width
-            for first in range(0, each, FILL_MOST):
-                many = min(FILL_MOST, each - first)
+            for first in range(0, each, MAX_FILL):
+                many = min(MAX_FILL, each - first)
                 await bench.fill(connection, lane.tenant_id, lane.lane_id, lane.buckets, many)
         filled = size
         rounds = []
@@ -148,7 +148,7 @@ async def pending(at: Ground, plan: Plan) -> list[Measure]:
     ]
 
 
-async def fairness(at: Ground, plan: Plan) -> list[Measure]:
+async def fairness(at: Testbed, plan: JobPlan) -> list[Measure]:
     """Run a few jobs of one tenant beside the backlog of another."""
     busy, quiet, adding = await at.lane(), await at.lane(), Accepting(at)
     await adding.add(busy, [None] * (plan.count * 5))
@@ -168,7 +168,7 @@ async def fairness(at: Ground, plan: Plan) -> list[Measure]:
     ]
 
 
-async def lateness(at: Ground, _: Plan) -> list[Measure]:
+async def lateness(at: Testbed, _: JobPlan) -> list[Measure]:
     """Run 1,000 jobs a second, accepted one second ahead, whatever the worker does meanwhile."""
     lane, adding, worker = await at.lane(), Accepting(at), Bench(at, "worker")
     rate, steps = 1000, LOADED_SECONDS * 20
@@ -189,7 +189,7 @@ async def lateness(at: Ground, _: Plan) -> list[Measure]:
     ]
 
 
-async def webhooks(at: Ground, plan: Plan) -> list[Measure]:
+async def webhooks(at: Testbed, plan: JobPlan) -> list[Measure]:
     """Call a receiver in a process of its own on this machine."""
     count = plan.count // 2
     lane, adding = await at.lane("push"), Accepting(at)
@@ -197,7 +197,7 @@ async def webhooks(at: Ground, plan: Plan) -> list[Measure]:
     async with receiving() as receiver:
         await adding.add(lane, [None] * count, Webhook(url=receiver.url))
         await at.settle()
-        watch, used = Watch(), receiver.cpu_seconds()
+        watch, used = Stopwatch(), receiver.cpu_seconds()
         async with worker.running():
             await worker.until(count)
             rate = watch.rate(count)
@@ -211,7 +211,7 @@ async def webhooks(at: Ground, plan: Plan) -> list[Measure]:
     ]
 
 
-ARMS: Final[Mapping[str, Arm[Plan]]] = {
+ARMS: Final[Mapping[str, Arm[JobPlan]]] = {
     "execute": execute,
     "pinned": pinned,
     "pending": pending,
@@ -221,6 +221,6 @@ ARMS: Final[Mapping[str, Arm[Plan]]] = {
 }
 
 
-async def run(plan: Plan, only: Sequence[str]) -> list[Measure]:
+async def run(plan: JobPlan, only: Sequence[str]) -> list[Measure]:
     """Run the arms one after another on one server."""
     return await run_arms(ARMS, plan, only)

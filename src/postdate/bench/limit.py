@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Final
 
-from postdate.bench.testbed import Ground, Watch
+from postdate.bench.testbed import Stopwatch, Testbed
 from postdate.store.connection.query import query
 
 SET: Final = 1000
@@ -18,7 +18,7 @@ _numbers: Final[Iterator[int]] = itertools.count(1)
 _query = partial(query, package="postdate.bench")
 
 
-async def claim_and_delete(at: Ground, count: int) -> float:
+async def claim_and_delete(at: Testbed, count: int) -> float:
     """Claim due rows in one commit and delete them in a second; return the rate."""
     name = f"bare_job_{next(_numbers)}"
     await at.database(name)
@@ -26,7 +26,7 @@ async def claim_and_delete(at: Ground, count: int) -> float:
         await connection.execute(_query("bench_bare_job_make"))
         await connection.execute(_query("bench_bare_job_fill"), count, timeout=3600)
         await at.settle(name)
-        watch, done = Watch(), 0
+        watch, done = Stopwatch(), 0
         while claimed := await connection.fetch(_query("bench_bare_job_claim"), SET):
             await connection.execute(_query("bench_bare_job_delete"), [row[0] for row in claimed])
             done += len(claimed)
@@ -36,7 +36,7 @@ async def claim_and_delete(at: Ground, count: int) -> float:
     return rate
 
 
-async def move_money(at: Ground, pairs: Sequence[tuple[int, int]], accounts: int) -> float:
+async def move_money(at: Testbed, pairs: Sequence[tuple[int, int]], accounts: int) -> float:
     """Update two balances and write two entries a transfer, in sets; return the rate."""
     name = f"bare_ledger_{next(_numbers)}"
     await at.database(name)
@@ -45,7 +45,7 @@ async def move_money(at: Ground, pairs: Sequence[tuple[int, int]], accounts: int
         await connection.execute(_query("bench_bare_ledger_make_entry"))
         await connection.execute(_query("bench_bare_ledger_fill"), accounts)
         await at.settle(name)
-        watch = Watch()
+        watch = Stopwatch()
         for first in range(0, len(pairs), SET):
             payers, payees = zip(*pairs[first : first + SET], strict=True)
             await connection.execute(_query("bench_bare_ledger_move"), payers, payees)

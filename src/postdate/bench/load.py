@@ -16,7 +16,7 @@ _END: Final = b"\r\n\r\n"
 _LENGTH: Final = b"content-length:"
 
 
-class Request(NamedTuple):
+class LoadRequest(NamedTuple):
     """A request, ready to be sent but for its host."""
 
     method: str
@@ -25,7 +25,7 @@ class Request(NamedTuple):
     headers: Mapping[str, str] = {}
 
 
-class Report(msgspec.Struct, frozen=True, kw_only=True):
+class LoadReport(msgspec.Struct, frozen=True, kw_only=True):
     """What a load saw; times are in milliseconds, from when each request was meant to be sent."""
 
     requests: int
@@ -37,7 +37,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     statuses: dict[int, int]
 
 
-class Client(asyncio.Protocol):
+class LoadClient(asyncio.Protocol):
     """One connection that is kept open and has at most one request under way."""
 
     def __init__(self, host: str, key: str) -> None:
@@ -72,7 +72,7 @@ class Client(asyncio.Protocol):
         if not self._answer.done():
             self._answer.set_result((int(head[9:12]), body))
 
-    async def ask(self, request: Request) -> tuple[int, bytes]:
+    async def ask(self, request: LoadRequest) -> tuple[int, bytes]:
         """Send a request and wait for its answer."""
         if self._transport is None:
             raise ConnectionError("not connected")
@@ -91,12 +91,12 @@ class Client(asyncio.Protocol):
             self._transport.close()
 
 
-async def connect(url: str, key: str) -> Client:
+async def connect(url: str, key: str) -> LoadClient:
     """Open a connection to a server."""
     parts = urlsplit(url)
     loop = asyncio.get_running_loop()
     _, client = await loop.create_connection(
-        lambda: Client(parts.netloc, key), parts.hostname or "127.0.0.1", parts.port or 80
+        lambda: LoadClient(parts.netloc, key), parts.hostname or "127.0.0.1", parts.port or 80
     )
     return client
 
@@ -104,14 +104,14 @@ async def connect(url: str, key: str) -> Client:
 class Load:
     """Sends requests over many connections: as fast as they are answered, or at a rate."""
 
-    def __init__(self, requests: Iterable[Request], per_second: float | None = None) -> None:
-        self._requests: Iterator[tuple[int, Request]] = enumerate(requests)
+    def __init__(self, requests: Iterable[LoadRequest], per_second: float | None = None) -> None:
+        self._requests: Iterator[tuple[int, LoadRequest]] = enumerate(requests)
         self._per_second = per_second
         self._started = 0.0
         self._milliseconds: list[float] = []
         self._statuses: Counter[int] = Counter()
 
-    async def run(self, url: str, key: str, connections: int = CONNECTIONS) -> Report:
+    async def run(self, url: str, key: str, connections: int = CONNECTIONS) -> LoadReport:
         """Send everything and report what came back."""
         clients = [await connect(url, key) for _ in range(connections)]
         self._started = time.perf_counter()
@@ -122,14 +122,14 @@ class Load:
                 client.close()
         return self._report(time.perf_counter() - self._started)
 
-    async def _work(self, client: Client) -> None:
+    async def _work(self, client: LoadClient) -> None:
         for number, request in self._requests:
-            meant = await self._turn(number)
+            meant = await self._round(number)
             status, _ = await client.ask(request)
             self._milliseconds.append((time.perf_counter() - meant) * 1000)
             self._statuses[status] += 1
 
-    async def _turn(self, number: int) -> float:
+    async def _round(self, number: int) -> float:
         """Wait for the turn of a request: a late start counts as lateness of the server."""
         if self._per_second is None:
             return time.perf_counter()
@@ -138,13 +138,13 @@ class Load:
             await asyncio.sleep(wait)
         return meant
 
-    def _report(self, seconds: float) -> Report:
+    def _report(self, seconds: float) -> LoadReport:
         ordered = sorted(self._milliseconds) or [0.0]
 
         def percentile(share: float) -> float:
             return round(ordered[min(int(len(ordered) * share), len(ordered) - 1)], 2)
 
-        return Report(
+        return LoadReport(
             requests=len(self._milliseconds),
             seconds=round(seconds, 3),
             per_second=round(len(self._milliseconds) / seconds, 1),

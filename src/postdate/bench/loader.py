@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 import msgspec
 import uvloop
 
-from postdate.bench.load import CONNECTIONS, Load, Report, Request
+from postdate.bench.load import CONNECTIONS, Load, LoadReport, LoadRequest
 
 BATCH: Final = 1000
 BASE: Final = "/api/v1/payments"
@@ -35,23 +35,23 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     prefix: str = "k"
 
 
-def requests(order: Order) -> Iterator[Request]:
+def requests(order: Order) -> Iterator[LoadRequest]:
     """Make the requests of an order."""
     match order.kind:
         case "schedule":
             for number, body in enumerate(_payments(order)):
                 headers = {"idempotency-key": f"{order.prefix}-{number}"}
-                yield Request("POST", f"{BASE}/schedule", msgspec.json.encode(body), headers)
+                yield LoadRequest("POST", f"{BASE}/schedule", msgspec.json.encode(body), headers)
         case "batch":
             keyed = (
                 {**p, "idempotency_key": f"{order.prefix}-{n}"}
                 for n, p in enumerate(_payments(order))
             )
             while many := list(itertools.islice(keyed, BATCH)):
-                yield Request("POST", f"{BASE}/batch", msgspec.json.encode({"payments": many}))
+                yield LoadRequest("POST", f"{BASE}/batch", msgspec.json.encode({"payments": many}))
         case "status":
             for _ in range(order.count):
-                yield Request("GET", f"{BASE}/{random.choice(order.payment_ids)}")
+                yield LoadRequest("GET", f"{BASE}/{random.choice(order.payment_ids)}")
 
 
 def _payments(order: Order) -> Iterator[dict[str, Any]]:
@@ -66,7 +66,7 @@ def _payments(order: Order) -> Iterator[dict[str, Any]]:
         }
 
 
-async def load(order: Order) -> Report:
+async def load(order: Order) -> LoadReport:
     """Send an order from another process and wait for its report."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
@@ -75,13 +75,13 @@ async def load(order: Order) -> Report:
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
     )
-    told, _ = await process.communicate(msgspec.json.encode(order))
+    answer, _ = await process.communicate(msgspec.json.encode(order))
     if process.returncode:
         raise RuntimeError(f"the load ended with {process.returncode}")
-    return msgspec.json.decode(told, type=Report)
+    return msgspec.json.decode(answer, type=LoadReport)
 
 
-async def _send(order: Order) -> Report:
+async def _send(order: Order) -> LoadReport:
     # Made beforehand, so that making them takes no time from the server.
     ready = list(requests(order))
     return await Load(ready, order.per_second).run(order.url, order.key, order.connections)

@@ -61,8 +61,8 @@ class Nats:
             messages = await reader.fetch(min(left, PAGE), timeout=10)
             left -= len(messages)
             for message in messages:
-                told = msgspec.json.decode(message.data, type=_Envelope).time
-                found.append((message.metadata.timestamp - told).total_seconds() * 1000)
+                answer = msgspec.json.decode(message.data, type=_Envelope).time
+                found.append((message.metadata.timestamp - answer).total_seconds() * 1000)
         return Lags(percentile(found, 0.5), percentile(found, 0.99))
 
 

@@ -18,11 +18,11 @@ from postdate.bench import payment_database as bench_payment
 from postdate.bench import transfer as transfers
 from postdate.bench.arm import Arm, run_arms
 from postdate.bench.bank import Bank, open_bank
-from postdate.bench.load import Report
+from postdate.bench.load import LoadReport
 from postdate.bench.loader import Order, load
 from postdate.bench.payment_database import Due, Shape
 from postdate.bench.server_process import Served, key_for, serving
-from postdate.bench.testbed import Ground, Measure, Watch, at_least, at_most, median, plain
+from postdate.bench.testbed import Measure, Stopwatch, Testbed, at_least, at_most, median, plain
 from postdate.intake.payment.accept import BATCH_MOST as ASK_MOST
 from postdate.intake.payment.accept import Payments, Wish
 from postdate.model.ids import BUCKETS
@@ -54,7 +54,7 @@ BATCHES: Final = 5
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)
-class Plan:
+class PaymentPlan:
     """How much to measure."""
 
     rounds: int = 3
@@ -72,13 +72,13 @@ class Plan:
     pgledger: Path | None = None
 
 
-QUICK: Final = Plan(
+QUICK: Final = PaymentPlan(
     rounds=1, accounts=100, settled=2000, naive=100, accepted=200, bulk=2000, stored=4000,
     asked=200, rate=50, seconds=2, spike=2000, pending=64_000,
 )  # fmt: skip
 
 
-async def settle(at: Ground, plan: Plan) -> list[Measure]:
+async def settle(at: Testbed, plan: PaymentPlan) -> list[Measure]:
     """Settle what is due, in turns with naive transactions, pgledger, and bare rows."""
     names = (await open_bank(at, plan.accounts)).names
     rivals = {"naive": await transfers.naive(at, names)}
@@ -110,7 +110,7 @@ async def settle(at: Ground, plan: Plan) -> list[Measure]:
     return [m for shape in SHAPES for m in _compared(rates, logged, shape)]
 
 
-async def _ours(at: Ground, plan: Plan, shape: Shape) -> tuple[float, float]:
+async def _ours(at: Testbed, plan: PaymentPlan, shape: Shape) -> tuple[float, float]:
     """Settle so many payments of a new ledger; give the rate, and WAL bytes for each."""
     bank, count = await open_bank(at, plan.accounts), plan.settled
     await bank.fill(count, shape)
@@ -143,7 +143,7 @@ def _compared(
     return [*measures, plain(arm, "write-ahead log", written, "bytes/payment")]
 
 
-async def accept(at: Ground, plan: Plan) -> list[Measure]:
+async def accept(at: Testbed, plan: PaymentPlan) -> list[Measure]:
     """Schedule payments one by one over HTTP, with all roles in the process and with one."""
     found = []
     for what, arguments in (("one process", ()), ("role api alone", ("--role", "api"))):
@@ -165,7 +165,7 @@ async def accept(at: Ground, plan: Plan) -> list[Measure]:
     return found
 
 
-async def bulk(at: Ground, plan: Plan) -> list[Measure]:
+async def bulk(at: Testbed, plan: PaymentPlan) -> list[Measure]:
     """Schedule payments by the thousand: over HTTP, and straight through intake."""
     bank = await open_bank(at, plan.accounts)
     async with serving(at) as served:
@@ -184,45 +184,45 @@ async def bulk(at: Ground, plan: Plan) -> list[Measure]:
     ]
 
 
-async def _direct(at: Ground, plan: Plan) -> float:
+async def _direct(at: Testbed, plan: PaymentPlan) -> float:
     bank = await open_bank(at, plan.accounts)
     intake = Payments(at.node.database, at.node.runtime)
     who = Identity(
         tenant_id=bank.tenant_id, tenant=bank.tenant, key_id="bench",
         scopes=frozenset({Scope.ADMIN}),
     )  # fmt: skip
-    wishes = [
+    requested = [
         Wish(PaymentOrder(from_account_id=a, to_account_id=b, amount=1, delay_seconds=9999), f"{n}")
         for n, (a, b) in enumerate(transfers.pairs(bank.names, plan.bulk, hot=False))
     ]
     await at.settle()
-    watch = Watch()
+    watch = Stopwatch()
 
     async def send(first: int) -> None:
-        for start in range(first, len(wishes), 2 * ASK_MOST):
-            answers = await intake.schedule_all(who, wishes[start : start + ASK_MOST])
+        for start in range(first, len(requested), 2 * ASK_MOST):
+            answers = await intake.schedule_all(who, requested[start : start + ASK_MOST])
             if any(answer.refusal for answer in answers):
                 raise RuntimeError("a payment was refused")
 
     await asyncio.gather(send(0), send(ASK_MOST))
-    return watch.rate(len(wishes))
+    return watch.rate(len(requested))
 
 
-async def _sent(served: Served, order: Order) -> tuple[Report, float]:
+async def _sent(served: Served, order: Order) -> tuple[LoadReport, float]:
     """Send a load; give its report, and the microseconds of a processor that each item took."""
     before = served.cpu_seconds()
     report = await load(order)
     return report, 1e6 * (served.cpu_seconds() - before) / order.count
 
 
-async def _all_accepted(bank: Bank, report: Report, status: int, count: int) -> None:
-    async with bank.ground.superuser() as connection:
+async def _all_accepted(bank: Bank, report: LoadReport, status: int, count: int) -> None:
+    async with bank.testbed.superuser() as connection:
         stored = await bench_payment.count(connection, bank.tenant_id)
     if report.statuses != {status: report.requests} or stored != count:
         raise RuntimeError(f"of {count} payments {stored} are stored: {report}")
 
 
-async def status(at: Ground, plan: Plan) -> list[Measure]:
+async def status(at: Testbed, plan: PaymentPlan) -> list[Measure]:
     """Ask for payments at a rate, with many stored: a tenth of them settled, the rest open."""
     bank = await open_bank(at, plan.accounts)
     await bank.fill(plan.stored // 10)
@@ -247,7 +247,7 @@ async def status(at: Ground, plan: Plan) -> list[Measure]:
     ]
 
 
-async def steady(at: Ground, plan: Plan) -> list[Measure]:
+async def steady(at: Testbed, plan: PaymentPlan) -> list[Measure]:
     """Accept at a rate for a while, due 1 to 20 s later, while the same process settles."""
     bank = await open_bank(at, plan.accounts)
     count = plan.rate * plan.seconds
@@ -270,7 +270,7 @@ async def steady(at: Ground, plan: Plan) -> list[Measure]:
     ]
 
 
-async def _drained(bank: Bank, count: int) -> bench_payment.Lateness:
+async def _drained(bank: Bank, count: int) -> bench_payment.PaymentLateness:
     """Wait until all have ended, at most for a while."""
     deadline = time.monotonic() + DRAIN_SECONDS
     while True:
@@ -280,7 +280,7 @@ async def _drained(bank: Bank, count: int) -> bench_payment.Lateness:
         await asyncio.sleep(0.5)
 
 
-async def spike(at: Ground, plan: Plan) -> list[Measure]:
+async def spike(at: Testbed, plan: PaymentPlan) -> list[Measure]:
     """Settle many payments that are due in the same second, with two settlers."""
     bank = await open_bank(at, plan.accounts)
     async with at.superuser() as connection:
@@ -304,7 +304,7 @@ async def spike(at: Ground, plan: Plan) -> list[Measure]:
 
 
 @asynccontextmanager
-async def _settling(at: Ground, count: int) -> AsyncIterator[None]:
+async def _settling(at: Testbed, count: int) -> AsyncIterator[None]:
     """Run the loops of so many nodes that settle."""
     mine = at.node
     nodes = [
@@ -323,7 +323,7 @@ async def _settling(at: Ground, count: int) -> AsyncIterator[None]:
         await asyncio.gather(*going)
 
 
-async def pending(at: Ground, plan: Plan) -> list[Measure]:
+async def pending(at: Testbed, plan: PaymentPlan) -> list[Measure]:
     """Settle batches beside few and beside many timers of the far future."""
     bank = await open_bank(at, plan.accounts)
     costs: dict[int, float] = {}
@@ -342,14 +342,14 @@ async def pending(at: Ground, plan: Plan) -> list[Measure]:
     ]
 
 
-async def _batch_ms(at: Ground, plan: Plan) -> float:
+async def _batch_ms(at: Testbed, plan: PaymentPlan) -> float:
     """Give the time of a full settle batch, from a few of them."""
     bank = await open_bank(at, plan.accounts)
     await bank.fill(MAX_BATCH * BATCHES)
     return 1000 * MAX_BATCH / await transfers.ours(bank)
 
 
-ARMS: Final[Mapping[str, Arm[Plan]]] = {
+ARMS: Final[Mapping[str, Arm[PaymentPlan]]] = {
     "settle": settle,
     "accept": accept,
     "bulk": bulk,
@@ -360,6 +360,6 @@ ARMS: Final[Mapping[str, Arm[Plan]]] = {
 }
 
 
-async def run(plan: Plan, only: Sequence[str]) -> list[Measure]:
+async def run(plan: PaymentPlan, only: Sequence[str]) -> list[Measure]:
     """Run the arms one after another on one server."""
     return await run_arms(ARMS, plan, only)

@@ -22,7 +22,7 @@ FILL_SECONDS: Final = 3600
 Columns = Sequence[Sequence[Any]]
 
 
-class Lateness(NamedTuple):
+class PaymentLateness(NamedTuple):
     """What became of a tenant's payments; times in milliseconds from due to written."""
 
     ended: int
@@ -123,12 +123,12 @@ async def write(
     )
 
 
-async def lateness(connection: asyncpg.Connection, tenant_id: int) -> Lateness:
+async def lateness(connection: asyncpg.Connection, tenant_id: int) -> PaymentLateness:
     """Sum up how a tenant's payments ended."""
     row = await connection.fetchrow(_query("bench_payment_lateness"), tenant_id)
     if row is None or row["late"] is None:
-        return Lateness(0, 0, 0.0, 0.0, 0.0, 0.0)
-    return Lateness(row["ended"], row["early"], *row["late"])
+        return PaymentLateness(0, 0, 0.0, 0.0, 0.0, 0.0)
+    return PaymentLateness(row["ended"], row["early"], *row["late"])
 
 
 async def deadlocks(connection: asyncpg.Connection) -> int:

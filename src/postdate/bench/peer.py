@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from postdate.bench.peers.contract import PeerOrder, PeerRates
-from postdate.bench.testbed import Ground
+from postdate.bench.testbed import Testbed
 from postdate.model.error import StartError
 
 PEER_SECONDS: Final = 1200.0
@@ -53,7 +53,7 @@ def installed() -> list[str]:
     return found
 
 
-async def measure(at: Ground, name: str, count: int) -> PeerRates:
+async def measure(at: Testbed, name: str, count: int) -> PeerRates:
     """Let a peer run jobs in an empty database; return what it reached."""
     dsn = await at.database(f"{name}_{next(_numbers)}")
     with TemporaryDirectory(prefix="pdp") as directory:

@@ -10,7 +10,7 @@ import msgspec
 
 from postdate.bench import database as bench
 from postdate.bench.arm import Arm, run_arms
-from postdate.bench.testbed import Ground, Measure, Watch, at_least, at_most, plain
+from postdate.bench.testbed import Measure, Stopwatch, Testbed, at_least, at_most, plain
 from postdate.model.ids import BUCKETS, new_ids
 from postdate.model.schedule.spec import ScheduleSpec
 from postdate.model.tenant.identity import Identity, Scope
@@ -18,7 +18,7 @@ from postdate.node import job as job_parts
 from postdate.node import schedule as schedule_parts
 from postdate.scheduler.expander import Expander
 
-EXPAND_LEAST: Final = 5000
+MIN_EXPAND: Final = 5000
 IDLE_LOOKS: Final = 200
 FEW: Final = 1000
 ROUNDS: Final = 3
@@ -28,7 +28,7 @@ _HOURLY: Final = b"""{"cron": "0 * * * *", "timezone": "Europe/Zurich", "templat
 
 
 @dataclass(slots=True, frozen=True)
-class Plan:
+class SchedulePlan:
     """How much to measure."""
 
     due: int = 100_000
@@ -36,22 +36,22 @@ class Plan:
     beside: int = 10_000
 
 
-async def expand(at: Ground, plan: Plan) -> list[Measure]:
+async def expand(at: Testbed, plan: SchedulePlan) -> list[Measure]:
     """Expand hourly schedules that are all due at the top of the same hour."""
     hourly = await Hourly.begin(at)
     await hourly.copy(plan.due, due=True)
     await at.settle()
-    before, watch = await at.wal(), Watch()
+    before, watch = await at.wal(), Stopwatch()
     await hourly.expand(plan.due)
     rate, written = watch.rate(plan.due), await at.wal() - before
     await hourly.check(plan.due)
     return [
-        at_least("expand", f"{plan.due} due at one instant", rate, EXPAND_LEAST, "schedules/s"),
+        at_least("expand", f"{plan.due} due at one instant", rate, MIN_EXPAND, "schedules/s"),
         plain("expand", "write-ahead log", written / plan.due, "bytes/occurrence"),
     ]
 
 
-async def stored(at: Ground, plan: Plan) -> list[Measure]:
+async def stored(at: Testbed, plan: SchedulePlan) -> list[Measure]:
     """Look for due ones, and expand a few, beside few and beside many that are not due."""
     hourly = await Hourly.begin(at)
     found: dict[int, tuple[float, float]] = {}
@@ -63,7 +63,7 @@ async def stored(at: Ground, plan: Plan) -> list[Measure]:
         for _ in range(ROUNDS):
             await hourly.copy(plan.beside, due=True)
             await at.settle()
-            watch = Watch()
+            watch = Stopwatch()
             await hourly.expand(plan.beside)
             rates.append(watch.rate(plan.beside))
         found[size] = await hourly.idle(), 1e6 / max(rates)
@@ -80,7 +80,7 @@ async def stored(at: Ground, plan: Plan) -> list[Measure]:
 class Hourly:
     """One schedule made by the intake, and as many copies of its rows as wanted."""
 
-    def __init__(self, at: Ground, tenant_id: int, first: UUID) -> None:
+    def __init__(self, at: Testbed, tenant_id: int, first: UUID) -> None:
         self._database = at.node.database
         self._tenant_id = tenant_id
         self._first = first
@@ -92,7 +92,7 @@ class Hourly:
         return Expander(self._database, self._firings)
 
     @classmethod
-    async def begin(cls, at: Ground) -> "Hourly":
+    async def begin(cls, at: Testbed) -> "Hourly":
         """Make the first one."""
         tenant_id, name = await at.tenant()
         who = Identity(
@@ -141,10 +141,10 @@ class Hourly:
             raise RuntimeError(f"{count} schedules made {found[0]} jobs, {found[1]} occurrences")
 
 
-ARMS: Final[Mapping[str, Arm[Plan]]] = {"expand": expand, "stored": stored}
-QUICK: Final = Plan(due=500, stored=2000, beside=200)
+ARMS: Final[Mapping[str, Arm[SchedulePlan]]] = {"expand": expand, "stored": stored}
+QUICK: Final = SchedulePlan(due=500, stored=2000, beside=200)
 
 
-async def run(plan: Plan, only: Sequence[str]) -> list[Measure]:
+async def run(plan: SchedulePlan, only: Sequence[str]) -> list[Measure]:
     """Run the arms one after another on one server."""
     return await run_arms(ARMS, plan, only)

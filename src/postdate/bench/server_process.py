@@ -14,8 +14,8 @@ from typing import Final
 import psutil
 
 from postdate.bench.bank import Bank
-from postdate.bench.load import Request, connect
-from postdate.bench.testbed import Ground
+from postdate.bench.load import LoadRequest, connect
+from postdate.bench.testbed import Testbed
 from postdate.intake.tenant.tenant import Tenants
 from postdate.model.tenant.identity import Scope
 
@@ -37,14 +37,14 @@ class Served:
 
 
 @asynccontextmanager
-async def serving(ground: Ground, *arguments: str) -> AsyncIterator[Served]:
+async def serving(testbed: Testbed, *arguments: str) -> AsyncIterator[Served]:
     """Run a server until the block ends."""
-    await ground.seal()
-    login, port = ground.server.credentials.login, _free_port()
+    await testbed.seal()
+    login, port = testbed.server.credentials.login, _free_port()
     own = {
         "POSTDATE_DATABASE_URL": login.app_dsn(),
         "POSTDATE_OWNER_DATABASE_URL": login.owner_dsn(),
-        "POSTDATE_DATA_DIR": str(ground.home / "served"),
+        "POSTDATE_DATA_DIR": str(testbed.home / "served"),
         "POSTDATE_PORT": str(port),
         "POSTDATE_LOG_LEVEL": "error",
     }
@@ -69,7 +69,7 @@ async def serving(ground: Ground, *arguments: str) -> AsyncIterator[Served]:
 
 async def key_for(bank: Bank) -> str:
     """Issue a key for a bank's tenant."""
-    issued = await Tenants(bank.ground.node.database).issue(bank.tenant, [Scope.ADMIN])
+    issued = await Tenants(bank.testbed.node.database).issue(bank.tenant, [Scope.ADMIN])
     return issued.key
 
 
@@ -84,7 +84,7 @@ async def _ready(url: str) -> bool:
     try:
         client = await connect(url, "")
         try:
-            return (await client.ask(Request("GET", "/readyz")))[0] == _OK
+            return (await client.ask(LoadRequest("GET", "/readyz")))[0] == _OK
         finally:
             client.close()
     except OSError:

@@ -21,7 +21,7 @@ from postdate.model.lane import Kind
 from postdate.model.setting.setting import Stored
 from postdate.node import garbage
 from postdate.node.node import Node
-from postdate.node.settings import Settings
+from postdate.node.settings import ProcessSettings
 from postdate.publisher.meter import PublisherMeter
 from postdate.publisher.sealer import Sealer
 from postdate.store import migrate
@@ -61,19 +61,19 @@ def median(arm: str, what: str, rounds: Sequence[float], unit: str) -> Measure:
     )  # fmt: skip
 
 
-def at_least(arm: str, what: str, value: float, least: float, unit: str = "x") -> Measure:
+def at_least(arm: str, what: str, value: float, minimum: float, unit: str = "x") -> Measure:
     """Make a figure that should not be below something."""
     return Measure(
-        arm=arm, what=what, value=round(value, 2), unit=unit, target=f">= {least:g}",
-        held=value >= least,
+        arm=arm, what=what, value=round(value, 2), unit=unit, target=f">= {minimum:g}",
+        held=value >= minimum,
     )  # fmt: skip
 
 
-def at_most(arm: str, what: str, value: float, most: float, unit: str) -> Measure:
+def at_most(arm: str, what: str, value: float, maximum: float, unit: str) -> Measure:
     """Make a figure that should not be above something."""
     return Measure(
-        arm=arm, what=what, value=round(value, 2), unit=unit, target=f"<= {most:g}",
-        held=value <= most,
+        arm=arm, what=what, value=round(value, 2), unit=unit, target=f"<= {maximum:g}",
+        held=value <= maximum,
     )  # fmt: skip
 
 
@@ -89,7 +89,7 @@ def percentile(values: Sequence[float], part: float) -> float:
 
 
 @dataclass
-class Ground:
+class Testbed:
     """A server, a node on it, and fresh tenants."""
 
     server: Embedded
@@ -171,7 +171,7 @@ class Ground:
             return await bench.wal(connection)
 
 
-class Watch:
+class Stopwatch:
     """Seconds since it was made."""
 
     def __init__(self) -> None:
@@ -202,7 +202,7 @@ async def _rest_proofs(database: Database) -> None:
 
 
 @asynccontextmanager
-async def ground() -> AsyncIterator[Ground]:
+async def testbed() -> AsyncIterator[Testbed]:
     """Start a server with the settings of production; leave nothing behind."""
     with _home() as home:
         server = Embedded(home / "data")
@@ -212,12 +212,12 @@ async def ground() -> AsyncIterator[Ground]:
             database = await opening.connect(
                 server.credentials.login.app_dsn(), writers=WRITERS, readers=2
             )
-            settings = Settings(data_dir=home, allow_private_targets="127.0.0.0/8")
+            settings = ProcessSettings(data_dir=home, allow_private_targets="127.0.0.0/8")
             node = Node(settings=settings, database=database, roles=["worker"])
             garbage.settle()
             await _rest_proofs(database)
             try:
-                yield Ground(server, node, home)
+                yield Testbed(server, node, home)
             finally:
                 await node.outgoing.close()
                 await database.close()

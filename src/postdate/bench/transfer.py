@@ -11,7 +11,7 @@ import asyncpg
 
 from postdate.bench import payment_database as store
 from postdate.bench.bank import BALANCE, Bank
-from postdate.bench.testbed import Ground, Watch
+from postdate.bench.testbed import Stopwatch, Testbed
 from postdate.ledger.batch import SYSTEM, departures, due_of, ids, transfers
 from postdate.ledger.settle import TransferCompleted, decide
 from postdate.model.error import StartError
@@ -39,9 +39,9 @@ def pairs(names: Sequence[Name], count: int, *, hot: bool) -> list[tuple[Name, N
 
 async def ours(bank: Bank) -> float:
     """Settle all that is due with a settler of our own; give the rate."""
-    node = bank.ground.node
+    node = bank.testbed.node
     settler = Settler(node.database, node.runtime, node.node_id)
-    watch, total = Watch(), 0
+    watch, total = Stopwatch(), 0
     while count := await settler.run_once():
         total += count
     return watch.rate(total)
@@ -50,8 +50,8 @@ async def ours(bank: Bank) -> float:
 async def limit(bank: Bank) -> float:
     """Write the rows of a settlement, made beforehand, from one connection; give the rate."""
     ready = await _rows(bank)
-    database = bank.ground.node.database
-    watch = Watch()
+    database = bank.testbed.node.database
+    watch = Stopwatch()
     for columns in ready:
         async with database.write() as connection:
             await store.write(connection, *columns)
@@ -63,8 +63,8 @@ Bare = tuple[store.Columns, store.Columns, store.Columns, SettlementBatch]
 
 async def _rows(bank: Bank) -> list[Bare]:
     """Decide everything in memory and keep the columns of each batch."""
-    database = bank.ground.node.database
-    async with bank.ground.superuser() as connection:
+    database = bank.testbed.node.database
+    async with bank.testbed.superuser() as connection:
         payments = await store.due(connection, bank.tenant_id)
     async with database.connection() as connection:
         _, accounts = await account_store.gather(connection, [], bank.keys)
@@ -108,7 +108,7 @@ class Rival:
         wanted = pairs(self._names, count, hot=hot)
         connections = [await asyncpg.connect(self._dsn) for _ in range(clients)]
         await asyncio.gather(*(self._move(c, *wanted[0]) for c in connections[:1]))
-        watch = Watch()
+        watch = Stopwatch()
         try:
             await asyncio.gather(
                 *(self._work(c, wanted[n::clients]) for n, c in enumerate(connections))
@@ -126,7 +126,7 @@ class Rival:
         """Move many with each call of pgledger, from one connection; give the rate."""
         wanted = pairs(self._names, count, hot=hot)
         connection = await asyncpg.connect(self._dsn)
-        watch = Watch()
+        watch = Stopwatch()
         try:
             for first in range(0, len(wanted), CALL):
                 payers, payees = zip(*wanted[first : first + CALL], strict=True)
@@ -136,18 +136,18 @@ class Rival:
             await connection.close()
 
 
-async def naive(ground: Ground, names: Sequence[str]) -> Rival:
+async def naive(testbed: Testbed, names: Sequence[str]) -> Rival:
     """Make the arm of two UPDATEs in a transaction."""
-    dsn = await ground.database("naive")
-    async with ground.superuser("naive") as connection:
+    dsn = await testbed.database("naive")
+    async with testbed.superuser("naive") as connection:
         await store.naive_open(connection, names, BALANCE)
     return Rival(dsn, names, store.naive_move)
 
 
-async def pgledger(ground: Ground, names: Sequence[str], path: Path) -> Rival:
+async def pgledger(testbed: Testbed, names: Sequence[str], path: Path) -> Rival:
     """Install pgledger and open its accounts."""
     scripts = pgledger_scripts(path)
-    dsn = await ground.database("pgledger")
+    dsn = await testbed.database("pgledger")
     connection = await asyncpg.connect(dsn)
     try:
         for script in scripts:

@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from postdate.bench import database as bench
-from postdate.bench.testbed import Ground, Watch
+from postdate.bench.testbed import Stopwatch, Testbed
 from postdate.intake.job.batch import Accepted, Ask
 from postdate.model.job.job import Destination, JobSpec
 from postdate.model.job.job import Worker as ToWorker
@@ -25,7 +25,7 @@ from postdate.store.timer.timer import LONG_AGO
 from postdate.worker.worker import JobWorker
 
 BATCH: Final = 1000
-BARE_MOST: Final = 500
+MAX_BARE: Final = 500
 """The most timers of one claim by bare SQL, which nobody waits for."""
 
 PAYLOAD: Final = msgspec.Raw(b'{"order":4711,"to":"someone@example.com"}')
@@ -40,9 +40,9 @@ async def noop(_: Delivery) -> Outcome:
 class Accepting:
     """Takes jobs in by the thousand, through the intake that the API uses."""
 
-    def __init__(self, ground: Ground) -> None:
-        self._database = ground.node.database
-        self._intake = job_parts.intake(ground.node)
+    def __init__(self, testbed: Testbed) -> None:
+        self._database = testbed.node.database
+        self._intake = job_parts.intake(testbed.node)
 
     async def now(self) -> datetime:
         """Ask the database for its time."""
@@ -72,11 +72,11 @@ class Accepting:
 class Bench:
     """A worker with its loops, counting what it ran and timing its claims."""
 
-    def __init__(self, ground: Ground, kind: str, handler: Handler = noop) -> None:
+    def __init__(self, testbed: Testbed, kind: str, handler: Handler = noop) -> None:
         self._handler = handler
         self.done = 0
         self.claim_ms: list[float] = []
-        node = ground.node
+        node = testbed.node
         self.worker = JobWorker(
             database=node.database,
             node_id=node.node_id,
@@ -121,7 +121,7 @@ class Bench:
                 await asyncio.sleep(0.005)
 
 
-async def bare(ground: Ground, lane: Lane, count: int, connections: int) -> float:
+async def bare(testbed: Testbed, lane: Lane, count: int, connections: int) -> float:
     """Claim and delete timers with bare SQL; give the rate. This is the limit of the design."""
     left = count
 
@@ -129,12 +129,12 @@ async def bare(ground: Ground, lane: Lane, count: int, connections: int) -> floa
         nonlocal left
         marks = dict.fromkeys(buckets, LONG_AGO)
         open_buckets = list(buckets)
-        async with ground.node.database.connection() as connection:
+        async with testbed.node.database.connection() as connection:
             while open_buckets:
                 bucket = open_buckets[0]
                 place = (bucket, lane.lane_id)
                 claims = await lease.claim(
-                    connection, place, marks[bucket], BARE_MOST, 30.0, ground.node.node_id
+                    connection, place, marks[bucket], MAX_BARE, 30.0, testbed.node.node_id
                 )
                 if not claims:
                     open_buckets.pop(0)
@@ -144,7 +144,7 @@ async def bare(ground: Ground, lane: Lane, count: int, connections: int) -> floa
                 await bench.delete(connection, bucket, ids, tokens)
                 left -= len(claims)
 
-    watch = Watch()
+    watch = Stopwatch()
     await asyncio.gather(*(work(lane.buckets[n::connections]) for n in range(connections)))
     if left:
         raise RuntimeError(f"{left} timers were not claimed")

@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from postdate.chaos.broker import SUBJECT
-from postdate.chaos.client import Answer, Client
-from postdate.chaos.life import HALTED, LANES, Operation, canary
-from postdate.chaos.receivers import Receivers
+from postdate.chaos.client import CallAnswer, RecordingClient
+from postdate.chaos.life import HALTED, LANES, LifeOperation, canary
+from postdate.chaos.receiver import Receivers
 
 QUEUE: Final = "broker"
 SCHEDULES_MAX: Final = 10
@@ -21,7 +21,7 @@ class Actor:
     """Everybody who uses the system during a run."""
 
     def __init__(
-        self, clients: dict[str, Client], approvers: dict[str, str], receivers: Receivers,
+        self, clients: dict[str, RecordingClient], approvers: dict[str, str], receivers: Receivers,
         *, has_broker: bool,
     ) -> None:  # fmt: skip
         self._clients = clients
@@ -32,7 +32,7 @@ class Actor:
         self._sent: dict[str, list[tuple[int, Any]]] = defaultdict(list)
         self._halting = asyncio.Lock()
 
-    async def act(self, one: Operation) -> None:
+    async def act(self, one: LifeOperation) -> None:
         """Do one operation; what has nothing to aim at yet does nothing."""
         client = self._clients[one.tenant]
         noun, _, verb = one.kind.partition(".")
@@ -53,11 +53,11 @@ class Actor:
             case "halt":
                 await self._halt(client, one)
 
-    def _pick(self, one: Operation, noun: str) -> str | None:
+    def _pick(self, one: LifeOperation, noun: str) -> str | None:
         known = self._known[one.tenant, noun][-RECENT:]
         return known[one.pick % len(known)] if known else None
 
-    async def _payment(self, client: Client, one: Operation, verb: str) -> None:
+    async def _payment(self, client: RecordingClient, one: LifeOperation, verb: str) -> None:
         if verb == "schedule":
             await self._pay(client, one.n, one.body, one.kind)
             return
@@ -77,7 +77,7 @@ class Actor:
         else:
             await client.do(one.kind, one.n, "GET", path, subject=payment_id)
 
-    async def _pay(self, client: Client, n: int, body: Any, op: str) -> None:
+    async def _pay(self, client: RecordingClient, n: int, body: Any, op: str) -> None:
         self._sent[client.tenant].append((n, body))
         answer = await client.do(
             op, n, "POST", "/payments/schedule", body, key=f"pay-{n}",
@@ -85,11 +85,11 @@ class Actor:
         )  # fmt: skip
         self._remember(client.tenant, "payment", answer, "payment_id")
 
-    def _remember(self, tenant: str, noun: str, answer: Answer | None, member: str) -> None:
+    def _remember(self, tenant: str, noun: str, answer: CallAnswer | None, member: str) -> None:
         if answer is not None and answer.is_ok:
             self._known[tenant, noun].append(answer.body[member])
 
-    async def _approval(self, client: Client, one: Operation) -> None:
+    async def _approval(self, client: RecordingClient, one: LifeOperation) -> None:
         waiting = await client.ask("GET", "/approvals?limit=20")
         if waiting is None or not waiting.is_ok or not waiting.body["payments"]:
             return
@@ -116,7 +116,7 @@ class Actor:
             job["destination"] = {"type": "webhook", "url": url}
         return job
 
-    async def _job(self, client: Client, one: Operation, verb: str) -> None:
+    async def _job(self, client: RecordingClient, one: LifeOperation, verb: str) -> None:
         if verb == "create":
             body = self._destined(client.tenant, one.body)
             answer = await client.do(
@@ -141,7 +141,7 @@ class Actor:
         }[verb]
         await client.do(one.kind, one.n, method, path, body, subject=job_id)
 
-    async def _batch(self, client: Client, one: Operation) -> None:
+    async def _batch(self, client: RecordingClient, one: LifeOperation) -> None:
         jobs = [
             {**self._destined(client.tenant, job), "idempotency_key": f"batch-{one.n}-{part}"}
             for part, job in enumerate(one.body["jobs"])
@@ -151,7 +151,7 @@ class Actor:
             if "job" in outcome:
                 self._known[client.tenant, "job"].append(outcome["job"]["job_id"])
 
-    async def _schedule(self, client: Client, one: Operation, verb: str) -> None:
+    async def _schedule(self, client: RecordingClient, one: LifeOperation, verb: str) -> None:
         known = self._known[one.tenant, "schedule"]
         if verb == "create":
             if len(known) < SCHEDULES_MAX:
@@ -176,7 +176,7 @@ class Actor:
             template = {"job": self._destined(tenant, template["job"])}
         return {**drawn, "template": template}
 
-    async def _halt(self, client: Client, one: Operation) -> None:
+    async def _halt(self, client: RecordingClient, one: LifeOperation) -> None:
         """Halt the tenant for a moment; one halt at a time."""
         if self._halting.locked():
             return
@@ -256,7 +256,7 @@ class Actor:
         return str(answer.body["job_id"]) if answer and answer.is_ok else None
 
 
-async def _need(client: Client, method: str, path: str, body: Any, key: str = "") -> Any:
+async def _need(client: RecordingClient, method: str, path: str, body: Any, key: str = "") -> Any:
     """Ask for something without which there is no run."""
     answer = await client.do("prepare", 0, method, path, body, key=key)
     if answer is None or not answer.is_ok:

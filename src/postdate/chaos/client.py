@@ -11,7 +11,7 @@ import msgspec
 from postdate.chaos.history import Recorder, Type
 
 AGAIN: Final = frozenset({429, 500, 502, 503, 504})
-IN_FLIGHT: Final = "idempotency_in_flight"
+MAX_OPEN: Final = "idempotency_in_flight"
 KNOWN_SECONDS: Final = 60.0
 """For how long a client asks again before it gives up."""
 
@@ -20,7 +20,7 @@ CALL_SECONDS: Final = 10.0
 CLIENT_ERROR: Final = 400
 
 
-class Answer(msgspec.Struct, frozen=True):
+class CallAnswer(msgspec.Struct, frozen=True):
     """What a server has answered."""
 
     status: int
@@ -37,7 +37,7 @@ class Answer(msgspec.Struct, frozen=True):
         return str(self.body.get("code", "")) if isinstance(self.body, dict) else ""
 
 
-class Client:
+class RecordingClient:
     """Calls the API on behalf of one tenant, and records every call and every answer."""
 
     def __init__(
@@ -51,7 +51,7 @@ class Client:
 
     async def ask(
         self, method: str, path: str, body: Any = None, *, key: str = "", as_key: str = ""
-    ) -> Answer | None:
+    ) -> CallAnswer | None:
         """Ask once; None when nobody knows whether it was done."""
         headers = {"Authorization": f"Bearer {as_key or self.key}"}
         if key:
@@ -72,12 +72,12 @@ class Client:
             decoded = msgspec.json.decode(data) if data else None
         except msgspec.DecodeError:
             return None
-        return Answer(response.status, decoded)
+        return CallAnswer(response.status, decoded)
 
     async def do(  # noqa: PLR0913 - what is asked, as whom, and what to note about it
         self, op: str, n: int, method: str, path: str, body: Any = None, *, key: str = "",
         as_key: str = "", seconds: float = KNOWN_SECONDS, **about: Any,
-    ) -> Answer | None:  # fmt: skip
+    ) -> CallAnswer | None:  # fmt: skip
         """Ask until the answer is known, and record what was asked and what came of it."""
         by = f"client-{self.tenant}"
         self._record(by, "invoke", op, n, self.tenant, key=key, path=path, **about)
@@ -86,7 +86,7 @@ class Client:
         while True:
             answer = await self.ask(method, path, body, key=key, as_key=as_key)
             asked += 1
-            if answer is not None and answer.status not in AGAIN and answer.code != IN_FLIGHT:
+            if answer is not None and answer.status not in AGAIN and answer.code != MAX_OPEN:
                 break
             status = answer.status if answer else 0
             self._record(by, "info", op, n, self.tenant, status=status, asked=asked)

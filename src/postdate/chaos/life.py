@@ -41,7 +41,7 @@ _WEIGHTS: Final = {
 }
 
 
-class Operation(msgspec.Struct, frozen=True, kw_only=True):
+class LifeOperation(msgspec.Struct, frozen=True, kw_only=True):
     """One operation: `pick` chooses among what exists by then, `body` is what is sent."""
 
     n: int
@@ -57,7 +57,7 @@ def canary(tenant: str) -> str:
     return f"canary-of-{tenant}"
 
 
-def operations(seed: int) -> Iterator[Operation]:
+def operations(seed: int) -> Iterator[LifeOperation]:
     """Draw operations without end."""
     drawn = random.Random(f"life {seed}")
     kinds, weights = list(_WEIGHTS), list(_WEIGHTS.values())
@@ -67,7 +67,7 @@ def operations(seed: int) -> Iterator[Operation]:
         [kind] = drawn.choices(kinds, weights)
         tenant = HALTED if kind == "halt.turn" else drawn.choice(TENANTS)
         body, word = _body(kind, tenant, n, drawn)
-        yield Operation(
+        yield LifeOperation(
             n=n, kind=kind, tenant=tenant, pick=drawn.randrange(2**31), body=body, word=word
         )
 

@@ -35,7 +35,7 @@ class Fault(msgspec.Struct, frozen=True):
     aim: int
 
 
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
+class ChaosPlan(msgspec.Struct, frozen=True, kw_only=True):
     """A run. The same plan gives the same operations and the same faults."""
 
     seed: int

@@ -4,7 +4,7 @@ import asyncio
 import random
 from typing import Any, Final
 
-from postdate.chaos.client import Client
+from postdate.chaos.client import RecordingClient
 
 LANE: Final = "pulled"
 LEASE_SECONDS: Final = 2.0
@@ -16,7 +16,7 @@ _WEIGHTS: Final = (70, 10, 8, 6, 6)
 class Puller:
     """One worker of one tenant."""
 
-    def __init__(self, client: Client, seed: int) -> None:
+    def __init__(self, client: RecordingClient, seed: int) -> None:
         self._client = client
         self._drawn = random.Random(f"puller {seed} {client.tenant}")
         self._number = 0

@@ -7,9 +7,9 @@ from typing import Final
 
 import msgspec
 
-from postdate.chaos.checks_more import CHECKS
 from postdate.chaos.evidence import Evidence, Violation
-from postdate.chaos.plan import Plan
+from postdate.chaos.plan import ChaosPlan
+from postdate.chaos.system_check import CHECKS
 
 WIDTH: Final = 960
 LEFT: Final = 90
@@ -34,10 +34,10 @@ _TITLES: Final = {
 }
 
 
-class Report(msgspec.Struct, frozen=True, kw_only=True):
+class ChaosReport(msgspec.Struct, frozen=True, kw_only=True):
     """What came of a run."""
 
-    plan: Plan
+    plan: ChaosPlan
     verdict: str
     violations: list[Violation]
     figures: dict[str, float]
@@ -48,12 +48,12 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         return not self.violations
 
 
-def judge(plan: Plan, seen: Evidence) -> Report:
+def judge(plan: ChaosPlan, seen: Evidence) -> ChaosReport:
     """Ask every checker, and count what happened."""
     found = [violation for check in CHECKS.values() for violation in check(seen)]
     broken = sorted({each.invariant for each in found}, key=lambda name: int(name[1:]))
     verdict = f"violated: {', '.join(broken)}" if broken else "every invariant held"
-    return Report(plan=plan, verdict=verdict, violations=found, figures=figures(seen))
+    return ChaosReport(plan=plan, verdict=verdict, violations=found, figures=figures(seen))
 
 
 def figures(seen: Evidence) -> dict[str, float]:
@@ -149,7 +149,7 @@ def _columns(seen: Evidence, kind: str, colour: str, top: float, last: float) ->
     ]
 
 
-def markdown(report: Report) -> str:
+def markdown(report: ChaosReport) -> str:
     """Write the report for a terminal or an issue."""
     broken = Counter(each.invariant for each in report.violations)
     lines = [
@@ -170,7 +170,7 @@ def markdown(report: Report) -> str:
     return "\n".join(lines) + "\n"
 
 
-def html(report: Report, drawn: str) -> str:
+def html(report: ChaosReport, drawn: str) -> str:
     """Write the report as a page of its own."""
     broken = Counter(each.invariant for each in report.violations)
     checks = "".join(

@@ -14,16 +14,16 @@ from postdate.chaos import database as store
 from postdate.chaos import life, report
 from postdate.chaos.actor import Actor
 from postdate.chaos.broker import Broker, brokering
-from postdate.chaos.client import Client
+from postdate.chaos.client import RecordingClient
 from postdate.chaos.evidence import Evidence
 from postdate.chaos.history import Recorder
 from postdate.chaos.nemesis import Nemesis
-from postdate.chaos.plan import Plan
+from postdate.chaos.plan import ChaosPlan
 from postdate.chaos.process import Process, free_port, postdate
 from postdate.chaos.proxy import Proxy, proxied, through
 from postdate.chaos.puller import Puller
-from postdate.chaos.receivers import Receivers, receiving
-from postdate.chaos.report import Report
+from postdate.chaos.receiver import Receivers, receiving
+from postdate.chaos.report import ChaosReport
 from postdate.store import migrate
 from postdate.store.connection.error import DatabaseError
 from postdate.store.embedded import Embedded
@@ -38,10 +38,10 @@ INTERNAL: Final = "internal-token-of-the-run"
 _OK: Final = 200
 
 
-class Ground(msgspec.Struct, kw_only=True):
+class RunSetup(msgspec.Struct, kw_only=True):
     """Everything that runs."""
 
-    plan: Plan
+    plan: ChaosPlan
     home: Path
     record: Recorder
     server: Embedded
@@ -54,19 +54,19 @@ class Ground(msgspec.Struct, kw_only=True):
     env: dict[str, str]
 
 
-async def run(plan: Plan, home: Path) -> Report:
+async def run(plan: ChaosPlan, home: Path) -> ChaosReport:
     """Run a plan and leave history and reports in a directory."""
-    async with _ground(plan, home) as ground:
-        actor, pullers = await _people(ground)
-        seen = await _live(ground, actor, pullers)
+    async with _setup(plan, home) as setup:
+        actor, pullers = await _people(setup)
+        seen = await _live(setup, actor, pullers)
     (home / "evidence.json").write_bytes(msgspec.json.encode((plan, seen)))
     return conclude(home)
 
 
-def conclude(home: Path) -> Report:
+def conclude(home: Path) -> ChaosReport:
     """Judge what a run has left, now or later, and write the reports."""
     plan, seen = msgspec.json.decode(
-        (home / "evidence.json").read_bytes(), type=tuple[Plan, Evidence]
+        (home / "evidence.json").read_bytes(), type=tuple[ChaosPlan, Evidence]
     )
     found = report.judge(plan, seen)
     drawn = report.picture(seen)
@@ -78,7 +78,7 @@ def conclude(home: Path) -> Report:
 
 
 @asynccontextmanager
-async def _ground(plan: Plan, home: Path) -> AsyncIterator[Ground]:
+async def _setup(plan: ChaosPlan, home: Path) -> AsyncIterator[RunSetup]:
     async with AsyncExitStack() as stack:
         record = Recorder(home / "history.jsonl")
         stack.callback(record.close)
@@ -96,16 +96,16 @@ async def _ground(plan: Plan, home: Path) -> AsyncIterator[Ground]:
         broker = await stack.enter_async_context(brokering(home))
         receivers = await stack.enter_async_context(receiving(record))
         session = await stack.enter_async_context(aiohttp.ClientSession())
-        ground = Ground(
+        setup = RunSetup(
             plan=plan, home=home, record=record, server=server, proxy=proxy, broker=broker,
             receivers=receivers, session=session, processes=[], urls=[],
             env=_environment(home, login.app_dsn(), login.owner_dsn()),
         )  # fmt: skip
         for number, role in enumerate(plan.roles):
-            process = await _process(ground, role, number)
+            process = await _process(setup, role, number)
             stack.push_async_callback(process.end)
-        await _until_ready(ground)
-        yield ground
+        await _until_ready(setup)
+        yield setup
 
 
 def _environment(home: Path, app: str, owner: str) -> dict[str, str]:
@@ -121,28 +121,28 @@ def _environment(home: Path, app: str, owner: str) -> dict[str, str]:
     }
 
 
-async def _process(ground: Ground, role: str, number: int) -> Process:
+async def _process(setup: RunSetup, role: str, number: int) -> Process:
     """Start one process; every other one reaches the database through the proxy."""
-    env = dict(ground.env)
+    env = dict(setup.env)
     if number % 2:
-        host = ground.server.credentials.login.host
+        host = setup.server.credentials.login.host
         for name in ("POSTDATE_DATABASE_URL", "POSTDATE_OWNER_DATABASE_URL"):
-            env[name] = through(env[name], host, ground.home / "proxy")
+            env[name] = through(env[name], host, setup.home / "proxy")
     if role == "api":
         port = free_port()
         env["POSTDATE_PORT"] = str(port)
-        ground.urls.append(f"http://127.0.0.1:{port}")
-    log = ground.home / f"{number}-{role}.log"
+        setup.urls.append(f"http://127.0.0.1:{port}")
+    log = setup.home / f"{number}-{role}.log"
     process = Process(f"{role}-{number}", postdate("serve", "--role", role), log, env)
-    ground.processes.append(process)
+    setup.processes.append(process)
     await process.keep()
     return process
 
 
-async def _until_ready(ground: Ground) -> None:
+async def _until_ready(setup: RunSetup) -> None:
     async with asyncio.timeout(READY_SECONDS):
-        for url in ground.urls:
-            while not await _is_ready(ground.session, url):  # noqa: ASYNC110 - another process
+        for url in setup.urls:
+            while not await _is_ready(setup.session, url):  # noqa: ASYNC110 - another process
                 await asyncio.sleep(0.1)
 
 
@@ -154,43 +154,44 @@ async def _is_ready(session: aiohttp.ClientSession, url: str) -> bool:
         return False
 
 
-async def _people(ground: Ground) -> tuple[Actor, list[Puller]]:
+async def _people(setup: RunSetup) -> tuple[Actor, list[Puller]]:
     """Make the tenants, their keys and everything they need."""
     clients = {
-        name: Client(ground.session, ground.urls, ground.record, name) for name in life.TENANTS
+        name: RecordingClient(setup.session, setup.urls, setup.record, name)
+        for name in life.TENANTS
     }
     approvers = dict(
-        zip(clients, await asyncio.gather(*(_tenant(ground, each) for each in clients.values())),
+        zip(clients, await asyncio.gather(*(_tenant(setup, each) for each in clients.values())),
             strict=True)
     )  # fmt: skip
-    lease = str(ground.plan.lease_seconds)
-    await _command(ground, "setting", "set", "worker.lease_seconds", lease, "--json")
-    actor = Actor(clients, approvers, ground.receivers, has_broker=ground.broker is not None)
+    lease = str(setup.plan.lease_seconds)
+    await _command(setup, "setting", "set", "worker.lease_seconds", lease, "--json")
+    actor = Actor(clients, approvers, setup.receivers, has_broker=setup.broker is not None)
     await actor.prepare()
-    if ground.broker is not None:
-        await actor.add_broker(ground.broker.url)
-    return actor, [Puller(client, ground.plan.seed) for client in clients.values()]
+    if setup.broker is not None:
+        await actor.add_broker(setup.broker.url)
+    return actor, [Puller(client, setup.plan.seed) for client in clients.values()]
 
 
-async def _tenant(ground: Ground, client: Client) -> str:
+async def _tenant(setup: RunSetup, client: RecordingClient) -> str:
     """Make a tenant with its first key, and a second person's key, which approves."""
-    async with ground.session.post(
-        f"{ground.urls[0]}/api/v1/internal/tenants", json={"name": client.tenant},
+    async with setup.session.post(
+        f"{setup.urls[0]}/api/v1/internal/tenants", json={"name": client.tenant},
         headers={"X-Internal-Auth": INTERNAL},
     ) as response:  # fmt: skip
         client.key = (await response.json())["key"]
     made = await _command(
-        ground, "key", "create", "--tenant", client.tenant, "--scope", "payments:approve",
+        setup, "key", "create", "--tenant", client.tenant, "--scope", "payments:approve",
         "--scope", "payments:read", "--json",
     )  # fmt: skip
     return str(made["key"])
 
 
-async def _command(ground: Ground, *words: str) -> Any:
+async def _command(setup: RunSetup, *words: str) -> Any:
     """Run one of our commands and decode what it prints; a finding is no failure."""
     others = {k: v for k, v in os.environ.items() if not k.startswith("POSTDATE_")}
     process = await asyncio.create_subprocess_exec(
-        *postdate(*words), env=others | ground.env,
+        *postdate(*words), env=others | setup.env,
         stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
     )  # fmt: skip
     out, error = await process.communicate()
@@ -200,10 +201,10 @@ async def _command(ground: Ground, *words: str) -> Any:
         raise RuntimeError(f"{' '.join(words)}: {error.decode()}") from decoding
 
 
-async def _live(ground: Ground, actor: Actor, pullers: Sequence[Puller]) -> Evidence:
-    plan, record = ground.plan, ground.record
+async def _live(setup: RunSetup, actor: Actor, pullers: Sequence[Puller]) -> Evidence:
+    plan, record = setup.plan, setup.record
     pulling = [asyncio.create_task(puller.run()) for puller in pullers]
-    nemesis = Nemesis(record, ground.processes, ground.server, ground.proxy, ground.broker)
+    nemesis = Nemesis(record, setup.processes, setup.server, setup.proxy, setup.broker)
     begin = record.now()
     faults = [msgspec.structs.replace(f, at=f.at + begin) for f in plan.fault_list()]
     async with asyncio.TaskGroup() as group:
@@ -213,15 +214,15 @@ async def _live(ground: Ground, actor: Actor, pullers: Sequence[Puller]) -> Evid
     record("run", "info", "calm")
     await actor.lift()
     await actor.stop_schedules()
-    drained = await _drain(ground, actor)
-    late = await _probe(ground, actor)
+    drained = await _drain(setup, actor)
+    late = await _probe(setup, actor)
     for each in pulling:
         each.cancel()
     await asyncio.gather(*pulling, return_exceptions=True)
-    return await _evidence(ground, None if drained is None else drained - calm, late)
+    return await _evidence(setup, None if drained is None else drained - calm, late)
 
 
-async def _generate(plan: Plan, actor: Actor, record: Recorder, until: float) -> None:
+async def _generate(plan: ChaosPlan, actor: Actor, record: Recorder, until: float) -> None:
     """Begin operations at the plan's rate until its time is over."""
     room = asyncio.Semaphore(AT_ONCE)
     began = record.now()
@@ -236,21 +237,21 @@ async def _generate(plan: Plan, actor: Actor, record: Recorder, until: float) ->
             acting.add_done_callback(lambda _: room.release())
 
 
-async def _drain(ground: Ground, actor: Actor) -> float | None:
+async def _drain(setup: RunSetup, actor: Actor) -> float | None:
     """Wait until nothing is open; say when that was, or None when it takes too long."""
     try:
-        async with asyncio.timeout(ground.plan.drain_seconds):
-            while await _open(ground):
+        async with asyncio.timeout(setup.plan.drain_seconds):
+            while await _open(setup):
                 await actor.decide_everything()
                 await asyncio.sleep(POLL_SECONDS)
     except TimeoutError:
         return None
-    return ground.record.now()
+    return setup.record.now()
 
 
-async def _open(ground: Ground) -> int:
+async def _open(setup: RunSetup) -> int:
     try:
-        connection = await store.connect(ground.server.credentials.superuser_dsn("postdate"))
+        connection = await store.connect(setup.server.credentials.superuser_dsn("postdate"))
         try:
             return await store.count_open(connection)
         finally:
@@ -259,45 +260,45 @@ async def _open(ground: Ground) -> int:
         return -1
 
 
-async def _probe(ground: Ground, actor: Actor) -> list[float]:
+async def _probe(setup: RunSetup, actor: Actor) -> list[float]:
     """Send a few jobs one after the other, and say how late each arrived."""
     late = []
     for number in range(PROBES):
-        sent = ground.record.now()
+        sent = setup.record.now()
         job_id = await actor.probe(number)
-        arrived = await _arrival(ground, job_id) if job_id else None
+        arrived = await _arrival(setup, job_id) if job_id else None
         if arrived is not None:
             late.append(arrived - sent)
     return late
 
 
-async def _arrival(ground: Ground, job_id: str) -> float | None:
-    until = ground.record.now() + 30
-    while ground.record.now() < until:
-        for line in reversed(ground.record.lines[-200:]):
+async def _arrival(setup: RunSetup, job_id: str) -> float | None:
+    until = setup.record.now() + 30
+    while setup.record.now() < until:
+        for line in reversed(setup.record.lines[-200:]):
             if line.op == "arrival" and line.data["id"] == job_id:
                 return line.at
         await asyncio.sleep(0.02)
     return None
 
 
-async def _evidence(ground: Ground, drained: float | None, late: list[float]) -> Evidence:
+async def _evidence(setup: RunSetup, drained: float | None, late: list[float]) -> Evidence:
     """Stop everything, then read what is left."""
-    await asyncio.gather(*(process.end() for process in ground.processes))
-    connection = await store.connect(ground.server.credentials.superuser_dsn("postdate"))
+    await asyncio.gather(*(process.end() for process in setup.processes))
+    connection = await store.connect(setup.server.credentials.superuser_dsn("postdate"))
     try:
         left = await store.snapshot(connection)
     finally:
         await connection.close()
-    proof = await _command(ground, "prove", "--json")
-    anchor = str(ground.home / "data" / "anchor.jsonl")
-    chain = await _command(ground, "events", "verify", "--anchor", anchor, "--json")
+    proof = await _command(setup, "prove", "--json")
+    anchor = str(setup.home / "data" / "anchor.jsonl")
+    chain = await _command(setup, "events", "verify", "--anchor", anchor, "--json")
     return Evidence(
-        lines=ground.record.lines, left=left, drain_seconds=ground.plan.drain_seconds,
+        lines=setup.record.lines, left=left, drain_seconds=setup.plan.drain_seconds,
         drained_seconds=drained, probe_seconds=late, chain=chain,
         proof=[f"{each['check']}: {each['detail']}" for each in proof["findings"]],
-        messages=await ground.broker.messages() if ground.broker else [],
-        leaks=_leaks(ground.home),
+        messages=await setup.broker.messages() if setup.broker else [],
+        leaks=_leaks(setup.home),
     )  # fmt: skip
 
 

@@ -6,9 +6,8 @@ from typing import Final, TypeVar
 import uvloop
 
 from postdate.model.error import Code, refuse
-from postdate.node import database as place
-from postdate.node import log
-from postdate.node.settings import Settings, load
+from postdate.node import database_address, log
+from postdate.node.settings import ProcessSettings, load
 from postdate.store.connection.database import Database
 from postdate.store.tenant import tenant as tenant_store
 
@@ -21,14 +20,14 @@ def with_database(act: Callable[[Database], Awaitable[T]]) -> T:
     """Open the database that is running, act, close it."""
 
     async def run() -> T:
-        async with place.opened(settings) as database:
+        async with database_address.opened(settings) as database:
             return await act(database)
 
     settings = configured()
     return uvloop.run(run())
 
 
-def configured() -> Settings:
+def configured() -> ProcessSettings:
     """Load the settings, and log only what may need somebody."""
     settings = load()
     log.configure("warning", settings.log_format)

@@ -8,8 +8,7 @@ from typing import Final, Literal, NoReturn
 import cyclopts
 import uvloop
 
-from postdate.cli import number as strict
-from postdate.cli import output, watch
+from postdate.cli import number, output, watch
 from postdate.model.error import RefusedError, StartError
 from postdate.node.settings import listed, load
 
@@ -54,7 +53,7 @@ app = cyclopts.App(
     name="postdate",
     help="Anything, later, exactly once: a durable scheduler that can also move money.",
     version_flags=["--version"],
-    default_parameter=strict.PARAMETER,
+    default_parameter=number.PARAMETER,
     help_epilogue=output.EVERYWHERE,
 )
 for _name, _place in COMMANDS.items():

@@ -7,7 +7,7 @@ from typing import Any
 import cyclopts
 
 from postdate.cli.output import show
-from postdate.cli.remote import Limit, Reason, call, given, listed, one
+from postdate.cli.remote import Limit, Reason, call, listed, one, without_none
 
 LIMIT = Parameter("limit", Parameter.KEYWORD_ONLY, default=20, annotation=Limit)
 REASON = Parameter("reason", Parameter.KEYWORD_ONLY, default=None, annotation=Reason)
@@ -52,7 +52,7 @@ class Noun:
 
         def act(**words: Any) -> None:
             why = {reason: words["reason"]} if reason else {}
-            sent = {**(body or {}), **given(**why)} if reason or body is not None else None
+            sent = {**(body or {}), **without_none(**why)} if reason or body is not None else None
             show(call(method, self._of(words, verb), sent))
 
         self._add(verb, text, [self._one, *([REASON] if reason else [])], act)
@@ -62,7 +62,7 @@ class Noun:
 
         def act(**words: Any) -> None:
             why = {reason: words["reason"]} if reason else {}
-            show(call("PATCH", self._of(words), {**body, **given(**why)}))
+            show(call("PATCH", self._of(words), {**body, **without_none(**why)}))
 
         self._add(verb, text, [self._one, *([REASON] if reason else [])], act)
 

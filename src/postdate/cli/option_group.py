@@ -7,12 +7,12 @@ from cyclopts import Parameter
 
 from postdate.cli.choice import Backoff, OnUnknown, Overlap, Roll
 from postdate.cli.output import UsageError
-from postdate.cli.remote import DestinationName, given, parse
+from postdate.cli.remote import DestinationName, parse, without_none
 
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class Target:
+class TargetOptions:
     """Where a job goes: a URL, a destination by its name, else the workers of its lane."""
 
     url: Annotated[str | None, Parameter(help="Call this webhook.")] = None
@@ -26,7 +26,7 @@ class Target:
         """Give it as the server takes it."""
         if sum(each is not None for each in (self.url, self.destination, self.queue)) > 1:
             raise UsageError("give one of --url, --destination and --queue")
-        more = given(subject=self.subject)
+        more = without_none(subject=self.subject)
         if self.url:
             return {"type": "webhook", "url": self.url, **more}
         if self.destination:
@@ -40,7 +40,7 @@ class Target:
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class Tries:
+class RetryOptions:
     """How often and how soon a job is tried again; what is absent follows the settings."""
 
     max_attempts: Annotated[int | None, Parameter(help="The first one counts.")] = None
@@ -53,12 +53,12 @@ class Tries:
 
     def body(self) -> dict[str, Any] | None:
         """Give it as the server takes it."""
-        return given(**asdict(self)) or None
+        return without_none(**asdict(self)) or None
 
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class Content:
+class ContentOptions:
     """What a job carries."""
 
     payload: Annotated[str | None, Parameter(help="What is delivered, as JSON.")] = None
@@ -71,12 +71,12 @@ class Content:
     def body(self) -> dict[str, Any]:
         """Give it as the server takes it."""
         read = {"payload": parse(self.payload), "metadata": parse(self.metadata)}
-        return given(**{**asdict(self), **read})
+        return without_none(**{**asdict(self), **read})
 
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class Rule:
+class RuleOptions:
     """When a schedule runs, and by which policies."""
 
     cron: Annotated[str | None, Parameter(help='Such as "30 2 * * *".')] = None
@@ -93,7 +93,7 @@ class Rule:
 
     def body(self) -> dict[str, Any]:
         """Give it as the server takes it."""
-        found = given(**asdict(self))
+        found = without_none(**asdict(self))
         if len({"cron", "rrule", "every_seconds"} & set(found)) > 1:
             raise UsageError("give one of --cron, --rrule and --every-seconds")
         return found
@@ -101,7 +101,7 @@ class Rule:
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class Pays:
+class PaymentOptions:
     """The payment that each occurrence makes."""
 
     from_account: Annotated[str | None, Parameter(help="Who pays.")] = None
@@ -110,7 +110,7 @@ class Pays:
 
     def body(self) -> dict[str, Any] | None:
         """Give it as the server takes it; None when there is no payment."""
-        found = given(
+        found = without_none(
             from_account_id=self.from_account, to_account_id=self.to_account, amount=self.amount
         )
         if found and len(found) < len(asdict(self)):

@@ -26,7 +26,7 @@ OTHERWISE: Final = 1
 
 PARTLY: Final = 6
 POLL_SECONDS: Final = 0.5
-OFFERED_MOST: Final = 100
+MAX_OFFERED: Final = 100
 """How many names a shell is offered."""
 
 ENDED: Final = frozenset({"COMPLETED", "FAILED", "CANCELLED"})
@@ -73,7 +73,7 @@ def parse(text: str | None) -> Any:
         raise UsageError(f"that is not JSON: {error}") from error
 
 
-def given(**fields: Any) -> dict[str, Any]:
+def without_none(**fields: Any) -> dict[str, Any]:
     """Keep the fields that were given."""
     return {name: value for name, value in fields.items() if value is not None}
 
@@ -117,7 +117,7 @@ def _offer(path: str, noun: str, names: tuple[str, str]) -> Iterable[tuple[str, 
     name, about = names
     try:
         with Client(url, key, retries=0) as client:
-            found = client.call("GET", path, query={"limit": OFFERED_MOST})[noun]
+            found = client.call("GET", path, query={"limit": MAX_OFFERED})[noun]
     except PostdateError:
         return []
     return [(each[name], str(each.get(about) or "")) for each in found]

@@ -16,17 +16,17 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from postdate.cli.vitals_page import Page
+from postdate.cli.vitals_page import VitalsPage
 
 SORTS: Final = ("ready", "running", "unknown", "pending", "lane")
-ROWS_MOST: Final = 30
+MAX_ROWS: Final = 30
 HELP: Final = "/ filter  s sort  p freeze  j k move  P pause lane  R resume lane  q leave"
 ESCAPE: Final = "\x1b"
 _VERBS: Final = {"P": "pause", "R": "resume"}
 
 
 @dataclass(frozen=True)
-class Wish:
+class LaneAction:
     """Something to be changed, confirmed."""
 
     verb: str
@@ -38,18 +38,18 @@ class Screen:
     """Pages come in, keys come in; the cursor stays with its lane, never with its row."""
 
     read_only: bool = False
-    page: Page | None = None
+    page: VitalsPage | None = None
     filter: str = ""
     typing: bool = False
     sort: str = SORTS[0]
     frozen: bool = False
     cursor: str | None = None
-    asked: Wish | None = None
+    asked: LaneAction | None = None
     left: bool = False
     message: str = ""
     learned_at: float = field(default_factory=time.monotonic)
 
-    def learn(self, page: Page) -> None:
+    def learn(self, page: VitalsPage) -> None:
         """Take a new page over, unless the screen is frozen."""
         self.learned_at = time.monotonic()
         self.message = "" if self.message.startswith("stale") else self.message
@@ -64,27 +64,27 @@ class Screen:
         """Show a line."""
         self.message = text
 
-    def press(self, key: str | None) -> Wish | None:
+    def press(self, key: str | None) -> LaneAction | None:
         """Do what a key says; give what is to be changed when it was confirmed."""
         if key is None:
             return None
         if self.asked is not None:
-            wish, self.asked, self.message = self.asked, None, ""
-            return wish if key == "y" else None
+            action, self.asked, self.message = self.asked, None, ""
+            return action if key == "y" else None
         if self.typing:
             self._type(key)
         elif key in _VERBS and self.cursor is not None:
-            self._ask(Wish(_VERBS[key], self.cursor))
+            self._ask(LaneAction(_VERBS[key], self.cursor))
         else:
             self._steer(key)
         return None
 
-    def _ask(self, wish: Wish) -> None:
+    def _ask(self, action: LaneAction) -> None:
         if self.read_only:
             self.say("started with --read-only: nothing can be changed here")
             return
-        self.asked = wish
-        self.say(f"{wish.verb} {wish.lane}? y")
+        self.asked = action
+        self.say(f"{action.verb} {action.lane}? y")
 
     def _type(self, key: str) -> None:
         if key in {"\r", "\n"}:
@@ -137,7 +137,7 @@ class Screen:
         parts += [_kinds(self.page), self._lanes(), Text(self.message or HELP, style="dim")]
         return Group(*parts)
 
-    def _head(self, page: Page) -> RenderableType:
+    def _head(self, page: VitalsPage) -> RenderableType:
         nodes = "  ".join(f"{role} {count}" for role, count in sorted(page.nodes.items()))
         rates = "  ".join(f"{name} {value:.1f}/s" for name, value in page.rates.items())
         failed = "  ".join(f"{name} {value:.2f}/s" for name, value in page.failures.items())
@@ -153,7 +153,7 @@ class Screen:
         names = ("lane", "ready", "running", "pending", "unknown")
         # As text: what somebody wrote in brackets is no instruction to us.
         table = Table(*names, "paused", title=Text(title))
-        for row in self.rows()[:ROWS_MOST]:
+        for row in self.rows()[:MAX_ROWS]:
             cells = [str(row[name]) for name in names]
             cells.append(row["paused_note"] or ("yes" if row["paused"] else ""))
             style = "reverse" if row["lane"] == self.cursor else None
@@ -161,7 +161,7 @@ class Screen:
         return table
 
 
-def _kinds(page: Page) -> RenderableType:
+def _kinds(page: VitalsPage) -> RenderableType:
     table = Table("kind", "backlog", "oldest", "parked", "per second", "late p50", "late p99")
     for each in page.kinds:
         table.add_row(

@@ -17,7 +17,7 @@ Labels = tuple[tuple[str, str], ...]
 Samples = Mapping[str, Mapping[Labels, float]]
 
 
-class Kind(msgspec.Struct, frozen=True, kw_only=True):
+class KindVitals(msgspec.Struct, frozen=True, kw_only=True):
     """One kind of work: what waits, since when, how late it starts."""
 
     kind: str
@@ -29,13 +29,13 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     late_p99_seconds: float | None
 
 
-class Page(msgspec.Struct, frozen=True, kw_only=True):
+class VitalsPage(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that one screen shows."""
 
     url: str
     seconds: float
     nodes: dict[str, int]
-    kinds: list[Kind]
+    kinds: list[KindVitals]
     rates: dict[str, float]
     failures: dict[str, float]
     warnings: list[str]
@@ -59,10 +59,10 @@ def parse(texts: Sequence[str]) -> Samples:
 
 def page(
     url: str, before: Samples, after: Samples, seconds: float, lanes: list[dict[str, Any]]
-) -> Page:
+) -> VitalsPage:
     """Make a page of two readings so many seconds apart."""
     grown = _grown(before, after)
-    return Page(
+    return VitalsPage(
         url=url,
         seconds=seconds,
         nodes={dict(k)["role"]: int(v) for k, v in after.get("postdate_nodes", {}).items()},
@@ -107,14 +107,14 @@ def _of(samples: Samples, name: str, **wanted: str) -> float:
     )
 
 
-def _kind(kind: str, grown: Samples, after: Samples, seconds: float) -> Kind:
+def _kind(kind: str, grown: Samples, after: Samples, seconds: float) -> KindVitals:
     name = _LATENESS.get(kind, "postdate_job_lateness_seconds")
     wanted = {} if kind in _LATENESS else {"kind": kind}
     buckets: dict[float, float] = defaultdict(float)
     for labels, value in grown.get(f"{name}_bucket", {}).items():
         if wanted.items() <= dict(labels).items():
             buckets[float(dict(labels)["le"])] += value
-    return Kind(
+    return KindVitals(
         kind=kind,
         backlog=int(_of(after, "postdate_backlog", kind=kind)),
         oldest_seconds=_of(after, "postdate_backlog_oldest_seconds", kind=kind),
@@ -152,33 +152,35 @@ def _failures(grown: Samples, seconds: float) -> dict[str, float]:
 
 def _warnings(after: Samples) -> list[str]:
     """Say in words what an operator should see first."""
-    said = []
+    warnings = []
     if _of(after, "postdate_loop_blocked", loop="settlement"):
-        said.append("settlement stands still: postdate settlement status")
-    said += [
+        warnings.append("settlement stands still: postdate settlement status")
+    warnings += [
         f"{value:.0f} of kind {dict(labels)['kind']} overdue: nobody has touched them"
         for labels, value in after.get("postdate_overdue", {}).items()
         if value
     ]
     for labels in after.get("postdate_snapshot_pinned_seconds", {}):
-        told = dict(labels)
-        said.append(f"{told['kind']} {told['name']} ({told['login']}) pins the oldest snapshot")
+        pinned = dict(labels)
+        warnings.append(
+            f"{pinned['kind']} {pinned['name']} ({pinned['login']}) pins the oldest snapshot"
+        )
     if opened := _of(after, "postdate_breaker_destinations", state="open"):
-        said.append(f"{opened:.0f} destinations are held back")
+        warnings.append(f"{opened:.0f} destinations are held back")
     for name, values in (
         ("postdate_proof_findings", after.get("postdate_proof_findings", {})),
         ("postdate_audit_findings", after.get("postdate_audit_findings", {})),
     ):
-        said += [
+        warnings += [
             f"{next(iter(dict(labels).values()))}: {value:.0f} findings ({name})"
             for labels, value in values.items()
             if value
         ]
     if (lag := _total(after, "postdate_event_unsealed_seconds")) > 5:  # noqa: PLR2004 - seconds
-        said.append(f"the oldest event has waited {lag:.0f} s to be sealed")
-    said += [
+        warnings.append(f"the oldest event has waited {lag:.0f} s to be sealed")
+    warnings += [
         f"no live node has the role {dict(labels)['role']}"
         for labels, value in after.get("postdate_nodes", {}).items()
         if not value
     ]
-    return said
+    return warnings

@@ -20,7 +20,7 @@ from postdate.client.sync_groups import payments as sync_payments
 
 TIMEOUT_SECONDS: Final = 60.0
 POLL_SECONDS: Final = 0.05
-POLL_MOST_SECONDS: Final = 2.0
+MAX_POLL_SECONDS: Final = 2.0
 STREAM_WAIT_SECONDS: Final = 20.0
 ENDED: Final = frozenset({"COMPLETED", "FAILED", "CANCELLED"})
 STUCK: Final = "UNKNOWN"
@@ -29,7 +29,7 @@ STUCK: Final = "UNKNOWN"
 AWAY: Final = (UnreachableError, UnavailableError, OverloadedError, RateLimitedError)
 
 
-class Ending(Protocol):
+class HasStatus(Protocol):
     """Something that ends."""
 
     @property
@@ -37,7 +37,7 @@ class Ending(Protocol):
         """Say where it stands."""
 
 
-E = TypeVar("E", bound=Ending)
+E = TypeVar("E", bound=HasStatus)
 
 
 class AsyncJobs(async_jobs.AsyncJobs):
@@ -186,7 +186,7 @@ async def _ended(look: Callable[[], Awaitable[E]], name: str, seconds: float) ->
         if _over(found):
             return found
         await asyncio.sleep(_left(deadline, pause, found, name, seconds))
-        pause = min(pause * 1.5, POLL_MOST_SECONDS)
+        pause = min(pause * 1.5, MAX_POLL_SECONDS)
 
 
 def _wait(look: Callable[[], E], name: str, seconds: float) -> E:
@@ -196,14 +196,14 @@ def _wait(look: Callable[[], E], name: str, seconds: float) -> E:
         if _over(found):
             return found
         time.sleep(_left(deadline, pause, found, name, seconds))
-        pause = min(pause * 1.5, POLL_MOST_SECONDS)
+        pause = min(pause * 1.5, MAX_POLL_SECONDS)
 
 
-def _over(found: Ending) -> bool:
+def _over(found: HasStatus) -> bool:
     return found.status in ENDED or found.status == STUCK
 
 
-def _left(deadline: float, pause: float, found: Ending, name: str, seconds: float) -> float:
+def _left(deadline: float, pause: float, found: HasStatus, name: str, seconds: float) -> float:
     """Say how long to wait before looking again; nothing is left after the deadline."""
     left = deadline - time.monotonic()
     if left <= 0:

@@ -15,8 +15,8 @@ from postdate.client.problems import BY_CODE
 
 BASE: Final = "/api/v1"
 PAUSE_SECONDS: Final = 0.2
-PAUSE_MOST_SECONDS: Final = 5.0
-RETRY_AFTER_MOST_SECONDS: Final = 30.0
+MAX_PAUSE_SECONDS: Final = 5.0
+MAX_RETRY_AFTER_SECONDS: Final = 30.0
 """A server that asks for more patience than this is better told to the caller."""
 
 NOTHING_DONE: Final = frozenset({
@@ -128,13 +128,13 @@ class Transport:
 
 def _pause(error: Exception, request: Request, tried: int) -> float | None:
     """Say how long to wait before the next try; None when there must be none."""
-    backoff = min(PAUSE_SECONDS * 2.0**tried, PAUSE_MOST_SECONDS) * random.uniform(0.5, 1.5)
+    backoff = min(PAUSE_SECONDS * 2.0**tried, MAX_PAUSE_SECONDS) * random.uniform(0.5, 1.5)
     match error:
         case UnreachableError(maybe_done=True):
             return backoff if request.repeatable else None
         case ProblemError(code=code, retry_after_seconds=after):
             again = code in NOTHING_DONE or (code in UNKNOWN and request.repeatable)
-            if not again or (after or 0.0) > RETRY_AFTER_MOST_SECONDS:
+            if not again or (after or 0.0) > MAX_RETRY_AFTER_SECONDS:
                 return None
             return max(backoff, after or 0.0)
         case _:

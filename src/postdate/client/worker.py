@@ -17,10 +17,10 @@ from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
-from postdate.client import ending
+from postdate.client import handler_report
 from postdate.client.client import AsyncClient
-from postdate.client.ending import Ending, GiveUpError, InDoubtError, RetryLaterError
 from postdate.client.errors import PostdateError, ProblemError, UnreachableError
+from postdate.client.handler_report import GiveUpError, HandlerReport, InDoubtError, RetryLaterError
 from postdate.client.handlers import F, Function, Handlers, kind_of
 from postdate.client.models.leases import Lease
 from postdate.client.once import CURRENT
@@ -32,10 +32,10 @@ WAIT_SECONDS: Final = 20.0
 """How long one claim waits at the server for something to be due."""
 
 PAUSE_SECONDS: Final = 0.2
-PAUSE_MOST_SECONDS: Final = 10.0
+MAX_PAUSE_SECONDS: Final = 10.0
 """The waits while the server does not answer."""
 
-CLAIM_MOST: Final = 100
+MAX_CLAIM: Final = 100
 STOPPED_BY_SIGNAL: Final = 128
 
 log = logging.getLogger("postdate.worker")
@@ -157,7 +157,7 @@ class Worker:
             except (ProblemError, UnreachableError) as error:
                 log.warning("lane %s: %s", lane, error)
                 await self._rest(pause * random.uniform(0.5, 1.5))
-                pause = min(pause * 2, PAUSE_MOST_SECONDS)
+                pause = min(pause * 2, MAX_PAUSE_SECONDS)
                 continue
             for lease in leases:
                 if self._stopping.is_set():
@@ -175,7 +175,7 @@ class Worker:
         asking = asyncio.ensure_future(
             self._client.leases.claim(
                 lane,
-                max=max(1, min(CLAIM_MOST, free)),
+                max=max(1, min(MAX_CLAIM, free)),
                 lease_seconds=self._lease_seconds,
                 wait_seconds=WAIT_SECONDS,
             )
@@ -204,14 +204,14 @@ class Worker:
     async def _work(self, lane: str, lease: Lease) -> None:
         function = self._handlers.find(lane, lease)
         if function is None:
-            await self._report(lease, ending.unhandled(lane, kind_of(lease)))
+            await self._report(lease, handler_report.unhandled(lane, kind_of(lease)))
             return
         CURRENT.set(lease)
         working = asyncio.ensure_future(self._call(function, lease))
         renewing = asyncio.ensure_future(self._renew(lease, working))
         try:
             done, _ = await asyncio.wait({working}, timeout=lease.timeout_seconds or None)
-            found = _ended(working) if done else ending.late(lease.timeout_seconds)
+            found = _ended(working) if done else handler_report.late(lease.timeout_seconds)
         finally:
             renewing.cancel()
             working.cancel()
@@ -254,7 +254,7 @@ class Worker:
             except PostdateError as error:
                 log.warning("job %s: the lease was not renewed: %s", lease.job_id, error)
 
-    async def _report(self, lease: Lease, found: Ending) -> None:
+    async def _report(self, lease: Lease, found: HandlerReport) -> None:
         """Say how it ended, again until somebody hears it: a repeated report changes nothing."""
         _log(lease, found)
         pause = PAUSE_SECONDS
@@ -272,7 +272,7 @@ class Worker:
                 log.warning("job %s: its end was refused: %s", lease.job_id, error)
             return
 
-    async def _send(self, lease: Lease, found: Ending) -> None:
+    async def _send(self, lease: Lease, found: HandlerReport) -> None:
         if found.done:
             await self._client.leases.complete(lease.job_id, token=lease.token, result=found.result)
             return
@@ -291,16 +291,18 @@ async def _awaited(function: Function, lease: Lease) -> Any:
     return await function(lease)
 
 
-def _ended(working: "asyncio.Future[Any]") -> Ending | None:
+def _ended(working: "asyncio.Future[Any]") -> HandlerReport | None:
     """Put an end into words; None when the lease is somebody else's and nothing is left to say."""
     if working.cancelled():
         return None
     error = working.exception()
-    return ending.returned(working.result()) if error is None else ending.raised(error)
+    return (
+        handler_report.returned(working.result()) if error is None else handler_report.raised(error)
+    )
 
 
-def _log(lease: Lease, found: Ending) -> None:
-    if found.done and ending.kept(found):
+def _log(lease: Lease, found: HandlerReport) -> None:
+    if found.done and handler_report.kept(found):
         log.debug("job %s: done, attempt %d", lease.job_id, lease.attempt)
     elif found.done:
         log.error("job %s: done, but %s", lease.job_id, found.result["not_kept"])

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from postdate.node.settings import Settings
+from postdate.node.settings import ProcessSettings
 
 
-def anchor_path(settings: Settings) -> Path:
+def anchor_path(settings: ProcessSettings) -> Path:
     """Say where the anchor is kept."""
     return Path(settings.anchor) if settings.anchor else settings.data_dir / "anchor.jsonl"

@@ -12,7 +12,7 @@ TICK_SECONDS: Final = 0.1
 WINDOW_SECONDS: Final = 60.0
 """The longest time is told for this window and the one before: any number may ask."""
 
-TELL_SECONDS: Final = 1.0
+REPORT_SECONDS: Final = 1.0
 """Held for longer than this, it is a line in the log."""
 
 
@@ -29,12 +29,12 @@ class LoopWatch:
         """Give the longest time that the loop was held of late."""
         return max(self._before, self._now)
 
-    def note(self, held_seconds: float, at: float) -> None:
+    def record(self, held_seconds: float, at: float) -> None:
         """Take down one measurement."""
         if at - self._began > WINDOW_SECONDS:
             self._began, self._before, self._now = at, self._now, 0.0
         self._now = max(self._now, held_seconds)
-        if held_seconds > TELL_SECONDS:
+        if held_seconds > REPORT_SECONDS:
             log.warning("event_loop.held", seconds=round(held_seconds, 3))
 
     async def run(self) -> None:
@@ -43,4 +43,4 @@ class LoopWatch:
             due = time.monotonic() + TICK_SECONDS
             await asyncio.sleep(TICK_SECONDS)
             at = time.monotonic()
-            self.note(max(0.0, at - due), at)
+            self.record(max(0.0, at - due), at)

@@ -36,13 +36,11 @@ from postdate.intake.tenant.rate_limit import Rates
 from postdate.intake.tenant.setting import SettingChanges
 from postdate.intake.tenant.tenant import Tenants
 from postdate.model.destination.destination import DestinationType
-from postdate.node import job as jobs
-from postdate.node import publisher
-from postdate.node import schedule as schedule_wiring
-from postdate.node.first_start import TENANT
+from postdate.node import job, publisher, schedule
+from postdate.node.initial_key import TENANT
 from postdate.node.node import Node
 from postdate.node.refusal import translate
-from postdate.node.settings import Settings
+from postdate.node.settings import ProcessSettings
 from postdate.views.account import AccountViews
 from postdate.views.audit import AuditViews
 from postdate.views.authentication.identity import Identities
@@ -64,7 +62,7 @@ from postdate.views.tenant import TenantViews
 def services(node: Node, identities: Identities) -> Services:
     """Make what the endpoints and the pages call."""
     database, runtime, outgoing = node.database, node.runtime, node.outgoing
-    accepting = jobs.intake(node)
+    accepting = job.intake(node)
     return Services(
         account=AccountServices(
             change=Accounts(database, runtime),
@@ -75,7 +73,7 @@ def services(node: Node, identities: Identities) -> Services:
         dead_letter=DeadLetters(database, node.lanes, accepting),
         destination=DestinationServices(
             change=outgoing.destinations,
-            test=_trials(node),
+            test=_destination_tests(node),
             read=DestinationViews(database, node.troubles),
         ),
         event=EventViews(database),
@@ -88,9 +86,9 @@ def services(node: Node, identities: Identities) -> Services:
             read=JobViews(database, node.lanes, outgoing.vault, node.troubles),
         ),
         key=NounServices(Keys(database, runtime), KeyViews(database)),
-        lane=NounServices(jobs.lanes(node), LaneViews(database)),
+        lane=NounServices(job.lanes(node), LaneViews(database)),
         lease=LeaseServices(
-            claim=jobs.leases(node),
+            claim=job.leases(node),
             report=LeaseReports(database, node.lanes, runtime, node.tallies["pull"]),
         ),
         once=Once(database, outgoing.vault),
@@ -98,7 +96,7 @@ def services(node: Node, identities: Identities) -> Services:
         overdue=node.overdue,
         overview=OverviewViews(database, node.lanes),
         payment=_payments(node),
-        schedule=schedule_wiring.services(node, accepting),
+        schedule=schedule.services(node, accepting),
         search=SearchViews(database, node.lanes),
         setting=NounServices(SettingChanges(database), SettingViews(database)),
         subscription=NounServices(publisher.intake(node), SubscriptionViews(database)),
@@ -118,7 +116,7 @@ def _payments(node: Node) -> PaymentServices:
     )
 
 
-def _trials(node: Node) -> Trials:
+def _destination_tests(node: Node) -> Trials:
     return Trials(
         node.database,
         {
@@ -160,12 +158,12 @@ def build(node: Node, identities: Identities) -> Shell:
     )
 
 
-def proxies(settings: Settings) -> TrustedProxies:
+def proxies(settings: ProcessSettings) -> TrustedProxies:
     """Know the operator's proxies."""
     return TrustedProxies(networks(settings.trusted_proxies))
 
 
-def _open_limits(settings: Settings) -> OpenLimits:
+def _open_limits(settings: ProcessSettings) -> OpenLimits:
     return OpenLimits(
         per_key=settings.open_per_key,
         per_tenant=settings.open_per_tenant,
@@ -194,17 +192,17 @@ async def not_ready(node: Node) -> list[NotReady]:
     but settling while settlement is stopped, everything but payments while commits are not durable.
     """
     amiss = await readiness(node.database)
-    found = [_told(name, reason, stays=reads) for name, reason, reads in amiss]
+    found = [_shortcoming(name, reason, stays=reads) for name, reason, reads in amiss]
     if "api" in node.roles and (weakness := node.safety.weakness()):
         found.append(Degraded("payments", weakness))
     unwritten = any(each.name == "database" for each in amiss)
     # Whoever has to write stands still where nothing can be written.
     return found + [
-        _told(loop.name, why, stays=bool(loop.blocked) or unwritten)
+        _shortcoming(loop.name, why, stays=bool(loop.blocked) or unwritten)
         for loop in node.loops
         if (why := loop.stalled())
     ]
 
 
-def _told(name: str, reason: str, *, stays: bool) -> NotReady:
+def _shortcoming(name: str, reason: str, *, stays: bool) -> NotReady:
     return Degraded(name, reason) if stays else NotReady(name, reason)

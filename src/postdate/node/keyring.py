@@ -8,7 +8,7 @@ from typing import Final
 
 from postdate.model.error import StartError
 from postdate.model.log import Log
-from postdate.node.settings import Settings
+from postdate.node.settings import ProcessSettings
 from postdate.store.secret.secret import KEY_BYTES, Keyring, parse_key
 
 log = Log()
@@ -16,7 +16,7 @@ log = Log()
 FILE: Final = "secret.key"
 
 
-def load(settings: Settings) -> Keyring:
+def load(settings: ProcessSettings) -> Keyring:
     """Give the keys of this node; a node that cannot keep one serves all that needs none."""
     if settings.secret_key and settings.secret_key_file:
         raise StartError("give POSTDATE_SECRET_KEY or POSTDATE_SECRET_KEY_FILE, not both")

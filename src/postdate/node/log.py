@@ -88,13 +88,18 @@ class LineHandler(logging.Handler):
 
 
 def line_of(record: logging.LogRecord) -> Line:
-    """Return a record as a line: a library's error is told without its stack."""
+    """Return a record as a line: a library's error is named without its stack."""
     error = record.exc_info[1] if record.exc_info else None
     fields: Line | None = getattr(record, FIELDS, None)
     if fields is None:
-        told = None if error is None else f"{type(error).__name__}: {error}"
+        cause = None if error is None else f"{type(error).__name__}: {error}"
         said = record.getMessage()
-        return {"event": "library.logged", "logger": record.name, "message": said, "error": told}
+        return {
+            "event": "library.logged",
+            "logger": record.name,
+            "message": said,
+            "error": cause,
+        }
     line = {"event": record.msg, **fields}
     if record.exc_info and error is not None:
         # A traceback becomes text before redaction: its message may quote a secret.
@@ -113,5 +118,5 @@ def as_text(line: Line) -> str:
     level, trace = line.pop("level"), line.pop("exception", None)
     shown = f"\x1b[{_COLOURS.get(level, '31')}m{level:<8}\x1b[0m"
     head = f"{line.pop('timestamp')} {shown} {line.pop('event'):<30}"
-    told = " ".join(f"{name}={value}" for name, value in line.items())
-    return "\n".join(filter(None, [f"{head} {told}".rstrip(), trace]))
+    shown_fields = " ".join(f"{name}={value}" for name, value in line.items())
+    return "\n".join(filter(None, [f"{head} {shown_fields}".rstrip(), trace]))

@@ -24,11 +24,10 @@ from postdate.model.setting.setting import Settings as RuntimeSettings
 from postdate.model.tenant.halt import Halts
 from postdate.model.tenant.quota import Quotas
 from postdate.model.tenant.tenant_share import TenantShares
-from postdate.node import metric as metrics
-from postdate.node import outgoing
+from postdate.node import metric, outgoing
 from postdate.node.event_loop import LoopWatch
 from postdate.node.outgoing import Outgoing
-from postdate.node.settings import Settings
+from postdate.node.settings import ProcessSettings
 from postdate.node.trace import Tracing
 from postdate.runtime.loop import Loop
 from postdate.runtime.wakeup import Wakeup
@@ -49,7 +48,7 @@ log = Log()
 
 BEAT_SECONDS: Final = 2.0
 REFRESH_SECONDS: Final = 2.0
-TELL_SECONDS: Final = 1.0
+REPORT_SECONDS: Final = 1.0
 FORGET_SECONDS: Final = 60.0
 PARTITION_SECONDS: Final = 3600.0
 
@@ -62,7 +61,7 @@ def _random_id() -> UUID:
 class Node:
     """What every role of this process shares."""
 
-    settings: Settings
+    settings: ProcessSettings
     database: Database
     roles: list[str]
     # A random id for each start: names may be shared, ids never are.
@@ -96,14 +95,14 @@ class Node:
         self.lanes = LaneDirectory(self.database)
         self.wakeup = Wakeup(self.database)
         self.on_accept.append(self.wakeup.hint)
-        self.tallies = metrics.tallies(self.lateness, self.shares)
+        self.tallies = metric.tallies(self.lateness, self.shares)
         self.payment_meter = PaymentMeter(self.registry)
         self.vitals = Vitals(self.registry, self.database, self.lanes, self.shares)
         self.overdue = OverdueWatch(
             self.registry, self.database, self.lanes, self.runtime, self.node_id
         )
         JobMeter(self.registry, self.tallies)
-        metrics.NodeMeter(self.registry, self, version("postdate"))
+        metric.NodeMeter(self.registry, self, version("postdate"))
         ProcessCollector(registry=self.registry)
 
     @property
@@ -191,7 +190,7 @@ class Node:
         teller = TroubleReporter(self.database, self.node_id, self._reports)
         return [
             Loop("settings", self.refresh_settings, limit=1, poll_seconds=REFRESH_SECONDS),
-            Loop("troubles", teller.run_once, limit=1, poll_seconds=TELL_SECONDS),
+            Loop("troubles", teller.run_once, limit=1, poll_seconds=REPORT_SECONDS),
             Loop("lanes", self.lanes.refresh, limit=1, poll_seconds=LANE_SECONDS),
             Loop("heartbeat", self.beat, limit=1, poll_seconds=BEAT_SECONDS),
             Loop("forget", self.forget, limit=1, poll_seconds=FORGET_SECONDS),
@@ -200,7 +199,7 @@ class Node:
         ]
 
 
-class Group:
+class BackgroundTasks:
     """Background work of a process: started together, stopped together, never silently dead."""
 
     def __init__(self) -> None:

@@ -14,7 +14,7 @@ from postdate.model.destination.broker_url import kafka_brokers
 from postdate.model.destination.target import Networks, networks
 from postdate.model.setting.setting import Settings as RuntimeSettings
 from postdate.node import keyring
-from postdate.node.settings import Settings
+from postdate.node.settings import ProcessSettings
 from postdate.store.connection.database import Database
 from postdate.store.destination.directory import DestinationDirectory
 from postdate.store.secret.payload_encryption import Vault
@@ -39,7 +39,7 @@ class Outgoing:
         await self.exchange.close()
 
 
-def build(settings: Settings, database: Database, runtime: RuntimeSettings) -> Outgoing:
+def build(settings: ProcessSettings, database: Database, runtime: RuntimeSettings) -> Outgoing:
     """Wire the guard, the directory and the handler together."""
     allowed = networks(settings.allow_private_targets)
     keys = keyring.load(settings)

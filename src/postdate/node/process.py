@@ -11,13 +11,9 @@ from postdate.delivery import http_exchange
 from postdate.intake.tenant.quota import COUNT_SECONDS, PendingCounts
 from postdate.intake.tenant.tenant import Tenants
 from postdate.model.log import Log
-from postdate.node import first_start as first
-from postdate.node import garbage
-from postdate.node import http as edge
-from postdate.node import role as stages
-from postdate.node import token as tokens
-from postdate.node.node import Group, Node
-from postdate.node.settings import Settings
+from postdate.node import garbage, http, initial_key, role, token
+from postdate.node.node import BackgroundTasks, Node
+from postdate.node.settings import ProcessSettings
 from postdate.runtime.loop import Loop
 from postdate.store.connection.error import DatabaseError
 from postdate.store.embedded import Embedded
@@ -33,7 +29,7 @@ async def run(
     node: Node, server: Embedded | None, listener: socket.socket | None, stop: asyncio.Event
 ) -> None:
     """Run the node's roles until `stop` is set or a part of the process fails."""
-    group = Group()
+    group = BackgroundTasks()
     if server:
         group.start("watchdog", server.watch(), endless=True)
     try:
@@ -44,12 +40,12 @@ async def run(
 
 
 async def _run(
-    node: Node, group: Group, listener: socket.socket | None, stop: asyncio.Event
+    node: Node, group: BackgroundTasks, listener: socket.socket | None, stop: asyncio.Event
 ) -> None:
-    new_key = await first.ensure_key(Tenants(node.database), node.settings)
+    new_key = await initial_key.ensure_key(Tenants(node.database), node.settings)
     await node.refresh_settings()
     await node.lanes.refresh()
-    node.loops += [*node.housekeeping(), *stages.loops(node)]
+    node.loops += [*node.housekeeping(), *role.loops(node)]
     server = _http(node, group, listener) if listener else None
     for loop in node.loops:
         group.start(loop.name, loop.run())
@@ -64,9 +60,9 @@ async def _run(
     await _stop(node, group, server)
 
 
-def _http(node: Node, group: Group, listener: socket.socket) -> HttpServer:
-    identities = Identities(node.database, tokens=tokens.build(node))
-    app = edge.build(node, identities) if "api" in node.roles else edge.signs(node, identities)
+def _http(node: Node, group: BackgroundTasks, listener: socket.socket) -> HttpServer:
+    identities = Identities(node.database, tokens=token.build(node))
+    app = http.build(node, identities) if "api" in node.roles else http.signs(node, identities)
     server = HttpServer(app, listener, _server_limits(node.settings))
     node.loops += [
         Loop("keys", identities.run_once, limit=1, poll_seconds=USED_SECONDS),
@@ -82,28 +78,28 @@ def _http(node: Node, group: Group, listener: socket.socket) -> HttpServer:
     return server
 
 
-def _server_limits(settings: Settings) -> ServerLimits:
+def _server_limits(settings: ProcessSettings) -> ServerLimits:
     return ServerLimits(
         drain_seconds=settings.drain_seconds,
         connections=ConnectionLimits(
             total=settings.connections,
             per_address=settings.connections_per_address,
-            exempt=edge.proxies(settings).trusts,
+            exempt=http.proxies(settings).trusts,
         ),
     )
 
 
-def _announce(url: str, new_key: str | None, settings: Settings) -> None:
+def _announce(url: str, new_key: str | None, settings: ProcessSettings) -> None:
     log.info("server.ready", url=url)
     if new_key:
         # The key itself is for a person: what is no terminal may be kept as a log.
         shown = new_key if sys.stdout.isatty() else None
-        print(first.welcome(url, shown, settings), flush=True)
+        print(initial_key.welcome(url, shown, settings), flush=True)
     elif sys.stdout.isatty():
         print(f"Postdate is ready: {url}/", flush=True)
 
 
-async def _until(stop: asyncio.Event, group: Group) -> None:
+async def _until(stop: asyncio.Event, group: BackgroundTasks) -> None:
     """Wait for the signal; a failed part of the process ends it too."""
     stopped = asyncio.create_task(stop.wait())
     group.failed.add_done_callback(lambda _: stop.set())
@@ -112,7 +108,7 @@ async def _until(stop: asyncio.Event, group: Group) -> None:
         group.failed.result()
 
 
-async def _stop(node: Node, group: Group, server: HttpServer | None) -> None:
+async def _stop(node: Node, group: BackgroundTasks, server: HttpServer | None) -> None:
     if server:
         server.stop()
     for loop in node.loops:

@@ -4,7 +4,7 @@ from functools import partial
 from typing import Final
 
 from postdate.intake.subscription.subscription import Subscriptions
-from postdate.node import job as jobs
+from postdate.node import job
 from postdate.node.anchor import anchor_path
 from postdate.node.node import Node
 from postdate.publisher.anchor import ANCHOR_SECONDS, Anchorer, AnchorFile
@@ -22,7 +22,7 @@ def intake(node: Node) -> Subscriptions:
         node.database,
         node.runtime,
         allowed=node.outgoing.allowed,
-        check_names=jobs.names(node.outgoing.directory),
+        check_names=job.names(node.outgoing.directory),
         started=partial(_wake, node),
     )
 

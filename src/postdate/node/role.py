@@ -3,13 +3,12 @@
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from postdate.node import publisher, settlement, worker
-from postdate.node import schedule as schedules
+from postdate.node import publisher, schedule, settlement, worker
 from postdate.node.node import Node
 from postdate.runtime.loop import Loop
 
 STAGES: Final[Mapping[str, Callable[[Node], list[Loop]]]] = {
-    "worker": lambda node: [*worker.loops(node), *schedules.loops(node)],
+    "worker": lambda node: [*worker.loops(node), *schedule.loops(node)],
     "settlement": settlement.loops,
     "publisher": publisher.loops,
 }

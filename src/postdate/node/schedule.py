@@ -10,7 +10,7 @@ from postdate.intake.schedule.occurrence_payment import PaymentFirings
 from postdate.intake.schedule.run import ScheduleRuns
 from postdate.intake.schedule.schedule import Schedules
 from postdate.intake.schedule.validation import ScheduleCheck
-from postdate.node import job as jobs
+from postdate.node import job
 from postdate.node.node import Node
 from postdate.runtime.loop import Loop
 from postdate.scheduler import audit, expander, recompute
@@ -25,7 +25,7 @@ def firings(node: Node) -> Firings:
         node.database,
         JobFirings(
             node.database,
-            jobs.lanes(node),
+            job.lanes(node),
             node.outgoing.allowed,
             Seals(node.runtime, node.outgoing.vault),
         ),

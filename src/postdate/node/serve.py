@@ -7,8 +7,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 from postdate.api.http.listener import bind
-from postdate.node import database as place
-from postdate.node.settings import Settings
+from postdate.node import database_address
+from postdate.node.settings import ProcessSettings
 from postdate.store import migrate
 from postdate.store.connection.error import DatabaseError
 
@@ -19,7 +19,7 @@ ROLES: Final = ("api", "worker", "settlement", "publisher")
 
 
 async def serve(
-    settings: Settings, role: str | None = None, tracing: "Tracing | None" = None
+    settings: ProcessSettings, role: str | None = None, tracing: "Tracing | None" = None
 ) -> None:
     """Run the given role, or all of them, until a signal ends it."""
     roles = [role] if role else list(ROLES)
@@ -28,9 +28,9 @@ async def serve(
     listener = _listener(settings, roles)
     # Loading the program takes as long as the database needs to start: both at once.
     loading = asyncio.create_task(asyncio.to_thread(import_module, "postdate.node.process"))
-    async with place.serving(settings, attach=role is not None) as address:
+    async with database_address.serving(settings, attach=role is not None) as address:
         await _migrate(address)
-        database = await place.open_database(
+        database = await database_address.open_database(
             address, settings, writers=settings.writers, readers=settings.readers
         )
         try:
@@ -46,17 +46,17 @@ async def serve(
                 tracing.close()
 
 
-def _listener(settings: Settings, roles: list[str]) -> socket.socket | None:
+def _listener(settings: ProcessSettings, roles: list[str]) -> socket.socket | None:
     if "api" in roles:
         return bind(settings.host, settings.port)
     return bind(settings.host, settings.metrics_port) if settings.metrics_port else None
 
 
-async def _migrate(address: place.Address) -> None:
+async def _migrate(address: database_address.Address) -> None:
     try:
         await migrate.migrate(address.owner)
     except DatabaseError as error:
-        raise place.unreachable(error) from error
+        raise database_address.unreachable(error) from error
 
 
 def _stop_on_signal() -> asyncio.Event:

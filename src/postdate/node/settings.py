@@ -16,7 +16,7 @@ TEST_PREFIX: Final = "POSTDATE_TEST_"
 """Names for the test-suite; the server does not read them and does not mind them."""
 
 CONFIG: Final = "POSTDATE_CONFIG"
-MOST_PORT: Final = 65535
+MAX_PORT: Final = 65535
 LOG_ITEMS: Final = ("accepted", "settled", "failed")
 
 
@@ -26,7 +26,7 @@ def _setting(default: Any, doc: str, *, secret: bool = False) -> Any:
 
 # ruff: noqa: RUF009 - `_setting` is `field` with its documentation; its defaults are immutable
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class ProcessSettings:
     """Everything that is fixed when a process starts. The environment has the prefix POSTDATE_."""
 
     host: str = _setting("127.0.0.1", "Address the HTTP server listens on.")
@@ -132,19 +132,19 @@ class Settings:
     )
 
 
-FIELDS: Final = {f.name: f for f in fields(Settings)}
+FIELDS: Final = {f.name: f for f in fields(ProcessSettings)}
 
 
 def load(
     flags: Mapping[str, Any] | None = None, environ: Mapping[str, str] | None = None
-) -> Settings:
+) -> ProcessSettings:
     """Read the settings: a flag beats the environment, which beats the file."""
     environ = os.environ if environ is None else environ
     values: dict[str, Any] = {}
     values |= _from_file(environ.get(CONFIG, ""))
     values |= _from_environment(environ)
     values |= {name: value for name, value in (flags or {}).items() if value is not None}
-    settings = Settings(**{name: _convert(name, value) for name, value in values.items()})
+    settings = ProcessSettings(**{name: _convert(name, value) for name, value in values.items()})
     _validate(settings)
     return settings
 
@@ -193,7 +193,7 @@ def _convert(name: str, value: Any) -> Any:
         raise StartError(f"{PREFIX}{name.upper()} must be a whole number, not {value!r}") from error
 
 
-def _validate(settings: Settings) -> None:
+def _validate(settings: ProcessSettings) -> None:
     for name, allowed in (
         ("log_level", ("debug", "info", "warning", "error")),
         ("log_format", ("auto", "console", "json")),
@@ -201,8 +201,8 @@ def _validate(settings: Settings) -> None:
         if getattr(settings, name) not in allowed:
             raise StartError(f"{PREFIX}{name.upper()} is one of {', '.join(allowed)}")
     for name, least, most in (
-        ("port", 0, MOST_PORT),
-        ("metrics_port", 0, MOST_PORT),
+        ("port", 0, MAX_PORT),
+        ("metrics_port", 0, MAX_PORT),
         ("writers", 2, 1000),
         ("readers", 1, 1000),
         ("worker_window", 1, 100_000),
@@ -229,7 +229,7 @@ def _validate(settings: Settings) -> None:
     _validate_networks(settings)
 
 
-def _validate_networks(settings: Settings) -> None:
+def _validate_networks(settings: ProcessSettings) -> None:
     for name in ("allow_private_targets", "trusted_proxies"):
         for network in filter(None, getattr(settings, name).split(",")):
             try:

@@ -30,7 +30,7 @@ FLUSH_SECONDS: Final = 5.0
 _SERVER_ERROR: Final = 500
 
 
-class RequestSpan:
+class RecordedRequest:
     """The span of one request, as the HTTP side sees it."""
 
     __slots__ = ("_span", "traceparent")
@@ -47,7 +47,7 @@ class RequestSpan:
 
 
 class Tracing:
-    """The spans of one process. `provider` is OpenTelemetry's, already told where to export."""
+    """The spans of one process. `provider` is OpenTelemetry's, which knows where to export."""
 
     def __init__(
         self, provider: trace.TracerProvider, close: Callable[[], None] = lambda: None
@@ -56,7 +56,9 @@ class Tracing:
         self._close = close
 
     @contextmanager
-    def request(self, route: str, method: str, traceparent: str | None) -> Iterator[RequestSpan]:
+    def request(
+        self, route: str, method: str, traceparent: str | None
+    ) -> Iterator[RecordedRequest]:
         """Follow one request; what it accepts carries on from here."""
         with self._tracer.start_as_current_span(
             f"{method} {route}",
@@ -64,7 +66,7 @@ class Tracing:
             kind=SpanKind.SERVER,
             attributes={"http.route": route, "http.request.method": method},
         ) as span:
-            yield RequestSpan(span)
+            yield RecordedRequest(span)
 
     def handler(self, kind: str, deliver: Handler) -> Handler:
         """Follow each delivery; the destination is sent the span of its own attempt."""
@@ -88,9 +90,9 @@ class Tracing:
                 kind=kind,
                 attributes=attributes(delivery),
             ) as span:
-                told = traceparent_of(span.get_span_context())
-                outcome = await deliver(msgspec.structs.replace(delivery, traceparent=told))
-                _note(span, outcome)
+                traceparent = traceparent_of(span.get_span_context())
+                outcome = await deliver(msgspec.structs.replace(delivery, traceparent=traceparent))
+                _set_outcome(span, outcome)
                 return outcome
 
         return traced
@@ -156,7 +158,7 @@ def _attributes(delivery: Delivery) -> dict[str, str | int]:
     }
 
 
-def _note(span: Span, outcome: Outcome) -> None:
+def _set_outcome(span: Span, outcome: Outcome) -> None:
     span.set_attribute("postdate.outcome", type(outcome).__name__.lower())
     match outcome:
         case DeliveryFailed(code=code) | DeliveryUnknown(code=code):

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from postdate.delivery.broker_connections import IDLE_SECONDS
-from postdate.node import job as jobs
+from postdate.node import job
 from postdate.node.node import Node
 from postdate.runtime.loop import Loop
 from postdate.worker.claim_size import MAX_JOBS
@@ -39,7 +39,7 @@ def loops(node: Node) -> list[Loop]:
     care = care_loops(worker, node.settings.drain_seconds)
     close_idle = node.outgoing.connections.close_idle
     care.append(Loop("queues", close_idle, limit=1, poll_seconds=IDLE_SECONDS))
-    return [*hinted_claims(node, worker, care[0]), *care, jobs.retention(node)]
+    return [*hinted_claims(node, worker, care[0]), *care, job.retention(node)]
 
 
 def hinted_claims(node: Node, worker: JobWorker, lanes: Loop) -> list[Loop]:

@@ -11,7 +11,7 @@ from postdate.cli.choice import Nothing, WholeOrNone
 from postdate.cli.database import with_database
 from postdate.cli.noun import Noun
 from postdate.cli.output import show
-from postdate.cli.remote import call, changed, given, limit_of, one, server
+from postdate.cli.remote import call, changed, limit_of, one, server, without_none
 from postdate.intake.account.repair import Repairs
 from postdate.ledger.repair import Repair
 from postdate.model.error import Code, refuse
@@ -37,7 +37,7 @@ def account_create(
     note: str | None = None,
 ) -> None:
     """Create an account; without an id one is made up."""
-    body = given(account_id=account_id, floor=floor, max_amount=max_amount, note=note)
+    body = without_none(account_id=account_id, floor=floor, max_amount=max_amount, note=note)
     show(call("POST", "/accounts", body))
 
 
@@ -89,7 +89,7 @@ def account_repair(account_id: str, *, request: str | None = None, approve: bool
         raise refuse(Code.INVALID_FIELD, "Ask for it or approve it, not both.", "approve")
     found = with_database(run)
     done = "repaired" if approve else "requested" if request is not None else "dry run"
-    told = {
+    answer = {
         "account_id": account_id,
         "done": done if found.needed else "nothing to repair",
         "before": found.before,
@@ -97,7 +97,7 @@ def account_repair(account_id: str, *, request: str | None = None, approve: bool
         "difference": found.difference,
         "jumps": found.jumps,
     }
-    show(told)
+    show(answer)
 
 
 @account_app.command(name="change")

@@ -91,9 +91,9 @@ def jobs(
         Run only these arms; may be given several times.
 
     """
-    from postdate.bench.job import Plan, run
+    from postdate.bench.job import JobPlan, run
 
-    _measure(run(Plan(count, pending, rounds), only or []))
+    _measure(run(JobPlan(count, pending, rounds), only or []))
 
 
 @bench_app.command
@@ -114,9 +114,9 @@ def payments(
     """
     from dataclasses import replace
 
-    from postdate.bench.payment import QUICK, Plan, run
+    from postdate.bench.payment import QUICK, PaymentPlan, run
 
-    plan = replace(QUICK if quick else Plan(), pgledger=pgledger)
+    plan = replace(QUICK if quick else PaymentPlan(), pgledger=pgledger)
     _measure(run(plan, only or []))
 
 
@@ -132,9 +132,9 @@ def schedules(*, quick: bool = False, only: list[str] | None = None) -> None:
         Run only these arms; may be given several times.
 
     """
-    from postdate.bench.schedule import QUICK, Plan, run
+    from postdate.bench.schedule import QUICK, SchedulePlan, run
 
-    _measure(run(QUICK if quick else Plan(), only or []))
+    _measure(run(QUICK if quick else SchedulePlan(), only or []))
 
 
 @bench_app.command
@@ -149,6 +149,6 @@ def events(*, quick: bool = False, only: list[str] | None = None) -> None:
         Run only these arms; may be given several times.
 
     """
-    from postdate.bench.event import QUICK, Plan, run
+    from postdate.bench.event import QUICK, EventPlan, run
 
-    _measure(run(QUICK if quick else Plan(), only or []))
+    _measure(run(QUICK if quick else EventPlan(), only or []))

@@ -7,7 +7,7 @@ from cyclopts import Parameter
 
 from postdate.cli.noun import Noun
 from postdate.cli.output import show
-from postdate.cli.remote import call, given
+from postdate.cli.remote import call, without_none
 
 calendar_app = cyclopts.App(name="calendar", help="Put, show and delete business calendars.")
 calendars = Noun(calendar_app, "/calendars", "name")
@@ -25,5 +25,5 @@ Weekend = Annotated[
 @calendar_app.command(name="put")
 def calendar_put(name: str, *, holidays: Holidays, weekend: Weekend = None) -> None:
     """Create a calendar, or put other days in the place of its own."""
-    body = given(name=name, holidays=holidays, weekend=weekend)
+    body = without_none(name=name, holidays=holidays, weekend=weekend)
     show(call("POST", "/calendars", body))

@@ -54,7 +54,7 @@ def chaos(  # noqa: PLR0913 - each is an option of the command
     """
     import uvloop
 
-    from postdate.chaos.plan import FAULTS, Plan
+    from postdate.chaos.plan import FAULTS, ChaosPlan
     from postdate.chaos.report import markdown
     from postdate.chaos.run import conclude, run
     from postdate.model.error import StartError
@@ -64,7 +64,7 @@ def chaos(  # noqa: PLR0913 - each is an option of the command
     wanted = tuple(name for name in fault or FAULTS if name != "none")
     if unknown := sorted(set(wanted) - set(FAULTS)):
         raise StartError(f"{unknown[0]} is no fault: known are {', '.join(FAULTS)} and none")
-    plan = Plan(
+    plan = ChaosPlan(
         seed=random.randrange(10**6) if seed is None else seed, seconds=seconds, rate=rate,
         apis=apis, workers=workers, settlers=settlers, publishers=publishers, faults=wanted,
     )  # fmt: skip

@@ -18,8 +18,8 @@ from postdate.cli.remote import (
     ScheduleId,
     Yes,
     call,
-    given,
     listed,
+    without_none,
 )
 
 dead_letter_app = cyclopts.App(
@@ -30,7 +30,7 @@ Noun(dead_letter_app, "/dead-letters", "job_id").get("Show a failed job with eve
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class Failed:
+class FailedJobOptions:
     """Which failed jobs; the instants are those of their last attempt."""
 
     lane: Lane | None = None
@@ -41,7 +41,7 @@ class Failed:
 
 @dead_letter_app.command(name="list")
 def dead_letter_list(
-    *, which: Failed | None = None, payments: bool = False, limit: Limit = 20
+    *, which: FailedJobOptions | None = None, payments: bool = False, limit: Limit = 20
 ) -> None:
     """List jobs that failed for good, or (--payments) payments that wait for a person."""
     kind = "payment" if payments else "job"
@@ -52,7 +52,7 @@ def dead_letter_list(
 @dead_letter_app.command(name="redrive")
 def dead_letter_redrive(
     *job_ids: str,
-    which: Failed | None = None,
+    which: FailedJobOptions | None = None,
     per_second: float | None = None,
     reason: Reason = None,
     dry_run: DryRun = False,
@@ -76,45 +76,45 @@ def dead_letter_redrive(
         Do it without being asked.
 
     """
-    body = _chosen(job_ids, which) | given(per_second=per_second, reason=reason)
+    body = _chosen(job_ids, which) | without_none(per_second=per_second, reason=reason)
     path = "/dead-letters/redrive"
     if dry_run or not job_ids:
-        told = _pages(path, {**body, "dry_run": True}, "counting", "redriven")
-        if dry_run or not told["redriven"]:
-            show(told)
+        report = _pages(path, {**body, "dry_run": True}, "counting", "redriven")
+        if dry_run or not report["redriven"]:
+            show(report)
             return
-        confirm(f"redrive {told['redriven']:,} jobs", yes=yes)
-    told = _pages(path, body, "redriving", "redriven")
-    show(told)
-    if told["redriven"] < len(told["outcomes"]):
+        confirm(f"redrive {report['redriven']:,} jobs", yes=yes)
+    report = _pages(path, body, "redriving", "redriven")
+    show(report)
+    if report["redriven"] < len(report["outcomes"]):
         sys.exit(PARTLY)
 
 
 @dead_letter_app.command(name="purge")
 def dead_letter_purge(
     *job_ids: str,
-    which: Failed | None = None,
+    which: FailedJobOptions | None = None,
     reason: Reason = None,
     dry_run: DryRun = False,
     yes: Yes = False,
 ) -> None:
     """Remove failed jobs with all that belongs to them, for ever; it asks first."""
-    body = _chosen(job_ids, which) | given(reason=reason)
+    body = _chosen(job_ids, which) | without_none(reason=reason)
     path = "/dead-letters/purge"
-    told = _pages(path, {**body, "dry_run": True}, "counting", "purged")
-    if dry_run or not told["purged"]:
-        show({"purged": told["purged"]})
+    report = _pages(path, {**body, "dry_run": True}, "counting", "purged")
+    if dry_run or not report["purged"]:
+        show({"purged": report["purged"]})
         return
-    confirm(f"purge {told['purged']:,} jobs for ever", yes=yes)
-    told = _pages(path, body, "purging", "purged")
-    show({"purged": told["purged"]})
+    confirm(f"purge {report['purged']:,} jobs for ever", yes=yes)
+    report = _pages(path, body, "purging", "purged")
+    show({"purged": report["purged"]})
 
 
-def _wanted(which: Failed | None) -> dict[str, Any]:
-    return given(**asdict(which)) if which else {}
+def _wanted(which: FailedJobOptions | None) -> dict[str, Any]:
+    return without_none(**asdict(which)) if which else {}
 
 
-def _chosen(job_ids: tuple[str, ...], which: Failed | None) -> dict[str, Any]:
+def _chosen(job_ids: tuple[str, ...], which: FailedJobOptions | None) -> dict[str, Any]:
     wanted = _wanted(which)
     if bool(job_ids) == bool(wanted):
         raise UsageError("name the jobs, or say which: --lane, --schedule-id, --due-after, …")
@@ -126,7 +126,7 @@ def _pages(path: str, body: dict[str, Any], label: str, counted: str) -> dict[st
     count, outcomes, cursor = 0, [], None
     with progress(label, None) as step:
         while True:
-            page = call("POST", path, body | given(cursor=cursor))
+            page = call("POST", path, body | without_none(cursor=cursor))
             count += page[counted]
             outcomes += page.get("outcomes", [])
             step(f"{count:,} jobs")

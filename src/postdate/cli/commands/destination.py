@@ -10,10 +10,10 @@ from postdate.cli.remote import (
     DestinationName,
     call,
     changed,
-    given,
     limit_of,
     one,
     parse,
+    without_none,
 )
 
 destination_app = cyclopts.App(
@@ -54,5 +54,5 @@ def destination_change(
 @destination_app.command(name="rotate-secret")
 def destination_rotate(name: DestinationName, *, overlap_seconds: float | None = None) -> None:
     """Give a webhook another secret, shown now; both sign for a while."""
-    body = given(overlap_seconds=overlap_seconds)
+    body = without_none(overlap_seconds=overlap_seconds)
     show(call("POST", one("/destinations", name, "rotate-secret"), body))

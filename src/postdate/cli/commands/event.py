@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final
 import cyclopts
 from cyclopts import Parameter
 
-from postdate.cli.commands.prove import note
+from postdate.cli.commands.prove import record_check
 from postdate.cli.database import with_database
 from postdate.cli.output import show, show_line, wants_json
 from postdate.cli.remote import Limit, call, listed
@@ -99,7 +99,7 @@ async def _verify(anchors: Mapping[int, Anchors], database: Database) -> ChainRe
             anchors,
             lambda done, total: status.update(f"{done:,} of {total:,} links verified"),
         )
-    await note(database, "verify", time.monotonic() - began, len(report.findings))
+    await record_check(database, "verify", time.monotonic() - began, len(report.findings))
     return report
 
 

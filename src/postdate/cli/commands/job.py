@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 from postdate.cli.choice import JobStatus, OpenStatus, Resolution
 from postdate.cli.noun import Noun
-from postdate.cli.option_group import Content, Target, Tries
+from postdate.cli.option_group import ContentOptions, RetryOptions, TargetOptions
 from postdate.cli.output import UsageError, confirm, progress, show
 from postdate.cli.remote import (
     PARTLY,
@@ -22,11 +22,11 @@ from postdate.cli.remote import (
     Seconds,
     Yes,
     call,
-    given,
     listed,
     one,
     parse,
     wait,
+    without_none,
 )
 
 job_app = cyclopts.App(name="job", help="Register, show, change and wait for jobs.")
@@ -39,7 +39,7 @@ jobs.act("run-now", "Make a pending job due now.", body={})
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class Which:
+class OpenJobOptions:
     """Which jobs; at least one of these must be given."""
 
     lane: Lane | None = None
@@ -51,7 +51,7 @@ class Which:
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class To:
+class NewTimeOptions:
     """The new instant: one of the two."""
 
     run_at: Annotated[str | None, Parameter(help="Such as 2030-01-01T00:00:00Z.")] = None
@@ -61,18 +61,18 @@ class To:
         """Give it as the server takes it."""
         if (self.run_at is None) == (self.delay_seconds is None):
             raise UsageError("give either --run-at or --delay-seconds")
-        return given(**asdict(self))
+        return without_none(**asdict(self))
 
 
-NOWHERE: Final = To()
-ANYWHERE: Final = Target()
-EMPTY: Final = Content()
-USUAL: Final = Tries()
+NOWHERE: Final = NewTimeOptions()
+ANYWHERE: Final = TargetOptions()
+EMPTY: Final = ContentOptions()
+USUAL: Final = RetryOptions()
 
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class When:
+class TimingOptions:
     """When a job is due, and how long it may take."""
 
     run_at: Annotated[str | None, Parameter(help="Such as 2030-01-01T00:00:00Z.")] = None
@@ -85,24 +85,24 @@ class When:
         """Give it as the server takes it."""
         if self.run_at is not None and self.delay_seconds is not None:
             raise UsageError("give either --run-at or --delay-seconds")
-        return given(**asdict(self))
+        return without_none(**asdict(self))
 
 
-NOW: Final = When()
+NOW: Final = TimingOptions()
 
 
 @job_app.command(name="create")
 def job_create(
     *,
-    target: Target = ANYWHERE,
+    target: TargetOptions = ANYWHERE,
     lane: Lane | None = None,
-    when: When = NOW,
-    content: Content = EMPTY,
-    tries: Tries = USUAL,
+    when: TimingOptions = NOW,
+    content: ContentOptions = EMPTY,
+    tries: RetryOptions = USUAL,
     idempotency_key: Key = None,
 ) -> None:
     """Register a job: a webhook, a message on a queue, else work for the workers of a lane."""
-    body = given(destination=target.body(), lane=lane, retry=tries.body())
+    body = without_none(destination=target.body(), lane=lane, retry=tries.body())
     body |= when.body() | content.body()
     show(call("POST", "/jobs", body, idempotency_key=idempotency_key))
 
@@ -148,25 +148,29 @@ def job_wait(
 
 
 @job_app.command(name="reschedule")
-def job_reschedule(job_id: str, *, to: To = NOWHERE) -> None:
+def job_reschedule(job_id: str, *, to: NewTimeOptions = NOWHERE) -> None:
     """Give a job that has not begun another instant."""
     show(call("PATCH", one("/jobs", job_id), to.body()))
 
 
 @job_app.command(name="cancel-many")
 def job_cancel_many(
-    *, which: Which | None = None, reason: Reason = None, dry_run: DryRun = False, yes: Yes = False
+    *,
+    which: OpenJobOptions | None = None,
+    reason: Reason = None,
+    dry_run: DryRun = False,
+    yes: Yes = False,
 ) -> None:
     """Cancel all jobs that a filter finds; it says first how many those are."""
-    body = given(filter=_filter(which), reason=reason)
+    body = without_none(filter=_filter(which), reason=reason)
     _many("/jobs/bulk/cancel", "cancel", body, dry_run=dry_run, yes=yes)
 
 
 @job_app.command(name="reschedule-many")
 def job_reschedule_many(
     *,
-    which: Which | None = None,
-    to: To = NOWHERE,
+    which: OpenJobOptions | None = None,
+    to: NewTimeOptions = NOWHERE,
     spread_seconds: Annotated[int | None, Parameter(help="Spread them over so long.")] = None,
     reason: Reason = None,
     dry_run: DryRun = False,
@@ -176,13 +180,13 @@ def job_reschedule_many(
 
     It says first how many those are.
     """
-    instant = to.body() | given(spread_seconds=spread_seconds)
-    body = given(filter=_filter(which), to=instant, reason=reason)
+    instant = to.body() | without_none(spread_seconds=spread_seconds)
+    body = without_none(filter=_filter(which), to=instant, reason=reason)
     _many("/jobs/bulk/reschedule", "reschedule", body, dry_run=dry_run, yes=yes)
 
 
-def _filter(which: Which | None) -> dict[str, Any]:
-    wanted = given(**asdict(which)) if which else {}
+def _filter(which: OpenJobOptions | None) -> dict[str, Any]:
+    wanted = without_none(**asdict(which)) if which else {}
     if not wanted:
         raise UsageError("say which jobs: --lane, --status, --schedule-id, --due-after, …")
     return wanted
@@ -200,11 +204,11 @@ def _many(path: str, verb: str, body: dict[str, Any], *, dry_run: bool, yes: boo
     matched, changed = 0, 0
     with progress(f"{verb} jobs", None) as step:
         while True:
-            told = call("POST", path, {**body, "dry_run": False})
-            matched += sum(told["matched"].values())
-            changed += told["changed"]
+            answer = call("POST", path, {**body, "dry_run": False})
+            matched += sum(answer["matched"].values())
+            changed += answer["changed"]
             step(f"{changed:,} jobs")
-            if not told["more"] or not told["changed"]:
+            if not answer["more"] or not answer["changed"]:
                 break
     show({"matched": matched, "changed": changed})
     if changed < matched:

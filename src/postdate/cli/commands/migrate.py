@@ -4,7 +4,7 @@ import uvloop
 
 from postdate.cli.database import configured
 from postdate.cli.output import progress, show, wants_json
-from postdate.node import database as place
+from postdate.node import database_address
 from postdate.store import migrate as migrations
 
 
@@ -12,10 +12,10 @@ def migrate(*, dry_run: bool = False) -> None:
     """Bring the schema up to date; with --dry-run only say what would be applied."""
 
     async def run() -> list[str]:
-        address = await place.running(settings)
+        address = await database_address.running(settings)
         if address is not None:
             return await apply(address.owner)
-        async with place.serving(settings, attach=False) as own:
+        async with database_address.serving(settings, attach=False) as own:
             return await apply(own.owner)
 
     async def apply(owner: str) -> list[str]:

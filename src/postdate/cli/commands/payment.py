@@ -9,7 +9,7 @@ from cyclopts import Parameter
 from postdate.cli.choice import Funding, PaymentStatus
 from postdate.cli.noun import Noun
 from postdate.cli.output import UsageError, show
-from postdate.cli.remote import Key, Limit, Seconds, call, given, listed, one, wait
+from postdate.cli.remote import Key, Limit, Seconds, call, listed, one, wait, without_none
 
 payment_app = cyclopts.App(name="payment", help="Schedule, show, change and approve payments.")
 payments = Noun(payment_app, "/payments", "payment_id")
@@ -39,7 +39,7 @@ def payment_schedule(  # noqa: PLR0913 - one option for each field
     idempotency_key: Key = None,
 ) -> None:
     """Schedule a payment; the amount is held at once."""
-    body = given(
+    body = without_none(
         from_account_id=from_account,
         to_account_id=to_account,
         amount=amount,
@@ -55,7 +55,7 @@ def payment_schedule(  # noqa: PLR0913 - one option for each field
 def _when(scheduled_time: str | None, delay_seconds: int | None) -> dict[str, Any]:
     if (scheduled_time is None) == (delay_seconds is None):
         raise UsageError("give either --scheduled-time or --delay-seconds")
-    return given(scheduled_time=scheduled_time, delay_seconds=delay_seconds)
+    return without_none(scheduled_time=scheduled_time, delay_seconds=delay_seconds)
 
 
 @payment_app.command(name="list")

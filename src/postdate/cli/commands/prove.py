@@ -34,7 +34,7 @@ def prove(*, tenant: str | None = None) -> None:
         with progress("proving", len(STEPS)) as step:
             proof = await checker.prove(database, only, anchors, step)
         if only is None:
-            await note(database, "prove", time.monotonic() - began, len(proof.findings))
+            await record_check(database, "prove", time.monotonic() - began, len(proof.findings))
         return proof
 
     proof = with_database(run)
@@ -63,7 +63,7 @@ def reconcile(*, tenant: str | None = None) -> None:
         with progress("reconciling", BUCKETS) as step:
             found = await ledger.reconcile_all(database, only, step)
         if only is None:
-            await note(database, "reconcile", time.monotonic() - began, len(found))
+            await record_check(database, "reconcile", time.monotonic() - began, len(found))
         return found
 
     found = with_database(run)
@@ -77,7 +77,7 @@ def reconcile(*, tenant: str | None = None) -> None:
         sys.exit(CONTRADICTED)
 
 
-async def note(database: Database, name: str, seconds: float, findings: int) -> None:
+async def record_check(database: Database, name: str, seconds: float, findings: int) -> None:
     """Note a check of everything where metrics and alerts find it."""
     async with database.write() as connection:
         await vital.audited(connection, name, seconds, findings)

@@ -15,8 +15,7 @@ from postdate.model.ids import BUCKETS
 from postdate.model.instant import instant_text
 from postdate.model.setting.setting import LONG_AGO
 from postdate.model.setting.table import QUARANTINE
-from postdate.node import database as place
-from postdate.node import log
+from postdate.node import database_address, log
 from postdate.node.settings import load
 from postdate.store.connection.database import Database
 from postdate.store.operate import vital
@@ -24,7 +23,7 @@ from postdate.store.tenant import setting as setting_store
 from postdate.store.timer import lane as lane_store
 from postdate.store.timer.timer import LANE_PAYMENT, LANE_SCHEDULE
 
-COUNT_MOST: Final = 10_000
+MAX_COUNT: Final = 10_000
 """How far each bucket of a lane is counted."""
 
 T = TypeVar("T")
@@ -98,9 +97,7 @@ async def held(database: Database) -> Held:
         lanes = await lane_store.changed(connection, LONG_AGO)
         places = [(bucket, lane) for lane in (LANE_PAYMENT, LANE_SCHEDULE) for bucket in _ALL]
         places += [(bucket, lane.lane_id) for lane in lanes for bucket in lane.buckets]
-        counts = await vital.due_until(
-            connection, places, datetime.fromisoformat(until), COUNT_MOST
-        )
+        counts = await vital.due_until(connection, places, datetime.fromisoformat(until), MAX_COUNT)
     payments, schedules = counts.pop(LANE_PAYMENT, 0), counts.pop(LANE_SCHEDULE, 0)
     return Held(quarantine=until, jobs=sum(counts.values()), payments=payments, schedules=schedules)
 
@@ -112,14 +109,14 @@ def _with_any_database(act: Callable[[Database], Awaitable[T]]) -> T:
     """Act on the database that runs, or start our own for as long as it takes."""
 
     async def run() -> Any:
-        address = await place.running(settings)
+        address = await database_address.running(settings)
         if address is not None:
             return await on(address)
-        async with place.serving(settings, attach=False) as own:
+        async with database_address.serving(settings, attach=False) as own:
             return await on(own)
 
-    async def on(address: place.Address) -> T:
-        database = await place.open_database(address, settings, writers=2, readers=2)
+    async def on(address: database_address.Address) -> T:
+        database = await database_address.open_database(address, settings, writers=2, readers=2)
         try:
             return await act(database)
         finally:

@@ -7,7 +7,7 @@ import cyclopts
 from cyclopts import Parameter
 
 from postdate.cli.noun import Noun
-from postdate.cli.option_group import Content, Pays, Rule, Target
+from postdate.cli.option_group import ContentOptions, PaymentOptions, RuleOptions, TargetOptions
 from postdate.cli.output import UsageError, confirm, progress, show, wants_json
 from postdate.cli.remote import (
     PARTLY,
@@ -18,9 +18,9 @@ from postdate.cli.remote import (
     ScheduleId,
     Yes,
     call,
-    given,
     listed,
     parse,
+    without_none,
 )
 
 schedule_app = cyclopts.App(
@@ -34,10 +34,10 @@ schedules.act("resume", "End a pause, or try again what was set aside.")
 schedules.delete("End a schedule; the jobs and payments it has made go on.")
 
 
-NO_RULE: Final = Rule()
-NO_PAYMENT: Final = Pays()
-ANYWHERE: Final = Target()
-EMPTY: Final = Content()
+NO_RULE: Final = RuleOptions()
+NO_PAYMENT: Final = PaymentOptions()
+ANYWHERE: Final = TargetOptions()
+EMPTY: Final = ContentOptions()
 Name = Annotated[str | None, Parameter(help="What you call it.")]
 
 
@@ -46,18 +46,18 @@ def create(  # noqa: PLR0913 - groups of options, one for each part
     body: Annotated[str | None, Parameter(help="All of it, or the rest, as JSON.")] = None,
     *,
     name: Name = None,
-    rule: Rule = NO_RULE,
-    pays: Pays = NO_PAYMENT,
-    target: Target = ANYWHERE,
+    rule: RuleOptions = NO_RULE,
+    pays: PaymentOptions = NO_PAYMENT,
+    target: TargetOptions = ANYWHERE,
     lane: Lane | None = None,
-    content: Content = EMPTY,
+    content: ContentOptions = EMPTY,
     idempotency_key: Key = None,
 ) -> None:
     """Create a schedule of jobs, or with --from-account of payments.
 
     What has no option (dst, misfire, retry, …) is given in BODY, as `POST /schedules` takes it.
     """
-    asked = _body(body) | given(name=name) | rule.body()
+    asked = _body(body) | without_none(name=name) | rule.body()
     asked.setdefault("template", _template(pays, target, lane, content))
     show(call("POST", "/schedules", asked, idempotency_key=idempotency_key))
 
@@ -68,10 +68,10 @@ def change(
     body: Annotated[str | None, Parameter(help="What has no option, as JSON.")] = None,
     *,
     name: Name = None,
-    rule: Rule = NO_RULE,
+    rule: RuleOptions = NO_RULE,
 ) -> None:
     """Change a schedule; what is not given stays, another rule takes the place of the old one."""
-    asked = _body(body) | given(name=name) | rule.body()
+    asked = _body(body) | without_none(name=name) | rule.body()
     if not asked:
         raise UsageError("say what is to be changed; --help lists it")
     show(call("PATCH", f"/schedules/{schedule_id}", asked))
@@ -84,10 +84,12 @@ def _body(text: str | None) -> dict[str, Any]:
     return found
 
 
-def _template(pays: Pays, target: Target, lane: str | None, content: Content) -> dict[str, Any]:
+def _template(
+    pays: PaymentOptions, target: TargetOptions, lane: str | None, content: ContentOptions
+) -> dict[str, Any]:
     if (payment := pays.body()) is not None:
-        return {"payment": payment | given(description=content.description)}
-    return {"job": given(destination=target.body(), lane=lane) | content.body()}
+        return {"payment": payment | without_none(description=content.description)}
+    return {"job": without_none(destination=target.body(), lane=lane) | content.body()}
 
 
 @schedule_app.command(name="list")
@@ -113,20 +115,20 @@ def preview(
         ScheduleId | None, Parameter(help="A schedule; without it give a rule.")
     ] = None,
     *,
-    rule: Rule = NO_RULE,
+    rule: RuleOptions = NO_RULE,
     body: Annotated[str | None, Parameter(help="What has no option, as JSON.")] = None,
     count: Annotated[int, Parameter(help="How many occurrences.")] = 10,
 ) -> None:
     """Show the next occurrences, and warnings: of a schedule, or of a rule before it is created."""
     if schedule_id is not None:
-        told = call("GET", f"/schedules/{schedule_id}/preview?count={count}")
+        answer = call("GET", f"/schedules/{schedule_id}/preview?count={count}")
     else:
-        told = call("POST", "/schedules/preview", {"count": count, **_body(body), **rule.body()})
+        answer = call("POST", "/schedules/preview", {"count": count, **_body(body), **rule.body()})
     if not wants_json():
-        print(f"{told['words']}, {told['timezone']}", file=sys.stderr)
-        for warning in told["warnings"]:
+        print(f"{answer['words']}, {answer['timezone']}", file=sys.stderr)
+        for warning in answer["warnings"]:
             print(f"warning: {warning['detail']}", file=sys.stderr)
-    show(told if wants_json() else told["occurrences"])
+    show(answer if wants_json() else answer["occurrences"])
 
 
 @schedule_app.command(name="trigger")
@@ -173,8 +175,8 @@ def backfill(
         return
     confirm(f"run {found['runs']:,} occurrences", yes=yes)
     with progress("backfilling", None) as step:
-        told = call("POST", path, {**body, "dry_run": False})
-        step(f"{told['runs']:,} occurrences")
-    show(told)
-    if told["runs"] < found["runs"]:
+        answer = call("POST", path, {**body, "dry_run": False})
+        step(f"{answer['runs']:,} occurrences")
+    show(answer)
+    if answer["runs"] < found["runs"]:
         sys.exit(PARTLY)

@@ -14,13 +14,13 @@ from rich.live import Live
 from postdate.cli import vitals_page
 from postdate.cli.output import options, show, wants_json
 from postdate.cli.remote import server
-from postdate.cli.top_screen import Screen, Wish, keys
-from postdate.cli.vitals_page import Page, Samples
+from postdate.cli.top_screen import LaneAction, Screen, keys
+from postdate.cli.vitals_page import Samples, VitalsPage
 from postdate.client import AsyncClient, ProblemError, UnreachableError
 from postdate.model.error import StartError
 
 SCRAPE_SECONDS: Final = 5.0
-LANES_MOST: Final = 100
+MAX_LANES: Final = 100
 READ_ONLY: Final = "started with --read-only: nothing can be changed here"
 
 Interval = Annotated[float, Parameter(help="Seconds between two looks.")]
@@ -51,7 +51,7 @@ def top(
 
     """
     url, key = server()
-    watch = Watch(url, key, [url, *(node or [])], interval)
+    watch = ServerWatch(url, key, [url, *(node or [])], interval)
     if once:
         options().form = "json" if options().form == "table" else options().form
         show(uvloop.run(watch.once()))
@@ -62,7 +62,7 @@ def top(
         uvloop.run(watch.stream())
 
 
-class Watch:
+class ServerWatch:
     """Looks at a server again and again."""
 
     def __init__(self, url: str, key: str, nodes: Sequence[str], interval: float) -> None:
@@ -72,7 +72,7 @@ class Watch:
         self._interval = interval
         self._before: tuple[float, Samples] | None = None
 
-    async def once(self) -> Page:
+    async def once(self) -> VitalsPage:
         """Look twice, for the rates, and give one page."""
         await self._look()
         await asyncio.sleep(self._interval)
@@ -91,9 +91,9 @@ class Watch:
             try:
                 while not screen.left:
                     drawn.update(screen.draw(), refresh=True)
-                    wish = screen.press(await pressed(0.2))
-                    if wish is not None:
-                        await self._act(screen, wish)
+                    action = screen.press(await pressed(0.2))
+                    if action is not None:
+                        await self._act(screen, action)
             finally:
                 looking.cancel()
 
@@ -105,20 +105,20 @@ class Watch:
                 screen.stale(str(error))
             await asyncio.sleep(self._interval)
 
-    async def _act(self, screen: Screen, wish: Wish) -> None:
+    async def _act(self, screen: Screen, action: LaneAction) -> None:
         if screen.read_only:
             screen.say(READ_ONLY)
             return
         try:
             async with AsyncClient(self._url, self._key) as client:
-                body = {"note": "by postdate top"} if wish.verb == "pause" else None
-                await client.call("POST", f"/lanes/{wish.lane}/{wish.verb}", body)
+                body = {"note": "by postdate top"} if action.verb == "pause" else None
+                await client.call("POST", f"/lanes/{action.lane}/{action.verb}", body)
         except (ProblemError, UnreachableError) as error:
-            screen.say(f"{wish.verb} {wish.lane}: {error}")
+            screen.say(f"{action.verb} {action.lane}: {error}")
         else:
-            screen.say(f"{wish.verb} {wish.lane}: done")
+            screen.say(f"{action.verb} {action.lane}: done")
 
-    async def _look(self) -> Page:
+    async def _look(self) -> VitalsPage:
         texts = [await _metrics(url) for url in self._nodes]
         after = await asyncio.to_thread(vitals_page.parse, texts)
         now = time.monotonic()
@@ -133,7 +133,7 @@ class Watch:
             return []
         try:
             async with AsyncClient(self._url, self._key) as client:
-                found = await client.call("GET", "/lanes", query={"limit": LANES_MOST})
+                found = await client.call("GET", "/lanes", query={"limit": MAX_LANES})
         except ProblemError:
             return []
         except UnreachableError as error:

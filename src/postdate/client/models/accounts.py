@@ -5,7 +5,7 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
-from postdate.client.word import Word
+from postdate.client.open_enum import OpenEnum
 
 
 class Account(Struct, frozen=True, kw_only=True):
@@ -33,7 +33,7 @@ class AccountList(Struct, frozen=True, kw_only=True):
     next_cursor: str | None
 
 
-class EntryType(Word):
+class EntryType(OpenEnum):
     """What `EntryType` may be."""
 
     ADJUSTMENT = "ADJUSTMENT"

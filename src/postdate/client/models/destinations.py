@@ -5,10 +5,10 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
-from postdate.client.word import Word
+from postdate.client.open_enum import OpenEnum
 
 
-class DestinationType(Word):
+class DestinationType(OpenEnum):
     """How a destination is reached; pull workers need no destination, only their lane."""
 
     WEBHOOK = "webhook"
@@ -18,7 +18,7 @@ class DestinationType(Word):
 DestinationTypeName: TypeAlias = DestinationType | Literal["webhook", "queue"]
 
 
-class DestinationStatus(Word):
+class DestinationStatus(OpenEnum):
     """Whether a destination is delivered to."""
 
     ACTIVE = "ACTIVE"
@@ -91,7 +91,7 @@ class SigningSecret(Struct, frozen=True, kw_only=True):
     previous_secret_until: datetime | None
 
 
-class DestinationTrialOutcome(Word):
+class DestinationTrialOutcome(OpenEnum):
     """What `DestinationTrialOutcome` may be."""
 
     COMPLETED = "completed"

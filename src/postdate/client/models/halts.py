@@ -5,10 +5,10 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
-from postdate.client.word import Word
+from postdate.client.open_enum import OpenEnum
 
 
-class HaltKind(Word):
+class HaltKind(OpenEnum):
     """What `HaltKind` may be."""
 
     FREEZE = "freeze"
@@ -18,7 +18,7 @@ class HaltKind(Word):
 HaltKindName: TypeAlias = HaltKind | Literal["freeze", "kill"]
 
 
-class HaltMode(Word):
+class HaltMode(OpenEnum):
     """What `HaltMode` may be."""
 
     DRAIN = "drain"

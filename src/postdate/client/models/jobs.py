@@ -18,7 +18,7 @@ from postdate.client.models.shared import (
     WebhookDestinationParams,
     WorkerDestinationParams,
 )
-from postdate.client.word import Word
+from postdate.client.open_enum import OpenEnum
 
 
 class BatchJobParams(TypedDict, total=False):
@@ -79,7 +79,7 @@ class AttemptList(Struct, frozen=True, kw_only=True):
     next_cursor: str | None
 
 
-class CancelledJobEffect(Word):
+class CancelledJobEffect(OpenEnum):
     """What `CancelledJobEffect` may be."""
 
     CANCELLED_BEFORE_CLAIM = "cancelled_before_claim"

@@ -5,10 +5,10 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
-from postdate.client.word import Word
+from postdate.client.open_enum import OpenEnum
 
 
-class Scope(Word):
+class Scope(OpenEnum):
     """What a key may do; `admin` includes every other scope."""
 
     JOBS_READ = "jobs:read"

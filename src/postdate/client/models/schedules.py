@@ -16,10 +16,10 @@ from postdate.client.models.shared import (
     WorkerDestination,
     WorkerDestinationParams,
 )
-from postdate.client.word import Word
+from postdate.client.open_enum import OpenEnum
 
 
-class Roll(Word):
+class Roll(OpenEnum):
     """What happens to an occurrence on a closed day: skipped, or moved to an open one."""
 
     NONE = "none"
@@ -31,7 +31,7 @@ class Roll(Word):
 RollName: TypeAlias = Roll | Literal["none", "following", "modified_following", "preceding"]
 
 
-class Gap(Word):
+class Gap(OpenEnum):
     """What happens to a local time that the clock jumps over."""
 
     SKIP = "skip"
@@ -42,7 +42,7 @@ class Gap(Word):
 GapName: TypeAlias = Gap | Literal["skip", "shift_forward", "shift_back"]
 
 
-class Repeated(Word):
+class Repeated(OpenEnum):
     """Which of its two instants a local time means that the clock shows twice."""
 
     FIRST = "first"
@@ -60,7 +60,7 @@ class DstParams(TypedDict, total=False):
     repeated: RepeatedName | None
 
 
-class MisfirePolicy(Word):
+class MisfirePolicy(OpenEnum):
     """What becomes of occurrences that could not be expanded in time."""
 
     FIRE_ONCE = "fire_once"
@@ -80,7 +80,7 @@ class MisfireParams(TypedDict, total=False):
     per_minute: int
 
 
-class Overlap(Word):
+class Overlap(OpenEnum):
     """What an occurrence does while the one before is still under way."""
 
     ALLOW = "allow"
@@ -92,7 +92,7 @@ class Overlap(Word):
 OverlapName: TypeAlias = Overlap | Literal["allow", "skip", "buffer_one", "cancel_running"]
 
 
-class FundsPolicy(Word):
+class FundsPolicy(OpenEnum):
     """What a payment does when the money is not there at its due second."""
 
     FAIL = "fail"
@@ -146,7 +146,7 @@ class TemplateParams(TypedDict, total=False):
     payment: PaymentTemplateParams | None
 
 
-class AcceptedScheduleStatus(Word):
+class AcceptedScheduleStatus(OpenEnum):
     """What `AcceptedScheduleStatus` may be."""
 
     ACTIVE = "ACTIVE"
@@ -269,7 +269,7 @@ class InlineCalendarParams(TypedDict, total=False):
     """Closed days of the week; 1 is Monday."""
 
 
-class OccurrenceStatus(Word):
+class OccurrenceStatus(OpenEnum):
     """The label of an occurrence in the book."""
 
     FIRED = "FIRED"
@@ -321,7 +321,7 @@ class Preview(Struct, frozen=True, kw_only=True):
     warnings: list[ScheduleWarning]
 
 
-class ScheduleStatus(Word):
+class ScheduleStatus(OpenEnum):
     """What `ScheduleStatus` may be."""
 
     ACTIVE = "ACTIVE"
@@ -384,7 +384,7 @@ class Triggered(Struct, frozen=True, kw_only=True):
     payment_id: str | None = None
 
 
-class BackfillItemAction(Word):
+class BackfillItemAction(OpenEnum):
     """What `BackfillItemAction` may be."""
 
     LEFT_OUT = "left_out"
@@ -398,7 +398,7 @@ BackfillItemActionName: TypeAlias = (
 )
 
 
-class BackfillItemLeftOut(Word):
+class BackfillItemLeftOut(OpenEnum):
     """What `BackfillItemLeftOut` may be."""
 
     AHEAD = "ahead"

@@ -5,10 +5,10 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
-from postdate.client.word import Word
+from postdate.client.open_enum import OpenEnum
 
 
-class SettingSetBy(Word):
+class SettingSetBy(OpenEnum):
     """What `SettingSetBy` may be."""
 
     DEFAULT = "default"
@@ -19,7 +19,7 @@ class SettingSetBy(Word):
 SettingSetByName: TypeAlias = SettingSetBy | Literal["default", "operator", "tenant"]
 
 
-class TenantMay(Word):
+class TenantMay(OpenEnum):
     """What a tenant's admin may do about a setting; the operator may set every one."""
 
     NOTHING = "nothing"

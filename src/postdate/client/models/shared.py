@@ -5,10 +5,10 @@ from typing import Any, Literal, Required, TypeAlias, TypedDict
 
 from msgspec import Struct
 
-from postdate.client.word import Word
+from postdate.client.open_enum import OpenEnum
 
 
-class PaymentStatus(Word):
+class PaymentStatus(OpenEnum):
     """Where a payment stands."""
 
     PENDING = "PENDING"
@@ -23,7 +23,7 @@ PaymentStatusName: TypeAlias = (
 )
 
 
-class ProblemCode(Word):
+class ProblemCode(OpenEnum):
     """A stable name for a refusal. Codes never change; each has its section in the docs."""
 
     MALFORMED_JSON = "malformed_json"
@@ -174,7 +174,7 @@ class Problem(Struct, frozen=True, kw_only=True):
     problems: list[FieldProblem] | None = None
 
 
-class ApprovalDecision(Word):
+class ApprovalDecision(OpenEnum):
     """What `ApprovalDecision` may be."""
 
     APPROVED = "approved"
@@ -211,7 +211,7 @@ class Broken(Struct, frozen=True, kw_only=True):
     amount_held: int
 
 
-class PaymentFunding(Word):
+class PaymentFunding(OpenEnum):
     """What `PaymentFunding` may be."""
 
     AT_EXECUTION = "at_execution"
@@ -221,7 +221,7 @@ class PaymentFunding(Word):
 PaymentFundingName: TypeAlias = PaymentFunding | Literal["at_execution", "hold"]
 
 
-class PaymentOnBroken(Word):
+class PaymentOnBroken(OpenEnum):
     """What `PaymentOnBroken` may be."""
 
     HOLD = "hold"
@@ -231,7 +231,7 @@ class PaymentOnBroken(Word):
 PaymentOnBrokenName: TypeAlias = PaymentOnBroken | Literal["hold", "release"]
 
 
-class PaymentWaitingFor(Word):
+class PaymentWaitingFor(OpenEnum):
     """What `PaymentWaitingFor` may be."""
 
     APPROVAL = "approval"
@@ -316,7 +316,7 @@ class HeldBack(Struct, frozen=True, kw_only=True):
     until: datetime
 
 
-class JobStatus(Word):
+class JobStatus(OpenEnum):
     """Where a job stands; READY is PENDING whose instant has come."""
 
     PENDING = "PENDING"
@@ -334,7 +334,7 @@ JobStatusName: TypeAlias = (
 )
 
 
-class JobWaitingFor(Word):
+class JobWaitingFor(OpenEnum):
     """What `JobWaitingFor` may be."""
 
     PERSON = "person"
@@ -351,7 +351,7 @@ class QueueDestination(Struct, frozen=True, kw_only=True, tag_field="type", tag=
     subject: str | None = None
 
 
-class RetryBackoff(Word):
+class RetryBackoff(OpenEnum):
     """What `RetryBackoff` may be."""
 
     EXPONENTIAL = "exponential"
@@ -362,7 +362,7 @@ class RetryBackoff(Word):
 RetryBackoffName: TypeAlias = RetryBackoff | Literal["exponential", "fixed", "linear"]
 
 
-class RetryOnUnknown(Word):
+class RetryOnUnknown(OpenEnum):
     """What `RetryOnUnknown` may be."""
 
     HOLD = "hold"

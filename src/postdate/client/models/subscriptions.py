@@ -5,10 +5,10 @@ from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
 
-from postdate.client.word import Word
+from postdate.client.open_enum import OpenEnum
 
 
-class SubscriptionStatus(Word):
+class SubscriptionStatus(OpenEnum):
     """Where a subscription stands."""
 
     ACTIVE = "ACTIVE"

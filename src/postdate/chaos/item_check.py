@@ -128,8 +128,8 @@ def not_early(seen: Evidence) -> Iterator[Violation]:
             due = asked.at + asked.data["delay"] - CLOCK_SECONDS
             if arrivals[0].at < due:
                 yield Violation("I5", job_id, f"arrived {due - arrivals[0].at:.3f} s early")
-    told = {line.data["id"]: line for line in seen.lines if line.op == "arrival"}
-    for line in told.values():
+    reported = {line.data["id"]: line for line in seen.lines if line.op == "arrival"}
+    for line in reported.values():
         if '"payment.completed"' not in line.data["body"]:
             continue
         subject = line.data["body"].partition('"subject":"')[2].partition('"')[0]
@@ -137,7 +137,7 @@ def not_early(seen: Evidence) -> Iterator[Violation]:
         if calls and subject not in seen.changed:
             asked = min(calls, key=lambda call: call[0].at)[0]
             if line.at < asked.at + asked.data["delay"] - CLOCK_SECONDS:
-                yield Violation("I5", subject, "its completion was told before it was due")
+                yield Violation("I5", subject, "its completion was reported before it was due")
 
 
 def legal(seen: Evidence) -> Iterator[Violation]:

@@ -4,7 +4,7 @@ from enum import StrEnum
 from typing import Self
 
 
-class Word(StrEnum):
+class OpenEnum(StrEnum):
     """One of a few words; one that this client does not know yet is taken as it is.
 
     It equals its text: `job.status == "COMPLETED"`.

@@ -7,7 +7,7 @@ from postdate.model.error import Code, RefusedError, StartError
 from postdate.model.log import Log
 from postdate.model.tenant.identity import Scope
 from postdate.node.admin_key import KEY_FILE, read_key, write_key
-from postdate.node.settings import Settings
+from postdate.node.settings import ProcessSettings
 
 log = Log()
 
@@ -41,7 +41,7 @@ async def ensure_tenant(tenants: Tenants) -> None:
             raise
 
 
-async def ensure_key(tenants: Tenants, settings: Settings) -> str | None:
+async def ensure_key(tenants: Tenants, settings: ProcessSettings) -> str | None:
     """Make sure that there is an admin key; give it when it was made just now."""
     await ensure_tenant(tenants)
     if settings.admin_key:
@@ -63,7 +63,7 @@ async def _bring(tenants: Tenants, key: str) -> None:
         raise StartError(f"POSTDATE_ADMIN_KEY cannot be used: {error.refusal.detail}") from error
 
 
-def welcome(url: str, key: str | None, settings: Settings) -> str:
+def welcome(url: str, key: str | None, settings: ProcessSettings) -> str:
     """Write the message of the first start; without the key it says where the key is."""
     file = settings.data_dir / KEY_FILE
     if key is None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from postdate.chaos import checks
+from postdate.chaos import item_check
 from postdate.chaos.evidence import Evidence, Violation
 from postdate.chaos.history import Line, answered
 from postdate.chaos.life import TENANTS, canary
@@ -174,12 +174,12 @@ def chain(seen: Evidence) -> Iterator[Violation]:
 Check = Callable[[Evidence], Iterator[Violation]]
 
 CHECKS: Final[dict[str, Check]] = {
-    "I1": checks.conservation,
-    "I2": checks.replay,
-    "I3": checks.nothing_lost,
-    "I4": checks.once,
-    "I5": checks.not_early,
-    "I6": checks.legal,
+    "I1": item_check.conservation,
+    "I2": item_check.replay,
+    "I3": item_check.nothing_lost,
+    "I4": item_check.once,
+    "I5": item_check.not_early,
+    "I6": item_check.legal,
     "I7": stale_tokens,
     "I8": arrivals,
     "I9": schedules,

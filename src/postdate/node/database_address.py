@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from typing import NamedTuple
 
 from postdate.model.error import StartError
-from postdate.node.settings import Settings
+from postdate.node.settings import ProcessSettings
 from postdate.store.connection import opening
 from postdate.store.connection.address import writable
 from postdate.store.connection.database import Database
@@ -22,7 +22,7 @@ class Address(NamedTuple):
     server: Embedded | None = None
 
 
-def external(settings: Settings) -> Address | None:
+def external(settings: ProcessSettings) -> Address | None:
     """Give the address of a database that somebody else runs."""
     if not settings.database_url:
         return None
@@ -30,7 +30,7 @@ def external(settings: Settings) -> Address | None:
     return Address(settings.database_url, owner, settings.read_database_url or None)
 
 
-async def running(settings: Settings) -> Address | None:
+async def running(settings: ProcessSettings) -> Address | None:
     """Give the address of a database that runs already: for commands beside the server."""
     if address := external(settings):
         return address
@@ -41,7 +41,7 @@ async def running(settings: Settings) -> Address | None:
 
 
 @asynccontextmanager
-async def serving(settings: Settings, *, attach: bool) -> AsyncIterator[Address]:
+async def serving(settings: ProcessSettings, *, attach: bool) -> AsyncIterator[Address]:
     """Give the address for a server, starting our own database where none is given."""
     address = external(settings) or (await running(settings) if attach else None)
     if address:
@@ -58,7 +58,7 @@ async def serving(settings: Settings, *, attach: bool) -> AsyncIterator[Address]
 
 
 @asynccontextmanager
-async def opened(settings: Settings) -> AsyncIterator[Database]:
+async def opened(settings: ProcessSettings) -> AsyncIterator[Database]:
     """Open the database for one command."""
     address = await running(settings)
     if address is None:
@@ -74,7 +74,7 @@ async def opened(settings: Settings) -> AsyncIterator[Database]:
 
 
 async def open_database(
-    address: Address, settings: Settings, *, writers: int, readers: int
+    address: Address, settings: ProcessSettings, *, writers: int, readers: int
 ) -> Database:
     """Open the pools; an unreachable database is one clear sentence."""
     try:

@@ -32,7 +32,7 @@ class InDoubtError(Exception):
     """Raise it when nobody can say whether it was done."""
 
 
-class Ending(msgspec.Struct, frozen=True, kw_only=True):
+class HandlerReport(msgspec.Struct, frozen=True, kw_only=True):
     """What is reported: done with a result, or failed with an error."""
 
     done: bool
@@ -44,53 +44,55 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True):
     unknown: bool = False
 
 
-def returned(value: Any) -> Ending:
+def returned(value: Any) -> HandlerReport:
     """Keep what a function returned; what cannot be kept is said, for the work was done."""
     if value is None:
-        return Ending(done=True)
+        return HandlerReport(done=True)
     try:
         size = len(msgspec.json.encode(value))
     except (TypeError, ValueError, msgspec.MsgspecError, RecursionError) as error:
-        return Ending(done=True, result={"not_kept": f"the result is no JSON: {error}"})
+        return HandlerReport(done=True, result={"not_kept": f"the result is no JSON: {error}"})
     if size > RESULT_BYTES:
         said = f"the result has {size:,} bytes of {RESULT_BYTES:,}"
-        return Ending(done=True, result={"not_kept": said})
-    return Ending(done=True, result=value)
+        return HandlerReport(done=True, result={"not_kept": said})
+    return HandlerReport(done=True, result=value)
 
 
-def kept(ending: Ending) -> bool:
+def kept(ending: HandlerReport) -> bool:
     """Say whether the result of work that was done is kept as it was returned."""
     return not (isinstance(ending.result, dict) and "not_kept" in ending.result)
 
 
-def raised(error: BaseException) -> Ending:
+def raised(error: BaseException) -> HandlerReport:
     """Put what a function raised into words; a surprise has its traceback with it."""
     match error:
         case RetryLaterError():
-            return Ending(
+            return HandlerReport(
                 done=False,
                 error=_text(error),
                 retry_after_seconds=error.seconds,
                 code="retry_later",
             )
         case GiveUpError():
-            return Ending(done=False, error=_text(error), code=error.code, retryable=False)
+            return HandlerReport(done=False, error=_text(error), code=error.code, retryable=False)
         case InDoubtError():
-            return Ending(done=False, error=_text(error), code="in_doubt", unknown=True)
+            return HandlerReport(done=False, error=_text(error), code="in_doubt", unknown=True)
         case _:
-            return Ending(done=False, error=_traced(error), code="handler_error")
+            return HandlerReport(done=False, error=_traced(error), code="handler_error")
 
 
-def late(seconds: float) -> Ending:
+def late(seconds: float) -> HandlerReport:
     """Say that a function was not done in time: what it has done by then, nobody knows."""
     error = f"it was not done within its {seconds:g} s"
-    return Ending(done=False, error=error, code="deadline_exceeded", unknown=True)
+    return HandlerReport(done=False, error=error, code="deadline_exceeded", unknown=True)
 
 
-def unhandled(lane: str, kind: str | None) -> Ending:
+def unhandled(lane: str, kind: str | None) -> HandlerReport:
     """Say that no function is for this job: another worker may have one."""
     work = f"the kind {kind!r}" if kind else "jobs without a kind"
-    return Ending(done=False, error=f"no handler for {work} in lane {lane!r}", code="no_handler")
+    return HandlerReport(
+        done=False, error=f"no handler for {work} in lane {lane!r}", code="no_handler"
+    )
 
 
 def _text(error: BaseException) -> str:
