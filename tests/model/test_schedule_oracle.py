@@ -170,12 +170,13 @@ def _windows(zone: str) -> Iterator[Walk]:
         yield Walk(info, at - 6 * DAY, at + 7 * DAY)
 
 
+@pytest.mark.parametrize("rules", [1, pytest.param(RULES_A_WINDOW, marks=pytest.mark.soak)])
 @pytest.mark.parametrize("zone", ZONES)
-def test_occurrences_agree_with_the_oracle(zone: str) -> None:
+def test_occurrences_agree_with_the_oracle(zone: str, rules: int) -> None:
     draw = random.Random(crc32(zone.encode()))
     for walk in _windows(zone):
         begin, end = walk.begin + 5 * DAY, walk.end - 5 * DAY
-        for _ in range(RULES_A_WINDOW):
+        for _ in range(rules):
             drawn = _draw(draw, zone, (walk.begin + 6 * DAY).date())
             shown = [walk.begin.replace(tzinfo=None) + DAY, walk.end.replace(tzinfo=None) - DAY]
             wanted = list(nominal(shown[0], shown[1], drawn.asks))

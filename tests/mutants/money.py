@@ -108,7 +108,7 @@ MUTANTS = (
     mutant(
         "cancel_of_another_tenant", "store/payment/payment_change.sql",
         "AND ($4::integer IS NULL OR tenant_id = $4)", "AND ($4::integer IS NULL OR true)",
-        "flows/test_payment_changes.py", "flows/test_matrix.py", "store/test_payment_store.py",
+        "flows/test_payment_changes.py", "flows/test_matrix.py", "store/payment/test_payment.py",
     ),
     mutant(
         "approved_by_the_person_who_asked", "intake/payment/approval.py",
@@ -123,12 +123,12 @@ MUTANTS = (
     mutant(
         "lost_commit_taken_for_a_rollback", DATABASE,
         "        raise CommitUnknownError(str(error)) from error\n", "        raise\n",
-        "store/test_commit.py",
+        "store/connection/test_database.py",
     ),
     mutant(
         "warning_at_commit_ignored", DATABASE,
         "    if warnings:\n", "    if False:\n",
-        "store/test_commit.py",
+        "store/connection/test_database.py",
     ),
     mutant(
         "cancelled_await_keeps_its_connection", "store/connection/pool.py",
