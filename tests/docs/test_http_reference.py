@@ -1,6 +1,8 @@
 """The API's own reference: every operation and every field is explained and exemplified."""
 
+import tomllib
 from collections.abc import Iterator
+from importlib.resources import files
 from typing import Any
 
 import msgspec
@@ -100,3 +102,21 @@ def test_jobs_and_payments_come_first() -> None:
     assert [tag["name"] for tag in DOCUMENT["tags"]][:4] == [
         "jobs", "payments", "schedules", "accounts",
     ]  # fmt: skip
+
+
+def test_no_word_is_explained_that_nothing_uses() -> None:
+    words = tomllib.loads(files("postdate.api.http").joinpath("fields.toml").read_text())
+    shapes = dict(_shapes(DOCUMENT["components"]["schemas"].values()))
+    parameters = {p["name"] for each in OPERATIONS for p in each["parameters"] if "name" in p}
+    known = {name for names in shapes.values() for name in names}
+    qualified = {f"{shape}.{name}" for shape, names in shapes.items() for name in names}
+    assert words["fields"].keys() - known - qualified - parameters == set()
+    assert words["parameters"].keys() - parameters == set()
+    assert words["bodies"].keys() - shapes.keys() == set()
+
+
+def _shapes(schemas: Any) -> Iterator[tuple[str, set[str]]]:
+    for schema in schemas:
+        if "properties" in schema:
+            yield schema["title"], set(schema["properties"])
+            yield from _shapes(each.get("items", {}) for each in schema["properties"].values())
