@@ -44,6 +44,7 @@ COMMANDS: Final = {
     "prove": "prove:prove",
     "reconcile": "prove:reconcile",
     "history": "history:history_app",
+    "demo": "demo:demo",
     "open": "desktop:open_page",
     "completion": "desktop:completion",
 }

@@ -2,7 +2,8 @@
 
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any, Final, NoReturn
 from urllib.parse import quote
 
@@ -39,16 +40,23 @@ def server() -> tuple[str, str]:
     return settings.url or f"http://{settings.host}:{settings.port}", key or ""
 
 
-def call(method: str, path: str, body: Any = None, **options: Any) -> Any:
-    """Call the server that the settings name; a refusal ends the command with its exit code."""
+@contextmanager
+def connected(retries: int = 0) -> Iterator[Client]:
+    """Give a client of the server that the settings name; a refusal ends the command."""
     url, key = server()
     try:
-        with Client(url, key, retries=0) as client:
-            return client.call(method, path, body, **options)
+        with Client(url, key, retries=retries) as client:
+            yield client
     except UnreachableError as error:
         raise StartError(f"{error}; is the server running? POSTDATE_URL names another") from error
     except ProblemError as error:
         _fail(error)
+
+
+def call(method: str, path: str, body: Any = None, **options: Any) -> Any:
+    """Call the server that the settings name; a refusal ends the command with its exit code."""
+    with connected() as client:
+        return client.call(method, path, body, **options)
 
 
 def _fail(error: ProblemError) -> NoReturn:
