@@ -248,7 +248,7 @@ async def test_the_box_takes_keys_lanes_schedules_and_amounts(browser: Browser) 
     peek = await browser.get("/find/peek?q=invoice-17")
     assert f'href="/payments/{paid}"' in peek.text
     assert "<html" not in peek.text
-    assert "Nothing is called" in (await browser.get("/find/peek?q=nothing")).text
+    assert "No match for" in (await browser.get("/find/peek?q=nothing")).text
     await browser.sign_in(await api.new_key("jobs:read"))
     assert (await browser.get("/find?q=invoice-17")).status == 404
 
@@ -322,7 +322,7 @@ async def test_a_redrive_takes_only_ids_it_was_given(browser: Browser) -> None:
     told = await browser.confirm("/dead-letters/redrive", jobs=open_job, per_second="5")
     assert told.status == 303
     text = (await browser.get("/dead-letters")).text
-    assert "0 of 1 jobs redriven as new jobs. Left alone: 1 conflict." in text
+    assert "0 of 1 jobs redriven as new jobs. Skipped: 1 conflict." in text
     assert (await browser.confirm("/dead-letters/redrive", jobs="all")).status == 422
     assert (await browser.confirm("/dead-letters/redrive", jobs="")).status == 422
 

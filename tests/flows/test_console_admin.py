@@ -27,7 +27,7 @@ async def subscription(api: Api) -> str:
 
 
 async def test_a_subscription_is_paused_with_a_reason_resumed_and_ended(browser: Browser) -> None:
-    assert "Nobody is told of events yet" in (await browser.get("/subscriptions")).text
+    assert "There are no subscriptions yet" in (await browser.get("/subscriptions")).text
     path = f"/subscriptions/{await subscription(browser.api)}"
     assert (await browser.confirm(f"{path}/pause", reason="")).status == 422
     assert (await browser.confirm(f"{path}/pause", reason="their side is down")).status == 303
@@ -37,7 +37,7 @@ async def test_a_subscription_is_paused_with_a_reason_resumed_and_ended(browser:
     assert (await browser.confirm(f"{path}/resume")).status == 303
     assert "ACTIVE" in (await browser.get("/subscriptions")).text
     assert (await browser.confirm(f"{path}/delete")).status == 303
-    assert "Nobody is told" in (await browser.get("/subscriptions")).text
+    assert "There are no subscriptions" in (await browser.get("/subscriptions")).text
 
 
 async def test_a_replay_says_first_how_much_it_sends_again(browser: Browser) -> None:
@@ -70,7 +70,7 @@ async def test_the_audit_names_who_did_what_the_newest_first(browser: Browser) -
     assert "<strong>lane.resumed" not in only
     mine = (await api.call("GET", "/whoami")).body["key_id"]
     assert "lane.paused" in (await browser.get(f"/audit?actor={mine}")).text
-    assert "No decision matches" in (await browser.get("/audit?actor=somebody")).text
+    assert "No entry matches" in (await browser.get("/audit?actor=somebody")).text
     assert (await browser.get("/audit?type=nonsense!")).status == 422
 
 
@@ -93,7 +93,7 @@ async def test_a_form_that_rotates_a_key_makes_one_though_it_is_sent_twice(
     path = f"/keys/{made['key_id']}/rotate"
     form = (await browser.get(path)).hidden | {"hours": "1"}
     before = len((await api.call("GET", "/keys")).body["keys"])
-    for said in ("shown only now", "This form was sent before"):
+    for said in ("shown only now", "This form was already submitted"):
         assert (await browser.post(path, form)).status == 303
         assert said in (await browser.get("/settings")).text
     keys = (await api.call("GET", "/keys")).body["keys"]

@@ -69,7 +69,7 @@ async def test_what_has_begun_meanwhile_is_left_alone(browser: Browser) -> None:
     assert (await api.call("POST", f"/jobs/{one}/cancel")).status == 200
     await browser.post("/jobs/bulk/cancel", page.hidden | {"reason": "x"})
     text = (await browser.get("/jobs")).text
-    assert "1 of 2 jobs cancelled. Left alone: 1 CANCELLED by now." in text
+    assert "1 of 2 jobs cancelled. Skipped: 1 CANCELLED by now." in text
 
 
 async def test_selected_jobs_get_another_instant(browser: Browser) -> None:
@@ -131,7 +131,7 @@ async def test_dead_letters_are_grouped_and_redriven_at_a_pace(browser: Browser)
     assert not {one["origin_id"] for one in new} & set(other)
     again = await browser.get("/dead-letters/redrive-all?lane=mail&dry=1")
     await browser.post(path, again.hidden | {"reason": "again"})
-    assert "Left alone: 3 already_redriven." in (await browser.get("/dead-letters")).text
+    assert "Skipped: 3 already_redriven." in (await browser.get("/dead-letters")).text
 
 
 async def test_a_bulk_action_is_not_open_to_readers(browser: Browser) -> None:
@@ -166,7 +166,7 @@ async def test_many_are_done_piece_by_piece_and_the_page_says_how_far(
     assert "4 of 5" in part.text
     assert "<html" not in part.text
     elsewhere = await browser.get("/payments")
-    assert "Cancelling jobs: 4 of 5, the rest waits." in elsewhere.text
+    assert "Cancelling jobs: 4 of 5, paused." in elsewhere.text
     assert (await browser.post(f"{path}/step", {"csrf": page.token})).headers["location"] == path
     ended = await browser.get(path)
     assert "hx-post" not in ended.text
@@ -192,7 +192,7 @@ async def test_it_stops_where_it_is_told_and_counts_what_was_left(
     await browser.post(f"{path}/stop", {"csrf": page.token})
     ended = await browser.get(path)
     assert "then stopped" in ended.text
-    assert "<dt>Not touched</dt><dd>3</dd>" in ended.text
+    assert "<dt>Not processed</dt><dd>3</dd>" in ended.text
     await browser.post(f"{path}/step", {"csrf": page.token})
     assert "4 of 7" in (await browser.get(path)).text
 

@@ -132,8 +132,8 @@ async def test_a_second_person_approves_or_refuses_a_large_payment(browser: Brow
     await api.node.refresh_settings()
     one, two = await pay(api, amount=500), await pay(api, amount=400)
     page = (await browser.get(f"/payments/{one}")).text
-    assert "it waits until a second person approves it" in page
-    assert "another key than the one that asked" in page
+    assert "a second person must approve it" in page
+    assert "a key other than the one that requested it" in page
     assert one in (await browser.get("/dead-letters")).text
     assert (await browser.confirm(f"/payments/{one}/approve")).status == 403
     await browser.sign_in(await api.new_key("admin"))

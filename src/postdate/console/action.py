@@ -30,7 +30,7 @@ class Field:
     late: bool = False
 
 
-REASON: Final = Field(name="reason", label="Why", hint="the next person on call reads this")
+REASON: Final = Field(name="reason", label="Reason", hint="the next person on call reads this")
 """The field of everything that somebody else will have to understand."""
 
 
@@ -70,7 +70,7 @@ def reason_of(request: PageRequest, name: str = "reason") -> str:
     """Read why something is done; nobody may leave it out."""
     reason = request.form.get(name, "").strip()
     if not reason:
-        raise refuse(Code.INVALID_FIELD, "Say why: the next person on call reads it.", name)
+        raise refuse(Code.INVALID_FIELD, "Give a reason: the next person on call reads it.", name)
     return reason
 
 
@@ -163,7 +163,7 @@ class Action:
 def _kept(request: PageRequest) -> DryRun:
     plan = request.session.plan(request.form.get("once", ""))
     if not isinstance(plan, DryRun):
-        raise refuse(Code.CONFLICT, "This dry run is no longer known. Run it again.")
+        raise refuse(Code.CONFLICT, "This dry run has expired. Run it again.")
     return plan
 
 

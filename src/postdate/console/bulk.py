@@ -74,9 +74,9 @@ class BulkRun:
         words = [f"{self.done:,} of {len(self.items):,} {self.noun}s {self.verb}."]
         if self.left:
             parts = [f"{many:,} {why}" for why, many in sorted(self.left.items())]
-            words.append(f"Left alone: {', '.join(parts)}.")
+            words.append(f"Skipped: {', '.join(parts)}.")
         if self.stopped and self.position < len(self.items):
-            words.append(f"Not touched: {len(self.items) - self.position:,}.")
+            words.append(f"Not processed: {len(self.items) - self.position:,}.")
         return " ".join(words)
 
     async def step(self, request: PageRequest) -> None:
@@ -112,7 +112,7 @@ async def begin(request: PageRequest, work: BulkRun) -> Response:
 def _find(request: PageRequest) -> BulkRun:
     work = request.session.work(request.param("work_id"))
     if not isinstance(work, BulkRun):
-        detail = "This work is no longer known here. The audit tells what it did."
+        detail = "This bulk action is no longer known here. See the audit for what it did."
         raise refuse(Code.NOT_FOUND, detail)
     return work
 

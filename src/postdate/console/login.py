@@ -40,7 +40,7 @@ class LoginPage:
             return self._form("/", error.refusal.detail)
         onward = _inside(form.get("next", ""))
         if not from_this_site(request):
-            return self._form(onward, "The form came from another site; send it from here.")
+            return self._form(onward, "The form was sent from another site; submit it here.")
         key = form.get("key", "").strip()
         try:
             actor = await self._gate.authenticate(key) if key.isascii() and key else None
@@ -50,7 +50,9 @@ class LoginPage:
                 raise
             return self._form(onward, f"{refusal.detail} Try again in a moment.")
         if actor is None:
-            return self._form(onward, "This key is not valid. Is it complete, and not revoked?")
+            return self._form(
+                onward, "This key is not valid. Check that it is complete and not revoked."
+            )
         return self._begin(request, key, onward)
 
     def _begin(self, request: Request, key: str, onward: str) -> Response:

@@ -186,4 +186,4 @@ def check_origin(request: Request) -> None:
 
 def foreign() -> RefusedError:
     """Make the refusal of a form that is not ours."""
-    return refuse(Code.FORBIDDEN, "This form was not sent from a page of this console.")
+    return refuse(Code.FORBIDDEN, "This form was not submitted from this console.")

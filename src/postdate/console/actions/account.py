@@ -34,12 +34,12 @@ async def _adjust(request: PageRequest) -> str:
     try:
         amount = int(text)
     except ValueError:
-        raise refuse(Code.INVALID_FIELD, "The amount is a whole number.", "amount") from None
+        raise refuse(Code.INVALID_FIELD, "The amount must be a whole number.", "amount") from None
     if not 0 < abs(amount) <= MAX_AMOUNT:
-        detail = f"The amount lies between 1 and {MAX_AMOUNT}, or is negative."
+        detail = f"The amount must be between 1 and {MAX_AMOUNT}, or is negative."
         raise refuse(Code.INVALID_FIELD, detail, "amount")
     if not reason:
-        raise refuse(Code.INVALID_FIELD, "Say why: the reason stands in the statement.", "reason")
+        raise refuse(Code.INVALID_FIELD, "Give a reason: the statement shows it.", "reason")
     # The form's own key: the same form sent twice moves the money once.
     key = request.form.get("once") or secrets.token_urlsafe(16)
     answer = await request.services.account.adjustment.adjust(
@@ -56,7 +56,7 @@ ACTIONS: Final = (
         scope=Scope.PAYMENTS_WRITE,
         title="Freeze account",
         button="Freeze",
-        means="Every new payment from and to it will be refused. What is scheduled stays.",
+        means="New payments from and to it are refused. Scheduled payments are unaffected.",
         back=_back,
         does=_changing(Accounts.freeze, "frozen"),
         same=EquivalentCommand(
@@ -69,7 +69,7 @@ ACTIONS: Final = (
         scope=Scope.PAYMENTS_WRITE,
         title="Unfreeze account",
         button="Unfreeze",
-        means="Payments from and to it will be accepted again.",
+        means="Payments from and to it are accepted again.",
         back=_back,
         does=_changing(Accounts.unfreeze, "open again"),
         same=EquivalentCommand(
@@ -80,8 +80,8 @@ ACTIONS: Final = (
         path="/accounts/{account_id}/close",
         scope=Scope.PAYMENTS_WRITE,
         title="Close account",
-        button="Close for ever",
-        means="It must be empty and without holds. It can never be opened again; history stays.",
+        button="Close permanently",
+        means="It must be empty and without holds. It cannot be reopened; its history is kept.",
         back=_back,
         does=_changing(Accounts.close, "closed"),
         same=EquivalentCommand("DELETE /accounts/{account_id}", "", "account close {account_id}"),
@@ -102,8 +102,8 @@ ACTIONS: Final = (
             keyed=True,
         ),
         fields=(
-            Field(name="amount", label="Amount", kind="number", hint="negative takes money away"),
-            Field(name="reason", label="Reason", hint="stands in the statement"),
+            Field(name="amount", label="Amount", kind="number", hint="negative debits the account"),
+            Field(name="reason", label="Reason", hint="shown in the statement"),
         ),
         danger=True,
     ),

@@ -88,11 +88,11 @@ async def _rehearse(request: PageRequest, given: Mapping[str, str]) -> DryRun:
             break
     oldest = await request.services.job.read.some(request.actor.tenant_id, sorted(chosen)[:OLDEST])
     facts = [
-        ("Failed for good", f"{len(chosen):,}"),
-        ("Skipped", "those that were redriven before"),
+        ("Permanently failed", f"{len(chosen):,}"),
+        ("Skipped", "already redriven"),
     ]
     if before is not None:
-        facts.append(("More", f"one go takes {MAX_BULK:,}, the newest; run it again for the rest"))
+        facts.append(("More", f"one run takes {MAX_BULK:,}, the newest; run it again for the rest"))
     return DryRun(
         count=len(chosen),
         noun="job",
@@ -133,8 +133,8 @@ def _pace(*, late: bool) -> Field:
 
 
 _MEANS: Final = (
-    "A new job is made of each, with the same payload; it names the failed one as its origin. "
-    "A job is redriven once: those that were are skipped."
+    "Each becomes a new job with the same payload, which names the failed one as its origin. "
+    "A job can be redriven once; those that were are skipped."
 )
 
 ACTIONS: Final = (

@@ -21,7 +21,7 @@ async def _disable(request: PageRequest) -> str:
 async def _enable(request: PageRequest) -> str:
     name: str = request.param("name")
     await request.services.destination.change.enable(request.actor, name)
-    return f"{name} is enabled: deliveries go on."
+    return f"{name} is enabled: deliveries resume."
 
 
 async def _test(request: PageRequest) -> str:
@@ -55,7 +55,7 @@ ACTIONS: Final = (
         scope=Scope.ADMIN,
         title="Enable destination",
         button="Enable",
-        means="Deliveries to it go on.",
+        means="Deliveries to it resume.",
         back=lambda _: "/destinations",
         does=_enable,
         same=EquivalentCommand("POST /destinations/{name}/enable", "", "destination enable {name}"),
@@ -63,9 +63,9 @@ ACTIONS: Final = (
     Action(
         path="/destinations/{name}/test",
         scope=Scope.ADMIN,
-        title="Try destination",
-        button="Send a test",
-        means="Sends one small event of the type destination.test; it belongs to no job.",
+        title="Test destination",
+        button="Send test",
+        means="Sends one small event of type destination.test; no job is created.",
         back=lambda _: "/destinations",
         does=_test,
         same=EquivalentCommand("POST /destinations/{name}/test", "", "destination test {name}"),

@@ -11,7 +11,7 @@ from postdate.intake.job.dead_letter import Pace
 from postdate.model.error import Code, refuse
 from postdate.model.tenant.identity import Scope
 
-WHEN: Final = Field(name="at", label="New instant", kind="datetime-local", hint="in UTC")
+WHEN: Final = Field(name="at", label="New time", kind="datetime-local", hint="in UTC")
 """The field of everything that moves something to another instant."""
 
 
@@ -22,7 +22,7 @@ def _back(request: PageRequest) -> str:
 async def _run_now(request: PageRequest) -> str:
     job_id = request.uuid("job_id")
     await request.services.job.change.run_now(request.actor.tenant_id, job_id, request.actor.key_id)
-    return "The job is due now; a worker takes it as soon as its lane allows."
+    return "The job is due now; a worker starts it as soon as its lane allows."
 
 
 async def _reschedule(request: PageRequest) -> str:
@@ -42,7 +42,7 @@ async def _cancel(request: PageRequest) -> str:
     )
     if result == BEFORE_CLAIM:
         return "The job is cancelled; no attempt was running."
-    return "The job is cancelled, but an attempt was running: its effect may have happened."
+    return "The job is cancelled, but an attempt was running: it may have taken effect."
 
 
 def _resolving(resolution: Resolution, done: str) -> Callable[[PageRequest], Awaitable[str]]:
@@ -62,9 +62,9 @@ async def _redrive(request: PageRequest) -> str:
     )
     match done[0].code:
         case None:
-            return f"A new job was made of it: {done[0].job_id}."
+            return f"It was redriven as job {done[0].job_id}."
         case "already_redriven":
-            return f"It was redriven before, as {done[0].job_id}; nothing was done."
+            return f"It was already redriven as {done[0].job_id}; nothing was changed."
         case code:
             raise refuse(Code.CONFLICT, f"It was not redriven: {code}.")
 
@@ -103,14 +103,14 @@ ACTIONS: Final = (
     _action(
         "run-now",
         "Run now",
-        "It becomes due at once; its payload stays.",
+        "It becomes due immediately; its payload is unchanged.",
         _run_now,
         EquivalentCommand("POST /jobs/{job_id}/run-now", "", "job run-now {job_id}"),
     ),
     _action(
         "reschedule",
         "Reschedule",
-        "It waits for another instant.",
+        "It becomes due at the new time.",
         _reschedule,
         EquivalentCommand(
             "PATCH /jobs/{job_id}",
@@ -122,37 +122,37 @@ ACTIONS: Final = (
     _action(
         "cancel",
         "Cancel job",
-        "It ends as CANCELLED and is never tried again. An attempt that is running loses its "
-        "lease, yet what it did cannot be taken back.",
+        "It ends as CANCELLED and is never attempted again. A running attempt loses its lease, but "
+        "what it has done cannot be undone.",
         _cancel,
         EquivalentCommand("POST /jobs/{job_id}/cancel", "", "job cancel {job_id}"),
     ),
     _action(
         "resolve-completed",
-        "It happened",
-        "You have looked at the destination and the effect is there: it ends as COMPLETED.",
-        _resolving("completed", "The job is COMPLETED, by your word."),
+        "Mark as completed",
+        "You have checked the destination and the effect is there: the job ends as COMPLETED.",
+        _resolving("completed", "The job is marked as COMPLETED."),
         _resolve("completed"),
     ),
     _action(
         "resolve-failed",
-        "It did not happen",
-        "The effect is not there and must not be tried again: it ends as FAILED.",
-        _resolving("failed", "The job is FAILED, by your word."),
+        "Mark as failed",
+        "The effect is not there and must not be attempted again: the job ends as FAILED.",
+        _resolving("failed", "The job is marked as FAILED."),
         _resolve("failed"),
     ),
     _action(
         "resolve-retry",
         "Try again",
-        "It is due at once. If the last attempt did reach the destination, this is the second.",
+        "It becomes due now. If the last attempt did reach the destination, it happens twice.",
         _resolving("retry", "The job is due now."),
         _resolve("retry"),
     ),
     _action(
         "redrive",
         "Redrive",
-        "A new job with the same payload is due at once and names this one as its origin. What "
-        "failed stays failed; a job is redriven once.",
+        "A new job with the same payload becomes due immediately and names this one as its origin. "
+        "The failed job stays failed; a job can be redriven once.",
         _redrive,
         EquivalentCommand(
             "POST /dead-letters/redrive",

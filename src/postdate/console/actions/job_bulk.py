@@ -42,7 +42,7 @@ FIELDS: Final = tuple(
     for name in FILTER
 )
 ORDER: Final = (JobStatus.RUNNING, JobStatus.READY, JobStatus.PENDING)
-HELD: Final = "that somebody else held: run it again"
+HELD: Final = "locked by somebody else: run it again"
 HEAD: Final = ("Job", "Status", "Due", "Lane", "Description")
 
 
@@ -94,7 +94,7 @@ async def _rehearse(
     elif given.get("status") != JobStatus.RUNNING:
         facts.append(("Skipped", "jobs that are running or have ended"))
     if found.more:
-        facts.append(("More", f"one go takes {BULK_MOST:,}; run it again for the rest"))
+        facts.append(("More", f"one run takes {BULK_MOST:,}; run it again for the rest"))
     # What is running began first, then comes what is due, then what waits; each in its own order.
     soonest = sorted(found.jobs, key=lambda job_id: ORDER.index(found.jobs[job_id]))
     oldest = await request.services.job.read.some(request.actor.tenant_id, soonest[:SHOWN])
@@ -120,7 +120,7 @@ async def _rehearse_move(request: PageRequest, given: Mapping[str, str]) -> DryR
     first = await request.services.job.bulk.check_instant(request.actor.tenant_id, to)
     shown = await _rehearse(request, given, WAITING)
     spread = f", spread over {to.spread_seconds} s" if to.spread_seconds else ""
-    new_instant = [("New instant", f"{first:%Y-%m-%d %H:%M:%S} UTC{spread}")]
+    new_instant = [("New time", f"{first:%Y-%m-%d %H:%M:%S} UTC{spread}")]
     return DryRun(
         count=shown.count,
         noun=shown.noun,
@@ -209,8 +209,8 @@ ACTIONS: Final = (
         scope=Scope.JOBS_WRITE,
         title="Cancel many jobs",
         button="Cancel these",
-        means="Exactly the jobs that this dry run found end as CANCELLED; one that has begun or "
-        "ended by then is left alone.",
+        means="The jobs found by this dry run end as CANCELLED; those that have started or ended "
+        "by then are skipped.",
         back=_back,
         does=_cancel,
         fields=(*FIELDS, _LATE_REASON),
@@ -225,13 +225,13 @@ ACTIONS: Final = (
         scope=Scope.JOBS_WRITE,
         title="Reschedule many jobs",
         button="Reschedule these",
-        means="Exactly the jobs that this dry run found get another instant; one that has begun or "
-        "ended by then is left alone.",
+        means="The jobs found by this dry run get the new time; those that have started or ended "
+        "by then are skipped.",
         back=_back,
         does=_move,
         fields=(
             *FIELDS,
-            Field(name="at", label="New instant", kind="datetime-local", hint="in UTC"),
+            Field(name="at", label="New time", kind="datetime-local", hint="in UTC"),
             Field(
                 name="spread",
                 label="Spread over seconds",

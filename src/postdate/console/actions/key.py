@@ -68,9 +68,9 @@ async def _rotate(request: PageRequest) -> str:
     if (refusal := answer.refusal) is not None:
         raise RefusedError(refusal)
     made = msgspec.json.decode(answer.response, type=_RotatedKey)
-    until = f"The one before it works until {made.previous_until:%Y-%m-%d %H:%M:%S} UTC."
+    until = f"The old key works until {made.previous_until:%Y-%m-%d %H:%M:%S} UTC."
     if made.key is None:
-        return f"This form was sent before: it made the key {made.key_id}, shown then. {until}"
+        return f"This form was already submitted and created the key {made.key_id}. {until}"
     return f"The new key, shown only now: {made.key} (id {made.key_id}). {until}"
 
 
@@ -95,8 +95,8 @@ ACTIONS: Final = (
         path="/keys/{key_id:uuid}/revoke",
         scope=Scope.ADMIN,
         title="Revoke key",
-        button="Revoke for ever",
-        means="Whoever uses it is refused from now on. If it is your own, you are signed out.",
+        button="Revoke permanently",
+        means="Requests with it are refused from now on. If it is your own, you are signed out.",
         back=lambda _: "/settings",
         does=_revoke,
         danger=True,
@@ -106,12 +106,17 @@ ACTIONS: Final = (
         path="/keys/{key_id:uuid}/rotate",
         scope=Scope.ADMIN,
         title="Rotate key",
-        button="Make a new key",
-        means="A new key with the same rights is shown once; the old one works on for the overlap.",
+        button="Create new key",
+        means="A new key with the same rights is shown once; the old one works for the overlap.",
         back=lambda _: "/settings",
         does=_rotate,
         fields=(
-            Field(name="hours", label="Overlap in hours", kind="number", hint="0 ends it at once"),
+            Field(
+                name="hours",
+                label="Overlap in hours",
+                kind="number",
+                hint="0 ends the old key immediately",
+            ),
         ),
         same=EquivalentCommand(
             "POST /keys/{key_id}/rotate", '{"overlap_seconds": 86400}', "key rotate {key_id}"

@@ -15,7 +15,7 @@ async def _pause(request: PageRequest) -> str:
         request.actor.tenant_id, name, note=note or None, actor=request.actor.key_id
     )
     request.services.overview.forget(request.actor.tenant_id)
-    return f"Lane {name} is paused: nothing of it starts until it is resumed."
+    return f"Lane {name} is paused: none of its jobs start until it is resumed."
 
 
 async def _resume(request: PageRequest) -> str:
@@ -24,7 +24,7 @@ async def _resume(request: PageRequest) -> str:
         request.actor.tenant_id, name, actor=request.actor.key_id
     )
     request.services.overview.forget(request.actor.tenant_id)
-    return f"Lane {name} goes on."
+    return f"Lane {name} is resumed."
 
 
 ACTIONS: Final = (
@@ -33,14 +33,14 @@ ACTIONS: Final = (
         scope=Scope.JOBS_WRITE,
         title="Pause lane",
         button="Pause",
-        means="Nothing of this lane starts until it is resumed. What is running goes on, and new "
-        "jobs are still accepted.",
+        means="No job of this lane starts until it is resumed. Running jobs continue, and new jobs "
+        "are still accepted.",
         back=lambda _: "/lanes",
         does=_pause,
         same=EquivalentCommand(
             "POST /lanes/{lane}/pause", '{"note": "<note>"}', "lane pause {lane} --reason {note}"
         ),
-        fields=(Field(name="note", label="Why", hint="the next person on call reads this"),),
+        fields=(Field(name="note", label="Reason", hint="the next person on call reads this"),),
         danger=True,
     ),
     Action(
@@ -48,7 +48,7 @@ ACTIONS: Final = (
         scope=Scope.JOBS_WRITE,
         title="Resume lane",
         button="Resume",
-        means="Everything that became due meanwhile starts as fast as the lane allows.",
+        means="Jobs that became due meanwhile start as fast as the lane allows.",
         back=lambda _: "/lanes",
         does=_resume,
         same=EquivalentCommand("POST /lanes/{lane}/resume", "", "lane resume {lane}"),

@@ -17,7 +17,7 @@ def _back(request: PageRequest) -> str:
 async def _cancel(request: PageRequest) -> str:
     payment_id = request.uuid("payment_id")
     await request.services.payment.change.cancel(request.actor, payment_id)
-    return "The payment is cancelled and what was held for it is available again."
+    return "The payment is cancelled; the held amount is available again."
 
 
 async def _reschedule(request: PageRequest) -> str:
@@ -30,7 +30,7 @@ async def _reschedule(request: PageRequest) -> str:
 async def _approve(request: PageRequest) -> str:
     note = request.form.get("note", "").strip() or None
     await request.services.payment.approval.approve(request.actor, request.uuid("payment_id"), note)
-    return "The payment is approved: it is settled at its instant, or at once if that has passed."
+    return "The payment is approved: it is settled when it is due, or now if that has passed."
 
 
 async def _refuse(request: PageRequest) -> str:
@@ -38,7 +38,7 @@ async def _refuse(request: PageRequest) -> str:
     await request.services.payment.approval.refuse(
         request.actor, request.uuid("payment_id"), reason
     )
-    return "The payment is refused: no money moves and what was held is available again."
+    return "The payment is refused: no money moves, and the held amount is available again."
 
 
 ACTIONS: Final = (
@@ -47,11 +47,10 @@ ACTIONS: Final = (
         scope=Scope.PAYMENTS_APPROVE,
         title="Approve payment",
         button="Approve",
-        means="You are the second person: it may be settled from now on. The key that asked for it "
-        "cannot approve it.",
+        means="It may be settled from now on. You cannot approve a payment you requested.",
         back=_back,
         does=_approve,
-        fields=(Field(name="note", label="Note", hint="stands in the audit", required=False),),
+        fields=(Field(name="note", label="Note", hint="recorded in the audit", required=False),),
         same=EquivalentCommand(
             "POST /payments/{payment_id}/approve",
             '{"note": "<note>"}',
@@ -63,10 +62,10 @@ ACTIONS: Final = (
         scope=Scope.PAYMENTS_APPROVE,
         title="Refuse payment",
         button="Refuse",
-        means="It ends as CANCELLED, no money moves, and what is held for it is released.",
+        means="It ends as CANCELLED, no money moves, and the held amount is released.",
         back=_back,
         does=_refuse,
-        fields=(Field(name="note", label="Why", hint=REASON.hint),),
+        fields=(Field(name="note", label="Reason", hint=REASON.hint),),
         danger=True,
         same=EquivalentCommand(
             "POST /payments/{payment_id}/refuse",
@@ -79,8 +78,8 @@ ACTIONS: Final = (
         scope=Scope.PAYMENTS_WRITE,
         title="Reschedule payment",
         button="Reschedule",
-        means="It is settled at another instant; what is held stays held. One that waits for a "
-        "person is tried again then.",
+        means="It is settled at the new time; a held amount stays held. A payment that needs a "
+        "decision is attempted again then.",
         back=_back,
         does=_reschedule,
         fields=(WHEN,),
@@ -95,7 +94,7 @@ ACTIONS: Final = (
         scope=Scope.PAYMENTS_WRITE,
         title="Cancel payment",
         button="Cancel payment",
-        means="It ends as CANCELLED, no money moves, and what is held for it is released.",
+        means="It ends as CANCELLED, no money moves, and the held amount is released.",
         back=_back,
         does=_cancel,
         danger=True,

@@ -45,12 +45,14 @@ def _back(request: PageRequest) -> str:
 async def _pause(request: PageRequest) -> str:
     reason = reason_of(request)
     await request.services.schedule.change.pause(request.actor, request.uuid("schedule_id"), reason)
-    return "The schedule is paused: each occurrence is skipped and noted in the book."
+    return "The schedule is paused: each occurrence is skipped and listed as such."
 
 
 async def _resume(request: PageRequest) -> str:
     await request.services.schedule.change.resume(request.actor, request.uuid("schedule_id"))
-    return "The schedule goes on. What was skipped stays skipped; a backfill can run it."
+    return (
+        "The schedule is active again. Skipped occurrences stay skipped; a backfill can run them."
+    )
 
 
 async def _trigger(request: PageRequest) -> str:
@@ -102,7 +104,7 @@ async def _rehearse_backfill(request: PageRequest, given: Mapping[str, str]) -> 
         facts=facts,
         head=("Scheduled for", "What", "Was", "Due"),
         rows=[
-            (one.scheduled_for, _ACTIONS[one.action], one.status or "not in the book", one.due_at)
+            (one.scheduled_for, _ACTIONS[one.action], one.status or "not recorded", one.due_at)
             if one.due_at
             else (one.scheduled_for, _ACTIONS[one.action], one.status or NONE, NONE)
             for one in (runs or plan.occurrences)[:SHOWN]
@@ -119,8 +121,8 @@ async def _backfill(request: PageRequest) -> str:
         request.actor, schedule_id, span, dry_run=False
     )
     refused = sum(one.action == "refused" for one in done.occurrences)
-    text = f"{done.runs:,} occurrences of the past were run, at the schedule's pace."
-    return text + (f" {refused:,} were refused: see the book." if refused else "")
+    text = f"{done.runs:,} past occurrences were run, at the schedule's pace."
+    return text + (f" {refused:,} were refused: see the occurrences." if refused else "")
 
 
 def _action(
@@ -154,7 +156,7 @@ ACTIONS: Final = (
         "pause",
         "Pause",
         "Every occurrence from now on is skipped and noted in the book, until it is resumed. What "
-        "it has made already goes on.",
+        "it has made already is resumed.",
         _pause,
         EquivalentCommand(
             f"POST {_ID}/pause",
@@ -166,23 +168,23 @@ ACTIONS: Final = (
     _action(
         "resume",
         "Resume",
-        "It goes on with its next occurrence. What a pause skipped stays skipped; what was due "
-        "while it was set aside is decided by its misfire policy.",
+        "It continues with its next occurrence. Skipped occurrences stay skipped; its misfire "
+        "policy decides about what was due while it was set aside.",
         _resume,
         EquivalentCommand(f"POST {_ID}/resume", "", "schedule resume {schedule_id}"),
     ),
     _action(
         "trigger",
         "Run once now",
-        "It runs once, now, whatever its rule and its pause say. The rule goes on as before.",
+        "It runs once, now, even if it is paused. Its rule continues as before.",
         _trigger,
         EquivalentCommand(f"POST {_ID}/trigger", "", "schedule trigger {schedule_id}"),
     ),
     _action(
         "backfill",
         "Backfill",
-        "Runs what the rule says for a range of the past and what has not run, at the schedule's "
-        "pace. A dry run comes first.",
+        "Runs the occurrences of a past time range that have not run, at the schedule's pace. A "
+        "dry run comes first.",
         _backfill,
         EquivalentCommand(
             f"POST {_ID}/backfill",
@@ -196,7 +198,7 @@ ACTIONS: Final = (
     _action(
         "delete",
         "Delete",
-        "It ends for ever. What it has made goes on, and its book stays.",
+        "It ends permanently. What it has created continues, and its occurrences stay listed.",
         _delete,
         EquivalentCommand(f"DELETE {_ID}", "", "schedule delete {schedule_id}"),
     ),

@@ -110,8 +110,8 @@ ACTIONS: Final = (
         scope=Scope.SCHEDULES_WRITE,
         title="Pause many schedules",
         button="Pause these",
-        means="Every occurrence of exactly these is skipped from now on and noted in the book, "
-        "until they are resumed.",
+        means="Every occurrence of these schedules is skipped and listed as such, until they are "
+        "resumed.",
         back=lambda _: BACK,
         does=_pause,
         fields=(Field(name="reason", label=REASON.label, hint=REASON.hint, late=True),),
@@ -123,8 +123,7 @@ ACTIONS: Final = (
         scope=Scope.SCHEDULES_WRITE,
         title="Resume many schedules",
         button="Resume these",
-        means="Exactly these go on with their next occurrence. What the pause skipped stays "
-        "skipped.",
+        means="They continue with their next occurrence. Skipped occurrences stay skipped.",
         back=lambda _: BACK,
         does=_resume,
         rehearse=_rehearse_resume,

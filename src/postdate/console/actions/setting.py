@@ -22,13 +22,13 @@ async def _put(request: PageRequest) -> str:
     name: str = request.param("name")
     text = request.form.get("value", "").strip()
     await request.services.setting.change.put_own(request.actor, name, _value(text))
-    return f"{name} is set to {text}. Every node follows within five seconds."
+    return f"{name} is set to {text}. It takes effect on every node within five seconds."
 
 
 async def _clear(request: PageRequest) -> str:
     name: str = request.param("name")
     await request.services.setting.change.clear_own(request.actor, name)
-    return f"{name} follows the operator's value again, on every node within five seconds."
+    return f"{name} uses the operator's value again, on every node within five seconds."
 
 
 ACTIONS: Final = (
@@ -37,7 +37,7 @@ ACTIONS: Final = (
         scope=Scope.ADMIN,
         title="Set",
         button="Set",
-        means="Holds for this tenant, without a restart, within what the operator allows.",
+        means="Applies to this tenant, without a restart, within what the operator allows.",
         back=lambda _: "/settings",
         does=_put,
         same=EquivalentCommand("PUT /settings/{name}", '{"value": <value>}'),
@@ -48,7 +48,7 @@ ACTIONS: Final = (
         scope=Scope.ADMIN,
         title="Clear",
         button="Clear",
-        means="What this tenant has set is forgotten; the operator's value holds again.",
+        means="Removes this tenant's value; the operator's value applies again.",
         back=lambda _: "/settings",
         does=_clear,
         same=EquivalentCommand("DELETE /settings/{name}"),

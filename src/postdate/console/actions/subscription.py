@@ -33,14 +33,14 @@ async def _resume(request: PageRequest) -> str:
     await request.services.subscription.change.resume(
         request.actor, request.uuid("subscription_id")
     )
-    return "The subscription goes on where it was paused."
+    return "The subscription resumes where it was paused."
 
 
 async def _delete(request: PageRequest) -> str:
     await request.services.subscription.change.delete(
         request.actor, request.uuid("subscription_id")
     )
-    return "The subscription is ended."
+    return "The subscription is deleted."
 
 
 async def _rehearse_replay(request: PageRequest, given: Mapping[str, str]) -> DryRun:
@@ -51,13 +51,13 @@ async def _rehearse_replay(request: PageRequest, given: Mapping[str, str]) -> Dr
     position = _position(given.get("from", ""), last)
     back, ahead = max(0, row.position - position), max(0, position - row.position)
     facts = [
-        ("It stands at", f"{row.position:,} of {last:,}"),
-        ("It will go on after", f"{position:,}"),
+        ("Position", f"{row.position:,} of {last:,}"),
+        ("New position", f"{position:,}"),
     ]
     if back:
         facts.append(("Sent again", f"up to {back:,} events, those of its types"))
     if ahead:
-        facts.append(("Left out", f"up to {ahead:,} events are never sent"))
+        facts.append(("Skipped", f"up to {ahead:,} events are never sent"))
     return DryRun(count=back or ahead, noun="event", facts=facts, plan=position)
 
 
@@ -79,7 +79,7 @@ async def _replay(request: PageRequest) -> str:
     await request.services.subscription.change.replay(
         request.actor, request.uuid("subscription_id"), position
     )
-    return f"The subscription goes on after event {position:,}."
+    return f"The subscription continues after event {position:,}."
 
 
 def _back(_: PageRequest) -> str:
@@ -92,7 +92,7 @@ ACTIONS: Final = (
         scope=Scope.ADMIN,
         title="Pause subscription",
         button="Pause",
-        means="Nothing more is delivered until it is resumed; then it goes on where it was.",
+        means="Nothing is delivered until it is resumed; then it continues where it was.",
         back=_back,
         does=_pause,
         fields=(REASON,),
@@ -108,7 +108,7 @@ ACTIONS: Final = (
         scope=Scope.ADMIN,
         title="Resume subscription",
         button="Resume",
-        means="What has gathered meanwhile is delivered, in order.",
+        means="Events that were recorded meanwhile are delivered, in order.",
         back=_back,
         does=_resume,
         same=EquivalentCommand(
@@ -120,8 +120,8 @@ ACTIONS: Final = (
         scope=Scope.ADMIN,
         title="Replay subscription",
         button="Replay",
-        means="It goes on from another event: back to send again, forward to leave something out. "
-        "A receiver must bear the same event twice.",
+        means="It continues from another event: back to send events again, forward to skip some. "
+        "The receiver must tolerate the same event twice.",
         back=_back,
         does=_replay,
         fields=(Field(name="from", label="After event", hint="beginning, now, or a number"),),
@@ -137,7 +137,7 @@ ACTIONS: Final = (
         scope=Scope.ADMIN,
         title="Delete subscription",
         button="Delete",
-        means="Nothing more is delivered, and how far it was is forgotten.",
+        means="Nothing more is delivered, and its position is lost.",
         back=_back,
         does=_delete,
         danger=True,

@@ -64,7 +64,7 @@ def problems(
     return [
         *_broken(found),
         *(
-            OverviewProblem(f"Overdue: {what}; each node looks there anew.", "/")
+            OverviewProblem(f"Overdue: {what}; every node is checking again.", "/")
             for what in overdue
         ),
         *_money(overview, now),
@@ -78,8 +78,8 @@ def _broken(found: Sequence[BooksCheck]) -> Iterator[OverviewProblem]:
     for check in found:
         if check.findings:
             yield OverviewProblem(
-                f"{check.command} found {count(check.findings, 'thing')} that must not be, "
-                f"{check.ago} ago: run it again, it names them.",
+                f"{check.command} reported {count(check.findings, 'finding')} "
+                f"{check.ago} ago: run it again for details.",
                 check.link,
             )
 
@@ -88,7 +88,7 @@ def _money(overview: Overview, now: datetime) -> Iterator[OverviewProblem]:
     if overview.payments_parked:
         yield OverviewProblem(
             f"{count(overview.payments_parked, 'payment')} could not be settled and "
-            "wait for a person; their money is held.",
+            "need a decision; their amounts are held.",
             "/payments?status=EXECUTING",
         )
     late = _seconds(overview.payments_oldest, now)
@@ -103,8 +103,8 @@ def _money(overview: Overview, now: datetime) -> Iterator[OverviewProblem]:
 def _set_aside(overview: Overview) -> Iterator[OverviewProblem]:
     if overview.schedules_set_aside:
         yield OverviewProblem(
-            f"{count(overview.schedules_set_aside, 'schedule')} could not be expanded and wait for "
-            "a person: each shows its error.",
+            f"{count(overview.schedules_set_aside, 'schedule')} were set aside because of an "
+            "error: each shows it.",
             "/schedules?set_aside=true",
         )
 
@@ -124,8 +124,8 @@ def _lane(lane: LaneBacklog, now: datetime) -> Iterator[OverviewProblem]:
         )
     if lane.unknown:
         yield OverviewProblem(
-            f"{count(lane.unknown, 'job')} of lane {lane.name} in doubt: it is not known whether "
-            "they ran.",
+            f"{count(lane.unknown, 'job')} of lane {lane.name} with unknown outcome: it is not "
+            "known whether they ran.",
             f"/jobs?status=UNKNOWN&lane={lane.name}",
         )
 
@@ -135,8 +135,8 @@ def failing(troubles: Sequence[Trouble]) -> Iterator[OverviewProblem]:
     for trouble in troubles[:SHOWN]:
         heard = f": {trouble.answers[-1]}" if trouble.answers else ""
         yield OverviewProblem(
-            f"Destination {trouble.place} is failing{heard}. Jobs for it are held back until "
-            f"{trouble.held_until:%H:%M:%S} UTC, then one probes.",
+            f"Destination {trouble.place} is failing{heard}. Its jobs are held back until "
+            f"{trouble.held_until:%H:%M:%S} UTC, then one attempt probes it.",
             "/destinations",
         )
     if len(troubles) > SHOWN:
@@ -147,7 +147,7 @@ def failing(troubles: Sequence[Trouble]) -> Iterator[OverviewProblem]:
 def _failed(overview: Overview) -> Iterator[OverviewProblem]:
     failed = overview.slow
     if failed.jobs_failed:
-        text = f"{count(failed.jobs_failed, 'job')} accepted in the last 24 h failed for good."
+        text = f"{count(failed.jobs_failed, 'job')} accepted in the last 24 h failed permanently."
         yield OverviewProblem(text, "/jobs?status=FAILED")
     if failed.payments_failed:
         text = f"{count(failed.payments_failed, 'payment')} accepted in the last 24 h failed."

@@ -1,4 +1,4 @@
-"""Schedules: the list with a strip of runs, and one with what comes and the book."""
+"""Schedules: the list with their latest runs, and one with its coming and past occurrences."""
 
 from datetime import datetime, timedelta
 from typing import Final
@@ -50,7 +50,7 @@ class ScheduleFilters(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OccurrenceFilters(msgspec.Struct, frozen=True, kw_only=True):
-    """The address of one schedule: which rows of the book, and before which."""
+    """The filters of the occurrences of one schedule, and where the page begins."""
 
     status: Status | None = None
     before: UUID | None = None
@@ -126,7 +126,7 @@ def words(schedule: ScheduleView) -> str:
 
 
 def status_words(status: str) -> str:
-    """Write a label of the book as words."""
+    """Write a status in lower case and with spaces."""
     return status.lower().replace("_", " ")
 
 
