@@ -4,7 +4,18 @@ from pathlib import Path
 
 import pytest
 
-from tidy import clocks, connections, generated, machine, naming, pages, queries, size, words
+from tidy import (
+    clocks,
+    connections,
+    generated,
+    machine,
+    naming,
+    pages,
+    queries,
+    size,
+    unused,
+    words,
+)
 from tidy.rule import Rule, read_tree
 
 ROOT = Path(__file__).parents[2]
@@ -14,6 +25,7 @@ RULES: tuple[Rule, ...] = (
     *words.RULES,
     *naming.RULES,
     *queries.RULES,
+    *unused.RULES,
     *clocks.RULES,
     *connections.RULES,
     *machine.RULES,

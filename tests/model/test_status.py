@@ -1,4 +1,5 @@
-from postdate.model.status import JOB_MOVES, PAYMENT_MOVES, JobStatus, PaymentStatus, diagram
+from postdate.model.status import JOB_MOVES, PAYMENT_MOVES, JobStatus, PaymentStatus
+from tidy.status_diagram import diagram
 
 
 def test_draws_every_move_once_in_the_order_of_the_table() -> None:

@@ -7,11 +7,12 @@ from typing import Final
 
 from postdate.api.http.error_reference import errors_markdown
 from postdate.model.setting.table import reference as runtime_reference
-from postdate.model.status import JOB_MOVES, PAYMENT_MOVES, diagram
+from postdate.model.status import JOB_MOVES, PAYMENT_MOVES
 from postdate.node.metric import reference as metrics_reference
 from postdate.node.settings import reference as process_reference
 from sdk.table import table as client_table
 from tidy.rule import Finding, Rule, Tree, line_of, read_tree, select
+from tidy.status_diagram import diagram
 
 DECISIONS: Final = "docs/decisions/"
 

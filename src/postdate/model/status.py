@@ -7,9 +7,7 @@ tables below describe that for readers (ARCHITECTURE.md draws them); no code ask
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Final, TypeVar
-
-S = TypeVar("S", bound=StrEnum)
+from typing import Final
 
 
 class JobStatus(StrEnum):
@@ -76,13 +74,3 @@ PAYMENT_MOVES: Final[Mapping[PaymentStatus, frozenset[PaymentStatus]]] = {
 }
 
 PAYMENT_FINAL: Final = frozenset(s for s, after in PAYMENT_MOVES.items() if not after)
-
-
-def diagram(moves: Mapping[S, frozenset[S]]) -> str:
-    """Draw the table as a Mermaid state diagram; the first status is where a thing begins."""
-    lines = ["stateDiagram-v2", f"    [*] --> {next(iter(moves))}"]
-    for before in moves:
-        lines += [f"    {before} --> {after}" for after in moves if after in moves[before]]
-        if not moves[before]:
-            lines.append(f"    {before} --> [*]")
-    return "\n".join(lines)

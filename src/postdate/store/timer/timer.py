@@ -23,9 +23,6 @@ LANE_HELD: Final = 4
 LANES_OF_PAYMENTS: Final = (LANE_PAYMENT, LANE_APPROVAL, LANE_HELD)
 """Where the timer of an open payment may lie."""
 
-LANE_FIRST: Final = 16
-"""Ids below this are the system's own lanes; tenants' lanes begin here."""
-
 LONG_AGO: Final = setting.LONG_AGO
 """A low-water mark that hides nothing."""
 

@@ -1,0 +1,65 @@
+"""No function that nobody calls: what only a test uses belongs to the test."""
+
+import ast
+from collections import Counter
+from collections.abc import Iterator
+from typing import Final
+
+from tidy.rule import Finding, Rule, Tree, python
+
+SOURCE: Final = "src/postdate/"
+OFFERED: Final = (f"{SOURCE}client/", f"{SOURCE}api/routes/", f"{SOURCE}console/")
+"""What programs of others call, and what is found by its decorator."""
+
+
+ELSEWHERE: Final = {
+    "main": "the entry point of a process",
+    "errors_markdown": "a page of the docs is generated from it",
+}
+"""Functions that are called from outside of the source, and by whom."""
+
+
+def unused_functions(tree: Tree) -> Iterator[Finding]:
+    """Find functions of modules that no other line of the source names."""
+    modules = dict(python(tree, SOURCE))
+    named = Counter(name for module in modules.values() for name in _names(module))
+    for path, module in modules.items():
+        if path.startswith(OFFERED):
+            continue
+        for node in module.body:
+            if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) or node.decorator_list:
+                continue
+            inside = sum(name == node.name for name in _names(node))
+            if named[node.name] == inside and node.name not in ELSEWHERE:
+                yield Finding(path, node.lineno, f"nobody calls {node.name}")
+
+
+def _names(module: ast.AST) -> Iterator[str]:
+    """Give every name that is read: bare, of a module, imported, or quoted."""
+    for node in ast.walk(module):
+        match node:
+            case ast.Name(id=name) | ast.Attribute(attr=name) | ast.alias(name=name):
+                yield name
+            case ast.Constant(value=str(text)):
+                yield text.rpartition(":")[2]  # `module:name`, as a command is looked up
+            case _:
+                pass
+
+
+RULES: Final = (
+    Rule(
+        "unused_functions",
+        unused_functions,
+        bad=(
+            {"src/postdate/store/a.py": "def find() -> None: ..."},
+            {"src/postdate/store/a.py": "def find(n: int) -> None:\n    find(n - 1)"},
+            {"src/postdate/store/a.py": "def find(): ...", "tests/a.py": "find()"},
+        ),
+        good=(
+            {"src/postdate/store/a.py": "def find(): ...", "src/postdate/b.py": "a.find()"},
+            {"src/postdate/store/a.py": "def find(): ...\nFIND = find"},
+            {"src/postdate/cli/a.py": "@app.command\ndef find(): ..."},
+            {"src/postdate/client/a.py": "def find(): ..."},
+        ),
+    ),
+)
