@@ -172,3 +172,40 @@ async def test_dead_rows_of_the_outbox_are_not_walked_again(
     runner._whole_at = module.ALWAYS
     assert await runner.run_once(64) == 0
     assert await runner.run_once(64) == 1
+
+
+async def test_a_locked_row_of_the_outbox_keeps_only_its_own_subject_waiting(
+    server: Embedded, database: Database, database_name: str, tenant_id: int
+) -> None:
+    [held, free] = subjects(database, 2)
+    await emit(database, new_event(database, tenant_id, held))
+    await emit(database, new_event(database, tenant_id, held, "job.retried"))
+    await emit(database, new_event(database, tenant_id, free))
+    runner = sealer(database)
+    stranger = await asyncpg.connect(server.credentials.superuser_dsn(database_name))
+    async with stranger.transaction():
+        await stranger.execute(
+            "SELECT FROM postdate.outbox WHERE subject = $1 AND type = 'job.accepted' FOR UPDATE",
+            held,
+        )
+        assert await runner.run_once(64) == 1
+        assert await runner.run_once(64) == 0
+    await stranger.close()
+    assert await runner.run_once(64) == 2
+    found = await check_chains(database)
+    assert of_subject(found, held) == ["job.accepted", "job.retried"]
+    assert of_subject(found, free) == ["job.accepted"]
+
+
+async def test_what_was_copied_in_the_outbox_is_sealed_once(
+    database: Database, tenant_id: int
+) -> None:
+    [thing] = subjects(database, 1)
+    await emit(database, new_event(database, tenant_id, thing))
+    await database.writer.execute(
+        "INSERT INTO outbox SELECT bucket, tenant_id, time + interval '1 ms', subject, event_id, "
+        "type, digest FROM outbox WHERE subject = $1",
+        thing,
+    )
+    await seal_all(database)
+    assert of_subject(await check_chains(database), thing) == ["job.accepted"]

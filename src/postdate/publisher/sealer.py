@@ -34,6 +34,9 @@ LATE_SECONDS: Final = 120.0
 WHOLE_SECONDS: Final = 60.0
 """How often the whole outbox is looked at, for what was committed even later than that."""
 
+AROUND_SECONDS: Final = 60.0
+"""How long rows of the outbox that a stranger has locked are gone around without waiting first."""
+
 ALWAYS: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -57,6 +60,7 @@ class Sealer:
         self._low = ALWAYS
         self._whole_at = ALWAYS
         self._held: set[int] = set()
+        self._around_until = ALWAYS
 
     async def run_once(self, limit: int = PER_BUCKET) -> int:
         """Seal everything there is, up to `limit` of each bucket at a time; give how many."""
@@ -83,11 +87,17 @@ class Sealer:
             tenants: set[int] = set()
             try:
                 async with self._database.write() as connection:
-                    taken = await seal.take(connection, self._low, limit, self._held)
+                    taken = await seal.take(
+                        connection, self._low, limit, self._held, around=now < self._around_until
+                    )
                     tenants |= {each.tenant_id for each in taken}
                     if taken:
-                        await _write(connection, taken, now, self._database.unix_ms())
+                        await _write(connection, _once(taken), now, self._database.unix_ms())
             except LockNotAvailableError:
+                if not tenants and now >= self._around_until:
+                    log.warning("seal.outbox_held")
+                    self._around_until = now + timedelta(seconds=AROUND_SECONDS)
+                    continue
                 async with self._database.connection() as connection:
                     held = await seal.held(connection, tenants)
                 if not held:
@@ -107,6 +117,12 @@ class Sealer:
             self._whole_at, self._low = now, ALWAYS
         else:
             self._low = now - timedelta(seconds=LATE_SECONDS)
+
+
+def _once(taken: Sequence[Waiting]) -> Sequence[Waiting]:
+    """Leave out what stands twice in the outbox, because somebody has copied it."""
+    known = {(each.tenant_id, each.type, each.subject, each.event_id): each for each in taken}
+    return taken if len(known) == len(taken) else list(known.values())
 
 
 async def _write(

@@ -73,6 +73,12 @@ FORGED: Final = {
         "chain_unsealed",
         "{settled}",
     ),
+    "an event takes the id of a job": Corruption(
+        FORGE + "SELECT bucket, tenant_id, job_id, job_id, 'job.accepted', NULL, NULL FROM job "
+        "WHERE job_id = '{job_open}'",
+        "chain_unsealed",
+        "{job_open}",
+    ),
     "a chain begins at its end": Corruption(
         "INSERT INTO chain_start SELECT bucket, tenant_id, position, hash FROM chain "
         "WHERE tenant_id = {t};"

@@ -66,13 +66,18 @@ async def waiting(connection: Connection, low: datetime) -> tuple[bool, datetime
 
 
 async def take(
-    connection: Connection, low: datetime, per_bucket: int, without: Collection[int] = ()
+    connection: Connection,
+    low: datetime,
+    per_bucket: int,
+    without: Collection[int] = (),
+    *,
+    around: bool = False,
 ) -> list[Waiting]:
     """Take events from the outbox, in the order to seal; others wait for the same buckets.
 
-    Those of some tenants stay where they are.
+    Those of some tenants stay where they are, and with `around` those that a stranger has locked.
     """
-    asked = (low, per_bucket, list(without))
+    asked = (low, per_bucket, list(without), around)
     return [Waiting(*row) for row in await connection.fetch(query("seal_take"), *asked)]
 
 

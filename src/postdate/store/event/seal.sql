@@ -7,7 +7,7 @@ SELECT EXISTS (SELECT FROM outbox_lock l
        clock()
 
 -- name: seal_take
-SELECT tenant_id, time, subject, event_id, type, digest FROM outbox_take($1, $2, $3)
+SELECT tenant_id, time, subject, event_id, type, digest FROM outbox_take($1, $2, $3, $4)
  ORDER BY time, event_id
 
 -- name: seal_advance
@@ -153,14 +153,15 @@ SELECT s.position, s.types, s.kinds, s.subjects, s.events, s.digests, s.previous
 
 -- name: seal_unsealed
 -- What is in no seal and does not wait for one: somebody slipped it in, or took its seal out. The
--- whole address counts: an id that another event is sealed under is no help. Events older than the
+-- whole address counts: an id that another event is sealed under is no help, nor is that of a job
+-- or payment, which are their own first events. Events older than the
 -- oldest seal that is left ($4) are not asked for theirs. As a rule an event is in the first seal
 -- after it, so that one look by the index of their times is enough; only what was slipped in is
 -- looked for in all that came later. $1 is a tenant or NULL, $2 buckets or NULL, $3 how many, and
 -- ids are from $4 on and below $5.
 SELECT f.tenant_id, f.event_id
-  FROM (SELECT tenant_id, type, subject, event_id,
-               greatest(least(time, clock()), 'epoch') AS time FROM event
+  FROM (SELECT tenant_id, CASE WHEN event_id = subject THEN 'forged ' ELSE '' END || type AS type,
+               subject, event_id, greatest(least(time, clock()), 'epoch') AS time FROM event
          WHERE ($2::smallint[] IS NULL OR bucket = ANY ($2))
            AND event_id >= $4::uuid AND event_id < $5::uuid
          UNION ALL
