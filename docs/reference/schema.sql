@@ -132,6 +132,10 @@ CREATE FUNCTION history_drop(child text) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'postdate';
 
+CREATE FUNCTION history_floor(parents text[]) RETURNS uuid
+    LANGUAGE sql STABLE
+    SET search_path TO 'postdate';
+
 CREATE FUNCTION idempotency_prune(in_bucket smallint, in_tenant integer, in_scope text, before timestamp with time zone, after text, most integer, OUT removed integer, OUT last text) RETURNS record
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'postdate'
@@ -225,7 +229,7 @@ CREATE FUNCTION job_rows(ids uuid[], tenants integer[], lanes integer[], dues ti
 CREATE FUNCTION occurrence_final() RETURNS trigger
     LANGUAGE plpgsql;
 
-CREATE FUNCTION outbox_take(low timestamp with time zone, per_bucket integer, without integer[]) RETURNS TABLE(tenant_id integer, "time" timestamp with time zone, subject uuid, event_id uuid, type text, digest bytea)
+CREATE FUNCTION outbox_take(low timestamp with time zone, per_bucket integer, without integer[], around boolean) RETURNS TABLE(tenant_id integer, "time" timestamp with time zone, subject uuid, event_id uuid, type text, digest bytea)
     LANGUAGE plpgsql
     SET search_path TO 'postdate';
 
@@ -1481,6 +1485,9 @@ REVOKE ALL ON FUNCTION history_detach(child text, money boolean) FROM PUBLIC;
 GRANT ALL ON FUNCTION history_detach(child text, money boolean) TO postdate_writer;
 REVOKE ALL ON FUNCTION history_drop(child text) FROM PUBLIC;
 GRANT ALL ON FUNCTION history_drop(child text) TO postdate_writer;
+REVOKE ALL ON FUNCTION history_floor(parents text[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION history_floor(parents text[]) TO postdate_reader;
+GRANT ALL ON FUNCTION history_floor(parents text[]) TO postdate_writer;
 REVOKE ALL ON FUNCTION idempotency_prune(in_bucket smallint, in_tenant integer, in_scope text, before timestamp with time zone, after text, most integer, OUT removed integer, OUT last text) FROM PUBLIC;
 GRANT ALL ON FUNCTION idempotency_prune(in_bucket smallint, in_tenant integer, in_scope text, before timestamp with time zone, after text, most integer, OUT removed integer, OUT last text) TO postdate_writer;
 GRANT SELECT ON TABLE job TO postdate_reader;
@@ -1494,8 +1501,8 @@ GRANT ALL ON FUNCTION job_prune(in_bucket smallint, in_tenant integer, before ti
 REVOKE ALL ON FUNCTION job_purge(in_bucket smallint, in_tenant integer, ids uuid[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION job_purge(in_bucket smallint, in_tenant integer, ids uuid[]) TO postdate_writer;
 REVOKE ALL ON FUNCTION job_remove(in_bucket smallint, in_tenant integer, ids uuid[]) FROM PUBLIC;
-REVOKE ALL ON FUNCTION outbox_take(low timestamp with time zone, per_bucket integer, without integer[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION outbox_take(low timestamp with time zone, per_bucket integer, without integer[]) TO postdate_writer;
+REVOKE ALL ON FUNCTION outbox_take(low timestamp with time zone, per_bucket integer, without integer[], around boolean) FROM PUBLIC;
+GRANT ALL ON FUNCTION outbox_take(low timestamp with time zone, per_bucket integer, without integer[], around boolean) TO postdate_writer;
 REVOKE ALL ON FUNCTION partition_ahead(weeks integer, OUT made integer, OUT blocked text[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION partition_ahead(weeks integer, OUT made integer, OUT blocked text[]) TO postdate_writer;
 REVOKE ALL ON FUNCTION partition_ensure(parent regclass, monday timestamp with time zone) FROM PUBLIC;

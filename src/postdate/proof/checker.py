@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from postdate.ledger.prove import Proof, whole
-from postdate.proof import keys, rules
+from postdate.proof import functions, keys, rules
 from postdate.publisher.anchor import Anchors
 from postdate.publisher.verify import ChainFinding, Kind, verify_on
 from postdate.store.account import repair as repair_store
@@ -28,7 +28,15 @@ CHAIN_KINDS: Final[tuple[Kind, ...]] = (
     "head",
 )
 
-STEPS: Final = (*CHECKS, *MORE_CHECKS, *STATE_CHECKS, keys.CHECK, rules.CHECK, "chain")
+STEPS: Final = (
+    *CHECKS,
+    *MORE_CHECKS,
+    *STATE_CHECKS,
+    keys.CHECK,
+    rules.CHECK,
+    functions.CHECK,
+    "chain",
+)
 """What `prove` goes through, in this order."""
 
 FINDINGS: Final = (
@@ -37,6 +45,7 @@ FINDINGS: Final = (
     *MORE_CHECKS,
     *map(keys.finding_of, keys.SCOPES),
     rules.CHECK,
+    functions.CHECK,
     *map(store.state_finding, STATE_NOUNS),
     *(f"chain_{kind}" for kind in CHAIN_KINDS),
     "overdue",
@@ -83,6 +92,8 @@ async def _check(
 ) -> list[LedgerFinding]:
     if name == keys.CHECK:
         return await keys.check(connection, where)
+    if name == functions.CHECK:
+        return await functions.check(connection, where)
     if name == rules.CHECK:
         return await rules.check(connection, where)
     if name == "chain":

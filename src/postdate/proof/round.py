@@ -8,7 +8,7 @@ from uuid import UUID
 from postdate.ledger.prove import OVERDUE_SECONDS
 from postdate.model.event.chain import GENESIS
 from postdate.model.ids import MAX_ID, floor_id
-from postdate.proof import keys, rules
+from postdate.proof import functions, keys, rules
 from postdate.proof.checker import chain_finding
 from postdate.publisher.anchor import Anchors
 from postdate.publisher.verify import ChainCheck, slipped_in
@@ -73,6 +73,7 @@ async def prove_tables(
             found += await store.check(connection, name, part)
         found += await keys.check(connection, part)
         found += await _unsealed(connection, part)
+    found += await functions.check(connection, where)
     return found + await rules.check(connection, Range(where.tenant_id, where.buckets))
 
 

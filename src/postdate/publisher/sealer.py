@@ -150,11 +150,10 @@ def _seals(
     position, previous = chain.position + 1, chain.hash
     for begin in range(0, len(events), SEAL_LIMIT):
         part = events[begin : begin + SEAL_LIMIT]
-        content = _content(chain.tenant_id, position, part)
+        content = _content(chain.tenant_id, position, max(now, part[-1].time), part)
         digest = seal_hash(previous, content)
         yield NewSeal(
             seal_id=new_id(chain.tenant_id % BUCKETS, unix_ms),
-            sealed_at=max(now, part[-1].time),
             decision=any(map(audited, content.types)),
             content=content,
             previous=previous,
@@ -163,11 +162,14 @@ def _seals(
         position, previous = position + len(part), digest
 
 
-def _content(tenant_id: int, position: int, events: Sequence[Waiting]) -> SealContent:
+def _content(
+    tenant_id: int, position: int, sealed_at: datetime, events: Sequence[Waiting]
+) -> SealContent:
     types = {name: number for number, name in enumerate(dict.fromkeys(e.type for e in events), 1)}
     return SealContent(
         tenant_id=tenant_id,
         position=position,
+        sealed_at=sealed_at,
         types=list(types),
         kinds=[types[each.type] for each in events],
         subjects=[each.subject for each in events],

@@ -19,7 +19,14 @@ import msgspec
 from postdate.model.error import StartError
 from postdate.model.log import Log
 from postdate.model.setting.table import QUARANTINE
-from postdate.store.connection.database import CONNECT_SECONDS, OWNER, READER, SCHEMA, WRITER
+from postdate.store.connection.database import (
+    CONNECT_SECONDS,
+    OWNER,
+    READER,
+    SCHEMA,
+    WRITER,
+    Connection,
+)
 from postdate.store.connection.error import PermissionDeniedError
 from postdate.store.connection.session import DatabaseSession, connect_alone
 
@@ -34,6 +41,10 @@ FOUNDATION: Final = ("clock", "uuid", "tenant", "guard", "birthplace")
 migrations, so their signatures name no table; all others are applied after them."""
 
 _NUMBER: Final = re.compile(r"\d+")
+
+_FUNCTION: Final = re.compile(
+    r"CREATE OR REPLACE FUNCTION (\w+)\s*\(.*?\bAS\s+(?:\$\$(.*?)\$\$|'(.*?)')", re.DOTALL
+)
 
 
 class Migration(msgspec.Struct, frozen=True):
@@ -104,6 +115,15 @@ def known_functions() -> list[FunctionFile]:
         if file.name.endswith(".sql")
     ]
     return sorted(found, key=lambda f: (f.noun not in FOUNDATION, f.noun))
+
+
+def shipped_functions() -> dict[str, list[str]]:
+    """Give the bodies of all functions by name, as this code has them."""
+    found: dict[str, list[str]] = {}
+    for file in known_functions():
+        for name, dollars, quotes in _FUNCTION.findall(file.sql):
+            found.setdefault(name, []).append(dollars or quotes)
+    return found
 
 
 def pending(applied: dict[int, str], migrations: list[Migration]) -> list[Migration]:
@@ -250,13 +270,19 @@ async def _applied(connection: DatabaseSession) -> dict[int, str]:
     return {row["version"]: row["checksum"] for row in rows}
 
 
-async def _remembered(connection: DatabaseSession) -> dict[str, Remembered]:
+async def _remembered(connection: DatabaseSession | Connection) -> dict[str, Remembered]:
     if await connection.fetchval("SELECT to_regclass($1)", f"{SCHEMA}.function_file") is None:
         return {}
     rows = await connection.fetch(
         f"SELECT noun, checksum, release FROM {SCHEMA}.function_file"  # noqa: S608
     )
     return {row["noun"]: Remembered(row["checksum"], row["release"]) for row in rows}
+
+
+async def is_older(connection: DatabaseSession | Connection) -> bool:
+    """Say whether a release newer than this one has put functions of its own there."""
+    remembered = await _remembered(connection)
+    return any(_order(each.release) > _order(release()) for each in remembered.values())
 
 
 async def _ensure_roles(connection: DatabaseSession) -> None:

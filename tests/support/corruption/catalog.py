@@ -9,6 +9,7 @@ from typing import Final
 from support.corruption.decision import CHAIN, DEFINITIONS
 from support.corruption.forgery import FORGED
 from support.corruption.tenant import Corruption, of_account
+from support.corruption.witness import WITNESSED
 
 MONEY: Final = {
     "an open payment goes to somebody else": Corruption(
@@ -385,4 +386,4 @@ TERMS: Final = {
     ),
 }
 
-TABLE: Final = MONEY | TERMS | DEFINITIONS | CHAIN | FORGED
+TABLE: Final = MONEY | TERMS | DEFINITIONS | CHAIN | FORGED | WITNESSED

@@ -79,6 +79,13 @@ FORGED: Final = {
         "chain_unsealed",
         "{job_open}",
     ),
+    "a job of today counts as pruned": Corruption(
+        "INSERT INTO job_pruned VALUES ({t}, clock()) ON CONFLICT (tenant_id) "
+        "DO UPDATE SET before = clock();" + JOB_GONE,
+        "chain_missing",
+        "{job_open}",
+        alone=True,
+    ),
     "a chain begins at its end": Corruption(
         "INSERT INTO chain_start SELECT bucket, tenant_id, position, hash FROM chain "
         "WHERE tenant_id = {t};"

@@ -1,6 +1,7 @@
 """A small tenant that has lived: something of everything that its books keep."""
 
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 from uuid import uuid4
 
@@ -76,7 +77,11 @@ class Lived:
             "lane": "mail",
             "delay_seconds": 30 * 86400,
         } | more
-        body = await self.call("POST", "/jobs", wish)
+        answer = await self.api.call(
+            "POST", "/jobs", wish, headers={"Idempotency-Key": f"key-of-{name}"}
+        )
+        assert answer.status == 201, answer
+        body = answer.body
         self.ids[name] = body["job_id"]
         return self.ids[name]
 
@@ -120,6 +125,9 @@ async def _payments(lived: Lived, clock: Clock) -> None:
     await lived.pay("settled", "alice", "bob", 100)
     await lived.pay("settled_too", "bob", "carol", 30)
     await lived.pay("failed", "carol", "alice", 900, funding="at_execution")
+    until = (datetime.now(UTC) + timedelta(days=9)).isoformat()
+    poor = {"funding": "at_execution", "on_insufficient": {"retry_until": until}}
+    await lived.pay("retried", "carol", "alice", 900, **poor)
     await lived.pay("cancelled", "alice", "carol", 40)
     await lived.call("DELETE", f"/payments/{lived.ids['cancelled']}/cancel")
     await clock.advance(20)
@@ -144,15 +152,17 @@ async def _jobs(lived: Lived) -> None:
     await lived.call("POST", f"/jobs/{lived.ids['job_cancelled']}/cancel", {})
     await lived.job("job_moved")
     await lived.call("PATCH", f"/jobs/{lived.ids['job_moved']}", {"delay_seconds": 31 * 86400})
-    for name in ("job_done", "job_failed"):
-        job_id = await lived.job(name, lane=name, delay_seconds=0, retry={"max_attempts": 1})
+    for name in ("job_done", "job_failed", "job_retried"):
+        retry = {"max_attempts": 1 + (name == "job_retried"), "initial_seconds": 3600}
+        job_id = await lived.job(name, lane=name, delay_seconds=0, retry=retry)
         body = {"max": 1, "lease_seconds": 60, "wait_seconds": 0}
         [lease] = (await lived.call("POST", f"/lanes/{name}/claim", body))["leases"]
         report = {"token": lease["token"]}
         if name == "job_done":
             await lived.call("POST", f"/leases/{job_id}/complete", report)
         else:
-            failure = {"code": "broken", "error": "it broke", "retryable": False}
+            again = name == "job_retried"
+            failure = {"code": "broken", "error": "it broke", "retryable": again}
             await lived.call("POST", f"/leases/{job_id}/fail", report | failure)
 
 

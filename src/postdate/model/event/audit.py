@@ -64,9 +64,21 @@ _ROWS: Final = frozenset(
         "tenant",
     }
 )
-_APPROVALS: Final = frozenset({"payment.approval_requested", "payment.approved"})
+_WITNESSED: Final = frozenset(
+    {
+        "payment.approval_requested",
+        "payment.approved",
+        "payment.retried",
+        "payment.dead_lettered",
+        "job.rescheduled",
+        "job.changed",
+        "job.retried",
+        "job.unknown",
+    }
+)
+"""Those of approvals, of revisions, and of attempts."""
 
 
 def changes_row(kind: str) -> bool:
     """Say whether an event of this type is sealed with the state of the row that it tells of."""
-    return kind in _APPROVALS or kind.partition(".")[0] in _ROWS
+    return kind in _WITNESSED or kind.partition(".")[0] in _ROWS

@@ -1,6 +1,7 @@
 """The chain of a tenant's events: what a seal holds and what its hash covers."""
 
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from struct import Struct
 from typing import Final
@@ -13,7 +14,9 @@ GENESIS: Final = bytes(32)
 
 DIGEST_BYTES: Final = 32
 
-_HEAD: Final = Struct(">Iqi")
+_HEAD: Final = Struct(">Iqqi")
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
 _NO_ID: Final = bytes(16)
 
 
@@ -26,6 +29,7 @@ class SealContent(msgspec.Struct, frozen=True, kw_only=True):
 
     tenant_id: int
     position: int
+    sealed_at: datetime
     types: Sequence[str]
     kinds: Sequence[int]
     subjects: Sequence[UUID]
@@ -37,11 +41,12 @@ def seal_hash(previous: bytes, content: SealContent) -> bytes:
     """Hash a seal onto the one before it. Every part has a fixed length or ends in a zero byte."""
     types = b"".join(name.encode() + b"\0" for name in content.types)
     count = len(content.kinds)
+    sealed_at = (content.sealed_at - _EPOCH) // _MICROSECOND
     return sha256(
         b"".join(
             (
                 previous,
-                _HEAD.pack(content.tenant_id, content.position, count),
+                _HEAD.pack(content.tenant_id, content.position, sealed_at, count),
                 types,
                 b"\0",
                 Struct(f">{count}h").pack(*content.kinds),

@@ -38,7 +38,6 @@ class NewSeal(msgspec.Struct, frozen=True, kw_only=True):
     """A seal about to be inserted."""
 
     seal_id: UUID
-    sealed_at: datetime
     decision: bool
     content: SealContent
     previous: bytes
@@ -112,7 +111,7 @@ def _row(new: NewSeal) -> tuple[object, ...]:
         content.tenant_id,
         new.seal_id,
         content.position,
-        new.sealed_at,
+        content.sealed_at,
         new.decision,
         content.types,
         content.kinds,
@@ -220,6 +219,7 @@ async def stored(
             SealContent(
                 tenant_id=tenant_id,
                 position=row["position"],
+                sealed_at=row["sealed_at"],
                 types=row["types"],
                 kinds=row["kinds"],
                 subjects=row["subjects"],

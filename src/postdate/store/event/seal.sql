@@ -137,8 +137,8 @@ SELECT wanted.subject, coalesce(j.traceparent, p.traceparent) AS traceparent
 -- name: seal_stored
 -- The seals of a tenant after a position, each with the digests of what its events say now: NULL
 -- where an event is gone.
-SELECT s.position, s.types, s.kinds, s.subjects, s.events, s.digests, s.previous, s.hash,
-       s.decision, now.digests AS now
+SELECT s.position, s.sealed_at, s.types, s.kinds, s.subjects, s.events, s.digests, s.previous,
+       s.hash, s.decision, now.digests AS now
   FROM (SELECT * FROM seal WHERE bucket = tenant_bucket($1) AND tenant_id = $1 AND position > $2
          ORDER BY position LIMIT $3) AS s
  CROSS JOIN LATERAL (
@@ -198,9 +198,9 @@ SELECT f.tenant_id, f.event_id
  ORDER BY f.tenant_id, f.event_id LIMIT $3
 
 -- name: seal_pruned
--- Below this id a tenant's jobs may have been pruned.
-SELECT coalesce((SELECT uuid_floor(before) FROM job_pruned WHERE tenant_id = $1),
-                uuid_floor('epoch'))
+-- Below this id a tenant's jobs may have been pruned. None is before it has rested for a day.
+SELECT coalesce((SELECT uuid_floor(least(before, clock() - interval '1 day')) FROM job_pruned
+                  WHERE tenant_id = $1), uuid_floor('epoch'))
 
 -- name: seal_purged
 -- Which of these jobs somebody removed, and said so.
@@ -209,8 +209,5 @@ SELECT e.subject FROM unnest($2::smallint[], $3::uuid[]) AS gone (bucket, subjec
  WHERE e.tenant_id = $1 AND e.type = 'job.purged'
 
 -- name: seal_floor
--- Below this id nothing is left of the events' history: it was detached. Weeks that are younger
--- than two weeks are never detached: whoever notes such a one in `history` is not believed.
-SELECT coalesce((SELECT to_id FROM history
-                  WHERE parent = $1 AND to_id <= uuid_floor(clock() - interval '14 days')
-                  ORDER BY to_id DESC LIMIT 1), uuid_floor('epoch'))
+-- Below this id nothing is left of a table's history: it was detached.
+SELECT history_floor(ARRAY[$1::text])

@@ -93,9 +93,9 @@ CREATE OR REPLACE FUNCTION job_ended_data(o outcome) RETURNS jsonb LANGUAGE sql 
 $$;
 
 -- What an address leads to; no row where it is gone. Each branch has a condition on the address
--- alone, and the first row ends it: an event that somebody gave the address of a fact hides nothing,
--- and makes no second row. Callers put it into LATERAL (… OFFSET 0), so that it stays a look-up by
--- key.
+-- alone, and the first row ends it: an event that somebody gave the address of a fact hides
+-- nothing, and makes no second row. Callers put it into LATERAL (… OFFSET 0), so that it stays a
+-- look-up by key.
 CREATE OR REPLACE FUNCTION fact_find(
     of_tenant integer, of_type text, of_subject uuid, of_event uuid)
     RETURNS TABLE ("time" timestamptz, actor text, data jsonb, digest bytea)

@@ -46,5 +46,22 @@ BEGIN
     EXECUTE format('DROP TABLE %I', child);
 END $$;
 
-REVOKE EXECUTE ON FUNCTION history_detach, history_drop FROM PUBLIC;
+-- The first id that nothing detached of these tables can hold. A row counts that names a week by
+-- its Monday and its bounds, of which nothing is attached, and that is older than two weeks: no
+-- younger one is ever detached. Any other is forged.
+CREATE OR REPLACE FUNCTION history_floor(parents text[]) RETURNS uuid
+    LANGUAGE sql STABLE SET search_path FROM CURRENT AS $$
+    SELECT coalesce((
+        SELECT h.to_id FROM history h
+         WHERE h.parent = ANY (parents)
+           AND h.to_id <= uuid_floor(clock() - interval '14 days')
+           AND h.to_id = uuid_floor(uuid_instant(h.from_id) + interval '168 hours')
+           AND h.partition = h.parent
+               || to_char(uuid_instant(h.from_id) AT TIME ZONE 'UTC', '_YYYYMMDD')
+           AND NOT EXISTS (SELECT FROM history_partition p WHERE p.partition = h.partition)
+         ORDER BY h.to_id DESC LIMIT 1), uuid_floor('epoch'))
+$$;
+
+REVOKE EXECUTE ON FUNCTION history_detach, history_drop, history_floor FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION history_floor TO postdate_reader, postdate_writer;
 GRANT EXECUTE ON FUNCTION history_detach, history_drop TO postdate_writer;

@@ -2,9 +2,9 @@
 
 -- Take what the outbox holds of the buckets that nobody else is sealing, the oldest of each first.
 -- The lock comes before the look: a snapshot from before it could miss what the last sealer has
--- left. Below `low` only dead rows remain. `around` goes around rows that a stranger has locked, and
--- around what came after them of the same subject: a tenant's order is made here, so they come later.
--- It is no habit, for it writes each row once more.
+-- left. Below `low` only dead rows remain. `around` goes around rows that a stranger has locked,
+-- and around what came after them of the same subject: a tenant's order is made here, so they come
+-- later. It is no habit, for it writes each row once more.
 CREATE OR REPLACE FUNCTION outbox_take(
     low timestamptz, per_bucket integer, without integer[], around boolean
 ) RETURNS TABLE (tenant_id integer, "time" timestamptz, subject uuid, event_id uuid, type text,

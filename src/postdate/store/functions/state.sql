@@ -6,14 +6,18 @@ CREATE OR REPLACE FUNCTION state_noun(type text) RETURNS text
     LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     SELECT CASE WHEN type IN ('tenant.killed', 'tenant.released') THEN 'kill'
                 WHEN type IN ('tenant.frozen', 'tenant.thawed') THEN 'freeze'
+                WHEN type IN ('job.rescheduled', 'job.changed') THEN 'revision'
+                WHEN type IN ('job.retried', 'job.unknown', 'payment.retried',
+                              'payment.dead_lettered') THEN 'attempt'
                 WHEN type LIKE 'payment.%' THEN 'approval'
                 WHEN type = 'account.repaired' THEN 'repair'
                 ELSE split_part(type, '.', 1) END
 $$;
 
--- Everything that somebody decided about one row, as text; NULL where there is no such row. What
--- changes with the work (balances, positions, progress, last use) is proved in other ways, and an
--- encrypted envelope may be written anew with another key.
+-- Everything that somebody decided about one row, as text, or that was written down of a job's or
+-- payment's changes and of its last eight attempts (a lost lease tells of nothing); NULL where
+-- there is no such row. What changes with the work (balances, positions, progress, last use) is
+-- proved in other ways, and an encrypted envelope may be written anew with another key.
 CREATE OR REPLACE FUNCTION state_text(
     noun text, of_tenant integer, of_subject uuid, name text) RETURNS text
     LANGUAGE plpgsql STABLE SET search_path FROM CURRENT AS $$
@@ -39,6 +43,23 @@ BEGIN
                    instant_text(decided_at), note)::text INTO found
           FROM payment_approval WHERE bucket = bucket_of(of_subject) AND tenant_id = of_tenant
            AND payment_id = of_subject;
+    WHEN 'revision' THEN
+        SELECT string_agg(ROW(revision, instant_text(due_at), instant_text(effective_at),
+                              instant_text(expires_at), policy, payload_revision,
+                              encode(sha256(payload), 'hex'), content_type, payload_ref,
+                              instant_text(created_at))::text, ' ' ORDER BY revision)
+          INTO found FROM job_revision
+         WHERE bucket = bucket_of(of_subject) AND job_id = of_subject AND tenant_id = of_tenant;
+    WHEN 'attempt' THEN
+        SELECT string_agg(a.said, ' ' ORDER BY a.attempt) INTO found
+          FROM (SELECT attempt, ROW(attempt, status, instant_text(due_at),
+                       instant_text(started_at), instant_text(finished_at),
+                       instant_text(retry_at), http_status, execution_id, code, error,
+                       encode(sha256(response), 'hex'), node_id)::text AS said
+                  FROM attempt
+                 WHERE bucket = bucket_of(of_subject) AND subject = of_subject
+                   AND tenant_id = of_tenant AND status <> 'LOST'
+                 ORDER BY attempt DESC LIMIT 8) AS a;
     WHEN 'key' THEN
         SELECT ROW(encode(hash, 'hex'), note, scopes, accounts, max_amount, persons,
                    instant_text(created_at), instant_text(expires_at),
@@ -56,7 +77,8 @@ BEGIN
     WHEN 'schedule' THEN
         SELECT ROW(s.version, instant_text(s.paused_at), instant_text(s.resumed_at),
                    s.paused_note, instant_text(s.set_aside_at), s.set_aside_error,
-                   instant_text(s.deleted_at), instant_text(s.created_at), v.versions)::text
+                   instant_text(s.ended_at), instant_text(s.deleted_at),
+                   instant_text(s.created_at), v.versions)::text
           INTO found
           FROM schedule s CROSS JOIN LATERAL (
                SELECT string_agg(ROW(v.version, v.name, v.rule, v.policies, v.template::text,
@@ -68,7 +90,7 @@ BEGIN
          WHERE s.bucket = bucket_of(of_subject) AND s.tenant_id = of_tenant
            AND s.schedule_id = of_subject;
     WHEN 'lane' THEN
-        SELECT string_agg(DISTINCT ROW(weight, max_running, rate_per_second,
+        SELECT string_agg(DISTINCT ROW(weight, width, max_running, rate_per_second,
                                        instant_text(paused_at), paused_note)::text, ' ')
           INTO found FROM lane l WHERE l.tenant_id = of_tenant AND l.name = $4;
     WHEN 'destination' THEN
@@ -76,8 +98,13 @@ BEGIN
                    disabled_reason, instant_text(created_at))::text INTO found
           FROM destination d WHERE d.tenant_id = of_tenant AND d.name = $4;
     WHEN 'calendar' THEN
-        SELECT ROW(weekend, holidays)::text INTO found
-          FROM calendar c WHERE c.tenant_id = of_tenant AND c.name = $4;
+        SELECT string_agg(ROW(weekend, holidays, instant_text(since))::text, ' ' ORDER BY since)
+          INTO found
+          FROM (SELECT c.weekend, c.holidays, NULL::timestamptz AS since
+                  FROM calendar c WHERE c.tenant_id = of_tenant AND c.name = $4
+                 UNION ALL
+                SELECT v.weekend, v.holidays, v.since FROM calendar_version v
+                 WHERE v.tenant_id = of_tenant AND v.name = $4) AS held;
     WHEN 'tenant' THEN
         SELECT ROW(t.name, instant_text(created_at), instant_text(disabled_at))::text INTO found
           FROM tenant t WHERE t.tenant_id = of_tenant;

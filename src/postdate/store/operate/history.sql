@@ -27,12 +27,7 @@ SELECT history_detach($1, $2)
 SELECT history_drop($1)
 
 -- name: history_floor
--- The first id that nothing detached of these tables can hold. No week is detached that is younger
--- than two weeks: a row that says so is forged, and counts for nothing.
-SELECT coalesce((SELECT to_id FROM history
-                  WHERE parent = ANY ($1::text[])
-                    AND to_id <= uuid_floor(clock() - interval '14 days')
-                  ORDER BY to_id DESC LIMIT 1), uuid_floor('epoch'))
+SELECT history_floor($1)
 
 -- name: history_oldest_ms
 -- When the oldest attached week begins; the present where there is none.

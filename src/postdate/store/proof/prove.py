@@ -41,6 +41,7 @@ OPEN_CHECKS: Final = (
     "timer_has_payment",
     "payment_timer_follows_terms",
     "timer_has_job",
+    "timer_has_subject",
     "job_timer_follows_terms",
     "schedule_follows_book",
     "subscription_position",
@@ -71,6 +72,7 @@ MORE_CHECKS: Final = (
     "outcome_is_as_told",
     "job_is_open_or_ended",
     "timer_has_job",
+    "timer_has_subject",
     "job_timer_follows_terms",
     "idempotency_key_names_its_subject",
     "occurrence_has_subject",
@@ -86,12 +88,14 @@ STATE_CHECKS: Final = ("state_is_as_sealed", "state_was_told")
 STATE_NOUNS: Final = (
     "account",
     "approval",
+    "attempt",
     "calendar",
     "destination",
     "halt",
     "key",
     "lane",
     "repair",
+    "revision",
     "schedule",
     "setting",
     "subscription",
@@ -125,6 +129,7 @@ _QUERIES: Final = {
     "payment_timer_follows_terms": "prove_terms_payment_timer_follows_terms",
     "job_timer_follows_terms": "prove_terms_job_timer_follows_terms",
     "timer_has_job": "prove_terms_timer_has_job",
+    "timer_has_subject": "prove_terms_timer_has_subject",
     "job_is_open_or_ended": "prove_terms_job_is_open_or_ended",
     "outcome_has_subject": "prove_terms_outcome_has_subject",
     "outcome_is_as_told": "prove_terms_outcome_is_as_told",
@@ -219,6 +224,12 @@ async def check_state(connection: Connection, name: str, where: Range) -> list[L
 def _arguments(name: str, where: Range) -> tuple[object, ...]:
     floor = max(where.floor, where.event_floor) if name in _OF_EVENTS else where.floor
     return where.tenant_id, where.buckets, where.limit, floor, where.ceiling
+
+
+async def functions(connection: Connection) -> dict[str, list[str]]:
+    """Read the bodies of the functions in our schema, by name."""
+    rows = await connection.fetch(query("prove_functions"))
+    return {row[0]: sorted(row[1]) for row in rows}
 
 
 async def asked_for(connection: Connection, where: Range, limit: int) -> list[AskedFor]:

@@ -263,3 +263,7 @@ SELECT tenant_id, subject::text AS subject, 'waits for a person' AS detail
  WHERE lane_id = 0 AND bucket = ANY ($2::smallint[]) AND due_at = 'infinity'
    AND ($1::integer IS NULL OR tenant_id = $1)
  ORDER BY subject LIMIT $3
+
+-- name: prove_functions
+SELECT proname::text, array_agg(prosrc) FROM pg_proc
+ WHERE pronamespace = current_schema()::regnamespace GROUP BY proname

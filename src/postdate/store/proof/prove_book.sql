@@ -8,7 +8,8 @@ SELECT o.tenant_id, o.schedule_id::text AS subject,
        format('its occurrence of %s names the %s %s, which %s', instant_text(o.scheduled_for),
               o.kind, o.subject, CASE WHEN o.times > 1 THEN 'another one names as well'
                                       WHEN coalesce(j.job_id, p.payment_id) IS NULL
-                                      THEN 'is not there' ELSE 'is not its own' END) AS detail
+                                      THEN 'is not there'
+                                      ELSE 'is not its own, or of another instant' END) AS detail
   FROM (SELECT *, count(*) OVER (PARTITION BY bucket, tenant_id, subject) AS times
           FROM occurrence
          WHERE subject >= $4::uuid AND subject < $5::uuid
@@ -24,7 +25,13 @@ SELECT o.tenant_id, o.schedule_id::text AS subject,
                 SELECT finished_at FROM outcome k WHERE k.bucket = bucket_of(o.subject)
                    AND k.tenant_id = o.tenant_id ORDER BY k.subject LIMIT 1) AS h)))
         OR (coalesce(j.job_id, p.payment_id) IS NOT NULL
-            AND coalesce(j.schedule_id, p.schedule_id) IS DISTINCT FROM o.schedule_id))
+            AND (coalesce(j.schedule_id, p.schedule_id) IS DISTINCT FROM o.schedule_id
+                 OR j.due_at <> o.scheduled_for
+                 OR uuid_floor(o.scheduled_for) <> uuid_floor(uuid_instant(o.occurrence_id))
+                 OR coalesce(j.effective_at, p.due_at) < o.due_at
+                 OR (coalesce(j.effective_at, p.due_at) > o.due_at
+                     AND coalesce(j.effective_at, p.due_at)
+                         > coalesce(j.created_at, p.created_at) + interval '1 minute'))))
  ORDER BY o.schedule_id, o.scheduled_for LIMIT $3
 
 -- name: prove_book_subject_has_occurrence

@@ -2,6 +2,8 @@
 -- $4 is the first id of which no event was detached. Each gives the noun of the row first.
 
 -- name: prove_state_is_as_sealed
+-- Revisions and attempts go with their job when it is pruned; that the job is gone is the chain's
+-- to witness.
 SELECT CASE WHEN noun IN ('kill', 'freeze') THEN 'halt' ELSE noun END AS noun, tenant_id,
        coalesce(data ->> 'account_id', data ->> 'lane', data ->> 'calendar', data ->> 'name',
                 CASE noun WHEN 'tenant' THEN data ->> 'tenant' WHEN 'kill' THEN 'kill'
@@ -16,9 +18,17 @@ SELECT CASE WHEN noun IN ('kill', 'freeze') THEN 'halt' ELSE noun END AS noun, t
                   FROM event
                  WHERE state IS NOT NULL AND ($1::integer IS NULL OR tenant_id = $1)
                    AND ($2::smallint[] IS NULL OR bucket = ANY ($2)) AND $4::uuid < $5::uuid
+                   AND (state_noun(type) NOT IN ('revision', 'attempt') OR subject >= $4)
                  ORDER BY bucket, tenant_id, subject, state_noun(type), time DESC, event_id DESC)
                AS newest) AS known
- WHERE state <> now ORDER BY tenant_id, noun, subject LIMIT $3
+ WHERE state <> now AND NOT (
+       now = nothing AND noun IN ('revision', 'attempt') AND NOT EXISTS (
+           SELECT FROM job j WHERE j.bucket = bucket_of(known.subject)
+              AND j.tenant_id = known.tenant_id AND j.job_id = known.subject)
+       AND NOT EXISTS (
+           SELECT FROM payment p WHERE p.bucket = bucket_of(known.subject)
+              AND p.tenant_id = known.tenant_id AND p.payment_id = known.subject))
+ ORDER BY tenant_id, noun, subject LIMIT $3
 
 -- name: prove_state_was_told
 -- The other way round: a row of which no event tells. Rows without a bucket belong to that of their
@@ -46,10 +56,16 @@ WITH kept AS (
     SELECT 'key', tenant_id, NULL, key_id, created_at, true FROM api_key
      WHERE ($1 IS NULL OR tenant_id = $1) AND ($2 IS NULL OR bucket_of(key_id) = ANY ($2))
      UNION ALL
+    SELECT 'revision', r.tenant_id, NULL, r.job_id, r.created_at, true
+      FROM timer t JOIN job_revision r ON r.bucket = t.bucket AND r.job_id = t.subject
+     WHERE t.lane_id >= 16 AND t.revision > 0 AND ($1 IS NULL OR t.tenant_id = $1)
+       AND ($2 IS NULL OR t.bucket = ANY ($2))
+     UNION ALL
     SELECT each.noun, each.tenant_id, each.name, NULL, each.at, false
       FROM (SELECT 'setting' AS noun, tenant_id, name, changed_at AS at FROM setting
              WHERE name <> 'restore.quarantine'
              UNION ALL SELECT 'destination', tenant_id, name, created_at FROM destination
+             UNION ALL SELECT 'calendar', tenant_id, name, changed_at FROM calendar
              UNION ALL SELECT kind, tenant_id, NULL, set_at FROM tenant_halt) AS each
      WHERE ($1 IS NULL OR each.tenant_id = $1)
        AND ($2 IS NULL OR tenant_bucket(each.tenant_id) = ANY ($2))),

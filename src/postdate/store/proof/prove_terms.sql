@@ -7,6 +7,9 @@
 SELECT t.tenant_id, t.subject::text AS subject,
        CASE WHEN wrong.lane THEN format('its timer lies in lane %s, its approval is %s', t.lane_id,
                                         coalesce(v.decision, 'waited for', 'not asked for'))
+            WHEN wrong.claim THEN format('its timer was claimed at %s, token %s, attempt %s, with '
+                                         '%s attempts written down', instant_text(t.claimed_at),
+                                         t.token, t.attempt, coalesce(a.attempt, 0))
             ELSE format('its timer stands at %s, it was asked for at %s', instant_text(t.due_at),
                         instant_text(coalesce(m.due_at, p.due_at))) END AS detail
   FROM timer t
@@ -19,14 +22,18 @@ SELECT t.tenant_id, t.subject::text AS subject,
         WHERE e.bucket = t.bucket AND e.subject = t.subject AND e.type = 'payment.rescheduled'
         ORDER BY e.time DESC LIMIT 1) AS m ON true
   LEFT JOIN LATERAL (
-       SELECT a.retry_at, true AS tried FROM attempt a
-        WHERE a.bucket = t.bucket AND a.subject = t.subject AND t.token > 0
+       SELECT a.retry_at, a.attempt, true AS tried FROM attempt a
+        WHERE a.bucket = t.bucket AND a.subject = t.subject
         ORDER BY a.attempt DESC LIMIT 1) AS a ON true
  CROSS JOIN LATERAL (
        SELECT (v.payment_id IS NOT NULL AND v.decision IS NULL) <> (t.lane_id = 3)
               OR (t.lane_id = 4 AND NOT EXISTS (SELECT FROM tenant_halt h
                                                  WHERE h.tenant_id = t.tenant_id)) AS lane,
-              t.subject >= $4::uuid AND (t.revision <> coalesce(m.changes, 0) OR NOT coalesce(
+              t.attempt <> 0 OR t.claimed_by IS NOT NULL
+              OR (t.claimed_at IS NOT NULL) <> (t.due_at = 'infinity')
+              OR t.claimed_at > clock() + interval '1 minute'
+              OR (t.subject >= $4::uuid AND t.token <> coalesce(a.attempt, 0)) AS claim,
+              t.subject >= $4 AND (t.revision <> coalesce(m.changes, 0) OR NOT coalesce(
                   t.due_at = coalesce(m.due_at, p.due_at) OR t.due_at = a.retry_at
                   OR (t.due_at = 'infinity' AND a.tried)
                   OR (v.decision = 'approved' AND t.due_at > coalesce(m.due_at, p.due_at)
@@ -35,12 +42,13 @@ SELECT t.tenant_id, t.subject::text AS subject,
               AS due) AS wrong
  WHERE t.lane_id IN (0, 3, 4) AND ($1::integer IS NULL OR t.tenant_id = $1)
    AND ($2::smallint[] IS NULL OR t.bucket = ANY ($2)) AND $5::uuid IS NOT NULL
-   AND (wrong.lane OR wrong.due)
+   AND (wrong.lane OR wrong.claim OR wrong.due)
  ORDER BY t.subject LIMIT $3
 
 -- name: prove_terms_job_timer_follows_terms
--- The timer of a job lies in its lane and is due no earlier than its newest revision says; waits
--- for a breaker or a limit only make it later.
+-- The timer of a job lies in its lane and is due no earlier than its newest revision or its last
+-- attempt says; waits for a breaker or a limit only make it later, and not by a day. Only doubt
+-- about an attempt lets it wait for a person.
 SELECT t.tenant_id, t.subject::text AS subject,
        format('its timer lies in lane %s at %s, revision %s, after %s attempts; asked for in lane '
               '%s at %s, with %s attempts written down', t.lane_id, instant_text(t.due_at),
@@ -53,13 +61,21 @@ SELECT t.tenant_id, t.subject::text AS subject,
         WHERE r.bucket = t.bucket AND r.job_id = t.subject
         ORDER BY r.revision DESC LIMIT 1) AS r ON true
  CROSS JOIN LATERAL (
-       SELECT count(*) AS attempts FROM attempt a
-        WHERE a.bucket = t.bucket AND a.subject = t.subject) AS a
+       SELECT count(*) AS attempts, max(a.attempt) AS last, (
+              SELECT l.retry_at FROM attempt l
+               WHERE l.bucket = t.bucket AND l.subject = t.subject
+               ORDER BY l.attempt DESC LIMIT 1) AS retry_at
+         FROM attempt a WHERE a.bucket = t.bucket AND a.subject = t.subject) AS a
  WHERE t.lane_id >= 16 AND ($1::integer IS NULL OR t.tenant_id = $1)
    AND ($2::smallint[] IS NULL OR t.bucket = ANY ($2))
    AND (t.lane_id <> j.lane_id OR t.revision <> coalesce(r.revision, 0)
         OR (t.attempt <> a.attempts AND t.subject >= $4::uuid AND $5::uuid IS NOT NULL)
         OR (t.claimed_at IS NULL AND t.due_at < coalesce(r.effective_at, j.effective_at))
+        OR (t.claimed_at IS NULL AND t.due_at < a.retry_at AND r.revision IS NULL)
+        OR (t.due_at = 'infinity' AND a.attempts = 0 AND t.subject >= $4)
+        OR (t.due_at < 'infinity' AND t.due_at > interval '1 day' + greatest(
+            coalesce(r.effective_at, j.effective_at), a.retry_at, clock()))
+        OR t.claimed_at > clock() + interval '1 minute'
         OR t.claimed_at < coalesce(r.effective_at, j.effective_at) - interval '1 minute')
  ORDER BY t.subject LIMIT $3
 
@@ -70,6 +86,22 @@ SELECT t.tenant_id, t.subject::text AS subject, 'a timer without its job' AS det
  WHERE t.lane_id >= 16 AND ($1::integer IS NULL OR t.tenant_id = $1)
    AND ($2::smallint[] IS NULL OR t.bucket = ANY ($2)) AND $4::uuid < $5::uuid
    AND j.job_id IS NULL
+ ORDER BY t.subject LIMIT $3
+
+-- name: prove_terms_timer_has_subject
+-- The timers of the system's own lanes belong to a schedule or a subscription; in the other lanes
+-- of the system nobody looks.
+SELECT t.tenant_id, t.subject::text AS subject,
+       format('a timer in lane %s of no schedule or subscription', t.lane_id) AS detail
+  FROM timer t
+  LEFT JOIN schedule s ON t.lane_id = 1 AND s.bucket = t.bucket AND s.tenant_id = t.tenant_id
+       AND s.schedule_id = t.subject AND s.deleted_at IS NULL AND s.ended_at IS NULL
+  LEFT JOIN subscription b ON t.lane_id = 2 AND b.bucket = t.bucket
+       AND b.tenant_id = t.tenant_id AND b.subscription_id = t.subject
+ WHERE t.lane_id < 16 AND t.lane_id NOT IN (0, 3, 4)
+   AND ($1::integer IS NULL OR t.tenant_id = $1)
+   AND ($2::smallint[] IS NULL OR t.bucket = ANY ($2)) AND $4::uuid < $5::uuid
+   AND coalesce(s.schedule_id, b.subscription_id) IS NULL
  ORDER BY t.subject LIMIT $3
 
 -- name: prove_terms_job_is_open_or_ended

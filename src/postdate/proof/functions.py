@@ -1,0 +1,32 @@
+"""Prove that the functions in the database are those that this release ships."""
+
+from typing import Final
+
+from postdate.store import migrate
+from postdate.store.connection.database import Connection
+from postdate.store.proof import prove as store
+from postdate.store.proof.prove import LedgerFinding, Range
+
+CHECK: Final = "function_is_as_shipped"
+
+NOT_COMPARED: Final = frozenset({"clock"})
+"""Replaced where time is travelled; settlement compares the time with that of its own machine."""
+
+BUCKET: Final = 0
+"""The bucket with which a round looks at them."""
+
+
+async def check(connection: Connection, where: Range) -> list[LedgerFinding]:
+    """Compare the bodies of all functions, unless a newer release has put its own there."""
+    if where.buckets is not None and BUCKET not in where.buckets:
+        return []
+    if await migrate.is_older(connection):
+        return []
+    there = await store.functions(connection)
+    shipped = migrate.shipped_functions()
+    wrong = [name for name in sorted(shipped) if sorted(shipped[name]) != there.get(name)]
+    return [
+        LedgerFinding(CHECK, 0, name, "its text is not what this release ships")
+        for name in wrong
+        if name not in NOT_COMPARED
+    ][: where.limit]
