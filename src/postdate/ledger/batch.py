@@ -74,7 +74,7 @@ class UnevenError(Exception):
 
 
 def pause(retry_seconds: float, executions: int) -> timedelta:
-    """Give the wait after so many executions: it doubles each time."""
+    """Return the delay before the next attempt: exponential, capped."""
     seconds = retry_seconds * 2.0 ** min(executions, 30)
     return timedelta(seconds=min(seconds, RETRY_MOST_SECONDS))
 

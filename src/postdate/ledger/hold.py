@@ -40,7 +40,7 @@ def usable(account: Account | None, account_id: str, field: str) -> Refusal | No
 
 
 def release(account: Account, amount: int) -> None:
-    """Give back what one payment held."""
+    """Release what one payment held."""
     if account.held < amount:
         raise ValueError(f"{account.account_id} holds {account.held}, less than {amount}")
     account.held -= amount

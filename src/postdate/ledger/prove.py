@@ -32,7 +32,7 @@ Step = Callable[[str], None]
 async def whole(
     connection: Connection, tenant_id: int | None = None, buckets: Sequence[int] | None = None
 ) -> Range:
-    """Give the range of everything that is not detached."""
+    """Return the range of everything that is not detached."""
     return Range(
         tenant_id,
         buckets,

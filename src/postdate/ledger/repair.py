@@ -19,12 +19,12 @@ class Repair(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def needed(self) -> bool:
-        """Say whether anything is wrong: a stored number, or a jump that nothing explains."""
+        """Return whether anything is wrong: a stored number, or a jump that nothing explains."""
         return self.before != self.after or bool(self.jumps)
 
     @property
     def difference(self) -> Numbers:
-        """Give what it adds; payments under way do not change that."""
+        """Return what it adds; payments under way do not change that."""
         return Numbers(
             self.after.balance - self.before.balance,
             self.after.held - self.before.held,

@@ -39,7 +39,7 @@ class DuePayment(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def order(self) -> Order:
-        """Give the place in the one order of settling."""
+        """Return the place in the one order of settling."""
         return (self.due_at, self.payment_id)
 
 

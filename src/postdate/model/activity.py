@@ -45,7 +45,7 @@ Late = tuple[Histogram, Histogram]
 
 
 def empty_histogram() -> Histogram:
-    """Give a histogram without counts."""
+    """Return a histogram without counts."""
     return [0] * (len(LATE_SECONDS) + 1)
 
 
@@ -71,7 +71,7 @@ class Lateness:
         add_counts(self._of(tenant_id)[1], late)
 
     def take(self) -> dict[int, Late]:
-        """Give what was counted and begin anew."""
+        """Return what was counted and begin anew."""
         taken, self._late = self._late, {}
         return taken
 
@@ -97,7 +97,7 @@ def add_counts(total: Histogram, counts: Sequence[int]) -> None:
 
 
 def percentile(histogram: Sequence[int], share: float) -> float | None:
-    """Give the seconds below which this share began, straight between two bounds; None if none."""
+    """Return the seconds within which this share began, interpolated; None without counts."""
     total = sum(histogram)
     if not total:
         return None

@@ -20,7 +20,7 @@ class Durability(msgspec.Struct, frozen=True):
     standbys: int = 0
 
     def weakness(self) -> str | None:
-        """Say why an acknowledged commit may be lost, or None when it is safe."""
+        """Return why an acknowledged commit may be lost, or None when it is safe."""
         if not self.fsync:
             return "fsync is off: a crash of the machine loses commits"
         if not self.full_page_writes:
@@ -49,7 +49,7 @@ class CommitSafety:
         self._durability = durability
 
     def weakness(self) -> str | None:
-        """Say why no payment may be accepted, or None when one may."""
+        """Return why no payment may be accepted, or None when one may."""
         if self._settings.get(UNSAFE_COMMITS) == "accept":
             return None
         return self._durability.weakness()

@@ -305,7 +305,7 @@ class Refusal(msgspec.Struct, frozen=True):
 
     @property
     def status(self) -> int:
-        """Give the HTTP status of the code."""
+        """Return the HTTP status of the code."""
         return EXPLANATIONS[self.code].status
 
 

@@ -62,7 +62,7 @@ def unix_ms_of(identifier: UUID) -> int:
 
 
 def floor_id(unix_ms: int) -> UUID:
-    """Give the smallest id of an instant: the bound between two partitions."""
+    """Return the smallest id of an instant: the bound between two partitions."""
     return UUID(int=(max(unix_ms, 0) & 0xFFFF_FFFF_FFFF) << 80)
 
 

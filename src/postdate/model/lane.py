@@ -19,7 +19,7 @@ PULLED: Final = "worker"
 
 
 def kind_of(destination_type: str) -> Kind:
-    """Say which of a name's two lanes a job belongs to."""
+    """Return which of a name's two lanes a job belongs to."""
     return "pull" if destination_type == PULLED else "push"
 
 

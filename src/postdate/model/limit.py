@@ -16,10 +16,10 @@ class Limit(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def limited(self) -> bool:
-        """Say whether there is anything to hold."""
+        """Return whether there is anything to hold."""
         return self.max_running is not None or self.rate_per_second is not None
 
     @property
     def burst(self) -> float:
-        """Say how many may start at once after a rest: a tenth of a second's worth, or one."""
+        """Return how many may start at once after a rest: a tenth of a second's worth, or one."""
         return max(1.0, (self.rate_per_second or 0.0) / 10)

@@ -34,18 +34,18 @@ def arrive(request_id: str, address: str) -> Origin:
 
 
 def current() -> Origin | None:
-    """Give the origin, if there is a request."""
+    """Return the origin, if there is a request."""
     return _current.get()
 
 
 def stamp() -> dict[str, str] | None:
-    """Give what an event says of where it was caused."""
+    """Return what an event says of where it was caused."""
     came = _current.get()
     return None if came is None else {"request_id": came.request_id, "address": came.address}
 
 
 def wanted() -> int:
-    """Give the position in the log that a read must have reached: 0 for any, or PRIMARY.
+    """Return the position in the log that a read must have reached: 0 for any, or PRIMARY.
 
     Only requests that change nothing may read what is old.
     """

@@ -41,7 +41,7 @@ class BrokerUrl(msgspec.Struct, frozen=True):
     path: str = ""
 
     def __repr__(self) -> str:
-        """Say where it leads, and no password."""
+        """Return where it leads, and no password."""
         return f"BrokerUrl({self.scheme}, {self.host}, {self.port})"
 
 

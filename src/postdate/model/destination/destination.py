@@ -38,7 +38,7 @@ class Destination(msgspec.Struct, frozen=True, kw_only=True):
     disabled: str | None = None
 
     def __repr__(self) -> str:
-        """Say which one it is, and no secret of it."""
+        """Return which one it is, and no secret of it."""
         return f"Destination({self.tenant_id}, {self.name!r}, {self.type.value})"
 
 

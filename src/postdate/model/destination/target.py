@@ -107,13 +107,13 @@ class Target(msgspec.Struct, frozen=True):
 
     @property
     def authority(self) -> str:
-        """Give host and port as they stand in a URL; the usual port is left out."""
+        """Return host and port as they stand in a URL; the usual port is left out."""
         host = f"[{self.host}]" if isinstance(self.address, IPv6Address) else self.host
         return host if self.port == PORTS[self.scheme] else f"{host}:{self.port}"
 
     @property
     def url(self) -> str:
-        """Give the one way to write this URL, which every parser reads alike."""
+        """Return the one way to write this URL, which every parser reads alike."""
         return f"{self.scheme}://{self.authority}{self.path}"
 
 
@@ -139,12 +139,12 @@ def check_url(url: str, allowed: Networks, field: str = "url") -> Refusal | None
 
 
 def refuse_target(target: Target, allowed: Networks) -> str | None:
-    """Say why a call may not go there, as far as the URL tells."""
+    """Return why a call may not go there, as far as the URL tells."""
     return refuse_host(target.host if target.address is None else target.address, allowed)
 
 
 def refuse_host(host: str | Address, allowed: Networks) -> str | None:
-    """Say why nothing may connect to this host, as far as can be known without resolving it."""
+    """Return why nothing may connect to this host, as far as can be known without resolving it."""
     if not isinstance(host, str):
         return refuse_address(host, allowed)
     if host == "localhost" or host.endswith(".localhost"):
@@ -153,7 +153,7 @@ def refuse_host(host: str | Address, allowed: Networks) -> str | None:
 
 
 def refuse_address(address: Address, allowed: Networks) -> str | None:
-    """Say why a call may not connect to this address, or to one that is wrapped in it."""
+    """Return why a call may not connect to this address, or to one that is wrapped in it."""
     for one in _unwrap(address):
         if not _reachable(one, allowed):
             return f"{address} is not a public address, and no allowed network contains it"
@@ -161,7 +161,7 @@ def refuse_address(address: Address, allowed: Networks) -> str | None:
 
 
 def _unwrap(address: Address) -> Iterator[Address]:
-    """Give every address that a packet to this one may end at."""
+    """Return every address that a packet to this one may end at."""
     if isinstance(address, IPv4Address):
         yield address
         return

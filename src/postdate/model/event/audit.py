@@ -42,12 +42,12 @@ own along.
 
 
 def audited(kind: str) -> bool:
-    """Say whether an event of this type is for the auditor."""
+    """Return whether an event of this type is for the auditor."""
     return kind in _TYPES or kind.partition(".")[0] in _NOUNS
 
 
 def stamped(kind: str) -> bool:
-    """Say whether an event of this type says from where it was caused."""
+    """Return whether an event of this type says from where it was caused."""
     return audited(kind) and kind not in _GROUPED
 
 
@@ -80,5 +80,5 @@ _WITNESSED: Final = frozenset(
 
 
 def changes_row(kind: str) -> bool:
-    """Say whether an event of this type is sealed with the state of the row that it tells of."""
+    """Return whether an event of this type is sealed with the state of the row that it tells of."""
     return kind in _WITNESSED or kind.partition(".")[0] in _ROWS

@@ -98,7 +98,7 @@ def like(patterns: Iterable[str]) -> list[str]:
 
 
 def visible(who: Identity, wanted: Iterable[str]) -> list[str]:
-    """Give the patterns that match what is wanted and what the key may see."""
+    """Return the patterns that match what is wanted and what the key may see."""
     allowed = [pattern for scope in VISIBLE if scope in who.scopes for pattern in VISIBLE[scope]]
     if not allowed:
         raise _forbidden(allowed)
@@ -110,7 +110,7 @@ def visible(who: Identity, wanted: Iterable[str]) -> list[str]:
 
 
 def _narrower(one: str, other: str) -> str | None:
-    """Give the pattern that matches what both match."""
+    """Return the pattern that matches what both match."""
     for narrow, wide in ((one, other), (other, one)):
         if wide in {"*", narrow}:
             return narrow

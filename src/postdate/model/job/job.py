@@ -156,7 +156,7 @@ def spread_offset(seed: UUID, spread_seconds: float) -> float:
 
 
 def fraction(seed: UUID, number: int) -> float:
-    """Give a number in [0, 1) that looks random and is always the same for the same input."""
+    """Return a number in [0, 1) that looks random and is always the same for the same input."""
     # The lower 62 bits of an id are random; a multiplication mixes the number in.
     mixed = (seed.int & (2**62 - 1)) * 0x9E3779B97F4A7C15 + number * 0xD1B54A32D192ED03
     mixed = (mixed ^ mixed >> 31) * 0x94D049BB133111EB

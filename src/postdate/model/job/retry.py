@@ -50,7 +50,7 @@ class RetryPolicies:
         self._known: dict[tuple[int, str | None], Policy] = {}
 
     def of(self, policy_json: str | None, tenant_id: int) -> Policy:
-        """Give the policy of a job from its stored text."""
+        """Return the policy of a job from its stored text."""
         if self._version != self._settings.version or len(self._known) > _MAX_KNOWN:
             self._known.clear()
             self._version = self._settings.version
@@ -62,7 +62,7 @@ class RetryPolicies:
 
 
 def wait_seconds(policy: Policy, attempt: int, job_id: UUID) -> float:
-    """Say how long to wait after this many attempts; the jitter is the same wherever asked."""
+    """Return how long to wait after this many attempts; the jitter is the same wherever asked."""
     first = policy.initial_seconds
     match policy.backoff:
         case "exponential":
@@ -88,7 +88,7 @@ def next_attempt_at(
     expires_at: datetime | None = None,
     retry_after_seconds: float | None = None,
 ) -> datetime | None:
-    """Give the instant of the next attempt, or None when this one was the last.
+    """Return the instant of the next attempt, or None when this one was the last.
 
     `attempt` is the number of those made. Its age counts from the first due instant, and
     `retry_after_seconds`, asked for by the destination, only ever makes the wait longer.

@@ -57,7 +57,7 @@ CLASSES: Final = (
 
 
 def failure_class(code: str | None) -> str:
-    """Give the class of a failure's code, one of a fixed few."""
+    """Return the class of a failure's code, one of a fixed few."""
     if code is None:
         return "other"
     if found := _CLASSES.get(code):

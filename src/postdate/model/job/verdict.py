@@ -193,7 +193,7 @@ def event_type(verdict: End | Move) -> str | None:
 
 
 def event_data(verdict: End | Move, attempt: int) -> dict[str, Any] | None:
-    """Say what is worth telling; a plain success at the first attempt needs no word."""
+    """Return what is worth telling; a plain success at the first attempt needs no word."""
     if verdict is DONE and attempt == 1:
         return None
     told: dict[str, Any] = {"attempt": attempt} if attempt > 1 or verdict.code else {}

@@ -82,7 +82,7 @@ class PaymentOrder(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     @property
     def retry_until(self) -> datetime | None:
-        """Say until when a lack of money is only a delay."""
+        """Return until when insufficient funds only delay the payment."""
         return None if self.on_insufficient == "fail" else self.on_insufficient.retry_until
 
 
@@ -162,7 +162,7 @@ def _field(when: When) -> str:
 
 
 def within(at: datetime, now: datetime, max_delay_seconds: int) -> bool:
-    """Say whether an instant lies in the range that is allowed now."""
+    """Return whether an instant lies in the range that is allowed now."""
     return MIN_DELAY_SECONDS <= (at - now).total_seconds() <= max_delay_seconds
 
 
@@ -184,7 +184,7 @@ class AmountLimits(NamedTuple):
     of_account: int
 
     def of(self, account_max: int | None) -> int:
-        """Give the most for a payment from an account with this limit of its own, or none."""
+        """Return the most for a payment from an account with this limit of its own, or none."""
         if account_max is None:
             return self.of_tenant
         return min(account_max, max(self.of_tenant, self.of_account))
@@ -199,7 +199,7 @@ def amount_limits(settings: Settings, tenant_id: int) -> AmountLimits:
 
 
 def approval_seconds(settings: Settings, tenant_id: int, amount: int) -> float | None:
-    """Say how long a second person has to approve an amount; None when none needs to."""
+    """Return how long a second person has to approve an amount; None when none needs to."""
     above = settings.whole("payment.approval_above", tenant_id)
     if not 0 < above < amount:
         return None

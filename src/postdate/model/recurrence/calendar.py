@@ -38,12 +38,12 @@ class Calendar(msgspec.Struct, frozen=True):
     weekend: frozenset[Weekday] = frozenset({6, 7})
 
     def is_open(self, day: date) -> bool:
-        """Say whether business is done on this day."""
+        """Return whether business is done on this day."""
         return day.isoweekday() not in self.weekend and day not in self.holidays
 
 
 def rolled(calendar: Calendar, day: date, roll: Roll) -> date | None:
-    """Give the day an occurrence moves to; None when it has nowhere to go."""
+    """Return the day an occurrence moves to; None when it has nowhere to go."""
     if calendar.is_open(day):
         return day
     match roll:
@@ -69,7 +69,7 @@ def _walk(calendar: Calendar, day: date, step: timedelta) -> date | None:
 
 
 def earliest(calendar: Calendar, day: date, roll: Roll) -> date:
-    """Give the first day onto which an occurrence of this day or of a later one may roll."""
+    """Return the first day onto which an occurrence of this day or of a later one may roll."""
     if roll is Roll.FOLLOWING or calendar.is_open(day):
         return day
     return _walk(calendar, day, -_DAY) or day
@@ -77,7 +77,7 @@ def earliest(calendar: Calendar, day: date, roll: Roll) -> date:
 
 @lru_cache(maxsize=256)
 def open_days(calendar: Calendar | None, excluded: frozenset[date]) -> Days:
-    """Give the days that are open and not excluded, as bits of whole years."""
+    """Return the days that are open and not excluded, as bits of whole years."""
     closed: dict[int, int] = {}
     for day in excluded | (frozenset() if calendar is None else calendar.holidays):
         place = day.toordinal() - date(day.year, 1, 1).toordinal()
@@ -93,7 +93,7 @@ class OpenDays(Days):
         self._closed = closed
 
     def of_year(self, year: int) -> int:
-        """Give the bits of a year."""
+        """Return the bits of a year."""
         return super().of_year(year) & ~self._closed.get(year, 0)
 
 
@@ -102,7 +102,7 @@ def _no_weekend(weekend: frozenset[int], year: Year) -> int:
 
 
 def reach_back(calendar: Calendar, day: date) -> date:
-    """Give the first day whose occurrences may roll onto this day or a later one."""
+    """Return the first day whose occurrences may roll onto this day or a later one."""
     for _ in range(MAX_ROLL_DAYS):
         if calendar.is_open(day - _DAY):
             return day

@@ -74,22 +74,22 @@ def validate(text: str) -> None:
 
 
 def every_hour(text: str) -> bool:
-    """Say whether the expression does not fix the hour, so that it means an interval."""
+    """Return whether the expression does not fix the hour, so that it means an interval."""
     return _compiled(text).parsed.parts[2].startswith("*")
 
 
 def matches(text: str, start: datetime) -> Iterator[datetime]:
-    """Give the wall-clock times from `start` on."""
+    """Return the wall-clock times from `start` on."""
     return _compiled(text).walk.times(start)
 
 
 def days(text: str) -> Days | None:
-    """Give the days among which all times lie; None for any day."""
+    """Return the days among which all times lie; None for any day."""
     return _compiled(text).walk.days
 
 
 def explain(text: str) -> str:
-    """Say an expression in words."""
+    """Describe an expression in words."""
     return str(_compiled(text).parsed.explain())
 
 

@@ -20,7 +20,7 @@ class Days:
         self._chosen: dict[Year, int] = {}
 
     def following(self, day: int, budget: Budget) -> int | None:
-        """Give the first chosen day that is not before this one."""
+        """Return the first chosen day that is not before this one."""
         if day >= END:
             return None
         year = date.fromordinal(day).year
@@ -34,7 +34,7 @@ class Days:
         return day + (rest & -rest).bit_length() - 1
 
     def common(self, other: "Days | None", day: int) -> int | None:
-        """Give the first day, not before this one, that is chosen here and there."""
+        """Return the first day, not before this one, that is chosen here and there."""
         if day >= END:
             return None
         year = date.fromordinal(day).year
@@ -50,7 +50,7 @@ class Days:
         return self.of_year(year) if other is None else self.of_year(year) & other.of_year(year)
 
     def within(self, first: int, count: int) -> int:
-        """Give the bits of some days in a row, at most a year, the first being bit 0."""
+        """Return the bits of some days in a row, at most a year, the first being bit 0."""
         year = date.fromordinal(first).year
         bits = self.of_year(year) >> first - _JANUARY[year]
         if year + 1 < HORIZON.year and first + count > _JANUARY[year + 1]:
@@ -58,7 +58,7 @@ class Days:
         return bits & (1 << count) - 1
 
     def later(self, day: int, days: int, budget: Budget) -> int | None:
-        """Give the chosen day that comes so many chosen days after a chosen one."""
+        """Return the chosen day that comes so many chosen days after a chosen one."""
         year = date.fromordinal(day).year
         rest = self.of_year(year) >> day - _JANUARY[year]
         while days >= rest.bit_count():
@@ -73,7 +73,7 @@ class Days:
         return day + (rest & -rest).bit_length() - 1
 
     def of_year(self, year: int) -> int:
-        """Give the bits of a year."""
+        """Return the bits of a year."""
         kind = years.kind(year)
         chosen = self._chosen.get(kind)
         if chosen is None:
@@ -94,7 +94,7 @@ class Cycle:
         self._last = number(END)
 
     def aligned(self, day: int) -> int:
-        """Give the first day, not before this one, that lies in one of the cycle's periods."""
+        """Return the first day, not before this one, that lies in one of the cycle's periods."""
         if self.interval == 1 or day >= END:
             return day
         number = self.number(day)
@@ -102,7 +102,7 @@ class Cycle:
         return self.first(number + ahead) if ahead else day
 
     def first(self, number: int) -> int:
-        """Give the first day of a period."""
+        """Return the first day of a period."""
         return self._first(number) if number <= self._last else END
 
 

@@ -52,7 +52,7 @@ class _Clock(NamedTuple):
 def mapped(
     nominals: Nominals, place: ZoneInfo, dst: Dst, after: datetime, *, twins: bool
 ) -> Iterator[Occurrence]:
-    """Give the occurrences from an instant on, merging those that coincide.
+    """Return the occurrences from an instant on, merging those that coincide.
 
     With `twins` the same time may come more than once.
     """
@@ -73,14 +73,14 @@ def mapped(
 
 
 def _ends(span: OffsetSpan) -> tuple[datetime, datetime]:
-    """Give the instants between which nothing is repeated, missing or moved."""
+    """Return the instants between which nothing is repeated, missing or moved."""
     head = span.begin + (span.opened.size if span.opened else _ZERO)
     tail = span.end - (span.closed.size if span.closed else _ZERO)
     return head, max(head, tail)
 
 
 def _head(span: OffsetSpan, end: datetime, dst: Dst) -> Iterator[_Clock]:
-    """Give the clocks that tell the time after a change: ours, and the one not put forward."""
+    """Return the clocks that tell the time after a change: ours, and the one not put forward."""
     change = span.opened
     if change is None:
         return
@@ -96,7 +96,7 @@ def _head(span: OffsetSpan, end: datetime, dst: Dst) -> Iterator[_Clock]:
 
 
 def _tail(span: OffsetSpan, begin: datetime, dst: Dst) -> Iterator[_Clock]:
-    """Give the clocks that tell the time before a change: ours, and one put forward already."""
+    """Return the clocks that tell the time before a change: ours, and one put forward already."""
     change = span.closed
     if change is None:
         return
@@ -130,7 +130,7 @@ def _with_merged(chosen: Occurrence, merged: list[Occurrence]) -> Occurrence:
 
 
 def _read(nominals: Nominals, at: datetime, clock: _Clock) -> Iterator[Occurrence]:
-    """Give what a clock shows from an instant on."""
+    """Return what a clock shows from an instant on."""
     begin, end, offset, note, skip = clock
     if max(at, begin) >= end:
         return
@@ -153,7 +153,7 @@ def _order(occurrence: Occurrence) -> tuple[datetime, int]:
 
 
 def earliest(local: datetime, place: ZoneInfo, dst: Dst) -> datetime:
-    """Give the first instant that a time on the wall clock means."""
+    """Return the first instant that a time on the wall clock means."""
     first, second = zone.offsets(place, local)
     late = dst.gap is not Gap.SHIFT_BACK if first < second else dst.repeated is Repeated.SECOND
     return zone.instant(local, min(first, second) if late else max(first, second))

@@ -37,7 +37,7 @@ class RecurrencePlan(NamedTuple):
 
 
 def occurrences(plan: RecurrencePlan, after: datetime) -> Iterator[Occurrence]:
-    """Give the occurrences after an instant, in order; no two of them run at one instant."""
+    """Return the occurrences after an instant, in order; no two of them run at one instant."""
     rule = plan.rule
     if rule.start_at is not None:
         after = max(after, rule.start_at - _TICK)
@@ -48,7 +48,7 @@ def occurrences(plan: RecurrencePlan, after: datetime) -> Iterator[Occurrence]:
 
 
 def first_that_runs(plan: RecurrencePlan, after: datetime) -> Occurrence | None:
-    """Give the next occurrence that is not left out; closed days are passed as a whole."""
+    """Return the next occurrence that is not left out; closed days are passed as a whole."""
     opens = after
     # Asked for once: to look it up means to look at every holiday.
     open_days = calendars.open_days(plan.calendar, frozenset(plan.rule.exclude_dates))
@@ -70,13 +70,13 @@ def first_that_runs(plan: RecurrencePlan, after: datetime) -> Occurrence | None:
 
 
 def _never_opens(plan: RecurrencePlan, open_days: Days, after: datetime) -> bool:
-    """Say whether no day is open from an instant on: neither to run on, nor to roll to."""
+    """Return whether no day is open from an instant on: neither to run on, nor to roll to."""
     first = zone.to_local(zone.find(plan.rule.timezone), after).toordinal() - MAX_ROLL_DAYS
     return open_days.common(None, max(1, first)) is None
 
 
 def _reopening(plan: RecurrencePlan, open_days: Days, closed: Occurrence) -> datetime:
-    """Give an instant before which nothing that is due after a closed one can run."""
+    """Return an instant before which nothing that is due after a closed one can run."""
     rule, rolls = plan.rule, plan.rule.roll is not Roll.NONE
     place = zone.find(rule.timezone)
     # What does not roll is judged by its own day; a change of the clock may have moved it on.
@@ -98,7 +98,7 @@ def _reopening(plan: RecurrencePlan, open_days: Days, closed: Occurrence) -> dat
 
 
 def _days(plan: RecurrencePlan, place: ZoneInfo) -> Days | None:
-    """Give the days among which all times of a rule lie; None for any day."""
+    """Return the days among which all times of a rule lie; None for any day."""
     if plan.rule.cron is not None:
         return cron.days(plan.rule.cron)
     if plan.rule.rrule is not None:
@@ -107,7 +107,7 @@ def _days(plan: RecurrencePlan, place: ZoneInfo) -> Days | None:
 
 
 def _anchor(rule: Rule, place: ZoneInfo) -> datetime:
-    """Give the local time at which a rule begins; a wall clock shows whole seconds."""
+    """Return the local time at which a rule begins; a wall clock shows whole seconds."""
     begin = rule.start_at or EPOCH
     if begin.microsecond:
         begin = begin.replace(microsecond=0) + _SECOND
@@ -115,7 +115,7 @@ def _anchor(rule: Rule, place: ZoneInfo) -> datetime:
 
 
 def _fixed(plan: RecurrencePlan, after: datetime) -> Iterator[Occurrence]:
-    """Give the occurrences of an interval: counted on the instants, no clock change moves them."""
+    """Return the occurrences of an interval: counted in elapsed time, whatever clocks do."""
     place = zone.find(plan.rule.timezone)
     excluded = frozenset(plan.rule.exclude_dates)
     every = timedelta(seconds=plan.rule.every_seconds or 0)
@@ -147,13 +147,13 @@ def _was_rolled(occurrence: Occurrence) -> bool:
 
 
 def wall_clock(plan: RecurrencePlan, after: datetime) -> Iterator[datetime]:
-    """Give what cron or rrule say after an instant, before zones and calendars move anything."""
+    """Return what cron or rrule say after an instant, before zones and calendars move anything."""
     place = zone.find(plan.rule.timezone)
     return _wall_clock(plan, place, zone.to_local(place, after) + _TICK)
 
 
 def _wall_clock(plan: RecurrencePlan, place: ZoneInfo, start: datetime) -> Iterator[datetime]:
-    """Give what cron or rrule say on the wall clock from `start` on."""
+    """Return what cron or rrule say on the wall clock from `start` on."""
     rule = plan.rule
     if rule.cron is not None:
         return cron.matches(rule.cron, start)
@@ -187,7 +187,7 @@ def _rolled(
     excluded: frozenset[date],
     start: datetime,
 ) -> Iterator[Nominal]:
-    """Give what rolls in the order of where it ends: a time waits until none can come before it."""
+    """Return rolled times in order: each waits until none can come before it."""
     begin = datetime.combine(calendars.reach_back(calendar, start.date()), time())
     # All times of a day roll alike, and a long closure takes a while to look through.
     target = lru_cache(maxsize=64)(partial(_target, plan))
@@ -205,7 +205,7 @@ def _rolled(
 
 
 def _target(plan: RecurrencePlan, day: date) -> date | None:
-    """Give the day on which an occurrence of this day runs; None when it has nowhere to go."""
+    """Return the day on which an occurrence of this day runs; None when it has nowhere to go."""
     if plan.calendar is None:
         return day
     return calendars.rolled(plan.calendar, day, plan.rule.roll)

@@ -30,7 +30,7 @@ class Product:
         return number
 
     def rank(self, number: int) -> int:
-        """Say how many of them are less than a number."""
+        """Return how many of them are less than a number."""
         count = 0
         for values, weight, below in self._levels:
             digit, number = divmod(number, weight)
@@ -41,12 +41,12 @@ class Product:
         return count
 
     def following(self, number: int) -> int | None:
-        """Give the first of them that is not less than a number."""
+        """Return the first of them that is not less than a number."""
         rank = self.rank(number)
         return self[rank] if rank < self._size else None
 
     def bits(self) -> int:
-        """Give them as a row of bits."""
+        """Return them as a row of bits."""
         mask = 1
         for values, weight, _ in reversed(self._levels):
             shifted = 0
@@ -67,5 +67,5 @@ def places(positions: tuple[int, ...], size: int) -> list[int]:
 
 
 def clock(hours: tuple[int, ...], minutes: tuple[int, ...], seconds: tuple[int, ...]) -> Product:
-    """Give the seconds of a day at which a clock shows one of each."""
+    """Return the seconds of a day at which a clock shows one of each."""
     return Product((hours, HOUR), (minutes, MINUTE), (seconds, 1))

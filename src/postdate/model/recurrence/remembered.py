@@ -35,7 +35,7 @@ class _Memory:
         self._more: Iterator[Occurrence] = iter(())
 
     def after(self, after: datetime) -> Iterator[Occurrence]:
-        """Give what comes after an instant, remembering what nobody has asked for before."""
+        """Return what comes after an instant, remembering what nobody has asked for before."""
         if not self._covers(after):
             self._begin, self._known = after, []
             self._more = computed(self._plan, after)
@@ -81,7 +81,7 @@ def _memory(plan: RecurrencePlan) -> _Memory:
 
 
 def occurrences(plan: RecurrencePlan, after: datetime) -> Iterator[Occurrence]:
-    """Give the occurrences after an instant: the same as `recurrence.occurrences`, only sooner.
+    """Return the occurrences after an instant: the same as `recurrence.occurrences`, only sooner.
 
     To be used up before anything else is asked, and in one thread.
     """

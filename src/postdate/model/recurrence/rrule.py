@@ -38,19 +38,19 @@ def validate(text: str) -> RRule:
 
 
 def every_hour(text: str) -> bool:
-    """Say whether the rule does not fix the hour, so that it means an interval."""
+    """Return whether the rule does not fix the hour, so that it means an interval."""
     return parse(text).freq in _UNITS
 
 
 def until(text: str) -> datetime | None:
-    """Give the last instant of a rule whose UNTIL is in UTC."""
+    """Return the last instant of a rule whose UNTIL is in UTC."""
     return parse(text).until_utc
 
 
 def matches(
     text: str, anchor: datetime, start: datetime, uncounted: ZoneInfo | None = None
 ) -> Iterator[datetime]:
-    """Give the wall-clock times from `start` on of a rule that begins at `anchor`.
+    """Return the wall-clock times from `start` on of a rule that begins at `anchor`.
 
     COUNT leaves out the times that the clocks of the zone `uncounted` jump over. An UNTIL in UTC is
     an instant, so that only a caller who knows the zone can hold to it: a few times more are given.
@@ -62,7 +62,7 @@ def matches(
 
 
 def days(text: str, anchor: datetime) -> Days | None:
-    """Give the days among which all times lie; None for any day."""
+    """Return the days among which all times lie; None for any day."""
     return _walk(text, anchor).days
 
 

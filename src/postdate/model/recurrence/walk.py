@@ -30,7 +30,7 @@ class Walk(ABC):
     """The days among which all of its times lie; None for any day."""
 
     def times(self, start: datetime, budget: Budget | None = None) -> Iterator[datetime]:
-        """Give the times from `start` on; what one search found empty the next one leaps over."""
+        """Return the times from `start` on; what one search found empty the next one leaps over."""
         budget = budget or Budget()
         if start.microsecond:
             start = start.replace(microsecond=0) + _SECOND
@@ -52,7 +52,7 @@ class Walk(ABC):
     def _times(self, start: datetime, budget: Budget) -> Iterator[datetime]: ...
 
     def nth(self, start: datetime, count: int) -> datetime | None:
-        """Give the n-th time from `start` on, counted from 1."""
+        """Return the n-th time from `start` on, counted from 1."""
         return next(islice(self._times(start, Budget()), count - 1, None), None)
 
 
@@ -77,7 +77,7 @@ class DayWalk(Walk):
             first, day = 0, self._day(day + 1, budget)
 
     def _day(self, day: int, budget: Budget) -> int | None:
-        """Give the next chosen day: days and cycle leap over each other until they meet."""
+        """Return the next chosen day: days and cycle leap over each other until they meet."""
         while self._days is not None:
             aligned = day if self._cycle is None else self._cycle.aligned(day)
             chosen = self._days.following(aligned, budget)
@@ -146,7 +146,7 @@ class PositionWalk(Walk):
             budget.spend()
 
     def _of_period(self, bits: int) -> tuple[timedelta, ...]:
-        """Give the chosen times of a period by its chosen days: few periods differ in them."""
+        """Return the chosen times of a period by its chosen days: few periods differ in them."""
         known = self._known.get(bits)
         if known is None:
             days = [day for day in range(bits.bit_length()) if bits >> day & 1]
@@ -212,7 +212,7 @@ class SlotWalk(Walk):
         return _midnight(day) + timedelta(seconds=at * self._unit + self._offsets[place])
 
     def _later(self, slot: int, slots: int, budget: Budget) -> int | None:
-        """Give the slot that comes so many chosen slots after a chosen one."""
+        """Return the slot that comes so many chosen slots after a chosen one."""
         if self._days is None and self._wanted is None:
             return slot + slots * self._interval
         day, place = divmod(slot, self._a_day)
@@ -248,7 +248,7 @@ class SlotWalk(Walk):
         return self._wanted_bits.to_bytes(self._a_day // 8, "little")
 
     def _slots(self, slot: int, budget: Budget) -> Iterator[int]:
-        """Give the chosen slots from one on, day by day."""
+        """Return the chosen slots from one on, day by day."""
         if not self._offsets:
             return
         first, place = divmod(slot, self._a_day)
@@ -259,7 +259,7 @@ class SlotWalk(Walk):
             day = self._chosen_day(day + 1, budget)
 
     def _of_day(self, day: int, place: int, budget: Budget) -> Iterator[int]:
-        """Give the chosen slots of a day: the interval and the clock leap over each other."""
+        """Return the chosen slots of a day: the interval and the clock leap over each other."""
         residue, wanted = self._residue(day), self._wanted
         while True:
             place += (residue - place) % self._interval
@@ -276,7 +276,7 @@ class SlotWalk(Walk):
                 place = following
 
     def _chosen_day(self, day: int, budget: Budget) -> int | None:
-        """Give the next chosen day on which the interval meets a wanted slot."""
+        """Return the next chosen day on which the interval meets a wanted slot."""
         while day < END:
             reached = self._reached_day(day, budget)
             if self._days is None:
@@ -302,13 +302,13 @@ class SlotWalk(Walk):
         return day
 
     def _residue(self, day: int) -> int:
-        """Say how many slots after its midnight the interval meets a day."""
+        """Return how many slots after its midnight the interval meets a day."""
         return (self._origin - day * self._a_day) % self._interval
 
 
 @lru_cache(maxsize=64)
 def _progression(interval: int, size: int) -> int:
-    """Give every n-th bit, from bit 0 on."""
+    """Return every n-th bit, from bit 0 on."""
     bits, step = 1, interval
     while step < size:
         bits |= bits << step
@@ -317,7 +317,7 @@ def _progression(interval: int, size: int) -> int:
 
 
 def _residues(wanted: Product, size: int, interval: int) -> bytes:
-    """Give the residues of the wanted slots of a day by the interval, as bits."""
+    """Return the residues of the wanted slots of a day by the interval, as bits."""
     bits, step = wanted.bits(), interval
     while step * 2 < size:
         step *= 2

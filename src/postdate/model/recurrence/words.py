@@ -36,7 +36,7 @@ _TEENS: Final = range(11, 14)
 
 
 def in_words(cron_text: str | None, every_seconds: int | None, rrule_text: str | None) -> str:
-    """Say when a schedule runs; a rule that has no words is given as it was written."""
+    """Return when a schedule runs; a rule that has no words is given as it was written."""
     if every_seconds is not None:
         return _every(every_seconds)
     try:
@@ -90,7 +90,7 @@ def _day(day: Day) -> str:
 
 
 def _clock(rule: RRule) -> list[str]:
-    """Give clock times where the parts name some, else each part by itself."""
+    """Return clock times where the parts name some, else each part by itself."""
     minutes, seconds = rule.byminute or (0,), rule.bysecond
     if rule.byhour and not seconds:
         return ["at " + ", ".join(f"{h:02}:{m:02}" for h in rule.byhour for m in minutes)]

@@ -25,7 +25,7 @@ class Year(NamedTuple):
 
     @property
     def days(self) -> int:
-        """Give the length of the year."""
+        """Return the length of the year."""
         return 365 + self.leap
 
 
@@ -38,14 +38,14 @@ class Month(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def kind(year: int) -> Year:
-    """Say what kind of year this is."""
+    """Return what kind of year this is."""
     weekday = date(year, 1, 1).weekday()
     return Year(weekday, isleap(year), isleap(year - 1), isleap(year + 1))
 
 
 @cache
 def months(leap: bool) -> tuple[Month, ...]:  # noqa: FBT001 - the two kinds of years
-    """Give the twelve months of a year."""
+    """Return the twelve months of a year."""
     lengths = [days + (leap and at == _FEBRUARY) for at, days in enumerate(_MONTH_DAYS)]
     return tuple(map(Month, accumulate(lengths[:-1], initial=0), lengths))
 
@@ -117,6 +117,6 @@ def in_weeks(year: Year, wanted: Iterable[int], week_start: int) -> int:
 
 
 def _first_week(weekday: int, week_start: int) -> int:
-    """Say how far from 1 January, a given weekday, week 1 begins."""
+    """Return how far from 1 January, a given weekday, week 1 begins."""
     into = (weekday - week_start) % 7
     return -into if into <= _LAST_OF_FIRST_WEEK else 7 - into

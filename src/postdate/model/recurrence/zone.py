@@ -34,13 +34,13 @@ class OffsetChange(NamedTuple):
 
     @property
     def size(self) -> timedelta:
-        """Give the length of the local time that is missing or repeated."""
+        """Return the length of the local time that is missing or repeated."""
         return abs(self.after - self.before)
 
 
 @cache
 def names() -> frozenset[str]:
-    """Give every zone of the tz data we ship with."""
+    """Return every zone of the tz data we ship with."""
     return frozenset(files("tzdata").joinpath("zones").read_text().split())
 
 
@@ -57,12 +57,12 @@ def find(name: str) -> ZoneInfo:
 
 
 def to_local(zone: ZoneInfo, at: datetime) -> datetime:
-    """Give the wall clock's reading at an instant, without its zone."""
+    """Return the wall clock's reading at an instant, without its zone."""
     return at.astimezone(zone).replace(tzinfo=None, fold=0)
 
 
 def offsets(zone: ZoneInfo, local: datetime) -> tuple[timedelta, timedelta]:
-    """Give the two offsets a local time may have; PEP 495 calls them fold 0 and 1.
+    """Return the two offsets a local time may have; PEP 495 calls them fold 0 and 1.
 
     Equal: an ordinary time. The first greater: the time repeats. The second greater: it is missing.
     """
@@ -72,12 +72,12 @@ def offsets(zone: ZoneInfo, local: datetime) -> tuple[timedelta, timedelta]:
 
 
 def instant(local: datetime, offset: timedelta) -> datetime:
-    """Give the instant at which a clock with this offset shows this time."""
+    """Return the instant at which a clock with this offset shows this time."""
     return (local - offset).replace(tzinfo=UTC)
 
 
 def latest_reading(zone: ZoneInfo, at: datetime) -> datetime:
-    """Give a time on the wall clock after which none means this instant or an earlier one."""
+    """Return a time on the wall clock after which none means this instant or an earlier one."""
     # Outside these years there is nothing to find.
     at = min(max(at, _new_year(1970)), _new_year(HORIZON.year))
     near = (at - _TWO_DAYS, at, at + _TWO_DAYS)
@@ -110,7 +110,7 @@ def span(zone: ZoneInfo, at: datetime) -> OffsetSpan:
 
 
 def missing(zone: ZoneInfo, start: datetime) -> Iterator[tuple[datetime, datetime]]:
-    """Give the local times that clocks jump over, as beginnings and ends, from a local time on."""
+    """Return the local times that clocks skip, as beginnings and ends, from a local time on."""
     for year in range(start.year, HORIZON.year):
         for change in _changes(zone, year):
             at = change.at.replace(tzinfo=None)

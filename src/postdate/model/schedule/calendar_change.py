@@ -33,7 +33,7 @@ class CalendarChange(NamedTuple):
 
 
 def rolls(plan: RecurrencePlan) -> bool:
-    """Say whether the calendar of a plan moves occurrences."""
+    """Return whether the calendar of a plan moves occurrences."""
     return plan.calendar is not None and plan.rule.roll is not Roll.NONE
 
 
@@ -52,7 +52,7 @@ def without_those_that_ran(
 
 @lru_cache(REMEMBERED)
 def left_behind(change: CalendarChange, plan: RecurrencePlan) -> Occurrence | None:
-    """Give what was still to come under the old calendar and has passed under the new one.
+    """Return what was still to come under the old calendar and has passed under the new one.
 
     All of it is one occurrence, at the instant of the change: what falls together runs once.
     """

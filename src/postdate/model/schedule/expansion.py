@@ -58,7 +58,7 @@ class Entry(msgspec.Struct, frozen=True):
 
     @property
     def runs(self) -> bool:
-        """Say whether it becomes a job or payment."""
+        """Return whether it becomes a job or payment."""
         return self.status in RAN
 
 
@@ -91,7 +91,7 @@ class Coming(msgspec.Struct, frozen=True):
 
 
 def to_come(segments: Sequence[Segment], progress: ExpansionProgress) -> Iterator[Coming]:
-    """Give what the rule still has to come, up to its `max_runs`."""
+    """Return what the rule still has to come, up to its `max_runs`."""
     runs = progress.runs
     for segment, coming in upcoming(segments, progress.handled):
         most = segment.plan.rule.max_runs
@@ -105,12 +105,12 @@ def to_come(segments: Sequence[Segment], progress: ExpansionProgress) -> Iterato
 
 
 def next_up(segments: Sequence[Segment], progress: ExpansionProgress) -> Coming | None:
-    """Give the next occurrence, whether it will run or not."""
+    """Return the next occurrence, whether it will run or not."""
     return next(to_come(segments, progress), None)
 
 
 def next_due(segments: Sequence[Segment], progress: ExpansionProgress) -> datetime | None:
-    """Give the instant of a schedule's timer."""
+    """Return the instant of a schedule's timer."""
     coming = next_up(segments, progress)
     return None if coming is None else coming.due_at
 
@@ -197,7 +197,7 @@ class _Decision:
         return most is not None and self._step.runs >= most
 
     def _release(self) -> None:
-        """Let a buffered occurrence go when the one before it has ended."""
+        """Start a buffered occurrence when the one before it has ended."""
         waiting = self._step.buffered_for
         if waiting is None or self._running:
             return
@@ -259,7 +259,7 @@ class _Decision:
                 return False
 
     def _superseded(self) -> bool:
-        """Say whether a later one that can run is late as well: then that one runs for both."""
+        """Return whether a later one that can run is late as well: then that one runs for both."""
         for later in self._coming.look(MAX_ENTRIES):
             if not self._late(later):
                 return False
@@ -311,14 +311,14 @@ class _Ahead:
         return next(self.look(1), None)
 
     def last(self) -> Occurrence | None:
-        """Give the last that was looked at, if it was looked at and not taken."""
+        """Return the last that was looked at, if it was looked at and not taken."""
         return self._seen[-1] if self._seen else None
 
     def take(self) -> None:
         self._seen.popleft()
 
     def look(self, most: int) -> Iterator[Occurrence]:
-        """Give the next occurrences, remembering them."""
+        """Return the next occurrences, remembering them."""
         yield from islice(tuple(self._seen), most)
         for each in islice(self._source, max(0, most - len(self._seen))):
             self._seen.append(each)

@@ -50,7 +50,7 @@ def completed(definition: Definition, now: datetime) -> Definition:
 
 
 def policies_of(definition: Definition) -> Policies:
-    """Give the policies with every default filled in.
+    """Return the policies with every default filled in.
 
     A rule that does not fix the hour means an interval: it goes on through a repeated hour and has
     nothing to catch up on in a missing one. A fixed hour means once a day.
@@ -64,7 +64,7 @@ def policies_of(definition: Definition) -> Policies:
 
 
 def plan_of(definition: Definition, calendar: Calendar | None = None) -> RecurrencePlan:
-    """Put together all that decides when a schedule is due."""
+    """Collect all that decides when a schedule is due."""
     return RecurrencePlan(definition.rule, policies_of(definition).dst, calendar)
 
 
@@ -143,28 +143,28 @@ def _check_occurrences(plan: RecurrencePlan, now: datetime, min_interval_seconds
 
 
 def first_run(plan: RecurrencePlan, now: datetime) -> Occurrence | None:
-    """Give the first occurrence to come that is not left out."""
+    """Return the first occurrence to come that is not left out."""
     return first_that_runs(plan, _begin(plan.rule, now))
 
 
 def least_distance(rule: Rule, min_interval_seconds: float) -> float:
-    """Give the seconds that must lie between two occurrences of a rule."""
+    """Return the seconds that must lie between two occurrences of a rule."""
     return max(min_interval_seconds, MIN_ROLL_SECONDS if rule.roll is not Roll.NONE else 0)
 
 
 def rolls_too_often(plan: RecurrencePlan, now: datetime) -> bool:
-    """Say whether a rule that rolls is too dense to be followed, even for a preview."""
+    """Return whether a rule that rolls is too dense to be followed, even for a preview."""
     shortest = shortest_distance(plan, now) if plan.rule.roll is not Roll.NONE else None
     return shortest is not None and shortest < MIN_ROLL_SECONDS
 
 
 def shortest_distance(plan: RecurrencePlan, now: datetime) -> float | None:
-    """Give the seconds between the two closest occurrences of the next year or so."""
+    """Return the seconds between the two closest occurrences of the next year or so."""
     return min(((b - a).total_seconds() for a, b in pairwise(sample(plan, now))), default=None)
 
 
 def sample(plan: RecurrencePlan, now: datetime) -> list[datetime]:
-    """Give a year of occurrences on the wall clock alone; DST may push two together."""
+    """Return a year of occurrences on the wall clock alone; DST may push two together."""
     found: list[datetime] = []
     for at in islice(_unmoved(plan, _begin(plan.rule, now)), SAMPLE):
         found.append(at)

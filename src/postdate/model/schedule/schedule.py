@@ -147,7 +147,7 @@ class JobTemplate(
     description: Annotated[str, Meta(max_length=500)] | None = None
 
     def spec(self) -> JobSpec:
-        """Give the job that each occurrence becomes."""
+        """Return the job that each occurrence becomes."""
         fields = msgspec.structs.asdict(self)
         del fields["expires_after_seconds"]
         return JobSpec(**fields)
@@ -164,7 +164,7 @@ class PaymentTemplate(
     description: Annotated[str, Meta(max_length=DESCRIPTION_CHARS)] | None = None
 
     def order(self) -> PaymentOrder:
-        """Give the payment that each occurrence becomes."""
+        """Return the payment that each occurrence becomes."""
         fields = msgspec.structs.asdict(self)
         return PaymentOrder(**fields, delay_seconds=1, funding="at_execution")
 
@@ -183,7 +183,7 @@ class Template(
         return "payment" if self.job is None else "job"
 
     def visible(self, accounts: Collection[str] | None) -> bool:
-        """Say whether a key that is limited to these accounts may know of it."""
+        """Return whether a key that is limited to these accounts may know of it."""
         if accounts is None or self.payment is None:
             return True
         return self.payment.from_account_id in accounts or self.payment.to_account_id in accounts
@@ -213,7 +213,7 @@ class Occurrence(msgspec.Struct, frozen=True, order=True):
 
 
 def jitter(schedule_id: UUID, jitter_seconds: int) -> timedelta:
-    """Give a schedule's own place within its jitter: for ever the same, so that it stays spread."""
+    """Return the share of the jitter that this schedule always takes, so that it stays spread."""
     if not jitter_seconds:
         return timedelta(0)
     digest = blake2b(schedule_id.bytes, digest_size=8, person=b"jitter").digest()

@@ -67,7 +67,7 @@ class ScheduleSpec(RuleSpec, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     calendar: str | None = None
 
     def definition(self) -> Definition:
-        """Give the first version."""
+        """Return the first version."""
         return Definition(
             name=self.name,
             template=self.template,
@@ -98,12 +98,12 @@ class SchedulePatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     insufficient_funds: InsufficientFunds | UnsetType = UNSET
 
     def given(self) -> dict[str, object]:
-        """Give what is to be changed."""
+        """Return what is to be changed."""
         fields = msgspec.structs.asdict(self)
         return {name: value for name, value in fields.items() if value is not UNSET}
 
     def applied(self, before: Definition) -> Definition:
-        """Give the next version."""
+        """Return the next version."""
         given = self.given()
         if any(name in given for name in RULES):
             given = {**dict.fromkeys(RULES), **given}
@@ -136,7 +136,7 @@ class PreviewSpec(RuleSpec, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     count: Annotated[int, Meta(ge=1, le=MAX_PREVIEW)] = PREVIEW_DEFAULT
 
     def definition(self) -> Definition:
-        """Give the version that would be the first."""
+        """Return the version that would be the first."""
         named = self.calendar if self.calendar is None or isinstance(self.calendar, str) else ""
         rule = {name: getattr(self, name) for name in _RULE_FIELDS}
         return Definition(

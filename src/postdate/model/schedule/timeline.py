@@ -63,7 +63,7 @@ class Segment(msgspec.Struct, frozen=True):
     """What its calendar said before, the newest last, where that may have moved occurrences."""
 
     def occurrences(self, after: datetime, source: Occurrences = computed) -> Iterator[Occurrence]:
-        """Give the occurrences of this segment after an instant, in order."""
+        """Return the occurrences of this segment after an instant, in order."""
         found = source(self.plan, max(after, self.after))
         if self.changes and after < self.changes[-1].until + REACH:
             found = self._after_changes(found, after)
@@ -150,7 +150,7 @@ def _segment(
 
 
 def upcoming(held: Sequence[Segment], after: datetime) -> Iterator[tuple[Segment, Occurrence]]:
-    """Give what is scheduled after an instant, each with the segment that decides about it."""
+    """Return what is scheduled after an instant, each with the segment that decides about it."""
     for segment in held:
         if segment.until is None or segment.until > after:
             for each in segment.occurrences(after):

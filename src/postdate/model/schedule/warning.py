@@ -29,7 +29,7 @@ class ScheduleWarning(msgspec.Struct, frozen=True):
 def warnings_of(
     plan: RecurrencePlan, policies: Policies, now: datetime, min_interval_seconds: float = 0
 ) -> list[ScheduleWarning]:
-    """Give what is odd about a schedule that would be made now; a sound one has no warnings."""
+    """Return what is odd about a schedule that would be made now; a sound one has no warnings."""
     too_often = _too_often(plan, now, min_interval_seconds)
     if too_often is not None and rolls_too_often(plan, now):
         return [too_often]

@@ -31,7 +31,7 @@ class Stored(msgspec.Struct, frozen=True):
 
 
 def known(name: str) -> Setting:
-    """Give a setting, or refuse the name and say which one is like it."""
+    """Return a setting, or refuse the name and say which one is like it."""
     found = SETTINGS.get(name)
     if found is not None:
         return found
@@ -42,7 +42,7 @@ def known(name: str) -> Setting:
 
 
 def validate(name: str, value: Any, *, tenant_id: int = 0) -> Value:
-    """Give the value if it is allowed for this setting; refuse it by name if not."""
+    """Return the value if it is allowed for this setting; refuse it by name if not."""
     setting = known(name)
     if tenant_id and not setting.per_tenant:
         raise refuse(Code.INVALID_FIELD, f"{name} holds for all tenants alike.", "name")
@@ -50,7 +50,7 @@ def validate(name: str, value: Any, *, tenant_id: int = 0) -> Value:
 
 
 def resolve(stored: Iterable[Stored]) -> dict[tuple[int, str], Stored]:
-    """Say which of the stored values hold: the operator's bound what tenants have set."""
+    """Return which of the stored values hold: the operator's bound what tenants have set."""
     everything = [one for one in stored if one.name in SETTINGS]
     holds = {(one.tenant_id, one.name): one for one in everything if one.operator}
     bounds = Settings(holds)
@@ -111,7 +111,7 @@ class Settings:
             self.floor = self._floor()
 
     def get(self, name: str, tenant_id: int = 0) -> Value:
-        """Give the value that holds for a tenant."""
+        """Return the value that holds for a tenant."""
         found = self._stored.get((tenant_id, name)) or self._stored.get((0, name))
         return found.value if found else SETTINGS[name].default
 
@@ -120,14 +120,14 @@ class Settings:
         return LONG_AGO if until is None else until + timedelta(microseconds=1)
 
     def number(self, name: str, tenant_id: int = 0) -> float:
-        """Give a numeric setting."""
+        """Return a numeric setting."""
         return float(self.get(name, tenant_id))
 
     def whole(self, name: str, tenant_id: int = 0) -> int:
-        """Give an integer setting."""
+        """Return an integer setting."""
         return int(self.get(name, tenant_id))
 
     def set_by(self, name: str, tenant_id: int) -> Literal["default", "operator", "tenant"]:
-        """Say who has set the value that holds for a tenant."""
+        """Return who has set the value that holds for a tenant."""
         found = self._stored.get((tenant_id, name)) or self._stored.get((0, name))
         return "default" if found is None else "operator" if found.operator else "tenant"

@@ -44,7 +44,7 @@ class Setting(msgspec.Struct, frozen=True):
     """Whether it can differ between tenants."""
 
     def as_tight(self, value: Value, allowed: Value) -> bool:
-        """Say whether a tenant's value is within what the operator allows."""
+        """Return whether a tenant's value is within what the operator allows."""
         match self.tenant_may:
             case TenantMay.NOTHING:
                 return False

@@ -27,7 +27,7 @@ class Halt(msgspec.Struct, frozen=True):
     set_at: datetime
 
     def holds_at(self, now: datetime) -> bool:
-        """Say whether an instant lies in it."""
+        """Return whether an instant lies in it."""
         return self.from_at <= max(now, self.set_at) and (
             self.until_at is None or now < self.until_at
         )
@@ -58,7 +58,7 @@ class Halts:
 
 
 def refusal(halt: Halt) -> Refusal:
-    """Say why nothing is accepted."""
+    """Return why nothing is accepted."""
     told = {"halt": halt.kind, "note": halt.note}
     if halt.until_at is not None:
         told["until"] = instant_text(halt.until_at)

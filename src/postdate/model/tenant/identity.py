@@ -67,7 +67,7 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def reach(self) -> Reach:
-        """Say how far it goes."""
+        """Return how far it goes."""
         return Reach(
             scopes=self.scopes,
             accounts=self.accounts,
@@ -82,9 +82,9 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def persons(self) -> frozenset[str]:
-        """Say who may be behind it: of a token its subject, of a key all of its lineage."""
+        """Return who may be behind it: of a token its subject, of a key all of its lineage."""
         return self.key_persons or frozenset({self.key_id})
 
     def allows(self, scope: Scope) -> bool:
-        """Say whether the key carries this scope, itself or through `admin`."""
+        """Return whether the key carries this scope, itself or through `admin`."""
         return scope in self.scopes or Scope.ADMIN in self.scopes

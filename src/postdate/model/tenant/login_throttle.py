@@ -29,7 +29,7 @@ class Knocks:
         self._known: OrderedDict[str, _Knock] = OrderedDict()
 
     def waits(self, address: str, now: float) -> bool:
-        """Say whether an address has to wait."""
+        """Return whether an address has to wait."""
         known = self._known.get(address)
         return known is not None and now < known.until
 

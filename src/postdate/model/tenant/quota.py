@@ -25,11 +25,11 @@ class Quotas:
         self._known: dict[tuple[int, Kind], int] = {}
 
     def limited(self, tenant_ids: Mapping[int, object]) -> list[int]:
-        """Give the tenants among these that have a quota."""
+        """Return the tenants among these that have a quota."""
         return sorted(t for t in tenant_ids if any(self._most(t, kind) for kind in SETTING_OF))
 
     def limits(self, tenant_id: int, kind: Kind) -> bool:
-        """Say whether a tenant has a quota of this kind: where it has none, nothing is counted."""
+        """Return whether a tenant has a quota of this kind; without one nothing is counted."""
         return self._most(tenant_id, kind) > 0
 
     def learn(self, counted: Mapping[tuple[int, Kind], int]) -> None:

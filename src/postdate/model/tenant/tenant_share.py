@@ -47,7 +47,7 @@ class TenantShares:
 
     @property
     def named(self) -> Mapping[int, TenantCounts]:
-        """Give the counts of each tenant that has its own."""
+        """Return the counts of each tenant that has its own."""
         return self._named
 
     def add(self, tenant_id: int, kind: str, late: Sequence[int], seconds: float) -> None:
@@ -70,7 +70,7 @@ class TenantShares:
             self._admit(tenant_id)
 
     def _admit(self, tenant_id: int) -> None:
-        """Give a tenant series of its own, where there is room or somebody does far less."""
+        """Name a tenant in the series, where there is room or another one does far less."""
         if len(self._named) >= self._most:
             least = min(self._named, key=self._score)
             if self._score(tenant_id) < AHEAD * max(1.0, self._score(least)):

@@ -41,12 +41,12 @@ class Account(msgspec.Struct):
 
     @property
     def available(self) -> int:
-        """Give what is not reserved."""
+        """Return what is not reserved."""
         return self.balance - self.held
 
     @property
     def key(self) -> AccountKey:
-        """Give the key."""
+        """Return the key."""
         return AccountKey(self.bucket, self.tenant_id, self.account_id)
 
 

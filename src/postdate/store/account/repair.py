@@ -89,7 +89,7 @@ async def page(connection: Connection, tenant_id: int | None, limit: int) -> lis
 async def requested(
     connection: Connection, key: AccountKey, subject: UUID, seconds: float
 ) -> tuple[str, dict[str, Any]] | None:
-    """Give who asked for a repair that has not been made yet, and what was told then."""
+    """Return who requested a repair that has not been made yet, and what was recorded then."""
     row = await connection.fetchrow(
         query("repair_requested"), key.bucket, key.tenant_id, subject, seconds, key.account_id
     )

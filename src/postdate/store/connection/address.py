@@ -22,7 +22,7 @@ def anywhere(dsn: str) -> str | None:
 
 
 def _several(dsn: str) -> bool:
-    """Say whether an address has several hosts, before the path or as `host=`."""
+    """Return whether an address has several hosts, before the path or as `host=`."""
     before, _, after = dsn.partition("?")
     hosts = before.rpartition("@")[2] if "@" in before else before
     return "," in hosts or any("," in value for name, value in parse_qsl(after) if name == "host")

@@ -75,7 +75,7 @@ class Database:
         self._epoch = epoch - (before + time.monotonic()) / 2
 
     def unix_ms(self) -> int:
-        """Give the database's time as this node knows it: for ids, never for a decision."""
+        """Return the database's time as this node knows it: for ids, never for a decision."""
         return int((self._epoch + time.monotonic()) * 1000)
 
     @asynccontextmanager
@@ -122,12 +122,12 @@ class Database:
 
     @property
     def freshness(self) -> int:
-        """Give the position up to which a replica must have replayed to know what we committed."""
+        """Return the log position that a replica must have replayed to know what we committed."""
         return self._committed
 
     @property
     def primary_away(self) -> bool:
-        """Say whether the primary did not answer when a key was last looked up."""
+        """Return whether the primary did not answer when a key was last looked up."""
         return self._look_ups.away
 
     @asynccontextmanager

@@ -42,7 +42,7 @@ class Spares(NamedTuple):
 
     @property
     def replica_reads(self) -> bool:
-        """Say whether reads go to a replica even while all is well."""
+        """Return whether reads go to a replica even while all is well."""
         return self.replica is not None
 
 
@@ -58,7 +58,7 @@ class Sources:
 
     @property
     def away(self) -> bool:
-        """Say whether the first pool did not answer when it was last asked."""
+        """Return whether the first pool did not answer when it was last asked."""
         return self._failed
 
     @asynccontextmanager
@@ -108,7 +108,7 @@ async def acquire(pool: asyncpg.Pool, seconds: float) -> Connection:
 
 
 async def release(pool: asyncpg.Pool, held: Connection) -> None:
-    """Give a connection back."""
+    """Return a connection to its pool."""
     with translated:
         await pool.release(held)
 

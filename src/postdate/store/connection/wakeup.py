@@ -11,7 +11,7 @@ CHANNEL: Final = "postdate_due"
 
 
 async def send(connection: Connection, text: str) -> None:
-    """Tell every process that listens, in a statement of its own."""
+    """Notify every process that listens, in a statement of its own."""
     await connection.execute(query("wakeup_send"), CHANNEL, text)
 
 

@@ -131,7 +131,7 @@ async def disable(connection: Connection, tenant_id: int, name: str, reason: str
 
 
 async def enable(connection: Connection, tenant_id: int, name: str) -> bool:
-    """Let deliveries go on; False when it is enabled already, or not there."""
+    """Enable deliveries; return False when they are enabled already, or there is no destination."""
     done = await connection.execute(query("destination_enable"), tenant_id, name)
     return bool(done == "UPDATE 1")
 
@@ -149,7 +149,7 @@ async def signing(connection: Connection, tenant_id: int) -> Signing | None:
 
 
 async def signing_ensure(connection: Connection, keyring: Keyring, tenant_id: int) -> Signing:
-    """Give a tenant's own secret, making it when it is first needed."""
+    """Return a tenant's own secret; create it when it is first needed."""
     found = await signing(connection, tenant_id)
     if found is not None:
         return found

@@ -57,7 +57,7 @@ class DestinationDirectory:
         return await self._ask((tenant_id, name))
 
     async def limits_of(self, delivery: Delivery) -> Sequence[Limit]:
-        """Give what limits a delivery to a named destination."""
+        """Return what limits a delivery to a named destination."""
         name = delivery.destination.get("name")
         if name is None:
             return ()
@@ -73,7 +73,7 @@ class DestinationDirectory:
         return await self._ask((tenant_id, name)) if isinstance(found, Missing) else found
 
     def forget(self, tenant_id: int, name: str | None) -> None:
-        """Look a destination up again at its next use."""
+        """Forget a destination, so that its next use looks it up again."""
         self._known.pop((tenant_id, name), None)
 
     async def _ask(self, key: Key) -> Resolved:

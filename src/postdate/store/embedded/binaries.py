@@ -25,7 +25,7 @@ class Binaries(NamedTuple):
     lz4: bool
 
     def path(self, name: str) -> str:
-        """Give the path of one program."""
+        """Return the path of one program."""
         return str(self.bin / name)
 
 

@@ -21,7 +21,7 @@ _INITDB_SECONDS: Final = 120
 
 
 def check(home: Path, known: Credentials | None, binaries: Binaries) -> bool:
-    """Say whether the cluster exists; refuse one that these programs or passwords do not fit."""
+    """Return whether the cluster exists; refuse one that these programs or passwords do not fit."""
     cluster = home / place.CLUSTER
     if not cluster.exists():
         return False

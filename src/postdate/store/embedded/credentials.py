@@ -34,11 +34,11 @@ class Login(msgspec.Struct, frozen=True):
         return f"Login(host={self.host!r}, database={self.database!r})"
 
     def owner_dsn(self) -> str:
-        """Give the address for migrations."""
+        """Return the address for migrations."""
         return dsn(self.owner, self.owner_password, self.database, self.host)
 
     def app_dsn(self) -> str:
-        """Give the address for everything else."""
+        """Return the address for everything else."""
         return dsn(self.app, self.app_password, self.database, self.host)
 
 
@@ -54,7 +54,7 @@ class Credentials(msgspec.Struct, frozen=True):
         return f"Credentials(login={self.login!r}, home={self.home!r})"
 
     def superuser_dsn(self, database: str = "postgres") -> str:
-        """Give the superuser's address: for the supervisor and for making test databases."""
+        """Return the superuser's address: for the supervisor and for making test databases."""
         return dsn(SUPERUSER, self.superuser_password, database, self.login.host)
 
 

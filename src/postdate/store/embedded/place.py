@@ -67,7 +67,7 @@ def lock(directory: Path) -> int:
 
 
 def home_of(data_dir: Path, credentials: Credentials) -> Path:
-    """Say where the cluster of these credentials lies."""
+    """Return where the cluster of these credentials lies."""
     return (data_dir / credentials.home).resolve()
 
 
@@ -87,7 +87,7 @@ def choose_home(data_dir: Path, user: RunAs) -> Path:
 
 
 def open_home(home: Path, user: RunAs) -> None:
-    """Give the home to the user that runs the server, closed to everyone else."""
+    """Hand the home over to the user that runs the server, closed to everyone else."""
     home.mkdir(mode=0o700, exist_ok=True)
     user.own(home, 0o700)
     if not user.can("-x", home):

@@ -12,7 +12,7 @@ _GONE_SECONDS: Final = 5.0
 
 
 def environment() -> dict[str, str]:
-    """Give the server our environment without our settings (they may hold secrets) or libpq's."""
+    """Return the server's environment: ours without our settings (secrets) and without libpq's."""
     return {k: v for k, v in os.environ.items() if not k.startswith(("POSTDATE_", "PG"))}
 
 
@@ -41,7 +41,7 @@ def lock_pid(path: Path) -> int | None:
 
 
 def is_live(process: psutil.Process) -> bool:
-    """Say whether the process still runs; a zombie does not."""
+    """Return whether the process still runs; a zombie does not."""
     try:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:

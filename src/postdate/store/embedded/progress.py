@@ -33,7 +33,7 @@ class StartProgress:
         self._began = self._moved = self._looked = time.monotonic()
 
     def idle_seconds(self) -> float:
-        """Say for how long nothing has moved."""
+        """Return for how long nothing has moved."""
         now = time.monotonic()
         if now - self._looked >= _LOOK_SECONDS:
             self._looked = now

@@ -22,7 +22,7 @@ class Pulse:
         self._beats = 0
 
     async def beat(self) -> bool:
-        """Say whether the server answered."""
+        """Return whether the server answered."""
         self._beats += 1
         if self._beats % FRESH_EVERY == 0:
             self.close()

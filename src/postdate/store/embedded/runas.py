@@ -21,13 +21,13 @@ class RunAs(NamedTuple):
     switch: bool
 
     def popen(self) -> dict[str, Any]:
-        """Give the arguments that make a child this user."""
+        """Return the arguments that make a child this user."""
         if not self.switch:
             return {}
         return {"user": self.uid, "group": self.gid, "extra_groups": []}
 
     def own(self, path: Path, mode: int) -> None:
-        """Give a file or directory to this user, with this mode."""
+        """Hand a file or directory over to this user, with this mode."""
         if self.switch:
             os.chown(path, self.uid, self.gid, follow_symlinks=False)
         path.chmod(mode)

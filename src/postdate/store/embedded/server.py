@@ -59,7 +59,7 @@ class PostgresServer:
         return self._process.pid if self._process and self.is_live() else None
 
     def is_live(self) -> bool:
-        """Say whether the postmaster runs, without asking whether it answers."""
+        """Return whether the postmaster runs, without asking whether it answers."""
         if self._child is not None:
             return self._child.poll() is None
         return self._process is not None and process.is_live(self._process)

@@ -171,21 +171,21 @@ async def find(data_dir: Path) -> Login | None:
 
 
 def _owner(data_dir: Path, known: Credentials | None) -> int:
-    """Say whose the cluster is, or the directory it will be made in."""
+    """Return whose the cluster is, or the directory it will be made in."""
     home = place.home_of(data_dir, known) if known else data_dir
     existing = home / place.CLUSTER
     return (existing if existing.exists() else data_dir).stat().st_uid
 
 
 class Every:
-    """Say once in so many seconds that it is time."""
+    """A clock that is due once in so many seconds."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
         self._next = time.monotonic()
 
     def due(self) -> bool:
-        """Say whether it is time, and wait for the next time if so."""
+        """Return whether it is time, and wait for the next time if so."""
         now = time.monotonic()
         if now < self._next:
             return False

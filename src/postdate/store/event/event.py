@@ -94,7 +94,7 @@ async def of_subject(
 async def last_actors(
     connection: Connection, tenant_id: int, subjects: Sequence[UUID], kind: str
 ) -> dict[UUID, str | None]:
-    """Say who last did something to each of these."""
+    """Return who last did something to each of these."""
     if not subjects:
         return {}
     buckets = [bucket_of(subject) for subject in subjects]

@@ -59,7 +59,7 @@ class EventWindow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def waiting(connection: Connection, low: datetime) -> tuple[bool, datetime]:
-    """Say whether the outbox holds anything from an instant on, and what time it is."""
+    """Return whether the outbox holds anything from an instant on, and what time it is."""
     [row] = await connection.fetch(query("seal_waiting"), low)
     return row[0], row[1]
 
@@ -81,7 +81,7 @@ async def take(
 
 
 async def held(connection: Connection, tenant_ids: Collection[int]) -> set[int]:
-    """Say whose chains somebody else holds now, without waiting for any."""
+    """Return the tenants whose chains another process has locked, without waiting for any."""
     buckets: dict[int, list[int]] = {}
     for tenant_id in tenant_ids:
         buckets.setdefault(tenant_id % BUCKETS, []).append(tenant_id)
@@ -124,35 +124,35 @@ def _row(new: NewSeal) -> tuple[object, ...]:
 
 
 async def move(connection: Connection, hashes: Mapping[int, bytes]) -> None:
-    """Note the new last hash of each tenant's chain."""
+    """Record the new last hash of each tenant's chain."""
     await connection.execute(query("seal_move"), list(hashes), list(hashes.values()))
 
 
 async def chains(connection: Connection) -> list[Chain]:
-    """Give the end of every tenant's chain."""
+    """Return the end of every tenant's chain."""
     return [Chain(*row) for row in await connection.fetch(query("seal_chains"))]
 
 
 async def starts(connection: Connection) -> dict[int, Chain]:
-    """Give where the chains begin of which old seals were detached."""
+    """Return where the chains begin of which old seals were detached."""
     rows = await connection.fetch(query("seal_starts"), await floor(connection, "seal"))
     return {row[0]: Chain(*row) for row in rows}
 
 
 async def now(connection: Connection) -> datetime:
-    """Give the database's time."""
+    """Return the database's time."""
     found: datetime = await connection.fetchval(query("seal_now"))
     return found
 
 
 async def position(connection: Connection, tenant_id: int) -> int:
-    """Say how many events of a tenant are sealed."""
+    """Return how many events of a tenant are sealed."""
     found: int | None = await connection.fetchval(query("seal_position"), tenant_id)
     return found or 0
 
 
 async def positions(connection: Connection, tenants: Sequence[int]) -> dict[int, int]:
-    """Say how many events of each of these tenants are sealed."""
+    """Return how many events of each of these tenants are sealed."""
     rows = await connection.fetch(query("seal_positions"), tenants)
     return {row["tenant_id"]: row["position"] for row in rows}
 
@@ -166,7 +166,7 @@ async def page(connection: Connection, window: EventWindow) -> list[Sealed]:
 async def traceparents(
     connection: Connection, tenant_id: int, subjects: Collection[UUID]
 ) -> dict[UUID, str]:
-    """Give what follows these jobs and payments, where somebody does."""
+    """Return what follows these jobs and payments, where somebody does."""
     buckets = [bucket_of(subject) for subject in subjects]
     rows = await connection.fetch(query("seal_traceparents"), tenant_id, buckets, list(subjects))
     return {row["subject"]: row["traceparent"] for row in rows}
@@ -265,19 +265,19 @@ async def unsealed(connection: Connection, part: FactWindow, limit: int) -> list
 
 
 async def pruned(connection: Connection, tenant_id: int) -> UUID:
-    """Give the id below which a tenant's jobs may have been pruned."""
+    """Return the id below which a tenant's jobs may have been pruned."""
     found: UUID = await connection.fetchval(query("seal_pruned"), tenant_id)
     return found
 
 
 async def purged(connection: Connection, tenant_id: int, subjects: Collection[UUID]) -> set[UUID]:
-    """Say which of these jobs somebody removed, and told so."""
+    """Return which of these jobs somebody removed with an event that says so."""
     buckets = [bucket_of(subject) for subject in subjects]
     rows = await connection.fetch(query("seal_purged"), tenant_id, buckets, list(subjects))
     return {row["subject"] for row in rows}
 
 
 async def floor(connection: Connection, parent: str) -> UUID:
-    """Give the id below which the weeks of a table were detached."""
+    """Return the id below which the weeks of a table were detached."""
     found: UUID = await connection.fetchval(query("seal_floor"), parent)
     return found

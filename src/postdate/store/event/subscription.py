@@ -119,7 +119,7 @@ async def pause(connection: Connection, tenant_id: int, subscription_id: UUID, n
 
 
 async def resume(connection: Connection, tenant_id: int, subscription_id: UUID) -> bool:
-    """Let a subscription go on; say whether it was paused."""
+    """Resume a subscription; return whether it was paused."""
     key = _key(tenant_id, subscription_id)
     return await connection.fetchval(query("subscription_resume"), *key) is not None
 
@@ -157,7 +157,7 @@ async def wake(connection: Connection, told: Collection[tuple[int, str]]) -> Non
 async def load(
     connection: Connection, subscription_id: UUID, token: int
 ) -> LeasedSubscription | None:
-    """Give the subscription of a lease, if both still exist."""
+    """Return the subscription of a lease, if both still exist."""
     row = await connection.fetchrow(
         query("subscription_load"), bucket_of(subscription_id), subscription_id, token
     )
@@ -171,7 +171,7 @@ async def advance(
     token: int,
     progress: DeliveryProgress,
 ) -> int | None:
-    """Note what was delivered; give the failures in a row, or None if the lease is lost."""
+    """Record what was delivered; return the failures in a row, or None if the lease is lost."""
     failures: int | None = await connection.fetchval(
         query("subscription_advance"),
         *_key(held.tenant_id, subscription_id),
@@ -204,6 +204,6 @@ async def page(
 
 
 async def lag(connection: Connection) -> Lag:
-    """Say how far the subscriptions of all tenants are behind."""
+    """Return how far the subscriptions of all tenants are behind."""
     row = await connection.fetchrow(query("subscription_lag"))
     return Lag(*row) if row else Lag(0, 0, 0)

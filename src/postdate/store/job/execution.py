@@ -65,12 +65,12 @@ class ClaimedExecution(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def claimed_at(self) -> datetime:
-        """Give the instant of the claim, by the database's clock."""
+        """Return the instant of the claim, by the database's clock."""
         return self.ready_at + timedelta(seconds=self.late_seconds)
 
     @property
     def facts(self) -> Facts:
-        """Give what a verdict rests on; a plain success needs none of it."""
+        """Return what a verdict rests on; a plain success needs none of it."""
         return Facts(
             job_id=self.held.job_id,
             attempt=self.held.attempt,
@@ -129,7 +129,7 @@ async def _revise(
     taken: list[Taken],
     revised: Sequence[Taken],
 ) -> list[Taken]:
-    """Put in what was changed before execution."""
+    """Apply what was changed before execution."""
     keys = [JobKey(bucket, lane.tenant_id, each.subject, each.revision) for each in revised]
     jobs = await job.load(connection, keys)
     return [_revised(each, jobs.get(each.subject)) for each in taken]

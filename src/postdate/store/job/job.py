@@ -68,12 +68,12 @@ class LoadedJob(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def destination(self) -> Destination:
-        """Give where it goes."""
+        """Return where it goes."""
         return decode_destination(self.destination_json)
 
     @property
     def given(self) -> Given:
-        """Give the policy as asked for; `model.retry.resolve` completes it."""
+        """Return the policy as asked for; `model.retry.resolve` completes it."""
         return decode_given(self.policy_json)
 
 

@@ -94,7 +94,7 @@ async def end(connection: Connection, tenant_id: int, ends: Sequence[JobEnd]) ->
 
 
 async def move(connection: Connection, moves: Sequence[JobMove]) -> None:
-    """Give locked timers other instants."""
+    """Move locked timers to other instants."""
     if moves:
         ids, due, revisions = zip(*moves, strict=True)
         buckets = [bucket_of(job_id) for job_id in ids]

@@ -40,17 +40,17 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def from_text(self) -> str:
-        """Give the lower bound as PostgreSQL reads it."""
+        """Return the lower bound as PostgreSQL reads it."""
         return _text(self.due_after) if self.due_after else NEVER
 
     @property
     def until_text(self) -> str:
-        """Give the upper bound as PostgreSQL reads it."""
+        """Return the upper bound as PostgreSQL reads it."""
         return _text(self.due_before) if self.due_before else EVER
 
     @property
     def buckets(self) -> list[int]:
-        """Give the buckets in which these jobs can lie."""
+        """Return the buckets in which these jobs can lie."""
         if self.lanes is None:
             return ALL_BUCKETS
         return sorted({bucket for lane in self.lanes for bucket in lane.buckets})
@@ -148,7 +148,7 @@ class _Walk(msgspec.Struct, frozen=True):
 
 
 def _scan(wanted: Filter, limit: int) -> int:
-    """Say how far to walk in each bucket at most: further where the filter leaves many out."""
+    """Return how far to walk in each bucket at most: further where the filter leaves many out."""
     if wanted.status in OPEN and wanted.schedule_id is None:
         return max(SCAN_ROWS, limit + 1) if wanted.status == "RUNNING" else limit + 1
     plain = Filter(tenant_id=wanted.tenant_id, schedule_id=wanted.schedule_id)

@@ -64,7 +64,7 @@ async def forget(connection: Connection) -> None:
 
 
 async def recent(connection: Connection, tenant_id: int, seconds: float) -> list[ActivitySlot]:
-    """Give a tenant's slots of the last seconds, in order; slots in which nothing happened lack."""
+    """Return a tenant's slots of the last seconds, in order; idle slots have no row."""
     rows = await connection.fetch(query("activity_recent"), tenant_id, seconds)
     return [ActivitySlot(*row) for row in rows]
 

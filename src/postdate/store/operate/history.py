@@ -52,12 +52,12 @@ TOLD: Final = ("event", "attempt")
 
 
 async def floor(connection: Connection, parents: Sequence[str] = MONEY) -> UUID:
-    """Give the first id from which on the history in these tables is whole."""
+    """Return the first id from which on the history in these tables is whole."""
     first: UUID = await connection.fetchval(query("history_floor"), parents)
     return first
 
 
 async def oldest_ms(connection: Connection) -> int:
-    """Give when the oldest attached week begins, in milliseconds since the epoch."""
+    """Return when the oldest attached week begins, in milliseconds since the epoch."""
     found: int = await connection.fetchval(query("history_oldest_ms"))
     return found

@@ -33,7 +33,7 @@ class ItemLog:
         self._tokens, self._filled_at = float(per_second), time.monotonic()
 
     def wants(self, what: str) -> bool:
-        """Say whether such lines are switched on: ask before anything is put together for them."""
+        """Return whether such lines are switched on: ask before building what they say."""
         return what in self._what
 
     def write(

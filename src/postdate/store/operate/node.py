@@ -29,7 +29,7 @@ class NodeRow(msgspec.Struct, frozen=True):
 async def beat(
     connection: Connection, node_id: UUID, name: str, roles: list[str], version: str
 ) -> None:
-    """Say that this process is alive."""
+    """Record that this process is alive."""
     await connection.execute(query("node_beat"), node_id, name, roles, version)
 
 

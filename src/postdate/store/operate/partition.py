@@ -29,7 +29,7 @@ async def ahead(connection: Connection, weeks: int) -> PartitionsMade:
 
 
 async def lead(connection: Connection) -> int:
-    """Say how many weeks ahead the shortest table is."""
+    """Return how many weeks ahead the shortest table is."""
     weeks: int | None = await connection.fetchval(query("partition_lead"))
     return -1 if weeks is None else weeks
 

@@ -119,7 +119,7 @@ class AuditRun(msgspec.Struct, frozen=True):
 
 
 async def now(connection: Connection) -> datetime:
-    """Ask for the database's time."""
+    """Return the database's time."""
     at: datetime = await connection.fetchval(query("vital_now"), timeout=READ_SECONDS)
     return at
 
@@ -158,7 +158,7 @@ async def pending_estimate(
 
 
 async def tenant_names(connection: Connection, tenant_ids: Sequence[int]) -> dict[int, str]:
-    """Give the names of these tenants."""
+    """Return the names of these tenants."""
     rows = await connection.fetch(query("vital_tenant"), tenant_ids, timeout=READ_SECONDS)
     return dict(map(tuple, rows))
 
@@ -166,7 +166,7 @@ async def tenant_names(connection: Connection, tenant_ids: Sequence[int]) -> dic
 async def untouched(
     connection: Connection, places: Sequence[tuple[int, int, datetime]], seconds: float
 ) -> list[Untouched]:
-    """Give the head of each place (bucket, lane, low-water mark) that is due for so long."""
+    """Return the head of each place (bucket, lane, low-water mark) that is due for so long."""
     buckets, lanes, lows = zip(*places, strict=True) if places else ((), (), ())
     rows = await connection.fetch(
         query("vital_untouched"), buckets, lanes, lows, seconds, timeout=READ_SECONDS
@@ -177,7 +177,7 @@ async def untouched(
 async def leased(
     connection: Connection, places: Sequence[tuple[int, int]], most: int
 ) -> set[tuple[int, int]]:
-    """Give those of these places in which something is running."""
+    """Return those of these lanes and buckets in which something is running."""
     buckets, lanes = zip(*places, strict=True) if places else ((), ())
     rows = await connection.fetch(query("vital_leased"), buckets, lanes, most, timeout=READ_SECONDS)
     return {(row[0], row[1]) for row in rows}
@@ -190,7 +190,7 @@ async def outlived(
     seconds: float,
     most: int,
 ) -> list[Outlived]:
-    """Give the leases of a node that outlive their jobs' timeouts (bucket, lane, the default)."""
+    """Return the leases of a node that outlive their jobs' timeouts (bucket, lane, the default)."""
     buckets, lanes, timeouts = zip(*places, strict=True) if places else ((), (), ())
     rows = await connection.fetch(
         query("vital_outlived"),
@@ -215,7 +215,7 @@ async def due_until(
 
 
 async def event_seconds(connection: Connection) -> float:
-    """Say how long the oldest unsealed event has waited."""
+    """Return how long the oldest unsealed event has waited."""
     found: float = await connection.fetchval(query("vital_event"), timeout=READ_SECONDS)
     return found
 
@@ -259,5 +259,5 @@ async def audits(connection: Connection) -> list[AuditRun]:
 
 
 async def audited(connection: Connection, name: str, seconds: float, findings: int) -> None:
-    """Note that the books were checked as a whole."""
+    """Record that the books were checked as a whole."""
     await connection.execute(query("vital_audited"), name, seconds, findings)

@@ -50,7 +50,7 @@ class Approval(msgspec.Struct, frozen=True):
 
 
 async def request(connection: Connection, requests: Sequence[ApprovalRequest]) -> None:
-    """Let new payments wait for a second person."""
+    """Make new payments wait for approval by a second person."""
     if requests:
         columns = [list(column) for column in zip(*requests, strict=True)]
         columns[4] = [msgspec.json.encode(sorted(persons)).decode() for persons in columns[4]]
@@ -60,7 +60,7 @@ async def request(connection: Connection, requests: Sequence[ApprovalRequest]) -
 
 
 def _requested(one: ApprovalRequest) -> NewEvent:
-    """Tell that a payment waits, after the event that tells of the payment itself."""
+    """Record that a payment waits for approval, after the event of the payment itself."""
     event_id = new_id(one.bucket, unix_ms_of(one.payment_id) + 1)
     subject = one.bucket, one.tenant_id, one.payment_id
     return NewEvent(*subject, event_id, "payment.approval_requested", one.actor)
@@ -111,7 +111,7 @@ async def void(
 
 
 async def admit(connection: Connection, payment_id: UUID) -> None:
-    """Let an approved payment be settled at its instant."""
+    """Move an approved payment back to the lane of payments, due at its instant."""
     await connection.execute(
         query("approval_open"), bucket_of(payment_id), payment_id, LANE_PAYMENT
     )

@@ -52,7 +52,7 @@ async def lock(
 
 
 async def move(connection: Connection, timer: LockedTimer, due_at: datetime) -> None:
-    """Give a locked timer another instant."""
+    """Move a locked timer to another instant."""
     await connection.execute(query("payment_change_move"), timer.bucket, timer.subject, due_at)
 
 

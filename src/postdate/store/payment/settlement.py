@@ -259,7 +259,7 @@ async def retry(connection: Connection, endings: Sequence[FailedAttempt]) -> Non
 
 
 async def park(connection: Connection, timer: LockedTimer) -> None:
-    """Let a payment wait for a person."""
+    """Park a payment until a person decides."""
     await connection.execute(query("settlement_park"), timer.bucket, timer.subject)
 
 

@@ -183,7 +183,7 @@ class Range(msgspec.Struct, frozen=True):
     ceiling: UUID = MAX_ID
 
     def within(self, floor: UUID, ceiling: UUID) -> "Range":
-        """Give the part of it between two ids."""
+        """Return the part of it between two ids."""
         return msgspec.structs.replace(
             self,
             floor=max(self.floor, floor),

@@ -23,7 +23,7 @@ _members: Final = msgspec.json.Decoder(dict[str, Raw])
 
 
 def is_sealed(template: Template) -> bool:
-    """Say whether the payload of a template is sealed."""
+    """Return whether the payload of a template is encrypted."""
     job = template.job
     return job is not None and (job.payload_base64 or "").startswith(PREFIX)
 
@@ -63,7 +63,7 @@ async def opened(
     schedule_id: UUID,
     template: Template,
 ) -> Template:
-    """Give a template as it came; one in the clear is given as it is."""
+    """Return a template as it came; one in the clear is given as it is."""
     if template.job is None or not is_sealed(template):
         return template
     if vault is None:

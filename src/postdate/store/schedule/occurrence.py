@@ -91,7 +91,7 @@ async def insert(connection: Connection, rows: Sequence[NewOccurrence]) -> None:
 
 
 async def relabel(connection: Connection, rows: Sequence[Relabel]) -> None:
-    """Give rows that have not run another label."""
+    """Relabel occurrences that have not run."""
     if rows:
         await connection.execute(query("occurrence_relabel"), *zip(*rows, strict=True))
 
@@ -99,7 +99,7 @@ async def relabel(connection: Connection, rows: Sequence[Relabel]) -> None:
 async def find(
     connection: Connection, keys: Sequence[OccurrenceKey]
 ) -> dict[tuple[UUID, UUID], str]:
-    """Give the labels of those that are in the book, by schedule and occurrence."""
+    """Return the labels of those that are in the book, by schedule and occurrence."""
     if not keys:
         return {}
     rows = await connection.fetch(query("occurrence_find"), *zip(*keys, strict=True))
@@ -121,7 +121,7 @@ async def page(
 async def recent(
     connection: Connection, keys: Sequence[tuple[int, int, UUID]], limit: int
 ) -> dict[UUID, list[OccurrenceRow]]:
-    """Give the newest rows of several schedules, each in order."""
+    """Return the newest rows of several schedules, each in order."""
     if not keys:
         return {}
     rows = await connection.fetch(query("occurrence_recent"), *zip(*keys, strict=True), limit)

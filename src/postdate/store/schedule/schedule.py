@@ -66,17 +66,17 @@ class ScheduleRow(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def key(self) -> ScheduleKey:
-        """Give where it lies."""
+        """Return where it lies."""
         return ScheduleKey(self.bucket, self.tenant_id, self.schedule_id)
 
     @property
     def paused(self) -> bool:
-        """Say whether a pause lasts."""
+        """Return whether a pause lasts."""
         return self.paused_at is not None and self.resumed_at is None
 
     @property
     def rolls(self) -> bool:
-        """Say whether its calendar moves occurrences; not where the rule cannot be read."""
+        """Return whether its calendar moves occurrences; not where the rule cannot be read."""
         try:
             rule = _rule(self.rule_json)
         except msgspec.MsgspecError:
@@ -85,19 +85,19 @@ class ScheduleRow(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def definition(self) -> Definition:
-        """Give what was asked for; one that no longer can be read raises an error of msgspec."""
+        """Return what was asked for; one that no longer can be read raises an error of msgspec."""
         return _definition(self.name, self.rule_json, self.policies_json, self.template_json)
 
     @property
     def legible(self) -> Definition:
-        """Give what can still be read of it: a part that cannot be is empty."""
+        """Return what can still be read of it: a part that cannot be is empty."""
         rule, _ = _read_or(_rule, self.rule_json, Rule())
         policies, _ = _read_or(_policies, self.policies_json, Policies())
         template, _ = _read_or(_template, self.template_json, Template())
         return Definition(name=self.name, rule=rule, policies=policies, template=template)
 
     def visible(self, accounts: Collection[str] | None) -> bool:
-        """Say whether a key may know of it; whose money it moves must be known for some keys."""
+        """Return whether a key may know of it; whose money it moves must be known for some keys."""
         template, is_read = _read_or(_template, self.template_json, Template())
         return template.visible(accounts) if is_read else accounts is None
 
@@ -163,7 +163,7 @@ def key_of(tenant_id: int, schedule_id: UUID) -> ScheduleKey:
 
 
 async def now(connection: Connection) -> datetime:
-    """Ask the database for its time."""
+    """Return the database's time."""
     found: datetime = await connection.fetchval(query("schedule_now"))
     return found
 
@@ -246,7 +246,7 @@ async def versions(
 
 
 async def running(connection: Connection, subjects: Iterable[UUID]) -> set[UUID]:
-    """Tell which jobs and payments have not ended."""
+    """Return which jobs and payments have not ended."""
     wanted = list(subjects)
     if not wanted:
         return set()
@@ -282,7 +282,7 @@ async def move_timers(
 
 
 async def put_timer(connection: Connection, key: ScheduleKey, due_at: datetime | None) -> None:
-    """Give a schedule a timer, or take it away."""
+    """Set the timer of a schedule, or remove it."""
     if due_at is None:
         await move_timers(connection, [(key.bucket, key.schedule_id, None)])
     else:
@@ -299,12 +299,12 @@ async def put_timer(connection: Connection, key: ScheduleKey, due_at: datetime |
 async def change(
     connection: Connection, key: ScheduleKey, version: int, ended_at: datetime | None
 ) -> None:
-    """Let another version hold."""
+    """Put another version into force."""
     await connection.execute(query("schedule_change"), *key, version, ended_at)
 
 
 async def set_aside(connection: Connection, key: ScheduleKey, error: str) -> None:
-    """Note why a schedule cannot be expanded, and take its timer away."""
+    """Record why a schedule cannot be expanded, and remove its timer."""
     await connection.execute(query("schedule_set_aside"), *key, error)
     await put_timer(connection, key, None)
 
@@ -337,7 +337,7 @@ async def delete(connection: Connection, key: ScheduleKey) -> None:
 
 
 async def missed(connection: Connection, key: ScheduleKey, at: datetime) -> None:
-    """Note when a schedule last missed an occurrence."""
+    """Record when a schedule last missed an occurrence."""
     await connection.execute(query("schedule_missed"), *key, at)
 
 
@@ -358,7 +358,7 @@ async def page(
 
 
 async def timers(connection: Connection, keys: Sequence[ScheduleKey]) -> dict[UUID, datetime]:
-    """Give the instants of schedules' timers."""
+    """Return the instants of schedules' timers."""
     if not keys:
         return {}
     columns = [key.bucket for key in keys], [key.schedule_id for key in keys]
@@ -367,17 +367,17 @@ async def timers(connection: Connection, keys: Sequence[ScheduleKey]) -> dict[UU
 
 
 async def walk(connection: Connection, after: ScheduleKey, limit: int) -> list[ScheduleRow]:
-    """Give the next schedules that have neither ended nor been set aside."""
+    """Return the next schedules that have neither ended nor been set aside."""
     rows = await connection.fetch(query("schedule_walk"), *after, limit)
     return [ScheduleRow(*row) for row in rows]
 
 
 async def tzdata(connection: Connection) -> str | None:
-    """Give the release of the tz data that the timers were computed with."""
+    """Return the release of the tz data that the timers were computed with."""
     found: str | None = await connection.fetchval(query("schedule_tzdata"))
     return found
 
 
 async def put_tzdata(connection: Connection, version: str) -> None:
-    """Note the release that holds from now on."""
+    """Record the tz database release in force from now on."""
     await connection.execute(query("schedule_put_tzdata"), version)

@@ -55,7 +55,7 @@ async def of(connection: Connection, row: ScheduleRow, begin: datetime) -> list[
 
 
 def standing(row: ScheduleRow) -> datetime:
-    """Give the instant from which on something may still have to be decided."""
+    """Return the instant from which on something may still have to be decided."""
     return row.handled if row.buffered_for is None else min(row.handled, row.buffered_for)
 
 
@@ -78,7 +78,7 @@ def _followed(
     wanted: Sequence[tuple[ScheduleRow, datetime]],
     read: Mapping[UUID, list[Version] | Exception],
 ) -> dict[CalendarKey, datetime]:
-    """Give the calendars that these follow, and since when that matters."""
+    """Return the calendars that these follow, and since when that matters."""
     begins: dict[CalendarKey, datetime] = {}
     for row, begin in wanted:
         versions = read[row.schedule_id]
@@ -90,7 +90,7 @@ def _followed(
 
 
 def _reach(row: ScheduleRow) -> timedelta:
-    """Say how long a change of its calendar matters to a schedule."""
+    """Return how long a change of its calendar matters to a schedule."""
     return REACH if row.rolls else timedelta(0)
 
 

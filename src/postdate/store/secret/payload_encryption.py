@@ -1,4 +1,4 @@
-"""Payloads at rest: sealed with their tenant's key where the tenant asks for it.
+"""Payloads at rest: encrypted with their tenant's key where the tenant asks for it.
 
 A sealed payload is bound to its tenant and job, so that one copied to another row does not open
 there. What was stored in the clear stays readable: the mark in front tells them apart.
@@ -51,7 +51,7 @@ class Vault:
     async def open(
         self, connection: Connection, tenant_id: int, job_id: UUID, payload: bytes | None
     ) -> bytes | None:
-        """Give a payload as it came; one in the clear is given as it is."""
+        """Return a payload as it came; one in the clear is given as it is."""
         if payload is None or not payload.startswith(MARK):
             return payload
         if tenant_id not in self._keys:

@@ -59,18 +59,18 @@ class Keyring:
 
     @property
     def newest(self) -> int:
-        """Give the id of the key that encrypts; a node without any keeps no secrets."""
+        """Return the id of the key that encrypts; a node without any keeps no secrets."""
         if self._newest is None:
             raise refuse(Code.SECRET_KEY_MISSING, "This node was given no secret key.")
         return self._newest
 
     @property
     def ids(self) -> list[int]:
-        """Give the ids of all keys."""
+        """Return the ids of all keys."""
         return sorted(self._keys)
 
     def encrypt(self, tenant_id: int, place: str, value: bytes) -> bytes:
-        """Put a value into an envelope that opens only for this tenant and place."""
+        """Encrypt a value so that it opens only for this tenant and field."""
         head = bytes([VERSION]) + self.newest.to_bytes(KEY_ID_BYTES, "big")
         bound = head + f"{tenant_id}/{place}".encode()
         data_key = secrets.token_bytes(KEY_BYTES)

@@ -37,7 +37,7 @@ async def load(connection: Connection, tenant_id: int | None = None) -> list[Hal
 
 
 async def held(connection: Connection) -> frozenset[int]:
-    """Give the tenants of which nothing may start now."""
+    """Return the tenants of which nothing may start now."""
     return frozenset(row[0] for row in await connection.fetch(query("halt_held")))
 
 
@@ -47,12 +47,12 @@ async def wait_alone(connection: Connection) -> None:
 
 
 async def change_alone(connection: Connection, tenant_id: int) -> None:
-    """Let nobody else change the tenant's halts before our commit."""
+    """Lock the tenant's halts: nobody else changes them before our commit."""
     await connection.execute(query("halt_change"), tenant_id)
 
 
 async def share(connection: Connection) -> None:
-    """Let no switch be turned before our commit."""
+    """Lock the kill switches: none is turned before our commit."""
     await connection.execute(query("halt_share"))
 
 
@@ -73,7 +73,7 @@ async def put(connection: Connection, halt: NewHalt) -> datetime | None:
 
 
 async def find(connection: Connection, tenant_id: int, kind: Kind) -> str | None:
-    """Say who set a halt that has not ended; None when there is none."""
+    """Return who set a halt that has not ended; None when there is none."""
     found: str | None = await connection.fetchval(query("halt_find"), tenant_id, kind)
     return found
 
@@ -89,7 +89,7 @@ async def over(connection: Connection) -> list[Over]:
 
 
 async def set_aside(connection: Connection, timers: Sequence[LockedTimer]) -> None:
-    """Let locked due payments wait for the end of a halt."""
+    """Make locked due payments wait for the end of a halt."""
     if timers:
         await connection.execute(
             query("halt_set_aside"),

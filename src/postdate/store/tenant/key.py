@@ -74,13 +74,13 @@ async def create(connection: Connection, key: NewKeyRow) -> bool:
 
 
 async def find(connection: Connection, digest: bytes) -> KeyFound | None:
-    """Look a key up by the hash of its secret."""
+    """Look up a key by the hash of its secret."""
     row = await connection.fetchrow(query("key_find"), digest)
     return KeyFound(*row) if row else None
 
 
 async def alive(connection: Connection, key_id: UUID) -> bool:
-    """Say whether a key has been neither revoked nor outlived."""
+    """Return whether a key has been neither revoked nor outlived."""
     found: bool | None = await connection.fetchval(query("key_alive"), key_id)
     return bool(found)
 
@@ -104,7 +104,7 @@ async def count(connection: Connection, tenant_id: int) -> int:
 
 
 async def end(connection: Connection, tenant_id: int, key_id: UUID, seconds: float) -> datetime:
-    """Let a key end in so many seconds, if it does not end before."""
+    """Expire a key in so many seconds, if it does not expire before."""
     at: datetime = await connection.fetchval(query("key_end"), tenant_id, key_id, seconds)
     return at
 
@@ -116,5 +116,5 @@ async def revoke(connection: Connection, tenant_id: int, key_id: UUID) -> dateti
 
 
 async def used(connection: Connection, key_ids: Sequence[UUID]) -> None:
-    """Note that these keys were used just now."""
+    """Record that these keys were used just now."""
     await connection.execute(query("key_used"), key_ids)

@@ -34,7 +34,7 @@ async def page(connection: Connection, tenant_id: int) -> list[SettingRow]:
 
 
 def resolved(rows: Sequence[SettingRow]) -> dict[tuple[int, str], Stored]:
-    """Say which of these values hold."""
+    """Return which of these values hold."""
     return resolve(Stored(row.tenant_id, row.name, row.value, row.operator) for row in rows)
 
 

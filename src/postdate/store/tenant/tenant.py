@@ -24,13 +24,13 @@ async def create(connection: Connection, name: str) -> int | None:
 
 
 async def find(connection: Connection, name: str) -> int | None:
-    """Give the number of a tenant."""
+    """Return the number of a tenant."""
     found: int | None = await connection.fetchval(query("tenant_find"), name)
     return found
 
 
 async def enabled(connection: Connection, name: str) -> int | None:
-    """Give the number of a tenant that is not disabled."""
+    """Return the number of a tenant that is not disabled."""
     found: int | None = await connection.fetchval(query("tenant_enabled"), name)
     return found
 

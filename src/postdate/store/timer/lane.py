@@ -42,12 +42,12 @@ class Lane(msgspec.Struct, frozen=True):
 
     @property
     def paused(self) -> bool:
-        """Say whether nothing of it may start."""
+        """Return whether nothing of it may start."""
         return self.paused_at is not None
 
     @property
     def buckets(self) -> tuple[int, ...]:
-        """Give the buckets in which its jobs lie."""
+        """Return the buckets in which its jobs lie."""
         return _buckets(self.lane_id, self.width)
 
 
@@ -140,6 +140,6 @@ class LaneDirectory:
             self.by_tenant.setdefault(lane.tenant_id, {})[lane.lane_id] = lane
 
     def of_tenant(self, tenant_id: int, name: str | None = None) -> list[Lane]:
-        """Give a tenant's lanes, all of them or those of one name."""
+        """Return a tenant's lanes, all of them or those of one name."""
         lanes = self.by_tenant.get(tenant_id, {}).values()
         return [lane for lane in lanes if name is None or lane.name == name]

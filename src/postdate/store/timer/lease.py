@@ -195,7 +195,7 @@ async def find(
 
 
 async def past(connection: Connection, bucket: int, tenant_id: int, subject: UUID) -> Past | None:
-    """Say how a tenant's job ended; None if there is no such job."""
+    """Return how a tenant's job ended; None if there is no such job."""
     row = await connection.fetchrow(query("lease_past"), bucket, tenant_id, subject)
     return Past(*row) if row else None
 

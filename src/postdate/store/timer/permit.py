@@ -65,7 +65,7 @@ async def spend(connection: Connection, limit: Limit, starts: int) -> None:
 async def hold(
     connection: Connection, limit: Limit, holders: Sequence[UUID], seconds: float
 ) -> None:
-    """Give each holder one slot, under the lock that `room` took."""
+    """Grant each holder one slot, under the lock that `room` took."""
     if limit.max_running is not None and holders:
         place = (_bucket(limit.scope), limit.scope)
         await connection.execute(query("permit_hold"), *place, holders, seconds)
@@ -77,12 +77,12 @@ def claim_holder(job_id: UUID, token: int) -> UUID:
 
 
 async def drop(connection: Connection, scope: str, holders: Sequence[UUID]) -> None:
-    """Give the slots of these holders back."""
+    """Release the slots of these holders."""
     await connection.execute(query("permit_drop"), _bucket(scope), scope, holders)
 
 
 async def refund(connection: Connection, limit: Limit, count: int) -> None:
-    """Give back tokens that were not used; the next refill cuts them to the burst."""
+    """Refund tokens that were not used; the next refill cuts them to the burst."""
     if count:
         await lock(connection, limit)
         await connection.execute(query("permit_spend"), _bucket(limit.scope), limit.scope, -count)
