@@ -16,7 +16,7 @@ from postdate.node import job as jobs
 from postdate.node.schedule import firings
 from postdate.scheduler.expander import Expander
 from postdate.store.secret import secret_rotation
-from postdate.store.secret.payload_encryption import MARK, Vault
+from postdate.store.secret.payload_encryption import MARK, PayloadCipher
 from postdate.store.secret.secret import Keyring, SecretError, parse_key
 from postdate.views.schedule import ScheduleViews
 from support.schedule import drain
@@ -108,13 +108,15 @@ async def test_rotating_the_servers_key_covers_them(sealing: Api) -> None:
         "SELECT tenant_id FROM tenant WHERE name = $1", sealing.tenant
     )
     async with database.writer.acquire() as connection:
-        opened = await Vault(Keyring([new])).open(connection, tenant_id, UUID(made), at_rest)
+        opened = await PayloadCipher(Keyring([new])).decrypt(
+            connection, tenant_id, UUID(made), at_rest
+        )
         assert opened is not None
         assert b"Ada Lovelace" in opened
         with pytest.raises(SecretError):
-            await Vault(Keyring([old])).open(connection, tenant_id, UUID(made), at_rest)
+            await PayloadCipher(Keyring([old])).decrypt(connection, tenant_id, UUID(made), at_rest)
         with pytest.raises(SecretError):  # bound to its row
-            await Vault(Keyring([new])).open(connection, tenant_id, uuid4(), at_rest)
+            await PayloadCipher(Keyring([new])).decrypt(connection, tenant_id, uuid4(), at_rest)
     await secret_rotation.rotate(database, Keyring([old, new]))
 
 
@@ -216,8 +218,8 @@ async def test_a_template_that_cannot_be_opened_holds_up_no_other(
 ) -> None:
     made = await schedule(sealing, {"payload": PAYLOAD})
     other = await schedule(sealing, {})
-    node, vault = sealing.node, Vault(Keyring([bytes(range(32))]))
-    seals = Seals(node.runtime, vault)
+    node, cipher = sealing.node, PayloadCipher(Keyring([bytes(range(32))]))
+    seals = Seals(node.runtime, cipher)
     blind = Firings(
         node.database,
         JobFirings(node.database, jobs.lanes(node), (), seals),
@@ -241,6 +243,6 @@ async def test_a_template_that_cannot_be_opened_holds_up_no_other(
         key_id="k",
         scopes=frozenset({Scope.ADMIN}),
     )
-    shown, _ = await ScheduleViews(node.database, vault).page(who, None, 10, missed=False)
+    shown, _ = await ScheduleViews(node.database, cipher).page(who, None, 10, missed=False)
     assert len(shown) == 2
     assert PAYLOAD["name"] not in str(shown)

@@ -32,15 +32,15 @@ def intake(node: Node) -> JobIntake:
         check_names=names(node.outgoing.directory),
         on_accept=node.on_accept,
         tallies=node.tallies,
-        vault=node.outgoing.vault,
+        cipher=node.outgoing.cipher,
         quotas=node.quotas,
     )
 
 
 def leases(node: Node) -> LeaseClaims:
     """Make what hands jobs to workers over HTTP, woken by hints from here and from elsewhere."""
-    tally, vault = node.tallies["pull"], node.outgoing.vault
-    claims = LeaseClaims(node.database, node.lanes, node.runtime, tally, vault)
+    tally, cipher = node.tallies["pull"], node.outgoing.cipher
+    claims = LeaseClaims(node.database, node.lanes, node.runtime, tally, cipher)
     node.on_accept.append(lambda lane_id, _: claims.hint(lane_id))
     node.wakeup.listeners.append(claims.hint)
     return claims

@@ -17,7 +17,7 @@ from postdate.node import keyring
 from postdate.node.settings import ProcessSettings
 from postdate.store.connection.database import Database
 from postdate.store.destination.directory import DestinationDirectory
-from postdate.store.secret.payload_encryption import Vault
+from postdate.store.secret.payload_encryption import PayloadCipher
 
 
 @dataclass(slots=True, frozen=True)
@@ -25,7 +25,7 @@ class Outgoing:
     """The parts of delivery that roles share."""
 
     allowed: Networks
-    vault: Vault
+    cipher: PayloadCipher
     exchange: HttpExchange
     directory: DestinationDirectory
     destinations: Destinations
@@ -60,5 +60,5 @@ def build(settings: ProcessSettings, database: Database, runtime: RuntimeSetting
     exchange = HttpExchange(guard)
     webhook = WebhookHandler(exchange, directory.resolve, destinations.disable, runtime)
     return Outgoing(
-        allowed, Vault(keys), exchange, directory, destinations, webhook, queue, connections
+        allowed, PayloadCipher(keys), exchange, directory, destinations, webhook, queue, connections
     )

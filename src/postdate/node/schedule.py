@@ -27,7 +27,7 @@ def firings(node: Node) -> Firings:
             node.database,
             job.lanes(node),
             node.outgoing.allowed,
-            Seals(node.runtime, node.outgoing.vault),
+            Seals(node.runtime, node.outgoing.cipher),
         ),
         PaymentFirings(node.database, node.runtime),
         node.on_accept,
@@ -37,13 +37,13 @@ def firings(node: Node) -> Firings:
 def services(node: Node, accepting: JobIntake) -> ScheduleServices:
     """Make what the endpoints and pages of schedules call."""
     check = ScheduleCheck(node.runtime, accepting)
-    schedules = Schedules(node.database, check, Seals(node.runtime, node.outgoing.vault))
+    schedules = Schedules(node.database, check, Seals(node.runtime, node.outgoing.cipher))
     runs = ScheduleRuns(node.database, schedules, firings(node))
     return ScheduleServices(
         change=schedules,
         run=runs,
         calendar=Calendars(node.database),
-        read=ScheduleViews(node.database, node.outgoing.vault),
+        read=ScheduleViews(node.database, node.outgoing.cipher),
     )
 
 

@@ -32,7 +32,7 @@ def loops(node: Node) -> list[Loop]:
         tally=node.tallies["push"],
         window_size=node.settings.worker_window,
         limits_of=node.outgoing.directory.limits_of,
-        vault=node.outgoing.vault,
+        cipher=node.outgoing.cipher,
     )
     node.overdue.reexamine["push"].append(worker.reexamine)
     node.overdue.reexamine["lease"].append(worker.reexamine)

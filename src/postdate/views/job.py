@@ -19,7 +19,7 @@ from postdate.store.idempotency.idempotency import REDRIVE_SCOPE, key_of
 from postdate.store.job import job_list, job_view
 from postdate.store.job.job_list import Filter, Position
 from postdate.store.job.job_view import AttemptRow, JobRow
-from postdate.store.secret.payload_encryption import Vault
+from postdate.store.secret.payload_encryption import PayloadCipher
 from postdate.store.timer.lane import LaneDirectory
 
 
@@ -70,11 +70,11 @@ class JobViews:
         self,
         database: Database,
         lanes: LaneDirectory,
-        vault: Vault | None = None,
+        cipher: PayloadCipher | None = None,
         troubles: Troubles | None = None,
     ) -> None:
         self._database = database
-        self._vault = vault
+        self._cipher = cipher
         self._lanes = lanes
         self._troubles = troubles or Troubles()
 
@@ -86,8 +86,8 @@ class JobViews:
                 return None
             row = rows[job_id]
             redriven = await _redriven(connection, tenant_id, [row])
-            if self._vault is not None:
-                opened = await self._vault.open(connection, tenant_id, job_id, row.payload)
+            if self._cipher is not None:
+                opened = await self._cipher.decrypt(connection, tenant_id, job_id, row.payload)
                 row = msgspec.structs.replace(row, payload=opened)
         return self._show(tenant_id, row, redriven)
 

@@ -18,14 +18,13 @@ from postdate.store.connection.database import Connection, Database
 from postdate.store.connection.off_loop import computed
 from postdate.store.event import event as event_store
 from postdate.store.schedule import calendar as calendar_store
-from postdate.store.schedule import encrypted_template as sealed_template
+from postdate.store.schedule import encrypted_template, timeline
 from postdate.store.schedule import occurrence as occurrence_store
 from postdate.store.schedule import schedule as store
-from postdate.store.schedule import timeline
 from postdate.store.schedule.calendar import CalendarRow
 from postdate.store.schedule.occurrence import OccurrenceRow
 from postdate.store.schedule.schedule import ScheduleRow, key_of
-from postdate.store.secret.payload_encryption import Vault
+from postdate.store.secret.payload_encryption import PayloadCipher
 from postdate.store.secret.secret import SecretError
 
 log = Log()
@@ -54,9 +53,9 @@ class OccurrenceView(msgspec.Struct, frozen=True, kw_only=True):
 class ScheduleViews:
     """Read schedules on behalf of a tenant."""
 
-    def __init__(self, database: Database, vault: Vault | None) -> None:
+    def __init__(self, database: Database, cipher: PayloadCipher | None) -> None:
         self._database = database
-        self._vault = vault
+        self._cipher = cipher
 
     async def find(self, actor: Identity, schedule_id: UUID) -> ScheduleView | None:
         """Show one schedule."""
@@ -101,13 +100,13 @@ class ScheduleViews:
     async def _opened(self, connection: Connection, row: ScheduleRow) -> Definition:
         definition = row.legible
         try:
-            template = await sealed_template.opened(
-                self._vault, connection, row.tenant_id, row.schedule_id, definition.template
+            template = await encrypted_template.decrypt(
+                self._cipher, connection, row.tenant_id, row.schedule_id, definition.template
             )
         except SecretError as error:
             # The rest of it can be shown all the same.
             log.warning("schedule.sealed", schedule_id=str(row.schedule_id), error=str(error))
-            template = sealed_template.without_payload(definition.template)
+            template = encrypted_template.without_payload(definition.template)
         return msgspec.structs.replace(definition, template=template)
 
     async def preview(self, actor: Identity, schedule_id: UUID, count: int) -> Preview | None:

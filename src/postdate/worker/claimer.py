@@ -24,7 +24,7 @@ from postdate.store.connection.error import LockNotAvailableError
 from postdate.store.job import execution
 from postdate.store.job.execution import ClaimedExecution
 from postdate.store.operate import node
-from postdate.store.secret.payload_encryption import Vault
+from postdate.store.secret.payload_encryption import PayloadCipher
 from postdate.store.tenant import halt
 from postdate.store.timer import timer
 from postdate.store.timer.lane import Lane, LaneDirectory
@@ -69,7 +69,7 @@ class Claimer:
     hand_over: Callable[[LaneClaim], None]
     kinds: frozenset[Kind] = frozenset({"push"})
     claim_size: ClaimSize = field(default_factory=ClaimSize)
-    vault: Vault | None = None
+    cipher: PayloadCipher | None = None
     mine: frozenset[int] = EVERY_BUCKET
     lane_buckets: LaneBuckets = field(default_factory=LaneBuckets)
     ready: ReadyQueue = field(init=False)
@@ -257,7 +257,7 @@ class Claimer:
             claim.lane,
             lane_bucket.bucket,
             self._policies,
-            self.vault,
+            self.cipher,
             low=max(self.settings.floor, lane_bucket.mark.low(claim.claimed_at)),
             limit=count,
             lease_seconds=claim.lease_seconds,

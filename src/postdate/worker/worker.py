@@ -12,7 +12,7 @@ from postdate.model.log import Log
 from postdate.model.setting.setting import Settings
 from postdate.runtime.capacity import Capacity
 from postdate.store.connection.database import Database
-from postdate.store.secret.payload_encryption import Vault
+from postdate.store.secret.payload_encryption import PayloadCipher
 from postdate.store.timer.lane import LaneDirectory
 from postdate.worker.claimed_job import Checkpoint, pass_by
 from postdate.worker.claimer import Claimer
@@ -38,7 +38,7 @@ class JobWorker:
     window_size: int = WINDOW
     limits_of: LimitsOf = unlimited
     checkpoint: Checkpoint = pass_by
-    vault: Vault | None = None
+    cipher: PayloadCipher | None = None
     permits: Permits = field(init=False)
     claimer: Claimer = field(init=False)
     runner: Runner = field(init=False)
@@ -65,7 +65,7 @@ class JobWorker:
             capacity=capacity,
             hand_over=self.runner.take_over,
             kinds=kinds,
-            vault=self.vault,
+            cipher=self.cipher,
         )
 
     async def run_once(self, limit: int) -> int:

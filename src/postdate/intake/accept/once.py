@@ -9,7 +9,7 @@ from postdate.intake.accept.answers import RACES_MOST, Answer, Answers, Ask
 from postdate.intake.accept.idempotency import InFlight, RaceError, canonical, in_flight
 from postdate.store.connection.database import Connection, Database
 from postdate.store.idempotency import idempotency as idempotency_store
-from postdate.store.secret.payload_encryption import Vault
+from postdate.store.secret.payload_encryption import PayloadCipher
 
 T = TypeVar("T")
 
@@ -44,9 +44,9 @@ class Shown(msgspec.Struct, frozen=True):
 class Once:
     """Run what creates something at most once for each key of a tenant."""
 
-    def __init__(self, database: Database, vault: Vault | None = None) -> None:
+    def __init__(self, database: Database, cipher: PayloadCipher | None = None) -> None:
         self._database = database
-        self._vault = vault
+        self._cipher = cipher
         self._in_flight = InFlight()
 
     async def run(
@@ -84,10 +84,10 @@ class Once:
     async def _request(self, wish: Wish) -> bytes:
         members = dict(wish.members)
         secret = [name for name in wish.secret if members.get(name) is not None]
-        if secret and self._vault is not None:
+        if secret and self._cipher is not None:
             async with self._database.write() as connection:
-                await self._vault.prepare(connection, [wish.tenant_id])
+                await self._cipher.prepare(connection, [wish.tenant_id])
             for name in secret:
-                hidden = self._vault.digest(wish.tenant_id, canonical(members[name]))
+                hidden = self._cipher.digest(wish.tenant_id, canonical(members[name]))
                 members[name] = {"hmac": hidden}
         return canonical(members)

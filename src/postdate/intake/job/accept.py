@@ -25,7 +25,7 @@ from postdate.store.idempotency import idempotency as idempotency_store
 from postdate.store.idempotency.idempotency import key_of
 from postdate.store.job import job as job_store
 from postdate.store.operate.item_log import items
-from postdate.store.secret.payload_encryption import Vault
+from postdate.store.secret.payload_encryption import PayloadCipher
 
 Named = tuple[int, str, str]
 """A destination known by its name: tenant, type, name."""
@@ -50,11 +50,11 @@ class JobIntake:
         check_names: CheckNames,
         on_accept: Iterable[OnAccept] = (),
         tallies: Mapping[str, Tally] | None = None,
-        vault: Vault | None = None,
+        cipher: PayloadCipher | None = None,
         quotas: Quotas | None = None,
     ) -> None:
         self._quotas = quotas or Quotas(settings)
-        self.seals = Seals(settings, vault)
+        self.seals = Seals(settings, cipher)
         self._database = database
         self._lanes = lanes
         self._settings = settings

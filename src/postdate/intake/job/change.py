@@ -33,7 +33,7 @@ from postdate.store.connection.database import Connection, Database
 from postdate.store.job import job_change, job_view
 from postdate.store.job.job_change import JobEnd, JobMove, OpenJob, Revision
 from postdate.store.job.job_view import JobRow
-from postdate.store.secret.payload_encryption import Vault
+from postdate.store.secret.payload_encryption import PayloadCipher
 
 CancelResult = Literal["cancelled_before_claim", "stopped_in_flight"]
 Resolution = Literal["completed", "failed", "retry"]
@@ -83,10 +83,10 @@ class JobChanges:
         database: Database,
         settings: Settings,
         on_accept: Iterable[OnAccept] = (),
-        vault: Vault | None = None,
+        cipher: PayloadCipher | None = None,
     ) -> None:
         self._database = database
-        self._seals = Seals(settings, vault)
+        self._seals = Seals(settings, cipher)
         self._settings = settings
         self._on_accept = on_accept
 

@@ -14,26 +14,26 @@ from postdate.model.schedule.spec import ScheduleSpec
 from postdate.model.setting.setting import Settings
 from postdate.store.connection.database import Connection
 from postdate.store.job.job import NewJob
-from postdate.store.schedule import encrypted_template as sealed_template
-from postdate.store.secret.payload_encryption import MARK, Vault
+from postdate.store.schedule import encrypted_template
+from postdate.store.secret.payload_encryption import MARK, PayloadCipher
 
 
 class Seals:
     """Decides for each tenant; where none asks, nothing is done."""
 
-    def __init__(self, settings: Settings, vault: Vault | None) -> None:
+    def __init__(self, settings: Settings, cipher: PayloadCipher | None) -> None:
         self._settings = settings
-        self._vault = vault
+        self._cipher = cipher
 
     def wanted(self, tenant_id: int) -> bool:
         """Say whether a tenant's payloads are sealed from now on."""
-        return self._vault is not None and self._settings.get("job.encryption", tenant_id) == "on"
+        return self._cipher is not None and self._settings.get("job.encryption", tenant_id) == "on"
 
     async def prepare(self, connection: Connection, tenant_ids: Collection[int]) -> None:
         """Have the keys at hand that a set of jobs needs."""
         wanted = [tenant_id for tenant_id in tenant_ids if self.wanted(tenant_id)]
-        if wanted and self._vault is not None:
-            await self._vault.prepare(connection, wanted)
+        if wanted and self._cipher is not None:
+            await self._cipher.prepare(connection, wanted)
 
     def jobs(self, jobs: Sequence[NewJob]) -> Sequence[NewJob]:
         """Seal what new jobs carry, where their tenants ask for it."""
@@ -48,54 +48,56 @@ class Seals:
 
     def payload(self, tenant_id: int, job_id: UUID, payload: bytes | None) -> bytes | None:
         """Seal one payload, if its tenant asks for it."""
-        if payload is None or self._vault is None or not self.wanted(tenant_id):
+        if payload is None or self._cipher is None or not self.wanted(tenant_id):
             return payload
-        return self._vault.seal(tenant_id, job_id, payload)
+        return self._cipher.encrypt(tenant_id, job_id, payload)
 
     async def open(
         self, connection: Connection, tenant_id: int, job_id: UUID, payload: bytes | None
     ) -> bytes | None:
         """Give a stored payload as it came."""
-        if payload is None or self._vault is None or not payload.startswith(MARK):
+        if payload is None or self._cipher is None or not payload.startswith(MARK):
             return payload
-        return await self._vault.open(connection, tenant_id, job_id, payload)
+        return await self._cipher.decrypt(connection, tenant_id, job_id, payload)
 
     def template(self, tenant_id: int, schedule_id: UUID, template: Template) -> Template:
         """Seal the payload of a schedule's template, if its tenant asks for it."""
-        if self._vault is None or not self.wanted(tenant_id):
+        if self._cipher is None or not self.wanted(tenant_id):
             return template
-        return sealed_template.seal(self._vault, tenant_id, schedule_id, template)
+        return encrypted_template.encrypt(self._cipher, tenant_id, schedule_id, template)
 
     async def open_template(
         self, connection: Connection, tenant_id: int, schedule_id: UUID, template: Template
     ) -> Template:
         """Give a stored template as it came."""
-        return await sealed_template.opened(
-            self._vault, connection, tenant_id, schedule_id, template
+        return await encrypted_template.decrypt(
+            self._cipher, connection, tenant_id, schedule_id, template
         )
 
     def answered(self, tenant_id: int, template: Template) -> Template:
         """Give a template as an answer that is kept may show it: none of a sealed payload."""
-        return sealed_template.without_payload(template) if self.wanted(tenant_id) else template
+        return encrypted_template.without_payload(template) if self.wanted(tenant_id) else template
 
     def canonical_schedule(self, tenant_id: int, spec: ScheduleSpec) -> bytes:
         """Write a schedule as it is remembered: a payload that is sealed is only named there."""
-        if self._vault is None or not self.wanted(tenant_id):
+        if self._cipher is None or not self.wanted(tenant_id):
             return canonical(spec)
-        bare = sealed_template.without_payload(spec.template)
+        bare = encrypted_template.without_payload(spec.template)
         members = msgspec.json.decode(canonical(msgspec.structs.replace(spec, template=bare)))
-        payload = sealed_template.payload_of(spec.template)
+        payload = encrypted_template.payload_of(spec.template)
         if payload is not None:
-            members["template"]["job"]["payload"] = {"hmac": self._vault.digest(tenant_id, payload)}
+            members["template"]["job"]["payload"] = {
+                "hmac": self._cipher.digest(tenant_id, payload)
+            }
         return msgspec.json.encode(members, order="sorted")
 
     def canonical(self, tenant_id: int, spec: JobSpec) -> bytes:
         """Write a request as it is remembered: a payload that is sealed is only named there."""
-        if self._vault is None or not self.wanted(tenant_id):
+        if self._cipher is None or not self.wanted(tenant_id):
             return job_rules.canonical(spec)
         plain = msgspec.structs.replace(spec, payload=UNSET, payload_base64=None)
         members = msgspec.json.decode(job_rules.canonical(plain))
         given = job_rules.payload_of(spec)
         if isinstance(given, tuple) and given[0] is not None:
-            members["payload"] = {"hmac": self._vault.digest(tenant_id, given[0])}
+            members["payload"] = {"hmac": self._cipher.digest(tenant_id, given[0])}
         return msgspec.json.encode(members, order="sorted")

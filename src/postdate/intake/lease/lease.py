@@ -23,7 +23,7 @@ from postdate.runtime.low_water import LowWaterMark
 from postdate.store.connection.database import Connection, Database
 from postdate.store.job import execution
 from postdate.store.job.execution import ClaimedExecution, Recorded
-from postdate.store.secret.payload_encryption import Vault
+from postdate.store.secret.payload_encryption import PayloadCipher
 from postdate.store.timer import permit, timer
 from postdate.store.timer.lane import Lane, LaneDirectory
 from postdate.store.timer.permit import claim_holder, lane_limits
@@ -83,10 +83,10 @@ class LeaseClaims:
         lanes: LaneDirectory,
         settings: Settings,
         tally: Tally,
-        vault: Vault | None = None,
+        cipher: PayloadCipher | None = None,
     ) -> None:
         self._database = database
-        self._vault = vault
+        self._cipher = cipher
         self._lanes = lanes
         self._settings = settings
         self._tally = tally
@@ -189,7 +189,7 @@ class LeaseClaims:
                         lane,
                         bucket,
                         self._policies,
-                        self._vault,
+                        self._cipher,
                         low=max(self._settings.floor, mark.low(time.monotonic())),
                         limit=most - len(taken),
                         lease_seconds=ask.lease_seconds,

@@ -22,7 +22,7 @@ from postdate.model.schedule.schedule import JobTemplate
 from postdate.store.connection.database import Connection, Database
 from postdate.store.job import job as job_store
 from postdate.store.job.job import NewJob
-from postdate.store.schedule.encrypted_template import is_sealed
+from postdate.store.schedule.encrypted_template import is_encrypted
 from postdate.store.secret.secret import SecretError
 from postdate.store.timer.lane import Lane, LaneKey
 
@@ -64,7 +64,7 @@ class JobFirings:
 
     async def _opened(self, connection: Connection, firing: Firing) -> Firing:
         """Give an occurrence its payload as it came, where its template is sealed."""
-        if not is_sealed(firing.template):
+        if not is_encrypted(firing.template):
             return firing
         try:
             template = await self._seals.open_template(
@@ -88,7 +88,7 @@ class JobFirings:
         return [spec for spec, _ in found], [draft for _, draft in found]
 
     def _draft(self, firing: Firing, spec: JobSpec) -> Draft | Refusal:
-        if is_sealed(firing.template):
+        if is_encrypted(firing.template):
             return Refusal(Code.UNAVAILABLE, "The payload of the template cannot be opened.")
         to = job_rules.route(firing.tenant_id, spec.lane, spec.destination, self._allowed)
         return to if isinstance(to, Refusal) else job_rules.draft(spec, to)

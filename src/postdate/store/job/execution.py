@@ -31,7 +31,7 @@ from postdate.store.event import event
 from postdate.store.event.event import NewEvent
 from postdate.store.job import job
 from postdate.store.job.job import JobKey, LoadedJob
-from postdate.store.secret.payload_encryption import MARK, Vault
+from postdate.store.secret.payload_encryption import MARK, PayloadCipher
 from postdate.store.secret.secret import SecretError
 from postdate.store.timer import lease
 from postdate.store.timer.lane import Lane
@@ -92,7 +92,7 @@ async def take(
     lane: Lane,
     bucket: int,
     policies: RetryPolicies,
-    vault: Vault | None = None,
+    cipher: PayloadCipher | None = None,
     **wanted: Any,
 ) -> list[ClaimedExecution]:
     """Claim due jobs of one bucket's lane and load them, inside the caller's transaction.
@@ -106,18 +106,20 @@ async def take(
     if revised:
         taken = await _revise(connection, bucket, lane, taken, revised)
     if any(each.payload is not None and each.payload.startswith(MARK) for each in taken):
-        taken = await _opened(connection, lane.tenant_id, taken, vault)
+        taken = await _opened(connection, lane.tenant_id, taken, cipher)
     return [_judged(each, lane, policies) for each in taken]
 
 
 async def _opened(
-    connection: Connection, tenant_id: int, taken: list[Taken], vault: Vault | None
+    connection: Connection, tenant_id: int, taken: list[Taken], cipher: PayloadCipher | None
 ) -> list[Taken]:
     """Open sealed payloads; without the key nothing is claimed, and another node may."""
-    if vault is None:
+    if cipher is None:
         raise SecretError("this node was given no key for sealed payloads")
     return [
-        each._replace(payload=await vault.open(connection, tenant_id, each.subject, each.payload))
+        each._replace(
+            payload=await cipher.decrypt(connection, tenant_id, each.subject, each.payload)
+        )
         for each in taken
     ]
 

@@ -1,7 +1,7 @@
-"""Payloads in the templates of schedules: sealed at rest as those of jobs are.
+"""Payloads in the templates of schedules: encrypted at rest as those of jobs are.
 
 A template stays readable without its payload, so that a schedule can be decided, listed and audited
-by whoever has no key at hand. The sealed payload stands in the place of the opaque one.
+by whoever has no key at hand. The encrypted payload stands in the place of the opaque one.
 """
 
 from base64 import b64decode, b64encode
@@ -13,16 +13,16 @@ from msgspec import UNSET, Raw
 
 from postdate.model.schedule.schedule import Template
 from postdate.store.connection.database import Connection
-from postdate.store.secret.payload_encryption import MARK, Vault
+from postdate.store.secret.payload_encryption import MARK, PayloadCipher
 from postdate.store.secret.secret import SecretError
 
 PREFIX: Final = b64encode(MARK[: len(MARK) // 3 * 3]).decode()
-"""How a sealed payload begins in base64; one that comes so is refused."""
+"""How a encrypted payload begins in base64; one that comes so is refused."""
 
 _members: Final = msgspec.json.Decoder(dict[str, Raw])
 
 
-def is_sealed(template: Template) -> bool:
+def is_encrypted(template: Template) -> bool:
     """Return whether the payload of a template is encrypted."""
     job = template.job
     return job is not None and (job.payload_base64 or "").startswith(PREFIX)
@@ -37,7 +37,7 @@ def without_payload(template: Template) -> Template:
 
 
 def payload_of(template: Template) -> bytes | None:
-    """Write what is to be sealed: the payload under the name under which it came."""
+    """Write what is to be encrypted: the payload under the name under which it came."""
     job = template.job
     if job is None or (job.payload is UNSET and job.payload_base64 is None):
         return None
@@ -46,30 +46,32 @@ def payload_of(template: Template) -> bytes | None:
     return msgspec.json.encode(named)
 
 
-def seal(vault: Vault, tenant_id: int, schedule_id: UUID, template: Template) -> Template:
-    """Seal the payload of a template, bound to its schedule; the tenant's key is at hand."""
+def encrypt(
+    cipher: PayloadCipher, tenant_id: int, schedule_id: UUID, template: Template
+) -> Template:
+    """Encrypt the payload of a template, bound to its schedule; the tenant's key is at hand."""
     payload = payload_of(template)
     if payload is None or template.job is None:
         return template
-    closed = b64encode(vault.seal(tenant_id, schedule_id, payload)).decode()
+    closed = b64encode(cipher.encrypt(tenant_id, schedule_id, payload)).decode()
     job = msgspec.structs.replace(template.job, payload=UNSET, payload_base64=closed)
     return msgspec.structs.replace(template, job=job)
 
 
-async def opened(
-    vault: Vault | None,
+async def decrypt(
+    cipher: PayloadCipher | None,
     connection: Connection,
     tenant_id: int,
     schedule_id: UUID,
     template: Template,
 ) -> Template:
     """Return a template as it came; one in the clear is given as it is."""
-    if template.job is None or not is_sealed(template):
+    if template.job is None or not is_encrypted(template):
         return template
-    if vault is None:
-        raise SecretError("a template is sealed, and this process has no key")
+    if cipher is None:
+        raise SecretError("a template is encrypted, and this process has no key")
     closed = b64decode(template.job.payload_base64 or "")
-    text = await vault.open(connection, tenant_id, schedule_id, closed)
+    text = await cipher.decrypt(connection, tenant_id, schedule_id, closed)
     named = _members.decode(text or b"{}")
     payload = named.get("payload", UNSET)
     opaque = named.get("payload_base64")

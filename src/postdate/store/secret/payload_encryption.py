@@ -1,6 +1,6 @@
 """Payloads at rest: encrypted with their tenant's key where the tenant asks for it.
 
-A sealed payload is bound to its tenant and job, so that one copied to another row does not open
+A encrypted payload is bound to its tenant and job, so that one copied to another row does not open
 there. What was stored in the clear stays readable: the mark in front tells them apart.
 """
 
@@ -20,12 +20,12 @@ from postdate.store.secret import secret
 from postdate.store.secret.secret import KEY_BYTES, NONCE_BYTES, Keyring, SecretError
 
 MARK: Final = b"\x00pd-sealed\x01"
-"""How a sealed payload begins; one that comes so is refused."""
+"""How a encrypted payload begins; one that comes so is refused."""
 
-PLACE: Final = "payload-key"
+FIELD: Final = "payload-key"
 
 
-class Vault:
+class PayloadCipher:
     """The keys of tenants, opened once for a process."""
 
     def __init__(self, keyring: Keyring) -> None:
@@ -38,17 +38,17 @@ class Vault:
             if tenant_id not in self._keys:
                 self._keys[tenant_id] = await self._ensure(connection, tenant_id)
 
-    def seal(self, tenant_id: int, job_id: UUID, payload: bytes) -> bytes:
-        """Seal the payload of one job; the tenant's key is at hand."""
+    def encrypt(self, tenant_id: int, job_id: UUID, payload: bytes) -> bytes:
+        """Encrypt the payload of one job; the tenant's key is at hand."""
         nonce = secrets.token_bytes(NONCE_BYTES)
-        sealed = AESGCM(self._keys[tenant_id]).encrypt(nonce, payload, _bound(tenant_id, job_id))
-        return MARK + nonce + sealed
+        encrypted = AESGCM(self._keys[tenant_id]).encrypt(nonce, payload, _bound(tenant_id, job_id))
+        return MARK + nonce + encrypted
 
     def digest(self, tenant_id: int, payload: bytes) -> str:
         """Name a payload without telling it: the same for the same, to this tenant alone."""
         return hmac.new(self._keys[tenant_id], payload, sha256).hexdigest()
 
-    async def open(
+    async def decrypt(
         self, connection: Connection, tenant_id: int, job_id: UUID, payload: bytes | None
     ) -> bytes | None:
         """Return a payload as it came; one in the clear is given as it is."""
@@ -58,12 +58,12 @@ class Vault:
             found = await connection.fetchval(query("payload_encryption_find"), tenant_id)
             if found is None:
                 raise SecretError("the key of the tenant's payloads is gone")
-            self._keys[tenant_id] = self._keyring.decrypt(tenant_id, PLACE, found)
+            self._keys[tenant_id] = self._keyring.decrypt(tenant_id, FIELD, found)
         start = len(MARK) + NONCE_BYTES
-        nonce, sealed = payload[len(MARK) : start], payload[start:]
+        nonce, encrypted = payload[len(MARK) : start], payload[start:]
         try:
             key = AESGCM(self._keys[tenant_id])
-            return key.decrypt(nonce, sealed, _bound(tenant_id, job_id))
+            return key.decrypt(nonce, encrypted, _bound(tenant_id, job_id))
         except InvalidTag as error:
             raise SecretError("the payload was changed, or stands in another place") from error
 
@@ -71,10 +71,10 @@ class Vault:
         found = await connection.fetchval(query("payload_encryption_find"), tenant_id)
         if found is None:
             await secret.admit(connection, self._keyring)
-            new = self._keyring.encrypt(tenant_id, PLACE, secrets.token_bytes(KEY_BYTES))
+            new = self._keyring.encrypt(tenant_id, FIELD, secrets.token_bytes(KEY_BYTES))
             await connection.execute(query("payload_encryption_create"), tenant_id, new)
             found = await connection.fetchval(query("payload_encryption_find"), tenant_id)
-        return self._keyring.decrypt(tenant_id, PLACE, found)
+        return self._keyring.decrypt(tenant_id, FIELD, found)
 
 
 def _bound(tenant_id: int, job_id: UUID) -> bytes:

@@ -6,7 +6,7 @@ from typing import Final
 from postdate.store.connection.database import Connection, Database
 from postdate.store.connection.query import query
 from postdate.store.destination.destination import SIGNING, config_place, secret_place
-from postdate.store.secret import payload_encryption as vault
+from postdate.store.secret import payload_encryption
 from postdate.store.secret import secret
 from postdate.store.secret.secret import Keyring, envelope_key
 
@@ -60,7 +60,7 @@ async def _payload_keys(database: Database, keyring: Keyring) -> int:
         async with database.write() as connection:
             rows = await connection.fetch(query("payload_encryption_all"), after, BATCH)
             for tenant_id, old in rows:
-                [new] = _anew(keyring, tenant_id, [vault.PLACE], [old])
+                [new] = _anew(keyring, tenant_id, [payload_encryption.FIELD], [old])
                 if new != old:
                     await connection.execute(
                         query("payload_encryption_replace"), tenant_id, new, old
