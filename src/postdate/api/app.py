@@ -1,4 +1,4 @@
-"""Put the HTTP edge together from endpoints and what they need."""
+"""Create the ASGI app from the endpoints and what they need."""
 
 import asyncio
 from collections.abc import Mapping, Sequence

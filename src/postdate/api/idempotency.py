@@ -1,4 +1,4 @@
-"""Answer requests under a key: the first time, and every time after."""
+"""Answer requests with an Idempotency-Key: the first time, and every repetition."""
 
 from collections.abc import Awaitable, Callable, Collection
 from typing import Any, Final, TypeVar
@@ -64,6 +64,6 @@ async def run_once_per_key(
 
 
 def _members(call: Call[Services, Any, Any]) -> dict[str, Any]:
-    """Name all that the request asks for, by its path and its body."""
+    """Return everything that the request asks for: path parameters and body."""
     body = {} if call.body is None else msgspec.to_builtins(call.body)
     return {name: str(part) for name, part in call.path.items()} | body

@@ -1,4 +1,4 @@
-"""Actions: asked for on one page, confirmed with a form, done through intake, told in words."""
+"""Actions: offered on a page, confirmed with a form, done through intake."""
 
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
@@ -15,12 +15,12 @@ from postdate.model.error import Code, RefusedError, refuse
 from postdate.model.tenant.identity import Scope
 
 TYPE_COUNT_ABOVE: Final = 1000
-"""Above so many items the count is typed by hand before anything is done."""
+"""Above this many items the person must type the count to confirm."""
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)
 class Field:
-    """Something to fill in before an action is done; `late` is asked for after the dry run."""
+    """A field of a confirmation form; a `late` one is shown after the dry run."""
 
     name: str
     label: str
@@ -31,7 +31,7 @@ class Field:
 
 
 REASON: Final = Field(name="reason", label="Reason", hint="the next person on call reads this")
-"""The field of everything that somebody else will have to understand."""
+"""The reason that the next person on call will read."""
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)
@@ -51,7 +51,7 @@ class DryRun:
 
     @property
     def typed(self) -> bool:
-        """Say whether the count must be typed: it is many, or it is money."""
+        """Return whether the count must be typed: it is many, or it is money."""
         return self.count > TYPE_COUNT_ABOVE or (self.money and self.count > 1)
 
 
@@ -76,7 +76,7 @@ def reason_of(request: PageRequest, name: str = "reason") -> str:
 
 @dataclass(slots=True, frozen=True, kw_only=True)
 class Action:
-    """One button: what it says, who may press it, what it does.
+    """One button: its texts, the scope it needs, and what it does.
 
     `does` gives the sentence that tells what was done, or work that goes on piece by piece. Its
     refusals are shown on the same form, which keeps what was typed. With `rehearse` a dry run comes
@@ -109,7 +109,7 @@ class Action:
             return self._form(request, given, error, None)
 
     async def act(self, request: PageRequest) -> Response:
-        """Do it, and go back to where it can be seen."""
+        """Carry it out, and go back to the page that shows the result."""
         request.require(self.scope)
         kept: DryRun | None = None
         try:
@@ -174,5 +174,5 @@ def _check_typed(shown: DryRun, typed: str) -> None:
 
 
 def plan_of(request: PageRequest) -> Any:
-    """Give the plan of the dry run that was confirmed."""
+    """Return the plan of the dry run that was confirmed."""
     return _kept(request).plan

@@ -1,4 +1,4 @@
-"""Styles and scripts: our own from this package, the others from what the build brought in."""
+"""Styles and scripts: our own from this package, the others from the build."""
 
 from collections.abc import Awaitable, Callable
 from hashlib import sha256

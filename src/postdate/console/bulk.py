@@ -1,7 +1,7 @@
-"""Work on many things: done piece by piece, each a request of its own, so that it can be watched.
+"""Bulk actions: done step by step, each step a request of its own, with visible progress.
 
-A piece is one transaction. Whoever closes the page finds the work again on the next one, and goes
-on; whoever stops it is told what was done. The process remembers where it is, the database what.
+A step is one transaction. After the page is closed, every other page links to the unfinished run.
+The progress is kept in this process, the changes in the database.
 """
 
 import asyncio
@@ -19,26 +19,26 @@ from postdate.model.error import Code, Refusal, RefusedError, refuse
 from postdate.model.tenant.identity import Scope
 
 STEP_ITEMS: Final = 500
-"""Things of one piece: what one transaction changes."""
+"""The items of one step, which is one transaction."""
 
 PATH: Final = "/bulk/{work_id}"
 
 
 @dataclass(slots=True, frozen=True)
 class BulkStep:
-    """What became of one piece: how many were done, and how many were left alone, and why."""
+    """The result of one step: how many items were done, and how many were skipped, and why."""
 
     done: int
     left: Mapping[str, int] = field(default_factory=dict)
 
 
 RunStep = Callable[[PageRequest, Sequence[UUID], int], Awaitable[BulkStep]]
-"""Does one piece; the number says how many things went before."""
+"""Does one step; the number is how many items went before."""
 
 
 @dataclass(slots=True, kw_only=True)
 class BulkRun:
-    """What a confirmation set going: exactly these things, and how far it is."""
+    """A confirmed bulk action: its items, and how far it has come."""
 
     title: str
     verb: str
@@ -48,7 +48,7 @@ class BulkRun:
     items: Sequence[UUID]
     do: RunStep
     size: int | None = None
-    """How many things are one piece, where that is not `STEP_ITEMS`."""
+    """The items of one step, where that is not `STEP_ITEMS`."""
 
     name: str = field(default_factory=lambda: secrets.token_urlsafe(12))
     position: int = 0
@@ -60,17 +60,17 @@ class BulkRun:
 
     @property
     def ended(self) -> bool:
-        """Say whether nothing of it is to come."""
+        """Return whether it has finished or was stopped."""
         return self.stopped or self.position >= len(self.items)
 
     @property
     def address(self) -> str:
-        """Give the page on which it is watched."""
+        """Return the address of its progress page."""
         return PATH.format(work_id=self.name)
 
     @property
     def summary(self) -> str:
-        """Say in words what was done, what was left alone, and what was not touched."""
+        """Return in words what was done, skipped, and not processed."""
         words = [f"{self.done:,} of {len(self.items):,} {self.noun}s {self.verb}."]
         if self.left:
             parts = [f"{many:,} {why}" for why, many in sorted(self.left.items())]
@@ -80,7 +80,7 @@ class BulkRun:
         return " ".join(words)
 
     async def step(self, request: PageRequest) -> None:
-        """Do the next piece. What is refused is told, and can be tried again."""
+        """Do the next step; a refusal is kept for display, and the step can be repeated."""
         async with self.going:
             if self.ended:
                 return
@@ -99,7 +99,7 @@ class BulkRun:
 
 
 async def begin(request: PageRequest, work: BulkRun) -> Response:
-    """Do the first piece; what is not done with it goes on where it can be watched."""
+    """Do the first step; the rest continues on the progress page."""
     await work.step(request)
     if work.refusal is not None and work.position == 0:
         raise RefusedError(work.refusal)
@@ -118,19 +118,19 @@ def _find(request: PageRequest) -> BulkRun:
 
 
 async def work_page(request: PageRequest) -> Response:
-    """Show how far it is; the page asks for the next piece by itself."""
+    """Show the progress; the page requests the next step by itself."""
     return request.render("work.html", work=_find(request))
 
 
 async def work_step(request: PageRequest) -> Response:
-    """Do one piece, and show how far it is then."""
+    """Do one step, and show the progress."""
     work = _find(request)
     await work.step(request)
     return _seen(request, work)
 
 
 async def work_stop(request: PageRequest) -> Response:
-    """Let what is done be done, and leave the rest."""
+    """Stop; what is done stays done."""
     work = _find(request)
     async with work.going:
         work.stopped = not work.ended or work.stopped

@@ -1,4 +1,4 @@
-"""The same by other means: what a button does, as a call of the API and as a command."""
+"""What a button does, as an API call and as a command."""
 
 import json
 import shlex
@@ -22,7 +22,7 @@ class EquivalentCommand:
     """Whether the call needs a key by which it counts once."""
 
     def filled(self, params: Mapping[str, str], values: Mapping[str, str]) -> list[str]:
-        """Give the lines to paste into a shell."""
+        """Return the lines to paste into a shell."""
         known = {**values, **params}
         method, _, path = self.call.partition(" ")
         path = path.format_map(_Escaped(known, lambda text: quote(text, safe="")))
@@ -39,7 +39,7 @@ class EquivalentCommand:
 
 
 class _Escaped(dict[str, str]):
-    """Values made fit for where they are put; what is not known yet is an ellipsis."""
+    """Escaped values; an unknown one is an ellipsis."""
 
     def __init__(self, known: Mapping[str, str], escape: Callable[[str], str]) -> None:
         super().__init__({name: escape(text) for name, text in known.items() if text})

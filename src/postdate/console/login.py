@@ -1,4 +1,4 @@
-"""Sign in with a key: the key goes to the server once, a random id comes back."""
+"""The login page: a key is exchanged for a random session id."""
 
 from urllib.parse import urlencode
 
@@ -13,7 +13,7 @@ from postdate.model.error import RefusedError
 
 
 class LoginPage:
-    """The only page that is open to everybody."""
+    """The only page that needs no session."""
 
     def __init__(self, gate: Gate, sessions: Sessions, templates: Environment) -> None:
         self._gate = gate
@@ -21,7 +21,7 @@ class LoginPage:
         self._templates = templates
 
     def required(self, request: Request) -> Response:
-        """Send somebody who is not signed in to the form, and remember where they wanted to go."""
+        """Redirect to the login form, which leads back to the requested page."""
         if request.headers.get("hx-request"):
             # A live panel cannot sign in: let the browser load the whole page again.
             return Response(status_code=204, headers={**HEADERS, "hx-refresh": "true"})
@@ -74,6 +74,6 @@ class LoginPage:
 
 
 def _inside(path: str) -> str:
-    """Keep to pages of this site: two slashes name another site to a browser."""
+    """Return a path of this site; anything else, such as two slashes, becomes `/`."""
     own = path.startswith("/") and not path.startswith(("//", "/\\")) and path.isprintable()
     return path if own else "/"

@@ -135,7 +135,7 @@ def redirect(path: str) -> Response:
 
 
 def address(request: Request) -> str:
-    """Give the path with its query."""
+    """Return the path with its query."""
     query = request.url.query
     return request.url.path + (f"?{query}" if query else "")
 
@@ -173,7 +173,7 @@ async def read_form(request: Request) -> dict[str, str]:
 
 
 def from_this_site(request: Request) -> bool:
-    """Say whether a form comes from a page of ours; browsers send `Origin` with every POST."""
+    """Return whether a form comes from a page of ours; browsers send `Origin` with every POST."""
     origin = request.headers.get("origin", "")
     return origin.partition("://")[2] == request.headers.get("host") != ""
 

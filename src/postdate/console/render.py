@@ -1,4 +1,4 @@
-"""Turn values into HTML: instants, amounts, statuses, and the templates around them."""
+"""Render values as HTML: instants, amounts, statuses; and the template environment."""
 
 import re
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ PAGES: Final = (
     ("/audit", "Audit"),
     ("/settings", "Settings"),
 )
-"""The pages of the navigation, in the order in which they are needed at night."""
+"""The pages of the navigation, in the order in which people on call need them."""
 
 ICONS: Final[Mapping[str, str]] = {
     "PENDING": "◷",
@@ -166,7 +166,7 @@ def lateness(milliseconds: int | None) -> str:
 
 
 def short(identifier: object) -> str:
-    """Give the end of an id, where ids made at the same moment differ."""
+    """Return the end of an id, where ids made at the same moment differ."""
     return "…" + str(identifier)[-12:]
 
 

@@ -12,10 +12,10 @@ SESSION_SECONDS: Final = 12 * 3600
 """How long a session lasts after its last page."""
 
 MAX_PLANS: Final = 3
-"""How many dry runs a session remembers: what is confirmed is what was shown, not what is now."""
+"""How many dry runs a session keeps: a confirmation applies to what was shown."""
 
 MAX_BULK_RUNS: Final = 5
-"""How much work on many things a session remembers: what goes on, and what it came to."""
+"""How many bulk actions a session keeps, running and finished."""
 
 MAX_SESSIONS: Final = 10_000
 """Beyond this, the one unused for longest is ended."""
@@ -34,7 +34,7 @@ class ConsoleSession:
     ended: bool = False
 
     def admits(self, token: str) -> bool:
-        """Say whether a form was made for this session."""
+        """Return whether a form was made for this session."""
         return hmac.compare_digest(self.csrf.encode(), token.encode())
 
     def keep_plan(self, name: str, plan: object) -> None:
@@ -44,7 +44,7 @@ class ConsoleSession:
         self.plans[name] = plan
 
     def plan(self, name: str) -> object:
-        """Give what a dry run showed, as long as it is remembered."""
+        """Return what a dry run showed, as long as it is remembered."""
         return self.plans.get(name)
 
     def drop_plan(self, name: str) -> None:
@@ -52,17 +52,17 @@ class ConsoleSession:
         self.plans.pop(name, None)
 
     def keep_work(self, name: str, work: object) -> None:
-        """Remember work that goes on over several pages."""
+        """Keep a bulk action that spans several requests."""
         while len(self.works) >= MAX_BULK_RUNS:
             del self.works[next(iter(self.works))]
         self.works[name] = work
 
     def work(self, name: str) -> object:
-        """Give work that goes on, or has ended."""
+        """Return a bulk action, running or finished."""
         return self.works.get(name)
 
     def take_notice(self) -> str | None:
-        """Give what the last action did, once."""
+        """Return what the last action did, once."""
         notice, self.notice = self.notice, None
         return notice
 
@@ -74,7 +74,7 @@ class Sessions:
         self._by_digest: dict[bytes, ConsoleSession] = {}
 
     def begin(self, key: str) -> str:
-        """Start a session and give its id."""
+        """Start a session and return its id."""
         now = time.monotonic()
         self._make_room(now)
         session_id = secrets.token_urlsafe(32)
@@ -82,7 +82,7 @@ class Sessions:
         return session_id
 
     def find(self, session_id: str | None) -> ConsoleSession | None:
-        """Give a session that still lasts, and let it last on."""
+        """Return a session that has not expired, and extend it."""
         if not session_id:
             return None
         digest, now = _digest(session_id), time.monotonic()

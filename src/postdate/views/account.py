@@ -52,7 +52,7 @@ class EntryView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Statement(msgspec.Struct, frozen=True, kw_only=True):
-    """Where an account stood, and its entries from there back, the newest first."""
+    """The balance at a version or an instant, and the entries before it, newest first."""
 
     account_id: str
     balance: int
@@ -78,7 +78,7 @@ class AccountViews:
     async def page(
         self, actor: Identity, after: str, limit: int
     ) -> tuple[list[AccountView], str | None]:
-        """List accounts by id, and give where the next page begins."""
+        """List accounts by id, and return where the next page begins."""
         async with self._database.read(actor.tenant_id) as connection:
             rows = await account_store.page(connection, actor.tenant_id, after, limit + 1)
         found = [view(row) for row in rows[:limit] if _visible(actor, row.account_id)]

@@ -57,7 +57,7 @@ class AuditViews:
     async def newest(
         self, tenant_id: int, wanted: AuditFilter, before: int | None, limit: int
     ) -> tuple[list[AuditEntry], int | None]:
-        """List decisions, the newest first, and give the position where the next page begins."""
+        """List decisions, the newest first, and return the position where the next page begins."""
         if wanted.subject is not None:
             return await self._of_subject(tenant_id, wanted, limit), None
         # With an actor, every decision has to be opened: a page looks at so many of them.

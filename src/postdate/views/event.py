@@ -20,10 +20,10 @@ MAX_SCAN: Final = 10_000
 """How many events one page looks at; a filter that matches few still answers quickly."""
 
 MAX_ACCOUNT_SCAN: Final = 2000
-"""The same where accounts are asked for, which every event has to be opened for."""
+"""The same with a filter by account, for which every event has to be read."""
 
 POLL_SECONDS: Final = 0.2
-"""How often the database is asked for all who wait, together."""
+"""How often the database is polled, once for all waiting readers."""
 
 
 class EventFilter(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,7 +50,7 @@ class EventViews:
         self._news = _News(database)
 
     async def last(self, tenant_id: int) -> int:
-        """Give the position of the newest event."""
+        """Return the position of the newest event."""
         async with self._database.read(tenant_id) as connection:
             return await seal.position(connection, tenant_id)
 
@@ -93,7 +93,7 @@ class EventViews:
 
 
 class _News:
-    """Tells waiting readers that their tenant has new events: one question for all of them."""
+    """Notifies waiting readers of new events, with one query for all of them."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

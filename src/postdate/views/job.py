@@ -231,7 +231,7 @@ def _waiting_for(row: JobRow) -> Literal["retry", "person"] | None:
 
 
 def _was_put_off(view: JobView) -> bool:
-    """Say whether a job could have run by now: it is due, or its instant was moved."""
+    """Return whether a job could have run by now: it is due, or its instant was moved."""
     if view.status is JobStatus.READY:
         return True
     due = view.next_attempt_at

@@ -67,7 +67,7 @@ class LaneViews:
 
 
 async def _show(connection: Connection, lanes: Sequence[Lane], max_count: int) -> list[LaneView]:
-    """Join the two kinds of each name; both share every value but the jobs in them."""
+    """Combine the two kinds of a lane, which share everything but their jobs."""
     if not lanes:
         return []
     min_width = min(lane.width for lane in lanes)

@@ -1,4 +1,4 @@
-"""Payments as their tenant sees them: what was asked for, and where it stands."""
+"""Payments as their tenant sees them: their terms and their status."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -93,20 +93,20 @@ class PaymentFilter(msgspec.Struct, frozen=True):
 
     @property
     def amounts(self) -> Amounts | None:
-        """Give the amounts to look for, if there is such a wish."""
+        """Return the range of amounts to search for, if one is given."""
         if self.min_amount is None and self.max_amount is None:
             return None
         return Amounts(self.min_amount or 0, self.max_amount or MAX_AMOUNT, AMOUNT_DEPTH)
 
     def admits(self, found: PaymentView) -> bool:
-        """Say whether a loaded payment stands where the filter wants it."""
+        """Return whether a loaded payment matches the filter."""
         if self.broken is not None and self.broken != (found.broken is not None):
             return False
         return self.status in {None, found.status}
 
     @property
     def indexed(self) -> bool:
-        """Say whether an index knows the status, so that none is passed over when loaded."""
+        """Return whether an index selects by status, so that no loaded payment is dropped."""
         if self.broken is not None:
             return False
         if self.status is None:
@@ -122,7 +122,7 @@ class PaymentViews:
         self._readers: dict[int, Coalescer[UUID, tuple[PaymentRow | None, bool]]] = {}
 
     async def get(self, actor: Identity, payment_id: UUID) -> PaymentView | None:
-        """Read one payment, together with whatever else its tenant asks for now."""
+        """Read one payment, coalesced with concurrent reads of the same tenant."""
         if origin.wanted() and self._database.spares.replica_reads:
             # Others may not have seen as much: they need not wait for it.
             (row,), replica = await self._load(actor.tenant_id, [payment_id])
@@ -134,7 +134,7 @@ class PaymentViews:
     async def _load(
         self, tenant_id: int, ids: Sequence[UUID]
     ) -> tuple[list[PaymentRow | None], bool]:
-        """Read payments, and say whether a replica has told of them."""
+        """Read payments, and return whether a replica answered."""
         with origin.apart() as reading:
             rows = await self._database.read_statement(
                 lambda connection: payment_store.load(connection, tenant_id, ids)
@@ -143,7 +143,7 @@ class PaymentViews:
         return [found.get(payment_id) for payment_id in ids], reading.stale
 
     def _reader(self, tenant_id: int) -> Coalescer[UUID, tuple[PaymentRow | None, bool]]:
-        """Return what reads payments of one tenant together: no other's are ever among them."""
+        """Return the coalescer of one tenant's reads: tenants are never read together."""
         known = self._readers.get(tenant_id)
         if known is not None:
             return known
@@ -161,7 +161,7 @@ class PaymentViews:
     async def page(
         self, actor: Identity, wanted: PaymentFilter, before: UUID, limit: int
     ) -> tuple[list[PaymentView], UUID | None]:
-        """List payments, the newest first, and give where the next page begins.
+        """List payments, the newest first, and return where the next page begins.
 
         A page looks through a bounded number of payments: with a status, it may hold fewer than
         `limit` and still have a next one.
@@ -183,7 +183,7 @@ class PaymentViews:
     def _spans(
         self, actor: Identity, wanted: PaymentFilter, before: UUID, scan: int
     ) -> list[PaymentSpan]:
-        """Give the parts to look at: the last weeks first, then all that the filter admits."""
+        """Return the ranges to search: the last weeks first, then all that the filter admits."""
         if wanted.until is not None:
             before = min(before, floor_id(_unix_ms(wanted.until)))
         first = floor_id(0 if wanted.since is None else _unix_ms(wanted.since))
@@ -192,7 +192,7 @@ class PaymentViews:
         return [PaymentSpan(actor.tenant_id, before, scan, since) for since in bounds]
 
     async def legs(self, actor: Identity, payment: PaymentView) -> list[EntryLeg]:
-        """Give the entries of a completed payment; a limited key sees those of its accounts."""
+        """Return the entries of a completed payment; a limited key sees those of its accounts."""
         async with self._database.read(actor.tenant_id) as connection:
             found = [
                 await _leg(connection, actor, payment, account_id)
@@ -263,7 +263,7 @@ def _shown(actor: Identity, row: PaymentRow | None) -> PaymentView | None:
 async def _leg(
     connection: Connection, actor: Identity, payment: PaymentView, account_id: str
 ) -> EntryLeg | None:
-    """Find an entry from where its account stood at that instant: a batch wrote the last of it."""
+    """Find an entry, starting at the account's last version at that instant."""
     if payment.transfer_id is None or payment.executed_at is None:
         return None
     if actor.accounts is not None and account_id not in actor.accounts:

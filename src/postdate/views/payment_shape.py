@@ -29,7 +29,7 @@ class ApprovalView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
 
 class BrokenView(msgspec.Struct, frozen=True, kw_only=True):
-    """Why a payment waits for a person: settling it broke, and the last try has been used up."""
+    """Why a payment needs a decision: settlement failed and the retries are used up."""
 
     code: str
     error: str
@@ -111,7 +111,7 @@ def view(row: PaymentRow) -> PaymentView:
 
 
 def status_of(row: PaymentRow) -> PaymentStatus:
-    """Say where a payment stands; one without timer and outcome is found by reconciling."""
+    """Return the status of a payment; one without timer and outcome is found by reconciling."""
     if row.status is not None:
         return PaymentStatus(row.status)
     return PaymentStatus.EXECUTING if row.parked else PaymentStatus.PENDING
@@ -128,7 +128,7 @@ def _waiting_for(row: PaymentRow) -> WaitingFor | None:
 
 
 def _broken(row: PaymentRow) -> BrokenView | None:
-    """Say what broke a payment that waits for a person."""
+    """Return why a payment that needs a decision could not be settled."""
     if not row.parked or row.attempted_at is None:
         return None
     return BrokenView(
@@ -141,7 +141,7 @@ def _broken(row: PaymentRow) -> BrokenView | None:
 
 
 def _due_at(row: PaymentRow) -> datetime:
-    """Give the instant that holds now: rescheduling and retries move it."""
+    """Return the current due instant: rescheduling and retries move it."""
     return row.outcome_due_at or row.timer_due_at or row.attempt_due_at or row.due_at
 
 

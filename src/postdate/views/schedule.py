@@ -1,4 +1,4 @@
-"""Schedules: one, a page of them, what is to come, and the book of what came."""
+"""Schedules: one, a page of them, their coming and their past occurrences."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -34,7 +34,7 @@ FIRST: Final = UUID(int=0)
 
 
 class OccurrenceView(msgspec.Struct, frozen=True, kw_only=True):
-    """A row of the book."""
+    """An occurrence that was due, and its result."""
 
     occurrence_id: UUID
     scheduled_for: datetime
@@ -134,7 +134,7 @@ class ScheduleViews:
         status: Status | None,
         limit: int,
     ) -> tuple[list[OccurrenceView], UUID | None] | None:
-        """List what became of occurrences, the newest first; also of a schedule that is deleted."""
+        """List past occurrences, newest first; also those of a deleted schedule."""
         async with self._database.read(actor.tenant_id) as connection:
             kept = await store.load_any(connection, key_of(actor.tenant_id, schedule_id))
             if kept is None or not kept.visible(actor.accounts):
@@ -152,14 +152,14 @@ class ScheduleViews:
     async def strips(
         self, tenant_id: int, schedules: Sequence[ScheduleView], limit: int
     ) -> dict[UUID, list[OccurrenceView]]:
-        """Give the newest rows of the book of each schedule, in order."""
+        """Return the latest occurrences of each schedule, in order."""
         keys = [key_of(tenant_id, one.schedule_id) for one in schedules]
         async with self._database.read(tenant_id) as connection:
             found = await occurrence_store.recent(connection, keys, limit)
         return {schedule_id: [_entry(row) for row in rows] for schedule_id, rows in found.items()}
 
     async def pausers(self, tenant_id: int, schedules: Sequence[ScheduleView]) -> dict[UUID, str]:
-        """Say who paused those that are paused."""
+        """Return who paused each paused schedule."""
         paused = [one.schedule_id for one in schedules if one.paused_at is not None]
         async with self._database.read(tenant_id) as connection:
             found = await event_store.last_actors(connection, tenant_id, paused, "schedule.paused")

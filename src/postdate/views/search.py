@@ -27,7 +27,7 @@ class SearchViews:
         self._lanes = lanes
 
     def has_lane(self, tenant_id: int, name: str) -> bool:
-        """Say whether a tenant has a lane of this name."""
+        """Return whether a tenant has a lane of this name."""
         return any(lane.name == name for lane in self._lanes.of_tenant(tenant_id))
 
     async def under_key(self, tenant_id: int, key: str) -> list[CreatedUnderKey]:

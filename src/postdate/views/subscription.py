@@ -19,7 +19,7 @@ class SubscriptionStatus(StrEnum):
 
 
 def status_of(row: SubscriptionRow) -> SubscriptionStatus:
-    """Say where a subscription stands; it follows from its row."""
+    """Return the status of a subscription, derived from its row."""
     if row.paused_at is not None:
         return SubscriptionStatus.PAUSED
     return SubscriptionStatus.RETRYING if row.failures else SubscriptionStatus.ACTIVE
@@ -37,7 +37,7 @@ class SubscriptionViews:
             return await subscription_store.page(connection, tenant_id, after, limit)
 
     async def find(self, tenant_id: int, subscription_id: UUID) -> SubscriptionRow | None:
-        """Give one subscription."""
+        """Return one subscription."""
         async with self._database.read(tenant_id) as connection:
             found = await subscription_store.page(
                 connection, tenant_id, BEFORE_ALL, 1, subscription_id

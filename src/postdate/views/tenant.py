@@ -12,7 +12,7 @@ class TenantViews:
         self._database = database
 
     async def page(self, after: str, limit: int) -> tuple[list[TenantRow], str | None]:
-        """List tenants by name, and give where to go on."""
+        """List tenants by name, and return where to go on."""
         # Across tenants, so not as a reader: no tenant's transaction sees more than its own.
         async with self._database.connection() as connection:
             rows = await tenant_store.page(connection, after, limit + 1)

@@ -27,7 +27,7 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 class HttpAnswer(NamedTuple):
-    """What goes out: a status, its own headers, and bytes or a stream of them."""
+    """A response: its status, its own headers, and its body as bytes or a stream."""
 
     status: int
     headers: Headers

@@ -42,7 +42,7 @@ def decoded(decoder: msgspec.json.Decoder[T], items: Iterable[msgspec.Raw]) -> l
 
 
 def merged(items: Sequence[T | Refusal], results: Iterable[R]) -> Iterator[R | Refusal]:
-    """Give the results of the good items and the refusals of the others, in the order asked."""
+    """Return the results of the good items and the refusals of the others, in the order asked."""
     coming = iter(results)
     for item in items:
         yield item if isinstance(item, Refusal) else next(coming)

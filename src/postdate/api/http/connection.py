@@ -30,7 +30,7 @@ LINGER_SECONDS: Final = 2.0
 """How long a client that was answered early may go on sending what is thrown away."""
 
 STALLED_SECONDS: Final = 60.0
-"""How long a client may leave its answer lying before the connection is dropped."""
+"""How long a client may leave its answer unread before the connection is dropped."""
 
 _log = Log()
 
@@ -100,12 +100,12 @@ class Connection(asyncio.Protocol):
         self._waiting.clear()
 
     def pause_writing(self) -> None:
-        """Note that the client does not take its answer as fast as it comes."""
+        """Record that the client reads its answer more slowly than it is sent."""
         self._paused_since = time.monotonic()
         self._writable = asyncio.get_running_loop().create_future()
 
     def resume_writing(self) -> None:
-        """Note that it does again."""
+        """Record that the client has caught up."""
         self._paused_since = None
         if self._writable is not None and not self._writable.done():
             self._writable.set_result(None)
@@ -193,7 +193,7 @@ class Connection(asyncio.Protocol):
             self._arriving.feed(body)
 
     def on_message_complete(self) -> None:
-        """Note the end of a request."""
+        """Record the end of a request."""
         if self._arriving is not None:
             self._arriving.feed_end()
             self._arriving = None
@@ -261,7 +261,7 @@ class Connection(asyncio.Protocol):
             self.resume_reading()  # the app may have left the body lying
 
     def _linger(self) -> None:
-        """Let the client finish sending, or it would never see the answer it got early."""
+        """Let the client finish sending, otherwise it would never read the early answer."""
         self._deaf, self._lingers_since = True, time.monotonic()
         self._connections.idle(self)
         self.resume_reading()
@@ -322,7 +322,7 @@ class Connection(asyncio.Protocol):
             self._transport.close()
 
     def overdue(self, now: float, head_seconds: float) -> bool:
-        """Say whether the client has been slow for longer than it may be."""
+        """Return whether the client has been slow for longer than it may be."""
         if self._paused_since is not None and now - self._paused_since > STALLED_SECONDS:
             return True
         if self._lingers_since is not None:

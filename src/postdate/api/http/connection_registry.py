@@ -1,4 +1,4 @@
-"""Know the connections that are open: how many there may be, and which are slow."""
+"""The open connections: limits on their number, and a watch for slow clients."""
 
 import asyncio
 import resource
@@ -34,7 +34,7 @@ class Open(Protocol):
         """End it, unless a request is being served."""
 
     def overdue(self, now: float, head_seconds: float) -> bool:
-        """Say whether its client has been slow for longer than it may be."""
+        """Return whether its client has been slow for longer than it may be."""
 
 
 class ConnectionLimits(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,7 +46,7 @@ class ConnectionLimits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def make_room(wanted: int) -> int:
-    """Have this process may open so many connections; give how many that really are."""
+    """Raise the file limit for this many connections, and return how many are possible."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     needed = wanted + SPARE_DESCRIPTORS
     if soft < needed or soft == resource.RLIM_INFINITY:
@@ -79,7 +79,7 @@ class Connections:
         return len(self._open)
 
     def admit(self, new: Open) -> bool:
-        """Take a connection in, in the place of a quiet one where that is needed."""
+        """Accept a connection, closing an idle one to make room if needed."""
         self._open.add(new)
         self._of_address[new.address] += 1
         many = self._of_address[new.address] > self._limits.per_address
@@ -103,7 +103,7 @@ class Connections:
         return True
 
     def leave(self, gone: Open) -> None:
-        """Forget a connection; it does not matter how often."""
+        """Remove a connection; removing it again does nothing."""
         self.busy(gone)
         if gone in self._open:
             self._open.discard(gone)
@@ -112,7 +112,7 @@ class Connections:
                 del self._of_address[gone.address]
 
     def busy(self, serving: Open) -> None:
-        """Note that a request of a connection is being served."""
+        """Record that a request of a connection is being served."""
         self._quiet.pop(serving, None)
         own = self._quiet_of.get(serving.address)
         if own is not None:
@@ -121,7 +121,7 @@ class Connections:
                 del self._quiet_of[serving.address]
 
     def idle(self, quiet: Open) -> None:
-        """Note that a connection waits for its next request."""
+        """Record that a connection waits for its next request."""
         if quiet in self._open:
             quiet.quiet_since = time.monotonic()
             self._quiet[quiet] = None
@@ -139,12 +139,12 @@ class Connections:
                 self._shed = 0
 
     def close_idle(self) -> None:
-        """Let no connection have another request, and end those that have none."""
+        """Close idle connections, and the others after their current request."""
         self.closing = True
         for each in list(self._quiet):
             each.close_if_idle()
 
     def drop_all(self) -> None:
-        """End what is left."""
+        """Close the remaining connections."""
         for each in list(self._open):
             each.drop()

@@ -1,11 +1,11 @@
-"""Bound how long a piece of a request may take."""
+"""A time limit for a part of a request."""
 
 import asyncio
 from types import TracebackType
 from typing import Final, Self
 
 TICK_SECONDS: Final = 0.1
-"""How often the running deadlines are looked at, and so how late one may be noticed."""
+"""How often deadlines are checked, and so how late one may fire."""
 
 
 class Deadline:
@@ -41,7 +41,7 @@ class Deadline:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Take the cancellation back if it was ours and nobody else asked for one too."""
+        """Undo the cancellation if only this deadline asked for it."""
         self._running.discard(self)
         if not self.expired or self._guarded is None:
             return
@@ -81,7 +81,7 @@ _last: _Running | None = None
 
 
 def _running_of(loop: asyncio.AbstractEventLoop) -> _Running:
-    """Give the deadlines of a loop: a process has one, so only the last is remembered."""
+    """Return the deadlines of a loop: a process has one, so only the last is remembered."""
     global _last  # noqa: PLW0603
     if _last is None or _last.loop is not loop:
         _last = _Running(loop)

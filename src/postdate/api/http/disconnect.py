@@ -1,9 +1,9 @@
-"""Know when the client has gone."""
+"""Wait for a client to disconnect."""
 
 from starlette.types import Receive
 
 
 async def until_gone(receive: Receive) -> None:
-    """Wait until the client has gone, passing over a body that nobody read."""
+    """Wait until the client has disconnected, discarding a body that nobody read."""
     while (await receive())["type"] != "http.disconnect":
         pass

@@ -76,21 +76,21 @@ class Call(Generic[S, B, Q]):
         return self.caller
 
     def uuid(self, name: str) -> UUID:
-        """Give a `{name:uuid}` part of the path."""
+        """Return a `{name:uuid}` part of the path."""
         value = self.path[name]
         if not isinstance(value, UUID):
             raise TypeError(f"the path declares {name} as text")
         return value
 
     def text(self, name: str) -> str:
-        """Give a `{name}` part of the path, percent-decoded."""
+        """Return a `{name}` part of the path, percent-decoded."""
         value = self.path[name]
         if not isinstance(value, str):
             raise TypeError(f"the path declares {name} as uuid")
         return value
 
     def header(self, name: str) -> str | None:
-        """Give a header by its lower-case name; what is not ASCII is not there."""
+        """Return a header by its lower-case name; a value that is not ASCII counts as absent."""
         value = self.headers.get(name.encode())
         return value.decode() if value is not None and value.isascii() else None
 
@@ -104,7 +104,7 @@ Handler = Callable[[Call[S, B, Q]], Awaitable[Reply | msgspec.Struct]]
 
 @dataclass(slots=True, frozen=True, kw_only=True)
 class Endpoint(Generic[S, B, Q]):
-    """One route below `/api/v1` and all that the shell and the documents need to know of it.
+    """One route below `/api/v1`, with everything that the shell and the OpenAPI document need.
 
     `path` knows `{name}` (text) and `{name:uuid}`. A scope of "any" takes every valid key, None
     takes everybody, "internal" asks for X-Internal-Auth instead of a key. `halted` says what
@@ -131,7 +131,7 @@ class Endpoint(Generic[S, B, Q]):
 
     @property
     def template(self) -> str:
-        """Give the full path as written in logs, metrics and the OpenAPI document."""
+        """Return the full path as written in logs, metrics and the OpenAPI document."""
         return BASE + self.path.replace(":uuid}", "}")
 
 
@@ -139,7 +139,7 @@ AnyEndpoint = Endpoint[Any, Any, Any]
 
 
 def missing(noun: str, identifier: UUID | str) -> RefusedError:
-    """Refuse an id in the one sentence used for malformed, absent and foreign ids alike."""
+    """Return the refusal of an id; malformed, absent and foreign ids get the same sentence."""
     return refuse(Code.NOT_FOUND, f"There is no {noun} {identifier}.")
 
 

@@ -36,7 +36,7 @@ class Wire(Protocol):
 
 
 class _Framing(Enum):
-    """How the body of an answer is told from what follows it."""
+    """How the end of a body is marked."""
 
     LENGTH = auto()
     CHUNKS = auto()
@@ -102,12 +102,12 @@ class Exchange:
         self._wake()
 
     def feed_end(self) -> None:
-        """Note that the request is complete."""
+        """Record that the request is complete."""
         self.complete = True
         self._wake()
 
     def end(self) -> None:
-        """Tell the app that nothing more comes and nobody hears its answer."""
+        """Tell the app that the client has disconnected."""
         self.ended = True
         self._wake()
 
@@ -118,7 +118,7 @@ class Exchange:
         self._wake()
 
     async def receive(self) -> Message:
-        """Give the next part of the body; when all was given, wait until the client has gone."""
+        """Return the next part of the body; when all was given, wait until the client has gone."""
         if self._expects_continue and not self.begun:
             self._expects_continue = False
             self._wire.write(_CONTINUE)
@@ -148,7 +148,7 @@ class Exchange:
             self._waiter = None
 
     async def send(self, message: Message) -> None:
-        """Send the next part of the answer; where nobody hears it, it is thrown away."""
+        """Send the next part of the answer; it is discarded when the client has disconnected."""
         if message["type"] == "http.response.start":
             self._head = message
             return
@@ -200,7 +200,7 @@ class Exchange:
         return head + b"\r\n\r\n"
 
     def _frame(self, status: int, length: int | None, *, sized: bool) -> list[bytes]:
-        """Choose how the body ends; give the headers that say it."""
+        """Choose how the body ends; return the headers that say it."""
         headers = []
         if status in _WITHOUT_BODY or self.scope["method"] == "HEAD":
             self._framing = _Framing.NO_BODY
@@ -224,7 +224,7 @@ _dated: tuple[int, bytes] = (0, b"")
 
 
 def _date() -> bytes:
-    """Give the header that says when, made once a second."""
+    """Return the `Date` header, rendered once a second."""
     global _dated  # noqa: PLW0603 - a cache of one
     now = int(time.time())
     if _dated[0] != now:

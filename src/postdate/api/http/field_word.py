@@ -65,7 +65,7 @@ def _describe(shape: Json) -> None:
 
 
 def _say(schema: Json, text: str) -> None:
-    """Give a description, unless the code has its own, at the top or in a branch of it."""
+    """Return a description, unless the code has its own, at the top or in a branch of it."""
     own = [schema, *schema.get("anyOf", ())]
     found = next((each["description"] for each in own if "description" in each), text)
     if found:
@@ -124,7 +124,7 @@ class _Examples:
         self._schemas = schemas
 
     def body(self, schema: Json) -> Any:
-        """Give a request: one that makes sense, or just what is required."""
+        """Return a request: one that makes sense, or just what is required."""
         shape = self._resolve(schema)
         given = _words()["bodies"].get(shape.get("title", ""))
         if given is not None:
@@ -133,7 +133,7 @@ class _Examples:
         return {name: self.of(shape["properties"][name]) for name in required}
 
     def of(self, schema: Json) -> Any:
-        """Give an example of anything."""
+        """Return an example of anything."""
         if "examples" in schema:
             return schema["examples"][0]
         schema = self._resolve(schema)

@@ -1,4 +1,4 @@
-"""Who may enter, how fast, and what a failure means: asked by the endpoints and by the pages."""
+"""The checks of every request: key, scope, rate and halt; shared by endpoints and pages."""
 
 import hmac
 import time
@@ -86,7 +86,7 @@ class Gate:
             raise refuse(Code.UNAUTHENTICATED, "The X-Internal-Auth header is not valid.")
 
     def explain(self, error: Exception, detail: str) -> Refusal:
-        """Turn a failure into a refusal; one that nobody foresaw is logged."""
+        """Turn an exception into a refusal; an unexpected one is logged."""
         if isinstance(error, RefusedError):
             return error.refusal
         if (refusal := self.translate(error)) is not None:

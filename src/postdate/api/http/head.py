@@ -1,4 +1,4 @@
-"""Read what a head says, and refuse one that can be read in two ways.
+"""Parse request headers, and refuse those that can be read in two ways.
 
 The parser refuses most of them by itself: bare line feeds and carriage returns, folded lines,
 lengths that differ, a length beside `Transfer-Encoding`.
@@ -27,7 +27,7 @@ ONCE: Final = frozenset(
         b"x-internal-auth",
     }
 )
-"""Headers that say one thing; a proxy and we might choose another of two."""
+"""Headers that may occur once: of two, a proxy might choose the other one."""
 
 TRANSFER_ENCODING: Final = b"transfer-encoding"
 
@@ -49,7 +49,7 @@ def ambiguity(headers: Sequence[tuple[bytes, bytes]]) -> Refusal | None:
 
 
 def request_id(headers: Mapping[bytes, bytes]) -> str:
-    """Take the id that a client gave its request, or make one."""
+    """Return the request id that the client sent, or a new one."""
     given = headers.get(b"x-request-id")
     if given is not None and _REQUEST_ID.fullmatch(given):
         return given.decode("ascii")
@@ -57,13 +57,13 @@ def request_id(headers: Mapping[bytes, bytes]) -> str:
 
 
 def traceparent(headers: Mapping[bytes, bytes]) -> str | None:
-    """Give the trace that a request belongs to, where it names one."""
+    """Return the trace that a request belongs to, where it names one."""
     given = headers.get(b"traceparent")
     return given.decode("ascii") if given and _TRACEPARENT.fullmatch(given) else None
 
 
 def bearer(headers: Mapping[bytes, bytes]) -> str:
-    """Give the key that a request came with, or refuse it."""
+    """Return the key that a request came with, or refuse it."""
     scheme, _, key = headers.get(b"authorization", b"").partition(b" ")
     key = key.strip()
     if scheme.lower() != b"bearer" or not key or not key.isascii():

@@ -1,4 +1,4 @@
-"""Every limit of the HTTP edge, with its name and default."""
+"""The limits of a request, with their defaults."""
 
 import msgspec
 

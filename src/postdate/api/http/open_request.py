@@ -1,4 +1,4 @@
-"""Bound what stays open: streams and long polls, and bodies that are still on their way."""
+"""Limit requests that stay open: streams, long polls, and bodies still being received."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,11 +10,11 @@ from postdate.model.error import Code, RefusedError, refuse
 from postdate.model.tenant.identity import Identity
 
 AGAIN_SECONDS: Final = 5
-"""What a client that has too many open is told to wait before it tries again."""
+"""The `Retry-After` of a client that has too many open requests."""
 
 
 class OpenLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """How many requests may be held open at once in this process; two kinds are counted apart."""
+    """How many requests of one kind may be open at once in this process."""
 
     per_key: int = 256
     per_tenant: int = 512

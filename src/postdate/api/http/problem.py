@@ -65,7 +65,7 @@ def encode(refusal: Refusal, request_id: str) -> bytes:
 
 
 def headers(refusal: Refusal) -> Headers:
-    """Give the headers that belong to a refusal beside its content type."""
+    """Return the headers that belong to a refusal beside its content type."""
     found: Headers = []
     if refusal.code is Code.UNAUTHENTICATED:
         found.append((b"www-authenticate", b'Bearer realm="postdate"'))

@@ -20,7 +20,7 @@ from postdate.model.error import Code, RefusedError, refuse
 Q = TypeVar("Q", bound=msgspec.Struct)
 
 MAX_QUERY_PARAMETERS: Final = 50
-"""How many query parameters are looked at; no route knows as many."""
+"""The most query parameters of a request; no route has as many."""
 
 FRESHNESS: Final = b"postdate-freshness"
 """Given with the answer to a change; a read that sends it back is no older than the change."""
@@ -128,7 +128,7 @@ def _problems(raw: bytes, shape: Any) -> list[FieldProblem]:
 
 
 def keeps_raw(found: inspect.Type) -> bool:
-    """Say whether a shape keeps any part of a body undecoded."""
+    """Return whether a shape keeps any part of a body undecoded."""
     match found:
         case inspect.RawType():
             return True
@@ -226,7 +226,7 @@ def idempotency_key(headers: Mapping[bytes, bytes], *, required: bool) -> str | 
 
 
 def freshness(headers: Mapping[bytes, bytes]) -> int:
-    """Read how far a replica must be to answer; what no answer of ours has said counts for none."""
+    """Return how far a replica must have replayed to answer; an unknown value counts as none."""
     given = headers.get(FRESHNESS)
     return int(given, 16) if given is not None and _FRESHNESS.fullmatch(given) else 0
 

@@ -51,7 +51,7 @@ class RouteTable(Generic[T]):
         return node.literal.setdefault(segment, _Segment())
 
     def find(self, raw_path: bytes) -> tuple[Mapping[str, T], list[bytes]] | None:
-        """Give the methods of a path and its raw parameters in order."""
+        """Return the methods of a path and its raw parameters in order."""
         methods = self._plain.get(raw_path)
         if methods is not None:
             return methods, []

@@ -24,13 +24,13 @@ _log = Log()
 
 
 class ServerLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """How connections are taken in and let go."""
+    """Time limits and numbers of connections."""
 
     header_seconds: float = 20.0
     """The time for all headers to arrive, and for an idle connection to stay open."""
 
     drain_seconds: float = 10.0
-    """How long requests in flight may go on once the server stops."""
+    """How long active requests may continue once the server stops."""
 
     grace_seconds: float = 0.0
     """How long `/readyz` says "draining" before new connections are refused."""

@@ -28,7 +28,7 @@ from postdate.model.log import Log
 from postdate.model.tenant.identity import Identity
 
 NO_ANSWER: Final = 499
-"""The status in logs and metrics of a request that was given up before it had an answer."""
+"""The status in logs and metrics of a request that was abandoned before its answer."""
 
 _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 _READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -39,7 +39,7 @@ _log = Log()
 
 @dataclass(slots=True, frozen=True)
 class _Bound:
-    """An endpoint with everything that can be worked out before its first request."""
+    """An endpoint with everything that can be computed before its first request."""
 
     endpoint: AnyEndpoint
     template: str
@@ -52,7 +52,7 @@ class _Bound:
 
 @dataclass(slots=True)
 class _Request:
-    """One request on its way: what came, and what became of it so far."""
+    """The state of one request while it is served."""
 
     scope: ConnectionScope
     receive: Receive
@@ -133,7 +133,7 @@ class Shell:
             self._done(request, perf_counter() - started)
 
     async def _doubtful(self, request: _Request, send: Send) -> None:
-        """Serve a request whose head has to be looked at, or say why not and hang up."""
+        """Serve a request with repeated headers, or refuse it and close the connection."""
         refusal = head.ambiguity(request.scope["headers"])
         if refusal is None:
             await self._dispatch(request, send)
@@ -153,7 +153,7 @@ class Shell:
         await self._send(request, answer, send)
 
     def _hold_open(self, request: _Request, actor: Identity | None) -> None:
-        """Count a request that waits until it ends, however it ends; refuse one too many."""
+        """Count an open request until it ends, however it ends; refuse it beyond the limit."""
         if request.held is None:
             request.held = ExitStack()
         request.held.enter_context(self._waiting.hold(actor, request.address))
@@ -166,7 +166,7 @@ class Shell:
         await send_answer(send, request.receive, answer, request.id)
 
     def _freshness_headers(self, request: _Request) -> Iterator[tuple[bytes, bytes]]:
-        """Say that an answer may be old, or up to where a replica must be to know of a change."""
+        """Return the header of a stale answer, or of the position that a change has reached."""
         if request.came is not None and request.came.stale:
             yield b"Postdate-Stale", b"possible"
         elif request.scope["method"] not in _READING and (reached := self._gate.freshness()):
@@ -303,7 +303,7 @@ class Shell:
 
 
 def _page_name(scope: ConnectionScope) -> str:
-    """Name a page by its endpoint: the path may hold anything and would flood the labels."""
+    """Name a page by its endpoint: paths are unbounded and would flood the metric labels."""
     endpoint = scope.get("endpoint")
     if endpoint is None:
         return "unmatched"

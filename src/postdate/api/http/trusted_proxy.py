@@ -1,4 +1,4 @@
-"""Know the address of a client behind proxies: only those that the operator lists are believed."""
+"""Find the address of a client behind proxies; only proxies listed by the operator are trusted."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -17,7 +17,7 @@ def networks(listed: str) -> tuple[Network, ...]:
 
 
 class TrustedProxies:
-    """The operator's own proxies, and what they say of whom they speak for."""
+    """The operator's own proxies, whose `X-Forwarded-For` is trusted."""
 
     def __init__(self, listed: Sequence[Network] = ()) -> None:
         self._listed = tuple(listed)
@@ -32,7 +32,7 @@ class TrustedProxies:
         return any(mapped in network for network in self._listed)
 
     def client(self, peer: str, forwarded: bytes | None) -> str:
-        """Give the nearest address that is not a trusted proxy's."""
+        """Return the nearest address that is not a trusted proxy's."""
         if forwarded is None or not self._listed or not self.trusts(peer):
             return peer
         nearest = peer

@@ -1,4 +1,4 @@
-"""Accounts: create, look, limit, freeze, close, adjust; and their statements."""
+"""Accounts: create, read, limit, freeze, close, adjust; and their statements."""
 
 from typing import Annotated, Final
 
@@ -87,7 +87,7 @@ class AccountList(msgspec.Struct, frozen=True):
 
 
 class StatementView(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the account stood, now or at the instant asked for, and its entries back from there."""
+    """The balance, now or at the requested instant, and the entries that led to it."""
 
     account_id: str
     balance: int

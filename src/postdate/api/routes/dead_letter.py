@@ -1,4 +1,4 @@
-"""Dead letters: what failed for good and waits for a person."""
+"""Dead letters: permanently failed work that waits for a decision."""
 
 from typing import Annotated, Any, Final, Literal
 from uuid import UUID
@@ -68,7 +68,7 @@ class RedriveBody(Body, kw_only=True):
 
 
 class RedriveCursor(msgspec.Struct, frozen=True):
-    """Where a filter goes on, and how many went before: the pace is one over all calls."""
+    """Where a filter continues, and how many went before: the pace spans all calls."""
 
     before: UUID
     begun: int
@@ -143,7 +143,7 @@ async def show_dead_letter(call: Call[Services, None, None]) -> DeadLetter:
 
 
 async def redrive_dead_letters(call: Call[Services, RedriveBody, None]) -> RedriveOutcome:
-    """Make new jobs of failed ones."""
+    """Redrive failed jobs as new jobs."""
     actor, body, letters = call.actor, call.body, call.services.dead_letter
     cursor = decode_cursor(body.cursor, RedriveCursor) if body.cursor else None
     before = None if cursor is None else cursor.before

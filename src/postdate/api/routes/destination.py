@@ -1,4 +1,4 @@
-"""Destinations: create, look, limit, rotate, disable, try; and the tenant's own secret."""
+"""Destinations: create, read, limit, rotate, disable, test; and the tenant's own secret."""
 
 from datetime import datetime
 from typing import Annotated, Any, Final
@@ -63,7 +63,7 @@ class DestinationPatch(Body, kw_only=True):
 
 
 class RotateBody(Body, kw_only=True):
-    """How to change over."""
+    """How long both secrets are used."""
 
     overlap_seconds: Annotated[
         float,
@@ -151,7 +151,7 @@ async def delete_destination(call: Call[Services, None, None]) -> Reply:
 async def rotate_destination_secret(
     call: Call[Services, RotateBody, None],
 ) -> Reply | msgspec.Struct:
-    """Give a webhook a new secret."""
+    """Create a new secret for a webhook."""
     actor, name, destinations = call.actor, call.text("name"), call.services.destination.change
     overlap_seconds = call.body.overlap_seconds
     return await run_once_per_key(
@@ -180,13 +180,13 @@ async def disable_destination(
 
 
 async def enable_destination(call: Call[Services, None, None]) -> DestinationView:
-    """Let deliveries go on."""
+    """Resume deliveries."""
     await call.services.destination.change.enable(call.actor, call.text("name"))
     return await get_destination(call)
 
 
 async def test_destination(call: Call[Services, None, None]) -> Trial:
-    """Deliver one small event now and say what came of it."""
+    """Send a test event now and return the result."""
     return await call.services.destination.test.run(call.actor, call.text("name"))
 
 

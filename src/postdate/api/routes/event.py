@@ -17,7 +17,7 @@ from postdate.views.event import EventFilter, EventPage
 
 MAX_WAIT_SECONDS: Final = 30
 STREAM_BEAT_SECONDS: Final = 3.0
-"""How often a silent stream says that it lives, and looks whether its key still does."""
+"""How often an idle stream sends a comment and checks that its key is still valid."""
 
 EVENT_STREAM: Final = "text/event-stream"
 NOW: Final = "now"
@@ -105,7 +105,7 @@ def read_position(given: str, field: str) -> int | None:
 async def _page(
     call: Call[Services, Any, EventQuery], wanted: EventFilter, after: int
 ) -> EventPage:
-    """Read a page, waiting as long as asked, the client is there, and the server stays."""
+    """Read a page, waiting for the first event while the client and the server stay."""
     views, tenant_id, limit = call.services.event, call.actor.tenant_id, call.query.limit
     seconds = call.query.wait_seconds
     if not seconds:
@@ -119,7 +119,7 @@ async def _page(
 async def _first(
     call: Call[Services, Any, EventQuery], waiting: "asyncio.Task[EventPage]"
 ) -> EventPage | None:
-    """Wait for a page, unless the client goes or the server stops before."""
+    """Wait for a page, unless the client disconnects or the server stops first."""
     over = {
         asyncio.create_task(call.draining.wait()),
         asyncio.create_task(call.disconnected()),
@@ -136,7 +136,7 @@ async def _first(
 async def _stream(
     call: Call[Services, Any, EventQuery], wanted: EventFilter, after: int
 ) -> AsyncIterator[bytes]:
-    """Write server-sent events until the server stops or the key ends; clients come back."""
+    """Write server-sent events until the server stops or the key ends; clients reconnect."""
     views, actor = call.services.event, call.actor
     yield b"retry: 1000\n\n"
     while not call.draining.is_set():

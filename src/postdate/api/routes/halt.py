@@ -39,7 +39,7 @@ class FreezeBody(Body, kw_only=True, rename={"from_at": "from"}):
 
 
 class HaltList(msgspec.Struct, frozen=True):
-    """What holds now or will."""
+    """The halts in force or to come."""
 
     halts: list[HaltView]
 

@@ -1,4 +1,4 @@
-"""Say whether the process lives, whether it can serve, and how it fares."""
+"""Liveness, readiness and metrics: `/healthz`, `/readyz`, `/metrics`."""
 
 import asyncio
 import time
@@ -13,18 +13,18 @@ from starlette.routing import Route
 
 
 class NotReady(msgspec.Struct, frozen=True):
-    """One part for which nobody should be sent here, and why."""
+    """A part that keeps this process from serving, and why."""
 
     name: str
     reason: str
 
 
 class Degraded(NotReady, frozen=True):
-    """One part that does not do all it should, and why; for all the rest, requests are welcome."""
+    """A part that is degraded, and why; all other requests are served."""
 
 
 class Ready(msgspec.Struct, frozen=True):
-    """The answer of `/readyz`: what is degraded or overdue is told, and keeps nobody away."""
+    """The answer of `/readyz`: degraded and overdue parts are listed but do not make it unready."""
 
     ready: bool
     reasons: list[NotReady]
@@ -49,7 +49,7 @@ class ReadinessMeter:
         )
 
     def answered(self, answer: Ready) -> None:
-        """Take over an answer."""
+        """Record an answer."""
         self._ready.set(int(answer.ready))
         self._degraded.clear()
         for each in answer.degraded:
@@ -57,10 +57,10 @@ class ReadinessMeter:
 
 
 READINESS_SECONDS: Final = 5.0
-"""How long the parts may take to say how they are before that itself is a reason."""
+"""How long the checks may take; a slow check makes the process unready."""
 
 METRICS_SHARE: Final = 0.1
-"""Most of the event loop's time that writing the metrics may take, however often they are asked."""
+"""The largest share of the event loop's time that rendering the metrics may take."""
 
 Readiness = Callable[[], Awaitable[list[NotReady]]]
 OverdueNow = Callable[[], Sequence[str]]
@@ -92,7 +92,7 @@ def health_routes(
 
 
 def judge(found: Sequence[NotReady], overdue: list[str]) -> Ready:
-    """Say whether requests are welcome: whatever is only degraded keeps nobody away."""
+    """Return whether the process is ready: degraded parts alone do not make it unready."""
     degraded = [each for each in found if isinstance(each, Degraded)]
     reasons = [each for each in found if not isinstance(each, Degraded)]
     return Ready(ready=not reasons, reasons=reasons, degraded=[*degraded], overdue=overdue)
@@ -107,7 +107,7 @@ async def _ask(readiness: Readiness) -> list[NotReady]:
 
 
 class MetricsPage:
-    """Writes the metrics once for all who wait for them: that needs no key, and takes a while."""
+    """Renders the metrics once for all who wait: it needs no key, and takes a while."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._registry = registry
@@ -115,7 +115,7 @@ class MetricsPage:
         self._not_before = 0.0
 
     async def written(self) -> bytes:
-        """Give a page that was written after it was asked for."""
+        """Return a page that was rendered after the request came."""
         if self._coming is None:
             self._coming = asyncio.create_task(self._write())
         return await asyncio.shield(self._coming)

@@ -85,7 +85,7 @@ class JobQuery(PageQuery, kw_only=True):
     due_before: Annotated[datetime, Meta(tz=True)] | None = None
 
     def filter(self) -> JobFilter:
-        """Give the filter alone."""
+        """Return the filter alone."""
         return JobFilter(
             status=self.status,
             lane=self.lane,

@@ -19,14 +19,14 @@ BULK_SECONDS: Final = 60.0
 
 
 class CancelledJob(msgspec.Struct, frozen=True, kw_only=True):
-    """What a cancel came to. Of a job stopped in flight, the effect may have happened."""
+    """The result of a cancellation. A job that was running may have taken effect."""
 
     status: JobStatus
     result: CancelResult
 
 
 class ResolveBody(Body, kw_only=True):
-    """What became of a job in doubt; `retry` has it tried again."""
+    """The outcome of a job whose status is UNKNOWN; `retry` attempts it again."""
 
     outcome: Resolution
 
@@ -56,7 +56,7 @@ async def change_job(call: Call[Services, JobPatch, None]) -> JobView:
 
 
 async def cancel_job(call: Call[Services, None, None]) -> CancelledJob:
-    """End a job."""
+    """Cancel a job."""
     actor, job_id = call.actor, call.uuid("job_id")
     result = await call.services.job.change.cancel(actor.tenant_id, job_id, actor.key_id)
     return CancelledJob(status=JobStatus.CANCELLED, result=result)
@@ -70,7 +70,7 @@ async def run_job_now(call: Call[Services, None, None]) -> JobView:
 
 
 async def resolve_job(call: Call[Services, ResolveBody, None]) -> JobView:
-    """Settle a doubt."""
+    """Resolve a job whose outcome is unknown."""
     actor, job_id = call.actor, call.uuid("job_id")
     changes = call.services.job.change
     await changes.resolve(actor.tenant_id, job_id, call.body.outcome, actor.key_id)

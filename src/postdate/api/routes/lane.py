@@ -35,7 +35,7 @@ class LaneBody(Body, kw_only=True):
 
 
 class LanePauseBody(Body, kw_only=True):
-    """Why it is paused, for whoever finds it so."""
+    """Why it is paused."""
 
     note: Annotated[str, Meta(max_length=500)] | None = None
 
@@ -71,7 +71,7 @@ async def change_lane(call: Call[Services, LaneBody, None]) -> LaneView:
 
 
 async def pause_lane(call: Call[Services, LanePauseBody, None]) -> LaneView:
-    """Let nothing of a lane start."""
+    """Pause a lane."""
     actor, note = call.actor, call.body.note
     await call.services.lane.change.pause(
         actor.tenant_id, call.text("lane"), note=note, actor=actor.key_id
@@ -80,7 +80,7 @@ async def pause_lane(call: Call[Services, LanePauseBody, None]) -> LaneView:
 
 
 async def resume_lane(call: Call[Services, None, None]) -> LaneView:
-    """Let a lane go on."""
+    """Resume a lane."""
     actor = call.actor
     await call.services.lane.change.resume(actor.tenant_id, call.text("lane"), actor=actor.key_id)
     return await show_lane(call)

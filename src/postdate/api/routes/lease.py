@@ -1,4 +1,4 @@
-"""Leases: workers that ask for their jobs over HTTP."""
+"""Leases: workers that claim their jobs over HTTP."""
 
 import asyncio
 from base64 import b64encode
@@ -186,7 +186,7 @@ async def fail_lease(call: Call[Services, FailBody, None]) -> ReportView:
 
 
 async def release_lease(call: Call[Services, ReleaseBody, None]) -> ReportView:
-    """Give a job back that was not begun: it is due again, and no attempt is counted."""
+    """Release a job that was not started: it is due again, and no attempt is counted."""
     return await _report(call, call.body.token, Throttled(seconds=0.0, reason="released"))
 
 

@@ -1,4 +1,4 @@
-"""Payments: schedule one or many, look at them."""
+"""Payments: schedule one or many, and read them."""
 
 from typing import Annotated, Any, Final
 from uuid import UUID

@@ -1,4 +1,4 @@
-"""Payments: cancel them, give them another time, execute a due one."""
+"""Payments: cancel, reschedule, and execute a due one."""
 
 from typing import Annotated, Final
 

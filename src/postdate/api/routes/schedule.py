@@ -86,7 +86,7 @@ async def preview_unsaved_schedule(call: Call[Services, PreviewSpec, None]) -> P
 
 
 async def change_schedule(call: Call[Services, SchedulePatch, None]) -> AcceptedSchedule:
-    """Make a new version that decides about everything that is not due yet."""
+    """Create a new version, which applies to every occurrence that is not due yet."""
     warned = await call.services.schedule.change.change(
         call.actor, call.uuid("schedule_id"), call.body, call.traceparent
     )

@@ -1,4 +1,4 @@
-"""Schedules at work: pause, resume, trigger, backfill; what is to come, and the book."""
+"""Running schedules: pause, resume, trigger, backfill; coming and past occurrences."""
 
 from datetime import datetime
 from typing import Annotated, Any, Final
@@ -65,14 +65,14 @@ class Book(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def pause_schedule(call: Call[Services, SchedulePauseBody, None]) -> ScheduleView:
-    """Skip what comes until it is resumed."""
+    """Skip occurrences until the schedule is resumed."""
     note = call.body.note
     await call.services.schedule.change.pause(call.actor, call.uuid("schedule_id"), note)
     return await show_schedule(call)
 
 
 async def resume_schedule(call: Call[Services, None, None]) -> ScheduleView:
-    """End a pause, or try again what was set aside."""
+    """End a pause, or retry a schedule that was set aside."""
     await call.services.schedule.change.resume(call.actor, call.uuid("schedule_id"))
     return await show_schedule(call)
 
@@ -89,7 +89,7 @@ async def trigger_schedule(call: Call[Services, None, None]) -> Reply | msgspec.
 
 
 async def backfill_schedule(call: Call[Services, BackfillBody, None]) -> Reply | msgspec.Struct:
-    """Run what has not run in a range of the past, or say what that would be."""
+    """Run the occurrences of a past range that have not run, or list them."""
     actor, schedule_id, runs = call.actor, call.uuid("schedule_id"), call.services.schedule.run
     span, dry_run = (call.body.begin, call.body.until), call.body.dry_run
     return await run_once_per_key(

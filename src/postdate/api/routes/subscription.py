@@ -1,4 +1,4 @@
-"""Subscriptions: have events delivered, watch how that goes, pause it, replay it."""
+"""Subscriptions: deliver events, and watch, pause and replay the delivery."""
 
 from datetime import datetime
 from typing import Annotated, Any, Final
@@ -60,7 +60,7 @@ class ReplayBody(Body, kw_only=True, rename={"start": "from"}):
 
 
 class SubscriptionView(msgspec.Struct, frozen=True, kw_only=True):
-    """A subscription. The lag counts what it has not looked at, whether or not it is for it."""
+    """A subscription. `lag` counts unread events, including those the filter will drop."""
 
     subscription_id: UUID
     status: SubscriptionStatus

@@ -58,10 +58,7 @@ class Entry(Struct, frozen=True, kw_only=True):
 
 
 class Statement(Struct, frozen=True, kw_only=True):
-    """Where the account stood.
-
-    Now or at the instant asked for, and its entries back from there.
-    """
+    """The balance, now or at the requested instant, and the entries that led to it."""
 
     account_id: str
     balance: int

@@ -41,6 +41,6 @@ class Halt(Struct, frozen=True, kw_only=True, rename={"from_": "from"}):
 
 
 class HaltList(Struct, frozen=True, kw_only=True):
-    """What holds now or will."""
+    """The halts in force or to come."""
 
     halts: list[Halt]

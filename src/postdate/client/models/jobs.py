@@ -92,7 +92,7 @@ CancelledJobEffectName: TypeAlias = (
 
 
 class CancelledJob(Struct, frozen=True, kw_only=True):
-    """What a cancel came to. Of a job stopped in flight, the effect may have happened."""
+    """The result of a cancellation. A job that was running may have taken effect."""
 
     status: JobStatus
     result: CancelledJobEffect

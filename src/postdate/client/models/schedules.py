@@ -434,7 +434,7 @@ class Backfill(Struct, frozen=True, kw_only=True):
 
 
 class Occurrence(Struct, frozen=True, kw_only=True):
-    """A row of the book."""
+    """An occurrence that was due, and its result."""
 
     occurrence_id: str
     scheduled_for: datetime

@@ -202,7 +202,7 @@ class Approval(Struct, frozen=True, kw_only=True):
 
 
 class Broken(Struct, frozen=True, kw_only=True):
-    """Why a payment waits for a person: settling it broke, and the last try has been used up."""
+    """Why a payment needs a decision: settlement failed and the retries are used up."""
 
     code: str
     error: str

@@ -20,7 +20,7 @@ SubscriptionStatusName: TypeAlias = SubscriptionStatus | Literal["ACTIVE", "RETR
 
 
 class Subscription(Struct, frozen=True, kw_only=True):
-    """A subscription. The lag counts what it has not looked at, whether or not it is for it."""
+    """A subscription. `lag` counts unread events, including those the filter will drop."""
 
     subscription_id: str
     status: SubscriptionStatus

@@ -89,7 +89,7 @@ class Leases(Group):
         )
 
     def release(self, job_id: UUID | str, *, token: int) -> LeaseReport:
-        """Give a job back that was not begun: it is due again, and no attempt is counted.
+        """Release a job that was not started: it is due again, and no attempt is counted.
 
         The token of the claim proves the lease; a stale one changes nothing.
         """

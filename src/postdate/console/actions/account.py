@@ -1,4 +1,4 @@
-"""What may be done to an account: freeze, unfreeze, close, adjust."""
+"""Actions on an account: freeze, unfreeze, close, adjust."""
 
 import secrets
 from collections.abc import Awaitable, Callable

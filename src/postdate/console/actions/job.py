@@ -1,4 +1,4 @@
-"""What may be done to a job: run now, reschedule, cancel, settle a doubt, redrive."""
+"""Actions on a job: run now, reschedule, cancel, resolve, redrive."""
 
 from collections.abc import Awaitable, Callable
 from typing import Final

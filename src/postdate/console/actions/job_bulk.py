@@ -1,4 +1,4 @@
-"""Many jobs at once: those that a filter finds or that were selected, after a dry run."""
+"""Bulk actions on jobs, selected or found by a filter, after a dry run."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence

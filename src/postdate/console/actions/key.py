@@ -1,4 +1,4 @@
-"""Keys: which are used, which end soon; revoke one, or put a new one in its place."""
+"""Actions on an API key: revoke, rotate."""
 
 import secrets
 from datetime import datetime, timedelta
@@ -24,7 +24,7 @@ MAX_OVERLAP_HOURS: Final = 30 * 24
 
 
 def status_of(key: KeyView, now: datetime) -> str:
-    """Say whether a key works, and whether it will for long."""
+    """Return whether a key works, and whether it will for long."""
     if key.revoked_at is not None and key.revoked_at <= now:
         return "REVOKED"
     if key.expires_at is None:

@@ -1,4 +1,4 @@
-"""What may be done to an open payment: cancel it, give it another instant."""
+"""Actions on an open payment: approve, refuse, reschedule, cancel."""
 
 from typing import Final
 

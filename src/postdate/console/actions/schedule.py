@@ -1,4 +1,4 @@
-"""What may be done to a schedule: pause, resume, trigger, backfill, delete."""
+"""Actions on a schedule: pause, resume, trigger, backfill, delete."""
 
 import secrets
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Many schedules at once: pause or resume those that were selected, after a dry run."""
+"""Bulk actions on selected schedules: pause or resume, after a dry run."""
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence

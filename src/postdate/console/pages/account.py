@@ -67,14 +67,14 @@ async def account_page(request: PageRequest) -> Response:
 
 
 def status_of(account: AccountView) -> str:
-    """Say whether an account may be used."""
+    """Return whether an account may be used."""
     if account.closed_at is not None:
         return "CLOSED"
     return "FROZEN" if account.frozen_at is not None else "OPEN"
 
 
 def chart(entries: list[EntryView]) -> dict[str, list[float]]:
-    """Give the balance after each entry of the page, the oldest first."""
+    """Return the balance after each entry of the page, the oldest first."""
     ordered = entries[::-1]
     return {
         "x": [entry.created_at.timestamp() for entry in ordered],

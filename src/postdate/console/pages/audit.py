@@ -29,7 +29,7 @@ class AuditFilters(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def filter(self) -> AuditFilter:
-        """Give the filter alone."""
+        """Return the filter alone."""
         if self.type is not None:
             check_patterns([self.type])
         return AuditFilter(type=self.type, actor=self.actor, subject=self.subject)

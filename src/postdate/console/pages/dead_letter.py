@@ -1,4 +1,4 @@
-"""Dead letters: what will not happen unless a person decides."""
+"""Dead letters: work that waits for a decision."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ DAY: Final = timedelta(days=1)
 
 
 async def dead_letters_page(request: PageRequest) -> Response:
-    """Show jobs in doubt, payments that wait for a person, and jobs that failed for good."""
+    """Show jobs with unknown outcome, payments that need a decision, and failed jobs."""
     failed = await _jobs(request, JobStatus.FAILED, GROUPED)
     return request.render(
         "dead_letters.html",

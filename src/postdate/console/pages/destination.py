@@ -1,4 +1,4 @@
-"""Destinations: where jobs go, and whether they are let through."""
+"""Destinations: where jobs go, and whether they are enabled."""
 
 from typing import Final
 

@@ -32,7 +32,7 @@ class JobFilters(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def filter(self) -> JobFilter:
-        """Give the filter alone."""
+        """Return the filter alone."""
         return JobFilter(
             status=self.status,
             lane=self.lane,

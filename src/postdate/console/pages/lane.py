@@ -1,4 +1,4 @@
-"""Lanes: what waits in each, and whether anything of it may start."""
+"""Lanes: their backlog, and whether they are paused."""
 
 from typing import Final
 

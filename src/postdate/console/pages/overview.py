@@ -1,4 +1,4 @@
-"""The first page: problems by name, then numbers, then what is coming."""
+"""The overview: problems first, then numbers, then the forecast."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -21,14 +21,14 @@ STREAM_TICKS: Final = 300
 
 
 async def overview_page(request: PageRequest) -> Response:
-    """Show what needs somebody now, and what comes."""
+    """Show current problems and the forecast."""
     if not _whole(request):
         return request.render("partial.html")
     return request.render("overview.html", **await _values(request))
 
 
 async def overview_stream(request: PageRequest) -> Response:
-    """Send the cells again and again; the page puts each in the place of its id."""
+    """Stream the live cells; the page replaces each by its id."""
     if not _whole(request):
         raise refuse(Code.FORBIDDEN, "Your key may not see the whole tenant.")
     # A browser opens one, whatever the number of its tabs; the page's request ends it.
@@ -38,7 +38,7 @@ async def overview_stream(request: PageRequest) -> Response:
 
 
 async def _ticks(request: PageRequest) -> AsyncIterator[str]:
-    """Give the cells every two seconds, as long as the session lasts and the server serves."""
+    """Return the cells every two seconds, as long as the session lasts and the server serves."""
     draining: asyncio.Event = request.http.scope["draining"]
     yield f"retry: {TICK_SECONDS * 1000:.0f}\n\n"
     for _ in range(STREAM_TICKS):
@@ -57,7 +57,7 @@ def _event(name: str, text: str) -> str:
 
 
 def _whole(request: PageRequest) -> bool:
-    """Say whether the key may see the whole tenant, of which the overview tells."""
+    """Return whether the key may see the whole tenant, which the overview covers."""
     actor = request.actor
     return (
         actor.allows(Scope.JOBS_READ)

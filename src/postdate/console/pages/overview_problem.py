@@ -1,4 +1,4 @@
-"""Problems by name: one sentence each, and where to look."""
+"""Problems of the overview: one sentence each, with a link."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -44,7 +44,7 @@ class BooksCheck(msgspec.Struct, frozen=True):
 
 
 def checks(overview: Overview) -> list[BooksCheck]:
-    """Tell when the books were last checked as a whole, and what that found."""
+    """Return when the books were last checked as a whole, with the findings."""
     ran = {run.name: run for run in overview.slow.checks}
     return [
         BooksCheck(
@@ -60,7 +60,7 @@ def checks(overview: Overview) -> list[BooksCheck]:
 def problems(
     overview: Overview, found: Sequence[BooksCheck], overdue: Sequence[str], now: datetime
 ) -> list[OverviewProblem]:
-    """Name everything that needs somebody, the worst first."""
+    """Return every problem, the worst first."""
     return [
         *_broken(found),
         *(
@@ -116,10 +116,10 @@ def _lane(lane: LaneBacklog, now: datetime) -> Iterator[OverviewProblem]:
         waiting = f", {count(lane.overdue, 'job')} due" if lane.overdue else ""
         yield OverviewProblem(f"Lane {lane.name} is paused{why}{waiting}.", "/lanes")
     elif late > LATE_SECONDS:
-        what = "a worker asking for it" if lane.kind == "pull" else "a worker node running"
+        what = "a worker claims its jobs" if lane.kind == "pull" else "a worker node runs"
         yield OverviewProblem(
             f"Lane {lane.name} is late: {count(lane.overdue, 'job')} due, the oldest for "
-            f"{_duration(late)}. Is {what}, and is the lane's limit high enough?",
+            f"{_duration(late)}. Check that {what} and that its limit is high enough.",
             f"/jobs?status=READY&lane={lane.name}",
         )
     if lane.unknown:
@@ -131,7 +131,7 @@ def _lane(lane: LaneBacklog, now: datetime) -> Iterator[OverviewProblem]:
 
 
 def failing(troubles: Sequence[Trouble]) -> Iterator[OverviewProblem]:
-    """Name the destinations that calls are held back from."""
+    """Return a problem for each failing destination."""
     for trouble in troubles[:SHOWN]:
         heard = f": {trouble.answers[-1]}" if trouble.answers else ""
         yield OverviewProblem(

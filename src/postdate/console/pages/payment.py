@@ -59,7 +59,7 @@ class PaymentFilters(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def filter(self) -> PaymentFilter:
-        """Give the filter alone."""
+        """Return the filter alone."""
         return PaymentFilter(
             self.account,
             self.status,
@@ -88,7 +88,7 @@ async def payments_page(request: PageRequest) -> Response:
 
 
 async def payments_csv(request: PageRequest) -> Response:
-    """Give the same list as a file, the newest first."""
+    """Return the same list as a file, the newest first."""
     query = request.query(PaymentFilters)
     rows = _rows(request, query)
     # The first page is read before the answer begins: a refusal is still an answer of its own.

@@ -79,7 +79,7 @@ async def schedules_page(request: PageRequest) -> Response:
 
 
 async def schedule_page(request: PageRequest) -> Response:
-    """Show one schedule: what comes, what came, and how it behaves where others surprise."""
+    """Show one schedule: its coming and past occurrences, and its policies."""
     schedule_id, tenant_id = request.uuid("schedule_id"), request.actor.tenant_id
     query, views = request.query(OccurrenceFilters), request.services.schedule.read
     schedule = existing(await views.find(request.actor, schedule_id), "schedule", schedule_id)
@@ -112,7 +112,7 @@ async def schedule_page(request: PageRequest) -> Response:
 
 
 async def _preview(request: PageRequest, schedule_id: UUID) -> Preview | None:
-    """Compute what comes; a schedule that cannot be computed is shown without it."""
+    """Compute the coming occurrences; None for a schedule that cannot be computed."""
     try:
         return await request.services.schedule.read.preview(request.actor, schedule_id, COMING)
     except Exception:
@@ -131,7 +131,7 @@ def status_words(status: str) -> str:
 
 
 def marks(one: ComingView | OccurrenceView) -> list[tuple[str, str]]:
-    """Give what the policies did, each with a class: a change of the clock stands out."""
+    """Return what the policies did, each with a class: a change of the clock stands out."""
     return [
         ("dst" if note.startswith(DST) else "note", NOTES.get(note, status_words(note)))
         for note in one.notes
@@ -139,7 +139,7 @@ def marks(one: ComingView | OccurrenceView) -> list[tuple[str, str]]:
 
 
 def delay(row: OccurrenceView) -> int | None:
-    """Give by how many milliseconds an occurrence came later than expected."""
+    """Return by how many milliseconds an occurrence came later than expected."""
     if row.status not in RAN:
         return None
     return round(_seconds(row.due_at, row.created_at) * 1000)

@@ -1,4 +1,4 @@
-"""Paste anything: an id, an account, an idempotency key, a lane, an amount."""
+"""Search: by id, account, idempotency key, lane or amount."""
 
 from collections.abc import AsyncIterator
 from typing import Final, NamedTuple
@@ -32,7 +32,7 @@ class SearchHit(NamedTuple):
 
 
 async def find_page(request: PageRequest) -> Response:
-    """Go where the text leads if it leads to one place, or show where it may lead."""
+    """Redirect to the only match, or list all matches."""
     wanted = request.query(SearchText).q.strip()
     hits = await _hits(request, wanted)
     certain = [hit for hit in hits if hit.certain]
@@ -42,7 +42,7 @@ async def find_page(request: PageRequest) -> Response:
 
 
 async def find_peek(request: PageRequest) -> Response:
-    """Give what the text leads to while it is typed."""
+    """Return the matches while the text is typed."""
     wanted = request.query(SearchText).q.strip()
     hits = await _hits(request, wanted)
     return HTMLResponse(request.fragment("_hits.html", wanted=wanted, hits=hits), headers=HEADERS)
@@ -89,7 +89,7 @@ async def _by_name(request: PageRequest, wanted: str) -> AsyncIterator[SearchHit
 
 
 async def _visible(request: PageRequest, kind: str, subject: UUID) -> bool:
-    """Say whether the key may see it: an idempotency key says nothing about rights."""
+    """Return whether the key may see it: an idempotency key says nothing about rights."""
     actor, services = request.actor, request.services
     match kind:
         case "payment":

@@ -31,7 +31,7 @@ const KINDS = {
       lines: [
         // The taller bar stands behind: what is seen of it above the jobs are the payments.
         { ...line("Jobs and payments", "--good", { tint: "--good", paths }), width: 0 },
-        { ...line("of these jobs", "--accent", { tint: "--accent", paths }), width: 0 },
+        { ...line("of which jobs", "--accent", { tint: "--accent", paths }), width: 0 },
       ],
     };
   },
@@ -42,7 +42,7 @@ const KINDS = {
   lateness: (data) => ({
     columns: [data.x, data.p50, data.p99],
     // A minute between two silent ones has no neighbour to be joined with: it is a point.
-    lines: [["Half", "--accent"], ["99 of 100", "--warn"]].map(([label, name]) => ({ ...line(label, name, { tell: duration }), points: { show: true, size: 4, fill: colour(name) } })),
+    lines: [["p50", "--accent"], ["p99", "--warn"]].map(([label, name]) => ({ ...line(label, name, { tell: duration }), points: { show: true, size: 4, fill: colour(name) } })),
     tell: duration,
   }),
 };

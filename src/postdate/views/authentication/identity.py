@@ -1,4 +1,4 @@
-"""Who is behind a key."""
+"""Find the identity of an API key."""
 
 import asyncio
 import time
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from postdate.views.authentication.token import Tokens
 
 REMEMBER_SECONDS: Final = 3.0
-"""How long a key is believed before it is looked up again: the bound on seeing a revocation."""
+"""How long a key is cached: the longest a revoked key is still accepted."""
 
 MAX_REMEMBERED: Final = 10_000
 TOKEN_CHARS: Final = 8192
@@ -28,7 +28,7 @@ USED_SECONDS: Final = 30.0
 
 
 class Identities:
-    """Look keys up, remembering each for a moment."""
+    """Looks up keys, and caches each for a moment."""
 
     def __init__(
         self, database: Database, knocks: Knocks | None = None, tokens: "Tokens | None" = None
@@ -41,7 +41,7 @@ class Identities:
         self._used: set[str] = set()
 
     async def authenticate(self, key: str) -> Identity | None:
-        """Give the identity of a valid key. Only hashes are compared, so timing tells nothing."""
+        """Return the identity of a valid key. Only hashes are compared, so timing tells nothing."""
         digest = sha256(key.encode()).digest()
         until, identity = self._known.get(digest, (0.0, None))
         now = time.monotonic()
@@ -73,7 +73,7 @@ class Identities:
         return identity
 
     async def alive(self, actor: Identity) -> bool:
-        """Say whether a key still holds, for what goes on longer than one request."""
+        """Return whether a key is still valid, for streams that outlast one request."""
         if actor.expires_at is not None:
             return self._holds(actor)
         async with self._database.look_up() as connection:
@@ -115,5 +115,5 @@ class Identities:
 
 
 def _looks_signed(key: str) -> bool:
-    """Say whether a bearer's secret is a token; our own keys have no dots."""
+    """Return whether a bearer's secret is a token; our own keys have no dots."""
     return key.count(".") == 2 and len(key) <= TOKEN_CHARS  # noqa: PLR2004 - three parts

@@ -1,4 +1,4 @@
-"""Who is behind a signed token (JWT): an issuer's word, taken beside our own keys."""
+"""Find the identity of a signed token (JWT) of an external issuer."""
 
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -59,7 +59,7 @@ class Tokens:
         self._read_at = float("-inf")
 
     async def look_up(self, token: str) -> Identity | None:
-        """Give the identity that a token proves, or None."""
+        """Return the identity that a token proves, or None."""
         try:
             claims = await self._claims(token)
             return None if claims is None else await self._identity(claims)
@@ -139,7 +139,7 @@ class Tokens:
 
 
 def _fits(key: jwt.PyJWK, algorithm: str) -> bool:
-    """Hold a key to the one kind of signature it is for: none is verified with another's."""
+    """Return the only signature algorithm that a key may verify."""
     kind, curve = _KINDS[algorithm]
     if key.key_type != kind or key.public_key_use not in {None, "sig"}:
         return False
@@ -178,7 +178,7 @@ def _text(value: Any) -> str:
 
 
 def _storable(value: Any) -> TypeGuard[str]:
-    """Say whether something is a text that the database takes: no U+0000, no half characters."""
+    """Return whether something is a text that the database takes: no U+0000, no half characters."""
     if not isinstance(value, str) or "\x00" in value:
         return False
     return not any(0xD800 <= ord(letter) <= 0xDFFF for letter in value)  # noqa: PLR2004

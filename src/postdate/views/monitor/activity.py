@@ -1,4 +1,4 @@
-"""How busy a tenant is: what is accepted, executed and failed in a second, and how late."""
+"""The activity of a tenant: accepted, executed and failed per second, and lateness."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -9,17 +9,17 @@ from postdate.model.activity import SLOT_SECONDS, percentile, together
 from postdate.store.operate.activity import ActivitySlot
 
 NOW_SECONDS: Final = SLOT_SECONDS
-"""The rate of now is that of the slot before and of the present one, as far as it has come."""
+"""The current rate covers the previous slot and the elapsed part of the present one."""
 
 LATE_SECONDS: Final = 60
-"""Lateness of now is that of the last minute."""
+"""The current lateness covers the last minute."""
 
 HOUR_SECONDS: Final = 3600
 MINUTE_SECONDS: Final = 60
 
 
 class Rate(msgspec.Struct, frozen=True):
-    """How many a second."""
+    """Counts per second."""
 
     jobs: float
     payments: float
@@ -31,14 +31,14 @@ class Rate(msgspec.Struct, frozen=True):
 
 
 class Latency(msgspec.Struct, frozen=True):
-    """Seconds from due to begun, below which half and all but a hundredth lie; None: none began."""
+    """Seconds from due to started: p50 and p99; None when nothing started."""
 
     p50: float | None
     p99: float | None
 
 
 class Minutes(msgspec.Struct, frozen=True, kw_only=True):
-    """The last hour by minutes: counts a second, and lateness."""
+    """The last hour by minute: counts per second, and lateness."""
 
     x: list[int]
     accepted: list[float]

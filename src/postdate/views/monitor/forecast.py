@@ -1,4 +1,4 @@
-"""Say how much becomes due in the next day: counted, or estimated with its error."""
+"""Forecast how much becomes due in the next day: counted, or estimated with its error."""
 
 import math
 import random
@@ -50,7 +50,7 @@ class DueChart(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def whole(self) -> bool:
-        """Say whether the counting reached the end of the chart."""
+        """Return whether the counting reached the end of the chart."""
         return None not in self.jobs
 
 
@@ -115,7 +115,7 @@ def _count(lane_buckets: Places, payments: bool) -> int:  # noqa: FBT001 - it is
 
 
 def _error_percent(rows: Sequence[DueCount], sizes: dict[bool, tuple[int, int]]) -> int:
-    """Tell the error of the estimated total, as samples without replacement have it."""
+    """Return the error of the estimated total, as of sampling without replacement."""
     found: dict[bool, list[int]] = defaultdict(list)
     for row in rows:
         if row.place is not None:

@@ -1,4 +1,4 @@
-"""What of the database is amiss, and whether it can be read all the same."""
+"""What is wrong with the database, and whether it can still be read."""
 
 from typing import NamedTuple
 
@@ -13,7 +13,7 @@ READ_ONLY = "it is read-only: a standby, or a primary being replaced"
 
 
 class Amiss(NamedTuple):
-    """One thing that is amiss; with `reads` the database can be read all the same."""
+    """A fault of the database; with `reads` it can still be read."""
 
     name: str
     reason: str
@@ -41,7 +41,7 @@ async def readiness(database: Database) -> list[Amiss]:
 
 
 async def _replica_answers(database: Database) -> bool:
-    """Say whether a replica can serve reads while the primary is away."""
+    """Return whether a replica can serve reads while the primary is away."""
     if database.spares.look_up is None:
         return False
     try:

@@ -44,11 +44,11 @@ KINDS: Final[Mapping[str, tuple[str, str]]] = {
     "event": ("publisher", "unsealed events"),
     "lease": ("worker", "leases that outlive their handlers"),
 }
-"""What may be overdue: the role that should have touched it, and what it is called."""
+"""What may be overdue: the role that is responsible, and the words for it."""
 
 _NOWHERE: Final = (-1, -1)
 Reexamine = Callable[[int, int], None]
-"""Forget what a stage remembers of one bucket's lane, and look there anew."""
+"""Make a stage forget its low-water mark of a lane bucket and scan it again."""
 
 
 class Overdue(msgspec.Struct, frozen=True):
@@ -76,7 +76,7 @@ class HeadWatch:
     def observe(
         self, looked: Iterable[LaneBucketKey], heads: Iterable[Untouched], now: float
     ) -> list[Untouched]:
-        """Take over what a look has found; give what has not changed for too long."""
+        """Record what a scan found; return what has not changed for too long."""
         found = {(head.bucket, head.lane_id): head for head in heads}
         stuck = []
         for lane_bucket in looked:
@@ -132,7 +132,7 @@ class OverdueWatch:
         return 0
 
     def on(self, kind: str, *steps: Callable[[], None]) -> None:
-        """Have a stage forget what it has seen, and look anew."""
+        """Register what makes a stage scan again when something of it is overdue."""
 
         def reexamine(_bucket: int, _lane_id: int) -> None:
             for step in steps:
@@ -141,7 +141,7 @@ class OverdueWatch:
         self.reexamine[kind].append(reexamine)
 
     def sentences(self, tenant_id: int | None = None) -> list[str]:
-        """Say what the last look has found, for people: of all tenants, or of one."""
+        """Describe what the last scan found: of all tenants, or of one."""
         return self._meter.sentences(tenant_id)
 
     def _act(self, found: Sequence[Overdue]) -> None:
@@ -214,7 +214,7 @@ class OverdueWatch:
         }
 
     def _siblings(self, lane_id: int) -> list[int]:
-        """List the lanes that use up the same limit: itself, or all of its tenant."""
+        """Return the lanes that share a limit: the lane itself, or all of its tenant."""
         lane = self._lanes.by_id[lane_id]
         if lane.max_running is not None or lane.rate_per_second is not None:
             return [lane_id]
@@ -227,7 +227,7 @@ class OverdueWatch:
         return [Overdue("event", _NOWHERE, "event", seconds)]
 
     async def _outlived(self, connection: Connection) -> list[Overdue]:
-        """Look at this node's own leases: only it can tell whether somebody is at work."""
+        """Check this node's own leases: only this node knows whether a handler still runs."""
         if not self.reexamine["lease"]:
             return []
         lane_buckets = [
@@ -270,14 +270,14 @@ class OverdueMeter:
         self._found[kind] += 1
 
     def now(self, found: Iterable[Overdue]) -> None:
-        """Take over what is overdue at present."""
+        """Replace what is overdue at present."""
         kinds: defaultdict[str, list[Overdue]] = defaultdict(list)
         for each in found:
             kinds[each.kind].append(each)
         self._now = dict(kinds)
 
     def sentences(self, tenant_id: int | None) -> list[str]:
-        """Say what is overdue at present, of all tenants or of one."""
+        """Describe what is overdue at present, of all tenants or of one."""
         said = []
         for kind, found in self._now.items():
             late = [e.seconds for e in found if tenant_id is None or e.tenant_id == tenant_id]
@@ -287,7 +287,7 @@ class OverdueMeter:
         return said
 
     def collect(self) -> Iterator[Metric]:
-        """Give both families, whatever was found."""
+        """Return both families, whatever was found."""
         now = GaugeMetricFamily(
             "postdate_overdue",
             "Places with something due that nobody has touched for longer than its bound.",

@@ -1,4 +1,4 @@
-"""What a tenant's operator should see first: what is late, in doubt, failed, and coming."""
+"""The overview of a tenant: what is late, unknown, failed, and due soon."""
 
 import time
 from collections.abc import Sequence
@@ -42,7 +42,7 @@ MAX_REMEMBERED: Final = 1000
 
 
 class LaneBacklog(msgspec.Struct, frozen=True, kw_only=True):
-    """A lane with what it owes."""
+    """A lane with its backlog."""
 
     name: str
     kind: str
@@ -57,7 +57,7 @@ class LaneBacklog(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Slow(msgspec.Struct, frozen=True, kw_only=True):
-    """What costs more to find out."""
+    """The parts of the overview that cost more to read."""
 
     unix_ms: int
     jobs_failed: int
@@ -85,7 +85,7 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def jobs_unknown(self) -> int:
-        """Count the jobs in doubt."""
+        """Count the jobs with unknown outcome."""
         return sum(lane.unknown for lane in self.lanes)
 
 
@@ -99,7 +99,7 @@ class OverviewViews:
         self._slow: dict[int, tuple[float, Slow]] = {}
 
     async def get(self, tenant_id: int) -> Overview:
-        """Give the overview, at most a moment old."""
+        """Return the overview, at most a moment old."""
         until, known = self._known.get(tenant_id, (0.0, None))
         if known is not None and time.monotonic() < until:
             return known

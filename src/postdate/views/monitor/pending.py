@@ -35,7 +35,7 @@ class PendingGroup(NamedTuple):
 
     @property
     def every(self) -> bool:
-        """Say whether what is due counts as well: nobody takes it."""
+        """Return whether what is due counts as well: nobody takes it."""
         return self.state != "pending"
 
 
@@ -161,7 +161,7 @@ def render_pending(
 
 
 def _series(pending: Pending) -> Iterator[tuple[str, str]]:
-    """Give every kind with its states: those of all kinds, then those that only some have."""
+    """Return every kind with its states: those of all kinds, then those that only some have."""
     for kind in ("push", "pull", *SYSTEM_KINDS.values()):
         for state in STATES:
             if state in {"pending", "running"} or (kind, state) in pending.counts:

@@ -1,4 +1,4 @@
-"""What was read of the database, as metric families: the same ones whatever is known."""
+"""Metric families of the database; the set of families does not depend on what is known."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ from postdate.views.monitor.pending import Pending, render_pending
 KINDS: Final = ("push", "pull", "payment", "schedule", "delivery")
 ROLES: Final = ("api", "worker", "settlement", "publisher")
 PIN_SECONDS: Final = 10.0
-"""A younger snapshot is somebody at work, and not worth a series of its own."""
+"""A younger snapshot is ordinary work, and gets no series of its own."""
 
 Found = Sequence[tuple[str, BucketBacklog]]
 

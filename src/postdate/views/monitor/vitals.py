@@ -1,4 +1,4 @@
-"""The state of the database as metrics: read now and then, shown from memory."""
+"""The state of the database as metrics: read periodically, scraped from memory."""
 
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -29,10 +29,10 @@ COUNT_BUDGET: Final = 50_000
 """The most rows that one look counts: a single busy lane is exact up to 6,250 a bucket."""
 
 SLACK: Final = timedelta(seconds=120)
-"""How far below the last known head a look begins: what comes late is rarely later than this."""
+"""How far below the last known head a scan begins, for rows that commit late."""
 
 FORGET_LOOKS: Final = 30
-"""After so many looks the marks are forgotten, for what came later still."""
+"""After so many scans the marks are reset, for rows that commit later still."""
 
 Read = Callable[[Connection], Awaitable[Any]]
 
@@ -117,7 +117,7 @@ class Vitals:
             log.warning("vitals.unread", part=name, error=f"{type(error).__name__}: {error}")
 
     def collect(self) -> Iterator[Metric]:
-        """Give what is known, and how old it is."""
+        """Return what is known, and how old it is."""
         now = time.monotonic()
         ages = {name: now - at for name, at in self._read_at.items()}
         paused = sum(lane.paused for lane in self._lanes.by_id.values()) if self._lanes else 0
