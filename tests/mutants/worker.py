@@ -87,7 +87,7 @@ free""",
     ),
     mutant(
         "claim_in_doubt_forgotten", CLAIMER,
-        "_given_back(claim.executions) if claim.in_doubt else []", "[]",
+        "_returned(claim.executions) if claim.in_doubt else []", "[]",
         f"{FAULTS}::test_everything_runs_once_wherever_a_call_breaks",
     ),
     mutant(

@@ -257,7 +257,7 @@ async def test_the_expander_forgets_its_marks(database: Database) -> None:
     await expander.run_once()
     expander._lows = [await now(database)] * 64
     expander.look_everywhere()
-    assert {low for _, _, low in expander._places()} == {LONG_AGO}
+    assert {low for _, _, low in expander._due_marks()} == {LONG_AGO}
 
 
 async def now(database: Database) -> Any:

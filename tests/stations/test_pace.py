@@ -16,8 +16,8 @@ def test_a_claim_takes_about_as_long_whatever_the_machine() -> None:
 def test_a_size_has_its_bounds() -> None:
     assert _learn(ClaimSize(), 10**9) == MAX_JOBS
     assert _learn(ClaimSize(), 1) == MIN_JOBS
-    assert _learn(ClaimSize(most=10), 10**9) == 10
-    assert _learn(ClaimSize(most=10), 1) == 10
+    assert _learn(ClaimSize(max_size=10), 10**9) == 10
+    assert _learn(ClaimSize(max_size=10), 1) == 10
 
 
 def test_a_claim_that_found_little_says_nothing() -> None:

@@ -45,7 +45,7 @@ class EventPlan:
 async def seal(at: Testbed, plan: EventPlan) -> list[Measure]:
     """Seal events that were committed a thousand at a time."""
     source = await Source.begin(at)
-    await source.tell(plan.events)
+    await source.record(plan.events)
     await at.settle()
     sealer = Sealer(at.node.database, PublisherMeter(CollectorRegistry()))
     before, watch = await at.wal(), Stopwatch()
@@ -65,7 +65,7 @@ async def deliver(at: Testbed, plan: EventPlan) -> list[Measure]:
     """Deliver sealed events to one NATS subscription."""
     async with nats_server(at.home) as broker:
         source = await Source.begin(at)
-        await source.tell(plan.delivered)
+        await source.record(plan.delivered)
         await at.seal()
         await source.subscribe(broker, position=0)
         watch = Stopwatch()
@@ -84,7 +84,7 @@ async def lag(at: Testbed, plan: EventPlan) -> list[Measure]:
         async with publishing(at):
             began = time.monotonic()
             for step in range(plan.seconds * 20):
-                await source.tell(LAG_RATE // 20)
+                await source.record(LAG_RATE // 20)
                 ahead = began + (step + 1) / 20 - time.monotonic()
                 await asyncio.sleep(max(0.0, ahead))
             await broker.until(count)
@@ -143,7 +143,7 @@ class Source:
         tenant_id, _ = await at.tenant()
         return cls(at, tenant_id)
 
-    async def tell(self, count: int) -> None:
+    async def record(self, count: int) -> None:
         """Commit so many events of as many subjects, a thousand at a time."""
         for first in range(0, count, BATCH):
             buckets = [n % BUCKETS for n in range(min(BATCH, count - first))]

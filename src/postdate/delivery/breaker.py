@@ -194,8 +194,8 @@ class Breakers:
 
     def reports(self, now: float) -> dict[DestinationKey, TroubleReport]:
         """Tell of the destinations that calls are held back from."""
-        told = ((key, breaker.report(now)) for key, breaker in self._breakers.items())
-        return {key: report for key, report in told if report is not None}
+        reports = ((key, breaker.report(now)) for key, breaker in self._breakers.items())
+        return {key: report for key, report in reports if report is not None}
 
     def forget(self, key: DestinationKey) -> None:
         """Let everything pass again: a call beside the breaker has shown that it works."""

@@ -74,7 +74,7 @@ class WebhookHandler:
             verdict = await self._call(delivery, call)
         finally:
             self._record(call, now, verdict)
-        await self._note(delivery, verdict)
+        await self._disable_if_gone(delivery, verdict)
         return verdict.outcome
 
     def _record(
@@ -99,7 +99,7 @@ class WebhookHandler:
         verdict = await self._call(delivery, call)
         if verdict.health is Health.UP:
             self.breakers.forget(call.breaker)
-        await self._note(delivery, verdict)
+        await self._disable_if_gone(delivery, verdict)
         return verdict.outcome
 
     async def _find(self, delivery: Delivery) -> WebhookCall | Outcome:
@@ -127,7 +127,7 @@ class WebhookHandler:
             ack_seconds=self._settings.number("webhook.ack_seconds", delivery.tenant_id),
         )
 
-    async def _note(self, delivery: Delivery, verdict: DeliveryVerdict) -> None:
+    async def _disable_if_gone(self, delivery: Delivery, verdict: DeliveryVerdict) -> None:
         """Disable a named destination that says it is gone for good."""
         name = delivery.destination.get("name")
         match verdict.outcome:

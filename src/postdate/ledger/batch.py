@@ -7,6 +7,7 @@ from uuid import UUID
 
 import msgspec
 
+from postdate.ledger.batch_order import BatchOrder
 from postdate.ledger.settle import (
     Decision,
     DuePayment,
@@ -17,7 +18,6 @@ from postdate.ledger.settle import (
     changes,
     decide,
 )
-from postdate.ledger.turn import BatchOrder
 from postdate.model.ids import new_id
 from postdate.store.account import account as account_store
 from postdate.store.account.account import AccountKey, key_of
@@ -37,7 +37,7 @@ from postdate.store.payment.settlement import (
 )
 
 SYSTEM: Final = "system"
-RETRY_MOST_SECONDS: Final = 3600.0
+MAX_RETRY_SECONDS: Final = 3600.0
 """The longest wait between two tries of one payment."""
 
 Earlier = Callable[
@@ -65,7 +65,7 @@ class Settling(msgspec.Struct, frozen=True, kw_only=True):
     actor: str = SYSTEM
     # Filled with what is settled, in the order of the decisions, for whoever wants to know.
     dues: list[DuePayment] | None = None
-    turn: BatchOrder = msgspec.field(default_factory=BatchOrder)
+    order: BatchOrder = msgspec.field(default_factory=BatchOrder)
     eager: bool = False
 
 
@@ -76,7 +76,7 @@ class UnevenError(Exception):
 def pause(retry_seconds: float, executions: int) -> timedelta:
     """Return the delay before the next attempt: exponential, capped."""
     seconds = retry_seconds * 2.0 ** min(executions, 30)
-    return timedelta(seconds=min(seconds, RETRY_MOST_SECONDS))
+    return timedelta(seconds=min(seconds, MAX_RETRY_SECONDS))
 
 
 async def settle(
@@ -105,7 +105,7 @@ async def _eagerly(
     made = ids(dues, settling.unix_ms)
     await store.leave(connection, departures(dues))
     added = changes(dues)
-    await settling.turn.come()
+    await settling.order.come()
     accounts = await account_store.add(connection, added)
     decisions = decide(accounts, dues, execution.started_at, _never)
     done = [decision for decision in decisions if isinstance(decision, TransferCompleted)]
@@ -127,7 +127,7 @@ async def _carefully(
     execution: SettlementBatch,
 ) -> list[Decision]:
     # What looks for its money only now may spend what the batch before has paid.
-    await settling.turn.come()
+    await settling.order.come()
     accounts = await account_store.lock(connection, [k for d in dues for k in (d.payer, d.payee)])
     # Read after the accounts are locked: whoever settled earlier payments of these accounts has
     # either committed before, and we see the balance, or not, and we see the open timer.

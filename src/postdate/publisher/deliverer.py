@@ -232,10 +232,10 @@ class _Service:
         await subscription.stop(connection, self._id)
         bucket = bucket_of(self._id)
         event_id = new_id(bucket, self._database.unix_ms())
-        told = NewEvent(
+        event = NewEvent(
             bucket, held.tenant_id, self._id, event_id, PAUSED, SYSTEM, {"note": stop.error}
         )
-        await event_store.insert(connection, [told])
+        await event_store.insert(connection, [event])
         log.warning("subscription.paused", id=str(self._id), reason=stop.error)
 
     def _too_old(self, held: LeasedSubscription) -> bool:

@@ -85,11 +85,11 @@ class EventBatch:
                     return
                 stop = judge(await self._deliver(event))
                 if stop is not None:
-                    self._note(event, stop)
+                    self._stop_at(event, stop)
                     return
                 self._done.add(event.position)
 
-    def _note(self, event: Sealed, stop: DeliveryStop) -> None:
+    def _stop_at(self, event: Sealed, stop: DeliveryStop) -> None:
         if self._first is None or event.position < self._first[0]:
             error = f"event {event.event_id}: {stop.error}"
             self._first = event.position, msgspec.structs.replace(stop, error=error)

@@ -58,12 +58,12 @@ class Coalescer(Generic[Item, Result]):
         done: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
         self._waiting.append((item, done))
         if len(self._active) < self._max_groups:
-            turn = object()
-            self._active.add(turn)
-            _start(self._drain(turn), self._running, lambda: self._drained(turn))
+            drainer = object()
+            self._active.add(drainer)
+            _start(self._drain(drainer), self._running, lambda: self._drained(drainer))
         return await done
 
-    async def _drain(self, turn: object) -> None:
+    async def _drain(self, drainer: object) -> None:
         # One turn of the loop lets requests that arrived together gather into one group.
         await asyncio.sleep(0)
         try:
@@ -73,11 +73,11 @@ class Coalescer(Generic[Item, Result]):
         finally:
             # In the same step as the look at an empty queue: whoever was just answered may submit
             # again before this coroutine counts as done, and must find that nobody drains.
-            self._active.discard(turn)
+            self._active.discard(drainer)
 
-    def _drained(self, turn: object) -> None:
+    def _drained(self, drainer: object) -> None:
         """Refuse what waits when nobody is left to take it: the last one was cancelled."""
-        self._active.discard(turn)  # a task that was cancelled before its first step never did
+        self._active.discard(drainer)  # a task that was cancelled before its first step never did
         if not self._active:
             _give_up(self._waiting)
             self._waiting.clear()

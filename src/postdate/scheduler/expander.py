@@ -75,8 +75,8 @@ class _Budget:
 
     left: int
 
-    def take(self, most: int) -> int:
-        taken = min(most, self.left)
+    def take(self, max_count: int) -> int:
+        taken = min(max_count, self.left)
         self.left -= taken
         return taken
 
@@ -151,14 +151,14 @@ class Expander:
     async def next_due(self) -> float | None:
         """Give the seconds until the next schedule is due, by the database's clock."""
         async with self._database.connection() as connection:
-            heads = await timer_store.heads(connection, self._places())
+            heads = await timer_store.heads(connection, self._due_marks())
         seconds = min((head.seconds for head in heads), default=None)
         if seconds is None or not self._held:
             return seconds
         # What rests is due all the time.
         return max(seconds, HELD_POLL_SECONDS)
 
-    def _places(self) -> list[tuple[int, int, datetime]]:
+    def _due_marks(self) -> list[tuple[int, int, datetime]]:
         now = time.monotonic()
         floor = self._settings.floor
         if now >= self._forget_at or floor < self._floor:
@@ -169,7 +169,7 @@ class Expander:
 
     async def _due_buckets(self) -> list[int]:
         async with self._database.connection() as connection:
-            heads = await timer_store.heads(connection, self._places())
+            heads = await timer_store.heads(connection, self._due_marks())
         due = [head.bucket for head in heads if head.seconds <= 0]
         # Nodes that begin at different buckets seldom meet.
         random.shuffle(due)
@@ -181,9 +181,9 @@ class Expander:
                 return await self._once(bucket, limit, spans, impatient=divided)
         except BrokenBatchError as broken:
             log.warning("schedule.halved", bucket=bucket, schedules=broken.count, error=str(broken))
-            return await self._find_culprit(bucket, broken)
+            return await self._find_broken_schedule(bucket, broken)
 
-    async def _find_culprit(self, bucket: int, broken: "BrokenBatchError") -> int:
+    async def _find_broken_schedule(self, bucket: int, broken: "BrokenBatchError") -> int:
         """Expand one half after the other, so that only what cannot be expanded is set aside."""
         locked = isinstance(broken.__cause__, LockNotAvailableError)
         if locked and (broken.count == 1 or time.monotonic() > self._divide_until):
@@ -226,7 +226,9 @@ class Expander:
         async with self._database.write() as connection:
             if await store.lock(connection, key) is not None:
                 await store.set_aside(connection, key, error)
-                await self._tell(connection, [(key, "schedule.set_aside", {"error": error})])
+                await self._record_events(
+                    connection, [(key, "schedule.set_aside", {"error": error})]
+                )
         self._meter.broke()
         return 1
 
@@ -309,17 +311,17 @@ class Expander:
         await store.move_timers(connection, batch.timers())
         for row, error in batch.aside:
             await store.set_aside(connection, row.key, error)
-        told = [(row.key, kind, data) for row, kind, data in batch.notices()]
-        await self._tell(connection, told)
+        facts = [(row.key, kind, data) for row, kind, data in batch.notices()]
+        await self._record_events(connection, facts)
         return [row.status for row in new]
 
-    async def _tell(
-        self, connection: Connection, told: Sequence[tuple[ScheduleKey, str, dict[str, Any]]]
+    async def _record_events(
+        self, connection: Connection, facts: Sequence[tuple[ScheduleKey, str, dict[str, Any]]]
     ) -> None:
         unix_ms = self._database.unix_ms()
         events = [
             NewEvent(*key, new_id(key.bucket, unix_ms), kind, "system", data)
-            for key, kind, data in told
+            for key, kind, data in facts
         ]
         await event_store.insert(connection, events)
 

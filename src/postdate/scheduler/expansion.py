@@ -109,13 +109,13 @@ class ExpansionBatch:
         changed: list[Relabel] = []
         for each in self.expansions:
             for one in each.step.unbuffered:
-                told = _told(each, one, next(coming) if _ran(one.status) else None)
-                label, kind, subject, code = told
+                labelled = _label_of(each, one, next(coming) if _ran(one.status) else None)
+                label, kind, subject, code = labelled
                 where = occurrence_id(each.row.schedule_id, one.scheduled_for)
                 changed.append(Relabel(*each.row.key, where, label, kind, subject, code))
             for entry in each.entries:
-                told = _told(each, entry, next(coming) if entry.runs else None)
-                new.append(_row(each, entry, told))
+                labelled = _label_of(each, entry, next(coming) if entry.runs else None)
+                new.append(_row(each, entry, labelled))
         return new, changed
 
     def advances(self) -> list[Advance]:
@@ -210,11 +210,13 @@ def _firing(
     )
 
 
-Told = tuple[str, str | None, UUID | None, str | None]
+Label = tuple[str, str | None, UUID | None, str | None]
 """Label, kind and id of what was made, and the code of a refusal."""
 
 
-def _told(each: ScheduleExpansion, one: Entry | Unbuffered, result: Fired | Refusal | None) -> Told:
+def _label_of(
+    each: ScheduleExpansion, one: Entry | Unbuffered, result: Fired | Refusal | None
+) -> Label:
     match result:
         case None:
             return one.status.value, None, None, None
@@ -226,8 +228,8 @@ def _told(each: ScheduleExpansion, one: Entry | Unbuffered, result: Fired | Refu
             return Status.REFUSED.value, None, None, code.value
 
 
-def _row(each: ScheduleExpansion, entry: Entry, told: Told) -> NewOccurrence:
-    status, kind, subject, code = told
+def _row(each: ScheduleExpansion, entry: Entry, labelled: Label) -> NewOccurrence:
+    status, kind, subject, code = labelled
     row, occurrence = each.row, entry.occurrence
     return NewOccurrence(
         *row.key,

@@ -41,13 +41,13 @@ class ClockGuard:
         """Say whether there is a time to compare with."""
         return self._believed is not None
 
-    def leap(self, at: datetime, most_seconds: float) -> float | None:
+    def leap(self, at: datetime, max_seconds: float) -> float | None:
         """Give how far the database's time leapt, or None when it may be believed."""
         offset = at.timestamp() - self._steady()
         if self._believed is None:
             self._believed = offset
         ahead = offset - self._believed
-        if ahead > most_seconds:
+        if ahead > max_seconds:
             return ahead
         self._believed = max(offset, self._believed)
         return None

@@ -54,9 +54,9 @@ class HaltEnds:
             for bucket in range(BUCKETS):
                 everything &= await store.bring_back(connection, bucket, over.tenant_id)
             if everything and await store.delete(connection, over) and over.by_clock:
-                await self._tell(connection, over)
+                await self._record_event(connection, over)
 
-    async def _tell(self, connection: Connection, over: Over) -> None:
+    async def _record_event(self, connection: Connection, over: Over) -> None:
         """Tell of an end that no person has told of."""
         subject = subject_id(over.tenant_id, f"halt/{over.kind}")
         bucket = bucket_of(subject)

@@ -38,7 +38,7 @@ MIN_LEGS: Final = 20
 """In a smaller batch any account is a large part."""
 
 HOT_RATIO: Final = 0.25
-TELL_SECONDS: Final = 60.0
+REPORT_SECONDS: Final = 60.0
 """A hot account is named in the log, not in a label: at most this often."""
 
 _NAMES = {
@@ -52,7 +52,7 @@ _PAYMENTS = (1, 2, 5, 10, 25, 50, 100, 250, 500, 1000)
 _RATIOS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5)
 
 
-class PaymentLateness:
+class LatenessHistogram:
     """A histogram to which a whole batch is added at once."""
 
     def __init__(self, registry: CollectorRegistry | None) -> None:
@@ -88,7 +88,7 @@ class SettlementMeter:
     ) -> None:
         self._lateness = lateness or Lateness()
         self._shares = shares or TenantShares()
-        self._late = PaymentLateness(registry)
+        self._late = LatenessHistogram(registry)
         self._settled = Counter(
             "postdate_payment_settled",
             "Due payments by what became of them, and why they failed.",
@@ -190,7 +190,7 @@ class SettlementMeter:
         touched = Count(key for due in dues for key in (due.payer, due.payee))
         (account, count), *_ = touched.most_common(1)
         self._hottest.observe(count / legs)
-        if count / legs >= HOT_RATIO and time.monotonic() >= self._told_at + TELL_SECONDS:
+        if count / legs >= HOT_RATIO and time.monotonic() >= self._told_at + REPORT_SECONDS:
             self._told_at = time.monotonic()
             log.info(
                 "settlement.hot_account",

@@ -61,7 +61,7 @@ async def _retry(
     await store.write_attempts(connection, [ending], SettlementBatch(timer.at))
     await store.retry(connection, [ending])
     data = {"code": BROKE, "error": text, "retry_at": ending.retry_at}
-    await _tell(connection, timer, "payment.retried", data, unix_ms)
+    await _record_event(connection, timer, "payment.retried", data, unix_ms)
 
 
 async def _park(connection: Connection, timer: LockedTimer, text: str, unix_ms: int) -> None:
@@ -71,7 +71,7 @@ async def _park(connection: Connection, timer: LockedTimer, text: str, unix_ms: 
     )
     await store.park(connection, timer)
     data = {"code": BROKE, "error": text}
-    await _tell(connection, timer, "payment.dead_lettered", data, unix_ms)
+    await _record_event(connection, timer, "payment.dead_lettered", data, unix_ms)
 
 
 async def _released(
@@ -105,11 +105,11 @@ async def _fail(connection: Connection, payment: LockedPayment, text: str, unix_
         connection, [FailedAttempt(payment, BROKE, text)], SettlementBatch(payment.at)
     )
     data = {"code": BROKE, "error": text}
-    await _tell(connection, payment, "payment.failed", data, unix_ms)
+    await _record_event(connection, payment, "payment.failed", data, unix_ms)
     await store.delete(connection, [payment])
 
 
-async def _tell(
+async def _record_event(
     connection: Connection, timer: LockedTimer, kind: str, data: dict[str, Any], unix_ms: int
 ) -> None:
     event_id = new_id(timer.bucket, unix_ms)

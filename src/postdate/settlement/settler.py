@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from postdate.ledger import batch
+from postdate.ledger.batch_order import BatchOrder, BeginAgainError
 from postdate.ledger.settle import (
     Decision,
     DuePayment,
@@ -18,7 +19,6 @@ from postdate.ledger.settle import (
     TransferFailed,
     Waits,
 )
-from postdate.ledger.turn import BatchOrder, BeginAgainError
 from postdate.model.ids import BUCKETS
 from postdate.model.log import Log
 from postdate.model.setting.setting import Settings
@@ -182,14 +182,14 @@ class Settler:
 
     async def _settle_all(self, keys: Sequence[Key]) -> int:
         """Settle these in batches that overlap; the first error is raised when all have ended."""
-        room, turn = asyncio.Semaphore(AT_ONCE), None
+        room, order = asyncio.Semaphore(AT_ONCE), None
         going: list[asyncio.Task[int | Exception]] = []
         async with asyncio.TaskGroup() as group:
             for first in range(0, len(keys), self._max_batch):
-                turn = BatchOrder(turn)
+                order = BatchOrder(order)
                 await room.acquire()
                 some = keys[first : first + self._max_batch]
-                going.append(group.create_task(self._in_turn(some, turn, room)))
+                going.append(group.create_task(self._in_order(some, order, room)))
         count = 0
         for each in going:
             match each.result():
@@ -199,11 +199,11 @@ class Settler:
                     raise error
         return count
 
-    async def _in_turn(
-        self, keys: Sequence[Key], turn: BatchOrder, room: asyncio.Semaphore
+    async def _in_order(
+        self, keys: Sequence[Key], order: BatchOrder, room: asyncio.Semaphore
     ) -> int | Exception:
         """Settle a batch; an error must not stop the others in the middle of theirs."""
-        commit, give_up = partial(self._commit, turn), partial(self._give_up, turn)
+        commit, give_up = partial(self._commit, order), partial(self._give_up, order)
         ladder = RetryLadder("settlement", commit, give_up, TRIES)
         try:
             commits = await ladder.run(keys)
@@ -211,13 +211,13 @@ class Settler:
             return error
         finally:
             # Before anything is counted: the next batch waits for this.
-            turn.end()
+            order.end()
             room.release()
         for each in commits:
             self._report(each)
         return sum(each.left for each in commits)
 
-    async def _commit(self, turn: BatchOrder, keys: Sequence[Key]) -> Commit:
+    async def _commit(self, order: BatchOrder, keys: Sequence[Key]) -> Commit:
         """Settle in one commit: eagerly, and in order where the eager way cannot decide.
 
         Repeating an unknown commit needs no care: where it happened, the timers are gone.
@@ -225,9 +225,9 @@ class Settler:
         eager = True
         while True:
             dues: list[DuePayment] = []
-            await turn.begin()
+            await order.begin()
             try:
-                return await self._transaction(keys, turn, dues, eager=eager)
+                return await self._transaction(keys, order, dues, eager=eager)
             except BeginAgainError:
                 # The batch before has its reasons; by the time we have begun again it has ended.
                 eager = True
@@ -241,16 +241,16 @@ class Settler:
                 await self._blocked.locked.find(accounts)
                 raise
 
-    async def _give_up(self, turn: BatchOrder, key: Key, error: Exception) -> Commit:
+    async def _give_up(self, order: BatchOrder, key: Key, error: Exception) -> Commit:
         """Record what becomes of the one payment that broke its batch."""
         log.error("payment.broke", payment_id=str(key[1]), exc_info=error)
         self._meter.broke()
-        await turn.begin()
+        await order.begin()
         left = await poison_payment.record(self._database, self._settings, key, error)
         return Commit(left=left)
 
     async def _transaction(
-        self, keys: Sequence[Key], turn: BatchOrder, dues: list[DuePayment], *, eager: bool
+        self, keys: Sequence[Key], order: BatchOrder, dues: list[DuePayment], *, eager: bool
     ) -> Commit:
         """Settle; what belongs to a tenant that stands still leaves the queue."""
         started = time.monotonic()
@@ -259,7 +259,7 @@ class Settler:
             await halt_store.set_aside(connection, held)
             payments = self._blocked.divide(locked)
             first_due = await store.first_due(connection, [p for p in payments if p.token])
-            settling = self._settling(connection, dues, turn, eager=eager)
+            settling = self._settling(connection, dues, order, eager=eager)
             decisions = await batch.settle(connection, payments, settling)
         left = len(held) + sum(not isinstance(decision, Waits) for decision in decisions)
         return Commit(left, payments, dues, decisions, time.monotonic() - started, first_due)
@@ -273,7 +273,7 @@ class Settler:
             self._followed(commit.dues, commit.decisions, commit.seconds)
 
     def _settling(
-        self, connection: Connection, dues: list[DuePayment], turn: BatchOrder, *, eager: bool
+        self, connection: Connection, dues: list[DuePayment], order: BatchOrder, *, eager: bool
     ) -> batch.Settling:
         async def earlier(
             until: Order, ours: Sequence[UUID], accounts: Collection[AccountKey]
@@ -287,7 +287,7 @@ class Settler:
             retry_seconds=self._settings.number("payment.retry_seconds"),
             earlier=earlier,
             dues=dues,
-            turn=turn,
+            order=order,
             eager=eager,
         )
 

@@ -17,9 +17,9 @@ SHARE: Final = 0.2
 class ClaimSize:
     """The size of the next claim, learned from the last ones."""
 
-    def __init__(self, most: int = MAX_JOBS) -> None:
-        self._most = most
-        self._size = float(min(FIRST_JOBS, most))
+    def __init__(self, max_size: int = MAX_JOBS) -> None:
+        self._most = max_size
+        self._size = float(min(FIRST_JOBS, max_size))
 
     @property
     def size(self) -> int:

@@ -75,7 +75,7 @@ class Claimer:
     ready: ReadyQueue = field(init=False)
     _looking: asyncio.Lock = field(default_factory=asyncio.Lock)
     _policies: RetryPolicies = field(init=False)
-    _turns: set[ClaimTransaction] = field(default_factory=set)
+    _transactions: set[ClaimTransaction] = field(default_factory=set)
     _stale: bool = True
     _floor: datetime = LONG_AGO
 
@@ -116,7 +116,7 @@ class Claimer:
 
     def under_way(self) -> list[LaneClaim]:
         """List the claims that have not ended."""
-        return [claim for turn in self._turns for claim in turn.claims]
+        return [claim for transaction in self._transactions for claim in transaction.claims]
 
     def reexamine(self, bucket: int, lane_id: int) -> None:
         """Forget what is remembered of a bucket, and look there at once."""
@@ -134,13 +134,13 @@ class Claimer:
         """Claim up to `limit` due jobs, in turn, as far as their tenants have room."""
         limit = min(limit, self.claim_size.size)
         await self._look()
-        with self._turn() as turn:
-            claim = self._begin(turn, limit)
+        with self._transaction() as transaction:
+            claim = self._begin(transaction, limit)
             if claim is not None and claim.limits:
-                await self._claim_limited(turn, claim)
+                await self._claim_limited(transaction, claim)
             elif claim is not None:
-                await self._claim_several(turn, claim, limit)
-        return turn.claims
+                await self._claim_several(transaction, claim, limit)
+        return transaction.claims
 
     def _heed_floor(self) -> datetime:
         """Give the instant below which nothing is touched; marks made above a higher one go."""
@@ -174,23 +174,23 @@ class Claimer:
                 raise
 
     @contextmanager
-    def _turn(self) -> Iterator[ClaimTransaction]:
+    def _transaction(self) -> Iterator[ClaimTransaction]:
         """Own the claims of one transaction: however it ends, each of them leaves by one way."""
-        turn = ClaimTransaction()
-        self._turns.add(turn)
+        transaction = ClaimTransaction()
+        self._transactions.add(transaction)
         try:
-            yield turn
+            yield transaction
         except BaseException:
-            self._break_off(turn)
+            self._break_off(transaction)
             raise
         else:
-            for claim in turn.claims:
+            for claim in transaction.claims:
                 self._conclude(claim)
         finally:
-            self._turns.discard(turn)
+            self._transactions.discard(transaction)
 
     def _begin(
-        self, turn: ClaimTransaction, limit: int, *, only_unlimited: bool = False
+        self, transaction: ClaimTransaction, limit: int, *, only_unlimited: bool = False
     ) -> LaneClaim | None:
         """Take the bucket whose turn it is, and room: other claims are under way."""
         lane_bucket = self.ready.next(time.monotonic())
@@ -204,10 +204,12 @@ class Claimer:
         room = self.capacity.take(lane.tenant_id, min(limit, self.capacity.free(lane.tenant_id)))
         lease_seconds = self.settings.number("worker.lease_seconds", lane.tenant_id)
         claim = LaneClaim(lane_bucket, lane, limits, room, lease_seconds)
-        turn.claims.append(claim)
+        transaction.claims.append(claim)
         return claim
 
-    async def _claim_several(self, turn: ClaimTransaction, first: LaneClaim, limit: int) -> None:
+    async def _claim_several(
+        self, transaction: ClaimTransaction, first: LaneClaim, limit: int
+    ) -> None:
         """Claim at one bucket after another in one transaction, until the limit is reached."""
         claim: LaneClaim | None = first
         began = time.monotonic()
@@ -215,13 +217,13 @@ class Claimer:
             while claim is not None:
                 await self._take(connection, claim, claim.room.count)
                 limit -= len(claim.executions)
-                more = limit > 0 and len(turn.claims) < MAX_LANE_BUCKETS
-                claim = self._begin(turn, limit, only_unlimited=True) if more else None
-            turn.committing = True
-        count = sum(len(each.executions) for each in turn.claims)
+                more = limit > 0 and len(transaction.claims) < MAX_LANE_BUCKETS
+                claim = self._begin(transaction, limit, only_unlimited=True) if more else None
+            transaction.committing = True
+        count = sum(len(each.executions) for each in transaction.claims)
         self.claim_size.took(count, time.monotonic() - began)
 
-    async def _claim_limited(self, turn: ClaimTransaction, claim: LaneClaim) -> None:
+    async def _claim_limited(self, transaction: ClaimTransaction, claim: LaneClaim) -> None:
         """Claim at one bucket as far as its limits permit."""
         now = time.monotonic()
         try:
@@ -233,7 +235,7 @@ class Claimer:
         if granted:
             async with self.database.write() as connection:
                 await self._take(connection, claim, granted)
-                turn.committing = True
+                transaction.committing = True
         if wait and len(claim.executions) == granted:
             self.ready.close(claim.lane, now + wait)
 
@@ -281,18 +283,18 @@ class Claimer:
         if taken:
             self.hand_over(claim)
 
-    def _break_off(self, turn: ClaimTransaction) -> None:
+    def _break_off(self, transaction: ClaimTransaction) -> None:
         """Let go of everything. What may have been committed goes back by its tokens.
 
         Nothing of it has run. The bucket at which it failed rests: it must not fail the others
         for ever.
         """
         now = time.monotonic()
-        for claim in turn.claims:
-            failed = claim is turn.claims[-1] and not turn.committing
+        for claim in transaction.claims:
+            failed = claim is transaction.claims[-1] and not transaction.committing
             self._look_anew(claim.lane_bucket, now + FAILED_SECONDS if failed else now)
-            claim.in_doubt = turn.committing
-            claim.executions = _given_back(claim.executions) if claim.in_doubt else []
+            claim.in_doubt = transaction.committing
+            claim.executions = _returned(claim.executions) if claim.in_doubt else []
             claim.trim()
             if claim.executions:
                 self.hand_over(claim)
@@ -307,6 +309,6 @@ def _scopes(lane: Lane, settings: Settings) -> list[str]:
     return [limit.scope for limit in lane_limits(lane, settings)]
 
 
-def _given_back(executions: list[ClaimedExecution]) -> list[ClaimedExecution]:
+def _returned(executions: list[ClaimedExecution]) -> list[ClaimedExecution]:
     back = Move(seconds=0.0)
     return [msgspec.structs.replace(each, delivery=None, verdict=back) for each in executions]

@@ -100,10 +100,10 @@ class LaneBuckets:
             if not (lane_bucket.ready or lane_bucket.busy):
                 self.plan(lane_bucket, now)
 
-    def due(self, now: float, most: int) -> list[LaneBucket]:
+    def due(self, now: float, max_count: int) -> list[LaneBucket]:
         """Take the buckets to look at now, those planned first in front."""
         found: list[LaneBucket] = []
-        while self._agenda and self._agenda[0][0] <= now and len(found) < most:
+        while self._agenda and self._agenda[0][0] <= now and len(found) < max_count:
             at, _, lane_bucket = heapq.heappop(self._agenda)
             # A bucket planned again since, or gone, or being claimed, is skipped.
             current = lane_bucket.look_at == at and self.knows(lane_bucket)

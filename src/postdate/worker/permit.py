@@ -30,7 +30,7 @@ class _Share:
     limit: Limit
     # Granted by the database; what is free of them is kept a moment for the next start.
     slots: int = 0
-    least_free: int = 0
+    min_free: int = 0
     safe_until: float = 0.0
     # Tokens of the rate that nothing was started with; the next transaction gives them back.
     unspent: int = 0
@@ -138,7 +138,7 @@ class Permits:
             grant = Grant(wanted) if share.has(wanted) else await self._ask(share, wanted)
             held.refund(wanted - grant.starts)
             held.add(share)
-            share.least_free = min(share.least_free, share.slots - share.used)
+            share.min_free = min(share.min_free, share.slots - share.used)
         short = grant.starts < wanted and grant.wait_seconds <= 0
         return ASK_SECONDS if short else grant.wait_seconds
 
@@ -182,7 +182,7 @@ class Permits:
         asked = time.monotonic()
         renew = share.safe_until - asked < self._seconds * SAFE_PART / 2
         # Slots that may have run out meanwhile are only kept where something is really running.
-        idle = share.slots - share.used if asked > share.safe_until else share.least_free
+        idle = share.slots - share.used if asked > share.safe_until else share.min_free
         idle = min(idle, share.slots - share.used)
         unsure = share.unsure
         if unsure or (share.slots and (idle > 0 or renew)):
@@ -197,10 +197,10 @@ class Permits:
                     await permit.sweep(connection, scope)
             share.unsure = False
             share.safe_until = asked + self._seconds * SAFE_PART
-        share.least_free = share.slots - share.used
+        share.min_free = share.slots - share.used
 
     async def give_back(self) -> None:
         """Return everything that is free, when this node stops."""
         for share in self._shares.values():
-            share.least_free = share.slots
+            share.min_free = share.slots
         await self.keep()

@@ -29,23 +29,25 @@ class TroubleReporter:
         self._database = database
         self._node_id = node_id
         self._reports = reports
-        self._told: dict[DestinationKey, tuple[int, float]] = {}
+        self._reported: dict[DestinationKey, tuple[int, float]] = {}
 
     async def run_once(self, _: int = 1) -> int:
         """Tell what changed since the last time."""
         now = time.monotonic()
         found = dict(islice(self._reports().items(), MAX_REPORTED))
-        changed = {place: each for place, each in found.items() if self._news(place, each, now)}
-        over = [place for place in self._told if place not in found]
+        changed = {key: each for key, each in found.items() if self._news(key, each, now)}
+        over = [key for key in self._reported if key not in found]
         if not changed and not over:
             return 0
         async with self._database.connection() as connection:
             await trouble.tell(connection, self._node_id, changed, over)
-        for place in over:
-            del self._told[place]
-        self._told |= {place: (each.recorded, now) for place, each in changed.items()}
+        for key in over:
+            del self._reported[key]
+        self._reported |= {key: (each.recorded, now) for key, each in changed.items()}
         return 0
 
-    def _news(self, place: DestinationKey, report: TroubleReport, now: float) -> bool:
-        told = self._told.get(place)
-        return told is None or told[0] != report.recorded or now - told[1] > AGAIN_SECONDS
+    def _news(self, key: DestinationKey, report: TroubleReport, now: float) -> bool:
+        reported = self._reported.get(key)
+        return (
+            reported is None or reported[0] != report.recorded or now - reported[1] > AGAIN_SECONDS
+        )

@@ -28,7 +28,7 @@ _REPEATABLE: Final = frozenset(
 _WHERE: Final = re.compile(r" - at `(?:key` in `)?\$(?P<path>[^`]*)`$")
 _UNKNOWN: Final = re.compile(r"^Object contains unknown field `(?P<name>.*)`$", re.DOTALL)
 _MISSING: Final = re.compile(r"^Object missing required field `(?P<name>.*)`$", re.DOTALL)
-_TOLD: Final = 5
+_MAX_SHOWN: Final = 5
 """How many problems of a body stand in `detail`, for people; programs read `problems`."""
 
 Headers = list[tuple[bytes, bytes]]
@@ -87,10 +87,12 @@ def undecodable(error: Exception, problems: Sequence[FieldProblem] = ()) -> Refu
         return first
     # What the decoder stopped at decides the code, as it always has.
     ordered = sorted(problems, key=lambda each: each.field != (first.field or ""))
-    told = [each.detail for each in ordered[:_TOLD]]
-    if len(ordered) > _TOLD:
-        told.append(f"And {len(ordered) - _TOLD} more.")
-    return Refusal(ordered[0].code, " ".join(told), ordered[0].field or None, {"problems": ordered})
+    shown = [each.detail for each in ordered[:_MAX_SHOWN]]
+    if len(ordered) > _MAX_SHOWN:
+        shown.append(f"And {len(ordered) - _MAX_SHOWN} more.")
+    return Refusal(
+        ordered[0].code, " ".join(shown), ordered[0].field or None, {"problems": ordered}
+    )
 
 
 def _first(text: str) -> Refusal:

@@ -172,8 +172,8 @@ async def purge_dead_letters(call: Call[Services, PurgeBody, None]) -> PurgeOutc
     chosen = await _chosen(call, body.job_ids, body.filter, before)
     letters = call.services.dead_letter
     if body.dry_run:
-        told = await letters.rehearse(actor.tenant_id, chosen.job_ids)
-        purged = sum(one.code in {None, ALREADY} for one in told)
+        outcomes = await letters.rehearse(actor.tenant_id, chosen.job_ids)
+        purged = sum(one.code in {None, ALREADY} for one in outcomes)
     else:
         removed = await letters.purge(actor.tenant_id, chosen.job_ids, actor.key_id, body.reason)
         purged = len(removed)

@@ -1,4 +1,4 @@
-"""Batches under way at once, each in its turn: accounts are changed in the order of settling."""
+"""Batches under way at once: each changes its accounts after the one before has committed."""
 
 import asyncio
 
