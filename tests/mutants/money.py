@@ -53,7 +53,7 @@ MUTANTS = (
     ),
     mutant(
         "leap_of_the_clock_believed", "settlement/clock_guard.py",
-        "if ahead > most_seconds:", "if False:",
+        "if ahead > max_seconds:", "if False:",
         f"{CLOCK}::test_only_a_leap_beyond_what_was_believed_counts",
     ),
     mutant(
@@ -152,9 +152,9 @@ MUTANTS = (
     ),
     mutant(
         "group_forgets_the_last", "runtime/coalescer.py",
-        "must find that nobody drains.\n            self._active.discard(turn)\n",
+        "must find that nobody drains.\n            self._active.discard(drainer)\n",
         "must find that nobody drains.\n"
-        "            asyncio.get_running_loop().call_soon(self._active.discard, turn)\n",
+        "            asyncio.get_running_loop().call_soon(self._active.discard, drainer)\n",
         GROUP,
     ),
     mutant(
