@@ -15,6 +15,13 @@ CREATE FUNCTION account_gather(lock_buckets smallint[], lock_tenants integer[], 
     LANGUAGE plpgsql
     SET search_path TO 'postdate';
 
+CREATE FUNCTION account_hold(buckets smallint[], tenants integer[], accounts text[], amounts bigint[], floors bigint[], limits bigint[]) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'postdate'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    SET lock_timeout TO '500ms';
+
 CREATE FUNCTION clock() RETURNS timestamp with time zone
     LANGUAGE sql STABLE PARALLEL SAFE;
 
@@ -136,7 +143,30 @@ CREATE FUNCTION history_floor(parents text[]) RETURNS uuid
     LANGUAGE sql STABLE
     SET search_path TO 'postdate';
 
-CREATE FUNCTION idempotency_prune(in_bucket smallint, in_tenant integer, in_scope text, before timestamp with time zone, after text, most integer, OUT removed integer, OUT last text) RETURNS record
+CREATE TABLE idempotency (
+    bucket smallint NOT NULL,
+    scope smallint NOT NULL,
+    tenant_id integer NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    key uuid NOT NULL,
+    fingerprint uuid NOT NULL,
+    subject uuid,
+    kept bytea,
+    CONSTRAINT idempotency_check CHECK (((subject IS NOT NULL) OR (kept IS NOT NULL)))
+);
+ALTER TABLE ONLY idempotency FORCE ROW LEVEL SECURITY;
+
+CREATE FUNCTION idempotency_find(buckets smallint[], scopes smallint[], tenants integer[], keys uuid[]) RETURNS SETOF idempotency
+    LANGUAGE sql STABLE;
+
+CREATE FUNCTION idempotency_fits(key uuid, fingerprint uuid, subject uuid) RETURNS boolean
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE;
+
+CREATE FUNCTION idempotency_insert(buckets smallint[], scopes smallint[], tenants integer[], keys uuid[], fingerprints uuid[], subjects uuid[], instants timestamp with time zone[], kepts bytea[]) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'postdate';
+
+CREATE FUNCTION idempotency_prune(in_bucket smallint, in_tenant integer, in_scope smallint, before timestamp with time zone, after uuid, most integer, OUT removed integer, OUT last uuid) RETURNS record
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'postdate'
     SET enable_seqscan TO 'off';
@@ -165,7 +195,7 @@ CREATE TABLE job (
     origin_id uuid,
     traceparent text,
     actor text,
-    idempotency_key text,
+    idempotency_key uuid,
     CONSTRAINT job_check CHECK (((payload IS NULL) OR (payload_ref IS NULL)))
 )
 PARTITION BY RANGE (job_id);
@@ -206,7 +236,7 @@ ALTER TABLE ONLY outcome FORCE ROW LEVEL SECURITY;
 CREATE FUNCTION job_ended_data(o outcome) RETURNS jsonb
     LANGUAGE sql STABLE;
 
-CREATE FUNCTION job_insert(ids uuid[], tenants integer[], lanes integer[], dues timestamp with time zone[], effectives timestamp with time zone[], expiries timestamp with time zone[], destinations text[], policies text[], payloads bytea[], types text[], refs text[], spreads integer[], metadatas text[], descriptions text[], schedules uuid[], origins uuid[], traceparents text[], actors text[], keys text[], at timestamp with time zone) RETURNS void
+CREATE FUNCTION job_insert(ids uuid[], tenants integer[], lanes integer[], dues timestamp with time zone[], effectives timestamp with time zone[], expiries timestamp with time zone[], destinations text[], policies text[], payloads bytea[], types text[], refs text[], spreads integer[], metadatas text[], descriptions text[], schedules uuid[], origins uuid[], traceparents text[], actors text[], keys uuid[], at timestamp with time zone) RETURNS void
     LANGUAGE plpgsql
     SET search_path TO 'postdate';
 
@@ -223,7 +253,7 @@ CREATE FUNCTION job_remove(in_bucket smallint, in_tenant integer, ids uuid[]) RE
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'postdate';
 
-CREATE FUNCTION job_rows(ids uuid[], tenants integer[], lanes integer[], dues timestamp with time zone[], effectives timestamp with time zone[], expiries timestamp with time zone[], destinations text[], policies text[], payloads bytea[], types text[], refs text[], spreads integer[], metadatas text[], descriptions text[], schedules uuid[], origins uuid[], traceparents text[], actors text[], keys text[], at timestamp with time zone) RETURNS SETOF job
+CREATE FUNCTION job_rows(ids uuid[], tenants integer[], lanes integer[], dues timestamp with time zone[], effectives timestamp with time zone[], expiries timestamp with time zone[], destinations text[], policies text[], payloads bytea[], types text[], refs text[], spreads integer[], metadatas text[], descriptions text[], schedules uuid[], origins uuid[], traceparents text[], actors text[], keys uuid[], at timestamp with time zone) RETURNS SETOF job
     LANGUAGE sql STABLE;
 
 CREATE FUNCTION occurrence_final() RETURNS trigger
@@ -258,7 +288,7 @@ CREATE FUNCTION partition_strays() RETURNS TABLE(parent text, monday timestamp w
     LANGUAGE plpgsql STABLE SECURITY DEFINER
     SET search_path TO 'postdate';
 
-CREATE FUNCTION payment_accept(buckets smallint[], tenants integer[], ids uuid[], payers text[], payees text[], amounts bigint[], dues timestamp with time zone[], holds boolean[], retries timestamp with time zone[], descriptions text[], schedules uuid[], traces text[], brokens text[], actors text[], keys text[], lane integer) RETURNS void
+CREATE FUNCTION payment_accept(buckets smallint[], tenants integer[], ids uuid[], payers text[], payees text[], amounts bigint[], dues timestamp with time zone[], holds boolean[], retries timestamp with time zone[], descriptions text[], schedules uuid[], traces text[], brokens text[], actors text[], keys uuid[], lane integer) RETURNS void
     LANGUAGE plpgsql
     SET search_path TO 'postdate';
 
@@ -278,7 +308,7 @@ CREATE TABLE payment (
     traceparent text,
     on_broken text,
     actor text,
-    idempotency_key text,
+    idempotency_key uuid,
     CONSTRAINT payment_amount_check CHECK ((amount > 0)),
     CONSTRAINT payment_check CHECK ((from_account <> to_account)),
     CONSTRAINT payment_check1 CHECK (((retry_until IS NULL) OR (NOT hold))),
@@ -300,7 +330,7 @@ CREATE FUNCTION payment_leave(buckets smallint[], ids uuid[]) RETURNS integer
 CREATE FUNCTION payment_read(of_tenant integer, buckets smallint[], ids uuid[], first_id uuid, last_id uuid) RETURNS TABLE(bucket smallint, tenant_id integer, payment_id uuid, from_account text, to_account text, amount bigint, due_at timestamp with time zone, hold boolean, retry_until timestamp with time zone, created_at timestamp with time zone, description text, schedule_id uuid, on_broken text, parked boolean, timer_due_at timestamp with time zone, status text, outcome_due_at timestamp with time zone, finished_at timestamp with time zone, transfer_id uuid, code text, error text, attempt_due_at timestamp with time zone, attempts smallint, attempted_at timestamp with time zone, first_due_at timestamp with time zone, requested_by text, requested_at timestamp with time zone, expires_at timestamp with time zone, decision text, decided_by text, decided_at timestamp with time zone, note text)
     LANGUAGE plpgsql STABLE;
 
-CREATE FUNCTION payment_rows(buckets smallint[], tenants integer[], ids uuid[], payers text[], payees text[], amounts bigint[], dues timestamp with time zone[], holds boolean[], retries timestamp with time zone[], descriptions text[], schedules uuid[], traces text[], brokens text[], actors text[], keys text[]) RETURNS SETOF payment
+CREATE FUNCTION payment_rows(buckets smallint[], tenants integer[], ids uuid[], payers text[], payees text[], amounts bigint[], dues timestamp with time zone[], holds boolean[], retries timestamp with time zone[], descriptions text[], schedules uuid[], traces text[], brokens text[], actors text[], keys uuid[]) RETURNS SETOF payment
     LANGUAGE sql STABLE;
 
 CREATE FUNCTION payment_scheduled_data(p payment) RETURNS jsonb
@@ -627,19 +657,6 @@ CREATE VIEW history_partition AS
      CROSS JOIN LATERAL ( SELECT ((to_date("right"((c.relname)::text, 8), 'YYYYMMDD'::text))::timestamp without time zone AT TIME ZONE 'UTC'::text) AS monday) week)
   WHERE ((c.relnamespace = (("current_schema"())::regnamespace)::oid) AND (c.relname ~ '_\d{8}$'::text))
   ORDER BY c.relname;
-
-CREATE TABLE idempotency (
-    bucket smallint NOT NULL,
-    tenant_id integer NOT NULL,
-    scope text NOT NULL,
-    key text NOT NULL COLLATE pg_catalog."C",
-    subject uuid,
-    status smallint NOT NULL,
-    request bytea NOT NULL,
-    response bytea NOT NULL,
-    created_at timestamp with time zone DEFAULT clock() NOT NULL
-);
-ALTER TABLE ONLY idempotency FORCE ROW LEVEL SECURITY;
 
 CREATE TABLE job_pruned (
     tenant_id integer NOT NULL,
@@ -1055,7 +1072,7 @@ ALTER TABLE ONLY function_file
 ALTER TABLE ONLY history
     ADD CONSTRAINT history_pkey PRIMARY KEY (partition);
 ALTER TABLE ONLY idempotency
-    ADD CONSTRAINT idempotency_pkey PRIMARY KEY (bucket, tenant_id, scope, key);
+    ADD CONSTRAINT idempotency_pkey PRIMARY KEY (bucket, scope, tenant_id, key);
 ALTER TABLE ONLY job
     ADD CONSTRAINT job_pkey PRIMARY KEY (bucket, tenant_id, job_id);
 ALTER TABLE ONLY job_pruned
@@ -1459,6 +1476,8 @@ REVOKE ALL ON FUNCTION account_add(buckets smallint[], tenants integer[], accoun
 GRANT ALL ON FUNCTION account_add(buckets smallint[], tenants integer[], accounts text[], balances bigint[], helds bigint[], versions bigint[]) TO postdate_writer;
 REVOKE ALL ON FUNCTION account_gather(lock_buckets smallint[], lock_tenants integer[], lock_accounts text[], look_buckets smallint[], look_tenants integer[], look_accounts text[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION account_gather(lock_buckets smallint[], lock_tenants integer[], lock_accounts text[], look_buckets smallint[], look_tenants integer[], look_accounts text[]) TO postdate_writer;
+REVOKE ALL ON FUNCTION account_hold(buckets smallint[], tenants integer[], accounts text[], amounts bigint[], floors bigint[], limits bigint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION account_hold(buckets smallint[], tenants integer[], accounts text[], amounts bigint[], floors bigint[], limits bigint[]) TO postdate_writer;
 GRANT SELECT ON TABLE account TO postdate_reader;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE account TO postdate_writer;
 REVOKE ALL ON FUNCTION account_lock(buckets smallint[], tenants integer[], accounts text[]) FROM PUBLIC;
@@ -1488,14 +1507,20 @@ GRANT ALL ON FUNCTION history_drop(child text) TO postdate_writer;
 REVOKE ALL ON FUNCTION history_floor(parents text[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION history_floor(parents text[]) TO postdate_reader;
 GRANT ALL ON FUNCTION history_floor(parents text[]) TO postdate_writer;
-REVOKE ALL ON FUNCTION idempotency_prune(in_bucket smallint, in_tenant integer, in_scope text, before timestamp with time zone, after text, most integer, OUT removed integer, OUT last text) FROM PUBLIC;
-GRANT ALL ON FUNCTION idempotency_prune(in_bucket smallint, in_tenant integer, in_scope text, before timestamp with time zone, after text, most integer, OUT removed integer, OUT last text) TO postdate_writer;
+GRANT SELECT ON TABLE idempotency TO postdate_reader;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE idempotency TO postdate_writer;
+REVOKE ALL ON FUNCTION idempotency_fits(key uuid, fingerprint uuid, subject uuid) FROM PUBLIC;
+GRANT ALL ON FUNCTION idempotency_fits(key uuid, fingerprint uuid, subject uuid) TO postdate_writer;
+REVOKE ALL ON FUNCTION idempotency_insert(buckets smallint[], scopes smallint[], tenants integer[], keys uuid[], fingerprints uuid[], subjects uuid[], instants timestamp with time zone[], kepts bytea[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION idempotency_insert(buckets smallint[], scopes smallint[], tenants integer[], keys uuid[], fingerprints uuid[], subjects uuid[], instants timestamp with time zone[], kepts bytea[]) TO postdate_writer;
+REVOKE ALL ON FUNCTION idempotency_prune(in_bucket smallint, in_tenant integer, in_scope smallint, before timestamp with time zone, after uuid, most integer, OUT removed integer, OUT last uuid) FROM PUBLIC;
+GRANT ALL ON FUNCTION idempotency_prune(in_bucket smallint, in_tenant integer, in_scope smallint, before timestamp with time zone, after uuid, most integer, OUT removed integer, OUT last uuid) TO postdate_writer;
 GRANT SELECT ON TABLE job TO postdate_reader;
 GRANT SELECT,INSERT ON TABLE job TO postdate_writer;
 GRANT SELECT ON TABLE outcome TO postdate_reader;
 GRANT SELECT,INSERT ON TABLE outcome TO postdate_writer;
-REVOKE ALL ON FUNCTION job_insert(ids uuid[], tenants integer[], lanes integer[], dues timestamp with time zone[], effectives timestamp with time zone[], expiries timestamp with time zone[], destinations text[], policies text[], payloads bytea[], types text[], refs text[], spreads integer[], metadatas text[], descriptions text[], schedules uuid[], origins uuid[], traceparents text[], actors text[], keys text[], at timestamp with time zone) FROM PUBLIC;
-GRANT ALL ON FUNCTION job_insert(ids uuid[], tenants integer[], lanes integer[], dues timestamp with time zone[], effectives timestamp with time zone[], expiries timestamp with time zone[], destinations text[], policies text[], payloads bytea[], types text[], refs text[], spreads integer[], metadatas text[], descriptions text[], schedules uuid[], origins uuid[], traceparents text[], actors text[], keys text[], at timestamp with time zone) TO postdate_writer;
+REVOKE ALL ON FUNCTION job_insert(ids uuid[], tenants integer[], lanes integer[], dues timestamp with time zone[], effectives timestamp with time zone[], expiries timestamp with time zone[], destinations text[], policies text[], payloads bytea[], types text[], refs text[], spreads integer[], metadatas text[], descriptions text[], schedules uuid[], origins uuid[], traceparents text[], actors text[], keys uuid[], at timestamp with time zone) FROM PUBLIC;
+GRANT ALL ON FUNCTION job_insert(ids uuid[], tenants integer[], lanes integer[], dues timestamp with time zone[], effectives timestamp with time zone[], expiries timestamp with time zone[], destinations text[], policies text[], payloads bytea[], types text[], refs text[], spreads integer[], metadatas text[], descriptions text[], schedules uuid[], origins uuid[], traceparents text[], actors text[], keys uuid[], at timestamp with time zone) TO postdate_writer;
 REVOKE ALL ON FUNCTION job_prune(in_bucket smallint, in_tenant integer, before timestamp with time zone, after uuid, most integer, OUT removed integer, OUT last uuid) FROM PUBLIC;
 GRANT ALL ON FUNCTION job_prune(in_bucket smallint, in_tenant integer, before timestamp with time zone, after uuid, most integer, OUT removed integer, OUT last uuid) TO postdate_writer;
 REVOKE ALL ON FUNCTION job_purge(in_bucket smallint, in_tenant integer, ids uuid[]) FROM PUBLIC;
@@ -1510,8 +1535,8 @@ REVOKE ALL ON FUNCTION partition_mend(parent text, monday timestamp with time zo
 GRANT ALL ON FUNCTION partition_mend(parent text, monday timestamp with time zone) TO postdate_writer;
 REVOKE ALL ON FUNCTION partition_strays() FROM PUBLIC;
 GRANT ALL ON FUNCTION partition_strays() TO postdate_writer;
-REVOKE ALL ON FUNCTION payment_accept(buckets smallint[], tenants integer[], ids uuid[], payers text[], payees text[], amounts bigint[], dues timestamp with time zone[], holds boolean[], retries timestamp with time zone[], descriptions text[], schedules uuid[], traces text[], brokens text[], actors text[], keys text[], lane integer) FROM PUBLIC;
-GRANT ALL ON FUNCTION payment_accept(buckets smallint[], tenants integer[], ids uuid[], payers text[], payees text[], amounts bigint[], dues timestamp with time zone[], holds boolean[], retries timestamp with time zone[], descriptions text[], schedules uuid[], traces text[], brokens text[], actors text[], keys text[], lane integer) TO postdate_writer;
+REVOKE ALL ON FUNCTION payment_accept(buckets smallint[], tenants integer[], ids uuid[], payers text[], payees text[], amounts bigint[], dues timestamp with time zone[], holds boolean[], retries timestamp with time zone[], descriptions text[], schedules uuid[], traces text[], brokens text[], actors text[], keys uuid[], lane integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION payment_accept(buckets smallint[], tenants integer[], ids uuid[], payers text[], payees text[], amounts bigint[], dues timestamp with time zone[], holds boolean[], retries timestamp with time zone[], descriptions text[], schedules uuid[], traces text[], brokens text[], actors text[], keys uuid[], lane integer) TO postdate_writer;
 GRANT SELECT ON TABLE payment TO postdate_reader;
 GRANT SELECT,INSERT ON TABLE payment TO postdate_writer;
 REVOKE ALL ON FUNCTION payment_leave(buckets smallint[], ids uuid[]) FROM PUBLIC;
@@ -1573,8 +1598,6 @@ GRANT SELECT ON TABLE function_file TO postdate_reader;
 GRANT SELECT ON TABLE history TO postdate_reader;
 GRANT SELECT ON TABLE history TO postdate_writer;
 GRANT SELECT ON TABLE history_partition TO postdate_writer;
-GRANT SELECT ON TABLE idempotency TO postdate_reader;
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE idempotency TO postdate_writer;
 GRANT SELECT ON TABLE job_pruned TO postdate_reader;
 GRANT SELECT ON TABLE job_pruned TO postdate_writer;
 GRANT SELECT ON TABLE job_revision TO postdate_reader;

@@ -6,12 +6,14 @@ from typing import ClassVar
 from uuid import UUID
 
 from faults.sweep import Nodes, Operation
+from postdate.intake.accept.idempotency import Refused
 from postdate.intake.job.change import JobChanges
-from postdate.intake.payment.accept import Payments, Wish
+from postdate.intake.payment.accept import PaymentIntake
 from postdate.intake.payment.approval import Approvals
 from postdate.intake.payment.change import PaymentChanges
+from postdate.intake.payment.request import PaymentRequest
 from postdate.intake.tenant.halt import Halting
-from postdate.model.error import Refusal, RefusedError
+from postdate.model.error import RefusedError
 from postdate.model.payment.payment import PaymentOrder
 from postdate.model.setting.setting import Settings, Stored
 from postdate.model.tenant.halt import Halts
@@ -76,15 +78,15 @@ class MoneyOperation(Operation):
 class AcceptPayment(MoneyOperation):
     name = "accept payment"
 
-    def _wish(self) -> Wish:
+    def _request(self) -> PaymentRequest:
         order = PaymentOrder(
             from_account_id="a", to_account_id="b", amount=AMOUNT, delay_seconds=3600
         )
-        return Wish(order, "key")
+        return PaymentRequest(order, "key")
 
     async def _schedule(self, database: Database) -> None:
-        answer = await Payments(database, Settings()).schedule(self.who, self._wish())
-        if answer.refusal is not None:
+        answer = await PaymentIntake(database, Settings()).submit(self.who, self._request())
+        if isinstance(answer, Refused):
             raise RefusedError(answer.refusal)
 
     async def act(self) -> None:
@@ -107,9 +109,10 @@ class AcceptJob(MoneyOperation):
     name = "accept job"
 
     async def submit(self, database: Database) -> None:
-        wish = ask(self.tenant_id, "key", delay_seconds=3600)
-        if isinstance(refusal := await make_intake(database).submit(wish), Refusal):
-            raise RefusedError(refusal)
+        wanted = ask(self.tenant_id, "key", delay_seconds=3600)
+        answer = await make_intake(database).submit(wanted)
+        if isinstance(answer, Refused):
+            raise RefusedError(answer.refusal)
 
     async def act(self) -> None:
         await self.submit(self.nodes.proxied)
@@ -176,7 +179,7 @@ class CancelJob(AcceptJob):
 
 
 class Settle(MoneyOperation):
-    """Payments with holds, on the spot, and one that fails: every statement is used."""
+    """PaymentIntake with holds, on the spot, and one that fails: every statement is used."""
 
     name = "settle"
     batch: ClassVar[int] = 1000
@@ -225,8 +228,10 @@ class Approve(MoneyOperation):
         await super().prepare()
         limit = Settings({(0, "payment.approval_above"): Stored(0, "payment.approval_above", 1)})
         order = PaymentOrder(from_account_id="a", to_account_id="b", amount=AMOUNT, delay_seconds=1)
-        answer = await Payments(self.nodes.direct, limit).schedule(self.who, Wish(order, "key"))
-        assert answer.refusal is None, answer
+        answer = await PaymentIntake(self.nodes.direct, limit).submit(
+            self.who, PaymentRequest(order, "key")
+        )
+        assert not isinstance(answer, Refused), answer
         [self.payment] = await self.ids("payment")
 
     async def _approve(self, database: Database) -> None:

@@ -6,6 +6,7 @@ import msgspec
 
 from faults.sweep import Nodes
 from faults.sweep_money import MoneyOperation
+from postdate.intake.accept.idempotency import Refused
 from postdate.intake.subscription.subscription import Subscriptions, SubscriptionSpec
 from postdate.model.job.job import Webhook
 from postdate.model.schedule.spec import ScheduleSpec
@@ -51,7 +52,7 @@ class Expand(Stage):
         spec = msgspec.convert(body, ScheduleSpec)
         made = wiring.services(self.second, job_wiring.intake(self.second))
         answer = await made.change.create(self.who, spec, None)
-        assert answer.refusal is None, answer
+        assert not isinstance(answer, Refused), answer
         await self.advance(PERIOD_SECONDS)
 
     def _node(self, database: Database) -> Node:
@@ -59,7 +60,7 @@ class Expand(Stage):
         return Node(settings=settings, database=database, roles=["worker"])
 
     def _expander(self, node: Node) -> Expander:
-        return Expander(node.database, wiring.firings(node))
+        return Expander(node.database, wiring.occurrences(node))
 
     async def act(self) -> None:
         await self._expander(self.first).run_once()

@@ -19,6 +19,7 @@ from postdate.proof.round import IdWindow, prove_chains, prove_tables
 from postdate.publisher.anchor import Anchorer, AnchorFile, Anchors, collect
 from postdate.store.connection.database import Connection, Database
 from postdate.store.embedded import Embedded
+from postdate.store.idempotency.idempotency import KeyScope, key_of
 from postdate.store.proof import prove as store
 from postdate.store.proof.prove import LedgerFinding
 from support.corruption.catalog import TABLE
@@ -93,12 +94,14 @@ async def _words(lived: Lived, vandal: Connection) -> dict[str, str]:
         lived.tenant_id,
     )
     old_ms = lived.database.unix_ms() - 20 * 86_400_000
+    settled = key_of(lived.tenant_id, KeyScope.PAYMENT, "key-of-settled")
     return {
         **lived.ids,
         "adjustment": str(adjustment),
         "old": str(new_id(bucket_of(UUID(lived.ids["open"])), old_ms)),
         "t": str(lived.tenant_id),
         "tenant": lived.api.tenant,
+        "key_of_settled": str(settled.hash),
         "open_ffff": lived.ids["open"][:32] + "ffff",
         "event_of_moved": str(moved),
         "event_of_bob": str(bob),

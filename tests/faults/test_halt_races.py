@@ -10,10 +10,11 @@ from uuid import uuid4
 import pytest
 
 from conftest import Api, Clock, eventually
+from postdate.intake.accept.idempotency import Refused
 from postdate.intake.account.account import Accounts
-from postdate.intake.payment.accept import Payments
-from postdate.intake.payment.accept import Wish as Order
+from postdate.intake.payment.accept import PaymentIntake
 from postdate.intake.payment.execution import PaymentExecutions
+from postdate.intake.payment.request import PaymentRequest as Order
 from postdate.intake.tenant.halt import Halting
 from postdate.ledger.prove import prove
 from postdate.model.error import Code, RefusedError
@@ -110,15 +111,15 @@ async def _two_shares(database: Database) -> bool:
 async def test_nothing_is_accepted_after_the_switch_was_acknowledged(bank: Bank) -> None:
     """The payer is busy, so that the payment is between its look at the switches and its commit."""
     database = bank.database
-    payments = Payments(database, settings())
+    payments = PaymentIntake(database, settings())
     order = PaymentOrder(from_account_id="alice", to_account_id="bob", amount=1, delay_seconds=60)
 
-    async def accept() -> tuple[int, float]:
+    async def accept() -> tuple[bool, float]:
         try:
-            answer = await payments.schedule(who(bank), Order(order, uuid4().hex))
+            answer = await payments.submit(who(bank), Order(order, uuid4().hex))
         except TenantHaltedError:
-            return 403, time.monotonic()
-        return answer.status, time.monotonic()
+            return False, time.monotonic()
+        return not isinstance(answer, Refused), time.monotonic()
 
     async with database.write() as busy:
         await account_store.lock(busy, [key_of(bank.tenant_id, "alice")])
@@ -126,9 +127,9 @@ async def test_nothing_is_accepted_after_the_switch_was_acknowledged(bank: Bank)
         await eventually(lambda: _waits_for_a_row(database))
         killing = asyncio.create_task(kill(bank))
         await asyncio.wait([killing], timeout=0.2)
-    status, told_at = await accepting
+    accepted, told_at = await accepting
     _, killed_at = await killing
-    assert status == 403 or told_at <= killed_at, f"{status} after the switch was acknowledged"
+    assert not accepted or told_at <= killed_at, "accepted after the switch was acknowledged"
 
 
 async def _waits_for_a_row(database: Database) -> bool:
@@ -183,7 +184,7 @@ async def test_no_schedule_fires_after_the_switch_was_acknowledged(
     made = await create(api, every_seconds=60)
     whose = Bank(database, await database.writer.fetchval(TENANT, api.tenant))
     await clock.advance(60)
-    firer = wiring.firings(api.node)
+    firer = wiring.occurrences(api.node)
     fire = firer.fire
 
     async def fire_behind_the_switch(*given: Any) -> Any:

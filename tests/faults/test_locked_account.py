@@ -11,10 +11,10 @@ import asyncpg
 import pytest
 
 from conftest import eventually
-from postdate.intake.accept.answers import Answer
+from postdate.intake.accept.idempotency import Refused
 from postdate.intake.account.adjustment import Adjustments
-from postdate.intake.payment.accept import Payments
-from postdate.intake.payment.accept import Wish as Order
+from postdate.intake.payment.accept import PaymentAnswer, PaymentIntake
+from postdate.intake.payment.request import PaymentRequest as Order
 from postdate.ledger.locked import LockedAccounts
 from postdate.ledger.prove import prove
 from postdate.model.error import Code
@@ -86,11 +86,11 @@ def who(bank: Bank) -> Identity:
     return Identity(tenant_id=bank.tenant_id, tenant="t", key_id="k", scopes=scopes)
 
 
-async def schedule(payments: Payments, bank: Bank, payer: str) -> tuple[Answer, float]:
+async def schedule(payments: PaymentIntake, bank: Bank, payer: str) -> tuple[PaymentAnswer, float]:
     """Accept a payment, and say how long that took."""
     began = time.monotonic()
     order = PaymentOrder(from_account_id=payer, to_account_id="bob", amount=1, delay_seconds=600)
-    answer = await payments.schedule(who(bank), Order(order, uuid4().hex))
+    answer = await payments.submit(who(bank), Order(order, uuid4().hex))
     return answer, time.monotonic() - began
 
 
@@ -209,17 +209,17 @@ async def test_others_are_accepted_while_a_stranger_holds_a_payer(
 ) -> None:
     monkeypatch.setattr("postdate.intake.accept.busy_account.WAIT_SECONDS", 1.0)
     victim, other = await new_bank(database), await new_bank(database)
-    payments = Payments(database, settings())
+    payments = PaymentIntake(database, settings())
     async with holding(stranger, victim, "alice"):
         told = await asyncio.gather(
             *(schedule(payments, bank, "alice") for _ in range(20) for bank in (victim, other))
         )
-    assert {answer.status for answer, _ in told[1::2]} == {201}
+    assert not any(isinstance(answer, Refused) for answer, _ in told[1::2])
     assert max(seconds for _, seconds in told[1::2]) < LATE_SECONDS
-    refusals = {answer.refusal.code for answer, _ in told[::2] if answer.refusal}
+    refusals = {answer.refusal.code for answer, _ in told[::2] if isinstance(answer, Refused)}
     assert refusals == {Code.OVERLOADED}
     # It is free again, and nobody has to wait for that to be noticed by a restart.
-    assert (await schedule(payments, victim, "alice"))[0].status == 201
+    assert not isinstance((await schedule(payments, victim, "alice"))[0], Refused)
 
 
 async def test_others_are_adjusted_while_a_stranger_holds_an_account(
@@ -229,13 +229,13 @@ async def test_others_are_adjusted_while_a_stranger_holds_an_account(
     victim, other = await new_bank(database), await new_bank(database)
     adjustments = Adjustments(database)
 
-    async def adjust(bank: Bank, number: int) -> int:
+    async def adjust(bank: Bank, number: int) -> Code | None:
         answer = await adjustments.adjust(who(bank), "carol", 1, "test", f"k{number}")
-        return answer.status
+        return answer.refusal.code if isinstance(answer, Refused) else None
 
     async with holding(stranger, victim, "carol"):
         told = await asyncio.gather(*(adjust(b, n) for n in range(5) for b in (victim, other)))
-    assert (set(told[1::2]), set(told[::2])) == ({201}, {503})
+    assert (set(told[1::2]), set(told[::2])) == ({None}, {Code.OVERLOADED})
 
 
 async def test_who_is_held_is_found_without_waiting(

@@ -220,7 +220,7 @@ async def test_a_schedule_that_a_stranger_holds_stops_no_other(
     await set_to_morning(clock)
     database = api.node.database
     made = await neighbours(api, monkeypatch, every_seconds=60)
-    expander = Expander(database, wiring.firings(api.node))
+    expander = Expander(database, wiring.occurrences(api.node))
     await clock.advance(60)
     async with stranger.holds("schedule", "schedule_id", UUID(made[2])):
 

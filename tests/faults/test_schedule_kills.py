@@ -10,7 +10,7 @@ import asyncpg
 import pytest
 
 from conftest import Api, Clock, eventually, owner_dsn
-from postdate.intake.schedule.occurrence import Firings
+from postdate.intake.schedule.occurrence import OccurrenceIntake
 from postdate.model.error import Refusal
 from postdate.model.schedule.firing import Fired, Firing
 from postdate.node import schedule as wiring
@@ -49,7 +49,7 @@ async def test_a_thousand_ticks_of_three_nodes_with_kills(
     first = await _handled(api, schedule_id)
     admin = await asyncpg.connect(server.credentials.superuser_dsn(database_name))
     done = asyncio.Event()
-    nodes = [Expander(api.node.database, wiring.firings(api.node)) for _ in range(3)]
+    nodes = [Expander(api.node.database, wiring.occurrences(api.node)) for _ in range(3)]
     running = [asyncio.create_task(until_done_expand(node, done)) for node in nodes]
     kills: list[int] = []
     killing = asyncio.create_task(until_done_kill(admin, database_name, done, kills))
@@ -94,7 +94,7 @@ async def _check(server: Embedded, name: str, schedule_id: str, first: datetime)
 class _Dying:
     """Makes the jobs, then dies before the book is written, the first few times."""
 
-    def __init__(self, firings: Firings, deaths: int) -> None:
+    def __init__(self, firings: OccurrenceIntake, deaths: int) -> None:
         self._firings = firings
         self.deaths = deaths
 
@@ -117,7 +117,7 @@ class _Dying:
 async def test_a_death_between_job_and_book_leaves_neither(api: Api, clock: Clock) -> None:
     made = await create(api, every_seconds=3600)
     await clock.advance(3600)
-    dying = _Dying(wiring.firings(api.node), deaths=2)
+    dying = _Dying(wiring.occurrences(api.node), deaths=2)
     expander = Expander(api.node.database, dying)
     for _ in range(2):
         with pytest.raises(UnavailableError):

@@ -13,7 +13,7 @@ import asyncpg
 import pytest
 
 from conftest import Api, Clock, eventually
-from postdate.intake.schedule.occurrence import Firings
+from postdate.intake.schedule.occurrence import OccurrenceIntake
 from postdate.model.error import Refusal
 from postdate.model.schedule.firing import Fired, Firing
 from postdate.node import schedule as wiring
@@ -38,7 +38,7 @@ DEATHS = 0.15
 MINUTE = timedelta(minutes=1)
 
 
-class _Mortal(Firings):
+class _Mortal(OccurrenceIntake):
     """Dies now and then after the jobs were made, or after others were cancelled for them."""
 
     draw: random.Random
@@ -191,7 +191,7 @@ async def _through_kills(
     )
     booked = await _booked(api, clock, watch)
     done = asyncio.Event()
-    mortal = wiring.firings(api.node)
+    mortal = wiring.occurrences(api.node)
     mortal.__class__ = _Mortal
     mortal.draw = random.Random(seed)  # type: ignore[attr-defined]
     nodes = [Expander(api.node.database, mortal) for _ in range(3)]

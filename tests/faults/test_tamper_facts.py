@@ -9,7 +9,7 @@ import asyncpg
 import pytest
 
 from conftest import Clock, owner_dsn
-from postdate.intake.job.batch import Accepted
+from postdate.intake.job.request import AcceptedJob
 from postdate.model.event.event import Sealed
 from postdate.model.ids import bucket_of, new_id
 from postdate.model.job.verdict import DONE
@@ -122,7 +122,7 @@ async def facts(
 async def _worked(database: Database, lanes: LaneDirectory, tenant_id: int) -> UUID:
     """Accept a job, claim it and end it."""
     [accepted] = await make_intake(database, lanes).accept([ask(tenant_id)])
-    assert isinstance(accepted, Accepted)
+    assert isinstance(accepted, AcceptedJob)
     job_id = accepted.job.job_id
     [lane] = lanes.of_tenant(tenant_id)
     async with database.write() as connection:

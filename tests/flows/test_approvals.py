@@ -189,7 +189,7 @@ async def test_a_standing_order_is_not_approved_by_its_author(
     rule = {"every_seconds": 60, "template": {"payment": payment}}
     made = await api.call("POST", "/schedules", rule)
     await clock.advance(61)
-    await expand_all(Expander(api.node.database, wiring.firings(api.node)))
+    await expand_all(Expander(api.node.database, wiring.occurrences(api.node)))
     await drain(settler(api.node.database))
     (row,) = await book(api, made.body["schedule_id"])
     assert (await look(asks, row["payment_id"]))["status"] == "PENDING"
@@ -212,7 +212,7 @@ async def test_what_was_due_before_a_change_is_not_approved_by_the_author_of_tha
     # Somebody else writes another template while the author's payment is due.
     later = {"every_seconds": 86_400, "template": {"payment": {**payment, "amount": 300}}}
     assert (await other.call("PATCH", f"/schedules/{made}", later)).status == 200
-    await expand_all(Expander(api.node.database, wiring.firings(api.node)))
+    await expand_all(Expander(api.node.database, wiring.occurrences(api.node)))
     payment_id = (await book(api, made))[0]["payment_id"]
     assert (await look(asks, payment_id))["amount"] == 500
     own = await author.call("POST", f"/payments/{payment_id}/approve", {})

@@ -28,7 +28,7 @@ async def test_followers_beyond_the_first_are_moved_by_the_expander(
         return [(await api.call("GET", path)).body["next_due_at"] for path in paths]
 
     assert (await due()).count(AFTER) == 1
-    await drain(Expander(api.node.database, schedules.firings(api.node)))
+    await drain(Expander(api.node.database, schedules.occurrences(api.node)))
     assert await due() == [AFTER] * 3
     for each in made:
         path = f"/schedules/{each['schedule_id']}/occurrences"

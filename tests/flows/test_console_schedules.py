@@ -7,7 +7,7 @@ import pytest
 
 from conftest import Api, Clock
 from postdate.console.actions import schedule_bulk
-from postdate.node.schedule import firings
+from postdate.node.schedule import occurrences
 from postdate.scheduler.expander import LIMIT, Expander
 from postdate.scheduler.meter import ScheduleMeter
 from support.plain_browser import Browser
@@ -30,7 +30,7 @@ async def browser(api: Api) -> AsyncIterator[Browser]:
 
 @pytest.fixture
 async def book(api: Api) -> Expander:
-    return Expander(api.node.database, firings(api.node), ScheduleMeter())
+    return Expander(api.node.database, occurrences(api.node), ScheduleMeter())
 
 
 async def schedule(api: Api, **fields: Any) -> str:

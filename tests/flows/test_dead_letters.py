@@ -69,7 +69,7 @@ async def test_a_redrive_by_filter_keeps_its_pace(api: Api) -> None:
 async def test_the_pace_is_one_over_all_calls_of_a_filter(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dead_letter, "REDRIVE_MOST", 2)
+    monkeypatch.setattr(dead_letter, "MAX_REDRIVE", 2)
     await failed(api, 5, lane="a")
     body: dict[str, Any] = {"filter": {"lane": "a"}, "per_second": 0.01}
     done, cursor = 0, None

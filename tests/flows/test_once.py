@@ -11,8 +11,9 @@ from conftest import INTERNAL_TOKEN, Answered, Api
 from postdate.api.endpoints import ENDPOINTS
 from postdate.api.http import openapi
 from postdate.api.http.route_table import parameters_of
-from postdate.intake.accept.answers import Answer
-from postdate.intake.accept.once import Once, Shown, Wish
+from postdate.intake.accept.create_once import CreateOnce, CreateRequest, Shown
+from postdate.intake.accept.idempotency import CREATED, Granted
+from postdate.intake.schedule.run import Triggered
 from postdate.node import http as edge
 from postdate.views.authentication.identity import Identities
 from support.full_tenant import ROWS, FullTenant, build
@@ -177,11 +178,11 @@ async def test_a_secret_is_told_once_and_stored_nowhere(api: Api) -> None:
         again = await api.call("POST", path, body, headers=headers)
         name = "key" if path == "/keys" else "secret"
         assert (first.body[name] is not None, again.body[name]) == (True, None), path
-        kept = await api.node.database.writer.fetchrow(
-            "SELECT request, response FROM idempotency WHERE key = $1", path
+        rows = await api.node.database.writer.fetch(
+            "SELECT kept FROM idempotency WHERE kept IS NOT NULL"
         )
-        assert kept is not None
-        assert first.body[name].encode() not in kept["request"] + kept["response"], path
+        assert rows
+        assert not any(first.body[name].encode() in row["kept"] for row in rows), path
     changed = {**asks[1][1], "secret": "whsec_" + "REVG" * 10}
     other = await api.call(
         "POST", "/destinations", changed, headers={"Idempotency-Key": asks[1][0]}
@@ -216,18 +217,22 @@ async def test_two_nodes_with_one_key_make_one_payment(api: Api) -> None:
     who = await identities.authenticate(api.key)
     assert who is not None
     runs = edge.services(api.node, identities).schedule.run
-    wish = Wish(tenant_id=who.tenant_id, operation="schedule.trigger", key="both", members={"a": 1})
+    wanted = CreateRequest(
+        tenant_id=who.tenant_id, operation="schedule.trigger", key="both", members={"a": 1}
+    )
 
-    async def trigger(node: Once) -> Answer:
-        return await node.run(
-            wish,
-            lambda keep: runs.trigger(who, schedule_id, keep=keep),
+    async def trigger(node: CreateOnce) -> Granted:
+        answer = await node.run(
+            wanted,
+            lambda remember: runs.trigger(who, schedule_id, remember=remember),
             lambda triggered: Shown(triggered, triggered),
-            status=201,
+            CREATED,
         )
+        assert isinstance(answer, Granted)
+        return answer
 
-    nodes = [Once(api.node.database) for _ in range(4)]
+    nodes = [CreateOnce(api.node.database) for _ in range(4)]
     answers = await asyncio.gather(*map(trigger, nodes))
-    assert len({answer.response for answer in answers}) == 1
+    assert len({answer.body_as(Triggered).payment_id for answer in answers}) == 1
     assert sorted(answer.replayed for answer in answers) == [False, True, True, True]
     assert len((await api.call("GET", "/payments")).body["payments"]) == 1

@@ -14,7 +14,7 @@ from support.schedule import PULL, book, create, drain, labels, set_to_morning
 
 @pytest.fixture
 def expander(api: Api) -> Expander:
-    return Expander(api.node.database, wiring.firings(api.node))
+    return Expander(api.node.database, wiring.occurrences(api.node))
 
 
 @pytest.fixture(autouse=True)

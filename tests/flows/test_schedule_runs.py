@@ -13,7 +13,7 @@ from support.schedule import book, create, drain, labels, set_to_morning
 
 @pytest.fixture
 def expander(api: Api) -> Expander:
-    return Expander(api.node.database, wiring.firings(api.node))
+    return Expander(api.node.database, wiring.occurrences(api.node))
 
 
 @pytest.fixture(autouse=True)

@@ -20,7 +20,7 @@ RACE_SECONDS = 4.0
 
 @pytest.fixture
 def expander(api: Api) -> Expander:
-    return Expander(api.node.database, wiring.firings(api.node))
+    return Expander(api.node.database, wiring.occurrences(api.node))
 
 
 @pytest.fixture(autouse=True)
@@ -119,7 +119,7 @@ async def test_changes_that_race_with_the_expander_lose_no_occurrence(api: Api) 
     database = api.node.database.writer
     first: datetime = await database.fetchval("SELECT clock()")
     done = asyncio.Event()
-    nodes = [Expander(api.node.database, wiring.firings(api.node)) for _ in range(2)]
+    nodes = [Expander(api.node.database, wiring.occurrences(api.node)) for _ in range(2)]
     changes = 0
 
     async def expand(node: Expander) -> None:

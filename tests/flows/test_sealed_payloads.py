@@ -4,17 +4,22 @@ from base64 import b64encode
 from typing import Any
 from uuid import UUID, uuid4
 
+import msgspec
 import pytest
 
 from conftest import SECRET_KEY, Answered, Api, Clock
-from postdate.intake.job.payload_encryption import Seals
-from postdate.intake.schedule.occurrence import Firings
-from postdate.intake.schedule.occurrence_job import JobFirings
-from postdate.intake.schedule.occurrence_payment import PaymentFirings
+from postdate.intake.job.accept import JobIntake
+from postdate.intake.job.validation import canonical
+from postdate.intake.payment.accept import PaymentIntake
+from postdate.intake.schedule.occurrence import OccurrenceIntake
+from postdate.intake.schedule.occurrence_job import JobOccurrences
+from postdate.intake.schedule.occurrence_payment import PaymentOccurrences
+from postdate.model.job.job import JobSpec
 from postdate.model.tenant.identity import Identity, Scope
 from postdate.node import job as jobs
-from postdate.node.schedule import firings
+from postdate.node.schedule import occurrences
 from postdate.scheduler.expander import Expander
+from postdate.store.idempotency.idempotency import fingerprint_of
 from postdate.store.secret import secret_rotation
 from postdate.store.secret.payload_encryption import MARK, PayloadCipher
 from postdate.store.secret.secret import Keyring, SecretError, parse_key
@@ -51,7 +56,7 @@ async def claim(api: Api) -> Any:
     return answer.body["leases"]
 
 
-async def test_it_is_sealed_at_rest_and_read_as_it_came(sealing: Api) -> None:
+async def test_it_is_encrypted_at_rest_and_read_as_it_came(sealing: Api) -> None:
     made = (await make(sealing)).body["job_id"]
     (at_rest,) = await stored(sealing, made)
     assert at_rest.startswith(MARK)
@@ -66,11 +71,14 @@ async def test_the_key_names_the_same_request_without_telling_it(sealing: Api) -
     assert (again.status, again.body["job_id"]) == (201, first.body["job_id"])
     other = await make(sealing, "k", payload={"name": "Eve"})
     assert (other.status, other.body["differs"]) == (422, ["payload"])
-    kept = await sealing.node.database.writer.fetchval(
-        "SELECT request FROM idempotency WHERE subject = $1", UUID(first.body["job_id"])
+    kept = await sealing.node.database.writer.fetchrow(
+        "SELECT kept, fingerprint FROM idempotency WHERE subject = $1",
+        UUID(first.body["job_id"]),
     )
-    assert b"hmac" in kept
-    assert b"Ada Lovelace" not in kept
+    spec = {"destination": WORKER, "lane": "lane", "payload": PAYLOAD}
+    plain = canonical(msgspec.json.decode(msgspec.json.encode(spec), type=JobSpec))
+    assert kept is not None
+    assert (kept["kept"], kept["fingerprint"] == fingerprint_of(plain)) == (None, False)
 
 
 async def test_a_change_and_a_redrive_are_sealed_too(sealing: Api) -> None:
@@ -140,8 +148,7 @@ async def at_rest(api: Api, schedule_id: str) -> list[str]:
     """Everything that is stored about a schedule, as text."""
     rows = await api.node.database.writer.fetch(
         """SELECT template::text FROM schedule_version WHERE schedule_id = $1
-            UNION ALL SELECT convert_from(request, 'UTF8') FROM idempotency WHERE subject = $1
-            UNION ALL SELECT convert_from(response, 'UTF8') FROM idempotency WHERE subject = $1
+            UNION ALL SELECT convert_from(kept, 'UTF8') FROM idempotency WHERE subject = $1
             UNION ALL SELECT data::text FROM event WHERE subject = $1""",
         UUID(schedule_id),
     )
@@ -158,7 +165,9 @@ async def at_rest(api: Api, schedule_id: str) -> list[str]:
         },
     ],
 )
-async def test_the_template_of_a_schedule_is_sealed_too(sealing: Api, job: dict[str, Any]) -> None:
+async def test_the_template_of_a_schedule_is_encrypted_too(
+    sealing: Api, job: dict[str, Any]
+) -> None:
     made = await schedule(sealing, job, "k")
     assert made.status == 201, made.body
     assert "payload" not in made.body["template"]["job"]
@@ -197,7 +206,7 @@ async def test_a_sealed_schedule_is_changed_and_repeated(sealing: Api) -> None:
 async def test_a_rule_expands_a_sealed_template(sealing: Api, clock: Clock) -> None:
     made = await schedule(sealing, {"payload": PAYLOAD})
     await clock.advance(86_400)
-    expanding = Expander(sealing.node.database, firings(sealing.node))
+    expanding = Expander(sealing.node.database, occurrences(sealing.node))
     await drain(expanding)
     (lease,) = await claim(sealing)
     assert lease["payload"] == PAYLOAD
@@ -219,11 +228,18 @@ async def test_a_template_that_cannot_be_opened_holds_up_no_other(
     made = await schedule(sealing, {"payload": PAYLOAD})
     other = await schedule(sealing, {})
     node, cipher = sealing.node, PayloadCipher(Keyring([bytes(range(32))]))
-    seals = Seals(node.runtime, cipher)
-    blind = Firings(
+    accepting = JobIntake(
         node.database,
-        JobFirings(node.database, jobs.lanes(node), (), seals),
-        PaymentFirings(node.database, node.runtime),
+        jobs.lanes(node),
+        node.runtime,
+        allowed=(),
+        check_names=jobs.names(node.outgoing.directory),
+        cipher=cipher,
+    )
+    blind = OccurrenceIntake(
+        node.database,
+        JobOccurrences(accepting, jobs.lanes(node), ()),
+        PaymentOccurrences(PaymentIntake(node.database, node.runtime), node.runtime),
     )
     await clock.advance(86_400)
     await drain(Expander(node.database, blind))

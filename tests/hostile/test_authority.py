@@ -148,7 +148,7 @@ async def standing_order(api: Api, amount: int = 500) -> str:
 async def fired(api: Api, clock: Clock, schedule_id: str) -> str:
     """The payment of its next occurrence."""
     await clock.advance(61)
-    await expand_all(Expander(api.node.database, wiring.firings(api.node)))
+    await expand_all(Expander(api.node.database, wiring.occurrences(api.node)))
     rows: list[Any] = await book(api, schedule_id)
     newest = max(rows, key=lambda row: str(row["scheduled_for"]))
     return str(newest["payment_id"])

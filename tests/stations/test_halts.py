@@ -181,7 +181,7 @@ async def take_all(database: Database, lane: Lane) -> int:
 
 
 async def test_schedules_of_a_killed_tenant_wait(api: Api, halting: Halting, clock: Clock) -> None:
-    expander = Expander(api.node.database, wiring.firings(api.node))
+    expander = Expander(api.node.database, wiring.occurrences(api.node))
     made = await create(api, every_seconds=60)
     tenant_id = await api.node.database.writer.fetchval(
         "SELECT tenant_id FROM tenant WHERE name = $1", api.tenant

@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from postdate.intake.accept.idempotency import Replay
-from postdate.intake.job.batch import Accepted, Ask, Result
-from postdate.model.error import Refusal, RefusedError
+from postdate.intake.accept.idempotency import Refused
+from postdate.intake.job.accept import JobAnswer
+from postdate.intake.job.request import AcceptedJob, JobRequest
+from postdate.model.error import RefusedError
 from postdate.model.ids import bucket_of
 from postdate.store.connection.database import Database
 from postdate.store.job import job_view
@@ -29,19 +30,19 @@ VARIETY: list[dict[str, Any]] = [
 ]
 
 
-async def stored(database: Database, result: Result) -> dict[str, Any]:
+async def stored(database: Database, result: JobAnswer) -> dict[str, Any]:
     """Show what was written for a result, but for what is new each time."""
-    if isinstance(result, Refusal):
-        return {"code": result.code, "field": result.field}
-    assert isinstance(result, Accepted)
-    tenant_id, job_id = result.ask.tenant_id, result.job.job_id
+    if isinstance(result, Refused):
+        return {"code": result.refusal.code, "field": result.refusal.field}
+    assert isinstance(result, AcceptedJob)
+    tenant_id, job_id = result.request.tenant_id, result.job.job_id
     async with database.write() as connection:
         row = (await job_view.find(connection, tenant_id, [job_id], payload=True))[job_id]
     shown = {name: getattr(row, name) for name in row.__struct_fields__}
-    offset = row.due_at - row.created_at if result.ask.spec.delay_seconds else None
+    offset = row.due_at - row.created_at if result.request.spec.delay_seconds else None
     for name in ("job_id", "created_at", "effective_at", "timer_due_at"):
         del shown[name]
-    if not result.ask.spec.run_at:
+    if not result.request.spec.run_at:
         del shown["due_at"]
     assert row.timer_due_at == row.effective_at >= row.due_at
     return {**shown, "offset": offset, "late": row.effective_at == row.due_at}
@@ -81,7 +82,7 @@ async def test_a_job_lies_in_a_bucket_of_its_lane_with_timer_and_event(
     lanes = LaneDirectory(database)
     results = await make_intake(database, lanes).accept([ask(tenant_id) for _ in range(100)])
     (lane,) = lanes.of_tenant(tenant_id)
-    ids = [result.job.job_id for result in results if isinstance(result, Accepted)]
+    ids = [result.job.job_id for result in results if isinstance(result, AcceptedJob)]
     assert len(set(ids)) == 100
     assert {bucket_of(job_id) for job_id in ids} == set(lane.buckets)
     rows = await database.writer.fetch(
@@ -100,7 +101,7 @@ async def test_requests_at_the_same_time_share_commits(database: Database, tenan
     intake = make_intake(database)
     await intake.submit(ask(tenant_id))
     results = await asyncio.gather(*(intake.submit(ask(tenant_id)) for _ in range(200)))
-    instants = {result.created_at for result in results if isinstance(result, Accepted)}
+    instants = {result.created_at for result in results if isinstance(result, AcceptedJob)}
     assert len(results) == 200
     assert len(instants) <= 4
 
@@ -111,7 +112,7 @@ async def test_one_bad_request_of_a_group_harms_no_other(
     intake = make_intake(database)
     asks = [ask(tenant_id), ask(tenant_id, lane="not a lane"), ask(tenant_id)]
     kinds = [type(r) for r in await asyncio.gather(*(intake.submit(one) for one in asks))]
-    assert kinds == [Accepted, Refusal, Accepted]
+    assert kinds == [AcceptedJob, Refused, AcceptedJob]
 
 
 async def test_two_nodes_with_one_key_make_one_job(database: Database, tenant_id: int) -> None:
@@ -121,11 +122,10 @@ async def test_two_nodes_with_one_key_make_one_job(database: Database, tenant_id
         results = await asyncio.gather(
             *(node.submit(one) for node, one in zip(nodes, asks, strict=True))
         )
-        accepted = [result for result in results if isinstance(result, Accepted)]
-        replays = [result for result in results if isinstance(result, Replay)]
-        assert (len(accepted), len(replays)) == (1, 3)
-        made = str(accepted[0].job.job_id).encode()
-        assert all(made in replay.response for replay in replays)
+        accepted = [result for result in results if isinstance(result, AcceptedJob)]
+        assert sorted(each.replayed for each in accepted) == [False, True, True, True]
+        first, *again = [each.body for each in accepted]
+        assert again == [first] * 3
     count = await database.writer.fetchval(
         "SELECT count(*) FROM job WHERE tenant_id = $1", tenant_id
     )
@@ -140,7 +140,7 @@ async def test_the_same_key_twice_at_once_in_one_process_is_in_flight(
     await asyncio.sleep(0)
     with pytest.raises(RefusedError, match="idempotency_in_flight"):
         await intake.submit(ask(tenant_id, key="k"))
-    assert isinstance(await first, Accepted)
+    assert isinstance(await first, AcceptedJob)
 
 
 async def test_lanes_are_told_after_the_commit_with_the_soonest_instant(
@@ -151,7 +151,7 @@ async def test_lanes_are_told_after_the_commit_with_the_soonest_instant(
     intake = make_intake(
         database, lanes, on_accept=[lambda lane_id, seconds: told.append((lane_id, seconds))]
     )
-    asks: list[Ask] = [
+    asks: list[JobRequest] = [
         ask(tenant_id, delay_seconds=30),
         ask(tenant_id, delay_seconds=20),
         ask(tenant_id, lane="b"),

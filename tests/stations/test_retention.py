@@ -4,10 +4,11 @@ from datetime import timedelta
 from uuid import UUID
 
 from conftest import Clock
-from postdate.intake.job.batch import Accepted
+from postdate.intake.job.request import AcceptedJob
 from postdate.model.ids import bucket_of, new_id
 from postdate.model.setting.setting import Settings, Stored
 from postdate.store.connection.database import Database
+from postdate.store.idempotency.idempotency import KeyScope, key_of
 from postdate.store.timer.lane import LaneDirectory
 from postdate.worker.retention import Retention
 from support.job import ask, make_intake
@@ -19,7 +20,7 @@ async def accept(
     database: Database, lanes: LaneDirectory, tenant_id: int, key: str | None = None
 ) -> UUID:
     (accepted,) = await make_intake(database, lanes).accept([ask(tenant_id, key=key)])
-    assert isinstance(accepted, Accepted)
+    assert isinstance(accepted, AcceptedJob)
     return accepted.job.job_id
 
 
@@ -102,11 +103,15 @@ async def test_a_walk_goes_on_where_it_stopped(
     assert await jobs(database, tenant_id) == {first, *open_ids} - {last}
 
 
-async def keys(database: Database, tenant_id: int) -> set[str]:
+async def keys(database: Database, tenant_id: int) -> set[UUID]:
     rows = await database.writer.fetch(
         "SELECT key FROM idempotency WHERE tenant_id = $1", tenant_id
     )
     return {row["key"] for row in rows}
+
+
+def hash_of(tenant_id: int, key: str) -> UUID:
+    return key_of(tenant_id, KeyScope.JOB, key).hash
 
 
 async def test_a_key_is_forgotten_a_week_after_its_job_has_ended_and_not_before(
@@ -116,11 +121,11 @@ async def test_a_key_is_forgotten_a_week_after_its_job_has_ended_and_not_before(
     job_id = await accept(database, lanes, tenant_id, key="k")
     await clock.advance(9 * 365 * DAY)
     await walk(database, lanes, Settings())
-    assert await keys(database, tenant_id) == {"k"}
+    assert await keys(database, tenant_id) == {hash_of(tenant_id, "k")}
     await complete(database, job_id)
     await clock.advance(timedelta(days=6, hours=23).total_seconds())
     await walk(database, lanes, Settings())
-    assert await keys(database, tenant_id) == {"k"}
+    assert await keys(database, tenant_id) == {hash_of(tenant_id, "k")}
     await clock.advance(2 * 3600)
     await walk(database, lanes, Settings())
     assert await keys(database, tenant_id) == set()
@@ -132,15 +137,17 @@ async def test_a_walk_over_keys_goes_past_those_that_are_kept(
     """More keys of open jobs than one step takes stand in front of an old one."""
     lanes = LaneDirectory(database)
     job_id = await accept(database, lanes, tenant_id, key="an open job")
-    insert = """INSERT INTO idempotency (bucket, tenant_id, scope, key, subject, status, request,
-                                         response)
-                SELECT $1, $2, $3, $4 || n, $5, 201, '', '' FROM generate_series(1, $6) AS n"""
+    insert = """INSERT INTO idempotency (bucket, tenant_id, scope, key, fingerprint, subject,
+                                         created_at, kept)
+                SELECT 7, $1, $2, hash::uuid, hash::uuid, $4::uuid, clock(), ''
+                  FROM generate_series(1, $5) AS n, lpad(to_hex($3 + n), 32, '0') AS hash"""
     write = database.writer.execute
-    await write(insert, 7, tenant_id, "job", "a", job_id, 1200)
-    await write(insert, 7, tenant_id, "job", "z", None, 1)
-    await write(insert, 7, tenant_id, "payment", "p", None, 1)
+    await write(insert, tenant_id, KeyScope.JOB, 0, job_id, 1200)
+    await write(insert, tenant_id, KeyScope.JOB, 5000, None, 1)
+    await write(insert, tenant_id, KeyScope.PAYMENT, 6000, None, 1)
     await clock.advance(8 * DAY)
     await walk(database, lanes, Settings())
     left = await keys(database, tenant_id)
-    assert "z1" not in left
-    assert {"p1", "an open job", "a1", "a1200"} <= left
+    assert UUID(int=5001) not in left
+    kept = {UUID(int=6001), UUID(int=1), UUID(int=1200), hash_of(tenant_id, "an open job")}
+    assert kept <= left

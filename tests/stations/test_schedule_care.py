@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import pytest
 
 from conftest import Api, Clock
-from postdate.intake.schedule.occurrence import Firings
+from postdate.intake.schedule.occurrence import OccurrenceIntake
 from postdate.intake.tenant.tenant import KeyLimits, Tenants
 from postdate.model.error import Refusal
 from postdate.model.schedule import expansion
@@ -32,7 +32,7 @@ async def _morning(clock: Clock) -> None:
 
 @pytest.fixture
 def expander(api: Api) -> Expander:
-    return Expander(api.node.database, wiring.firings(api.node))
+    return Expander(api.node.database, wiring.occurrences(api.node))
 
 
 async def _events(api: Api, schedule_id: str, kind: str) -> list[dict[str, Any]]:
@@ -185,7 +185,7 @@ async def test_new_tz_data_moves_timers_and_reports_the_difference(api: Api) -> 
     await api.call("DELETE", path)
 
 
-class _Refusing(Firings):
+class _Refusing(OccurrenceIntake):
     """Makes jobs, but breaks with an error of its own on those of some schedules."""
 
     broken: ClassVar[dict[str, Exception]] = {}
@@ -214,7 +214,7 @@ async def test_what_breaks_a_batch_is_found_and_set_aside_and_the_others_fire(
 ) -> None:
     made = await _neighbours(api, monkeypatch, 9)
     bad = [made[2], made[6]]
-    firings = wiring.firings(api.node)
+    firings = wiring.occurrences(api.node)
     firings.__class__ = _Refusing
     errors = [ValueError("the template is odd"), RuntimeError("the rule is odd")]
     ids = [each["schedule_id"] for each in bad]
@@ -252,7 +252,7 @@ async def test_a_faltering_database_sets_nothing_aside(
     api: Api, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     [made] = await _neighbours(api, monkeypatch, 1)
-    firings = wiring.firings(api.node)
+    firings = wiring.occurrences(api.node)
     firings.__class__ = _Refusing
     gone = UnavailableError("the server is gone")
     monkeypatch.setattr(_Refusing, "broken", {made["schedule_id"]: gone})
@@ -272,7 +272,7 @@ async def test_a_failing_disk_sets_a_schedule_aside_only_if_it_goes_on(
 ) -> None:
     monkeypatch.setattr("postdate.scheduler.expander.HELD_SECONDS", -1.0)
     [made] = await _neighbours(api, monkeypatch, 1)
-    firings = wiring.firings(api.node)
+    firings = wiring.occurrences(api.node)
     firings.__class__ = _Refusing
     bad = ServerFaultError("could not read block 7: Input/output error")
     monkeypatch.setattr(_Refusing, "broken", {made["schedule_id"]: bad})

@@ -7,8 +7,8 @@ import msgspec
 
 from conftest import Api
 from postdate.intake.job.accept import JobIntake, Named
-from postdate.intake.job.batch import Ask
 from postdate.intake.job.lane import Lanes
+from postdate.intake.job.request import JobRequest
 from postdate.model.error import Refusal
 from postdate.model.ids import bucket_of
 from postdate.model.job.job import JobSpec
@@ -29,10 +29,10 @@ def make_intake(database: Database, lanes: LaneDirectory | None = None, **parts:
     return JobIntake(database, Lanes(database, directory, settings), settings, **parts)
 
 
-def ask(tenant_id: int, key: str | None = None, **members: Any) -> Ask:
+def ask(tenant_id: int, key: str | None = None, **members: Any) -> JobRequest:
     body = msgspec.json.encode({"destination": {"type": "worker"}, **members})
     spec = msgspec.json.decode(body, type=JobSpec)
-    return Ask(tenant_id=tenant_id, spec=spec, actor="test", key=key)
+    return JobRequest(tenant_id=tenant_id, spec=spec, actor="test", key=key)
 
 
 async def failed(api: Api, count: int = 1, **members: Any) -> list[str]:

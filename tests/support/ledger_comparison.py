@@ -8,11 +8,13 @@ from uuid import UUID, uuid4
 
 import asyncpg
 
+from postdate.intake.accept.idempotency import Refused
 from postdate.intake.account.account import AccountChange, Accounts
 from postdate.intake.account.adjustment import Adjustments
-from postdate.intake.payment.accept import Payments, Wish
+from postdate.intake.payment.accept import PaymentIntake
 from postdate.intake.payment.change import PaymentChanges
 from postdate.intake.payment.execution import PaymentExecutions
+from postdate.intake.payment.request import AcceptedPayment, PaymentRequest
 from postdate.ledger.prove import prove
 from postdate.model.error import RefusedError
 from postdate.model.payment.payment import PaymentOrder, RetryUntil, When
@@ -56,7 +58,7 @@ class World:
         self._faulty = faulty
         chosen = settings()
         self._settler = Settler(faulty, chosen, uuid4(), max_batch=max_batch)
-        self._payments = Payments(database, chosen)
+        self._payments = PaymentIntake(database, chosen)
         self._changes = PaymentChanges(database, chosen)
         self._executions = PaymentExecutions(database, chosen)
         self._adjustments = Adjustments(database)
@@ -99,16 +101,16 @@ class World:
         Funding is "hold", None, or how long to keep looking for the money.
         """
         now = await self.bank.now()
-        asked = [Wish(_order(now, *wish), f"k{next(self._numbers)}") for wish in wishes]
+        asked = [PaymentRequest(_order(now, *wish), f"k{next(self._numbers)}") for wish in wishes]
         if len(asked) == 1:
-            answers = [await self._payments.schedule(self._who, asked[0])]
+            answers = [await self._payments.submit(self._who, asked[0])]
         else:
-            answers = await self._payments.schedule_all(self._who, asked)
+            answers = await self._payments.accept(self._who, asked)
         for (payer, payee, amount, delay, funding), told in zip(wishes, answers, strict=True):
             wait = funding if isinstance(funding, int) else None
             hold = funding == "hold"
             assert _code(told) == self.model.pay(payer, payee, amount, delay, wait, hold=hold)
-            if told.subject is not None:
+            if isinstance(told, AcceptedPayment):
                 self.ids.append(told.subject)
                 self.model.payments[-1].identifier = told.subject.hex
 
@@ -203,7 +205,7 @@ def _order(
 
 
 def _code(answer: Any) -> str:
-    return "ok" if answer.refusal is None else str(answer.refusal.code)
+    return str(answer.refusal.code) if isinstance(answer, Refused) else "ok"
 
 
 async def _asked(work: Any) -> str:

@@ -56,6 +56,16 @@ class FaultyDatabase(Database):
             yield _Watched(connection, self)  # type: ignore[misc] # it looks like one
             await self.step(connection)
 
+    @asynccontextmanager
+    async def after(
+        self, look: Callable[[Connection], Awaitable[object]]
+    ) -> AsyncIterator[Connection]:
+        async def watched(connection: Connection) -> None:
+            await look(_Watched(connection, self))  # type: ignore[arg-type] # it looks like one
+
+        async with super().after(watched) as connection:
+            yield _Watched(connection, self)  # type: ignore[misc] # it looks like one
+
 
 class LossyDatabase(Database):
     """Commits, and loses the answer to every other commit."""

@@ -84,7 +84,7 @@ async def add_jobs(
             )
             for n, job_id in enumerate(ids)
         ]
-        await job_store.insert(connection, jobs, now)
+        await job_store.accept(connection, jobs, now)
     return ids
 
 

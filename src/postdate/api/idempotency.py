@@ -8,8 +8,9 @@ import msgspec
 from postdate.api.http import problem
 from postdate.api.http.endpoint import Call, Reply
 from postdate.api.services import Services
-from postdate.intake.accept.answers import Answer
-from postdate.intake.accept.once import Keep, Shown, Wish, not_kept
+from postdate.intake.accept.create_once import CreateRequest, Remember, Shown, forget
+from postdate.intake.accept.idempotency import CREATED, Granted, Refused
+from postdate.intake.accept.pipeline import Accepted
 from postdate.model.error import RefusedError
 
 REPLAYED: Final = {"Idempotency-Replayed": "true"}
@@ -19,21 +20,23 @@ OPERATOR_TENANT: Final = 0
 T = TypeVar("T")
 
 
-def reply(answer: Answer, request_id: str) -> Reply:
-    """Turn an answer into a reply that says whether it was given before."""
-    refusal = answer.refusal
-    if refusal is None:
-        return Reply(answer.response, answer.status, REPLAYED if answer.replayed else {})
-    if not answer.replayed:
-        raise RefusedError(refusal)
+def reply(outcome: Accepted | Granted | Refused, request_id: str) -> Reply:
+    """Return the reply to a request under a key; it says whether the key was answered before."""
+    if not isinstance(outcome, Refused):
+        status = outcome.status if isinstance(outcome, Granted) else CREATED
+        body = msgspec.json.encode(outcome.body)
+        return Reply(body, status, REPLAYED if outcome.replayed else {})
+    if not outcome.replayed:
+        raise RefusedError(outcome.refusal)
     headers = REPLAYED | {"Content-Type": problem.MEDIA_TYPE.decode()}
-    return Reply(problem.encode(refusal, request_id), answer.status, headers)
+    body = problem.encode(outcome.refusal, request_id)
+    return Reply(body, outcome.refusal.status, headers)
 
 
 async def run_once_per_key(
     call: Call[Services, Any, Any],
     operation: str,
-    create: Callable[[Keep[T]], Awaitable[T]],
+    create: Callable[[Remember[T]], Awaitable[T]],
     show: Callable[[T], msgspec.Struct],
     *,
     status: int = 201,
@@ -46,8 +49,8 @@ async def run_once_per_key(
     that are not stored in the clear.
     """
     if call.idempotency_key is None:
-        return show(await create(not_kept))
-    request = Wish(
+        return show(await create(forget))
+    wanted = CreateRequest(
         tenant_id=OPERATOR_TENANT if call.caller is None else call.caller.tenant_id,
         operation=operation,
         key=call.idempotency_key,
@@ -59,7 +62,7 @@ async def run_once_per_key(
         shown = show(made)
         return Shown(shown, hide(shown))
 
-    answer = await call.services.once.run(request, create, answer_of, status)
+    answer = await call.services.once.run(wanted, create, answer_of, status)
     return reply(answer, call.request_id)
 
 

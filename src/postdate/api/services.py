@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from postdate.intake.accept.once import Once
+from postdate.intake.accept.create_once import CreateOnce
 from postdate.intake.account.account import Accounts
 from postdate.intake.account.adjustment import Adjustments
 from postdate.intake.destination.destination import Destinations
@@ -16,7 +16,7 @@ from postdate.intake.job.dead_letter import DeadLetters
 from postdate.intake.job.lane import Lanes
 from postdate.intake.lease.lease import LeaseClaims
 from postdate.intake.lease.report import LeaseReports
-from postdate.intake.payment.accept import Payments
+from postdate.intake.payment.accept import PaymentIntake
 from postdate.intake.payment.approval import Approvals
 from postdate.intake.payment.change import PaymentChanges
 from postdate.intake.payment.execution import PaymentExecutions
@@ -98,7 +98,7 @@ class LeaseServices:
 class PaymentServices:
     """Payments: accepted, approved, changed, executed on request, read."""
 
-    intake: Payments
+    intake: PaymentIntake
     approval: Approvals
     change: PaymentChanges
     execution: PaymentExecutions
@@ -130,7 +130,7 @@ class Services:
     key: NounServices[Keys, KeyViews]
     lane: NounServices[Lanes, LaneViews]
     lease: LeaseServices
-    once: Once
+    once: CreateOnce
     operator_tenant: str
     """The tenant whose admins run the cluster, and see what is not about one tenant."""
     overdue: OverdueWatch

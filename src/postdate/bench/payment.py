@@ -23,8 +23,10 @@ from postdate.bench.loader import Order, load
 from postdate.bench.payment_database import Due, Shape
 from postdate.bench.server_process import Served, key_for, serving
 from postdate.bench.testbed import Measure, Stopwatch, Testbed, at_least, at_most, median, plain
-from postdate.intake.payment.accept import BATCH_MOST as ASK_MOST
-from postdate.intake.payment.accept import Payments, Wish
+from postdate.intake.accept.idempotency import Refused
+from postdate.intake.payment.accept import MAX_BATCH as MAX_ASK
+from postdate.intake.payment.accept import PaymentIntake
+from postdate.intake.payment.request import PaymentRequest
 from postdate.model.ids import BUCKETS
 from postdate.model.payment.payment import PaymentOrder
 from postdate.model.tenant.identity import Identity, Scope
@@ -186,25 +188,27 @@ async def bulk(at: Testbed, plan: PaymentPlan) -> list[Measure]:
 
 async def _direct(at: Testbed, plan: PaymentPlan) -> float:
     bank = await open_bank(at, plan.accounts)
-    intake = Payments(at.node.database, at.node.runtime)
+    intake = PaymentIntake(at.node.database, at.node.runtime)
     who = Identity(
         tenant_id=bank.tenant_id, tenant=bank.tenant, key_id="bench",
         scopes=frozenset({Scope.ADMIN}),
     )  # fmt: skip
     requested = [
-        Wish(PaymentOrder(from_account_id=a, to_account_id=b, amount=1, delay_seconds=9999), f"{n}")
+        PaymentRequest(
+            PaymentOrder(from_account_id=a, to_account_id=b, amount=1, delay_seconds=9999), f"{n}"
+        )
         for n, (a, b) in enumerate(transfers.pairs(bank.names, plan.bulk, hot=False))
     ]
     await at.settle()
     watch = Stopwatch()
 
     async def send(first: int) -> None:
-        for start in range(first, len(requested), 2 * ASK_MOST):
-            answers = await intake.schedule_all(who, requested[start : start + ASK_MOST])
-            if any(answer.refusal for answer in answers):
+        for start in range(first, len(requested), 2 * MAX_ASK):
+            answers = await intake.accept(who, requested[start : start + MAX_ASK])
+            if any(isinstance(answer, Refused) for answer in answers):
                 raise RuntimeError("a payment was refused")
 
-    await asyncio.gather(send(0), send(ASK_MOST))
+    await asyncio.gather(send(0), send(MAX_ASK))
     return watch.rate(len(requested))
 
 

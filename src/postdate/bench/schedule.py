@@ -11,6 +11,7 @@ import msgspec
 from postdate.bench import database as bench
 from postdate.bench.arm import Arm, run_arms
 from postdate.bench.testbed import Measure, Stopwatch, Testbed, at_least, at_most, plain
+from postdate.intake.accept.idempotency import Refused
 from postdate.model.ids import BUCKETS, new_ids
 from postdate.model.schedule.spec import ScheduleSpec
 from postdate.model.tenant.identity import Identity, Scope
@@ -84,12 +85,12 @@ class Hourly:
         self._database = at.node.database
         self._tenant_id = tenant_id
         self._first = first
-        self._firings = schedule_parts.firings(at.node)
+        self._occurrences = schedule_parts.occurrences(at.node)
         self._expander = self._fresh()
 
     def _fresh(self) -> Expander:
         """Make an expander that has not yet seen how far everything is expanded."""
-        return Expander(self._database, self._firings)
+        return Expander(self._database, self._occurrences)
 
     @classmethod
     async def begin(cls, at: Testbed) -> "Hourly":
@@ -101,8 +102,8 @@ class Hourly:
         services = schedule_parts.services(at.node, job_parts.intake(at.node))
         spec = msgspec.json.decode(_HOURLY, type=ScheduleSpec)
         answer = await services.change.create(who, spec, None)
-        if answer.subject is None:
-            raise RuntimeError(f"refused: {answer.response.decode()}")
+        if isinstance(answer, Refused) or answer.subject is None:
+            raise RuntimeError(f"refused: {answer}")
         return cls(at, tenant_id, answer.subject)
 
     async def copy(self, count: int, *, due: bool) -> None:

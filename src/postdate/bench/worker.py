@@ -11,7 +11,7 @@ import msgspec
 
 from postdate.bench import database as bench
 from postdate.bench.testbed import Stopwatch, Testbed
-from postdate.intake.job.batch import Accepted, Ask
+from postdate.intake.job.request import AcceptedJob, JobRequest
 from postdate.model.job.job import Destination, JobSpec
 from postdate.model.job.job import Worker as ToWorker
 from postdate.model.job.outcome import Completed, Delivery, Handler, Outcome
@@ -56,7 +56,7 @@ class Accepting:
         destination = to or ToWorker()
         for first in range(0, len(dues), BATCH):
             asks = [
-                Ask(
+                JobRequest(
                     tenant_id=lane.tenant_id,
                     spec=JobSpec(
                         destination=destination, payload=PAYLOAD, lane=lane.name, run_at=due
@@ -65,7 +65,7 @@ class Accepting:
                 for due in dues[first : first + BATCH]
             ]
             results = await self._intake.accept(asks)
-            if not all(isinstance(result, Accepted) for result in results):
+            if not all(isinstance(result, AcceptedJob) for result in results):
                 raise RuntimeError(f"refused: {results[0]}")
 
 

@@ -51,6 +51,14 @@ def new_ids(
     return [make(heads[each] + tail) for each, tail in zip(wanted, tails, strict=True)]
 
 
+def tailed_id(
+    bucket: int, unix_ms: int, tail: bytes, make: Callable[[bytes], UUID] = _from_bytes
+) -> UUID:
+    """Make an id that ends in eight given bytes, but for the two bits that every id has."""
+    head = (unix_ms & 0xFFFF_FFFF_FFFF) << 16 | _VERSION << 12 | bucket
+    return make(head.to_bytes(8, "big") + tail[:1].translate(_WITH_VARIANT) + tail[1:])
+
+
 def bucket_of(identifier: UUID) -> int:
     """Read the bucket back out of an id; ids made elsewhere fall into some bucket too."""
     return identifier.bytes[7] % BUCKETS
@@ -67,7 +75,7 @@ def floor_id(unix_ms: int) -> UUID:
 
 
 def hash_bucket(tenant_id: int, text: str) -> int:
-    """Spread a tenant's names (accounts, idempotency keys) over the buckets, for ever the same."""
+    """Spread a tenant's names, of accounts for example, over the buckets, for ever the same."""
     digest = blake2b(text.encode(), digest_size=8, key=tenant_id.to_bytes(8, "big")).digest()
     return int.from_bytes(digest, "big") % BUCKETS
 

@@ -18,7 +18,7 @@ from postdate.api.services import (
     Services,
 )
 from postdate.console.app import console_routes
-from postdate.intake.accept.once import Once
+from postdate.intake.accept.create_once import CreateOnce
 from postdate.intake.account.account import Accounts
 from postdate.intake.account.adjustment import Adjustments
 from postdate.intake.destination.destination_test import Trials
@@ -26,7 +26,7 @@ from postdate.intake.job.bulk import JobBulk
 from postdate.intake.job.change import JobChanges
 from postdate.intake.job.dead_letter import DeadLetters
 from postdate.intake.lease.report import LeaseReports
-from postdate.intake.payment.accept import Payments
+from postdate.intake.payment.accept import PaymentIntake
 from postdate.intake.payment.approval import Approvals
 from postdate.intake.payment.change import PaymentChanges
 from postdate.intake.payment.execution import PaymentExecutions
@@ -91,7 +91,7 @@ def services(node: Node, identities: Identities) -> Services:
             claim=job.leases(node),
             report=LeaseReports(database, node.lanes, runtime, node.tallies["pull"]),
         ),
-        once=Once(database, outgoing.cipher),
+        once=CreateOnce(database, outgoing.cipher),
         operator_tenant=TENANT,
         overdue=node.overdue,
         overview=OverviewViews(database, node.lanes),
@@ -108,7 +108,7 @@ def services(node: Node, identities: Identities) -> Services:
 def _payments(node: Node) -> PaymentServices:
     database, runtime, meter = node.database, node.runtime, node.payment_meter
     return PaymentServices(
-        intake=Payments(database, runtime, meter, node.quotas, node.safety),
+        intake=PaymentIntake(database, runtime, meter, node.quotas, node.safety),
         approval=Approvals(database, meter),
         change=PaymentChanges(database, runtime, meter),
         execution=PaymentExecutions(database, runtime),

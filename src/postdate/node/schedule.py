@@ -2,11 +2,11 @@
 
 from postdate.api.services import ScheduleServices
 from postdate.intake.job.accept import JobIntake
-from postdate.intake.job.payload_encryption import Seals
+from postdate.intake.payment.accept import PaymentIntake
 from postdate.intake.schedule.calendar import Calendars
-from postdate.intake.schedule.occurrence import Firings
-from postdate.intake.schedule.occurrence_job import JobFirings
-from postdate.intake.schedule.occurrence_payment import PaymentFirings
+from postdate.intake.schedule.occurrence import OccurrenceIntake
+from postdate.intake.schedule.occurrence_job import JobOccurrences
+from postdate.intake.schedule.occurrence_payment import PaymentOccurrences
 from postdate.intake.schedule.run import ScheduleRuns
 from postdate.intake.schedule.schedule import Schedules
 from postdate.intake.schedule.validation import ScheduleCheck
@@ -19,17 +19,12 @@ from postdate.scheduler.meter import ScheduleMeter
 from postdate.views.schedule import ScheduleViews
 
 
-def firings(node: Node) -> Firings:
+def occurrences(node: Node, accepting: JobIntake | None = None) -> OccurrenceIntake:
     """Make what turns occurrences into jobs and payments."""
-    return Firings(
+    return OccurrenceIntake(
         node.database,
-        JobFirings(
-            node.database,
-            job.lanes(node),
-            node.outgoing.allowed,
-            Seals(node.runtime, node.outgoing.cipher),
-        ),
-        PaymentFirings(node.database, node.runtime),
+        JobOccurrences(accepting or job.intake(node), job.lanes(node), node.outgoing.allowed),
+        PaymentOccurrences(PaymentIntake(node.database, node.runtime), node.runtime),
         node.on_accept,
     )
 
@@ -37,8 +32,8 @@ def firings(node: Node) -> Firings:
 def services(node: Node, accepting: JobIntake) -> ScheduleServices:
     """Make what the endpoints and pages of schedules call."""
     check = ScheduleCheck(node.runtime, accepting)
-    schedules = Schedules(node.database, check, Seals(node.runtime, node.outgoing.cipher))
-    runs = ScheduleRuns(node.database, schedules, firings(node))
+    schedules = Schedules(node.database, check, accepting.encryption)
+    runs = ScheduleRuns(node.database, schedules, occurrences(node, accepting))
     return ScheduleServices(
         change=schedules,
         run=runs,
@@ -51,7 +46,7 @@ def loops(node: Node) -> list[Loop]:
     """Make the loops that expand schedules, look after the book and follow the tz data."""
     meter = ScheduleMeter(node.registry)
     follow = node.tracing.expanding if node.tracing else unfollowed
-    expanding = expander.Expander(node.database, firings(node), meter, node.runtime, follow)
+    expanding = expander.Expander(node.database, occurrences(node), meter, node.runtime, follow)
     auditing = audit.Audit(node.database, node.runtime, meter)
     following = recompute.Recompute(node.database, meter)
     loop = Loop(

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from postdate.model.ids import BUCKETS
 from postdate.store.connection.database import Connection
 from postdate.store.idempotency import idempotency
-from postdate.store.idempotency.idempotency import key_of
+from postdate.store.idempotency.idempotency import IdempotencyKey, KeyScope, key_at, key_of
 from postdate.store.proof import prove as store
 from postdate.store.proof.prove import AskedFor, LedgerFinding, Range
 
@@ -48,7 +48,7 @@ async def _bucket(connection: Connection, where: Range) -> list[LedgerFinding]:
 
 
 async def _lost(connection: Connection, page: Sequence[AskedFor]) -> list[LedgerFinding]:
-    rows = [key_of(each.tenant_id, each.scope, each.key) for each in page]
+    rows = [_key(each) for each in page]
     kept = await idempotency.find(connection, rows)
     return [
         LedgerFinding(
@@ -60,3 +60,11 @@ async def _lost(connection: Connection, page: Sequence[AskedFor]) -> list[Ledger
         for each, row in zip(page, rows, strict=True)
         if row not in kept or kept[row].subject != each.subject
     ]
+
+
+def _key(asked: AskedFor) -> IdempotencyKey:
+    """Return the key of a fact: jobs and payments carry its hash, adjustments the key itself."""
+    if asked.scope == "adjustment":
+        return key_of(asked.tenant_id, KeyScope.ADJUSTMENT, asked.key)
+    scope = KeyScope.PAYMENT if asked.scope == "payment" else KeyScope.JOB
+    return key_at(asked.tenant_id, scope, UUID(asked.key))

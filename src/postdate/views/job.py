@@ -15,7 +15,7 @@ from postdate.model.job.view import JSON, HeldBack, JobView
 from postdate.model.status import JobStatus
 from postdate.store.connection.database import Connection, Database
 from postdate.store.idempotency import idempotency as idempotency_store
-from postdate.store.idempotency.idempotency import REDRIVE_SCOPE, key_of
+from postdate.store.idempotency.idempotency import KeyScope, key_of
 from postdate.store.job import job_list, job_view
 from postdate.store.job.job_list import Filter, Position
 from postdate.store.job.job_view import AttemptRow, JobRow
@@ -156,7 +156,7 @@ async def _redriven(
 ) -> dict[UUID, UUID | None]:
     """Find as which new jobs those that failed were redriven."""
     failed = [row.job_id for row in rows if row.status == JobStatus.FAILED]
-    keys = {key_of(tenant_id, REDRIVE_SCOPE, str(job_id)): job_id for job_id in failed}
+    keys = {key_of(tenant_id, KeyScope.REDRIVE, str(job_id)): job_id for job_id in failed}
     kept = await idempotency_store.find(connection, list(keys))
     return {keys[key]: one.subject for key, one in kept.items()}
 

@@ -5,10 +5,14 @@ from uuid import UUID
 
 from postdate.store.connection.database import Database
 from postdate.store.idempotency import idempotency as store
-from postdate.store.idempotency.idempotency import key_of
+from postdate.store.idempotency.idempotency import KeyScope, key_of
 from postdate.store.timer.lane import LaneDirectory
 
-SCOPES: Final = ("payment", "job", "schedule")
+SCOPES: Final = {
+    "payment": KeyScope.PAYMENT,
+    "job": KeyScope.JOB,
+    "schedule": KeyScope.SCHEDULE,
+}
 """What a client may ask for under an idempotency key, and later look for."""
 
 
@@ -32,11 +36,11 @@ class SearchViews:
 
     async def under_key(self, tenant_id: int, key: str) -> list[CreatedUnderKey]:
         """Return what was created under a key, at most one of each kind."""
-        keys = {key_of(tenant_id, scope, key): scope for scope in SCOPES}
+        keys = {key_of(tenant_id, scope, key): kind for kind, scope in SCOPES.items()}
         async with self._database.read(tenant_id) as connection:
             found = await store.find(connection, list(keys))
         return [
-            CreatedUnderKey(keys[key], kept.subject)
-            for key, kept in found.items()
-            if kept.subject is not None
+            CreatedUnderKey(keys[each], row.subject)
+            for each, row in found.items()
+            if row.subject is not None
         ]

@@ -9,6 +9,7 @@ from postdate.model.ids import BUCKETS
 from postdate.model.log import Log
 from postdate.model.setting.setting import Settings
 from postdate.store.connection.database import Database
+from postdate.store.idempotency.idempotency import KeyScope
 from postdate.store.job import prune
 from postdate.store.job.prune import KeyStretch, Stretch
 from postdate.store.timer.lane import LaneDirectory
@@ -21,7 +22,7 @@ ROUND_SECONDS: Final = 3600.0
 STEP_ROWS: Final = 500
 """The most jobs of one transaction: some milliseconds."""
 
-KEY_SCOPES: Final = ("job", "redrive")
+KEY_SCOPES: Final = (KeyScope.JOB, KeyScope.REDRIVE)
 """Keys of what moves no money; those of money are kept for ever."""
 
 FIRST: Final = UUID(int=0)
@@ -63,7 +64,7 @@ class Retention:
                 self._stretches += [Stretch(bucket, tenant_id, days, FIRST) for bucket in buckets]
             days = self._settings.whole("job.idempotency_days", tenant_id)
             self._keys += [
-                KeyStretch(bucket, tenant_id, scope, days, "")
+                KeyStretch(bucket, tenant_id, scope, days, FIRST)
                 for bucket in range(BUCKETS)
                 for scope in KEY_SCOPES
             ]

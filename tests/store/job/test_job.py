@@ -26,7 +26,7 @@ async def test_a_job_is_loaded_as_it_was_inserted(database: Database, tenant_id:
             content_type="application/json",
             payload_ref=None,
         )
-        await job_store.insert(connection, [job], now)
+        await job_store.accept(connection, [job], now)
         assert await connection.fetchval("SELECT bucket_of($1)", job_id) == 9
         found = await job_store.load(connection, [JobKey(9, tenant_id, job_id)])
         missing = await job_store.load(connection, [JobKey(9, tenant_id + 1, job_id)])

@@ -13,19 +13,17 @@ DEFINITIONS: Final = {
     "a client's key names another payment": Corruption(
         "UPDATE idempotency SET subject = '{settled_too}' WHERE subject = '{settled}'",
         "idempotency_key_names_its_subject",
-        "key-of-settled",
+        "{key_of_settled}",
     ),
-    "a client's key answers with another payment": Corruption(
-        "UPDATE idempotency SET response = convert_to(replace(convert_from(response, 'UTF8'), "
-        "'{settled}', '{settled_too}'), 'UTF8') WHERE subject = '{settled}'",
+    "a client's key is another one": Corruption(
+        "UPDATE idempotency SET key = '{settled_too}' WHERE subject = '{settled}'",
         "idempotency_key_names_its_subject",
-        "key-of-settled",
+        "{settled_too}",
     ),
-    "a client's key was for another amount": Corruption(
-        "UPDATE idempotency SET request = convert_to(replace(convert_from(request, 'UTF8'), "
-        "'100', '999'), 'UTF8') WHERE subject = '{settled}'",
+    "a client's key was for another request": Corruption(
+        "UPDATE idempotency SET fingerprint = '{settled_too}' WHERE subject = '{settled}'",
         "idempotency_key_names_its_subject",
-        "key-of-settled",
+        "{key_of_settled}",
     ),
     "an account's floor": Corruption(
         f"UPDATE account SET floor = -100000 WHERE {of_account('bob')}",

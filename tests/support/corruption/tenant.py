@@ -167,7 +167,7 @@ async def _jobs(lived: Lived) -> None:
 
 
 async def _schedules(lived: Lived, clock: Clock) -> None:
-    expander = Expander(lived.database, wiring.firings(lived.api.node))
+    expander = Expander(lived.database, wiring.occurrences(lived.api.node))
     rule = {"every_seconds": 3600, "misfire": {"policy": "fire_all", "per_minute": 6000}}
     made = await lived.call("POST", "/schedules", {"template": PULL, **rule})
     lived.ids["schedule"] = made["schedule_id"]

@@ -132,15 +132,14 @@ WITNESSED: Final = {
         "{job_open}",
     ),
     "a client's key of an adjustment is gone": Corruption(
-        "DELETE FROM idempotency WHERE tenant_id = {t} AND scope = 'adjustment' "
-        "AND subject = '{adjustment}'",
+        "DELETE FROM idempotency WHERE tenant_id = {t} AND scope = 4 AND subject = '{adjustment}'",
         "adjustment_has_idempotency_key",
         "{adjustment}",
     ),
     "a client's key answers with a refusal": Corruption(
-        "UPDATE idempotency SET status = 422 WHERE subject = '{settled}'",
+        "UPDATE idempotency SET kept = convert_to('{{}}', 'UTF8') WHERE subject = '{settled}'",
         "idempotency_key_names_its_subject",
-        "key-of-settled",
+        "{key_of_settled}",
     ),
     "which key a payment was asked for under": Corruption(
         "UPDATE payment SET idempotency_key = NULL WHERE payment_id = '{open}';"

@@ -48,9 +48,11 @@ def merged(items: Sequence[T | Refusal], results: Iterable[R]) -> Iterator[R | R
         yield item if isinstance(item, Refusal) else next(coming)
 
 
-def accepted(noun: str, status: int, body: bytes, *, replayed: bool = False) -> dict[str, Any]:
-    """Return the outcome of an accepted item, whose answer is encoded already."""
-    outcome = {"status": status, noun: msgspec.Raw(body)}
+def accepted(
+    noun: str, status: int, body: msgspec.Struct, *, replayed: bool = False
+) -> dict[str, Any]:
+    """Return the outcome of an accepted item; it is encoded with the whole reply."""
+    outcome = {"status": status, noun: body}
     return outcome | {"replayed": True} if replayed else outcome
 
 

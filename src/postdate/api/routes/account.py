@@ -101,7 +101,10 @@ async def create_account(call: Call[Services, AccountBody, None]) -> Reply | msg
     actor, body, accounts = call.actor, call.body, call.services.account.change
     limits = AccountChange(floor=body.floor, max_amount=body.max_amount, note=body.note)
     return await run_once_per_key(
-        call, "account", lambda keep: accounts.create(actor, body.account_id, limits, keep), view
+        call,
+        "account",
+        lambda remember: accounts.create(actor, body.account_id, limits, remember),
+        view,
     )
 
 

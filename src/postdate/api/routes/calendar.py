@@ -48,7 +48,7 @@ async def put_calendar(call: Call[Services, CalendarBody, None]) -> Reply | msgs
     calendar = Calendar(body.name, frozenset(body.holidays), frozenset(body.weekend))
     actor, calendars = call.actor, call.services.schedule.calendar
     return await run_once_per_key(
-        call, "calendar", lambda keep: calendars.put(actor, calendar, keep), _view
+        call, "calendar", lambda remember: calendars.put(actor, calendar, remember), _view
     )
 
 

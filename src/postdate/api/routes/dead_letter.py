@@ -11,7 +11,7 @@ from postdate.api.http.page import PageQuery, decode_cursor, next_cursor
 from postdate.api.services import Services
 from postdate.intake.job.dead_letter import (
     ALREADY,
-    REDRIVE_MOST,
+    MAX_REDRIVE,
     Chosen,
     DeadLetterFilter,
     Pace,
@@ -28,7 +28,7 @@ from postdate.views.payment_shape import PaymentView
 
 NEWEST: Final = UUID(int=2**128 - 1)
 MAX_ATTEMPTS: Final = 100
-Ids = Annotated[list[UUID], Meta(min_length=1, max_length=REDRIVE_MOST)]
+Ids = Annotated[list[UUID], Meta(min_length=1, max_length=MAX_REDRIVE)]
 
 
 class DeadLetterQuery(PageQuery, kw_only=True):
@@ -199,9 +199,7 @@ async def _chosen(
         raise refuse(Code.INVALID_FIELD, "Give either `job_ids` or a `filter`.", "job_ids")
     if wanted is None:
         return Chosen(job_ids or [], None)
-    return await call.services.dead_letter.choose(
-        call.actor.tenant_id, wanted, before, REDRIVE_MOST
-    )
+    return await call.services.dead_letter.choose(call.actor.tenant_id, wanted, before, MAX_REDRIVE)
 
 
 ENDPOINTS: Final[list[AnyEndpoint]] = [

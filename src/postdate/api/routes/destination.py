@@ -107,7 +107,7 @@ async def create_destination(call: Call[Services, DestinationBody, None]) -> Rep
     return await run_once_per_key(
         call,
         "destination",
-        lambda keep: destinations.create(actor, spec, keep),
+        lambda remember: destinations.create(actor, spec, remember),
         lambda made: CreatedDestination(**msgspec.structs.asdict(view(made[0])), secret=made[1]),
         hide=_without_secret,
         secret=("secret", "config"),
@@ -157,7 +157,7 @@ async def rotate_destination_secret(
     return await run_once_per_key(
         call,
         "destination.rotate",
-        lambda keep: destinations.rotate(actor, name, overlap_seconds, keep),
+        lambda remember: destinations.rotate(actor, name, overlap_seconds, remember),
         _signing,
         status=200,
         hide=_without_secret,
@@ -202,7 +202,7 @@ async def rotate_signing_secret(call: Call[Services, RotateBody, None]) -> Reply
     return await run_once_per_key(
         call,
         "signing-secret.rotate",
-        lambda keep: destinations.rotate_signing_secret(actor, overlap_seconds, keep),
+        lambda remember: destinations.rotate_signing_secret(actor, overlap_seconds, remember),
         _signing,
         status=200,
         hide=_without_secret,

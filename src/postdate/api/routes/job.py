@@ -12,10 +12,12 @@ from postdate.api.http.batch import batch_reply, decoded, item_schema, merged
 from postdate.api.http.endpoint import AnyEndpoint, Body, Call, Endpoint, Reply, existing
 from postdate.api.http.page import PageQuery, encode_cursor, next_cursor
 from postdate.api.http.problem import Problem
+from postdate.api.idempotency import reply
 from postdate.api.services import Services
-from postdate.intake.accept.idempotency import Replay
-from postdate.intake.job.batch import Accepted, Ask, Result
-from postdate.model.error import Code, Refusal, RefusedError, refuse
+from postdate.intake.accept.idempotency import CREATED, Refused
+from postdate.intake.job.accept import JobAnswer
+from postdate.intake.job.request import JobRequest
+from postdate.model.error import Code, Refusal, refuse
 from postdate.model.job.job import MAX_BATCH, JobSpec
 from postdate.model.job.view import JobView
 from postdate.model.status import JobStatus
@@ -115,16 +117,10 @@ class AttemptList(msgspec.Struct, frozen=True, kw_only=True):
     next_cursor: str | None
 
 
-async def create_job(call: Call[Services, JobSpec, None]) -> Reply | JobView:
+async def create_job(call: Call[Services, JobSpec, None]) -> Reply:
     """Accept one job."""
-    ask = _ask(call, call.body, call.idempotency_key)
-    match await call.services.job.intake.submit(ask):
-        case Accepted() as accepted:
-            return accepted.view()
-        case Replay(status=status, response=response):
-            return Reply(response, status, {"Idempotency-Replayed": "true"})
-        case refusal:
-            raise RefusedError(refusal)
+    request = _request(call, call.body, call.idempotency_key)
+    return reply(await call.services.job.intake.submit(request), call.request_id)
 
 
 async def create_jobs(call: Call[Services, JobBatchBody, None]) -> Reply:
@@ -133,17 +129,18 @@ async def create_jobs(call: Call[Services, JobBatchBody, None]) -> Reply:
     if len(items) > MAX_BATCH:
         raise refuse(Code.BATCH_TOO_LARGE, f"A batch has at most {MAX_BATCH} items.", "jobs")
     specs = decoded(_item, items)
-    asks = [
-        _ask(call, spec, spec.idempotency_key) for spec in specs if not isinstance(spec, Refusal)
+    requests = [
+        _request(call, spec, spec.idempotency_key)
+        for spec in specs
+        if not isinstance(spec, Refusal)
     ]
-    results = await call.services.job.intake.accept(asks)
-    outcomes = [_outcome(result, call.request_id) for result in merged(specs, results)]
-    return batch_reply(outcomes)
+    results = await call.services.job.intake.accept(requests)
+    return batch_reply([_outcome(each, call.request_id) for each in merged(specs, results)])
 
 
-def _ask(call: Call[Services, Any, None], spec: JobSpec, key: str | None) -> Ask:
+def _request(call: Call[Services, Any, None], spec: JobSpec, key: str | None) -> JobRequest:
     actor = call.actor
-    return Ask(
+    return JobRequest(
         tenant_id=actor.tenant_id,
         spec=spec,
         actor=actor.key_id,
@@ -152,14 +149,12 @@ def _ask(call: Call[Services, Any, None], spec: JobSpec, key: str | None) -> Ask
     )
 
 
-def _outcome(result: Result, request_id: str) -> dict[str, Any]:
-    match result:
-        case Accepted():
-            return batch.accepted("job", 201, msgspec.json.encode(result.view()))
-        case Replay(status=status, response=response):
-            return batch.accepted("job", status, response, replayed=True)
-        case refusal:
-            return batch.refused(refusal, request_id)
+def _outcome(result: JobAnswer | Refusal, request_id: str) -> dict[str, Any]:
+    if isinstance(result, Refusal):
+        return batch.refused(result, request_id)
+    if isinstance(result, Refused):
+        return batch.refused(result.refusal, request_id)
+    return batch.accepted("job", CREATED, result.body, replayed=result.replayed)
 
 
 async def show_job(call: Call[Services, Any, None]) -> JobView:

@@ -75,7 +75,7 @@ async def create_key(call: Call[Services, KeyBody, None]) -> Reply | msgspec.Str
     return await run_once_per_key(
         call,
         "key",
-        lambda keep: keys.create(actor, body.scopes, body.note, limits, keep),
+        lambda remember: keys.create(actor, body.scopes, body.note, limits, remember),
         lambda issued: CreatedKey(**_shown(issued)),
         hide=_without_key,
     )
@@ -103,7 +103,7 @@ async def rotate_key(call: Call[Services, KeyRotateBody, None]) -> Reply | msgsp
     return await run_once_per_key(
         call,
         "key.rotate",
-        lambda keep: keys.rotate(actor, key_id, overlap_seconds, keep),
+        lambda remember: keys.rotate(actor, key_id, overlap_seconds, remember),
         lambda done: RotatedKey(
             **_shown(done.issued), previous_key_id=key_id, previous_until=done.previous_until
         ),

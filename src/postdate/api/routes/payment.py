@@ -13,9 +13,9 @@ from postdate.api.http.page import PageQuery, encode_cursor, next_cursor
 from postdate.api.http.problem import Problem
 from postdate.api.idempotency import reply
 from postdate.api.services import Services
-from postdate.intake.accept.answers import Answer
-from postdate.intake.payment.accept import BATCH_MOST, Wish
-from postdate.intake.payment.draft import Scheduled
+from postdate.intake.accept.idempotency import CREATED, Refused
+from postdate.intake.payment.accept import MAX_BATCH, PaymentAnswer
+from postdate.intake.payment.request import PaymentRequest, Scheduled
 from postdate.model.error import Code, Refusal, refuse
 from postdate.model.payment.payment import AccountId, KeyedOrder, PaymentOrder
 from postdate.model.status import PaymentStatus
@@ -50,7 +50,7 @@ class PaymentBatchBody(Body, kw_only=True):
 
     payments: Annotated[
         list[Annotated[msgspec.Raw, Meta(extra_json_schema=item_schema(KeyedOrder))]],
-        Meta(min_length=1, description=f"At most {BATCH_MOST}, each with its own key."),
+        Meta(min_length=1, description=f"At most {MAX_BATCH}, each with its own key."),
     ]
 
 
@@ -112,31 +112,31 @@ class PaymentEventList(msgspec.Struct, frozen=True):
 
 async def schedule_payment(call: Call[Services, PaymentOrder, None]) -> Reply:
     """Accept a payment."""
-    request = Wish(call.body, call.idempotency_key or "", call.traceparent)
-    return reply(await call.services.payment.intake.schedule(call.actor, request), call.request_id)
+    request = PaymentRequest(call.body, call.idempotency_key or "", call.traceparent)
+    return reply(await call.services.payment.intake.submit(call.actor, request), call.request_id)
 
 
 async def schedule_payments(call: Call[Services, PaymentBatchBody, None]) -> Reply:
     """Accept many payments, one outcome for each."""
     items = call.body.payments
-    if len(items) > BATCH_MOST:
-        raise refuse(Code.BATCH_TOO_LARGE, f"The limit is {BATCH_MOST} payments.", "payments")
+    if len(items) > MAX_BATCH:
+        raise refuse(Code.BATCH_TOO_LARGE, f"The limit is {MAX_BATCH} payments.", "payments")
     orders = decoded(_keyed_order, items)
     requests = [
-        Wish(order, order.idempotency_key, call.traceparent)
+        PaymentRequest(order, order.idempotency_key, call.traceparent)
         for order in orders
         if not isinstance(order, Refusal)
     ]
-    answers = await call.services.payment.intake.schedule_all(call.actor, requests)
+    answers = await call.services.payment.intake.accept(call.actor, requests)
     return batch_reply([_outcome(each, call.request_id) for each in merged(orders, answers)])
 
 
-def _outcome(answer: Answer | Refusal, request_id: str) -> dict[str, Any]:
+def _outcome(answer: PaymentAnswer | Refusal, request_id: str) -> dict[str, Any]:
     if isinstance(answer, Refusal):
         return batch.refused(answer, request_id)
-    if (refusal := answer.refusal) is not None:
-        return batch.refused(refusal, request_id, replayed=answer.replayed)
-    return batch.accepted("payment", answer.status, answer.response, replayed=answer.replayed)
+    if isinstance(answer, Refused):
+        return batch.refused(answer.refusal, request_id, replayed=answer.replayed)
+    return batch.accepted("payment", CREATED, answer.body, replayed=answer.replayed)
 
 
 async def get_payment(call: Call[Services, None, None]) -> PaymentView:

@@ -7,8 +7,8 @@ from msgspec import Meta
 
 from postdate.api.http.endpoint import AnyEndpoint, Body, Call, Endpoint
 from postdate.api.services import Services
-from postdate.intake.payment.draft import Scheduled
 from postdate.intake.payment.execution import Executed
+from postdate.intake.payment.request import Scheduled
 from postdate.model.error import Code
 from postdate.model.payment.payment import Delay, Instant, When
 from postdate.model.status import PaymentStatus

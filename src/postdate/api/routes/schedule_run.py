@@ -83,7 +83,7 @@ async def trigger_schedule(call: Call[Services, None, None]) -> Reply | msgspec.
     return await run_once_per_key(
         call,
         "schedule.trigger",
-        lambda keep: runs.trigger(actor, schedule_id, call.traceparent, keep),
+        lambda remember: runs.trigger(actor, schedule_id, call.traceparent, remember),
         lambda triggered: triggered,
     )
 
@@ -95,8 +95,8 @@ async def backfill_schedule(call: Call[Services, BackfillBody, None]) -> Reply |
     return await run_once_per_key(
         call,
         "schedule.backfill",
-        lambda keep: runs.backfill(
-            actor, schedule_id, span, call.traceparent, dry_run=dry_run, keep=keep
+        lambda remember: runs.backfill(
+            actor, schedule_id, span, call.traceparent, dry_run=dry_run, remember=remember
         ),
         lambda done: done,
         status=200,

@@ -115,7 +115,7 @@ async def create_subscription(
         position=read_position(body.start, "from"),
     )
     return await run_once_per_key(
-        call, "subscription", lambda keep: subscriptions.create(actor, spec, keep), _view
+        call, "subscription", lambda remember: subscriptions.create(actor, spec, remember), _view
     )
 
 
@@ -159,7 +159,7 @@ async def replay_subscription(call: Call[Services, ReplayBody, None]) -> Reply |
     return await run_once_per_key(
         call,
         "subscription.replay",
-        lambda keep: subscriptions.replay(actor, subscription_id, position, keep),
+        lambda remember: subscriptions.replay(actor, subscription_id, position, remember),
         _view,
         status=200,
     )

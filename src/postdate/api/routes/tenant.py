@@ -66,7 +66,7 @@ async def create_tenant(call: Call[Services, TenantBody, None]) -> Reply | msgsp
     return await run_once_per_key(
         call,
         "tenant",
-        lambda keep: tenants.open(name, OPERATOR, keep),
+        lambda remember: tenants.open(name, OPERATOR, remember),
         lambda issued: NewTenant(tenant=name, key=issued.key),
         hide=lambda shown: msgspec.structs.replace(shown, key=None),
     )

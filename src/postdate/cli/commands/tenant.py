@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 from postdate.cli.database import MAX_ROWS, tenant_number, with_database
 from postdate.cli.output import show
-from postdate.intake.accept import events as told
+from postdate.intake.accept.events import CLI
 from postdate.intake.tenant.halt import Halting, Window
 from postdate.intake.tenant.tenant import Tenants
 from postdate.model.error import Code, refuse
@@ -52,26 +52,26 @@ def tenant_kill(name: str, *, reason: Why) -> None:
     """Stop everything of a tenant at once; only `release` lets it go on."""
     if not reason.strip():
         raise refuse(Code.INVALID_FIELD, "Say why the tenant is stopped.", "reason")
-    _halt(name, lambda halting, found: halting.kill(found, reason, told.CLI))
+    _halt(name, lambda halting, found: halting.kill(found, reason, CLI))
 
 
 @tenant_app.command(name="release")
 def tenant_release(name: str) -> None:
     """Turn a tenant's kill switch off."""
-    _halt(name, lambda halting, found: halting.lift(found, "kill", told.CLI))
+    _halt(name, lambda halting, found: halting.lift(found, "kill", CLI))
 
 
 @tenant_app.command(name="disable")
 def tenant_disable(name: str, *, reason: Why) -> None:
     """Stop a tenant and take none of its keys; what it has stays as it is."""
-    with_database(lambda db: Halting(db, Halts()).disable(name, reason, told.CLI))
+    with_database(lambda db: Halting(db, Halts()).disable(name, reason, CLI))
     show({"tenant": name, "disabled": True})
 
 
 @tenant_app.command(name="enable")
 def tenant_enable(name: str) -> None:
     """Take a tenant's keys again, and let it go on."""
-    with_database(lambda db: Halting(db, Halts()).enable(name, told.CLI))
+    with_database(lambda db: Halting(db, Halts()).enable(name, CLI))
     show({"tenant": name, "disabled": False})
 
 
@@ -86,13 +86,13 @@ def tenant_freeze(
 ) -> None:
     """Hold what is due, or (drain) accept nothing new, between two instants; UTC without a zone."""
     window = Window(from_at=_utc(from_) if from_ else None, until_at=_utc(until), mode=mode)
-    _halt(name, lambda halting, found: halting.freeze(found, window, reason, told.CLI))
+    _halt(name, lambda halting, found: halting.freeze(found, window, reason, CLI))
 
 
 @tenant_app.command(name="thaw")
 def tenant_thaw(name: str) -> None:
     """End a tenant's freeze window now."""
-    _halt(name, lambda halting, found: halting.lift(found, "freeze", told.CLI))
+    _halt(name, lambda halting, found: halting.lift(found, "freeze", CLI))
 
 
 @tenant_app.command(name="halts")

@@ -7,6 +7,7 @@ from typing import Final
 from postdate.console.action import Action, Field
 from postdate.console.equivalent_command import EquivalentCommand
 from postdate.console.page_request import PageRequest
+from postdate.intake.accept.idempotency import Refused
 from postdate.intake.account.account import Accounts
 from postdate.model.error import Code, RefusedError, refuse
 from postdate.model.payment.money import MAX_AMOUNT
@@ -45,7 +46,7 @@ async def _adjust(request: PageRequest) -> str:
     answer = await request.services.account.adjustment.adjust(
         request.actor, account_id, amount, reason, key
     )
-    if answer.refusal is not None:
+    if isinstance(answer, Refused):
         raise RefusedError(answer.refusal)
     return f"{account_id} was adjusted by {amount:,}: {reason}"
 

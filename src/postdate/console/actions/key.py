@@ -10,8 +10,8 @@ import msgspec
 from postdate.console.action import Action, Field
 from postdate.console.equivalent_command import EquivalentCommand
 from postdate.console.page_request import PageRequest
-from postdate.intake.accept.answers import CREATED
-from postdate.intake.accept.once import Shown, Wish
+from postdate.intake.accept.create_once import CreateRequest, Shown
+from postdate.intake.accept.idempotency import CREATED, Refused
 from postdate.intake.tenant.key import Rotated
 from postdate.model.error import Code, RefusedError, refuse
 from postdate.model.tenant.identity import Scope
@@ -51,23 +51,23 @@ class _RotatedKey(msgspec.Struct, frozen=True):
 async def _rotate(request: PageRequest) -> str:
     """Make a new key, once for each form: sent twice, it must not make two."""
     key_id, overlap_seconds = request.uuid("key_id"), _overlap(request)
-    once = Wish(
+    wanted = CreateRequest(
         tenant_id=request.actor.tenant_id,
         operation="key.rotate",
         key=request.form.get("once") or secrets.token_urlsafe(16),
         members={"key_id": str(key_id), "overlap_seconds": overlap_seconds},
     )
     answer = await request.services.once.run(
-        once,
-        lambda keep: request.services.key.change.rotate(
-            request.actor, key_id, overlap_seconds, keep
+        wanted,
+        lambda remember: request.services.key.change.rotate(
+            request.actor, key_id, overlap_seconds, remember
         ),
         _shown,
         CREATED,
     )
-    if (refusal := answer.refusal) is not None:
-        raise RefusedError(refusal)
-    made = msgspec.json.decode(answer.response, type=_RotatedKey)
+    if isinstance(answer, Refused):
+        raise RefusedError(answer.refusal)
+    made = answer.body_as(_RotatedKey)
     until = f"The old key works until {made.previous_until:%Y-%m-%d %H:%M:%S} UTC."
     if made.key is None:
         return f"This form was already submitted and created the key {made.key_id}. {until}"

@@ -5,8 +5,6 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
-import msgspec
-
 from postdate.console.action import (
     REASON,
     Action,
@@ -20,7 +18,8 @@ from postdate.console.action import (
 from postdate.console.equivalent_command import EquivalentCommand
 from postdate.console.page_request import PageRequest
 from postdate.console.render import NONE
-from postdate.intake.accept.once import Shown, Wish
+from postdate.intake.accept.create_once import CreateRequest, Shown
+from postdate.intake.accept.idempotency import CREATED, Refused
 from postdate.intake.schedule.run import Triggered
 from postdate.model.error import RefusedError
 from postdate.model.tenant.identity import Scope
@@ -58,21 +57,21 @@ async def _resume(request: PageRequest) -> str:
 async def _trigger(request: PageRequest) -> str:
     # The form's own key: the same form sent twice runs the schedule once.
     schedule_id, runs = request.uuid("schedule_id"), request.services.schedule.run
-    once = Wish(
+    wanted = CreateRequest(
         tenant_id=request.actor.tenant_id,
         operation="console.trigger",
         key=request.form.get("once") or secrets.token_urlsafe(16),
         members={"schedule_id": str(schedule_id)},
     )
     answer = await request.services.once.run(
-        once,
-        lambda keep: runs.trigger(request.actor, schedule_id, keep=keep),
+        wanted,
+        lambda remember: runs.trigger(request.actor, schedule_id, remember=remember),
         lambda triggered: Shown(triggered, triggered),
-        status=201,
+        CREATED,
     )
-    if answer.refusal is not None:
+    if isinstance(answer, Refused):
         raise RefusedError(answer.refusal)
-    done = msgspec.json.decode(answer.response, type=Triggered)
+    done = answer.body_as(Triggered)
     made = f"job {done.job_id}" if done.payment_id is None else f"payment {done.payment_id}"
     return f"It ran once, as {made}."
 

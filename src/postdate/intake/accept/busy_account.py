@@ -5,7 +5,7 @@ import time
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Final, Generic, TypeVar
 
-from postdate.intake.accept.answers import Answer, Ask, refused
+from postdate.intake.accept.idempotency import Refused
 from postdate.ledger.locked import LockedAccounts
 from postdate.model.error import Code, Refusal
 from postdate.runtime.coalescer import Coalescer
@@ -17,58 +17,59 @@ WAIT_SECONDS: Final = 3.0
 """How long a request waits for an account that somebody holds, without holding up others."""
 
 PAUSE_SECONDS: Final = 0.1
-TRIES: Final = 3
+MAX_TRIES: Final = 3
 """How often a group is begun again without the accounts that were found to be held."""
 
-A = TypeVar("A", bound=Ask)
+Item = TypeVar("Item")
+Outcome = TypeVar("Outcome")
 
 
-class AroundLocked(Generic[A]):
-    """Commits groups of asks; `accounts` names those that an ask changes."""
+class AroundBusyAccounts(Generic[Item, Outcome]):
+    """Commits groups of items; `accounts` names those that an item changes."""
 
     def __init__(
         self,
         database: Database,
-        commit: Callable[[Sequence[A]], Awaitable[Sequence[Answer]]],
-        accounts: Callable[[A], Collection[AccountKey]],
+        commit: Callable[[Sequence[Item]], Awaitable[Sequence[Outcome]]],
+        accounts: Callable[[Item], Collection[AccountKey]],
     ) -> None:
         self._commit = commit
         self._accounts = accounts
         self._locked = LockedAccounts(database)
-        self._grouper: Coalescer[A, Answer | None] = Coalescer(self._some, max_groups=1)
+        self._grouper: Coalescer[Item, Outcome | None] = Coalescer(self._some, max_groups=1)
 
-    async def submit(self, ask: A) -> Answer:
-        """Answer one ask, in one commit with whatever else arrives now."""
+    async def submit(self, item: Item) -> Outcome | Refused:
+        """Answer one item, in one commit with whatever else arrives now."""
         until = time.monotonic() + WAIT_SECONDS
-        while (answer := await self._grouper.submit(ask)) is None:
+        while (outcome := await self._grouper.submit(item)) is None:
             if time.monotonic() >= until:
-                return _refused()
+                return _busy()
             await asyncio.sleep(PAUSE_SECONDS)
-        return answer
+        return outcome
 
-    async def commit(self, asks: Sequence[A]) -> list[Answer]:
-        """Answer many asks of one request in one commit."""
-        return [answer or _refused() for answer in await self._some(asks)]
+    async def commit(self, items: Sequence[Item]) -> list[Outcome | Refused]:
+        """Answer many items of one request in one commit."""
+        return [outcome or _busy() for outcome in await self._some(items)]
 
-    async def _some(self, asks: Sequence[A]) -> list[Answer | None]:
-        """Answer the asks whose accounts are free; None for the others."""
+    async def _some(self, items: Sequence[Item]) -> list[Outcome | None]:
+        """Answer the items whose accounts are free; None for the others."""
         await self._locked.look_again()
-        for _ in range(TRIES):
-            waits = [any(key in self._locked for key in self._accounts(ask)) for ask in asks]
-            free = [ask for ask, wait in zip(asks, waits, strict=True) if not wait]
+        for _ in range(MAX_TRIES):
+            waits = [any(key in self._locked for key in self._accounts(item)) for item in items]
+            free = [item for item, wait in zip(items, waits, strict=True) if not wait]
             try:
-                answers = iter(await self._commit(free) if free else ())
+                outcomes = iter(await self._commit(free) if free else ())
             except LockNotAvailableError:
-                if not await self._locked.find({k for ask in free for k in self._accounts(ask)}):
+                if not await self._locked.find({k for item in free for k in self._accounts(item)}):
                     raise
                 continue
-            return [None if wait else next(answers) for wait in waits]
-        return [None] * len(asks)
+            return [None if wait else next(outcomes) for wait in waits]
+        return [None] * len(items)
 
 
-def _refused() -> Answer:
-    """Tell that somebody holds the account; not remembered, for it will be free again."""
-    return refused(
+def _busy() -> Refused:
+    """Return the refusal for an account that somebody holds; it is not remembered."""
+    return Refused(
         Refusal(
             Code.OVERLOADED,
             "Another transaction holds the account just now.",

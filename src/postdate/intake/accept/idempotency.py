@@ -1,44 +1,133 @@
-"""Idempotency: the same key and body give the same answer, for ever or for a while."""
+"""Idempotency: the same key and request are answered the same, for ever or for a while.
 
-from collections.abc import Iterator, Mapping
+Of most answers nothing is stored: they follow from the request and the id of what it made. Where an
+answer does not, the request and the answer are kept beside the key.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
-from typing import Any
+from datetime import datetime
+from typing import Any, Final, TypeVar
+from uuid import UUID
 
 import msgspec
 
 from postdate.model.error import Code, Refusal, RefusedError, refuse
-from postdate.store.idempotency.idempotency import Kept, Key
+from postdate.store.idempotency.idempotency import IdempotencyKey, IdempotencyRow, fingerprint_of
 
-_encode = msgspec.json.Encoder(order="sorted").encode
+CREATED: Final = 201
 
-
-class Replay(msgspec.Struct, frozen=True):
-    """A stored answer, to be given again."""
-
-    status: int
-    response: bytes
+_encode_sorted: Final = msgspec.json.Encoder(order="sorted").encode
+_encode: Final = msgspec.json.Encoder().encode
 
 
-class RaceError(Exception):
-    """Another node answered one of these keys between looking and writing: look again."""
+Body = TypeVar("Body", bound=msgspec.Struct)
+
+
+class KeyedRequest(msgspec.Struct, frozen=True, gc=False):
+    """A request under a client's key, in the form in which requests are compared."""
+
+    key: IdempotencyKey
+    request: bytes
+    fingerprint: UUID
+
+
+class Granted(msgspec.Struct, frozen=True):
+    """The answer to a request that was granted; `body` is encoded once, for the client."""
+
+    body: msgspec.Struct | msgspec.Raw
+    subject: UUID | None = None
+    status: int = CREATED
+    replayed: bool = False
+
+    def body_as(self, kind: type[Body]) -> Body:
+        """Return the body as what it is, whether made now or stored before."""
+        if isinstance(self.body, msgspec.Raw):
+            return msgspec.json.decode(self.body, type=kind)
+        return msgspec.convert(self.body, kind, from_attributes=True)
+
+
+class Refused(msgspec.Struct, frozen=True, gc=False):
+    """The answer to a request that was refused."""
+
+    refusal: Refusal
+    replayed: bool = False
+
+
+class _Kept(msgspec.Struct, frozen=True):
+    """What is stored of a request whose answer follows from nothing else."""
+
+    request: msgspec.Raw
+    answer: msgspec.Raw
+    refused: bool = False
+
+
+_decode_kept: Final = msgspec.json.Decoder(_Kept).decode
+_decode_refusal: Final = msgspec.json.Decoder(Refusal).decode
 
 
 def canonical(request: Any) -> bytes:
-    """Write a request in the one form in which requests are compared."""
-    return _encode(request)
+    """Encode a request in the one form in which requests are compared."""
+    return _encode_sorted(request)
 
 
-def judge(kept: Kept, request: bytes) -> Replay | Refusal:
-    """Decide what a known key means: the stored answer, or a refusal naming what differs."""
-    if kept.request == request:
-        return Replay(kept.status, kept.response)
-    differs = differences(msgspec.json.decode(kept.request), msgspec.json.decode(request))
+def keyed(key: IdempotencyKey, request: bytes) -> KeyedRequest:
+    """Return a request, given in its canonical form, with its fingerprint."""
+    return KeyedRequest(key, request, fingerprint_of(request))
+
+
+def made_under(request: KeyedRequest, subject: UUID, now: datetime) -> IdempotencyRow:
+    """Return the row of a key whose answer follows from the request and what it made."""
+    return IdempotencyRow(request.key, request.fingerprint, subject, now)
+
+
+def kept_under(
+    request: KeyedRequest, answer: msgspec.Struct, now: datetime, subject: UUID | None = None
+) -> IdempotencyRow:
+    """Return the row of a key beside which the answer is kept: what it made, or a refusal."""
+    kept = _Kept(
+        msgspec.Raw(request.request), msgspec.Raw(_encode(answer)), isinstance(answer, Refusal)
+    )
+    return IdempotencyRow(request.key, request.fingerprint, subject, now, _encode(kept))
+
+
+def kept_answer(row: IdempotencyRow, request: KeyedRequest, status: int) -> Granted | Refused:
+    """Answer a request whose key is known from what was kept: the same again, or what differs."""
+    kept = _kept(row)
+    if row.fingerprint != request.fingerprint:
+        return Refused(reused(kept_differences(row, request)))
+    if kept.refused:
+        return Refused(_decode_refusal(kept.answer), replayed=True)
+    return Granted(kept.answer, row.subject, status, replayed=True)
+
+
+def kept_body(row: IdempotencyRow, kind: type[Body]) -> Body | None:
+    """Return the answer that was kept, or None where it was a refusal."""
+    kept = _kept(row)
+    return None if kept.refused else msgspec.json.decode(kept.answer, type=kind)
+
+
+def kept_differences(row: IdempotencyRow, request: KeyedRequest) -> list[str]:
+    """Name the fields in which a request differs from the one that was kept."""
+    before = msgspec.json.decode(_kept(row).request)
+    return differences(before, msgspec.json.decode(request.request))
+
+
+def _kept(row: IdempotencyRow) -> _Kept:
+    if row.kept is None:
+        raise TypeError(f"nothing is kept under the key {row.key.hash}")
+    return _decode_kept(row.kept)
+
+
+def reused(differs: Sequence[str]) -> Refusal:
+    """Return the refusal of a key that was used for another request."""
+    what = f"another {', '.join(differs)}" if differs else "another request"
     return Refusal(
         Code.IDEMPOTENCY_KEY_REUSED,
-        f"The key was used with another {', '.join(differs)}.",
-        field=differs[0],
-        extra={"differs": differs},
+        f"The key was used with {what}.",
+        field=differs[0] if differs else None,
+        extra={"differs": list(differs)},
     )
 
 
@@ -51,14 +140,14 @@ def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str
     )
 
 
-class InFlight:
-    """The keys this process is answering just now."""
+class KeysInFlight:
+    """The keys that this process is answering just now."""
 
     def __init__(self) -> None:
-        self._keys: set[Key] = set()
+        self._keys: set[IdempotencyKey] = set()
 
     @contextmanager
-    def hold(self, key: Key) -> Iterator[None]:
+    def hold(self, key: IdempotencyKey) -> Iterator[None]:
         """Refuse a key that is still being answered; hold it while this request is."""
         if key in self._keys:
             raise in_flight()
@@ -69,8 +158,8 @@ class InFlight:
             self._keys.discard(key)
 
     @contextmanager
-    def hold_all(self, keys: AbstractSet[Key]) -> Iterator[AbstractSet[Key]]:
-        """Hold many keys; gives those that are being answered already, which stay as they are."""
+    def hold_all(self, keys: AbstractSet[IdempotencyKey]) -> Iterator[AbstractSet[IdempotencyKey]]:
+        """Hold many keys; yield those that are being answered already, which stay as they are."""
         busy = keys & self._keys
         free = keys - busy
         self._keys |= free
@@ -81,7 +170,7 @@ class InFlight:
 
 
 def in_flight() -> RefusedError:
-    """Make the refusal for a key whose first answer is still under way."""
+    """Return the refusal of a key whose first request has no answer yet."""
     return refuse(
         Code.IDEMPOTENCY_IN_FLIGHT,
         "The first request with this key has no answer yet.",

@@ -1,24 +1,23 @@
 """Create, change, freeze and close accounts."""
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from postdate.intake.accept.once import Keep, not_kept
+from postdate.intake.accept.create_once import Remember, forget
+from postdate.intake.accept.events import account_subject, record_event
 from postdate.intake.tenant.quota import check_accounts
 from postdate.ledger import account as ledger
 from postdate.model.error import Code, RefusedError, refuse
-from postdate.model.ids import new_id, subject_id
+from postdate.model.ids import new_id
 from postdate.model.payment.money import ISSUER
 from postdate.model.setting.setting import Settings
 from postdate.model.tenant.identity import Identity, Scope
 from postdate.store.account import account as account_store
 from postdate.store.account.account import AccountKey, AccountRow, AccountTerms, key_of
 from postdate.store.connection.database import Connection, Database
-from postdate.store.event import event as event_store
-from postdate.store.event.event import NewEvent
 
 ASSIGNED: Final = "acc_"
 """What an id that we choose begins with."""
@@ -49,7 +48,7 @@ class Accounts:
         who: Identity,
         account_id: str | None,
         limits: AccountChange,
-        keep: Keep[AccountRow] = not_kept,
+        remember: Remember[AccountRow] = forget,
     ) -> AccountRow:
         """Create an empty account under the given id, or under one of ours."""
         given = account_id or ASSIGNED + new_id(0, self._database.unix_ms()).hex
@@ -70,8 +69,8 @@ class Accounts:
                 raise refuse(
                     Code.ACCOUNT_EXISTS, f"There is an account {given} already.", "account_id"
                 )
-            await self._tell(connection, key, "account.created", who, _limits(row))
-            await keep(connection, row)
+            await self._record(connection, key, "account.created", who, row)
+            await remember(connection, row)
         return row
 
     async def change(self, who: Identity, account_id: str, wanted: AccountChange) -> AccountRow:
@@ -121,39 +120,23 @@ class Accounts:
             if after == before:
                 return row
             row = await account_store.change(connection, key, after)
-            await self._tell(connection, key, event, who, _limits(row))
+            await self._record(connection, key, event, who, row)
         return row
 
     def _tenant_most(self, who: Identity) -> int:
         return self._settings.whole("payment.max_amount", who.tenant_id)
 
-    async def _tell(
-        self,
-        connection: Connection,
-        key: AccountKey,
-        event: str,
-        who: Identity,
-        data: dict[str, Any],
+    async def _record(
+        self, connection: Connection, key: AccountKey, kind: str, who: Identity, row: AccountRow
     ) -> None:
-        await event_store.insert(
-            connection, [account_event(key, event, who.key_id, data, self._database.unix_ms())]
-        )
-
-
-def account_event(
-    key: AccountKey, event: str, actor: str, data: dict[str, Any], unix_ms: int
-) -> NewEvent:
-    """Make an event about an account, which is named in its data."""
-    bucket, tenant_id, account_id = key
-    return NewEvent(
-        bucket,
-        tenant_id,
-        subject_id(tenant_id, account_id),
-        new_id(bucket, unix_ms),
-        event,
-        actor,
-        {"account_id": account_id, **data},
-    )
+        data = {
+            "account_id": row.account_id,
+            "floor": row.floor,
+            "max_amount": row.max_amount,
+            "note": row.note,
+        }
+        about = account_subject(key.tenant_id, key.account_id)
+        await record_event(connection, self._database, about, kind, who.key_id, data)
 
 
 def allow(who: Identity, account_id: str) -> None:
@@ -211,7 +194,3 @@ def _terms(row: AccountRow) -> AccountTerms:
         frozen=row.frozen_at is not None,
         closed=row.closed_at is not None,
     )
-
-
-def _limits(row: AccountRow) -> dict[str, Any]:
-    return {"floor": row.floor, "max_amount": row.max_amount, "note": row.note}

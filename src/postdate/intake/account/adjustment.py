@@ -1,15 +1,25 @@
 """Adjust accounts: money in and out of a ledger, with a reason, against its issuer."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import msgspec
 
-from postdate.intake.accept.answers import Answer, Answers, Ask, commit, created, refused
-from postdate.intake.accept.busy_account import AroundLocked
-from postdate.intake.accept.idempotency import InFlight, canonical
-from postdate.intake.account.account import account_event, allow
+from postdate.intake.accept.busy_account import AroundBusyAccounts
+from postdate.intake.accept.events import SYSTEM, account_subject, record_event
+from postdate.intake.accept.idempotency import (
+    KeyedRequest,
+    KeysInFlight,
+    Refused,
+    canonical,
+    kept_body,
+    kept_under,
+    keyed,
+)
+from postdate.intake.accept.pipeline import Group, Known, Pipeline, Strategy
+from postdate.intake.account.account import allow
 from postdate.ledger.account import adjust, adjustment
 from postdate.model import origin
 from postdate.model.error import Code, Refusal, refuse
@@ -21,16 +31,14 @@ from postdate.store.account import account as account_store
 from postdate.store.account import entry as entry_store
 from postdate.store.account.account import Account, AccountKey, AccountTerms, key_of
 from postdate.store.connection.database import Connection, Database
-from postdate.store.event import event as event_store
+from postdate.store.idempotency import idempotency as idempotency_store
+from postdate.store.idempotency.idempotency import IdempotencyKey, IdempotencyRow, KeyScope
 from postdate.store.idempotency.idempotency import key_of as idempotency_key_of
+from postdate.store.job import job as job_store
 from postdate.store.tenant import halt as halt_store
 
 if TYPE_CHECKING:
     from postdate.store.account.entry import NewEntry
-    from postdate.store.event.event import NewEvent
-
-SCOPE: Final = "adjustment"
-SYSTEM: Final = "system"
 
 
 class Adjusted(msgspec.Struct, frozen=True):
@@ -43,46 +51,104 @@ class Adjusted(msgspec.Struct, frozen=True):
     version: int
 
 
-class AdjustmentAsk(Ask, frozen=True, kw_only=True):
+class AcceptedAdjustment(msgspec.Struct, frozen=True):
+    """An adjustment that was made."""
+
+    body: Adjusted
+    replayed: bool = False
+
+    @property
+    def subject(self) -> UUID:
+        """Return the id of the transfer."""
+        return self.body.transfer_id
+
+
+AdjustmentAnswer = AcceptedAdjustment | Refused
+
+
+class AdjustmentRequest(msgspec.Struct, frozen=True, kw_only=True):
     """One adjustment of a group."""
 
+    key: str
+    keyed: KeyedRequest
     account: AccountKey
     issuer: AccountKey
     amount: int
     reason: str
     actor: str
-    came: dict[str, str] | None
+    stamp: dict[str, str] | None
 
 
-class Adjustments:
-    """Move money between accounts and the issuer of their tenant."""
+class AdjustmentStrategy(Strategy[AdjustmentRequest, AdjustmentRequest, AcceptedAdjustment]):
+    """How adjustments go through the pipeline: their accounts are always locked first."""
+
+    locks = True
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._in_flight = InFlight()
+
+    async def validate(
+        self, items: Sequence[AdjustmentRequest]
+    ) -> list[AdjustmentRequest | Refusal]:
+        """Check nothing: all was checked when the request was made."""
+        return list(items)
+
+    async def look(
+        self,
+        connection: Connection,
+        items: Sequence[AdjustmentRequest],
+        *,
+        locked: bool,  # noqa: ARG002 - they always are
+    ) -> "AdjustmentGroup":
+        """Look at the keys, refuse tenants that are halted, and lock the accounts."""
+        known = await idempotency_store.find(connection, [each.keyed.key for each in items])
+        fresh = [each for each in items if each.keyed.key not in known]
+        await halt_store.refuse_held(connection, sorted({each.account.tenant_id for each in fresh}))
+        keys = {key for each in fresh for key in (each.account, each.issuer)}
+        accounts = await account_store.lock(connection, keys) if keys else {}
+        now = await job_store.now(connection)
+        return AdjustmentGroup(now, known, accounts, self._database)
+
+    def kept(self, known: Known[AdjustmentRequest]) -> AdjustmentAnswer:
+        """Return the adjustment, or the refusal, that was kept under a key."""
+        body = kept_body(known.row, Adjusted)
+        return super().kept(known) if body is None else AcceptedAdjustment(body, replayed=True)
+
+
+class Adjustments:
+    """Moves money between accounts and the issuer of their tenant."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._in_flight = KeysInFlight()
         self._issuers: set[int] = set()
-        self._around = AroundLocked(database, self._commit, lambda ask: (ask.account, ask.issuer))
+        pipeline = Pipeline(database, AdjustmentStrategy(database))
+        self._around: AroundBusyAccounts[AdjustmentRequest, AdjustmentAnswer] = AroundBusyAccounts(
+            database, pipeline.accept, lambda item: (item.account, item.issuer)
+        )
 
     async def adjust(
         self, who: Identity, account_id: str, amount: int, reason: str, key: str
-    ) -> Answer:
+    ) -> AdjustmentAnswer:
         """Credit an account, or debit it by a negative amount."""
         allow(who, account_id)
         if who.max_amount is not None and abs(amount) > who.max_amount:
             raise refuse(Code.FORBIDDEN, f"The key may move {who.max_amount} at most.", "amount")
         await self._ensure_issuer(who.tenant_id)
-        ask = AdjustmentAsk(
-            key=idempotency_key_of(who.tenant_id, SCOPE, key),
-            request=canonical({"account_id": account_id, "amount": amount, "reason": reason}),
+        place = idempotency_key_of(who.tenant_id, KeyScope.ADJUSTMENT, key)
+        asked = canonical({"account_id": account_id, "amount": amount, "reason": reason})
+        item = AdjustmentRequest(
+            key=key,
+            keyed=keyed(place, asked),
             account=key_of(who.tenant_id, account_id),
             issuer=key_of(who.tenant_id, ISSUER),
             amount=amount,
             reason=reason,
             actor=who.key_id,
-            came=origin.stamp(),
+            stamp=origin.stamp(),
         )
-        with self._in_flight.hold(ask.key):
-            return await self._around.submit(ask)
+        with self._in_flight.hold(place):
+            return await self._around.submit(item)
 
     async def _ensure_issuer(self, tenant_id: int) -> None:
         if tenant_id not in self._issuers:
@@ -92,78 +158,74 @@ class Adjustments:
                     connection, key, AccountTerms(floor=None, note="The issuer.")
                 )
                 if made is not None:
-                    told = account_event(
-                        key,
-                        "account.created",
-                        SYSTEM,
-                        {"note": made.note},
-                        self._database.unix_ms(),
+                    about = account_subject(tenant_id, ISSUER)
+                    data = {"account_id": ISSUER, "note": made.note}
+                    await record_event(
+                        connection, self._database, about, "account.created", SYSTEM, data
                     )
-                    await event_store.insert(connection, [told])
             self._issuers.add(tenant_id)
 
-    async def _commit(self, asks: Sequence[AdjustmentAsk]) -> list[Answer]:
-        unix_ms = self._database.unix_ms()
-        return await commit(self._database, lambda c: _accept(c, asks, unix_ms))
 
-
-async def _accept(
-    connection: Connection, asks: Sequence[AdjustmentAsk], unix_ms: int
-) -> list[Answer]:
-    answers = await Answers.find(connection, asks)
-    fresh = [ask for ask in asks if answers.fresh(ask)]
-    await halt_store.refuse_held(connection, sorted({ask.account.tenant_id for ask in fresh}))
-    keys = {key for ask in fresh for key in (ask.account, ask.issuer)}
-    draft = Draft(await account_store.lock(connection, keys) if keys else {}, unix_ms)
-    told = [
-        answers.add(ask, draft.decide(ask)) if answers.fresh(ask) else answers.known(ask)
-        for ask in asks
-    ]
-    await draft.write(connection)
-    await answers.keep(connection)
-    return told
-
-
-class Draft:
+class AdjustmentGroup(Group[AdjustmentRequest, AcceptedAdjustment]):
     """The rows of a group of adjustments, filled item by item."""
 
-    def __init__(self, accounts: dict[AccountKey, Account], unix_ms: int) -> None:
+    remembers_refusals = True
+
+    def __init__(
+        self,
+        now: datetime,
+        known: Mapping[IdempotencyKey, IdempotencyRow],
+        accounts: dict[AccountKey, Account],
+        database: Database,
+    ) -> None:
+        super().__init__(now, known)
         self._accounts = accounts
-        self._unix_ms = unix_ms
+        self._database = database
         self._touched: set[AccountKey] = set()
         self._entries: list[NewEntry] = []
-        self._events: list[NewEvent] = []
+        self._events: list[tuple[AdjustmentRequest, dict[str, Any]]] = []
 
-    def decide(self, ask: AdjustmentAsk) -> Answer:
+    def begin(self, items: Sequence[AdjustmentRequest | Refusal]) -> None:
+        """Prepare nothing."""
+
+    def decide(self, number: int, item: AdjustmentRequest) -> AcceptedAdjustment | Refusal:
         """Accept or refuse one adjustment, seeing what those before it have moved."""
-        issuer = self._accounts[ask.issuer]
+        del number
+        issuer = self._accounts[item.issuer]
         account = adjust(
-            self._accounts.get(ask.account), issuer, ask.account.account_id, ask.amount
+            self._accounts.get(item.account), issuer, item.account.account_id, item.amount
         )
         if isinstance(account, Refusal):
-            return refused(account)
-        transfer_id = new_id(account.bucket, self._unix_ms)
-        self._touched |= {ask.account, ask.issuer}
+            return account
+        transfer_id = new_id(account.bucket, self._database.unix_ms())
+        self._touched |= {item.account, item.issuer}
         self._entries += [
-            adjustment(account, transfer_id, ask.amount, ask.reason),
-            adjustment(issuer, transfer_id, -ask.amount, ask.reason),
+            adjustment(account, transfer_id, item.amount, item.reason),
+            adjustment(issuer, transfer_id, -item.amount, item.reason),
         ]
         body = Adjusted(
-            transfer_id, account.account_id, ask.amount, account.balance, account.version
+            transfer_id, account.account_id, item.amount, account.balance, account.version
         )
         data: dict[str, Any] = msgspec.to_builtins(body) | {
-            "reason": ask.reason,
-            "idempotency_key": ask.key.key,
+            "reason": item.reason,
+            "idempotency_key": item.key,
         }
-        if ask.came is not None:
-            data[STAMP] = ask.came
-        self._events.append(
-            account_event(ask.account, "account.adjusted", ask.actor, data, self._unix_ms)
-        )
-        return created(body, transfer_id)
+        if item.stamp is not None:
+            data[STAMP] = item.stamp
+        self._events.append((item, {"account_id": account.account_id, **data}))
+        return AcceptedAdjustment(body)
+
+    def row(self, request: KeyedRequest, made: AcceptedAdjustment) -> IdempotencyRow:
+        """Keep the answer: balance and version after the adjustment stand nowhere else by id."""
+        return kept_under(request, made.body, self.now, made.subject)
 
     async def write(self, connection: Connection) -> None:
-        """Write balances, entries and events."""
+        """Write balances, entries and events, and the keys last."""
         await account_store.write(connection, [self._accounts[key] for key in self._touched])
         await entry_store.insert(connection, self._entries)
-        await event_store.insert(connection, self._events)
+        for item, data in self._events:
+            about = account_subject(item.account.tenant_id, item.account.account_id)
+            await record_event(
+                connection, self._database, about, "account.adjusted", item.actor, data
+            )
+        await idempotency_store.insert(connection, self.keys)

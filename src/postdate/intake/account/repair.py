@@ -4,18 +4,17 @@ from typing import Any, Final
 
 import msgspec
 
-from postdate.intake.account.account import account_event, allow, unknown
+from postdate.intake.accept.events import account_subject, record_event
+from postdate.intake.account.account import allow, unknown
 from postdate.ledger import repair as ledger
 from postdate.ledger.repair import Repair
 from postdate.model.error import Code, Refusal, RefusedError, refuse
-from postdate.model.ids import subject_id
 from postdate.model.tenant.identity import Identity, Scope
 from postdate.store.account import account as account_store
 from postdate.store.account import repair as store
 from postdate.store.account.account import Account, AccountKey, key_of
 from postdate.store.account.repair import NewRepair
 from postdate.store.connection.database import Connection, Database
-from postdate.store.event import event as event_store
 
 REQUEST_SECONDS: Final = 86400.0
 """How long a request waits for a second person."""
@@ -37,8 +36,8 @@ class Repairs:
         async with self._database.write() as connection:
             _, repair = await _decide(connection, who, account_id)
             _refuse_needless(repair)
-            data = _told(repair) | {"reason": reason, "persons": sorted(who.persons)}
-            await self._tell(connection, who, account_id, "account.repair_requested", data)
+            data = _shown(repair) | {"reason": reason, "persons": sorted(who.persons)}
+            await self._record(connection, who, account_id, "account.repair_requested", data)
         return repair
 
     async def approve(self, who: Identity, account_id: str) -> Repair:
@@ -66,11 +65,11 @@ class Repairs:
                 reason=asked["reason"],
             )
             await store.insert(connection, key, made)
-            data = _told(repair) | {"reason": made.reason, "requested_by": asked_by}
-            await self._tell(connection, who, account_id, "account.repaired", data)
+            data = _shown(repair) | {"reason": made.reason, "requested_by": asked_by}
+            await self._record(connection, who, account_id, "account.repaired", data)
         return repair
 
-    async def _tell(
+    async def _record(
         self,
         connection: Connection,
         who: Identity,
@@ -78,9 +77,8 @@ class Repairs:
         kind: str,
         data: dict[str, Any],
     ) -> None:
-        key = key_of(who.tenant_id, account_id)
-        event = account_event(key, kind, who.key_id, data, self._database.unix_ms())
-        await event_store.insert(connection, [event])
+        about, data = account_subject(who.tenant_id, account_id), {"account_id": account_id} | data
+        await record_event(connection, self._database, about, kind, who.key_id, data)
 
 
 async def _decide(connection: Connection, who: Identity, account_id: str) -> tuple[Account, Repair]:
@@ -108,7 +106,7 @@ async def _requested(
     connection: Connection, who: Identity, key: AccountKey
 ) -> tuple[str, dict[str, Any]]:
     """Find the request, which must come from somebody else."""
-    subject = subject_id(key.tenant_id, key.account_id)
+    _, subject = account_subject(key.tenant_id, key.account_id)
     found = await store.requested(connection, key, subject, REQUEST_SECONDS)
     if found is None:
         raise refuse(Code.CONFLICT, f"Nobody has asked to repair {key.account_id} since yesterday.")
@@ -126,6 +124,6 @@ def _refuse_needless(repair: Repair) -> None:
         raise refuse(Code.CONFLICT, f"The account {repair.account_id} is as its entries say.")
 
 
-def _told(repair: Repair) -> dict[str, Any]:
-    told: dict[str, Any] = msgspec.to_builtins(repair)
-    return told | {"difference": msgspec.to_builtins(repair.difference)}
+def _shown(repair: Repair) -> dict[str, Any]:
+    shown: dict[str, Any] = msgspec.to_builtins(repair)
+    return shown | {"difference": msgspec.to_builtins(repair.difference)}

@@ -7,12 +7,12 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from postdate.intake.accept.once import Keep, not_kept
+from postdate.intake.accept.create_once import Remember, forget
+from postdate.intake.accept.events import SYSTEM, named, record_event
 from postdate.model.destination.destination import NAME, DestinationType
 from postdate.model.destination.signature import new_secret, secret_bytes
 from postdate.model.destination.target import Networks, check_url
 from postdate.model.error import Code, Refusal, RefusedError, refuse
-from postdate.model.ids import bucket_of, new_id, subject_id
 from postdate.model.setting.setting import Settings
 from postdate.model.tenant.identity import Identity
 from postdate.store.connection.database import Connection, Database
@@ -24,12 +24,9 @@ from postdate.store.destination.destination import (
     config_place,
     secret_place,
 )
-from postdate.store.event import event as event_store
-from postdate.store.event.event import NewEvent
 from postdate.store.secret import secret as secret_store
 from postdate.store.secret.secret import Keyring, SecretError
 
-SYSTEM: Final = "system"
 CONFIG_BYTES: Final = 16 * 1024
 
 CheckConfig = Callable[[Mapping[str, Any]], Awaitable[Refusal | None]]
@@ -98,7 +95,7 @@ class Destinations:
         self._reach = reach
 
     async def create(
-        self, who: Identity, spec: DestinationSpec, keep: Keep[Created] = not_kept
+        self, who: Identity, spec: DestinationSpec, remember: Remember[Created] = forget
     ) -> Created:
         """Create a destination; a webhook's secret is given only now."""
         await self._check(spec)
@@ -112,8 +109,8 @@ class Destinations:
             row = await destination_store.create(connection, self._new(who, spec, secret))
             if row is None:
                 raise refuse(Code.CONFLICT, f"There is a destination {spec.name} already.", "name")
-            await self._tell(connection, who.tenant_id, who.key_id, row, "created")
-            await keep(connection, (row, secret))
+            await self._record(connection, who.tenant_id, who.key_id, row, "created")
+            await remember(connection, (row, secret))
         self._changed(who.tenant_id, spec.name)
         return row, secret
 
@@ -130,12 +127,12 @@ class Destinations:
             )
             if row is None:
                 raise _missing(name)
-            await self._tell(connection, who.tenant_id, who.key_id, row, "changed")
+            await self._record(connection, who.tenant_id, who.key_id, row, "changed")
         self._changed(who.tenant_id, name)
         return row
 
     async def rotate(
-        self, who: Identity, name: str, overlap_seconds: float, keep: Keep[Rotated] = not_kept
+        self, who: Identity, name: str, overlap_seconds: float, remember: Remember[Rotated] = forget
     ) -> Rotated:
         """Give a webhook a new secret; the present one signs too until the overlap ends."""
         secret = new_secret()
@@ -149,9 +146,9 @@ class Destinations:
                 if await destination_store.find(connection, who.tenant_id, name):
                     raise refuse(Code.CONFLICT, f"{name} is no webhook: it has no secret.")
                 raise _missing(name)
-            await self._tell(connection, who.tenant_id, who.key_id, row, "rotated")
+            await self._record(connection, who.tenant_id, who.key_id, row, "rotated")
             rotated = Rotated(secret, row.previous_until)
-            await keep(connection, rotated)
+            await remember(connection, rotated)
         self._changed(who.tenant_id, name)
         return rotated
 
@@ -175,7 +172,7 @@ class Destinations:
             row = await destination_store.find(connection, who.tenant_id, name)
             if row is None or not await destination_store.delete(connection, who.tenant_id, name):
                 raise _missing(name)
-            await self._tell(connection, who.tenant_id, who.key_id, row, "deleted")
+            await self._record(connection, who.tenant_id, who.key_id, row, "deleted")
         self._changed(who.tenant_id, name)
 
     async def signing_secret(self, who: Identity) -> Rotated:
@@ -189,7 +186,7 @@ class Destinations:
         return Rotated(opened.decode(), found.previous_until)
 
     async def rotate_signing_secret(
-        self, who: Identity, overlap_seconds: float, keep: Keep[Rotated] = not_kept
+        self, who: Identity, overlap_seconds: float, remember: Remember[Rotated] = forget
     ) -> Rotated:
         """Make a new one; the present one signs too until the overlap ends."""
         secret = new_secret()
@@ -200,12 +197,12 @@ class Destinations:
             until = await destination_store.signing_rotate(
                 connection, who.tenant_id, envelope, overlap_seconds
             )
-            await event_store.insert(
-                connection,
-                [self._event(who.tenant_id, SIGNING, "destination.rotated", who.key_id, {})],
+            about = named(who.tenant_id, "destination", SIGNING)
+            await record_event(
+                connection, self._database, about, "destination.rotated", who.key_id, {}
             )
             rotated = Rotated(secret, until)
-            await keep(connection, rotated)
+            await remember(connection, rotated)
         self._changed(who.tenant_id, None)
         return rotated
 
@@ -289,9 +286,9 @@ class Destinations:
         if row is None:
             raise _missing(name)
         if done:
-            await self._tell(connection, tenant_id, actor, row, verb)
+            await self._record(connection, tenant_id, actor, row, verb)
 
-    async def _tell(
+    async def _record(
         self, connection: Connection, tenant_id: int, actor: str, row: DestinationRow, verb: str
     ) -> None:
         data = {
@@ -302,16 +299,8 @@ class Destinations:
             "rate_per_second": row.rate_per_second,
             "disabled_reason": row.disabled_reason,
         }
-        told = self._event(tenant_id, row.name, f"destination.{verb}", actor, data)
-        await event_store.insert(connection, [told])
-
-    def _event(
-        self, tenant_id: int, name: str, kind: str, actor: str, data: dict[str, Any]
-    ) -> NewEvent:
-        subject = subject_id(tenant_id, f"destination/{name}")
-        bucket = bucket_of(subject)
-        event_id = new_id(bucket, self._database.unix_ms())
-        return NewEvent(bucket, tenant_id, subject, event_id, kind, actor, data)
+        about = named(tenant_id, "destination", row.name)
+        await record_event(connection, self._database, about, f"destination.{verb}", actor, data)
 
 
 def _missing(name: str) -> RefusedError:

@@ -6,12 +6,15 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from postdate.intake.accept.idempotency import InFlight, RaceError, in_flight
-from postdate.intake.job import validation as job_rules
-from postdate.intake.job.batch import SCOPE, Accepted, Ask, Batch, OnAccept, Result
+from postdate.intake.accept.idempotency import KeyedRequest, KeysInFlight, Refused, keyed
+from postdate.intake.accept.pipeline import Known, Pipeline, Strategy
+from postdate.intake.job import validation
+from postdate.intake.job.group import JobGroup, JobRules, new_job
 from postdate.intake.job.lane import Lanes
-from postdate.intake.job.payload_encryption import Seals
-from postdate.intake.job.validation import Draft, Route
+from postdate.intake.job.payload_encryption import PayloadEncryption
+from postdate.intake.job.repeat import differing
+from postdate.intake.job.request import AcceptedJob, CheckedJob, JobRequest
+from postdate.intake.job.validation import ANY_TIME, Route
 from postdate.model.destination.target import Networks
 from postdate.model.error import Refusal
 from postdate.model.instant import instant_text
@@ -21,11 +24,11 @@ from postdate.model.setting.setting import Settings
 from postdate.model.tenant.quota import Quotas
 from postdate.runtime.coalescer import Coalescer
 from postdate.store.connection.database import Connection, Database
-from postdate.store.idempotency import idempotency as idempotency_store
-from postdate.store.idempotency.idempotency import key_of
+from postdate.store.idempotency.idempotency import IdempotencyKey, IdempotencyRow, key_of
 from postdate.store.job import job as job_store
-from postdate.store.operate.item_log import items
+from postdate.store.operate.item_log import items as item_log
 from postdate.store.secret.payload_encryption import PayloadCipher
+from postdate.store.timer.lane import Lane, LaneKey
 
 Named = tuple[int, str, str]
 """A destination known by its name: tenant, type, name."""
@@ -34,11 +37,136 @@ Where = tuple[int, str, Destination]
 """What most jobs of a batch share: tenant, lane, destination."""
 
 CheckNames = Callable[[Collection[Named]], Awaitable[Mapping[Named, Refusal]]]
-"""Says which of these destinations may not be used, and why."""
+"""Returns which of these destinations may not be used, and why."""
+
+OnAccept = Callable[[int, float], None]
+"""Called after a commit with a lane, and in how many seconds something of it is due."""
+
+JobAnswer = AcceptedJob | Refused
+
+
+class JobStrategy(Strategy[JobRequest, CheckedJob, AcceptedJob]):
+    """How jobs go through the pipeline."""
+
+    def __init__(
+        self,
+        database: Database,
+        lanes: Lanes,
+        settings: Settings,
+        *,
+        allowed: Networks,
+        check_names: CheckNames,
+        encryption: PayloadEncryption,
+        quotas: Quotas,
+    ) -> None:
+        self._database = database
+        self._lanes = lanes
+        self._settings = settings
+        self._allowed = allowed
+        self._check_names = check_names
+        self._encryption = encryption
+        self._quotas = quotas
+
+    async def validate(self, items: Sequence[JobRequest]) -> list[CheckedJob | Refusal]:
+        """Check destination, lane and payload, and make the lanes that are missing."""
+        numbers: dict[Where, int] = {}
+        which = [
+            numbers.setdefault(
+                (each.tenant_id, each.spec.lane, each.spec.destination), len(numbers)
+            )
+            for each in items
+        ]
+        routes = await self._routes(numbers)
+        await self._encryption.prepare_keys(self._database, {each.tenant_id for each in items})
+        checked: list[CheckedJob | Refusal] = [
+            to
+            if isinstance(to := routes[number], Refusal)
+            else validation.check(each, to, self.keyed(each))
+            for each, number in zip(items, which, strict=True)
+        ]
+        known = self._lanes.directory.by_place
+        missing = any(to.place not in known for to in routes if isinstance(to, Route))
+        return await self._with_lanes(checked) if missing else checked
+
+    def keyed(self, request: JobRequest) -> KeyedRequest | None:
+        """Return a request under its key, if it has one."""
+        if request.key is None:
+            return None
+        key = key_of(request.tenant_id, request.key_scope, request.key)
+        return keyed(key, self._encryption.canonical(request.tenant_id, request.spec))
+
+    async def _routes(self, wanted: Collection[Where]) -> list[Route | Refusal]:
+        """Decide about destinations: a batch has few of them, each is asked about once."""
+        names = {named for tenant_id, _, to in wanted if (named := _named(tenant_id, to))}
+        unknown = await self._check_names(names) if names else {}
+        routes: list[Route | Refusal] = []
+        for tenant_id, lane, to in wanted:
+            route = validation.route(tenant_id, lane, to, self._allowed)
+            named = _named(tenant_id, to)
+            if named is not None and named in unknown and isinstance(route, Route):
+                route = unknown[named]
+            routes.append(route)
+        return routes
+
+    async def _with_lanes(
+        self, checked: Sequence[CheckedJob | Refusal]
+    ) -> list[CheckedJob | Refusal]:
+        """Make missing lanes, but only for jobs that are not refused for their time."""
+        async with self._database.write() as connection:
+            now = await job_store.now(connection)
+            judged = [
+                each if isinstance(each, Refusal) else self._timely(each, now) for each in checked
+            ]
+            places = {each.place for each in judged if not isinstance(each, Refusal)}
+            found, refused = await self._lanes.ensure(connection, places)
+        self._lanes.directory.remember(found)
+        return [
+            each if isinstance(each, Refusal) else refused.get(each.place, each) for each in judged
+        ]
+
+    def _timely(self, item: CheckedJob, now: datetime) -> CheckedJob | Refusal:
+        window = validation.window(self._settings, item.request.tenant_id)
+        seed = item.request.schedule_id or UUID(int=0)
+        times = validation.times(item.request.spec, now, window, seed)
+        return times if isinstance(times, Refusal) else item
+
+    async def look(
+        self,
+        connection: Connection,
+        items: Sequence[CheckedJob],
+        *,
+        locked: bool,  # noqa: ARG002 - a job rests on nothing that could be locked
+    ) -> JobGroup:
+        """Ask for the database's time, and for the keys that are known."""
+        keys = [each.keyed.key for each in items if each.keyed is not None]
+        now, known = await job_store.look(connection, keys)
+        return self.group(now, known)
+
+    def group(
+        self,
+        now: datetime,
+        known: Mapping[IdempotencyKey, IdempotencyRow],
+        lanes: Mapping[LaneKey, Lane] | None = None,
+    ) -> JobGroup:
+        """Return an empty group of jobs that are judged by this instant."""
+        rules = JobRules(self._settings, self._quotas, self._encryption, self._database.unix_ms())
+        return JobGroup(now, known, lanes or self._lanes.directory.by_place, rules)
+
+    async def replay(
+        self,
+        connection: Connection,  # noqa: ARG002 - all follows from the request and the key
+        known: Sequence[Known[CheckedJob]],
+    ) -> list[AcceptedJob]:
+        """Return the jobs as they were accepted: the same request, id and time, the same answer."""
+        return [_again(each) for each in known]
+
+    async def differing(self, connection: Connection, known: Known[CheckedJob]) -> list[str]:
+        """Name the fields in which a request differs from the job as it was accepted."""
+        return await differing(connection, self._lanes.directory, self._encryption, known)
 
 
 class JobIntake:
-    """Take jobs in. `accept` is the batch; `submit` groups single requests into batches."""
+    """Takes jobs in. `accept` is the batch; `submit` groups single requests into batches."""
 
     def __init__(  # noqa: PLR0913 - every part of accepting is injected here, by name
         self,
@@ -53,117 +181,44 @@ class JobIntake:
         cipher: PayloadCipher | None = None,
         quotas: Quotas | None = None,
     ) -> None:
-        self._quotas = quotas or Quotas(settings)
-        self.seals = Seals(settings, cipher)
-        self._database = database
+        self.encryption = PayloadEncryption(settings, cipher)
+        self.strategy = JobStrategy(
+            database,
+            lanes,
+            settings,
+            allowed=allowed,
+            check_names=check_names,
+            encryption=self.encryption,
+            quotas=quotas or Quotas(settings),
+        )
+        self.pipeline = Pipeline(database, self.strategy)
         self._lanes = lanes
-        self._settings = settings
-        self._allowed = allowed
-        self._check_names = check_names
-        self._in_flight = InFlight()
-        self._grouper: Coalescer[Ask, Result] = Coalescer(self.accept)
+        self._in_flight = KeysInFlight()
+        self._grouper: Coalescer[JobRequest, JobAnswer] = Coalescer(self.accept)
         # Read at each commit: loops that start later add themselves.
         self._on_accept = on_accept
         self._tallies = tallies or {}
 
-    async def submit(self, ask: Ask) -> Result:
+    async def submit(self, request: JobRequest) -> JobAnswer:
         """Accept one job together with whatever else arrives at the same time."""
-        if ask.key is None:
-            return await self._grouper.submit(ask)
-        with self._in_flight.hold(key_of(ask.tenant_id, SCOPE, ask.key)):
-            return await self._grouper.submit(ask)
+        if request.key is None:
+            return await self._grouper.submit(request)
+        with self._in_flight.hold(key_of(request.tenant_id, request.key_scope, request.key)):
+            return await self._grouper.submit(request)
 
-    async def accept(self, asks: Sequence[Ask]) -> Sequence[Result]:
+    async def accept(self, requests: Sequence[JobRequest]) -> list[JobAnswer]:
         """Accept a set of jobs in one commit."""
-        if not asks:
+        if not requests:
             return []
-        drafts = await self.prepare(asks)
-        for _ in range(2):
-            try:
-                async with self._database.write() as connection:
-                    results = await self.write(connection, asks, drafts)
-            except RaceError:
-                continue
-            self.tell(results)
-            return results
-        raise in_flight()
-
-    async def prepare(self, asks: Sequence[Ask]) -> list[Draft | Refusal]:
-        """Check what needs no transaction, and make the lanes that are missing."""
-        numbers: dict[Where, int] = {}
-        which = [
-            numbers.setdefault((ask.tenant_id, ask.spec.lane, ask.spec.destination), len(numbers))
-            for ask in asks
-        ]
-        routes = await self._routes(numbers)
-        drafts: list[Draft | Refusal] = [
-            to if isinstance(to := routes[number], Refusal) else job_rules.draft(ask.spec, to)
-            for ask, number in zip(asks, which, strict=True)
-        ]
-        known = self._lanes.directory.by_place
-        missing = any(to.place not in known for to in routes if isinstance(to, Route))
-        return await self._with_lanes(asks, drafts) if missing else drafts
-
-    async def _routes(self, wanted: Collection[Where]) -> list[Route | Refusal]:
-        """Decide about destinations: a batch has few of them, each is asked about once."""
-        names = {named for tenant_id, _, to in wanted if (named := _named(tenant_id, to))}
-        unknown = await self._check_names(names) if names else {}
-        routes: list[Route | Refusal] = []
-        for tenant_id, lane, to in wanted:
-            route = job_rules.route(tenant_id, lane, to, self._allowed)
-            named = _named(tenant_id, to)
-            if named is not None and named in unknown and isinstance(route, Route):
-                route = unknown[named]
-            routes.append(route)
-        return routes
-
-    async def _with_lanes(
-        self, asks: Sequence[Ask], drafts: Sequence[Draft | Refusal]
-    ) -> list[Draft | Refusal]:
-        """Make missing lanes, but only for jobs that are not refused for their time."""
-        async with self._database.write() as connection:
-            now = await job_store.now(connection)
-            judged = [
-                draft if isinstance(draft, Refusal) else self._timely(ask, draft, now)
-                for ask, draft in zip(asks, drafts, strict=True)
-            ]
-            places = {draft.place for draft in judged if not isinstance(draft, Refusal)}
-            found, refused = await self._lanes.ensure(connection, places)
-        self._lanes.directory.remember(found)
-        return [
-            draft if isinstance(draft, Refusal) else refused.get(draft.place, draft)
-            for draft in judged
-        ]
-
-    def _timely(self, ask: Ask, draft: Draft, now: datetime) -> Draft | Refusal:
-        window = job_rules.window(self._settings, ask.tenant_id)
-        seed = ask.schedule_id or UUID(int=0)
-        instants = job_rules.times(ask.spec, now, window, seed)
-        return instants if isinstance(instants, Refusal) else draft
-
-    async def write(
-        self, connection: Connection, asks: Sequence[Ask], drafts: Sequence[Draft | Refusal]
-    ) -> list[Result]:
-        """Insert what is new, in the caller's transaction; give one result for each."""
-        now = await job_store.now(connection)
-        keys = [key_of(ask.tenant_id, SCOPE, ask.key) for ask in asks if ask.key is not None]
-        known = await idempotency_store.find(connection, keys) if keys else {}
-        await self.seals.prepare(connection, {ask.tenant_id for ask in asks})
-        directory = self._lanes.directory.by_place
-        batch = Batch(directory, self._settings, now, known, self.seals, self._quotas)
-        results = batch.decide(asks, drafts, self._database.unix_ms())
-        if batch.jobs:
-            jobs = self.seals.jobs(batch.jobs)
-            await job_store.insert(connection, jobs, now)
-        if not await idempotency_store.insert(connection, batch.kept):
-            raise RaceError
+        results = await self.pipeline.accept(requests)
+        self.announce(results)
         return results
 
-    def tell(self, results: Sequence[Result]) -> None:
-        """Hint after the commit which lanes have work, and how soon."""
-        accepted = [result for result in results if isinstance(result, Accepted)]
-        if items.wants("accepted"):
-            items.write("job.accepted", accepted, _line)
+    def announce(self, results: Iterable[JobAnswer]) -> None:
+        """Hint after the commit which lanes have work, and how soon; count and log it."""
+        accepted = [each for each in results if isinstance(each, AcceptedJob) and not each.replayed]
+        if item_log.wants("accepted"):
+            item_log.write("job.accepted", accepted, _line)
         first: dict[int, datetime] = {}
         for each in accepted:
             lane_id, at = each.job.lane_id, each.job.effective_at
@@ -183,12 +238,24 @@ class JobIntake:
             self._tallies[lane.kind].accepted(jobs)
 
 
-def _line(accepted: Accepted) -> dict[str, Any]:
+def _again(known: Known[CheckedJob]) -> AcceptedJob:
+    item, row = known.item, known.row
+    if row.subject is None:
+        raise LookupError(f"the key {row.key.hash} led to no job")
+    seed = item.request.schedule_id or row.subject
+    times = validation.times(item.request.spec, row.created_at, ANY_TIME, seed)
+    if isinstance(times, Refusal):
+        raise TypeError(f"a request that was accepted is not valid: {times.detail}")
+    job = new_job(item, (row.subject, 0), times)
+    return AcceptedJob(job, item.request, row.created_at, replayed=True)
+
+
+def _line(accepted: AcceptedJob) -> dict[str, Any]:
     job = accepted.job
     return {
         "tenant_id": job.tenant_id,
         "job_id": str(job.job_id),
-        "lane": accepted.ask.spec.lane,
+        "lane": accepted.request.spec.lane,
         "due_at": instant_text(job.effective_at),
     }
 

@@ -10,9 +10,9 @@ from uuid import UUID
 
 import msgspec
 
-from postdate.intake.job import validation as job_rules
+from postdate.intake.accept.events import record_events
+from postdate.intake.job import validation
 from postdate.intake.job.change import cancellation, result_of
-from postdate.intake.job.events import note
 from postdate.model.error import Code, Refusal, RefusedError, refuse
 from postdate.model.ids import bucket_of
 from postdate.model.job.job import Delay, JobSpec, Spread, When, Worker
@@ -131,7 +131,7 @@ class JobBulk:
             await job_change.end(connection, tenant_id, [cancellation(job) for job in jobs])
             told = _told(reason)
             data = {job.job_id: {"result": result_of(job), **told} for job in jobs}
-            await note(connection, self._database, tenant_id, data, "job.cancelled", actor)
+            await record_events(connection, self._database, tenant_id, "job.cancelled", actor, data)
             return len(jobs)
 
         return await self._change(tenant_id, found, cancel)
@@ -169,7 +169,9 @@ class JobBulk:
             moved = await self._reschedule(connection, tenant_id, locked, to)
             told = _told(reason)
             data = {one.job_id: {"due_at": one.due_at, **told} for one in moved}
-            await note(connection, self._database, tenant_id, data, "job.rescheduled", actor)
+            await record_events(
+                connection, self._database, tenant_id, "job.rescheduled", actor, data
+            )
             return len(moved)
 
         return await self._change(tenant_id, found, move)
@@ -218,10 +220,10 @@ class JobBulk:
         self, tenant_id: int, to: Instant, row: JobRow | None, now: datetime
     ) -> datetime | Refusal:
         spec = JobSpec(destination=Worker(), run_at=to.run_at, delay_seconds=to.delay_seconds)
-        due = job_rules.due_at(spec, now, job_rules.window(self._settings, tenant_id))
+        due = validation.due_at(spec, now, validation.window(self._settings, tenant_id))
         if row is None or isinstance(due, Refusal):
             return due
-        return job_rules.effective_at(due, to.spread_seconds, row.job_id, now)
+        return validation.effective_at(due, to.spread_seconds, row.job_id, now)
 
     async def _reschedule(
         self,

@@ -8,10 +8,10 @@ from uuid import UUID
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from postdate.intake.job import validation as job_rules
-from postdate.intake.job.batch import OnAccept
-from postdate.intake.job.events import note
-from postdate.intake.job.payload_encryption import Seals
+from postdate.intake.accept.events import record_events
+from postdate.intake.job import validation
+from postdate.intake.job.accept import OnAccept
+from postdate.intake.job.payload_encryption import PayloadEncryption
 from postdate.model.error import Code, Refusal, RefusedError, refuse
 from postdate.model.ids import bucket_of
 from postdate.model.job.job import (
@@ -86,11 +86,11 @@ class JobChanges:
         cipher: PayloadCipher | None = None,
     ) -> None:
         self._database = database
-        self._seals = Seals(settings, cipher)
+        self._encryption = PayloadEncryption(settings, cipher)
         self._settings = settings
         self._on_accept = on_accept
 
-    def _tell(self, job: OpenJob, due_at: datetime) -> None:
+    def _hint(self, job: OpenJob, due_at: datetime) -> None:
         """Hint after the commit that a job may be due sooner than its lane's claimers think."""
         for hook in self._on_accept:
             hook(job.lane_id, (due_at - job.now).total_seconds())
@@ -105,8 +105,8 @@ class JobChanges:
                 raise _conflict("It is in doubt: resolve it instead.", job.status)
             await job_change.end(connection, tenant_id, [cancellation(job)])
             result = result_of(job)
-            await note(connection, self._database, tenant_id, {job_id: {"result": result}},
-                       "job.cancelled", actor)  # fmt: skip
+            data = {job_id: {"result": result}}
+            await record_events(connection, self._database, tenant_id, "job.cancelled", actor, data)
         return result
 
     async def _cancelled_already(
@@ -125,8 +125,10 @@ class JobChanges:
                 return
             await job_change.move(connection, [JobMove(job_id, job.now, job.revision)])
             data = {job_id: {"due_at": job.now, "reason": "run_now"}}
-            await note(connection, self._database, tenant_id, data, "job.rescheduled", actor)
-        self._tell(job, job.now)
+            await record_events(
+                connection, self._database, tenant_id, "job.rescheduled", actor, data
+            )
+        self._hint(job, job.now)
 
     async def patch(self, tenant_id: int, job_id: UUID, patch: JobPatch, actor: str) -> None:
         """Change time, payload or policy before the next execution."""
@@ -138,14 +140,14 @@ class JobChanges:
             row = await _found(connection, tenant_id, job_id)
             revision = self._revise(tenant_id, job, row, patch)
             due = revision.effective_at if patch.has_time else job.due_at or job.now
-            await self._seals.prepare(connection, [tenant_id])
-            sealed = self._seals.payload(tenant_id, job_id, revision.payload)
-            await job_change.revise(connection, tenant_id, [revision._replace(payload=sealed)])
+            await self._encryption.prepare(connection, [tenant_id])
+            encrypted = self._encryption.payload(tenant_id, job_id, revision.payload)
+            await job_change.revise(connection, tenant_id, [revision._replace(payload=encrypted)])
             await job_change.move(connection, [JobMove(job_id, due, revision.revision)])
             data = {job_id: {"fields": changed, "due_at": revision.due_at}}
             kind = "job.rescheduled" if patch.has_time else "job.changed"
-            await note(connection, self._database, tenant_id, data, kind, actor)
-        self._tell(job, due)
+            await record_events(connection, self._database, tenant_id, kind, actor, data)
+        self._hint(job, due)
 
     def _revise(self, tenant_id: int, job: OpenJob, row: JobRow, patch: JobPatch) -> Revision:
         spec = JobSpec(
@@ -159,14 +161,14 @@ class JobChanges:
             spread_seconds=row.spread_seconds,
             expires_at=row.expires_at if patch.expires_at is UNSET else patch.expires_at,
         )
-        limits = job_rules.window(self._settings, tenant_id)
+        limits = validation.window(self._settings, tenant_id)
         if patch.has_time:
             seed = row.schedule_id or row.job_id
-            due, effective = _right(job_rules.times(spec, job.now, limits, seed))
+            due, effective = _right(validation.times(spec, job.now, limits, seed))
         else:
             due, effective = row.due_at, row.effective_at
             _allow_expiry(spec, job, job.now + limits.horizon)
-        payload, content_type = _right(job_rules.payload_of(spec))
+        payload, content_type = _right(validation.payload_of(spec))
         return Revision(
             job_id=row.job_id,
             revision=job.revision + 1,
@@ -197,9 +199,9 @@ class JobChanges:
                 ended = JobEnd(job_id, job.attempt, status, due, None, "resolved")
                 await job_change.end(connection, tenant_id, [ended])
             data = {job_id: {"outcome": resolution}}
-            await note(connection, self._database, tenant_id, data, "job.resolved", actor)
+            await record_events(connection, self._database, tenant_id, "job.resolved", actor, data)
         if resolution == "retry":
-            self._tell(job, job.now)
+            self._hint(job, job.now)
 
     async def _waiting(self, connection: Connection, tenant_id: int, job_id: UUID) -> OpenJob:
         """Lock a job that nobody works on; one whose worker may still be alive is not changed."""
@@ -231,7 +233,7 @@ def _policy(stored: str | None, patch: JobPatch) -> str | None:
 
 
 def _allow_expiry(spec: JobSpec, job: OpenJob, horizon: datetime) -> None:
-    wrong = job_rules.check_expiry(spec.expires_at, job.due_at or job.now, horizon)
+    wrong = validation.check_expiry(spec.expires_at, job.due_at or job.now, horizon)
     if wrong is not None:
         raise RefusedError(wrong)
 

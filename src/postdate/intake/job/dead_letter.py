@@ -6,32 +6,36 @@ from uuid import UUID
 
 import msgspec
 
-from postdate.intake.accept.idempotency import RaceError, in_flight
-from postdate.intake.job.accept import JobIntake
-from postdate.intake.job.batch import Accepted, Ask, Result
-from postdate.intake.job.events import note
-from postdate.intake.job.validation import Draft
-from postdate.model.error import Code, Refusal
+from postdate.intake.accept.events import record_events
+from postdate.intake.accept.idempotency import Refused, in_flight, keyed
+from postdate.intake.accept.pipeline import MAX_RACES
+from postdate.intake.job.accept import JobAnswer, JobIntake
+from postdate.intake.job.request import AcceptedJob, CheckedJob, JobRequest
+from postdate.model.error import Code
 from postdate.model.ids import bucket_of
 from postdate.model.job.job import JobSpec, When, decode_destination
 from postdate.model.status import JobStatus
 from postdate.store.connection.database import Connection, Database
-from postdate.store.connection.error import LockNotAvailableError
+from postdate.store.connection.error import KeyTakenError, LockNotAvailableError
 from postdate.store.idempotency import idempotency as idempotency_store
-from postdate.store.idempotency.idempotency import REDRIVE_SCOPE, Kept, Key, key_of
+from postdate.store.idempotency.idempotency import (
+    IdempotencyKey,
+    IdempotencyRow,
+    KeyScope,
+    key_of,
+)
 from postdate.store.job import job_list, job_view, prune
 from postdate.store.job.job_list import Filter, Position
 from postdate.store.job.job_view import JobRow
 from postdate.store.timer.lane import LaneDirectory
 
-REDRIVE_MOST: Final = 1000
+MAX_REDRIVE: Final = 1000
 """The most jobs of one call; `next_cursor` says where the next one goes on."""
 
 IMPATIENT: Final = "SET LOCAL lock_timeout = '100ms'"
 """While a purge is divided, every part waits for the same lock again."""
 
 ALREADY: Final = "already_redriven"
-CREATED: Final = 201
 
 
 class DeadLetterFilter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -64,14 +68,9 @@ class Pace(msgspec.Struct, frozen=True):
     per_second: float | None = None
     begun: int = 0
 
-    def after(self, ask: Ask, number: int) -> Ask:
-        """Give the n-th its own instant."""
-        if self.per_second is None:
-            return ask
-        spec = msgspec.structs.replace(
-            ask.spec, delay_seconds=(self.begun + number) / self.per_second
-        )
-        return msgspec.structs.replace(ask, spec=spec)
+    def delay_seconds(self, number: int) -> float | None:
+        """Return after how many seconds the n-th is due."""
+        return None if self.per_second is None else (self.begun + number) / self.per_second
 
 
 class DeadLetters:
@@ -106,7 +105,7 @@ class DeadLetters:
         wanted = list(dict.fromkeys(job_ids))
         async with self._database.read(tenant_id) as connection:
             rows = await job_view.find(connection, tenant_id, wanted)
-            keys = {job_id: key_of(tenant_id, REDRIVE_SCOPE, str(job_id)) for job_id in wanted}
+            keys = {job_id: _key(tenant_id, job_id) for job_id in wanted}
             known = await idempotency_store.find(connection, list(keys.values()))
         return [
             _refused(job_id, rows.get(job_id), known.get(keys[job_id]))
@@ -124,15 +123,17 @@ class DeadLetters:
     ) -> list[Redriven]:
         """Make a new job of each, in the order of their age; one job is redriven once."""
         wanted = list(dict.fromkeys(job_ids))
-        for _ in range(2):
+        for _ in range(MAX_RACES):
             try:
                 async with self._database.write() as connection:
                     results = await self._redrive(connection, tenant_id, wanted, pace, actor)
-                    await self._note(connection, tenant_id, results, actor, reason)
-            except RaceError:
+                    await self._record(connection, tenant_id, results, actor, reason)
+            except KeyTakenError:
                 continue
-            self._intake.tell([one for one in results.values() if not isinstance(one, Redriven)])
-            return [_told(job_id, results[job_id]) for job_id in wanted]
+            self._intake.announce(
+                each for each in results.values() if not isinstance(each, Redriven)
+            )
+            return [_redriven(job_id, results[job_id]) for job_id in wanted]
         raise in_flight()
 
     async def _redrive(
@@ -142,64 +143,72 @@ class DeadLetters:
         job_ids: Sequence[UUID],
         pace: Pace,
         actor: str,
-    ) -> dict[UUID, Result | Redriven]:
+    ) -> dict[UUID, JobAnswer | Redriven]:
         rows = await job_view.find(connection, tenant_id, sorted(job_ids), payload=True)
-        keys = {job_id: key_of(tenant_id, REDRIVE_SCOPE, str(job_id)) for job_id in job_ids}
-        known = await idempotency_store.find(connection, list(keys.values()))
-        results: dict[UUID, Result | Redriven] = {}
-        for job_id in job_ids:
-            refused = _refused(job_id, rows.get(job_id), known.get(keys[job_id]))
-            if refused is not None:
-                results[job_id] = refused
-        new = sorted(job_id for job_id in job_ids if job_id not in results)
-        asks = [_ask(tenant_id, rows[job_id], actor) for job_id in new]
-        paced = [pace.after(ask, number) for number, ask in enumerate(asks)]
-        drafts = [
-            self._draft(tenant_id, await self._opened(connection, tenant_id, rows[job_id]))
-            for job_id in new
-        ]
-        made = await self._intake.write(connection, paced, drafts)
-        results |= dict(zip(new, made, strict=True))
-        done = {
-            job_id: result.job.job_id
-            for job_id, result in zip(new, made, strict=True)
-            if isinstance(result, Accepted)
+        refused = {job_id: _refused(job_id, rows.get(job_id)) for job_id in job_ids}
+        results: dict[UUID, JobAnswer | Redriven] = {
+            job_id: each for job_id, each in refused.items() if each is not None
         }
-        if not await idempotency_store.insert(connection, [_kept(keys[i], done[i]) for i in done]):
-            raise RaceError
-        return results
+        new = sorted(job_id for job_id in job_ids if refused[job_id] is None)
+        await self._intake.encryption.prepare(connection, [tenant_id])
+        items = [
+            await self._checked(connection, tenant_id, rows[job_id], actor, pace, number)
+            for number, job_id in enumerate(new)
+        ]
+        made = await self._intake.pipeline.within(connection, items)
+        return results | dict(zip(new, made, strict=True))
 
-    async def _note(
+    async def _record(
         self,
         connection: Connection,
         tenant_id: int,
-        results: Mapping[UUID, Result | Redriven],
+        results: Mapping[UUID, JobAnswer | Redriven],
         actor: str,
         reason: str | None,
     ) -> None:
         why = {} if reason is None else {"reason": reason}
         data = {
-            origin: {"job_id": result.job.job_id, **why}
+            origin: {"job_id": result.subject, **why}
             for origin, result in results.items()
-            if isinstance(result, Accepted)
+            if isinstance(result, AcceptedJob) and not result.replayed
         }
-        await note(connection, self._database, tenant_id, data, "job.redriven", actor)
+        await record_events(connection, self._database, tenant_id, "job.redriven", actor, data)
 
-    async def _opened(self, connection: Connection, tenant_id: int, row: JobRow) -> JobRow:
-        seals = self._intake.seals
-        opened = await seals.open(connection, tenant_id, row.job_id, row.payload)
-        return msgspec.structs.replace(row, payload=opened)
-
-    def _draft(self, tenant_id: int, row: JobRow) -> Draft:
-        lane = self._lanes.by_id[row.lane_id]
+    async def _checked(
+        self,
+        connection: Connection,
+        tenant_id: int,
+        row: JobRow,
+        actor: str,
+        pace: Pace,
+        number: int,
+    ) -> CheckedJob:
+        """Ask for the same job again; an expiry that has passed does not count again."""
+        request = JobRequest(
+            tenant_id=tenant_id,
+            spec=JobSpec(
+                destination=decode_destination(row.destination),
+                delay_seconds=pace.delay_seconds(number),
+                payload_ref=row.payload_ref,
+                lane=row.lane,
+                metadata=row.metadata,
+                description=row.description,
+            ),
+            actor=actor,
+            schedule_id=row.schedule_id,
+            origin_id=row.job_id,
+        )
+        payload = await self._intake.encryption.open(connection, tenant_id, row.job_id, row.payload)
         metadata = None if row.metadata is None else msgspec.json.encode(row.metadata).decode()
-        return Draft(
-            (tenant_id, row.lane, lane.kind),
+        return CheckedJob(
+            request,
+            (tenant_id, row.lane, self._lanes.by_id[row.lane_id].kind),
             row.destination,
             row.policy,
-            row.payload,
+            payload,
             row.content_type,
             metadata,
+            keyed(_key(tenant_id, row.job_id), b""),
         )
 
     async def purge(
@@ -247,11 +256,13 @@ class DeadLetters:
                 removed += await prune.failed(connection, bucket, tenant_id, buckets[bucket])
             why: dict[str, object] = {} if reason is None else {"reason": reason}
             data = dict.fromkeys(removed, why)
-            await note(connection, self._database, tenant_id, data, "job.purged", actor)
+            await record_events(connection, self._database, tenant_id, "job.purged", actor, data)
         return removed
 
 
-def _refused(job_id: UUID, row: JobRow | None, known: Kept | None) -> Redriven | None:
+def _refused(
+    job_id: UUID, row: JobRow | None, known: IdempotencyRow | None = None
+) -> Redriven | None:
     if row is None:
         return Redriven(origin_id=job_id, code=Code.NOT_FOUND)
     if known is not None:
@@ -261,35 +272,16 @@ def _refused(job_id: UUID, row: JobRow | None, known: Kept | None) -> Redriven |
     return None
 
 
-def _told(job_id: UUID, result: Result | Redriven) -> Redriven:
+def _redriven(job_id: UUID, result: JobAnswer | Redriven) -> Redriven:
     match result:
         case Redriven():
             return result
-        case Accepted(job=job):
-            return Redriven(origin_id=job_id, job_id=job.job_id)
-        case Refusal(code=code):
-            return Redriven(origin_id=job_id, code=code)
-        case other:
-            raise TypeError(f"a redrive has no key of its own: {other}")
+        case Refused(refusal=refusal):
+            return Redriven(origin_id=job_id, code=refusal.code)
+        case AcceptedJob():
+            code = ALREADY if result.replayed else None
+            return Redriven(origin_id=job_id, job_id=result.subject, code=code)
 
 
-def _ask(tenant_id: int, row: JobRow, actor: str) -> Ask:
-    """Ask for the same again, due now; an expiry that has passed does not count again."""
-    spec = JobSpec(
-        destination=decode_destination(row.destination),
-        payload_ref=row.payload_ref,
-        lane=row.lane,
-        metadata=row.metadata,
-        description=row.description,
-    )
-    return Ask(
-        tenant_id=tenant_id,
-        spec=spec,
-        actor=actor,
-        schedule_id=row.schedule_id,
-        origin_id=row.job_id,
-    )
-
-
-def _kept(key: Key, job_id: UUID) -> Kept:
-    return Kept(*key, subject=job_id, status=CREATED, request=b"{}", response=b"{}")
+def _key(tenant_id: int, job_id: UUID) -> IdempotencyKey:
+    return key_of(tenant_id, KeyScope.REDRIVE, str(job_id))

@@ -4,11 +4,10 @@ from collections.abc import Collection, Iterable, Mapping
 
 import msgspec
 
+from postdate.intake.accept.events import named, record_event
 from postdate.model.error import Code, Refusal, refuse
-from postdate.model.ids import bucket_of, new_id, subject_id
 from postdate.model.setting.setting import Settings
 from postdate.store.connection.database import Connection, Database
-from postdate.store.event import event as event_store
 from postdate.store.timer import lane as lane_store
 from postdate.store.timer.lane import Lane, LaneDirectory, LaneKey
 
@@ -74,7 +73,7 @@ class Lanes:
                 detail = f"The width is {lane.width} and can only grow: jobs lie in its buckets."
                 raise refuse(Code.INVALID_FIELD, detail, "width")
             changed = await lane_store.change(connection, msgspec.structs.replace(lane, **values))
-            await self._note(connection, lane, "lane.changed", actor, values)
+            await self._record(connection, lane, "lane.changed", actor, values)
         self.directory.remember(changed)
 
     async def pause(self, tenant_id: int, name: str, *, note: str | None, actor: str) -> None:
@@ -82,7 +81,7 @@ class Lanes:
         async with self._database.write() as connection:
             lane = await _one(connection, tenant_id, name)
             changed = await lane_store.pause(connection, tenant_id, name, paused=True, note=note)
-            await self._note(connection, lane, "lane.paused", actor, {"note": note})
+            await self._record(connection, lane, "lane.paused", actor, {"note": note})
         self.directory.remember(changed)
 
     async def resume(self, tenant_id: int, name: str, *, actor: str) -> None:
@@ -90,29 +89,15 @@ class Lanes:
         async with self._database.write() as connection:
             lane = await _one(connection, tenant_id, name)
             changed = await lane_store.pause(connection, tenant_id, name, paused=False)
-            await self._note(connection, lane, "lane.resumed", actor, {})
+            await self._record(connection, lane, "lane.resumed", actor, {})
         self.directory.remember(changed)
 
-    async def _note(
-        self,
-        connection: Connection,
-        lane: Lane,
-        kind: str,
-        actor: str,
-        data: Mapping[str, object],
+    async def _record(
+        self, connection: Connection, lane: Lane, kind: str, actor: str, data: Mapping[str, object]
     ) -> None:
-        subject = subject_id(lane.tenant_id, f"lane/{lane.name}")
-        bucket = bucket_of(subject)
-        event = event_store.NewEvent(
-            bucket=bucket,
-            tenant_id=lane.tenant_id,
-            subject=subject,
-            event_id=new_id(bucket, self._database.unix_ms()),
-            type=kind,
-            actor=actor,
-            data={"lane": lane.name, **data},
-        )
-        await event_store.insert(connection, [event])
+        about = named(lane.tenant_id, "lane", lane.name)
+        data = {"lane": lane.name, **data}
+        await record_event(connection, self._database, about, kind, actor, data)
 
 
 async def _one(connection: Connection, tenant_id: int, name: str) -> Lane:

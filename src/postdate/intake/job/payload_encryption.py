@@ -1,4 +1,4 @@
-"""Seal the payloads of tenants that ask for it, before anything of them is written."""
+"""Encrypt the payloads of tenants that ask for it, before anything of them is written."""
 
 from collections.abc import Collection, Sequence
 from uuid import UUID
@@ -6,37 +6,43 @@ from uuid import UUID
 import msgspec
 from msgspec import UNSET
 
-from postdate.intake.accept.idempotency import canonical
-from postdate.intake.job import validation as job_rules
+from postdate.intake.accept.idempotency import canonical as canonical_request
+from postdate.intake.job import validation
 from postdate.model.job.job import JobSpec
 from postdate.model.schedule.schedule import Template
 from postdate.model.schedule.spec import ScheduleSpec
 from postdate.model.setting.setting import Settings
-from postdate.store.connection.database import Connection
+from postdate.store.connection.database import Connection, Database
 from postdate.store.job.job import NewJob
 from postdate.store.schedule import encrypted_template
 from postdate.store.secret.payload_encryption import MARK, PayloadCipher
 
 
-class Seals:
-    """Decides for each tenant; where none asks, nothing is done."""
+class PayloadEncryption:
+    """Encrypts the payloads of tenants that ask for it; for others nothing is done."""
 
     def __init__(self, settings: Settings, cipher: PayloadCipher | None) -> None:
         self._settings = settings
         self._cipher = cipher
 
     def wanted(self, tenant_id: int) -> bool:
-        """Say whether a tenant's payloads are sealed from now on."""
+        """Return whether a tenant's payloads are encrypted from now on."""
         return self._cipher is not None and self._settings.get("job.encryption", tenant_id) == "on"
 
+    async def prepare_keys(self, database: Database, tenant_ids: Collection[int]) -> None:
+        """Have the keys at hand that requests of these tenants need, in a transaction if any is."""
+        if any(self.wanted(tenant_id) for tenant_id in tenant_ids):
+            async with database.write() as connection:
+                await self.prepare(connection, tenant_ids)
+
     async def prepare(self, connection: Connection, tenant_ids: Collection[int]) -> None:
-        """Have the keys at hand that a set of jobs needs."""
+        """Have the keys at hand that payloads of these tenants need."""
         wanted = [tenant_id for tenant_id in tenant_ids if self.wanted(tenant_id)]
         if wanted and self._cipher is not None:
             await self._cipher.prepare(connection, wanted)
 
     def jobs(self, jobs: Sequence[NewJob]) -> Sequence[NewJob]:
-        """Seal what new jobs carry, where their tenants ask for it."""
+        """Encrypt what new jobs carry, where their tenants ask for it."""
         wanted = {each for each in {job.tenant_id for job in jobs} if self.wanted(each)}
         if not wanted:
             return jobs
@@ -47,7 +53,7 @@ class Seals:
         return job if sealed is job.payload else msgspec.structs.replace(job, payload=sealed)
 
     def payload(self, tenant_id: int, job_id: UUID, payload: bytes | None) -> bytes | None:
-        """Seal one payload, if its tenant asks for it."""
+        """Encrypt one payload, if its tenant asks for it."""
         if payload is None or self._cipher is None or not self.wanted(tenant_id):
             return payload
         return self._cipher.encrypt(tenant_id, job_id, payload)
@@ -55,13 +61,13 @@ class Seals:
     async def open(
         self, connection: Connection, tenant_id: int, job_id: UUID, payload: bytes | None
     ) -> bytes | None:
-        """Give a stored payload as it came."""
+        """Return a stored payload as it came."""
         if payload is None or self._cipher is None or not payload.startswith(MARK):
             return payload
         return await self._cipher.decrypt(connection, tenant_id, job_id, payload)
 
     def template(self, tenant_id: int, schedule_id: UUID, template: Template) -> Template:
-        """Seal the payload of a schedule's template, if its tenant asks for it."""
+        """Encrypt the payload of a schedule's template, if its tenant asks for it."""
         if self._cipher is None or not self.wanted(tenant_id):
             return template
         return encrypted_template.encrypt(self._cipher, tenant_id, schedule_id, template)
@@ -69,21 +75,23 @@ class Seals:
     async def open_template(
         self, connection: Connection, tenant_id: int, schedule_id: UUID, template: Template
     ) -> Template:
-        """Give a stored template as it came."""
+        """Return a stored template as it came."""
         return await encrypted_template.decrypt(
             self._cipher, connection, tenant_id, schedule_id, template
         )
 
     def answered(self, tenant_id: int, template: Template) -> Template:
-        """Give a template as an answer that is kept may show it: none of a sealed payload."""
+        """Return a template as a stored answer may show it: without a payload that is encrypted."""
         return encrypted_template.without_payload(template) if self.wanted(tenant_id) else template
 
     def canonical_schedule(self, tenant_id: int, spec: ScheduleSpec) -> bytes:
-        """Write a schedule as it is remembered: a payload that is sealed is only named there."""
+        """Encode a schedule for comparison; an encrypted payload is named by a keyed hash."""
         if self._cipher is None or not self.wanted(tenant_id):
-            return canonical(spec)
+            return canonical_request(spec)
         bare = encrypted_template.without_payload(spec.template)
-        members = msgspec.json.decode(canonical(msgspec.structs.replace(spec, template=bare)))
+        members = msgspec.json.decode(
+            canonical_request(msgspec.structs.replace(spec, template=bare))
+        )
         payload = encrypted_template.payload_of(spec.template)
         if payload is not None:
             members["template"]["job"]["payload"] = {
@@ -92,12 +100,12 @@ class Seals:
         return msgspec.json.encode(members, order="sorted")
 
     def canonical(self, tenant_id: int, spec: JobSpec) -> bytes:
-        """Write a request as it is remembered: a payload that is sealed is only named there."""
+        """Encode a job for comparison; an encrypted payload is named by a keyed hash."""
         if self._cipher is None or not self.wanted(tenant_id):
-            return job_rules.canonical(spec)
+            return validation.canonical(spec)
         plain = msgspec.structs.replace(spec, payload=UNSET, payload_base64=None)
-        members = msgspec.json.decode(job_rules.canonical(plain))
-        given = job_rules.payload_of(spec)
+        members = msgspec.json.decode(validation.canonical(plain))
+        given = validation.payload_of(spec)
         if isinstance(given, tuple) and given[0] is not None:
             members["payload"] = {"hmac": self._cipher.digest(tenant_id, given[0])}
         return msgspec.json.encode(members, order="sorted")

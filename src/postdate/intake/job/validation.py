@@ -1,4 +1,4 @@
-"""What a job must be like: pure rules, decided before and beside the database."""
+"""What a valid job is like: pure rules, decided before and beside the database."""
 
 import binascii
 from base64 import b64decode
@@ -9,6 +9,8 @@ from uuid import UUID
 import msgspec
 from msgspec import UNSET
 
+from postdate.intake.accept.idempotency import KeyedRequest
+from postdate.intake.job.request import CheckedJob, JobRequest
 from postdate.model.destination.target import Networks, check_url
 from postdate.model.error import Code, Refusal
 from postdate.model.job.job import (
@@ -40,22 +42,15 @@ class Route(NamedTuple):
     destination: str
 
 
-class Draft(msgspec.Struct, frozen=True, gc=False):
-    """The parts of a job as they will be stored, each encoded once."""
-
-    place: LaneKey
-    destination: str
-    policy: str | None
-    payload: bytes | None
-    content_type: str | None
-    metadata: str | None
-
-
 class Window(NamedTuple):
     """How far from now a tenant's jobs may be due."""
 
     past: timedelta
     horizon: timedelta
+
+
+ANY_TIME: Final = Window(timedelta(days=365_000), timedelta(days=365_000))
+"""No limit at all: for what was found to be within its limits before."""
 
 
 def window(settings: Settings, tenant_id: int) -> Window:
@@ -79,8 +74,9 @@ def route(
     return Route((tenant_id, lane, kind), encode_destination(destination))
 
 
-def draft(spec: JobSpec, to: Route) -> Draft | Refusal:
+def check(request: JobRequest, to: Route, keyed: KeyedRequest | None) -> CheckedJob | Refusal:
     """Check everything else that needs no database, and encode it for the store."""
+    spec = request.spec
     payload = payload_of(spec)
     if isinstance(payload, Refusal):
         return payload
@@ -92,7 +88,9 @@ def draft(spec: JobSpec, to: Route) -> Draft | Refusal:
     policy = None
     if spec.retry is not None or spec.timeout_seconds is not None:
         policy = encode_given(Given(retry=spec.retry, timeout_seconds=spec.timeout_seconds))
-    return Draft(to.place, to.destination, policy, payload[0], payload[1], metadata)
+    return CheckedJob(
+        request, to.place, to.destination, policy, payload[0], payload[1], metadata, keyed
+    )
 
 
 def check_destination(destination: Destination, allowed: Networks) -> Refusal | None:
@@ -107,7 +105,7 @@ def check_destination(destination: Destination, allowed: Networks) -> Refusal | 
 
 
 def payload_of(spec: JobSpec) -> tuple[bytes | None, str | None] | Refusal:
-    """Give the bytes and their content type; at most one of the three forms may be used."""
+    """Return the bytes and their content type; at most one of the three forms may be used."""
     if spec.payload is not UNSET:
         if spec.payload_base64 is not None or spec.payload_ref is not None:
             return _two_payloads()
@@ -140,14 +138,16 @@ def _opaque(text: str, content_type: str | None) -> tuple[bytes | None, str | No
     if len(data) > PAYLOAD_BYTES:
         return _too_large()
     if data.startswith(MARK):
-        return _wrong("payload_base64", "A payload cannot begin as those do that we have sealed.")
+        return _wrong(
+            "payload_base64", "A payload cannot begin like those that the server has encrypted."
+        )
     if content_type == JSON and not _is_json(data):
         return _wrong("payload_base64", f"The payload is not what `content_type` says: {JSON}.")
     return data, content_type or "application/octet-stream"
 
 
 def _is_json(data: bytes) -> bool:
-    """Say whether bytes can be shown as JSON, as everything of this type is."""
+    """Return whether bytes can be shown as JSON, as everything of this type is."""
     try:
         msgspec.json.decode(data)
     except (msgspec.DecodeError, RecursionError):
@@ -225,9 +225,10 @@ def check_expiry(
 
 
 def canonical(spec: JobSpec) -> bytes:
-    """Write a job in the one form in which requests under a key are compared."""
+    """Encode a job in the one form in which requests under a key are compared."""
     plain = msgspec.to_builtins(msgspec.structs.replace(spec, payload=UNSET), str_keys=True)
     members = {name: value for name, value in plain.items() if value is not None}
+    members.pop("idempotency_key", None)  # items of a batch carry their key with them
     if spec.payload is not UNSET:
         members["payload"] = msgspec.json.decode(spec.payload)
     return _encode_sorted(members)

@@ -1,48 +1,157 @@
-"""Schedule payments: hold, payment, timer, event and answer in one transaction."""
+"""Accept payments: hold, payment, timer, event and key in one transaction."""
 
 import asyncio
 from collections.abc import Collection, Sequence
-from functools import partial
-from typing import Any, Final, NamedTuple
-from uuid import UUID
+from typing import Any, Final
 
 import msgspec
 
-from postdate.intake.accept.answers import Answer, Answers, commit, refused
-from postdate.intake.accept.busy_account import AroundLocked
-from postdate.intake.accept.idempotency import InFlight, canonical, in_flight
-from postdate.intake.payment.draft import Draft, PaymentAsk, StaleError
+from postdate.intake.accept.busy_account import AroundBusyAccounts
+from postdate.intake.accept.idempotency import (
+    KeysInFlight,
+    Refused,
+    canonical,
+    in_flight,
+    keyed,
+)
+from postdate.intake.accept.pipeline import Known, Pipeline, Strategy
+from postdate.intake.payment.group import PaymentGroup
 from postdate.intake.payment.meter import PaymentMeter
+from postdate.intake.payment.request import (
+    AcceptedPayment,
+    CheckedPayment,
+    NeedsApproval,
+    PaymentRequest,
+    Scheduled,
+)
 from postdate.model.durability import CommitSafety
 from postdate.model.error import Code, Refusal
-from postdate.model.payment.payment import PaymentOrder, amount_limits, approval_seconds, validate
+from postdate.model.payment.payment import (
+    PaymentOrder,
+    amount_limits,
+    approval_seconds,
+    due,
+    validate,
+)
 from postdate.model.setting.setting import Settings
 from postdate.model.tenant.identity import Identity
 from postdate.model.tenant.quota import Quotas
 from postdate.runtime.coalescer import MAX_GROUPS
 from postdate.store.account.account import AccountKey, key_of
 from postdate.store.connection.database import Connection, Database
-from postdate.store.connection.driver_id import new_ids
-from postdate.store.connection.error import CheckViolationError
+from postdate.store.idempotency.idempotency import IdempotencyKey, KeyScope
 from postdate.store.idempotency.idempotency import key_of as idempotency_key_of
-from postdate.store.operate.item_log import items
+from postdate.store.operate.item_log import items as item_log
+from postdate.store.payment import approval as approval_store
+from postdate.store.payment import payment as payment_store
+from postdate.store.tenant import halt as halt_store
 
-SCOPE: Final = "payment"
-BATCH_MOST: Final = 1000
+MAX_BATCH: Final = 1000
 """The most payments of one request."""
 
+ANY_DELAY_SECONDS: Final = 10**10
+"""No limit at all: for what was found to be within its limits before."""
 
-class Wish(msgspec.Struct, frozen=True):
-    """An order with the client's key for it, and where it comes from."""
-
-    order: PaymentOrder
-    key: str
-    traceparent: str | None = None
-    schedule_id: UUID | None = None
+AskedBy = tuple[Identity, PaymentRequest]
+PaymentAnswer = AcceptedPayment | Refused
 
 
-class Payments:
-    """Accept payments, one by one (grouped with others) or many at once."""
+class PaymentStrategy(Strategy[AskedBy, CheckedPayment, AcceptedPayment]):
+    """How payments go through the pipeline."""
+
+    def __init__(
+        self, database: Database, settings: Settings, quotas: Quotas, safety: CommitSafety
+    ) -> None:
+        self._database = database
+        self._settings = settings
+        self._quotas = quotas
+        self._safety = safety
+
+    async def validate(self, items: Sequence[AskedBy]) -> list[CheckedPayment | Refusal]:
+        """Check what needs no database."""
+        return [self.check(who, request) for who, request in items]
+
+    def check(self, who: Identity, request: PaymentRequest) -> CheckedPayment | Refusal:
+        """Check an order, and hold a limited key to its accounts and amount."""
+        order, tenant_id = request.order, who.tenant_id
+        refusal = self._safety.refusal() or validate(order) or _forbidden(who, order)
+        if refusal is not None:
+            return refusal
+        key = idempotency_key_of(tenant_id, KeyScope.PAYMENT, request.key)
+        return CheckedPayment(
+            order=order,
+            payer=key_of(tenant_id, order.from_account_id),
+            payee=key_of(tenant_id, order.to_account_id),
+            actor=who.key_id,
+            persons=who.persons,
+            limits=amount_limits(self._settings, tenant_id),
+            max_delay_seconds=self._settings.whole("payment.max_delay_seconds", tenant_id),
+            approval_seconds=approval_seconds(self._settings, tenant_id, order.amount),
+            traceparent=request.traceparent,
+            keyed=keyed(key, canonical(_members(order))),
+        )
+
+    async def look(
+        self, connection: Connection, items: Sequence[CheckedPayment], *, locked: bool
+    ) -> PaymentGroup:
+        """Look at keys, accounts and the database's time; lock the payers that hold if asked to.
+
+        Payees are not locked: a busy one would make every payer wait. What becomes of a payee
+        later is settlement's business.
+        """
+        if locked:
+            # Everybody has a share of the lock of halts before an account, or two would wait for
+            # each other, a switch between them.
+            await halt_store.share(connection)
+        payers = {each.payer for each in items if each.holds} if locked else set()
+        others = {key for each in items for key in (each.payee, each.payer)} - payers
+        keys = list({each.keyed.key for each in items if each.keyed is not None})
+        seen = await payment_store.look(connection, keys, payers, others)
+        return PaymentGroup(*seen, self._quotas, self._database.unix_ms())
+
+    async def replay(
+        self, connection: Connection, known: Sequence[Known[CheckedPayment]]
+    ) -> list[AcceptedPayment]:
+        """Return the payments as they were accepted, wherever they are by now."""
+        rows = [each.row for each in known]
+        ids = [(row.key.tenant_id, row.subject) for row in rows if row.subject is not None]
+        waiting = await approval_store.requested(connection, ids)
+        found: list[AcceptedPayment] = []
+        for each in known:
+            at = due(each.item.order, each.row.created_at, ANY_DELAY_SECONDS)
+            if isinstance(at, Refusal) or each.row.subject is None:
+                raise TypeError(f"the key {each.row.key.hash} led to no payment")
+            approval = NeedsApproval() if each.row.subject in waiting else msgspec.UNSET
+            body = Scheduled(each.row.subject, at, approval=approval)
+            found.append(AcceptedPayment(body, replayed=True))
+        return found
+
+    async def differing(self, connection: Connection, known: Known[CheckedPayment]) -> list[str]:
+        """Name the fields in which an order differs from the payment as it was accepted."""
+        row, order = known.row, known.item.order
+        payment = None
+        if row.subject is not None:
+            payment = await payment_store.as_accepted(connection, row.key.tenant_id, row.subject)
+        if payment is None:
+            return []
+        before = {
+            "from_account_id": payment.from_account,
+            "to_account_id": payment.to_account,
+            "amount": payment.amount,
+            "description": payment.description,
+            "funding": "hold" if payment.hold else "at_execution",
+            "on_broken": payment.on_broken,
+        }
+        differs = [name for name, value in before.items() if getattr(order, name) != value]
+        if due(order, row.created_at, ANY_DELAY_SECONDS) != payment.due_at:
+            differs.append("scheduled_time" if order.delay_seconds is None else "delay_seconds")
+        if order.retry_until != payment.retry_until:
+            differs.append("on_insufficient")
+        return sorted(differs)
+
+
+class PaymentIntake:
+    """Accepts payments, one by one (grouped with others) or many at once."""
 
     def __init__(
         self,
@@ -52,129 +161,88 @@ class Payments:
         quotas: Quotas | None = None,
         safety: CommitSafety | None = None,
     ) -> None:
-        self._database = database
-        self._quotas = quotas or Quotas(settings)
-        self._settings = settings
+        self._strategy = PaymentStrategy(
+            database, settings, quotas or Quotas(settings), safety or CommitSafety(settings)
+        )
+        self.pipeline = Pipeline(database, self._strategy)
         self._meter = meter or PaymentMeter()
-        self._safety = safety or CommitSafety(settings)
-        self._in_flight = InFlight()
-        self._around = AroundLocked(database, self._commit, _changed)
+        self._in_flight = KeysInFlight()
+        self._around: AroundBusyAccounts[CheckedPayment, PaymentAnswer] = AroundBusyAccounts(
+            database, self._commit, _changed
+        )
         self._batches = asyncio.Semaphore(MAX_GROUPS)
 
-    async def schedule(self, who: Identity, wish: Wish) -> Answer:
+    async def submit(self, who: Identity, request: PaymentRequest) -> PaymentAnswer:
         """Accept one payment, in one commit with whatever else arrives now."""
-        ask = self._ask(who, wish)
-        if isinstance(ask, Refusal):
-            return refused(ask)
-        with self._in_flight.hold(ask.key):
-            return await self._around.submit(ask)
+        item = self._strategy.check(who, request)
+        if isinstance(item, Refusal):
+            return Refused(item)
+        with self._in_flight.hold(_key(item)):
+            return await self._around.submit(item)
 
-    async def schedule_all(self, who: Identity, wishes: Sequence[Wish]) -> list[Answer]:
-        """Accept many payments as if one came after the other: one answer for each, in order."""
-        asks = [self._ask(who, wish) for wish in wishes]
-        keys = {ask.key for ask in asks if isinstance(ask, PaymentAsk)}
+    async def accept(
+        self, who: Identity, requests: Sequence[PaymentRequest]
+    ) -> list[PaymentAnswer]:
+        """Accept many payments as if one came after the other: one outcome for each, in order."""
+        items = [self._strategy.check(who, request) for request in requests]
+        keys = {_key(item) for item in items if isinstance(item, CheckedPayment)}
         with self._in_flight.hold_all(keys) as busy:
-            ready = [a for a in asks if isinstance(a, PaymentAsk) and a.key not in busy]
-            answers = iter(await self._commit_all(ready))
+            ready = [i for i in items if isinstance(i, CheckedPayment) and _key(i) not in busy]
+            results = iter(await self._commit_all(ready))
             return [
-                refused(ask)
-                if isinstance(ask, Refusal)
-                else refused(in_flight().refusal)
-                if ask.key in busy
-                else next(answers)
-                for ask in asks
+                Refused(item)
+                if isinstance(item, Refusal)
+                else Refused(in_flight().refusal)
+                if _key(item) in busy
+                else next(results)
+                for item in items
             ]
 
-    def _ask(self, who: Identity, wish: Wish) -> PaymentAsk | Refusal:
-        order = wish.order
-        refusal = self._safety.refusal() or validate(order) or _forbidden(who, order)
-        if refusal is not None:
-            return refusal
-        tenant_id = who.tenant_id
-        request = msgspec.structs.asdict(order)
-        request.pop("idempotency_key", None)
-        return PaymentAsk(
-            key=idempotency_key_of(tenant_id, SCOPE, wish.key),
-            request=canonical(request),
-            order=order,
-            payer=key_of(tenant_id, order.from_account_id),
-            payee=key_of(tenant_id, order.to_account_id),
-            actor=who.key_id,
-            persons=who.persons,
-            traceparent=wish.traceparent,
-            schedule_id=wish.schedule_id,
-            limits=amount_limits(self._settings, tenant_id),
-            max_delay_seconds=self._settings.whole("payment.max_delay_seconds", tenant_id),
-            approval_seconds=approval_seconds(self._settings, tenant_id, order.amount),
-        )
-
-    async def _commit_all(self, asks: Sequence[PaymentAsk]) -> list[Answer]:
+    async def _commit_all(self, items: Sequence[CheckedPayment]) -> list[PaymentAnswer]:
         """Commit a request at once: half as many commits."""
-        answers: list[Answer] = []
+        results: list[PaymentAnswer] = []
         async with self._batches:
-            for first in range(0, len(asks), BATCH_MOST):
-                answers += await self._around.commit(asks[first : first + BATCH_MOST])
-        return answers
+            for first in range(0, len(items), MAX_BATCH):
+                results += await self._around.commit(items[first : first + MAX_BATCH])
+        return results
 
-    async def _commit(self, asks: Sequence[PaymentAsk]) -> list[Answer]:
-        try:
-            answers = await self._answer(asks, locked=False)
-        except (StaleError, CheckViolationError):
-            answers = await self._answer(asks, locked=True)
-        self._count(asks, answers)
-        return answers
+    async def _commit(self, items: Sequence[CheckedPayment]) -> list[PaymentAnswer]:
+        results = await self.pipeline.commit(items)
+        self._announce(items, results)
+        return results
 
-    async def _answer(self, asks: Sequence[PaymentAsk], *, locked: bool) -> list[Answer]:
-        group = Group(asks, self._database.unix_ms(), self._quotas, locked)
-        return await commit(self._database, partial(_accept, group))
-
-    def _count(self, asks: Sequence[PaymentAsk], answers: Sequence[Answer]) -> None:
-        fresh = [pair for pair in zip(asks, answers, strict=True) if not pair[1].replayed]
-        self._meter.accepted(
-            (ask.order.funding, ask.order.amount) for ask, answer in fresh if answer.subject
-        )
-        self._meter.refused(refusal.code for _, answer in fresh if (refusal := answer.refusal))
-        if items.wants("accepted"):
-            items.write("payment.accepted", [pair for pair in fresh if pair[1].subject], _line)
+    def _announce(self, items: Sequence[CheckedPayment], results: Sequence[PaymentAnswer]) -> None:
+        """Count and log what was decided just now."""
+        fresh = [pair for pair in zip(items, results, strict=True) if not pair[1].replayed]
+        accepted = [(i, made) for i, made in fresh if isinstance(made, AcceptedPayment)]
+        self._meter.accepted((item.order.funding, item.order.amount) for item, _ in accepted)
+        self._meter.refused(each.refusal.code for _, each in fresh if isinstance(each, Refused))
+        if item_log.wants("accepted"):
+            item_log.write("payment.accepted", accepted, _line)
 
 
-def _line(taken: tuple[PaymentAsk, Answer]) -> dict[str, Any]:
-    ask, answer = taken
-    return {"tenant_id": ask.payer.tenant_id, "payment_id": str(answer.subject)}
+def _line(accepted: tuple[CheckedPayment, AcceptedPayment]) -> dict[str, Any]:
+    item, made = accepted
+    return {"tenant_id": item.payer.tenant_id, "payment_id": str(made.subject)}
 
 
-class Group(NamedTuple):
-    """What one commit answers, and whether its payers are locked first."""
-
-    asks: Sequence[PaymentAsk]
-    unix_ms: int
-    quotas: Quotas
-    locked: bool
+def _key(item: CheckedPayment) -> IdempotencyKey:
+    if item.keyed is None:
+        raise TypeError("whoever asks for a payment brings a key")
+    return item.keyed.key
 
 
-async def _accept(group: Group, connection: Connection) -> list[Answer]:
-    """Answer a group: look up keys and accounts, decide in order, write as sets, holds last."""
-    asks, unix_ms, quotas, locked = group
-    answers = await Answers.find(connection, asks)
-    fresh = [ask for ask in asks if answers.fresh(ask)]
-    draft = await Draft.begin(connection, fresh, locked=locked)
-    ids = new_ids([ask.payer.bucket for ask in asks], unix_ms)
-    told: list[Answer] = []
-    for ask, payment_id in zip(asks, ids, strict=True):
-        if not answers.fresh(ask):
-            told.append(answers.known(ask))
-        elif refusal := quotas.take(ask.payer.tenant_id, "payments"):
-            # Not remembered: there may be room the next time.
-            told.append(refused(refusal))
-        else:
-            told.append(answers.add(ask, draft.decide(ask, payment_id)))
-    await draft.write(connection)
-    await answers.keep(connection)
-    return told
+def _members(order: PaymentOrder) -> dict[str, Any]:
+    """Return what an order asks for, as requests under one key are compared."""
+    return {
+        name: value
+        for name in PaymentOrder.__struct_fields__
+        if (value := getattr(order, name)) is not None
+    }
 
 
-def _changed(ask: PaymentAsk) -> Collection[AccountKey]:
-    return (ask.payer,) if ask.holds else ()
+def _changed(item: CheckedPayment) -> Collection[AccountKey]:
+    return (item.payer,) if item.holds else ()
 
 
 def _forbidden(who: Identity, order: PaymentOrder) -> Refusal | None:

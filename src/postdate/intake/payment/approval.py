@@ -4,6 +4,7 @@ import time
 from typing import Final
 from uuid import UUID
 
+from postdate.intake.accept.events import SYSTEM, record_event
 from postdate.intake.payment.change import Ending, PaymentEnds, changeable_payment, open_payment
 from postdate.intake.payment.meter import PaymentMeter
 from postdate.model.error import Code, RefusedError, refuse
@@ -18,7 +19,6 @@ from postdate.store.payment.payment_change import OpenPayment
 
 log = Log()
 
-SYSTEM: Final = "system"
 LOOK_SECONDS: Final = 5.0
 EXPIRE_MOST: Final = 100
 HELD_SECONDS: Final = 10.0
@@ -48,8 +48,10 @@ class Approvals:
                 note,
             )
             await store.admit(connection, payment_id)
-            data = {"note": note} if note else {}
-            await self._ends.tell(connection, found.timer, "payment.approved", who.key_id, data)
+            about, data = (who.tenant_id, payment_id), {"note": note} if note else None
+            await record_event(
+                connection, self._database, about, "payment.approved", who.key_id, data
+            )
         return _known(decided)
 
     async def refuse(self, who: Identity, payment_id: UUID, note: str | None) -> Approval:

@@ -1,16 +1,16 @@
 """Cancel and reschedule open payments: whoever locks the timer first decides."""
 
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from uuid import UUID
 
 import msgspec
 
-from postdate.intake.payment.draft import NeedsApproval, Scheduled
+from postdate.intake.accept.events import record_event
 from postdate.intake.payment.meter import PaymentMeter
+from postdate.intake.payment.request import NeedsApproval, Scheduled
 from postdate.ledger.hold import release
 from postdate.model.error import Code, RefusedError, refuse
-from postdate.model.ids import new_id
 from postdate.model.payment.payment import When, instant
 from postdate.model.setting.setting import Settings
 from postdate.model.status import PaymentStatus
@@ -18,8 +18,6 @@ from postdate.model.tenant.identity import Identity
 from postdate.store.account import account as account_store
 from postdate.store.account.account import AccountKey
 from postdate.store.connection.database import Connection, Database
-from postdate.store.event import event as event_store
-from postdate.store.event.event import NewEvent
 from postdate.store.payment import approval as approval_store
 from postdate.store.payment import payment_change as store
 from postdate.store.payment import settlement as settlement_store
@@ -66,28 +64,19 @@ class PaymentEnds:
             decided = await approval_store.decide(
                 connection, timer.tenant_id, timer.subject, decision, Decider(actor), error
             )
-        data = {"code": code, "error": error} if code else {}
+        data = {"code": code, "error": error} if code else None
         kind = f"payment.{status.lower()}"
-        await self.tell(connection, timer, kind, actor, data, decides=found.unapproved)
+        await record_event(
+            connection,
+            self._database,
+            (timer.tenant_id, timer.subject),
+            kind,
+            actor,
+            data,
+            decides=found.unapproved,
+        )
         await settlement_store.delete(connection, [timer])
         return decided
-
-    async def tell(
-        self,
-        connection: Connection,
-        timer: LockedTimer,
-        kind: str,
-        actor: str,
-        data: dict[str, Any],
-        *,
-        decides: bool = False,
-    ) -> None:
-        """Tell what became of a payment, in the transaction that did it."""
-        event_id = new_id(timer.bucket, self._database.unix_ms())
-        told = data or None
-        key = timer.bucket, timer.tenant_id, timer.subject
-        event = NewEvent(*key, event_id, kind, actor, told, decides=decides)
-        await event_store.insert(connection, [event])
 
 
 class PaymentChanges:
@@ -134,7 +123,10 @@ class PaymentChanges:
                 raise RefusedError(due_at)
             await store.move(connection, timer, due_at)
             data = {"scheduled_time": due_at, "before": timer.due_at}
-            await self.ends.tell(connection, timer, "payment.rescheduled", who.key_id, data)
+            about = who.tenant_id, payment_id
+            await record_event(
+                connection, self._database, about, "payment.rescheduled", who.key_id, data
+            )
             waits = await self._ask_again(connection, who, timer)
         return Scheduled(payment_id, due_at, approval=NeedsApproval() if waits else msgspec.UNSET)
 
@@ -144,8 +136,8 @@ class PaymentChanges:
         asks = Decider(who.key_id, who.persons)
         if not await approval_store.void(connection, who.tenant_id, timer.subject, asks, seconds):
             return False
-        kind = "payment.approval_requested"
-        await self.ends.tell(connection, timer, kind, who.key_id, {})
+        about, kind = (who.tenant_id, timer.subject), "payment.approval_requested"
+        await record_event(connection, self._database, about, kind, who.key_id)
         return True
 
 

@@ -4,10 +4,10 @@ import re
 from datetime import datetime
 from typing import Final
 
-from postdate.intake.accept.once import Keep, not_kept
+from postdate.intake.accept.create_once import Remember, forget
+from postdate.intake.accept.events import named, record_event
 from postdate.intake.schedule.schedule import locked
 from postdate.model.error import Code, refuse
-from postdate.model.ids import bucket_of, new_id, subject_id
 from postdate.model.log import Log
 from postdate.model.recurrence.calendar import Calendar
 from postdate.model.schedule.expansion import ExpansionProgress, next_up
@@ -15,8 +15,6 @@ from postdate.model.schedule.spec import MAX_HOLIDAYS
 from postdate.model.tenant.identity import Identity
 from postdate.store.connection.database import Connection, Database
 from postdate.store.connection.off_loop import computed
-from postdate.store.event import event as event_store
-from postdate.store.event.event import NewEvent
 from postdate.store.schedule import calendar as store
 from postdate.store.schedule import schedule as schedule_store
 from postdate.store.schedule import timeline
@@ -42,7 +40,7 @@ class Calendars:
         self._database = database
 
     async def put(
-        self, who: Identity, calendar: Calendar, keep: Keep[CalendarRow] = not_kept
+        self, who: Identity, calendar: Calendar, remember: Remember[CalendarRow] = forget
     ) -> CalendarRow:
         """Upload a calendar; it decides about what is scheduled after now, never about the past."""
         _check(calendar)
@@ -52,7 +50,7 @@ class Calendars:
                 row = store.row_of(before)
             else:
                 row = await self._replace(connection, who, calendar)
-            await keep(connection, row)
+            await remember(connection, row)
         return row
 
     async def _replace(
@@ -68,7 +66,7 @@ class Calendars:
             # It is due now: the expander finds its next occurrence, in transactions of its own.
             if follower.set_aside_at is None and follower.buffered_for is None:
                 await schedule_store.put_timer(connection, follower.key, since)
-        await self._note(connection, who, calendar.name, "calendar.changed")
+        await self._record(connection, who, calendar.name, "calendar.changed")
         return row
 
     async def delete(self, who: Identity, name: str) -> None:
@@ -80,16 +78,11 @@ class Calendars:
                 raise refuse(Code.CONFLICT, detail, status="in_use")
             if not await store.delete(connection, who.tenant_id, name):
                 raise refuse(Code.NOT_FOUND, f"There is no calendar {name[:64]}.")
-            await self._note(connection, who, name, "calendar.deleted")
+            await self._record(connection, who, name, "calendar.deleted")
 
-    async def _note(self, connection: Connection, who: Identity, name: str, kind: str) -> None:
-        subject = subject_id(who.tenant_id, f"calendar/{name}")
-        bucket = bucket_of(subject)
-        event_id = new_id(bucket, self._database.unix_ms())
-        event = NewEvent(
-            bucket, who.tenant_id, subject, event_id, kind, who.key_id, {"calendar": name}
-        )
-        await event_store.insert(connection, [event])
+    async def _record(self, connection: Connection, who: Identity, name: str, kind: str) -> None:
+        about = named(who.tenant_id, "calendar", name)
+        await record_event(connection, self._database, about, kind, who.key_id, {"calendar": name})
 
 
 def _check(calendar: Calendar) -> None:

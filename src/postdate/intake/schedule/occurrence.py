@@ -1,15 +1,16 @@
-"""Make the jobs and payments of occurrences, in the transaction that writes the book."""
+"""Accept the jobs and payments that occurrences become, where the scheduler writes its book."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from uuid import UUID
 
 import msgspec
 
+from postdate.intake.accept.events import record_events
+from postdate.intake.job.accept import OnAccept
 from postdate.intake.job.change import cancellation, result_of
-from postdate.intake.job.events import note
-from postdate.intake.schedule.occurrence_job import JobFirings
-from postdate.intake.schedule.occurrence_payment import PaymentFirings
+from postdate.intake.schedule.occurrence_job import JobOccurrences
+from postdate.intake.schedule.occurrence_payment import PaymentOccurrences
 from postdate.model.error import Refusal
 from postdate.model.ids import bucket_of
 from postdate.model.schedule.firing import Fired, Firing
@@ -19,18 +20,15 @@ from postdate.store.job import job_change
 from postdate.store.operate.item_log import items
 from postdate.store.timer.timer import LANE_PAYMENT
 
-OnAccept = Callable[[int, float], None]
-"""Told, after a commit, the lane and in how many seconds its first new job is due."""
 
-
-class Firings:
+class OccurrenceIntake:
     """What the scheduler is handed: one outcome for each occurrence, in order."""
 
     def __init__(
         self,
         database: Database,
-        jobs: JobFirings,
-        payments: PaymentFirings,
+        jobs: JobOccurrences,
+        payments: PaymentOccurrences,
         on_accept: Iterable[OnAccept] = (),
     ) -> None:
         self._database = database
@@ -41,15 +39,15 @@ class Firings:
     async def fire(
         self, connection: Connection, firings: Sequence[Firing], now: datetime
     ) -> list[Fired | Refusal]:
-        """Insert what each occurrence becomes."""
+        """Accept what each occurrence becomes, in the transaction that writes the book."""
         jobs = [each for each in firings if each.template.job is not None]
         payments = [each for each in firings if each.template.payment is not None]
-        made = iter(await self._jobs.fire(connection, jobs, now) if jobs else ())
-        paid = iter(await self._payments.fire(connection, payments, now) if payments else ())
+        made = iter(await self._jobs.accept(connection, jobs, now) if jobs else ())
+        paid = iter(await self._payments.accept(connection, payments, now) if payments else ())
         return [next(made if each.template.job else paid) for each in firings]
 
     async def cancel(self, connection: Connection, running: Sequence[tuple[int, UUID]]) -> None:
-        """End jobs that the next occurrence takes the place of, by tenant and id."""
+        """Cancel jobs, by tenant and id, that the next occurrence replaces."""
         places: dict[tuple[int, int], list[UUID]] = {}
         for tenant_id, job_id in sorted(running):
             places.setdefault((tenant_id, bucket_of(job_id)), []).append(job_id)
@@ -59,10 +57,12 @@ class Firings:
             ending = [job for job in locked if job.status is not JobStatus.UNKNOWN]
             await job_change.end(connection, tenant_id, [cancellation(job) for job in ending])
             told = {j.job_id: {"result": result_of(j), "reason": "overlap"} for j in ending}
-            await note(connection, self._database, tenant_id, told, "job.cancelled", "system")
+            await record_events(
+                connection, self._database, tenant_id, "job.cancelled", "system", told
+            )
 
     def tell(self, fired: Iterable[Fired | Refusal]) -> None:
-        """Hint after the commit which lanes have work, and how soon."""
+        """Hint after the commit which lanes have work, and how soon; log it."""
         made = [each for each in fired if isinstance(each, Fired)]
         if items.wants("accepted"):
             paid = [each for each in made if each.lane_id == LANE_PAYMENT]
@@ -78,6 +78,6 @@ class Firings:
 
 
 def of_template(refusal: Refusal, kind: str) -> Refusal:
-    """Name the part of the template that a refusal is about."""
+    """Return a refusal that names the part of the template it is about."""
     field = f"template.{kind}.{refusal.field}" if refusal.field else f"template.{kind}"
     return msgspec.structs.replace(refusal, field=field)

@@ -9,8 +9,8 @@ from uuid import UUID
 import msgspec
 from msgspec.structs import replace
 
-from postdate.intake.accept.once import Keep, not_kept
-from postdate.intake.schedule.occurrence import Firings
+from postdate.intake.accept.create_once import Remember, forget
+from postdate.intake.schedule.occurrence import OccurrenceIntake
 from postdate.intake.schedule.schedule import Schedules, own
 from postdate.intake.schedule.validation import may
 from postdate.model.error import Code, Refusal, RefusedError, refuse
@@ -82,17 +82,19 @@ class Backfill(msgspec.Struct, frozen=True, kw_only=True):
 class ScheduleRuns:
     """Trigger and backfill."""
 
-    def __init__(self, database: Database, schedules: Schedules, firings: Firings) -> None:
+    def __init__(
+        self, database: Database, schedules: Schedules, occurrences: OccurrenceIntake
+    ) -> None:
         self._database = database
         self._schedules = schedules
-        self._firings = firings
+        self._occurrences = occurrences
 
     async def trigger(
         self,
         who: Identity,
         schedule_id: UUID,
         traceparent: str | None = None,
-        keep: Keep[Triggered] = not_kept,
+        remember: Remember[Triggered] = forget,
     ) -> Triggered:
         """Run a schedule once, now, whatever its rule and its pause say."""
         async with self._database.write() as connection:
@@ -101,7 +103,7 @@ class ScheduleRuns:
             now = await store.now(connection)
             at = now.replace(microsecond=now.microsecond // 1000 * 1000)
             firing = _firing(row, (row.version, row.definition), (at, now), traceparent, who)
-            [result] = await self._firings.fire(connection, [firing], now)
+            [result] = await self._occurrences.fire(connection, [firing], now)
             if isinstance(result, Refusal):
                 raise RefusedError(result)
             await self._take_place(connection, row)
@@ -122,7 +124,9 @@ class ScheduleRuns:
             await occurrence_store.insert(connection, [entry])
             await store.advance(connection, [_advance(row, last_id=result.subject)])
             data = {"occurrence_id": where, "subject": result.subject}
-            await self._schedules.note(connection, row.key, "schedule.triggered", who.key_id, data)
+            await self._schedules.record(
+                connection, row.key, "schedule.triggered", who.key_id, data
+            )
             is_job = row.definition.template.job is not None
             triggered = Triggered(
                 occurrence_id=where,
@@ -130,8 +134,8 @@ class ScheduleRuns:
                 job_id=result.subject if is_job else None,
                 payment_id=None if is_job else result.subject,
             )
-            await keep(connection, triggered)
-        self._firings.tell([result])
+            await remember(connection, triggered)
+        self._occurrences.tell([result])
         return triggered
 
     async def backfill(
@@ -142,7 +146,7 @@ class ScheduleRuns:
         traceparent: str | None = None,
         *,
         dry_run: bool,
-        keep: Keep[Backfill] = not_kept,
+        remember: Remember[Backfill] = forget,
     ) -> Backfill:
         """Run what the rule says for a range of the past and what has not run, at its pace."""
         async with self._database.write() as connection:
@@ -161,23 +165,25 @@ class ScheduleRuns:
                 _firing(row, _by(expected[n][0]), _when(items[n], now), traceparent, who)
                 for n in wanted
             ]
-            fired = await self._firings.fire(connection, firings, now)
+            fired = await self._occurrences.fire(connection, firings, now)
             for number, result in zip(wanted, fired, strict=True):
                 items[number] = _told(items[number], result)
             done = [(items[n], keys[n], expected[n], labels[n]) for n in wanted]
             await _write(connection, done)
             await self._count(connection, row, fired, now)
             data = {"from": span[0], "until": span[1], "count": len(wanted)}
-            await self._schedules.note(connection, row.key, "schedule.backfilled", who.key_id, data)
+            await self._schedules.record(
+                connection, row.key, "schedule.backfilled", who.key_id, data
+            )
             answer = _answer(items, dry_run=False)
-            await keep(connection, answer)
-        self._firings.tell(fired)
+            await remember(connection, answer)
+        self._occurrences.tell(fired)
         return answer
 
     async def _take_place(self, connection: Connection, row: ScheduleRow) -> None:
         """End what is open where the schedule says that a newer run takes its place."""
         if row.definition.policies.overlap is Overlap.CANCEL_RUNNING and row.last_id is not None:
-            await self._firings.cancel(connection, [(row.tenant_id, row.last_id)])
+            await self._occurrences.cancel(connection, [(row.tenant_id, row.last_id)])
 
     async def _count(
         self,
@@ -198,7 +204,7 @@ class ScheduleRuns:
         await store.advance(connection, [step])
         if ends:
             await store.put_timer(connection, row.key, None)
-            await self._schedules.note(
+            await self._schedules.record(
                 connection, row.key, "schedule.ended", "system", {"runs": runs}
             )
 

@@ -2,13 +2,21 @@
 
 import random
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any
 from uuid import UUID
 
 import msgspec
 
-from postdate.intake.accept.answers import Answer, Answers, Ask, commit, created
-from postdate.intake.job.payload_encryption import Seals
+from postdate.intake.accept.create_once import (
+    CreateOnce,
+    CreateRequest,
+    Remember,
+    Shown,
+    forget,
+)
+from postdate.intake.accept.events import record_event
+from postdate.intake.accept.idempotency import CREATED, Granted, Refused
+from postdate.intake.job.payload_encryption import PayloadEncryption
 from postdate.intake.schedule.validation import ScheduleCheck
 from postdate.model.error import Code, RefusedError, refuse
 from postdate.model.ids import BUCKETS, new_id
@@ -19,6 +27,7 @@ from postdate.model.schedule.preview import Preview
 from postdate.model.schedule.rule import plan_of
 from postdate.model.schedule.schedule import Definition, jitter
 from postdate.model.schedule.spec import (
+    AcceptedSchedule,
     PreviewSpec,
     SchedulePatch,
     ScheduleSpec,
@@ -31,42 +40,53 @@ from postdate.model.schedule.warning import ScheduleWarning, warnings_of
 from postdate.model.tenant.identity import Identity
 from postdate.store.connection.database import Connection, Database
 from postdate.store.connection.off_loop import computed
-from postdate.store.event import event as event_store
-from postdate.store.event.event import NewEvent
-from postdate.store.idempotency import idempotency as idempotency_store
+from postdate.store.idempotency.idempotency import KeyScope
 from postdate.store.schedule import schedule as store
 from postdate.store.schedule import timeline
 from postdate.store.schedule.schedule import Authors, ScheduleKey, ScheduleRow, key_of
-
-SCOPE: Final = "schedule"
-
-
-class CreateAsk(Ask, frozen=True, kw_only=True):
-    """A schedule asked for under a key."""
 
 
 class Schedules:
     """What a client may do with schedules, apart from running them."""
 
-    def __init__(self, database: Database, check: ScheduleCheck, seals: Seals) -> None:
+    def __init__(
+        self, database: Database, check: ScheduleCheck, encryption: PayloadEncryption
+    ) -> None:
         self._database = database
         self._check = check
-        self._seals = seals
+        self._encryption = encryption
+        self._once = CreateOnce(database)
 
     async def create(
         self, who: Identity, spec: ScheduleSpec, key: str | None, traceparent: str | None = None
-    ) -> Answer:
+    ) -> Granted | Refused:
         """Accept a schedule; its first occurrence is the first after now."""
-        await self._prepare(who.tenant_id)
-        ask = CreateAsk(
-            key=idempotency_store.key_of(who.tenant_id, SCOPE, key or ""),
-            request=self._seals.canonical_schedule(who.tenant_id, spec),
+        await self._encryption.prepare_keys(self._database, [who.tenant_id])
+        if key is None:
+            made = await self._create(who, spec, traceparent, forget)
+            return Granted(made, made.schedule_id)
+        canonical = self._encryption.canonical_schedule(who.tenant_id, spec)
+        wanted = CreateRequest(
+            tenant_id=who.tenant_id,
+            operation="",
+            key=key,
+            members=msgspec.json.decode(canonical),
+            scope=KeyScope.SCHEDULE,
         )
-        if key is not None:
-            async with self._database.connection() as connection:
-                known = await Answers.find(connection, [ask])
-            if not known.fresh(ask):
-                return known.known(ask)
+        return await self._once.run(
+            wanted,
+            lambda remember: self._create(who, spec, traceparent, remember),
+            lambda made: Shown(made, made, made.schedule_id),
+            CREATED,
+        )
+
+    async def _create(
+        self,
+        who: Identity,
+        spec: ScheduleSpec,
+        traceparent: str | None,
+        remember: Remember[AcceptedSchedule],
+    ) -> AcceptedSchedule:
         async with self._database.connection() as connection:
             now = await store.now(connection)
             definition = schedule_rules.completed(spec.definition(), now)
@@ -76,19 +96,10 @@ class Schedules:
             warned = await computed(
                 who.tenant_id, warnings_of, first.plan, definition.policies, now
             )
-
-        async def write(connection: Connection) -> Answer:
-            if key is None:
-                return await self._insert(connection, who, first, warned, traceparent)
-            answers = await Answers.find(connection, [ask])
-            if not answers.fresh(ask):
-                return answers.known(ask)
+        async with self._database.write() as connection:
             made = await self._insert(connection, who, first, warned, traceparent)
-            answer = answers.add(ask, made)
-            await answers.keep(connection)
-            return answer
-
-        return await commit(self._database, write)
+            await remember(connection, made)
+        return made
 
     async def preview(self, who: Identity, spec: PreviewSpec) -> Preview:
         """Show what a schedule would do; nothing is written."""
@@ -98,15 +109,9 @@ class Schedules:
         # The connection is given back first: a rule can take a while to look through.
         return await computed(who.tenant_id, compute)
 
-    async def _prepare(self, tenant_id: int) -> None:
-        """Have the key at hand with which a tenant's payloads are sealed, if they are."""
-        if self._seals.wanted(tenant_id):
-            async with self._database.write() as connection:
-                await self._seals.prepare(connection, [tenant_id])
-
     def _sealed(self, key: ScheduleKey, definition: Definition) -> Definition:
         """Give a definition as it is stored."""
-        template = self._seals.template(key.tenant_id, key.schedule_id, definition.template)
+        template = self._encryption.template(key.tenant_id, key.schedule_id, definition.template)
         return msgspec.structs.replace(definition, template=template)
 
     async def _insert(
@@ -116,7 +121,7 @@ class Schedules:
         first: Segment,
         warned: list[ScheduleWarning],
         traceparent: str | None,
-    ) -> Answer:
+    ) -> AcceptedSchedule:
         unix_ms = self._database.unix_ms()
         schedule = key_of(who.tenant_id, new_id(random.randrange(BUCKETS), unix_ms))
         now, definition = await store.now(connection), first.definition
@@ -136,7 +141,7 @@ class Schedules:
             connection, schedule, version, who.key_id, traceparent, authors=authors
         )
         await store.put_timer(connection, schedule, due_at)
-        await self.note(connection, schedule, "schedule.created", who.key_id, {"version": 1})
+        await self.record(connection, schedule, "schedule.created", who.key_id, {"version": 1})
         standing = Standing(
             schedule_id=schedule.schedule_id,
             version=1,
@@ -145,9 +150,9 @@ class Schedules:
             changed_at=now,
             next_due_at=due_at,
         )
-        told = self._seals.answered(who.tenant_id, definition.template)
+        told = self._encryption.answered(who.tenant_id, definition.template)
         shown = msgspec.structs.replace(definition, template=told)
-        return created(accepted(view(shown, standing), warned), schedule.schedule_id)
+        return accepted(view(shown, standing), warned)
 
     async def change(
         self,
@@ -160,7 +165,7 @@ class Schedules:
         fields = sorted(patch.given())
         if not fields:
             raise refuse(Code.INVALID_FIELD, "Nothing is to be changed.")
-        await self._prepare(who.tenant_id)
+        await self._encryption.prepare_keys(self._database, [who.tenant_id])
         async with self._database.write() as connection:
             row = await own(connection, who, schedule_id)
             now = await store.now(connection)
@@ -181,12 +186,12 @@ class Schedules:
             else:
                 await _set_timer(connection, row, version)
             data = {"version": version.number, "fields": fields}
-            await self.note(connection, row.key, "schedule.changed", who.key_id, data)
+            await self.record(connection, row.key, "schedule.changed", who.key_id, data)
         return warned
 
     async def _opened(self, connection: Connection, row: ScheduleRow) -> Definition:
         definition = row.definition
-        template = await self._seals.open_template(
+        template = await self._encryption.open_template(
             connection, row.tenant_id, row.schedule_id, definition.template
         )
         return msgspec.structs.replace(definition, template=template)
@@ -198,7 +203,7 @@ class Schedules:
             if row.paused:
                 return
             await store.pause(connection, row.key, note)
-            await self.note(connection, row.key, "schedule.paused", who.key_id, {"note": note})
+            await self.record(connection, row.key, "schedule.paused", who.key_id, {"note": note})
 
     async def resume(self, who: Identity, schedule_id: UUID) -> None:
         """End a pause, or try again what was set aside.
@@ -213,7 +218,7 @@ class Schedules:
             if row.set_aside_at is not None:
                 await store.take_up(connection, row.key, await store.now(connection))
             if row.paused or row.set_aside_at is not None:
-                await self.note(connection, row.key, "schedule.resumed", who.key_id, {})
+                await self.record(connection, row.key, "schedule.resumed", who.key_id, {})
 
     async def delete(self, who: Identity, schedule_id: UUID) -> None:
         """End a schedule for ever; jobs and payments that it has made go on."""
@@ -221,9 +226,9 @@ class Schedules:
             row = await own(connection, who, schedule_id, legible=False)
             await store.put_timer(connection, row.key, None)
             await store.delete(connection, row.key)
-            await self.note(connection, row.key, "schedule.deleted", who.key_id, {})
+            await self.record(connection, row.key, "schedule.deleted", who.key_id, {})
 
-    async def note(
+    async def record(
         self,
         connection: Connection,
         schedule: ScheduleKey,
@@ -231,9 +236,9 @@ class Schedules:
         actor: str,
         data: dict[str, Any],
     ) -> None:
-        """Insert an event about a schedule."""
-        event_id = new_id(schedule.bucket, self._database.unix_ms())
-        await event_store.insert(connection, [NewEvent(*schedule, event_id, kind, actor, data)])
+        """Record an event about a schedule."""
+        about = schedule.tenant_id, schedule.schedule_id
+        await record_event(connection, self._database, about, kind, actor, data)
 
 
 def _authors(who: Identity, known: Authors, before: Definition, after: Definition) -> Authors:

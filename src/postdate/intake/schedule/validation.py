@@ -5,7 +5,7 @@ from datetime import datetime
 from functools import partial
 
 from postdate.intake.job.accept import JobIntake
-from postdate.intake.job.batch import Ask
+from postdate.intake.job.request import JobRequest
 from postdate.intake.schedule.occurrence import of_template
 from postdate.intake.tenant.quota import check_schedules
 from postdate.ledger.hold import admit
@@ -72,10 +72,10 @@ class ScheduleCheck:
             await self._check_job(who, definition.template.job)
 
     async def _check_job(self, who: Identity, template: JobTemplate) -> None:
-        asks = [Ask(tenant_id=who.tenant_id, spec=template.spec(), actor=who.key_id)]
-        [draft] = await self._jobs.prepare(asks)
-        if isinstance(draft, Refusal):
-            raise RefusedError(of_template(draft, "job"))
+        requests = [JobRequest(tenant_id=who.tenant_id, spec=template.spec(), actor=who.key_id)]
+        [checked] = await self._jobs.strategy.validate(requests)
+        if isinstance(checked, Refusal):
+            raise RefusedError(of_template(checked, "job"))
 
     async def _check_payment(
         self, connection: Connection, who: Identity, template: PaymentTemplate

@@ -7,21 +7,20 @@ from uuid import UUID
 
 import msgspec
 
-from postdate.intake.accept.once import Keep, not_kept
+from postdate.intake.accept.create_once import Remember, forget
+from postdate.intake.accept.events import record_event
 from postdate.intake.job.accept import CheckNames
 from postdate.intake.job.validation import check_destination
 from postdate.model.destination.target import Networks
 from postdate.model.error import Code, RefusedError, refuse
 from postdate.model.event.event import check_patterns, like
-from postdate.model.ids import BUCKETS, bucket_of, new_id
+from postdate.model.ids import BUCKETS, new_id
 from postdate.model.job.job import Queue, Webhook
 from postdate.model.setting.setting import Settings
 from postdate.model.tenant.identity import Identity
 from postdate.store.connection.database import Connection, Database
-from postdate.store.event import event as event_store
 from postdate.store.event import seal
 from postdate.store.event import subscription as subscription_store
-from postdate.store.event.event import NewEvent
 from postdate.store.event.subscription import NewSubscription, SubscriptionRow
 
 ACCOUNTS_MOST: Final = 100
@@ -57,7 +56,7 @@ class Subscriptions:
         self._started = started
 
     async def create(
-        self, who: Identity, spec: SubscriptionSpec, keep: Keep[SubscriptionRow] = not_kept
+        self, who: Identity, spec: SubscriptionSpec, remember: Remember[SubscriptionRow] = forget
     ) -> SubscriptionRow:
         """Create a subscription and begin to deliver."""
         types = check_patterns(spec.types) or EVERYTHING
@@ -79,9 +78,9 @@ class Subscriptions:
             )
             await subscription_store.insert(connection, new)
             await subscription_store.start(connection, who.tenant_id, subscription_id)
-            await self._tell(connection, who, subscription_id, "created", {"types": types})
+            await self._record(connection, who, subscription_id, "created", {"types": types})
             row = await _found(connection, who.tenant_id, subscription_id)
-            await keep(connection, row)
+            await remember(connection, row)
         self._started()
         return row
 
@@ -91,21 +90,21 @@ class Subscriptions:
             if not await subscription_store.delete(connection, who.tenant_id, subscription_id):
                 raise _missing(subscription_id)
             await subscription_store.stop(connection, subscription_id)
-            await self._tell(connection, who, subscription_id, "deleted")
+            await self._record(connection, who, subscription_id, "deleted")
 
     async def pause(self, who: Identity, subscription_id: UUID, note: str) -> None:
         """Deliver nothing more until it is resumed; pausing again changes nothing."""
         async with self._database.write() as connection:
             if await subscription_store.pause(connection, who.tenant_id, subscription_id, note):
                 await subscription_store.stop(connection, subscription_id)
-                await self._tell(connection, who, subscription_id, "paused", {"note": note})
+                await self._record(connection, who, subscription_id, "paused", {"note": note})
 
     async def resume(self, who: Identity, subscription_id: UUID) -> None:
         """Go on where it was paused; resuming again changes nothing."""
         async with self._database.write() as connection:
             if await subscription_store.resume(connection, who.tenant_id, subscription_id):
                 await subscription_store.start(connection, who.tenant_id, subscription_id)
-                await self._tell(connection, who, subscription_id, "resumed")
+                await self._record(connection, who, subscription_id, "resumed")
         self._started()
 
     async def replay(
@@ -113,7 +112,7 @@ class Subscriptions:
         who: Identity,
         subscription_id: UUID,
         position: int | None,
-        keep: Keep[SubscriptionRow] = not_kept,
+        remember: Remember[SubscriptionRow] = forget,
     ) -> SubscriptionRow:
         """Go on from another position: back to send again, forward to leave something out."""
         async with self._database.write() as connection:
@@ -125,9 +124,9 @@ class Subscriptions:
                 raise _missing(subscription_id)
             if running:
                 await subscription_store.start(connection, who.tenant_id, subscription_id)
-            await self._tell(connection, who, subscription_id, "replayed", {"position": position})
+            await self._record(connection, who, subscription_id, "replayed", {"position": position})
             row = await _found(connection, who.tenant_id, subscription_id)
-            await keep(connection, row)
+            await remember(connection, row)
         self._started()
         return row
 
@@ -141,7 +140,7 @@ class Subscriptions:
         for refusal in refusals.values():
             raise RefusedError(refusal)
 
-    async def _tell(
+    async def _record(
         self,
         connection: Connection,
         who: Identity,
@@ -149,17 +148,8 @@ class Subscriptions:
         verb: str,
         data: dict[str, Any] | None = None,
     ) -> None:
-        bucket = bucket_of(subscription_id)
-        event = NewEvent(
-            bucket,
-            who.tenant_id,
-            subscription_id,
-            new_id(bucket, self._database.unix_ms()),
-            f"subscription.{verb}",
-            who.key_id,
-            data,
-        )
-        await event_store.insert(connection, [event])
+        about, kind = (who.tenant_id, subscription_id), f"subscription.{verb}"
+        await record_event(connection, self._database, about, kind, who.key_id, data)
 
 
 def _accounts(who: Identity, accounts: list[str] | None) -> list[str] | None:

@@ -1,20 +1,20 @@
 """Stop a tenant at once, or for a window of time, and let it go on."""
 
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
-from postdate.intake.accept import events as told
+from postdate.intake.accept.events import CLI, named, record_event
 from postdate.model.error import Code, refuse
 from postdate.model.tenant.halt import Halt, Halts, Kind, Mode
-from postdate.store.connection.database import Connection, Database
+from postdate.store.connection.database import Database
 from postdate.store.connection.error import LockNotAvailableError
 from postdate.store.tenant import halt as store
 from postdate.store.tenant import tenant as tenant_store
 from postdate.store.tenant.halt import NewHalt
 
-OPERATORS: Final = frozenset({told.CLI, "internal"})
+OPERATORS: Final = frozenset({CLI, "internal"})
 """Who may lift what an operator has set."""
 
 WAITS_MOST: Final = 10
@@ -64,7 +64,8 @@ class Halting:
                 raise refuse(Code.FORBIDDEN, "The operator has set it, and lifts it.")
             if set_by is not None:
                 await store.lift(connection, tenant_id, kind)
-                await self._tell(connection, tenant_id, kind, _LIFTED[kind], {}, actor)
+                about = named(tenant_id, "halt", kind)
+                await record_event(connection, self._database, about, _LIFTED[kind], actor, {})
         return await self._refresh(tenant_id)
 
     async def disable(self, name: str, note: str, actor: str) -> None:
@@ -81,10 +82,10 @@ class Halting:
 
     async def _disable(self, tenant_id: int, name: str, actor: str, *, disabled: bool) -> None:
         event = "tenant.disabled" if disabled else "tenant.enabled"
-        about, data = told.named(tenant_id, "tenant", name), {"tenant": name}
+        about = named(tenant_id, "tenant", name)
         async with self._database.write() as connection:
             await tenant_store.disable(connection, tenant_id, disabled=disabled)
-            await told.tell(connection, self._database, about, event, tenant_id, data, actor=actor)
+            await record_event(connection, self._database, about, event, actor, {"tenant": name})
 
     async def _number(self, name: str) -> int:
         async with self._database.connection() as connection:
@@ -103,7 +104,15 @@ class Halting:
             if from_at is None:
                 raise refuse(Code.INVALID_FIELD, "The window is over already.", "until")
             data = {"mode": new.mode, "from": from_at, "until": new.until_at, "note": new.note}
-            await self._tell(connection, new.tenant_id, new.kind, _SET[new.kind], data, new.set_by)
+            about = named(new.tenant_id, "halt", new.kind)
+            await record_event(
+                connection,
+                self._database,
+                about,
+                _SET[new.kind],
+                new.set_by,
+                msgspec.to_builtins(data),
+            )
         halts = await self._refresh(new.tenant_id)
         await self._wait_for_others()
         return halts
@@ -125,26 +134,6 @@ class Halting:
             "The tenant is stopped and nothing of it begins any more, but something that began "
             "before has not ended yet; ask again.",
             retry_after_seconds=1,
-        )
-
-    async def _tell(
-        self,
-        connection: Connection,
-        tenant_id: int,
-        kind: Kind,
-        event: str,
-        data: dict[str, Any],
-        actor: str,
-    ) -> None:
-        about = told.named(tenant_id, "halt", kind)
-        await told.tell(
-            connection,
-            self._database,
-            about,
-            event,
-            tenant_id,
-            msgspec.to_builtins(data),
-            actor=actor,
         )
 
     async def _refresh(self, tenant_id: int) -> list[Halt]:

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import msgspec
 
-from postdate.intake.accept.once import Keep, not_kept
+from postdate.intake.accept.create_once import Remember, forget
 from postdate.intake.tenant.tenant import (
     IssuedKey,
     KeyLimits,
@@ -14,8 +14,8 @@ from postdate.intake.tenant.tenant import (
     end_key,
     no_key,
     parse_scopes,
+    record_created,
     replace_key,
-    tell_created,
 )
 from postdate.model.error import Code, RefusedError, refuse
 from postdate.model.setting.setting import Settings
@@ -45,7 +45,7 @@ class Keys:
         scopes: Sequence[str],
         note: str,
         limits: KeyLimits,
-        keep: Keep[IssuedKey] = not_kept,
+        remember: Remember[IssuedKey] = forget,
     ) -> IssuedKey:
         """Make a key; a maker that is limited makes only keys that are as limited."""
         wanted = parse_scopes(scopes)
@@ -55,13 +55,17 @@ class Keys:
             await self._within(connection, who, _reach(wanted, limits))
             await self._room(connection, who)
             await key_store.create(connection, row)
-            await tell_created(connection, self._database, row, who.key_id)
+            await record_created(connection, self._database, row, who.key_id)
             issued = IssuedKey(row.key_id, who.tenant, wanted, key, row.expires_at)
-            await keep(connection, issued)
+            await remember(connection, issued)
         return issued
 
     async def rotate(
-        self, who: Identity, key_id: UUID, overlap_seconds: float, keep: Keep[Rotated] = not_kept
+        self,
+        who: Identity,
+        key_id: UUID,
+        overlap_seconds: float,
+        remember: Remember[Rotated] = forget,
     ) -> Rotated:
         """Put a new key in the place of one that ends after the overlap."""
         async with self._database.write() as connection:
@@ -82,7 +86,7 @@ class Keys:
             scopes = parse_scopes(row.scopes)
             issued = IssuedKey(row.key_id, who.tenant, scopes, key, row.expires_at)
             rotated = Rotated(issued, until)
-            await keep(connection, rotated)
+            await remember(connection, rotated)
         return rotated
 
     async def revoke(self, who: Identity, key_id: UUID) -> datetime:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from postdate.intake.accept import events as told
+from postdate.intake.accept.events import CLI, named, record_event
 from postdate.intake.account.account import refuse_limited
 from postdate.model.error import Code, RefusedError, refuse
 from postdate.model.setting.setting import Stored, known, validate
@@ -18,15 +18,13 @@ class SettingChanges:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def put(
-        self, tenant_id: int, name: str, value: Any, *, changed_by: str = told.CLI
-    ) -> None:
+    async def put(self, tenant_id: int, name: str, value: Any, *, changed_by: str = CLI) -> None:
         """Set a value as the operator, for a tenant or with tenant 0 for all."""
         stored = Stored(tenant_id, name, validate(name, value, tenant_id=tenant_id))
         async with self._database.write() as connection:
             await self._put(connection, stored, changed_by)
 
-    async def clear(self, tenant_id: int, name: str, *, changed_by: str = told.CLI) -> None:
+    async def clear(self, tenant_id: int, name: str, *, changed_by: str = CLI) -> None:
         """Forget what the operator has set."""
         known(name)
         async with self._database.write() as connection:
@@ -51,23 +49,21 @@ class SettingChanges:
 
     async def _put(self, connection: Connection, stored: Stored, actor: str) -> None:
         await setting_store.put(connection, stored, actor)
-        data = {"name": stored.name, "value": stored.value}
-        await self._tell(connection, stored.tenant_id, data, actor)
+        await self._record(connection, stored.tenant_id, stored.name, stored.value, actor)
 
     async def _clear(
         self, connection: Connection, tenant_id: int, name: str, actor: str, *, operator: bool
     ) -> None:
         if not await setting_store.delete(connection, tenant_id, name, operator=operator):
             raise refuse(Code.NOT_FOUND, f"Nothing is set for {name}.", "name")
-        await self._tell(connection, tenant_id, {"name": name, "value": None}, actor)
+        await self._record(connection, tenant_id, name, None, actor)
 
-    async def _tell(
-        self, connection: Connection, tenant_id: int, data: dict[str, Any], actor: str
+    async def _record(
+        self, connection: Connection, tenant_id: int, name: str, value: Value | None, actor: str
     ) -> None:
-        about = told.named(tenant_id, "setting", data["name"])
-        await told.tell(
-            connection, self._database, about, "setting.changed", tenant_id, data, actor=actor
-        )
+        about = named(tenant_id, "setting", name)
+        data = {"name": name, "value": value}
+        await record_event(connection, self._database, about, "setting.changed", actor, data)
 
 
 def _own(who: Identity, name: str) -> Setting:

@@ -10,8 +10,8 @@ from uuid import UUID
 
 import msgspec
 
-from postdate.intake.accept import events as told
-from postdate.intake.accept.once import Keep, not_kept
+from postdate.intake.accept.create_once import Remember, forget
+from postdate.intake.accept.events import CLI, named, record_event
 from postdate.model.error import Code, RefusedError, refuse
 from postdate.model.ids import BUCKETS, new_id
 from postdate.model.instant import instant_text
@@ -76,13 +76,15 @@ class Tenants:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def create(self, name: str, actor: str = told.CLI) -> int:
+    async def create(self, name: str, actor: str = CLI) -> int:
         """Create a tenant; a name that exists is refused."""
         _check_name(name)
         async with self._database.write() as connection:
             return await self._create(connection, name, actor)
 
-    async def open(self, name: str, actor: str, keep: Keep[IssuedKey] = not_kept) -> IssuedKey:
+    async def open(
+        self, name: str, actor: str, remember: Remember[IssuedKey] = forget
+    ) -> IssuedKey:
         """Create a tenant together with its first key, which has the scope admin."""
         _check_name(name)
         async with self._database.write() as connection:
@@ -90,19 +92,18 @@ class Tenants:
             row, key = draft(self._database, tenant_id, [Scope.ADMIN], KeyLimits())
             row = msgspec.structs.replace(row, note="first key")
             await key_store.create(connection, row)
-            await tell_created(connection, self._database, row, actor)
+            await record_created(connection, self._database, row, actor)
             issued = IssuedKey(row.key_id, name, [Scope.ADMIN], key)
-            await keep(connection, issued)
+            await remember(connection, issued)
         return issued
 
     async def _create(self, connection: Connection, name: str, actor: str) -> int:
         tenant_id = await tenant_store.create(connection, name)
         if tenant_id is None:
             raise refuse(Code.CONFLICT, f"There is a tenant {name} already.", "name")
-        about = told.named(tenant_id, "tenant", name)
-        data = {"tenant": name}
-        await told.tell(
-            connection, self._database, about, "tenant.created", tenant_id, data, actor=actor
+        about = named(tenant_id, "tenant", name)
+        await record_event(
+            connection, self._database, about, "tenant.created", actor, {"tenant": name}
         )
         return tenant_id
 
@@ -126,14 +127,14 @@ class Tenants:
             row, key = draft(self._database, tenant_id, wanted, limits or KeyLimits(), given)
             row = msgspec.structs.replace(row, note=note)
             if await key_store.create(connection, row):
-                await tell_created(connection, self._database, row, told.CLI)
+                await record_created(connection, self._database, row, CLI)
         return IssuedKey(row.key_id, tenant, wanted, key, row.expires_at)
 
     async def revoke(self, tenant: str, key_id: UUID) -> datetime:
         """End a key; every node notices within five seconds."""
         async with self._database.write() as connection:
             tenant_id = await _tenant(connection, tenant)
-            return await end_key(connection, self._database, tenant_id, key_id, told.CLI)
+            return await end_key(connection, self._database, tenant_id, key_id, CLI)
 
     async def rotate(self, tenant: str, key_id: UUID, overlap_seconds: float) -> IssuedKey:
         """Put a new key in the place of one that ends after the overlap."""
@@ -143,7 +144,7 @@ class Tenants:
             if old is None:
                 raise no_key(key_id)
             row, key, _ = await replace_key(
-                connection, self._database, tenant_id, (key_id, old), overlap_seconds, told.CLI
+                connection, self._database, tenant_id, (key_id, old), overlap_seconds, CLI
             )
         return IssuedKey(row.key_id, tenant, parse_scopes(row.scopes), key, row.expires_at)
 
@@ -183,10 +184,10 @@ def draft(
     return row, key
 
 
-async def tell_created(
+async def record_created(
     connection: Connection, database: Database, row: key_store.NewKeyRow, actor: str
 ) -> None:
-    """Tell the auditor how far a new key goes; never the key."""
+    """Record how far a new key reaches; never the key."""
     data = {
         "key_id": str(row.key_id),
         "note": row.note,
@@ -195,20 +196,19 @@ async def tell_created(
         "max_amount": row.max_amount,
         "expires_at": row.expires_at and instant_text(row.expires_at),
     }
-    await told.tell(
-        connection, database, row.key_id, "key.created", row.tenant_id, data, actor=actor
-    )
+    about = row.tenant_id, row.key_id
+    await record_event(connection, database, about, "key.created", actor, data)
 
 
 async def end_key(
     connection: Connection, database: Database, tenant_id: int, key_id: UUID, actor: str
 ) -> datetime:
-    """End a key now, and tell."""
+    """End a key now."""
     at = await key_store.revoke(connection, tenant_id, key_id)
     if at is None:
         raise no_key(key_id)
     data = {"key_id": str(key_id)}
-    await told.tell(connection, database, key_id, "key.revoked", tenant_id, data, actor=actor)
+    await record_event(connection, database, (tenant_id, key_id), "key.revoked", actor, data)
     return at
 
 
@@ -238,8 +238,8 @@ async def replace_key(
     await key_store.create(connection, row)
     until = await key_store.end(connection, tenant_id, key_id, overlap_seconds)
     data = {"key_id": str(key_id), "new_key_id": str(row.key_id), "until": instant_text(until)}
-    await told.tell(connection, database, key_id, "key.rotated", tenant_id, data, actor=actor)
-    await tell_created(connection, database, row, actor)
+    await record_event(connection, database, (tenant_id, key_id), "key.rotated", actor, data)
+    await record_created(connection, database, row, actor)
     return row, key, until
 
 

@@ -25,28 +25,28 @@ class Quotas:
         self._known: dict[tuple[int, Kind], int] = {}
 
     def limited(self, tenant_ids: Mapping[int, object]) -> list[int]:
-        """Return the tenants among these that have a quota."""
+        """Give the tenants among these that have a quota."""
         return sorted(t for t in tenant_ids if any(self._most(t, kind) for kind in SETTING_OF))
 
     def limits(self, tenant_id: int, kind: Kind) -> bool:
-        """Return whether a tenant has a quota of this kind; without one nothing is counted."""
+        """Return whether a tenant has a quota of this kind: without one, nothing is counted."""
         return self._most(tenant_id, kind) > 0
 
     def learn(self, counted: Mapping[tuple[int, Kind], int]) -> None:
         """Take over what was counted just now."""
         self._known = dict(counted)
 
-    def take(self, tenant_id: int, kind: Kind) -> Refusal | None:
-        """Count one more, or refuse it."""
+    def full(self, tenant_id: int, kind: Kind) -> Refusal | None:
+        """Refuse one more where a tenant has as much as it may."""
         most = self._most(tenant_id, kind)
-        if not most:
+        if not most or self._known.get((tenant_id, kind), 0) < most:
             return None
-        pending = self._known.get((tenant_id, kind), 0)
-        if pending >= most:
-            detail = f"The tenant may have {most} pending {kind}."
-            return Refusal(Code.QUOTA_EXCEEDED, detail, extra={"quota": most})
-        self._known[tenant_id, kind] = pending + 1
-        return None
+        detail = f"The tenant may have {most} pending {kind}."
+        return Refusal(Code.QUOTA_EXCEEDED, detail, extra={"quota": most})
+
+    def count(self, tenant_id: int, kind: Kind) -> None:
+        """Count one that was accepted by a tenant that has a quota."""
+        self._known[tenant_id, kind] = self._known.get((tenant_id, kind), 0) + 1
 
     def _most(self, tenant_id: int, kind: Kind) -> int:
         return self._settings.whole(SETTING_OF[kind], tenant_id)

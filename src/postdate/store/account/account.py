@@ -58,6 +58,17 @@ class BalanceChange(NamedTuple):
     version: int
 
 
+class Hold(NamedTuple):
+    """An amount to be held, and the limits of the payer as they were when that was decided."""
+
+    bucket: int
+    tenant_id: int
+    account_id: str
+    amount: int
+    floor: int | None
+    max_amount: int | None
+
+
 class AccountRow(msgspec.Struct, frozen=True):
     """An account as read."""
 
@@ -139,12 +150,19 @@ async def gather(
     connection: Connection, lock_keys: Iterable[AccountKey], look_keys: Iterable[AccountKey]
 ) -> tuple[datetime, dict[AccountKey, Account]]:
     """Lock some accounts in the one order, look at others, and take the database's time."""
-    buckets, tenants, ids = _columns(look_keys)
     *rows, last = await connection.fetch(
-        query("account_gather"), *_columns(lock_keys), buckets, same(tenants), ids
+        query("account_gather"), *gather_columns(lock_keys, look_keys)
     )
     accounts = (Account(*row[1:]) for row in rows)
     return last["at"], {account.key: account for account in accounts}
+
+
+def gather_columns(
+    lock_keys: Iterable[AccountKey], look_keys: Iterable[AccountKey]
+) -> list[Sequence[object]]:
+    """Return the columns that `account_gather` takes."""
+    buckets, tenants, ids = _columns(look_keys)
+    return [*_columns(lock_keys), buckets, same(tenants), ids]
 
 
 def _columns(keys: Iterable[AccountKey]) -> list[list[object]]:

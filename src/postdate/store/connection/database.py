@@ -2,8 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any, Final, TypeVar
 
 import asyncpg
@@ -112,8 +112,32 @@ class Database:
             except CommitUnknownError as error:
                 await self._suspect(error.__cause__)
                 raise
-            if self.spares.replica_reads:
-                self._committed = max(self._committed, await freshness.committed(connection))
+            await self._follow(connection)
+
+    @asynccontextmanager
+    async def after(
+        self, look: Callable[[Connection], Awaitable[object]]
+    ) -> AsyncIterator[Connection]:
+        """Look at something, then run one statement that is a transaction of its own.
+
+        A look on a lost connection is repeated on another one; a statement never is: where it gets
+        no answer, its commit is an unknown one.
+        """
+        async with begun(self.writer, look, ACQUIRE_SECONDS) as connection:
+            with _warnings(connection) as warnings:
+                try:
+                    with translated:
+                        yield connection
+                except UnavailableError as error:
+                    await self._suspect(error)
+                    raise CommitUnknownError(str(error)) from error
+            _refuse_warned(warnings)
+            await self._follow(connection)
+
+    async def _follow(self, connection: Connection) -> None:
+        """Remember up to where a replica must have replayed to know what was committed."""
+        if self.spares.replica_reads:
+            self._committed = max(self._committed, await freshness.committed(connection))
 
     async def _suspect(self, error: BaseException | None) -> None:
         """Where one connection got no answer in time, none of the others is worth a wait."""
@@ -221,27 +245,42 @@ async def _begin(connection: Connection, statement: str) -> None:
         raise
 
 
-async def _commit(connection: Connection, transaction: Transaction) -> None:
-    warnings: list[str] = []
+@contextmanager
+def _warnings(connection: Connection) -> Iterator[list[str]]:
+    """Gather the warnings that the server sends meanwhile."""
+    found: list[str] = []
 
     def note(_: Any, message: asyncpg.PostgresLogMessage) -> None:
         if message.severity_en == "WARNING":
-            warnings.append(str(message))
+            found.append(str(message))
 
     with translated:  # of a connection that was lost before the commit began
         connection.add_log_listener(note)
     try:
-        with translated:
-            await transaction.__aexit__(None, None, None)
-    except UnavailableError as error:
-        raise CommitUnknownError(str(error)) from error
+        yield found
     finally:
         with suppress(asyncpg.InterfaceError):  # a lost connection has let go of us already
             connection.remove_log_listener(note)
+
+
+def _refuse_warned(warnings: Sequence[str]) -> None:
+    """Treat a commit with a warning as unknown.
+
+    PostgreSQL answers success with a warning when waiting for a synchronous standby was cancelled:
+    the commit is local only, and may vanish with a failover.
+    """
     if warnings:
-        # PostgreSQL answers success with a warning when waiting for a synchronous standby was
-        # cancelled: the commit is local only, and may vanish with a failover.
         raise CommitUnknownError(warnings[0])
+
+
+async def _commit(connection: Connection, transaction: Transaction) -> None:
+    with _warnings(connection) as warnings:
+        try:
+            with translated:
+                await transaction.__aexit__(None, None, None)
+        except UnavailableError as error:
+            raise CommitUnknownError(str(error)) from error
+    _refuse_warned(warnings)
 
 
 async def _quietly(ending: Awaitable[object]) -> None:

@@ -98,9 +98,19 @@ class PartitionRefusedError(DatabaseError):
     """A partition of history must not be moved (`functions/history.sql`, `partition.sql`)."""
 
 
+class KeyTakenError(DatabaseError):
+    """Another transaction has used an idempotency key since it was looked up: look again."""
+
+
+class StaleAccountError(DatabaseError):
+    """A payer has changed since it was looked at: decide again, with the payers locked."""
+
+
 _OWN_STATES: Final[dict[str, type[DatabaseError]]] = {
     "PD003": PartitionRefusedError,
     "PD004": TenantHaltedError,
+    "PD005": KeyTakenError,
+    "PD006": StaleAccountError,
 }
 """The SQLSTATEs that our own functions raise and somebody tells apart."""
 

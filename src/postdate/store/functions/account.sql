@@ -124,6 +124,37 @@ BEGIN
             a.closed_at;
 END $$;
 
-REVOKE EXECUTE ON FUNCTION account_lock, account_locked, account_gather, account_add FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION account_lock, account_locked, account_gather, account_add TO
-    postdate_writer;
+-- Hold amounts of payers that were only looked at, or refuse with PD006 where one of them is gone,
+-- frozen or closed by now, or has other limits. Whether the money is there, its own CHECK tells.
+-- Visited in the one order of locking, and not waited for for long: see account_add.
+CREATE OR REPLACE FUNCTION account_hold(
+    buckets smallint[], tenants integer[], accounts text[], amounts bigint[], floors bigint[],
+    limits bigint[]
+) RETURNS void LANGUAGE plpgsql SET search_path FROM CURRENT SET enable_hashjoin = off
+SET enable_mergejoin = off SET lock_timeout = '500ms' AS $$
+DECLARE
+    unchanged integer;
+BEGIN
+    IF cardinality(accounts) = 0 THEN
+        RETURN;
+    END IF;
+    WITH held AS (
+        UPDATE account a SET held = a.held + more.amount, updated_at = clock()
+          FROM (SELECT unnest(buckets) AS bucket, unnest(tenants) AS tenant_id,
+                       unnest(accounts) AS account_id, unnest(amounts) AS amount,
+                       unnest(floors) AS floor, unnest(limits) AS max_amount) AS more
+         WHERE a.bucket = more.bucket AND a.tenant_id = more.tenant_id
+           AND a.account_id = more.account_id
+        RETURNING a.frozen_at IS NULL AND a.closed_at IS NULL
+              AND (a.floor, a.max_amount) IS NOT DISTINCT FROM (more.floor, more.max_amount)
+               AS as_looked_at)
+    SELECT count(*) FILTER (WHERE as_looked_at) INTO unchanged FROM held;
+    IF unchanged < cardinality(accounts) THEN
+        RAISE EXCEPTION 'a payer has changed since it was looked at' USING ERRCODE = 'PD006';
+    END IF;
+END $$;
+
+REVOKE EXECUTE ON FUNCTION account_lock, account_locked, account_gather, account_add, account_hold
+    FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION account_lock, account_locked, account_gather, account_add, account_hold
+    TO postdate_writer;

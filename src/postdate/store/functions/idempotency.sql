@@ -1,16 +1,65 @@
--- Keys of requests: forgotten when nobody can ask for them any more.
+-- Keys of requests: found, inserted, and forgotten when nobody can ask for them any more.
+
+-- The rows of those of the keys that are known. LATERAL and OFFSET 0 pin one look-up by primary key
+-- for each: a plan that was cached while the table was small and freshly analysed would otherwise
+-- hash the whole index, for ever. The planner inlines this function.
+CREATE OR REPLACE FUNCTION idempotency_find(
+    buckets smallint[], scopes smallint[], tenants integer[], keys uuid[])
+    RETURNS SETOF idempotency LANGUAGE sql STABLE AS $$
+    SELECT found.*
+      FROM (SELECT unnest(buckets) AS bucket, unnest(scopes) AS scope, unnest(tenants) AS tenant_id,
+                   unnest(keys) AS key) AS wanted
+     CROSS JOIN LATERAL (
+           SELECT * FROM idempotency i
+            WHERE i.bucket = wanted.bucket AND i.scope = coalesce(wanted.scope, scopes[1])
+              AND i.tenant_id = coalesce(wanted.tenant_id, tenants[1]) AND i.key = wanted.key
+           OFFSET 0) AS found
+$$;
+
+-- Insert keys, or refuse with PD005 where another transaction has used one of them meanwhile.
+CREATE OR REPLACE FUNCTION idempotency_insert(
+    buckets smallint[], scopes smallint[], tenants integer[], keys uuid[], fingerprints uuid[],
+    subjects uuid[], instants timestamptz[], kepts bytea[])
+    RETURNS void LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+DECLARE
+    first_scope smallint := scopes[1];
+    first_tenant integer := tenants[1];
+    first_instant timestamptz := instants[1];
+    inserted integer;
+BEGIN
+    INSERT INTO idempotency (bucket, scope, tenant_id, key, fingerprint, subject, created_at, kept)
+    SELECT bucket, coalesce(scope, first_scope), coalesce(tenant, first_tenant), key, fingerprint,
+           subject, coalesce(instant, first_instant), kept
+      FROM (SELECT unnest(buckets) AS bucket, unnest(scopes) AS scope, unnest(tenants) AS tenant,
+                   unnest(keys) AS key, unnest(fingerprints) AS fingerprint,
+                   unnest(subjects) AS subject, unnest(instants) AS instant,
+                   unnest(kepts) AS kept) AS new
+    ON CONFLICT DO NOTHING;
+    GET DIAGNOSTICS inserted = ROW_COUNT;
+    IF inserted < cardinality(keys) THEN
+        RAISE EXCEPTION 'another transaction has used the key' USING ERRCODE = 'PD005';
+    END IF;
+END $$;
+
+-- Whether a key led to this job or payment: the id ends in the hash of the key and the request,
+-- apart from the two bits that every id has in common.
+CREATE OR REPLACE FUNCTION idempotency_fits(key uuid, fingerprint uuid, subject uuid)
+    RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT set_byte(tail, 0, get_byte(tail, 0) & 63 | 128) = substring(uuid_send(subject) FROM 9)
+      FROM (SELECT substring(sha256(uuid_send(key) || uuid_send(fingerprint)) FOR 8)) AS made (tail)
+$$;
 
 -- Walk a tenant's keys of jobs (or of redrives) in a bucket from a key on, forget those that are
 -- older than an instant and whose job had ended by then or is gone, and say where to go on: NULL at
 -- the end. The key of a job that is due in ten years is as old as the job. A job's own bucket is
 -- another than that of its key, so its rows are looked up by their own keys.
 CREATE OR REPLACE FUNCTION idempotency_prune(
-    in_bucket smallint, in_tenant integer, in_scope text, before timestamptz, after text,
-    most integer, OUT removed integer, OUT last text)
+    in_bucket smallint, in_tenant integer, in_scope smallint, before timestamptz, after uuid,
+    most integer, OUT removed integer, OUT last uuid)
     LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT SET enable_seqscan = 'off' AS $$
 DECLARE
-    walked text[];
-    old text[];
+    walked uuid[];
+    old uuid[];
     jobs uuid[];
     wanted uuid[];
 BEGIN
@@ -19,7 +68,7 @@ BEGIN
       INTO walked, old, jobs
       FROM (SELECT key, subject, created_at FROM idempotency
              WHERE bucket = in_bucket AND tenant_id = in_tenant AND scope = in_scope
-               AND key > after COLLATE "C" ORDER BY key LIMIT most) AS kept;
+               AND key > after ORDER BY key LIMIT most) AS kept;
     IF cardinality(walked) = most THEN
         last := walked[most];
     END IF;
@@ -36,5 +85,6 @@ BEGIN
     GET DIAGNOSTICS removed = ROW_COUNT;
 END $$;
 
-REVOKE EXECUTE ON FUNCTION idempotency_prune FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION idempotency_prune TO postdate_writer;
+REVOKE EXECUTE ON FUNCTION idempotency_insert, idempotency_fits, idempotency_prune FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION idempotency_insert, idempotency_fits, idempotency_prune TO
+    postdate_writer;

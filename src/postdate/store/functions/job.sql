@@ -14,7 +14,7 @@ CREATE OR REPLACE FUNCTION job_rows(
     ids uuid[], tenants integer[], lanes integer[], dues timestamptz[], effectives timestamptz[],
     expiries timestamptz[], destinations text[], policies text[], payloads bytea[], types text[],
     refs text[], spreads integer[], metadatas text[], descriptions text[], schedules uuid[],
-    origins uuid[], traceparents text[], actors text[], keys text[], at timestamptz)
+    origins uuid[], traceparents text[], actors text[], keys uuid[], at timestamptz)
     RETURNS SETOF job LANGUAGE sql STABLE AS $$
     SELECT bucket_of(id), coalesce(tenant, (SELECT tenants[1])), id,
            coalesce(lane, (SELECT lanes[1])), coalesce(due, (SELECT dues[1])),
@@ -43,7 +43,7 @@ CREATE OR REPLACE FUNCTION job_insert(
     ids uuid[], tenants integer[], lanes integer[], dues timestamptz[], effectives timestamptz[],
     expiries timestamptz[], destinations text[], policies text[], payloads bytea[], types text[],
     refs text[], spreads integer[], metadatas text[], descriptions text[], schedules uuid[],
-    origins uuid[], traceparents text[], actors text[], keys text[], at timestamptz)
+    origins uuid[], traceparents text[], actors text[], keys uuid[], at timestamptz)
     RETURNS void LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE
     first_tenant integer := tenants[1];

@@ -9,7 +9,7 @@ CREATE OR REPLACE FUNCTION payment_rows(
     buckets smallint[], tenants integer[], ids uuid[], payers text[], payees text[],
     amounts bigint[], dues timestamptz[], holds boolean[], retries timestamptz[],
     descriptions text[], schedules uuid[], traces text[], brokens text[], actors text[],
-    keys text[])
+    keys uuid[])
     RETURNS SETOF payment LANGUAGE sql STABLE AS $$
     SELECT bucket, coalesce(tenant, (SELECT tenants[1])), id, payer, payee, amount, due,
            coalesce(hold, (SELECT holds[1])), retry, clock(), description, schedule, trace, broken,
@@ -29,7 +29,7 @@ CREATE OR REPLACE FUNCTION payment_accept(
     buckets smallint[], tenants integer[], ids uuid[], payers text[], payees text[],
     amounts bigint[], dues timestamptz[], holds boolean[], retries timestamptz[],
     descriptions text[], schedules uuid[], traces text[], brokens text[], actors text[],
-    keys text[], lane integer
+    keys uuid[], lane integer
 ) RETURNS void LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE
     first_tenant integer := tenants[1];

@@ -1,73 +1,139 @@
-"""Answers kept under the client's own keys."""
+"""Idempotency keys: narrow rows that say what a client's key led to.
+
+A row holds the hash of the key, a fingerprint of the request and the address of what was made. The
+answer follows from the request and that address; what does not follow from them (a refusal, a
+secret that is shown once) is stored as `kept`.
+"""
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from datetime import datetime
+from enum import IntEnum
+from hashlib import sha256
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
+import asyncpg
 import msgspec
+from asyncpg.pgproto import pgproto
 
-from postdate.model.ids import hash_bucket
-from postdate.store.connection.column import same
+from postdate.model.ids import BUCKETS
+from postdate.store.connection.column import filled, same
 from postdate.store.connection.database import Connection
 from postdate.store.connection.query import query
 
-REDRIVE_SCOPE: Final = "redrive"
-"""Where it is kept as which new job a dead letter was redriven."""
+_HASH_BYTES: Final = 16
 
 
-class Key(NamedTuple):
-    """Where an answer is kept; its order is the order of inserting."""
+class KeyScope(IntEnum):
+    """What a key was sent for; the keys of two scopes never meet."""
+
+    OPERATION = 0
+    """Any other operation; its name is part of the hash."""
+
+    JOB = 1
+    REDRIVE = 2
+    """Under the id of a dead letter: as which new job it was redriven."""
+
+    PAYMENT = 3
+    ADJUSTMENT = 4
+    SCHEDULE = 5
+
+
+class IdempotencyKey(NamedTuple):
+    """Where a row is; the order of these tuples is the order of inserting."""
 
     bucket: int
+    scope: KeyScope
     tenant_id: int
-    scope: str
-    key: str
+    hash: UUID
 
 
-class Kept(msgspec.Struct, frozen=True):
-    """An answer, with the request that it answered."""
+class IdempotencyRow(msgspec.Struct, frozen=True, gc=False):
+    """What was asked for under a key, and what it led to."""
 
-    bucket: int
-    tenant_id: int
-    scope: str
-    key: str
+    key: IdempotencyKey
+    fingerprint: UUID
     subject: UUID | None
-    status: int
-    request: bytes
-    response: bytes
+    created_at: datetime
+    """The instant by which the request was judged."""
+
+    kept: bytes | None = None
+    """The request and its answer, where the answer does not follow from `subject`."""
 
 
-def key_of(tenant_id: int, scope: str, key: str) -> Key:
-    """Place a client's key."""
-    return Key(hash_bucket(tenant_id, key), tenant_id, scope, key)
+def key_of(tenant_id: int, scope: KeyScope, key: str, operation: str = "") -> IdempotencyKey:
+    """Return where the row of a client's key is."""
+    digest = sha256(f"{scope:d}/{operation}/{tenant_id}/{key}".encode()).digest()
+    return key_at(tenant_id, scope, pgproto.UUID(digest[:_HASH_BYTES]))
 
 
-async def find(connection: Connection, keys: Sequence[Key]) -> dict[Key, Kept]:
-    """Look up what was answered under these keys."""
+def key_at(tenant_id: int, scope: KeyScope, found: UUID) -> IdempotencyKey:
+    """Return where the row of a key with this hash is."""
+    return IdempotencyKey(found.bytes[0] % BUCKETS, scope, tenant_id, found)
+
+
+def fingerprint_of(request: bytes) -> UUID:
+    """Return the fingerprint of a request in its canonical form."""
+    return pgproto.UUID(sha256(request).digest()[:_HASH_BYTES])
+
+
+def id_tail(key: IdempotencyKey, fingerprint: UUID) -> bytes:
+    """Return the eight bytes in which the id of what is made under a key ends.
+
+    So the id, which is sealed, witnesses the row: `idempotency_fits` compares the two.
+    """
+    return sha256(key.hash.bytes + fingerprint.bytes).digest()[:8]
+
+
+async def find(
+    connection: Connection, keys: Sequence[IdempotencyKey]
+) -> dict[IdempotencyKey, IdempotencyRow]:
+    """Return the rows of those of the keys that are known."""
     if not keys:
         return {}
-    buckets, tenants, scopes, texts = zip(*keys, strict=True)
-    rows = await connection.fetch(
-        query("idempotency_find"), buckets, same(tenants), same(scopes), texts
-    )
-    return {Key(*row[:4]): Kept(*row) for row in rows}
+    return rows_of(await connection.fetch(query("idempotency_find"), *key_columns(keys)))
 
 
-async def insert(connection: Connection, kept: Sequence[Kept]) -> bool:
-    """Keep answers; False when another node answered one of the keys in the meantime."""
-    if not kept:
-        return True
-    ordered = sorted(kept, key=lambda k: (k.bucket, k.tenant_id, k.scope, k.key))
-    columns = zip(*(msgspec.structs.astuple(one) for one in ordered), strict=True)
-    buckets, tenants, scopes, texts, subjects, statuses, *told = columns
-    done: str = await connection.execute(
-        query("idempotency_insert"),
+def key_columns(keys: Sequence[IdempotencyKey]) -> list[Sequence[object]]:
+    """Return the keys as the columns that `idempotency_find` takes."""
+    if not keys:
+        return [(), (), (), ()]
+    buckets, scopes, tenants, hashes = zip(*keys, strict=True)
+    return [buckets, same(scopes), same(tenants), hashes]
+
+
+def rows_of(
+    records: Sequence[asyncpg.Record | tuple[Any, ...]],
+) -> dict[IdempotencyKey, IdempotencyRow]:
+    """Return what `idempotency_find` found, by key."""
+    rows = (IdempotencyRow(_key(record), *record[4:]) for record in records)
+    return {row.key: row for row in rows}
+
+
+def _key(record: asyncpg.Record | tuple[Any, ...]) -> IdempotencyKey:
+    bucket, scope, tenant_id, found = record[:4]
+    return IdempotencyKey(bucket, KeyScope(scope), tenant_id, found)
+
+
+async def insert(connection: Connection, rows: Sequence[IdempotencyRow]) -> None:
+    """Insert rows; raise KeyTakenError when another transaction was quicker with one of them."""
+    if rows:
+        await connection.execute(query("idempotency_insert"), *columns(rows))
+
+
+def columns(rows: Sequence[IdempotencyRow]) -> list[Sequence[object]]:
+    """Return the columns that `idempotency_insert` takes, in the order of inserting."""
+    if not rows:
+        return [()] * 8
+    ordered = sorted(rows, key=lambda row: row.key)
+    buckets, scopes, tenants, hashes = zip(*[row.key for row in ordered], strict=True)
+    return [
         buckets,
-        same(tenants),
         same(scopes),
-        texts,
-        subjects,
-        same(statuses),
-        *told,
-    )
-    return done == f"INSERT 0 {len(kept)}"
+        same(tenants),
+        hashes,
+        [row.fingerprint for row in ordered],
+        filled([row.subject for row in ordered]),
+        same([row.created_at for row in ordered]),
+        filled([row.kept for row in ordered]),
+    ]

@@ -2,15 +2,19 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 import msgspec
 
+from postdate.model.ids import bucket_of
 from postdate.model.job.job import Destination, Given, decode_destination, decode_given
 from postdate.store.connection.column import filled, same
 from postdate.store.connection.database import Connection
+from postdate.store.connection.error import KeyTakenError, UniqueViolationError
 from postdate.store.connection.query import query
+from postdate.store.idempotency import idempotency
+from postdate.store.idempotency.idempotency import IdempotencyKey, IdempotencyRow
 
 
 class NewJob(msgspec.Struct, frozen=True, gc=False):
@@ -34,7 +38,24 @@ class NewJob(msgspec.Struct, frozen=True, gc=False):
     origin_id: UUID | None = None
     traceparent: str | None = None
     actor: str | None = None
-    key: str | None = None
+    idempotency_key: UUID | None = None
+    """The hash of the key that it was asked for under: the row of that key is proved by it."""
+
+
+class JobAsAccepted(msgspec.Struct, frozen=True):
+    """What was asked for; destination and policy are JSON."""
+
+    lane_id: int
+    due_at: datetime
+    expires_at: datetime | None
+    destination: str
+    policy: str | None
+    payload: bytes | None
+    content_type: str | None
+    payload_ref: str | None
+    spread_seconds: int | None
+    metadata: dict[str, Any] | None
+    description: str | None
 
 
 class JobKey(NamedTuple):
@@ -83,14 +104,44 @@ async def now(connection: Connection) -> datetime:
     return found
 
 
-async def insert(connection: Connection, jobs: Sequence[NewJob], created_at: datetime) -> None:
-    """Insert jobs with their timers; each is its own first event."""
+async def look(
+    connection: Connection, keys: Sequence[IdempotencyKey]
+) -> tuple[datetime, dict[IdempotencyKey, IdempotencyRow]]:
+    """Return the database's time, and the rows of those of the keys that are known."""
+    if not keys:
+        return await now(connection), {}
+    first, *found = await connection.fetch(query("job_look"), *idempotency.key_columns(keys))
+    return first["created_at"], idempotency.rows_of(found)
+
+
+async def accept(
+    connection: Connection,
+    jobs: Sequence[NewJob],
+    created_at: datetime,
+    keys: Sequence[IdempotencyRow] = (),
+) -> None:
+    """Insert jobs with their timers and keys; each job is its own first event."""
     ids, *columns = zip(*map(msgspec.structs.astuple, jobs), strict=True)
     lean = [
         same(column) if name in _REPEATED else filled(column)
         for name, column in zip(NewJob.__struct_fields__[1:], columns, strict=True)
     ]
-    await connection.execute(query("job_insert"), ids, *lean, created_at)
+    if not keys:
+        await connection.execute(query("job_accept"), ids, *lean, created_at)
+        return
+    try:
+        await connection.execute(
+            query("job_accept_keyed"), ids, *lean, created_at, *idempotency.columns(keys)
+        )
+    except UniqueViolationError as error:
+        # The other transaction made the same id of the key, in the same millisecond.
+        raise KeyTakenError(str(error)) from error
+
+
+async def as_accepted(connection: Connection, tenant_id: int, job_id: UUID) -> JobAsAccepted | None:
+    """Return a job as it was accepted, whatever was changed since; None when it is gone."""
+    row = await connection.fetchrow(query("job_as_accepted"), bucket_of(job_id), tenant_id, job_id)
+    return None if row is None else JobAsAccepted(*row)
 
 
 _REPEATED: Final = frozenset(

@@ -3,11 +3,32 @@
 -- name: job_now
 SELECT clock()
 
--- name: job_insert
+-- name: job_look
+-- The time, in the first row; then what is known under the keys.
+SELECT NULL::smallint AS bucket, NULL::smallint AS scope, NULL::integer AS tenant_id,
+       NULL::uuid AS key, NULL::uuid AS fingerprint, NULL::uuid AS subject, clock() AS created_at,
+       NULL::bytea AS kept
+ UNION ALL
+SELECT bucket, scope, tenant_id, key, fingerprint, subject, created_at, kept
+  FROM idempotency_find($1, $2, $3, $4)
+
+-- name: job_accept
 -- JSON comes as text, encoded once by whoever decided.
 SELECT halt_refuse_new($2, $15),
        job_insert($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18,
                   $19, $20)
+
+-- name: job_accept_keyed
+-- The keys last: whoever waits for a key waits for nothing else.
+SELECT halt_refuse_new($2, $15),
+       job_insert($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18,
+                  $19, $20),
+       idempotency_insert($21, $22, $23, $24, $25, $26, $27, $28)
+
+-- name: job_as_accepted
+SELECT lane_id, due_at, expires_at, destination::text, policy::text, payload, content_type,
+       payload_ref, spread_seconds, metadata, description
+  FROM job WHERE bucket = $1 AND tenant_id = $2 AND job_id = $3
 
 -- name: job_load
 -- Weeks outside of the ids' range ($4 to $5) are not even begun.

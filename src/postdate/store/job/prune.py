@@ -29,9 +29,9 @@ class KeyStretch(NamedTuple):
 
     bucket: int
     tenant_id: int
-    scope: str
+    scope: int
     days: int
-    after: str
+    after: UUID
 
 
 async def jobs(connection: Connection, stretch: Stretch, most: int) -> PruneStep:
@@ -40,7 +40,7 @@ async def jobs(connection: Connection, stretch: Stretch, most: int) -> PruneStep
     return PruneStep(*row) if row else PruneStep(0, None)
 
 
-async def keys(connection: Connection, stretch: KeyStretch, most: int) -> str | None:
+async def keys(connection: Connection, stretch: KeyStretch, most: int) -> UUID | None:
     """Walk at most so many keys, forget those that are old enough; give where to go on."""
     row = await connection.fetchrow(query("prune_keys"), *stretch, most)
     return row["last"] if row else None

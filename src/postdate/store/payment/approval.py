@@ -66,6 +66,15 @@ def _requested(one: ApprovalRequest) -> NewEvent:
     return NewEvent(*subject, event_id, "payment.approval_requested", one.actor)
 
 
+async def requested(connection: Connection, payments: Sequence[tuple[int, UUID]]) -> set[UUID]:
+    """Return those of the payments, by tenant and id, that needed approval when accepted."""
+    if not payments:
+        return set()
+    keys = [(bucket_of(payment_id), tenant_id, payment_id) for tenant_id, payment_id in payments]
+    rows = await connection.fetch(query("approval_requested"), *zip(*keys, strict=True))
+    return {row[0] for row in rows}
+
+
 async def find(
     connection: Connection, tenant_id: int, payment_id: UUID
 ) -> tuple[Approval, frozenset[str]] | None:

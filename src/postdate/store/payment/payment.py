@@ -1,8 +1,8 @@
 """Payments: inserted once, read with what has become of them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Final
+from typing import Final, NamedTuple
 from uuid import UUID
 
 import asyncpg
@@ -10,12 +10,25 @@ import msgspec
 
 from postdate.model.ids import bucket_of
 from postdate.model.payment.payment import OnBroken
-from postdate.store.account.account import AccountKey
+from postdate.store.account.account import (
+    Account,
+    AccountKey,
+    Hold,
+    gather_columns,
+)
 from postdate.store.connection.column import filled, same
 from postdate.store.connection.database import Connection
+from postdate.store.connection.error import (
+    CheckViolationError,
+    KeyTakenError,
+    StaleAccountError,
+    UniqueViolationError,
+)
 from postdate.store.connection.query import query
+from postdate.store.idempotency import idempotency
+from postdate.store.idempotency.idempotency import IdempotencyKey, IdempotencyRow
 from postdate.store.payment.approval import Approval
-from postdate.store.timer.timer import LANE_PAYMENT
+from postdate.store.timer.timer import LANE_PAYMENT, LONG_AGO
 
 
 class NewPayment(msgspec.Struct, frozen=True):
@@ -35,7 +48,8 @@ class NewPayment(msgspec.Struct, frozen=True):
     traceparent: str | None = None
     on_broken: OnBroken | None = None
     actor: str | None = None
-    key: str | None = None
+    idempotency_key: UUID | None = None
+    """The hash of the key that it was asked for under: the row of that key is proved by it."""
 
 
 class PaymentRow(msgspec.Struct, frozen=True):
@@ -120,17 +134,98 @@ class Seen(msgspec.Struct, frozen=True):
 _REPEATED: Final = frozenset({"tenant_id", "hold", "actor"})
 """Columns that mostly hold one value for all rows, and then are sent once."""
 
+_EMPTY: Final[tuple[Sequence[object], ...]] = ((),) * len(NewPayment.__struct_fields__)
 
-async def accept(connection: Connection, payments: Sequence[NewPayment]) -> None:
-    """Write payments with their timers; each is its own first event. Holds are the caller's."""
-    if payments:
-        names = NewPayment.__struct_fields__
-        columns = zip(*map(msgspec.structs.astuple, payments), strict=True)
-        sent = (
-            same(column) if name in _REPEATED else filled(column)
-            for name, column in zip(names, columns, strict=True)
+
+class PaymentLook(NamedTuple):
+    """What decisions about payments rest on."""
+
+    now: datetime
+    known: dict[IdempotencyKey, IdempotencyRow]
+    accounts: dict[AccountKey, Account]
+
+
+async def look(
+    connection: Connection,
+    keys: Sequence[IdempotencyKey],
+    lock_accounts: Iterable[AccountKey],
+    accounts: Iterable[AccountKey],
+) -> PaymentLook:
+    """Look at keys and accounts and take the database's time; lock some accounts, in order."""
+    rows = await connection.fetch(
+        query("payment_look"),
+        *gather_columns(lock_accounts, accounts),
+        *idempotency.key_columns(keys),
+    )
+    seen: dict[AccountKey, Account] = {}
+    known = []
+    now = LONG_AGO
+    for row in rows:
+        if row["account_id"] is not None:
+            account = Account(*row[1:11])
+            seen[account.key] = account
+        elif row["key"] is not None:
+            known.append(row[11:])
+        else:
+            now = row["at"]
+    return PaymentLook(now, idempotency.rows_of(known), seen)
+
+
+async def accept(
+    connection: Connection,
+    payments: Sequence[NewPayment],
+    holds: Sequence[Hold] = (),
+    keys: Sequence[IdempotencyRow] = (),
+) -> None:
+    """Write payments with their timers, then holds, then keys; each payment is its first event.
+
+    Raise StaleAccountError when a payer has not the money, or is not as it was looked at.
+    """
+    try:
+        await connection.execute(
+            query("payment_accept"),
+            *_columns(payments),
+            LANE_PAYMENT,
+            *(zip(*holds, strict=True) if holds else ((),) * len(Hold._fields)),
+            *idempotency.columns(keys),
         )
-        await connection.execute(query("payment_accept"), *sent, LANE_PAYMENT)
+    except CheckViolationError as error:
+        raise StaleAccountError(str(error)) from error
+    except UniqueViolationError as error:
+        # The other transaction made the same id of the key, in the same millisecond.
+        raise KeyTakenError(str(error)) from error
+
+
+def _columns(payments: Sequence[NewPayment]) -> Iterable[Sequence[object]]:
+    if not payments:
+        return _EMPTY
+    columns = zip(*map(msgspec.structs.astuple, payments), strict=True)
+    return (
+        same(column) if name in _REPEATED else filled(column)
+        for name, column in zip(NewPayment.__struct_fields__, columns, strict=True)
+    )
+
+
+class PaymentAsAccepted(msgspec.Struct, frozen=True):
+    """What was asked for."""
+
+    from_account: str
+    to_account: str
+    amount: int
+    due_at: datetime
+    hold: bool
+    retry_until: datetime | None
+    description: str | None
+    on_broken: OnBroken | None
+
+
+async def as_accepted(
+    connection: Connection, tenant_id: int, payment_id: UUID
+) -> PaymentAsAccepted | None:
+    """Return a payment as it was accepted, whatever was changed since."""
+    key = bucket_of(payment_id), tenant_id, payment_id
+    row = await connection.fetchrow(query("payment_as_accepted"), *key)
+    return None if row is None else PaymentAsAccepted(*row)
 
 
 async def load(connection: Connection, tenant_id: int, ids: Sequence[UUID]) -> list[PaymentRow]:

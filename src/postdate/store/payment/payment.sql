@@ -1,8 +1,27 @@
 -- Payments: what was asked for, and, from timer, attempt and outcome, where it stands.
 
+-- name: payment_look
+-- What decisions rest on, in one round trip: accounts, the time, and what is known under the keys.
+SELECT at, bucket, tenant_id, account_id, balance, held, version, floor, max_amount, frozen_at,
+       closed_at, NULL::smallint AS key_bucket, NULL::smallint AS scope,
+       NULL::integer AS key_tenant, NULL::uuid AS key, NULL::uuid AS fingerprint,
+       NULL::uuid AS subject, NULL::timestamptz AS created_at, NULL::bytea AS kept
+  FROM account_gather($1, $2, $3, $4, $5, $6)
+ UNION ALL
+SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+       bucket, scope, tenant_id, key, fingerprint, subject, created_at, kept
+  FROM idempotency_find($7, $8, $9, $10)
+
 -- name: payment_accept
+-- Accounts are held for as short a time as can be: the holds come last but for the keys.
 SELECT halt_refuse_new($2, $11),
-       payment_accept($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
+       payment_accept($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16),
+       account_hold($17, $18, $19, $20, $21, $22),
+       idempotency_insert($23, $24, $25, $26, $27, $28, $29, $30)
+
+-- name: payment_as_accepted
+SELECT from_account, to_account, amount, due_at, hold, retry_until, description, on_broken
+  FROM payment WHERE bucket = $1 AND tenant_id = $2 AND payment_id = $3
 
 -- name: payment_load
 -- Whole payments by id; see the function.

@@ -170,44 +170,42 @@ SELECT e.tenant_id, e.payment_id::text AS subject,
  ORDER BY e.payment_id, e.amount LIMIT $3
 
 -- name: prove_terms_idempotency_key_names_its_subject
--- What is kept under a client's key is about what it made: a payment, a job, an adjustment.
-SELECT i.tenant_id, i.key AS subject,
-       format('kept in %s for %s, which is not what was asked for under it', i.scope, i.subject)
+-- What a client's key led to is what was made under it: the id of a job or payment ends in the hash
+-- of key and request, and an adjustment is as it was answered. A job may be gone, a payment not.
+SELECT i.tenant_id, i.key::text AS subject,
+       format('leads to %s, which was not made under this key for this request', i.subject)
        AS detail
-  FROM (SELECT *, convert_from(request, 'UTF8')::jsonb AS asked,
-               convert_from(response, 'UTF8')::jsonb AS answer
+  FROM (SELECT *, convert_from(kept, 'UTF8')::jsonb AS said
           FROM idempotency
-         WHERE scope IN ('payment', 'job', 'adjustment') AND subject IS NOT NULL
+         WHERE scope BETWEEN 1 AND 4 AND subject IS NOT NULL
            AND ($1::integer IS NULL OR tenant_id = $1)
            AND ($2::smallint[] IS NULL OR bucket = ANY ($2))) AS i
-  LEFT JOIN payment p ON i.scope = 'payment' AND p.bucket = bucket_of(i.subject)
+  LEFT JOIN payment p ON i.scope = 3 AND p.bucket = bucket_of(i.subject)
        AND p.tenant_id = i.tenant_id AND p.payment_id = i.subject
-  LEFT JOIN entry e ON i.scope = 'adjustment' AND e.bucket = bucket_of(i.subject)
-       AND e.tenant_id = i.tenant_id AND e.account_id = i.answer ->> 'account_id'
-       AND e.version = (i.answer ->> 'version')::bigint AND e.transfer_id = i.subject
+  LEFT JOIN entry e ON i.scope = 4 AND e.bucket = bucket_of(i.subject)
+       AND e.tenant_id = i.tenant_id AND e.account_id = i.said -> 'answer' ->> 'account_id'
+       AND e.version = (i.said -> 'answer' ->> 'version')::bigint AND e.transfer_id = i.subject
  WHERE i.subject >= $4::uuid AND i.subject < $5::uuid
-   AND (i.status <> 201 OR CASE i.scope
-       WHEN 'payment' THEN
-            (p.payment_id::text, p.amount::text, p.from_account, p.to_account) IS DISTINCT FROM
-            (i.answer ->> 'payment_id', i.asked ->> 'amount', i.asked ->> 'from_account_id',
-             i.asked ->> 'to_account_id')
-       WHEN 'adjustment' THEN
+   AND CASE i.scope
+       WHEN 4 THEN
             (e.transfer_id::text, e.amount::text, e.account_id, e.reason) IS DISTINCT FROM
-            (i.answer ->> 'transfer_id', i.asked ->> 'amount', i.asked ->> 'account_id',
-             i.asked ->> 'reason')
-       ELSE i.subject::text IS DISTINCT FROM i.answer ->> 'job_id' END)
+            (i.said -> 'answer' ->> 'transfer_id', i.said -> 'request' ->> 'amount',
+             i.said -> 'request' ->> 'account_id', i.said -> 'request' ->> 'reason')
+            OR (i.said ->> 'refused')::boolean
+       ELSE i.kept IS NOT NULL OR NOT idempotency_fits(i.key, i.fingerprint, i.subject)
+            OR (i.scope = 3 AND p.payment_id IS NULL) END
  ORDER BY i.tenant_id, i.key LIMIT $3
 
 -- name: prove_terms_asked_for
 -- What was asked for under a client's key, which must be kept: for ever where it moves money, for a
 -- week and as long as it is open where it is a job.
 SELECT tenant_id, scope, key, subject
-  FROM (SELECT bucket, tenant_id, 'payment' AS scope, idempotency_key AS key,
+  FROM (SELECT bucket, tenant_id, 'payment' AS scope, idempotency_key::text AS key,
                payment_id AS subject
           FROM payment
          WHERE idempotency_key IS NOT NULL AND payment_id >= $4::uuid AND payment_id < $5::uuid
          UNION ALL
-        SELECT j.bucket, j.tenant_id, 'job', j.idempotency_key, j.job_id
+        SELECT j.bucket, j.tenant_id, 'job', j.idempotency_key::text, j.job_id
           FROM job j LEFT JOIN timer t ON t.bucket = j.bucket AND t.subject = j.job_id
          WHERE j.idempotency_key IS NOT NULL AND j.job_id >= $4 AND j.job_id < $5
            AND (j.created_at > clock() - interval '7 days' OR t.subject IS NOT NULL)

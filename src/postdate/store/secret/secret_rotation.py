@@ -6,8 +6,7 @@ from typing import Final
 from postdate.store.connection.database import Connection, Database
 from postdate.store.connection.query import query
 from postdate.store.destination.destination import SIGNING, config_place, secret_place
-from postdate.store.secret import payload_encryption
-from postdate.store.secret import secret
+from postdate.store.secret import payload_encryption, secret
 from postdate.store.secret.secret import Keyring, envelope_key
 
 BATCH: Final = 200

@@ -22,9 +22,9 @@ CREATE TABLE job (
     schedule_id    uuid,
     origin_id      uuid,
     traceparent    text,
-    -- Who asked for it, and under which key: what is kept under that is proved by it.
+    -- Who asked for it, and the hash of the key: the row of that key is proved by it.
     actor          text,
-    idempotency_key text,
+    idempotency_key uuid,
     PRIMARY KEY (bucket, tenant_id, job_id),
     CHECK (payload IS NULL OR payload_ref IS NULL)
 ) PARTITION BY RANGE (job_id);
@@ -52,18 +52,24 @@ CREATE TABLE job_revision (
     CHECK (payload_revision = revision OR (payload IS NULL AND payload_ref IS NULL))
 ) PARTITION BY RANGE (job_id);
 
--- What was asked under a key and what was answered. For ever for money, by retention for jobs.
+-- What a client's key led to: for ever for money, by retention for jobs. A row is narrow: 16 bytes
+-- of the key's hash, a fingerprint of the request, and the address of what was made, from which the
+-- answer follows. `kept` holds request and answer only where it does not: of refusals, and of rare
+-- operations. The columns stand so that none is padded.
 CREATE TABLE idempotency (
-    bucket     smallint NOT NULL,
-    tenant_id  integer NOT NULL,
-    scope      text NOT NULL,
-    key        text COLLATE "C" NOT NULL,
-    subject    uuid,
-    status     smallint NOT NULL,
-    request    bytea NOT NULL,
-    response   bytea NOT NULL,
-    created_at timestamptz NOT NULL DEFAULT clock(),
-    PRIMARY KEY (bucket, tenant_id, scope, key)
+    bucket      smallint NOT NULL,
+    -- As KeyScope in store/idempotency.py: 1 job, 2 redrive, 3 payment, 4 adjustment, 5 schedule,
+    -- 0 any other operation.
+    scope       smallint NOT NULL,
+    tenant_id   integer NOT NULL,
+    -- The instant by which the request was judged.
+    created_at  timestamptz NOT NULL,
+    key         uuid NOT NULL,
+    fingerprint uuid NOT NULL,
+    subject     uuid,
+    kept        bytea,
+    PRIMARY KEY (bucket, scope, tenant_id, key),
+    CHECK (subject IS NOT NULL OR kept IS NOT NULL)
 );
 
 -- Up to which instant a tenant's ended jobs were pruned. What was told of them before stays sealed;

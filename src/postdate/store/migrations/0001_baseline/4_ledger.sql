@@ -41,9 +41,9 @@ CREATE TABLE payment (
     traceparent  text,
     -- What becomes of the hold when settling breaks for good; NULL leaves it to the setting.
     on_broken    text CHECK (on_broken IN ('hold', 'release')),
-    -- Who asked for it, and under which key: what is kept under that is proved by it.
+    -- Who asked for it, and the hash of the key: the row of that key is proved by it.
     actor        text,
-    idempotency_key text,
+    idempotency_key uuid,
     PRIMARY KEY (bucket, tenant_id, payment_id),
     CHECK (from_account <> to_account),
     CHECK (retry_until IS NULL OR NOT hold)

@@ -1,0 +1,112 @@
+"""Create something once for each client's key, in a transaction of the creator's own."""
+
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from typing import Any, TypeVar
+from uuid import UUID
+
+import msgspec
+
+from postdate.intake.accept.idempotency import (
+    Granted,
+    KeyedRequest,
+    KeysInFlight,
+    Refused,
+    canonical,
+    in_flight,
+    kept_answer,
+    kept_under,
+    keyed,
+)
+from postdate.intake.accept.pipeline import MAX_RACES
+from postdate.store.connection.database import Connection, Database
+from postdate.store.connection.error import KeyTakenError
+from postdate.store.idempotency import idempotency as store
+from postdate.store.idempotency.idempotency import KeyScope, key_of
+from postdate.store.job import job as job_store
+from postdate.store.secret.payload_encryption import PayloadCipher
+
+T = TypeVar("T")
+
+Remember = Callable[[Connection, T], Awaitable[None]]
+"""Called with what was made, as the last step of the transaction that made it."""
+
+
+async def forget(_connection: Connection, _made: Any) -> None:
+    """Remember no answer: the request came without a key."""
+
+
+class CreateRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A request that creates something, as it is compared with a later one under its key."""
+
+    tenant_id: int
+    operation: str
+    key: str
+    members: Mapping[str, Any]
+    secret: Collection[str] = ()
+    """Members that are remembered only as a keyed hash."""
+
+    scope: KeyScope = KeyScope.OPERATION
+
+
+class Shown(msgspec.Struct, frozen=True):
+    """The answer now, and the answer to repetitions, which tells no secret again."""
+
+    now: msgspec.Struct
+    later: msgspec.Struct
+    subject: UUID | None = None
+
+
+class CreateOnce:
+    """Run what creates something at most once for each key of a tenant."""
+
+    def __init__(self, database: Database, cipher: PayloadCipher | None = None) -> None:
+        self._database = database
+        self._cipher = cipher
+        self._in_flight = KeysInFlight()
+
+    async def run(
+        self,
+        wanted: CreateRequest,
+        create: Callable[[Remember[T]], Awaitable[T]],
+        show: Callable[[T], Shown],
+        status: int,
+    ) -> Granted | Refused:
+        """Create and keep the answer, or return the answer that was kept.
+
+        A refusal is not kept: nothing was made, and the next request may be allowed.
+        """
+        key = key_of(wanted.tenant_id, wanted.scope, wanted.key, wanted.operation)
+        with self._in_flight.hold(key):
+            request = keyed(key, await self._canonical(wanted))
+
+            async def remember(connection: Connection, made: T) -> None:
+                now, shown = await job_store.now(connection), show(made)
+                row = kept_under(request, shown.later, now, shown.subject)
+                await store.insert(connection, [row])
+
+            for _ in range(MAX_RACES):
+                known = await self._known(request, status)
+                if known is not None:
+                    return known
+                try:
+                    shown = show(await create(remember))
+                except KeyTakenError:
+                    continue
+                return Granted(shown.now, shown.subject, status)
+        raise in_flight()
+
+    async def _known(self, request: KeyedRequest, status: int) -> Granted | Refused | None:
+        async with self._database.connection() as connection:
+            found = await store.find(connection, [request.key])
+        return kept_answer(found[request.key], request, status) if found else None
+
+    async def _canonical(self, wanted: CreateRequest) -> bytes:
+        members = dict(wanted.members)
+        secret = [name for name in wanted.secret if members.get(name) is not None]
+        if secret and self._cipher is not None:
+            async with self._database.write() as connection:
+                await self._cipher.prepare(connection, [wanted.tenant_id])
+            for name in secret:
+                hidden = self._cipher.digest(wanted.tenant_id, canonical(members[name]))
+                members[name] = {"hmac": hidden}
+        return canonical(members)

@@ -1,0 +1,290 @@
+"""The one way in: jobs and payments, one or many, asked for or made by a schedule.
+
+    validate → idempotency → limits → write → events → answer
+
+What differs between jobs and payments is a `Strategy`. One commit decides about a `Group`: it looks
+at everything a decision rests on in one statement, decides in memory, and writes in one statement,
+which is a transaction of its own. The write refuses where something has changed since the look.
+Each job and payment is its own first event; its address goes into the outbox with it.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime
+from typing import Final, Generic, NamedTuple, Protocol, TypeVar
+from uuid import UUID
+
+import msgspec
+
+from postdate.intake.accept.idempotency import (
+    CREATED,
+    KeyedRequest,
+    Refused,
+    in_flight,
+    kept_answer,
+    kept_differences,
+    kept_under,
+    made_under,
+    reused,
+)
+from postdate.model.error import Refusal
+from postdate.store.connection.database import Connection, Database
+from postdate.store.connection.error import KeyTakenError, StaleAccountError
+from postdate.store.idempotency.idempotency import IdempotencyKey, IdempotencyRow
+
+MAX_RACES: Final = 3
+"""How often a group is begun again because another node used one of its keys meanwhile."""
+
+
+class Checked(Protocol):
+    """An item that was found valid, and the key it came with."""
+
+    @property
+    def keyed(self) -> KeyedRequest | None:
+        """Return the request under its key."""
+
+
+class Accepted(Protocol):
+    """Something that was accepted, now or when its key was first used."""
+
+    @property
+    def subject(self) -> UUID:
+        """Return the id of what was made."""
+
+    @property
+    def body(self) -> msgspec.Struct:
+        """Return it as a client is shown it."""
+
+    @property
+    def replayed(self) -> bool:
+        """Return whether the key was answered before."""
+
+
+Item = TypeVar("Item")
+Valid = TypeVar("Valid", bound=Checked)
+Made = TypeVar("Made", bound=Accepted)
+
+
+class Known(NamedTuple, Generic[Valid]):
+    """An item whose key was used before."""
+
+    number: int
+    item: Valid
+    request: KeyedRequest
+    row: IdempotencyRow
+
+
+class Group(ABC, Generic[Valid, Made]):
+    """What one commit decides about and writes."""
+
+    remembers_refusals: bool = False
+    """Whether a refusal is kept under the item's key, and given again."""
+
+    one_statement: bool = True
+    """Whether all of it is written by one statement, which then is its own transaction."""
+
+    def __init__(self, now: datetime, known: Mapping[IdempotencyKey, IdempotencyRow]) -> None:
+        self.now = now
+        self.known = dict(known)
+        self.keys: list[IdempotencyRow] = []
+
+    @abstractmethod
+    def begin(self, items: Sequence[Valid | Refusal]) -> None:
+        """Prepare what all decisions of the group share."""
+
+    def limit(self, item: Valid) -> Refusal | None:  # noqa: ARG002 - by default there is no quota
+        """Hold an item to its tenant's quota; this refusal is never kept."""
+        return None
+
+    @abstractmethod
+    def decide(self, number: int, item: Valid) -> Made | Refusal:
+        """Decide about the item of this number, seeing what those before it have taken."""
+
+    def row(self, request: KeyedRequest, made: Made) -> IdempotencyRow:
+        """Return the row of a key under which something was made."""
+        return made_under(request, made.subject, self.now)
+
+    @abstractmethod
+    async def write(self, connection: Connection) -> None:
+        """Write what was decided, and `keys`; refuse where what was looked at has changed."""
+
+
+class Strategy(ABC, Generic[Item, Valid, Made]):
+    """What differs between the kinds of things that are accepted."""
+
+    locks: bool = False
+    """Whether what decisions rest on is always locked."""
+
+    @abstractmethod
+    async def validate(self, items: Sequence[Item]) -> list[Valid | Refusal]:
+        """Check what needs no transaction; a refusal from here is never kept."""
+
+    @abstractmethod
+    async def look(
+        self, connection: Connection, items: Sequence[Valid], *, locked: bool
+    ) -> Group[Valid, Made]:
+        """Look at what decisions rest on: time, keys, accounts; lock it only if asked to."""
+
+    async def replay(self, connection: Connection, known: Sequence[Known[Valid]]) -> list[Made]:
+        """Return what was answered when these keys were first used, from what they led to."""
+        raise TypeError(f"{type(self).__name__} keeps its answers: {connection}, {known}")
+
+    def kept(self, known: Known[Valid]) -> Made | Refused:
+        """Return the answer that was kept under a key."""
+        refused = kept_answer(known.row, known.request, CREATED)
+        if not isinstance(refused, Refused):
+            raise TypeError("only refusals are kept here")
+        return refused
+
+    async def differing(self, connection: Connection, known: Known[Valid]) -> list[str]:
+        """Name the fields in which a request differs from what its key led to."""
+        raise TypeError(f"{type(self).__name__} keeps its requests: {connection}, {known}")
+
+
+class Pipeline(Generic[Item, Valid, Made]):
+    """Accepts items by a strategy: one outcome for each, in order."""
+
+    def __init__(self, database: Database, strategy: Strategy[Item, Valid, Made]) -> None:
+        self._database = database
+        self._strategy = strategy
+
+    async def accept(self, items: Sequence[Item]) -> list[Made | Refused]:
+        """Accept items in one commit."""
+        return await self.commit(await self._strategy.validate(items))
+
+    async def commit(self, items: Sequence[Valid | Refusal]) -> list[Made | Refused]:
+        """Accept items that were validated, in one commit."""
+        for _ in range(MAX_RACES):
+            try:
+                outcomes, known = await self._try(items)
+            except KeyTakenError:
+                continue
+            if known:
+                async with self._database.connection() as connection:
+                    await self._answer_known(connection, outcomes, known)
+            return outcomes
+        raise in_flight()
+
+    async def within(
+        self,
+        connection: Connection,
+        items: Sequence[Valid | Refusal],
+        group: Group[Valid, Made] | None = None,
+    ) -> list[Made | Refused]:
+        """Accept items in the caller's transaction; `group` is what it has looked at already."""
+        if group is None:
+            group = await self._strategy.look(connection, _valid(items), locked=False)
+        outcomes, known = _decide(group, items)
+        await group.write(connection)
+        await self._answer_known(connection, outcomes, known)
+        return outcomes
+
+    async def _try(
+        self, items: Sequence[Valid | Refusal]
+    ) -> tuple[list[Made | Refused], list[Known[Valid]]]:
+        if not self._strategy.locks:
+            with suppress(StaleAccountError):
+                return await self._look_then_write(items)
+        return await self._lock_and_write(items)
+
+    async def _look_then_write(
+        self, items: Sequence[Valid | Refusal]
+    ) -> tuple[list[Made | Refused], list[Known[Valid]]]:
+        """Look and write apart, in two round trips; nobody waits for us while we decide."""
+        looked: list[Group[Valid, Made]] = []
+
+        async def look(connection: Connection) -> None:
+            looked.append(await self._strategy.look(connection, _valid(items), locked=False))
+
+        async with self._database.after(look) as connection:
+            group = looked[-1]
+            decided = _decide(group, items)
+            if group.one_statement:
+                await group.write(connection)
+        if not group.one_statement:
+            async with self._database.write() as connection:
+                await group.write(connection)
+        return decided
+
+    async def _lock_and_write(
+        self, items: Sequence[Valid | Refusal]
+    ) -> tuple[list[Made | Refused], list[Known[Valid]]]:
+        """Lock what decisions rest on first: it changed between a look and a write."""
+        async with self._database.write() as connection:
+            group = await self._strategy.look(connection, _valid(items), locked=True)
+            decided = _decide(group, items)
+            await group.write(connection)
+        return decided
+
+    async def _answer_known(
+        self,
+        connection: Connection,
+        outcomes: list[Made | Refused],
+        known: Sequence[Known[Valid]],
+    ) -> None:
+        """Answer the items whose keys were used before: the same again, or what differs."""
+        again: list[Known[Valid]] = []
+        for each in known:
+            if each.row.fingerprint != each.request.fingerprint:
+                outcomes[each.number] = Refused(reused(await self._differing(connection, each)))
+            elif each.row.kept is None:
+                again.append(each)
+            else:
+                outcomes[each.number] = self._strategy.kept(each)
+        if again:
+            replayed = await self._strategy.replay(connection, again)
+            for each, made in zip(again, replayed, strict=True):
+                outcomes[each.number] = made
+
+    async def _differing(self, connection: Connection, known: Known[Valid]) -> list[str]:
+        if known.row.kept is not None:
+            return kept_differences(known.row, known.request)
+        return await self._strategy.differing(connection, known)
+
+
+def _valid(items: Sequence[Valid | Refusal]) -> list[Valid]:
+    return [item for item in items if not isinstance(item, Refusal)]
+
+
+_PENDING: Final = Refused(in_flight().refusal)
+"""Stands for an item whose key is known until it is answered."""
+
+
+def _decide(
+    group: Group[Valid, Made], items: Sequence[Valid | Refusal]
+) -> tuple[list[Made | Refused], list[Known[Valid]]]:
+    """Decide about items in order: a key may come twice, and each sees what those before took."""
+    group.begin(items)
+    outcomes: list[Made | Refused] = []
+    known: list[Known[Valid]] = []
+    for number, item in enumerate(items):
+        if isinstance(item, Refusal):
+            outcomes.append(Refused(item))
+            continue
+        request = item.keyed
+        if request is not None and request.key in group.known:
+            known.append(Known(number, item, request, group.known[request.key]))
+            outcomes.append(_PENDING)
+            continue
+        outcomes.append(_decide_one(group, number, item))
+    return outcomes, known
+
+
+def _decide_one(group: Group[Valid, Made], number: int, item: Valid) -> Made | Refused:
+    refusal = group.limit(item)
+    if refusal is not None:
+        return Refused(refusal)
+    made = group.decide(number, item)
+    if isinstance(made, Refusal):
+        if item.keyed is not None and group.remembers_refusals:
+            _remember(group, kept_under(item.keyed, made, group.now))
+        return Refused(made)
+    if item.keyed is not None:
+        _remember(group, group.row(item.keyed, made))
+    return made
+
+
+def _remember(group: Group[Valid, Made], row: IdempotencyRow) -> None:
+    group.keys.append(row)
+    group.known[row.key] = row

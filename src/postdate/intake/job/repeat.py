@@ -1,0 +1,72 @@
+"""Compare a repeated request with the job that its key led to."""
+
+from typing import Any
+
+import msgspec
+from msgspec import UNSET
+
+from postdate.intake.accept.pipeline import Known
+from postdate.intake.job.payload_encryption import PayloadEncryption
+from postdate.intake.job.request import CheckedJob
+from postdate.intake.job.validation import ANY_TIME, due_at
+from postdate.model.job.job import JobSpec, decode_destination, decode_given
+from postdate.model.job.view import JSON
+from postdate.store.connection.database import Connection
+from postdate.store.job import job as job_store
+from postdate.store.job.job import JobAsAccepted
+from postdate.store.timer.lane import LaneDirectory
+
+
+async def differing(
+    connection: Connection,
+    lanes: LaneDirectory,
+    encryption: PayloadEncryption,
+    known: Known[CheckedJob],
+) -> list[str]:
+    """Name the fields in which a request differs from the job as it was accepted.
+
+    There are none to name when the job is gone: its key outlives it by some days.
+    """
+    subject, tenant_id = known.row.subject, known.row.key.tenant_id
+    job = None if subject is None else await job_store.as_accepted(connection, tenant_id, subject)
+    if subject is None or job is None:
+        return []
+    payload = await encryption.open(connection, tenant_id, subject, job.payload)
+    before = _asked(job, lanes.by_id[job.lane_id].name)
+    spec = known.item.request.spec
+    differs = [name for name, value in before.items() if getattr(spec, name) != value]
+    if due_at(spec, known.row.created_at, ANY_TIME) != job.due_at:
+        differs.append("run_at" if spec.delay_seconds is None else "delay_seconds")
+    if _content(known.item.payload, known.item.content_type) != _content(payload, job.content_type):
+        differs.append(_payload_field(spec, payload))
+    elif known.item.content_type != job.content_type:
+        differs.append("content_type")
+    return sorted(differs)
+
+
+def _asked(job: JobAsAccepted, lane: str) -> dict[str, Any]:
+    policy = decode_given(job.policy)
+    return {
+        "destination": decode_destination(job.destination),
+        "lane": lane,
+        "retry": policy.retry,
+        "timeout_seconds": policy.timeout_seconds,
+        "expires_at": job.expires_at,
+        "spread_seconds": job.spread_seconds,
+        "payload_ref": job.payload_ref,
+        "metadata": job.metadata,
+        "description": job.description,
+    }
+
+
+def _content(payload: bytes | None, content_type: str | None) -> object:
+    """Return what a payload says: JSON however it is spaced, other bytes as they are."""
+    return msgspec.json.decode(payload) if payload and content_type == JSON else payload
+
+
+def _payload_field(spec: JobSpec, before: bytes | None) -> str:
+    if spec.payload_base64 is not None:
+        return "payload_base64"
+    if spec.payload is not UNSET or before is not None:
+        return "payload"
+    return "payload_ref"
