@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final, Literal, NoReturn
+from typing import Annotated, Final, Literal, NoReturn
 
 import cyclopts
 import uvloop
@@ -70,6 +70,7 @@ def serve(
     data_dir: Path | None = None,
     log_level: Literal["debug", "info", "warning", "error"] | None = None,
     log_format: Literal["console", "json", "auto"] | None = None,
+    parent: Annotated[int | None, cyclopts.Parameter(show=False)] = None,
 ) -> None:
     """Run the server: all roles in one process, or one of them.
 
@@ -87,6 +88,8 @@ def serve(
         debug, info, warning or error (POSTDATE_LOG_LEVEL).
     log_format
         console, json or auto (POSTDATE_LOG_FORMAT).
+    parent
+        The process that started this one beside itself (POSTDATE_API_PROCESSES).
 
     """
     from postdate.node import garbage
@@ -108,7 +111,7 @@ def serve(
     more = [trace.add_trace] if tracing else []
     log.configure(settings.log_level, settings.log_format, *more)
     items.configure(listed(settings.log_items), settings.log_items_per_second)
-    uvloop.run(serve.serve(settings, role, tracing))
+    uvloop.run(serve.serve(settings, role, tracing, parent))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

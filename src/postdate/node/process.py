@@ -3,6 +3,7 @@
 import asyncio
 import socket
 import sys
+from collections.abc import Sequence
 from typing import Final
 
 from postdate.api.http.connection_registry import ConnectionLimits
@@ -12,6 +13,7 @@ from postdate.intake.tenant.quota import COUNT_SECONDS, PendingCounts
 from postdate.intake.tenant.tenant import Tenants
 from postdate.model.log import Log
 from postdate.node import garbage, http, initial_key, role, token
+from postdate.node.api_process import ApiProcesses, end_with
 from postdate.node.node import BackgroundTasks, Node
 from postdate.node.settings import ProcessSettings
 from postdate.runtime.loop import Loop
@@ -26,44 +28,64 @@ STOP_SECONDS: Final = 5.0
 
 
 async def run(
-    node: Node, server: Embedded | None, listener: socket.socket | None, stop: asyncio.Event
+    node: Node,
+    server: Embedded | None,
+    listeners: Sequence[socket.socket],
+    stop: asyncio.Event,
+    parent: int | None = None,
 ) -> None:
-    """Run the node's roles until `stop` is set or a part of the process fails."""
+    """Run the node's roles until `stop` is set, `parent` is gone or a part of the process fails."""
     group = BackgroundTasks()
+    if parent is not None:
+        group.start("parent", end_with(parent, stop), endless=True)
     if server:
         group.start("watchdog", server.watch(), endless=True)
     try:
-        await _run(node, group, listener, stop)
+        await _run(node, group, listeners, stop)
     finally:
         await group.stop(0)
         await node.close()
 
 
 async def _run(
-    node: Node, group: BackgroundTasks, listener: socket.socket | None, stop: asyncio.Event
+    node: Node, group: BackgroundTasks, listeners: Sequence[socket.socket], stop: asyncio.Event
 ) -> None:
     new_key = await initial_key.ensure_key(Tenants(node.database), node.settings)
     await node.refresh_settings()
     await node.lanes.refresh()
     node.loops += [*node.housekeeping(), *role.loops(node)]
-    server = _http(node, group, listener) if listener else None
+    servers = _http(node, group, listeners) if listeners else []
     for loop in node.loops:
         group.start(loop.name, loop.run())
     garbage.settle()
     group.start("wakeup", node.wakeup.run(), endless=True)
     group.start("loop watch", node.loop_watch.run(), endless=True)
-    if server:
-        _announce(server.url, new_key, node.settings)
+    if servers:
+        _announce(servers[0].url, new_key, node.settings)
+    others = _other_processes(node, group, listeners)
     group.start("load delivery", http_exchange.load())
     await _until(stop, group)
     log.info("server.stopping", roles=node.roles)
-    await _stop(node, group, server)
+    await _stop(node, group, [*servers, *others])
 
 
-def _http(node: Node, group: BackgroundTasks, listener: socket.socket) -> HttpServer:
+def _other_processes(
+    node: Node, group: BackgroundTasks, listeners: Sequence[socket.socket]
+) -> list[ApiProcesses]:
+    if "api" not in node.roles or node.settings.api_processes == 1:
+        return []
+    others = ApiProcesses(node.settings, listeners[0].getsockname()[1])
+    group.start("api processes", others.run())
+    return [others]
+
+
+def _http(
+    node: Node, group: BackgroundTasks, listeners: Sequence[socket.socket]
+) -> list[HttpServer]:
+    """Serve one app on each listener."""
     identities = Identities(node.database, tokens=token.build(node))
     app = http.build(node, identities) if "api" in node.roles else http.signs(node, identities)
-    server = HttpServer(app, listener, _server_limits(node.settings))
+    servers = [HttpServer(app, each, _server_limits(node.settings)) for each in listeners]
     node.loops += [
         Loop("keys", identities.run_once, limit=1, poll_seconds=USED_SECONDS),
         Loop(
@@ -74,8 +96,9 @@ def _http(node: Node, group: BackgroundTasks, listener: socket.socket) -> HttpSe
         ),
         Loop("vitals", node.vitals.run_once, limit=1, poll_seconds=VITAL_SECONDS),
     ]
-    group.start("http", server.run())
-    return server
+    for server in servers:
+        group.start("http", server.run())
+    return servers
 
 
 def _server_limits(settings: ProcessSettings) -> ServerLimits:
@@ -108,9 +131,11 @@ async def _until(stop: asyncio.Event, group: BackgroundTasks) -> None:
         group.failed.result()
 
 
-async def _stop(node: Node, group: BackgroundTasks, server: HttpServer | None) -> None:
-    if server:
-        server.stop()
+async def _stop(
+    node: Node, group: BackgroundTasks, serving: Sequence[HttpServer | ApiProcesses]
+) -> None:
+    for each in serving:
+        each.stop()
     for loop in node.loops:
         loop.stop()
     await group.stop(node.settings.drain_seconds + STOP_SECONDS)

@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 from postdate.api.http.listener import bind
-from postdate.node import database_address
+from postdate.node import api_process, database_address
 from postdate.node.settings import ProcessSettings
 from postdate.store import migrate
 from postdate.store.connection.error import DatabaseError
@@ -19,37 +19,52 @@ ROLES: Final = ("api", "worker", "settlement", "publisher")
 
 
 async def serve(
-    settings: ProcessSettings, role: str | None = None, tracing: "Tracing | None" = None
+    settings: ProcessSettings,
+    role: str | None = None,
+    tracing: "Tracing | None" = None,
+    parent: int | None = None,
 ) -> None:
-    """Run the given role, or all of them, until a signal ends it."""
+    """Run the given role, or all of them, until a signal ends it, or `parent` is gone."""
     roles = [role] if role else list(ROLES)
     stop = _stop_on_signal()
     # Before anything else: a taken port must not leave a database behind.
-    listener = _listener(settings, roles)
+    listeners = _listeners(settings, roles, beside_parent=parent is not None)
     # Loading the program takes as long as the database needs to start: both at once.
     loading = asyncio.create_task(asyncio.to_thread(import_module, "postdate.node.process"))
     async with database_address.serving(settings, attach=role is not None) as address:
         await _migrate(address)
+        own = api_process.share(settings) if "api" in roles else settings
         database = await database_address.open_database(
-            address, settings, writers=settings.writers, readers=settings.readers
+            address, own, writers=own.writers, readers=own.readers
         )
         try:
             await loading
             from postdate.node.node import Node
             from postdate.node.process import run
 
-            node = Node(settings=settings, database=database, roles=roles, tracing=tracing)
-            await run(node, address.server, listener, stop)
+            node = Node(settings=own, database=database, roles=roles, tracing=tracing)
+            await run(node, address.server, listeners, stop, parent)
         finally:
             await database.close()
             if tracing:
                 tracing.close()
 
 
-def _listener(settings: ProcessSettings, roles: list[str]) -> socket.socket | None:
-    if "api" in roles:
-        return bind(settings.host, settings.port)
-    return bind(settings.host, settings.metrics_port) if settings.metrics_port else None
+def _listeners(
+    settings: ProcessSettings, roles: list[str], *, beside_parent: bool
+) -> list[socket.socket]:
+    """Take the port of the API, and the one on which this process alone is asked how it fares."""
+    own = [bind(settings.host, settings.metrics_port)] if settings.metrics_port else []
+    if "api" not in roles:
+        return own
+    if beside_parent:
+        return [bind(settings.host, settings.port, shared=True), *own]
+    if settings.api_processes == 1:
+        return [bind(settings.host, settings.port)]
+    # A port that somebody has must be refused: shared, it would be taken beside him.
+    with bind(settings.host, settings.port) as free:
+        port = free.getsockname()[1]
+    return [bind(settings.host, port, shared=True), *own]
 
 
 async def _migrate(address: database_address.Address) -> None:

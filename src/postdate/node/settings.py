@@ -17,6 +17,9 @@ TEST_PREFIX: Final = "POSTDATE_TEST_"
 
 CONFIG: Final = "POSTDATE_CONFIG"
 MAX_PORT: Final = 65535
+MIN_WRITERS: Final = 2
+"""One connection for a long statement, and one for all others."""
+
 LOG_ITEMS: Final = ("accepted", "settled", "failed")
 
 
@@ -112,8 +115,13 @@ class ProcessSettings:
     open_per_address: int = _setting(512, "The same for one address.")
     metrics_port: int = _setting(
         0,
-        "Port of /healthz, /readyz and /metrics in a process without the role api, on `host`; "
-        "0 opens none.",
+        "Port of /healthz, /readyz and /metrics in a process without the role api, on `host`, and "
+        "beside it where several processes share the port; 0 opens none.",
+    )
+    api_processes: int = _setting(
+        1,
+        "Processes that answer the API on one port; they share `writers`, `readers` and "
+        "`connections`. Each also answers alone, on `metrics_port` and the ports after it.",
     )
     node_name: str = _setting("", "Name shown for this node; the host's name if empty.")
     writers: int = _setting(8, "Most connections this process opens for writing.")
@@ -203,7 +211,8 @@ def _validate(settings: ProcessSettings) -> None:
     for name, least, most in (
         ("port", 0, MAX_PORT),
         ("metrics_port", 0, MAX_PORT),
-        ("writers", 2, 1000),
+        ("api_processes", 1, 64),
+        ("writers", MIN_WRITERS, 1000),
         ("readers", 1, 1000),
         ("worker_window", 1, 100_000),
         ("drain_seconds", 0, 3600),
@@ -216,6 +225,12 @@ def _validate(settings: ProcessSettings) -> None:
     ):
         if not least <= getattr(settings, name) <= most:
             raise StartError(f"{PREFIX}{name.upper()} lies between {least} and {most}")
+    if settings.api_processes > min(settings.writers // MIN_WRITERS, settings.readers):
+        raise StartError(
+            f"POSTDATE_API_PROCESSES={settings.api_processes} needs POSTDATE_WRITERS of at least "
+            f"{settings.api_processes * MIN_WRITERS} and POSTDATE_READERS of at least "
+            f"{settings.api_processes}: they are shared"
+        )
     if unknown := set(listed(settings.log_items)) - set(LOG_ITEMS):
         raise StartError(
             f"POSTDATE_LOG_ITEMS lists some of {', '.join(LOG_ITEMS)}, not {', '.join(unknown)}"

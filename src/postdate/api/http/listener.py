@@ -10,11 +10,15 @@ BACKLOG: Final = 1024
 """How many connections may wait to be accepted."""
 
 
-def bind(host: str, port: int, backlog: int = BACKLOG) -> socket.socket:
-    """Take the port, before anything else is started; port 0 takes a free one."""
+def bind(host: str, port: int, backlog: int = BACKLOG, *, shared: bool = False) -> socket.socket:
+    """Take the port, before anything else is started; port 0 takes a free one.
+
+    A shared one may be taken by other processes of this user too, which get their part of the
+    connections.
+    """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        return socket.create_server((host, port), family=family, backlog=backlog)
+        return socket.create_server((host, port), family=family, backlog=backlog, reuse_port=shared)
     except OSError as error:
         raise StartError(_bind_sentence(host, port, error)) from None
 

@@ -1,0 +1,105 @@
+"""Several processes that answer the API on one port, started and kept by the first of them.
+
+The kernel spreads connections over all sockets that listen on the port (SO_REUSEPORT). The others
+are `postdate serve --role api` with the settings of the first, each with its part of the budget.
+"""
+
+import asyncio
+import os
+import signal
+import sys
+from contextlib import suppress
+from dataclasses import fields, replace
+from typing import Final
+
+from postdate.model.log import Log
+from postdate.node.settings import PREFIX, TEST_PREFIX, ProcessSettings
+
+log = Log()
+
+RESTART_SECONDS: Final = 1.0
+"""How long a process that has ended is missing: one that fails at once must not fill the log."""
+
+PARENT_SECONDS: Final = 1.0
+MIN_CONNECTIONS: Final = 64
+RUN: Final = "from postdate.cli.main import main; main()"
+
+
+def share(settings: ProcessSettings) -> ProcessSettings:
+    """Return the settings of one process: all of them together keep within what was set."""
+    count = settings.api_processes
+    return replace(
+        settings,
+        writers=settings.writers // count,
+        readers=settings.readers // count,
+        connections=max(MIN_CONNECTIONS, settings.connections // count),
+    )
+
+
+def environment(settings: ProcessSettings, port: int, number: int) -> dict[str, str]:
+    """Return the environment of another process, from the share of the first.
+
+    It names every setting: the first may have some from flags or from a file.
+    """
+    metrics_port = settings.metrics_port + number if settings.metrics_port else 0
+    own = replace(settings, api_processes=1, port=port, metrics_port=metrics_port)
+    others = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(PREFIX) or name.startswith(TEST_PREFIX)
+    }
+    return others | {
+        f"{PREFIX}{each.name.upper()}": str(getattr(own, each.name)) for each in fields(own)
+    }
+
+
+class ApiProcesses:
+    """The other processes of the API: one that ends is started again, until they are stopped."""
+
+    def __init__(self, settings: ProcessSettings, port: int) -> None:
+        self._settings = settings
+        self._port = port
+        self._stopped = asyncio.Event()
+        self._running: set[asyncio.subprocess.Process] = set()
+
+    async def run(self) -> None:
+        """Keep them running; return when all have ended after `stop`."""
+        numbers = range(1, self._settings.api_processes)
+        try:
+            await asyncio.gather(*(self._keep(number) for number in numbers))
+        finally:
+            self._signal(signal.SIGKILL)
+
+    def stop(self) -> None:
+        """Let each finish what it has begun, and end."""
+        self._stopped.set()
+        self._signal(signal.SIGTERM)
+
+    async def _keep(self, number: int) -> None:
+        environ = environment(self._settings, self._port, number)
+        words = ("serve", "--role", "api", "--parent", str(os.getpid()))
+        while not self._stopped.is_set():
+            process = await asyncio.create_subprocess_exec(
+                sys.executable, "-c", RUN, *words, env=environ, stdout=asyncio.subprocess.DEVNULL
+            )
+            self._running.add(process)
+            if self._stopped.is_set():
+                self._signal(signal.SIGTERM)
+            code = await process.wait()
+            self._running.discard(process)
+            if not self._stopped.is_set():
+                log.error("api_process.ended", number=number, pid=process.pid, code=code)
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._stopped.wait(), RESTART_SECONDS)
+
+    def _signal(self, number: signal.Signals) -> None:
+        for process in self._running:
+            with suppress(ProcessLookupError):
+                process.send_signal(number)
+
+
+async def end_with(parent: int, stop: asyncio.Event) -> None:
+    """Stop this process when the one that started it is gone: nobody else would."""
+    while os.getppid() == parent:  # noqa: ASYNC110 - another process sets no event
+        await asyncio.sleep(PARENT_SECONDS)
+    stop.set()
