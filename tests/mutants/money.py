@@ -14,6 +14,11 @@ TAMPER = "faults/test_tamper.py"
 
 MUTANTS = (
     mutant(
+        "settled_before_due", "store/functions/settlement.sql",
+        "WHERE t.lane_id = lane AND t.due_at <= clock()\n", "WHERE t.lane_id = lane\n",
+        f"{SETTLE}::test_what_is_put_off_between_the_look_and_the_lock_is_not_settled",
+    ),
+    mutant(
         "hold_released_twice", DECIDE,
         "        release(payer, amount)\n    payee.balance",
         "        payer.held -= 2 * amount\n    payee.balance",

@@ -1,5 +1,7 @@
 import asyncio
+from collections.abc import Sequence
 from datetime import timedelta
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -8,7 +10,8 @@ from prometheus_client import CollectorRegistry
 from conftest import Clock, eventually
 from postdate.settlement.meter import SettlementMeter
 from postdate.settlement.settler import Settler
-from postdate.store.connection.database import Database
+from postdate.store.connection.database import Connection, Database
+from postdate.store.payment import settlement as settlement_store
 from support.bank import Bank, DuePayment, drain, settings, settler
 
 
@@ -51,6 +54,24 @@ async def test_nothing_is_settled_before_its_instant(bank: Bank, clock: Clock) -
     assert 55 < wait <= 60
     await clock.advance(61)
     assert await one.run_once() == 1
+
+
+async def test_what_is_put_off_between_the_look_and_the_lock_is_not_settled(
+    bank: Bank, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await bank.open({"a": 100, "b": 0})
+    payment = await bank.due("a", "b", 30)
+    lock = settlement_store.lock
+
+    async def put_off_first(connection: Connection, keys: Sequence[Any]) -> Any:
+        later = "UPDATE timer SET due_at = due_at + interval '1 hour' WHERE subject = $1"
+        await bank.database.writer.execute(later, payment)
+        return await lock(connection, keys)
+
+    monkeypatch.setattr(settlement_store, "lock", put_off_first)
+    assert await settler(bank.database).run_once() == 0
+    assert (await bank.balances())["a"] == (100, 30, 1)
+    assert await bank.timer(payment) is not None
 
 
 async def test_a_credit_is_spendable_by_the_next_item_of_the_batch(bank: Bank) -> None:
