@@ -16,7 +16,7 @@ import pytest
 
 from postdate.model.error import RefusedError
 from postdate.model.recurrence import budget, cron, rrule
-from postdate.model.recurrence.budget import Budget
+from postdate.model.recurrence.budget import StepBudget
 from postdate.model.recurrence.calendar import Calendar, Roll
 from postdate.model.recurrence.plan import RecurrencePlan, first_that_runs, occurrences
 from postdate.model.schedule.preview import preview_unsaved
@@ -125,13 +125,13 @@ def innocent() -> float:
 def test_a_bomb_costs_few_steps(rule: Rule, monkeypatch: pytest.MonkeyPatch) -> None:
     spent: list[int] = []
 
-    def spend(self: Budget, steps: int = 1) -> None:
+    def spend(self: StepBudget, steps: int = 1) -> None:
         spent.append(steps)
         self.left -= steps
         assert self.left >= 0
 
     forget()
-    monkeypatch.setattr(Budget, "spend", spend)
+    monkeypatch.setattr(StepBudget, "spend", spend)
     look(RecurrencePlan(rule, POLICIES[0]), 50)
     # A walk to the horizon and back again, whatever the rule.
     assert sum(spent) < 2 * budget.MAX_STEPS

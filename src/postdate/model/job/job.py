@@ -15,13 +15,13 @@ PAYLOAD_BYTES: Final = 256 * 1024
 
 METADATA_BYTES: Final = 4096
 MAX_BATCH: Final = 1000
-SPREAD_MOST_SECONDS: Final = 24 * 3600
+MAX_SPREAD_SECONDS: Final = 24 * 3600
 
 Backoff = Literal["exponential", "linear", "fixed"]
 OnUnknown = Literal["retry", "hold"]
 When = Annotated[datetime, Meta(tz=True)]
 Delay = Annotated[float, Meta(ge=0, le=10_000_000_000)]
-Spread = Annotated[int, Meta(ge=0, le=SPREAD_MOST_SECONDS)]
+Spread = Annotated[int, Meta(ge=0, le=MAX_SPREAD_SECONDS)]
 Timeout = Annotated[float, Meta(ge=0.1, le=3600)]
 PayloadRef = Annotated[str, Meta(min_length=1, max_length=2048)]
 # The classes leave out what ends them (`/`, `;`, a space): there is one way to read a text, so that

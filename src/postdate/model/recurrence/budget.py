@@ -12,7 +12,7 @@ MAX_STEPS: Final = 50_000
 """Several times what the slowest known rule needs: the horizon ends a search before this does."""
 
 
-class Budget:
+class StepBudget:
     """Steps that lead to no occurrence; a rule that needs too many of them is refused."""
 
     __slots__ = ("left", "spent")

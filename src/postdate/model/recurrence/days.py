@@ -5,7 +5,7 @@ from datetime import date
 from typing import Final
 
 from postdate.model.recurrence import year as years
-from postdate.model.recurrence.budget import HORIZON, Budget
+from postdate.model.recurrence.budget import HORIZON, StepBudget
 from postdate.model.recurrence.year import Year
 
 END: Final = HORIZON.toordinal()
@@ -19,7 +19,7 @@ class Days:
         self._choose = choose
         self._chosen: dict[Year, int] = {}
 
-    def following(self, day: int, budget: Budget) -> int | None:
+    def following(self, day: int, budget: StepBudget) -> int | None:
         """Return the first chosen day that is not before this one."""
         if day >= END:
             return None
@@ -57,7 +57,7 @@ class Days:
             bits |= self.of_year(year + 1) << _JANUARY[year + 1] - first
         return bits & (1 << count) - 1
 
-    def later(self, day: int, days: int, budget: Budget) -> int | None:
+    def later(self, day: int, days: int, budget: StepBudget) -> int | None:
         """Return the chosen day that comes so many chosen days after a chosen one."""
         year = date.fromordinal(day).year
         rest = self.of_year(year) >> day - _JANUARY[year]

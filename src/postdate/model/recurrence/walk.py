@@ -7,7 +7,7 @@ from functools import cached_property, lru_cache
 from itertools import islice
 from typing import Final
 
-from postdate.model.recurrence.budget import Budget
+from postdate.model.recurrence.budget import StepBudget
 from postdate.model.recurrence.days import END, Cycle, Days
 from postdate.model.recurrence.product import Product, places
 
@@ -29,9 +29,9 @@ class Walk(ABC):
     days: Days | None
     """The days among which all of its times lie; None for any day."""
 
-    def times(self, start: datetime, budget: Budget | None = None) -> Iterator[datetime]:
+    def times(self, start: datetime, budget: StepBudget | None = None) -> Iterator[datetime]:
         """Return the times from `start` on; what one search found empty the next one leaps over."""
-        budget = budget or Budget()
+        budget = budget or StepBudget()
         if start.microsecond:
             start = start.replace(microsecond=0) + _SECOND
         searched, end = self._empty
@@ -49,11 +49,11 @@ class Walk(ABC):
             self._empty = (searched, _NEVER)
 
     @abstractmethod
-    def _times(self, start: datetime, budget: Budget) -> Iterator[datetime]: ...
+    def _times(self, start: datetime, budget: StepBudget) -> Iterator[datetime]: ...
 
     def nth(self, start: datetime, count: int) -> datetime | None:
         """Return the n-th time from `start` on, counted from 1."""
-        return next(islice(self._times(start, Budget()), count - 1, None), None)
+        return next(islice(self._times(start, StepBudget()), count - 1, None), None)
 
 
 class DayWalk(Walk):
@@ -64,7 +64,7 @@ class DayWalk(Walk):
         self._clock = clock
         self._cycle = cycle
 
-    def _times(self, start: datetime, budget: Budget) -> Iterator[datetime]:
+    def _times(self, start: datetime, budget: StepBudget) -> Iterator[datetime]:
         today, clock = start.toordinal(), self._clock
         if not clock:
             return
@@ -76,7 +76,7 @@ class DayWalk(Walk):
                 yield midnight + timedelta(seconds=clock[place])
             first, day = 0, self._day(day + 1, budget)
 
-    def _day(self, day: int, budget: Budget) -> int | None:
+    def _day(self, day: int, budget: StepBudget) -> int | None:
         """Return the next chosen day: days and cycle leap over each other until they meet."""
         while self._days is not None:
             aligned = day if self._cycle is None else self._cycle.aligned(day)
@@ -92,7 +92,7 @@ class DayWalk(Walk):
 
     def nth(self, start: datetime, count: int) -> datetime | None:
         """Count whole days instead of times."""
-        budget, today, clock = Budget(), start.toordinal(), self._clock
+        budget, today, clock = StepBudget(), start.toordinal(), self._clock
         first = self._day(today, budget) if clock else None
         if first is None:
             return None
@@ -101,7 +101,7 @@ class DayWalk(Walk):
         day = self._later(first, days, budget)
         return None if day is None else _midnight(day) + timedelta(seconds=clock[place])
 
-    def _later(self, day: int, days: int, budget: Budget) -> int | None:
+    def _later(self, day: int, days: int, budget: StepBudget) -> int | None:
         interval = 1 if self._cycle is None else self._cycle.interval
         if self._days is None:
             return day + days * interval if day + days * interval < END else None
@@ -127,7 +127,7 @@ class PositionWalk(Walk):
         self._positions = positions
         self._known: dict[int, tuple[timedelta, ...]] = {}
 
-    def _times(self, start: datetime, budget: Budget) -> Iterator[datetime]:
+    def _times(self, start: datetime, budget: StepBudget) -> Iterator[datetime]:
         if start.toordinal() >= END:
             return
         day = self._cycle.first(self._cycle.number(start.toordinal()))
@@ -186,7 +186,7 @@ class SlotWalk(Walk):
     def _slot(self, at: datetime) -> int:
         return at.toordinal() * self._a_day + _second_of_day(at) // self._unit
 
-    def _times(self, start: datetime, budget: Budget) -> Iterator[datetime]:
+    def _times(self, start: datetime, budget: StepBudget) -> Iterator[datetime]:
         now = self._slot(start)
         for slot in self._slots(now, budget):
             inside = _second_of_day(start) % self._unit
@@ -200,7 +200,7 @@ class SlotWalk(Walk):
         """Count slots, and where that does not suffice days, instead of times."""
         size = len(self._offsets)
         before = self._offsets.rank(_second_of_day(start) % self._unit)
-        now, budget = self._slot(start), Budget()
+        now, budget = self._slot(start), StepBudget()
         first = next(self._slots(now, budget), None)
         if first is None:
             return None
@@ -211,7 +211,7 @@ class SlotWalk(Walk):
         day, at = divmod(slot, self._a_day)
         return _midnight(day) + timedelta(seconds=at * self._unit + self._offsets[place])
 
-    def _later(self, slot: int, slots: int, budget: Budget) -> int | None:
+    def _later(self, slot: int, slots: int, budget: StepBudget) -> int | None:
         """Return the slot that comes so many chosen slots after a chosen one."""
         if self._days is None and self._wanted is None:
             return slot + slots * self._interval
@@ -247,7 +247,7 @@ class SlotWalk(Walk):
     def _wanted_bytes(self) -> bytes:
         return self._wanted_bits.to_bytes(self._a_day // 8, "little")
 
-    def _slots(self, slot: int, budget: Budget) -> Iterator[int]:
+    def _slots(self, slot: int, budget: StepBudget) -> Iterator[int]:
         """Return the chosen slots from one on, day by day."""
         if not self._offsets:
             return
@@ -258,7 +258,7 @@ class SlotWalk(Walk):
                 yield day * self._a_day + at
             day = self._chosen_day(day + 1, budget)
 
-    def _of_day(self, day: int, place: int, budget: Budget) -> Iterator[int]:
+    def _of_day(self, day: int, place: int, budget: StepBudget) -> Iterator[int]:
         """Return the chosen slots of a day: the interval and the clock leap over each other."""
         residue, wanted = self._residue(day), self._wanted
         while True:
@@ -275,7 +275,7 @@ class SlotWalk(Walk):
                 budget.spend()
                 place = following
 
-    def _chosen_day(self, day: int, budget: Budget) -> int | None:
+    def _chosen_day(self, day: int, budget: StepBudget) -> int | None:
         """Return the next chosen day on which the interval meets a wanted slot."""
         while day < END:
             reached = self._reached_day(day, budget)
@@ -288,7 +288,7 @@ class SlotWalk(Walk):
             day = chosen
         return None
 
-    def _reached_day(self, day: int, budget: Budget) -> int:
+    def _reached_day(self, day: int, budget: StepBudget) -> int:
         reached, first = self._reached, day
         if reached is None:
             return day + self._residue(day) // self._a_day

@@ -9,7 +9,7 @@ FREE: Final = 20
 """So many wrong keys from one address cost nothing: people mistype, deployments lag."""
 
 FIRST_SECONDS: Final = 1.0
-MOST_SECONDS: Final = 60.0
+MAX_SECONDS: Final = 60.0
 FORGET_SECONDS: Final = 300.0
 MAX_REMEMBERED: Final = 10_000
 """Addresses remembered; beyond it, the one that failed longest ago is forgotten."""
@@ -44,7 +44,7 @@ class Knocks:
         known = self._known.pop(address, None)
         count = 1 if known is None or now - known.at > FORGET_SECONDS else known.failures + 1
         over = count - self._free
-        wait = min(MOST_SECONDS, FIRST_SECONDS * 2.0 ** min(over - 1, 10)) if over > 0 else 0.0
+        wait = min(MAX_SECONDS, FIRST_SECONDS * 2.0 ** min(over - 1, 10)) if over > 0 else 0.0
         self._known[address] = _Knock(count, now, now + wait)
         if len(self._known) > MAX_REMEMBERED:
             self._known.popitem(last=False)

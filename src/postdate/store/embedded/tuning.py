@@ -59,9 +59,9 @@ def settings(memory_bytes: int, socket_dir: Path, *, lz4: bool) -> dict[str, str
         **FIXED,
         "unix_socket_directories": '"' + str(socket_dir).replace('"', '""') + '"',
         "wal_compression": "lz4" if lz4 else "off",
-        "shared_buffers": _share(memory_bytes, 8, least=32, most=1024),
-        "effective_cache_size": _share(memory_bytes, 2, least=128, most=65536),
-        "maintenance_work_mem": _share(memory_bytes, 64, least=16, most=256),
+        "shared_buffers": _share(memory_bytes, 8, min_mb=32, max_mb=1024),
+        "effective_cache_size": _share(memory_bytes, 2, min_mb=128, max_mb=65536),
+        "maintenance_work_mem": _share(memory_bytes, 64, min_mb=16, max_mb=256),
     }
 
 
@@ -88,5 +88,5 @@ def memory() -> int:
     return found
 
 
-def _share(memory_bytes: int, part: int, *, least: int, most: int) -> str:
-    return f"{min(max(memory_bytes // part // MB, least), most)}MB"
+def _share(memory_bytes: int, part: int, *, min_mb: int, max_mb: int) -> str:
+    return f"{min(max(memory_bytes // part // MB, min_mb), max_mb)}MB"

@@ -176,13 +176,15 @@ class LaneCount(msgspec.Struct, frozen=True):
     capped: bool
 
 
-async def count(connection: Connection, lanes: Sequence[Lane], most: int) -> dict[int, LaneCount]:
+async def count(
+    connection: Connection, lanes: Sequence[Lane], max_count: int
+) -> dict[int, LaneCount]:
     """Count the open jobs of lanes, at most so many in each of their buckets."""
     places = [(bucket, lane.lane_id) for lane in lanes for bucket in lane.buckets]
     if not places:
         return {}
     columns = map(list, zip(*places, strict=True))
-    rows = await connection.fetch(query("job_list_count"), *columns, most)
+    rows = await connection.fetch(query("job_list_count"), *columns, max_count)
     return {row["lane_id"]: LaneCount(*row) for row in rows}
 
 

@@ -34,15 +34,15 @@ class KeyStretch(NamedTuple):
     after: UUID
 
 
-async def jobs(connection: Connection, stretch: Stretch, most: int) -> PruneStep:
+async def jobs(connection: Connection, stretch: Stretch, max_count: int) -> PruneStep:
     """Walk at most so many jobs and remove those that are old enough."""
-    row = await connection.fetchrow(query("prune_jobs"), *stretch, most)
+    row = await connection.fetchrow(query("prune_jobs"), *stretch, max_count)
     return PruneStep(*row) if row else PruneStep(0, None)
 
 
-async def keys(connection: Connection, stretch: KeyStretch, most: int) -> UUID | None:
+async def keys(connection: Connection, stretch: KeyStretch, max_count: int) -> UUID | None:
     """Walk at most so many keys, forget those that are old enough; give where to go on."""
-    row = await connection.fetchrow(query("prune_keys"), *stretch, most)
+    row = await connection.fetchrow(query("prune_keys"), *stretch, max_count)
     return row["last"] if row else None
 
 

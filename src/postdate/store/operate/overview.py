@@ -43,10 +43,10 @@ class FailedCount(msgspec.Struct, frozen=True):
 
 
 async def backlog(
-    connection: Connection, tenant_id: int, places: Places, most: int
+    connection: Connection, tenant_id: int, places: Places, max_count: int
 ) -> list[CountedBacklog]:
     """Count what is late or waits for a person, at most so many in each bucket of a lane."""
-    rows = await connection.fetch(query("overview_backlog"), tenant_id, *places, most)
+    rows = await connection.fetch(query("overview_backlog"), tenant_id, *places, max_count)
     return [CountedBacklog(*row) for row in rows]
 
 
@@ -73,7 +73,9 @@ async def due(
     return [DueCount(*row) for row in rows]
 
 
-async def failed(connection: Connection, tenant_id: int, since: UUID, most: int) -> FailedCount:
+async def failed(
+    connection: Connection, tenant_id: int, since: UUID, max_count: int
+) -> FailedCount:
     """Count what failed among the things accepted since an id."""
-    row = await connection.fetchrow(query("overview_failed"), tenant_id, since, most)
+    row = await connection.fetchrow(query("overview_failed"), tenant_id, since, max_count)
     return FailedCount(*row) if row else FailedCount(0, 0)

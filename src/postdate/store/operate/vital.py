@@ -125,23 +125,23 @@ async def now(connection: Connection) -> datetime:
 
 
 async def backlog(
-    connection: Connection, places: Sequence[tuple[int, int, datetime]], most: int
+    connection: Connection, places: Sequence[tuple[int, int, datetime]], max_count: int
 ) -> list[BucketBacklog]:
     """Count what is late at each place (bucket, lane, low-water mark), up to so many."""
     buckets, lanes, lows = zip(*places, strict=True) if places else ((), (), ())
     rows = await connection.fetch(
-        query("vital_backlog"), buckets, lanes, lows, most, timeout=READ_SECONDS
+        query("vital_backlog"), buckets, lanes, lows, max_count, timeout=READ_SECONDS
     )
     return [BucketBacklog(*row) for row in rows]
 
 
 async def pending(
-    connection: Connection, places: Sequence[tuple[int, int, datetime]], most: int
+    connection: Connection, places: Sequence[tuple[int, int, datetime]], max_count: int
 ) -> list[PendingCount]:
     """Count what lies ahead at each place (bucket, lane, from when on), up to so many."""
     buckets, lanes, lows = zip(*places, strict=True) if places else ((), (), ())
     rows = await connection.fetch(
-        query("vital_pending"), buckets, lanes, lows, most, timeout=READ_SECONDS
+        query("vital_pending"), buckets, lanes, lows, max_count, timeout=READ_SECONDS
     )
     return [PendingCount(*row) for row in rows]
 
@@ -175,11 +175,13 @@ async def untouched(
 
 
 async def leased(
-    connection: Connection, places: Sequence[tuple[int, int]], most: int
+    connection: Connection, places: Sequence[tuple[int, int]], max_count: int
 ) -> set[tuple[int, int]]:
     """Return those of these lanes and buckets in which something is running."""
     buckets, lanes = zip(*places, strict=True) if places else ((), ())
-    rows = await connection.fetch(query("vital_leased"), buckets, lanes, most, timeout=READ_SECONDS)
+    rows = await connection.fetch(
+        query("vital_leased"), buckets, lanes, max_count, timeout=READ_SECONDS
+    )
     return {(row[0], row[1]) for row in rows}
 
 
@@ -188,7 +190,7 @@ async def outlived(
     places: Sequence[tuple[int, int, float]],
     node_id: UUID,
     seconds: float,
-    most: int,
+    max_count: int,
 ) -> list[Outlived]:
     """Return the leases of a node that outlive their jobs' timeouts (bucket, lane, the default)."""
     buckets, lanes, timeouts = zip(*places, strict=True) if places else ((), (), ())
@@ -199,18 +201,18 @@ async def outlived(
         timeouts,
         node_id,
         seconds,
-        most,
+        max_count,
         timeout=READ_SECONDS,
     )
     return [Outlived(*row) for row in rows]
 
 
 async def due_until(
-    connection: Connection, places: Sequence[tuple[int, int]], until: datetime, most: int
+    connection: Connection, places: Sequence[tuple[int, int]], until: datetime, max_count: int
 ) -> dict[int, int]:
     """Count what was due up to an instant, for each lane."""
     buckets, lanes = zip(*places, strict=True)
-    rows = await connection.fetch(query("vital_due_until"), buckets, lanes, until, most)
+    rows = await connection.fetch(query("vital_due_until"), buckets, lanes, until, max_count)
     return dict(map(tuple, rows))
 
 

@@ -315,9 +315,9 @@ async def take_up(connection: Connection, key: ScheduleKey, due_at: datetime) ->
     await put_timer(connection, key, due_at)
 
 
-async def count_set_aside(connection: Connection, tenant_id: int, most: int) -> int:
+async def count_set_aside(connection: Connection, tenant_id: int, max_count: int) -> int:
     """Count a tenant's schedules that were set aside."""
-    found: int = await connection.fetchval(query("schedule_count_set_aside"), tenant_id, most)
+    found: int = await connection.fetchval(query("schedule_count_set_aside"), tenant_id, max_count)
     return found
 
 

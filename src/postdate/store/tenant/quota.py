@@ -25,13 +25,13 @@ async def tenants(connection: Connection) -> dict[int, None]:
     return {row[0]: None for row in await connection.fetch(query("quota_tenants"))}
 
 
-async def accounts(connection: Connection, tenant_id: int, most: int) -> int:
+async def accounts(connection: Connection, tenant_id: int, max_count: int) -> int:
     """Count a tenant's open accounts, no further than asked."""
-    found: int = await connection.fetchval(query("quota_accounts"), tenant_id, most)
+    found: int = await connection.fetchval(query("quota_accounts"), tenant_id, max_count)
     return found
 
 
-async def schedules(connection: Connection, tenant_id: int, most: int) -> int:
+async def schedules(connection: Connection, tenant_id: int, max_count: int) -> int:
     """Count a tenant's schedules that go on, no further than asked."""
-    found: int = await connection.fetchval(query("quota_schedules"), tenant_id, most)
+    found: int = await connection.fetchval(query("quota_schedules"), tenant_id, max_count)
     return found
