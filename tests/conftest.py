@@ -22,7 +22,7 @@ import uvloop
 from postdate.api.http.listener import bind
 from postdate.api.http.server import HttpServer
 from postdate.intake.tenant.tenant import Tenants
-from postdate.model.tenant.login_throttle import Knocks
+from postdate.model.tenant.login_throttle import LoginThrottle
 from postdate.node import http as edge
 from postdate.node.node import Node
 from postdate.node.settings import ProcessSettings
@@ -233,7 +233,9 @@ async def edge_server(database: Database) -> AsyncIterator[Api]:
     )
     node = Node(settings=settings, database=database, roles=["api"])
     listener = bind("127.0.0.1", 0)
-    running = HttpServer(edge.build(node, Identities(database, Knocks(free=10**9))), listener)
+    running = HttpServer(
+        edge.build(node, Identities(database, LoginThrottle(free=10**9))), listener
+    )
     serving = asyncio.create_task(running.run())
     async with aiohttp.ClientSession() as session:
         yield Api(running.url, session, node)

@@ -19,7 +19,7 @@ from postdate.api.http.shell import Shell
 from postdate.bench.loader import Order, load
 from postdate.intake.account.account import AccountChange, Accounts
 from postdate.intake.account.adjustment import Adjustments
-from postdate.model.tenant.login_throttle import Knocks
+from postdate.model.tenant.login_throttle import LoginThrottle
 from postdate.node import http as edge
 from postdate.views.authentication.identity import Identities
 
@@ -56,7 +56,7 @@ async def sides(api: Api) -> tuple[Figures, Figures]:
     for name in ("rate.key_per_second", "rate.tenant_per_second", "quota.pending_payments"):
         await api.call("PUT", f"/settings/{name}", {"value": 1_000_000})
     await node.refresh_settings()
-    identities = Identities(node.database, Knocks(free=10**9))
+    identities = Identities(node.database, LoginThrottle(free=10**9))
     who = await identities.authenticate(api.key)
     assert who is not None
     for name in NAMES:

@@ -9,7 +9,7 @@ from conftest import Answered, Api, Clock, eventually
 from postdate.intake.tenant.tenant import KeyLimits, Tenants
 from postdate.model import origin
 from postdate.model.error import Code, RefusedError
-from postdate.model.tenant.login_throttle import FORGET_SECONDS, MAX_REMEMBERED, Knocks
+from postdate.model.tenant.login_throttle import FORGET_SECONDS, MAX_REMEMBERED, LoginThrottle
 from postdate.views.authentication.identity import Identities
 
 
@@ -123,8 +123,8 @@ async def test_a_wrong_key_request_is_refused(api: Api, body: dict[str, Any], fi
 
 
 async def test_wrong_keys_of_one_address_are_slowed_and_good_ones_stay_welcome(api: Api) -> None:
-    knocks = Knocks(free=3)
-    identities = Identities(api.node.database, knocks)
+    throttle = LoginThrottle(free=3)
+    identities = Identities(api.node.database, throttle)
     origin.arrive("r", "192.0.2.7")
     assert await identities.authenticate(api.key)
     for number in range(3):
@@ -141,19 +141,19 @@ async def test_wrong_keys_of_one_address_are_slowed_and_good_ones_stay_welcome(a
 
 
 def test_the_wait_doubles_up_to_a_minute_and_is_forgotten() -> None:
-    knocks, now = Knocks(free=0), 1000.0
+    throttle, now = LoginThrottle(free=0), 1000.0
     for seconds in (1, 2, 4, 8, 16, 32, 60, 60):
-        knocks.wrong("a", now)
+        throttle.wrong("a", now)
         with pytest.raises(RefusedError):
-            knocks.wrong("a", now + seconds - 0.01)
-        assert not knocks.waits("a", now + seconds)
+            throttle.wrong("a", now + seconds - 0.01)
+        assert not throttle.waits("a", now + seconds)
         now += seconds
-    knocks.wrong("a", now + FORGET_SECONDS + 1)
-    assert not knocks.waits("a", now + FORGET_SECONDS + 2)
+    throttle.wrong("a", now + FORGET_SECONDS + 1)
+    assert not throttle.waits("a", now + FORGET_SECONDS + 2)
 
 
 def test_the_memory_of_wrong_keys_is_bounded() -> None:
-    knocks = Knocks()
+    throttle = LoginThrottle()
     for number in range(MAX_REMEMBERED + 50):
-        knocks.wrong(str(number), 1.0)
-    assert len(knocks) == MAX_REMEMBERED
+        throttle.wrong(str(number), 1.0)
+    assert len(throttle) == MAX_REMEMBERED

@@ -14,6 +14,7 @@ from postdate.node import role as stages
 from postdate.node.node import Node
 from postdate.node.settings import ProcessSettings
 from postdate.store.connection.database import Database
+from postdate.store.connection.error import NoAnswerError
 from postdate.store.embedded import Embedded
 from postdate.views.authentication.identity import Identities
 from postdate.views.monitor import bucket_cycle, vital_metrics, vitals
@@ -155,7 +156,7 @@ async def test_a_part_that_cannot_be_read_keeps_its_last_reading(
     await api.node.vitals.run_once()
 
     async def silent(_: object) -> None:
-        raise TimeoutError
+        raise NoAnswerError
 
     monkeypatch.setitem(vitals.READS, "table", silent)
     await api.node.vitals.run_once()

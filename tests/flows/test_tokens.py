@@ -22,7 +22,7 @@ from conftest import SECRET_KEY, Api, Clock
 from postdate.api.http.listener import bind
 from postdate.api.http.server import HttpServer
 from postdate.model.error import StartError
-from postdate.model.tenant.login_throttle import Knocks
+from postdate.model.tenant.login_throttle import LoginThrottle
 from postdate.node import http as edge
 from postdate.node import token as tokens
 from postdate.node.node import Node
@@ -88,7 +88,7 @@ async def issued(api: Api, database: Database, tmp_path: Path) -> AsyncIterator[
     node = Node(settings=settings, database=database, roles=["api"])
     verifier = tokens.build(node)
     assert verifier is not None
-    identities = Identities(database, Knocks(free=10**9), verifier)
+    identities = Identities(database, LoginThrottle(free=10**9), verifier)
     server = HttpServer(edge.build(node, identities), bind("127.0.0.1", 0))
     serving = asyncio.create_task(server.run())
     async with aiohttp.ClientSession() as session:

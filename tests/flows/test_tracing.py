@@ -25,7 +25,7 @@ from postdate.model.error import StartError
 from postdate.model.job.job import Worker
 from postdate.model.schedule.firing import Firing
 from postdate.model.schedule.schedule import JobTemplate, Policies, Template
-from postdate.model.tenant.login_throttle import Knocks
+from postdate.model.tenant.login_throttle import LoginThrottle
 from postdate.node import http as edge
 from postdate.node import publisher, settlement, trace, worker
 from postdate.node import schedule as schedules
@@ -74,7 +74,7 @@ async def serving(database: Database) -> AsyncIterator[Followed]:
         tracing=Tracing(provider),
     )
     running = HttpServer(
-        edge.build(node, Identities(database, Knocks(free=10**9))), bind("127.0.0.1", 0)
+        edge.build(node, Identities(database, LoginThrottle(free=10**9))), bind("127.0.0.1", 0)
     )
     publishing = [loop for loop in publisher.loops(node) if loop.name in {"seal", "deliver"}]
     loops = [*worker.loops(node), *settlement.loops(node), *schedules.loops(node), *publishing]

@@ -19,7 +19,7 @@ from postdate.api.http.server import HttpServer, ServerLimits
 from postdate.api.http.trusted_proxy import TrustedProxies, networks
 from postdate.model.error import Code, RefusedError
 from postdate.model.tenant.identity import Identity
-from postdate.model.tenant.login_throttle import Knocks
+from postdate.model.tenant.login_throttle import LoginThrottle
 from postdate.node import http as edge
 from postdate.node.node import Node
 from postdate.node.settings import ProcessSettings
@@ -124,7 +124,7 @@ async def tight(database: Database) -> AsyncIterator[Api]:
         internal_token=INTERNAL_TOKEN, open_per_key=5, open_per_tenant=8, open_per_address=20
     )
     node = Node(settings=settings, database=database, roles=["api"])
-    app = edge.build(node, Identities(database, Knocks(free=10**9)))
+    app = edge.build(node, Identities(database, LoginThrottle(free=10**9)))
     running = HttpServer(app, bind("127.0.0.1", 0))
     task = asyncio.create_task(running.run())
     async with aiohttp.ClientSession() as session:

@@ -6,7 +6,7 @@ import pytest
 
 from conftest import Api
 from postdate.api.http.endpoint import Call, Reply
-from postdate.model.tenant.login_throttle import Knocks
+from postdate.model.tenant.login_throttle import LoginThrottle
 from postdate.node.process import _announce
 from postdate.node.settings import ProcessSettings
 from support.plain_browser import Browser
@@ -34,7 +34,7 @@ async def test_wrong_internal_tokens_are_slowed_and_the_right_one_is_not() -> No
     app = make_app(
         [endpoint("POST", "/inside", inside, scope="internal", returns=None)],
         internal_token="right",
-        knocks=Knocks(free=3),
+        login_throttle=LoginThrottle(free=3),
     )
     async with serving(app) as running:
         wrong = {"x-internal-auth": "wrong"}

@@ -139,7 +139,7 @@ def gate(node: Node, identities: Identities) -> Gate:
         ),
         freshness=lambda: node.database.freshness,
         proxies=proxies(node.settings),
-        login_throttle=identities.knocks,
+        login_throttle=identities.login_throttle,
     )
 
 

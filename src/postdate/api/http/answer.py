@@ -26,7 +26,7 @@ _PROBLEM: Final = (b"content-type", problem.MEDIA_TYPE)
 _encode: Final = msgspec.json.Encoder().encode
 
 
-class HttpAnswer(NamedTuple):
+class OutgoingAnswer(NamedTuple):
     """A response: its status, its own headers, and its body as bytes or a stream."""
 
     status: int
@@ -34,28 +34,30 @@ class HttpAnswer(NamedTuple):
     body: bytes | AsyncIterator[bytes]
 
 
-def from_reply(reply: Reply | msgspec.Struct, status: int) -> HttpAnswer:
+def from_reply(reply: Reply | msgspec.Struct, status: int) -> OutgoingAnswer:
     """Turn what a handler returned into an answer."""
     if not isinstance(reply, Reply):
-        return HttpAnswer(status, [_JSON], _encode(reply))
+        return OutgoingAnswer(status, [_JSON], _encode(reply))
     own = [
         (name.lower().encode(), value.encode("latin-1")) for name, value in reply.headers.items()
     ]
     if reply.body is None:
-        return HttpAnswer(reply.status or 204, own, b"")
+        return OutgoingAnswer(reply.status or 204, own, b"")
     if not any(name == b"content-type" for name, _ in own):
         own.append(_JSON)
     body = _encode(reply.body) if isinstance(reply.body, msgspec.Struct) else reply.body
-    return HttpAnswer(reply.status or status, own, body)
+    return OutgoingAnswer(reply.status or status, own, body)
 
 
-def from_refusal(refusal: Refusal, request_id: str) -> HttpAnswer:
+def from_refusal(refusal: Refusal, request_id: str) -> OutgoingAnswer:
     """Turn a refusal into a problem answer."""
     own = [_PROBLEM, *problem.headers(refusal)]
-    return HttpAnswer(refusal.status, own, problem.encode(refusal, request_id))
+    return OutgoingAnswer(refusal.status, own, problem.encode(refusal, request_id))
 
 
-async def send_answer(send: Send, receive: Receive, answer: HttpAnswer, request_id: str) -> None:
+async def send_answer(
+    send: Send, receive: Receive, answer: OutgoingAnswer, request_id: str
+) -> None:
     """Send an answer with the headers that every answer has."""
     headers = [*answer.headers, *SECURITY_HEADERS, (b"x-request-id", request_id.encode())]
     await send({"type": "http.response.start", "status": answer.status, "headers": headers})

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from postdate.api.http import problem
-from postdate.api.http.body_problem import Budget, find_problems
+from postdate.api.http.body_problem import ExplanationBudget, find_problems
 from postdate.api.http.endpoint import Reply
 from postdate.model.error import Refusal
 
@@ -26,7 +26,7 @@ def item_schema(kind: type[msgspec.Struct]) -> dict[str, Any]:
 def decoded(decoder: msgspec.json.Decoder[T], items: Iterable[msgspec.Raw]) -> list[T | Refusal]:
     """Decode each item, or say what is wrong with it."""
     found: list[T | Refusal] = []
-    budget = Budget()
+    budget = ExplanationBudget()
     for item in items:
         try:
             found.append(decoder.decode(item))

@@ -36,7 +36,7 @@ class FieldProblem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
 
 @dataclass(slots=True)
-class Budget:
+class ExplanationBudget:
     """What may still be spent on explaining one request, all items of a batch together."""
 
     size: int = MAX_BYTES
@@ -53,10 +53,10 @@ class Budget:
 
 
 def find_problems(
-    value: Any, shape: Any, budget: Budget | None = None, *, strict: bool = True
+    value: Any, shape: Any, budget: ExplanationBudget | None = None, *, strict: bool = True
 ) -> list[FieldProblem]:
     """List what keeps a value from being of a shape, in the order of the shape's fields."""
-    search = _Search(budget or Budget(), strict=strict)
+    search = _Search(budget or ExplanationBudget(), strict=strict)
     search.look(value, shape, "")
     return search.found
 
@@ -65,7 +65,7 @@ def find_problems(
 class _Search:
     """A walk through a value beside its shape, until the budget is spent."""
 
-    budget: Budget
+    budget: ExplanationBudget
     strict: bool
     found: list[FieldProblem] = field(default_factory=list)
 

@@ -12,7 +12,7 @@ from postdate.model import origin
 from postdate.model.error import Code, Refusal, RefusedError, refuse
 from postdate.model.log import Log
 from postdate.model.tenant.identity import Identity, Scope
-from postdate.model.tenant.login_throttle import Knocks
+from postdate.model.tenant.login_throttle import LoginThrottle
 
 Authenticate = Callable[[str], Awaitable[Identity | None]]
 Translate = Callable[[Exception], Refusal | None]
@@ -60,7 +60,7 @@ class Gate:
     halted: Halted = _never_refused
     freshness: Callable[[], int] = lambda: 0
     proxies: TrustedProxies = field(default_factory=TrustedProxies)
-    login_throttle: Knocks = field(default_factory=Knocks)
+    login_throttle: LoginThrottle = field(default_factory=LoginThrottle)
 
     async def identify(self, key: str) -> Identity | None:
         """Find who a key belongs to, and name the tenant in the log lines of the request."""

@@ -6,7 +6,7 @@ from typing import Any, Final
 import msgspec
 
 from postdate.api.http.endpoint import AnyEndpoint
-from postdate.api.http.field_word import describe_fields
+from postdate.api.http.field_description import describe_fields
 from postdate.api.http.problem import Problem
 from postdate.api.http.route_table import parameters_of
 from postdate.model.error import EXPLANATIONS, Code

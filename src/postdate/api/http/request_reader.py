@@ -12,7 +12,7 @@ from msgspec import inspect
 from starlette.types import Message, Receive
 
 from postdate.api.http import problem
-from postdate.api.http.body_problem import Budget, FieldProblem, find_problems
+from postdate.api.http.body_problem import ExplanationBudget, FieldProblem, find_problems
 from postdate.api.http.deadline import Deadline
 from postdate.api.http.limit import RequestLimits
 from postdate.model.error import Code, RefusedError, refuse
@@ -118,7 +118,7 @@ def decode(
 
 def _problems(raw: bytes, shape: Any) -> list[FieldProblem]:
     """Look at a refused body once more, for all that is wrong with it, if it is not too large."""
-    budget = Budget()
+    budget = ExplanationBudget()
     try:
         if not budget.admits(raw):
             return []

@@ -14,7 +14,13 @@ from starlette.types import Scope as ConnectionScope
 
 from postdate.api.http import head, request_reader
 from postdate.api.http.active_request import ActiveRequests
-from postdate.api.http.answer import HttpAnswer, PageSender, from_refusal, from_reply, send_answer
+from postdate.api.http.answer import (
+    OutgoingAnswer,
+    PageSender,
+    from_refusal,
+    from_reply,
+    send_answer,
+)
 from postdate.api.http.deadline import Deadline
 from postdate.api.http.endpoint import AnyEndpoint, Call
 from postdate.api.http.gate import Gate
@@ -158,7 +164,7 @@ class Shell:
             request.held = ExitStack()
         request.held.enter_context(self._waiting.hold(actor, request.address))
 
-    async def _send(self, request: _Request, answer: HttpAnswer, send: Send) -> None:
+    async def _send(self, request: _Request, answer: OutgoingAnswer, send: Send) -> None:
         request.status = answer.status
         answer.headers.extend(self._freshness_headers(request))
         for name, value in request.rate_headers.items():
@@ -172,7 +178,7 @@ class Shell:
         elif request.scope["method"] not in _READING and (reached := self._gate.freshness()):
             yield b"Postdate-Freshness", b"%x" % reached
 
-    async def _answer(self, request: _Request) -> HttpAnswer:
+    async def _answer(self, request: _Request) -> OutgoingAnswer:
         found = self._table.find(request.scope["raw_path"])
         if found is None:
             refusal = Refusal(code=Code.NOT_FOUND, detail="There is no such route.")
@@ -192,7 +198,7 @@ class Shell:
             span.answered(answer.status)
             return answer
 
-    async def _serve(self, bound: _Bound, raw: list[bytes], request: _Request) -> HttpAnswer:
+    async def _serve(self, bound: _Bound, raw: list[bytes], request: _Request) -> OutgoingAnswer:
         try:
             call = await self._admit(bound, raw, request)
             reply = await self._run(bound, call)
@@ -310,7 +316,7 @@ def _page_name(scope: ConnectionScope) -> str:
     return str(getattr(endpoint, "__name__", type(endpoint).__name__))
 
 
-def _not_allowed(methods: Mapping[str, _Bound], request_id: str) -> HttpAnswer:
+def _not_allowed(methods: Mapping[str, _Bound], request_id: str) -> OutgoingAnswer:
     allow = sorted({*methods, "HEAD"} if "GET" in methods else methods)
     detail = f"This route takes {', '.join(allow)}."
     answer = from_refusal(Refusal(code=Code.METHOD_NOT_ALLOWED, detail=detail), request_id)

@@ -51,8 +51,8 @@ class PaymentFilters(msgspec.Struct, frozen=True, kw_only=True):
 
     account: str | None = None
     status: PaymentStatus | None = None
-    least: int | None = None
-    most: int | None = None
+    min_amount: int | None = msgspec.field(default=None, name="least")
+    max_amount: int | None = msgspec.field(default=None, name="most")
     since: str | None = None
     until: str | None = None
     before: UUID = NEWEST
@@ -63,8 +63,8 @@ class PaymentFilters(msgspec.Struct, frozen=True, kw_only=True):
         return PaymentFilter(
             self.account,
             self.status,
-            self.least,
-            self.most,
+            self.min_amount,
+            self.max_amount,
             instant(self.since, "since"),
             instant(self.until, "until"),
         )

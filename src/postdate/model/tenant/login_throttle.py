@@ -21,7 +21,7 @@ class _Knock(NamedTuple):
     until: float
 
 
-class Knocks:
+class LoginThrottle:
     """Failed tries by address, in this process; the wait doubles with each beyond the free ones."""
 
     def __init__(self, free: int = FREE) -> None:

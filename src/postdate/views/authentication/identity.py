@@ -8,7 +8,7 @@ from uuid import UUID
 
 from postdate.model import origin
 from postdate.model.tenant.identity import Identity, Scope
-from postdate.model.tenant.login_throttle import Knocks
+from postdate.model.tenant.login_throttle import LoginThrottle
 from postdate.store.connection.database import Database
 from postdate.store.tenant import key as key_store
 
@@ -31,11 +31,14 @@ class Identities:
     """Looks up keys, and caches each for a moment."""
 
     def __init__(
-        self, database: Database, knocks: Knocks | None = None, tokens: "Tokens | None" = None
+        self,
+        database: Database,
+        login_throttle: LoginThrottle | None = None,
+        tokens: "Tokens | None" = None,
     ) -> None:
         self._database = database
         self._tokens = tokens
-        self.knocks = Knocks() if knocks is None else knocks
+        self.login_throttle = LoginThrottle() if login_throttle is None else login_throttle
         self._doubtful = asyncio.Semaphore(MAX_DOUBTFUL)
         self._known: dict[bytes, tuple[float, Identity | None]] = {}
         self._used: set[str] = set()
@@ -48,7 +51,7 @@ class Identities:
         came = origin.current()
         source = came.address if came else ""
         if now >= until:
-            if identity is None and self.knocks.waits(source, now):
+            if identity is None and self.login_throttle.waits(source, now):
                 # A neighbour's guesses must not shut out a good key: it is looked up all the same,
                 # but guesses have few connections to the database.
                 async with self._doubtful:
@@ -56,7 +59,7 @@ class Identities:
             else:
                 identity = await self._find(key, digest)
         if identity is None:
-            self.knocks.wrong(source, now)
+            self.login_throttle.wrong(source, now)
         elif identity.expires_at is None:
             self._used.add(identity.key_id)
         elif not self._holds(identity):
