@@ -26,7 +26,7 @@ class Bank:
 
     @property
     def names(self) -> list[str]:
-        """Give the names of the accounts."""
+        """Return the names of the accounts."""
         return [key.account_id for key in self.keys]
 
     async def now(self) -> datetime:

@@ -51,7 +51,7 @@ async def lateness(connection: Connection, tenant_id: int) -> JobLateness:
 
 
 async def wal(connection: Connection) -> int:
-    """Give the position in the write-ahead log, in bytes."""
+    """Return the position in the write-ahead log, in bytes."""
     position: int = await connection.fetchval(_query("bench_wal"))
     return position
 

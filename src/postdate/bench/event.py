@@ -207,7 +207,7 @@ async def publishing(at: Testbed) -> AsyncIterator[None]:
 
 
 async def _idle_share(at: Testbed, seconds: float) -> float:
-    """Give the share of a core that the publisher and the database take while nothing happens."""
+    """Return the share of a core that the publisher and the database take while nothing happens."""
     async with publishing(at):
         shares = []
         for _ in range(IDLE_ROUNDS):

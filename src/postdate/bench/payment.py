@@ -347,7 +347,7 @@ async def pending(at: Testbed, plan: PaymentPlan) -> list[Measure]:
 
 
 async def _batch_ms(at: Testbed, plan: PaymentPlan) -> float:
-    """Give the time of a full settle batch, from a few of them."""
+    """Return the time of a full settle batch, from a few of them."""
     bank = await open_bank(at, plan.accounts)
     await bank.fill(MAX_BATCH * BATCHES)
     return 1000 * MAX_BATCH / await transfers.ours(bank)

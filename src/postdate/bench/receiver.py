@@ -66,7 +66,7 @@ class Receiver:
 
     @property
     def url(self) -> str:
-        """Give where it listens."""
+        """Return the address it listens on."""
         return f"http://127.0.0.1:{self.port}/hook"
 
     def cpu_seconds(self) -> float:

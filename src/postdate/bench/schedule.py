@@ -127,7 +127,7 @@ class Hourly:
             raise RuntimeError(f"{done} of {count} were expanded")
 
     async def idle(self) -> float:
-        """Give what a look that finds nothing costs this process, in milliseconds."""
+        """Return what a look that finds nothing costs this process, in milliseconds."""
         began = time.process_time()
         for _ in range(IDLE_LOOKS):
             if await self._expander.run_once():

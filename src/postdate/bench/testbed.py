@@ -83,7 +83,7 @@ def plain(arm: str, what: str, value: float, unit: str) -> Measure:
 
 
 def percentile(values: Sequence[float], part: float) -> float:
-    """Give the value below which this part of the values lies."""
+    """Return the value below which this part of the values lies."""
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, math.ceil(part * len(ordered)) - 1)]
 
@@ -160,13 +160,13 @@ class Testbed:
             yield
 
     def cpu_seconds(self) -> float:
-        """Give the processor time of this process and of the database together."""
+        """Return the processor time of this process and of the database together."""
         server = psutil.Process(self.server.pid)
         used = [psutil.Process(), server, *server.children()]
         return sum(sum(each.cpu_times()[:2]) for each in used)
 
     async def wal(self) -> int:
-        """Give the position in the write-ahead log."""
+        """Return the position in the write-ahead log."""
         async with self.node.database.connection() as connection:
             return await bench.wal(connection)
 
@@ -178,7 +178,7 @@ class Stopwatch:
         self._began = time.monotonic()
 
     def rate(self, count: int) -> float:
-        """Give how many a second that were."""
+        """Return how many that were per second."""
         return count / (time.monotonic() - self._began)
 
 

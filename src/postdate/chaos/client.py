@@ -33,7 +33,7 @@ class CallAnswer(msgspec.Struct, frozen=True):
 
     @property
     def code(self) -> str:
-        """Give the code of a refusal."""
+        """Return the code of a refusal."""
         return str(self.body.get("code", "")) if isinstance(self.body, dict) else ""
 
 

@@ -40,7 +40,7 @@ class Evidence(msgspec.Struct, kw_only=True, dict=True):
 
     @cached_property
     def faults(self) -> list[tuple[float, float]]:
-        """Give when each fault began, and when its consequences must be over."""
+        """Return when each fault began, and when its consequences must be over."""
         began: dict[int, float] = {}
         found = []
         for line in self.lines:
@@ -56,7 +56,7 @@ class Evidence(msgspec.Struct, kw_only=True, dict=True):
 
     @cached_property
     def arrivals(self) -> dict[str, list[Line]]:
-        """Give what arrived at the receivers of jobs, by message id."""
+        """Return what arrived at the receivers of jobs, by message id."""
         found: dict[str, list[Line]] = defaultdict(list)
         for line in self.lines:
             if line.op == "arrival" and line.data["behaviour"] != "events":
@@ -65,7 +65,7 @@ class Evidence(msgspec.Struct, kw_only=True, dict=True):
 
     @cached_property
     def accepted_jobs(self) -> dict[str, tuple[Line, Line]]:
-        """Give the jobs that were acknowledged one by one, with call and answer."""
+        """Return the jobs that were acknowledged one by one, with call and answer."""
         return {
             done.data["answer"]["job_id"]: (asked, done)
             for asked, done in answered(self.lines, "job.create")
@@ -73,7 +73,7 @@ class Evidence(msgspec.Struct, kw_only=True, dict=True):
 
     @cached_property
     def accepted_payments(self) -> dict[str, list[tuple[Line, Line]]]:
-        """Give the payments that were acknowledged, with every call and its answer."""
+        """Return the payments that were acknowledged, with every call and its answer."""
         found: dict[str, list[tuple[Line, Line]]] = defaultdict(list)
         for op in ("payment.schedule", "payment.repeat"):
             for asked, done in answered(self.lines, op):
@@ -81,7 +81,7 @@ class Evidence(msgspec.Struct, kw_only=True, dict=True):
         return found
 
     def batched_jobs(self) -> Iterator[str]:
-        """Give the jobs that were acknowledged in batches."""
+        """Return the jobs that were acknowledged in batches."""
         for _, done in answered(self.lines, "job.batch"):
             for outcome in done.data["answer"]["outcomes"]:
                 if "job" in outcome:
@@ -89,12 +89,12 @@ class Evidence(msgspec.Struct, kw_only=True, dict=True):
 
     @cached_property
     def statuses(self) -> dict[UUID, str]:
-        """Give how each thing that has ended has ended."""
+        """Return the final status of each job and payment that has ended."""
         return {row.subject: row.status for row in self.left.outcomes}
 
     @cached_property
     def changed(self) -> set[str]:
-        """Give what was told to run at another time than first asked for."""
+        """Return what was rescheduled."""
         moved = {"payment.reschedule", "job.reschedule", "job.run_now"}
         return {
             line.data["subject"]

@@ -32,7 +32,7 @@ class Recorder:
         self.lines: list[Line] = []
 
     def now(self) -> float:
-        """Give the seconds since the run began."""
+        """Return the seconds since the run began."""
         return time.monotonic() - self._began
 
     def __call__(

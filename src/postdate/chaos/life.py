@@ -53,7 +53,7 @@ class LifeOperation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def canary(tenant: str) -> str:
-    """Give the text that stands in everything of one tenant and in nothing of another."""
+    """Return the text that stands in everything of one tenant and in nothing of another."""
     return f"canary-of-{tenant}"
 
 

@@ -53,7 +53,7 @@ class ChaosPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def roles(self) -> list[str]:
-        """Give the role of each process."""
+        """Return the role of each process."""
         return (
             ["api"] * self.apis
             + ["worker"] * self.workers
@@ -62,7 +62,7 @@ class ChaosPlan(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def command(self) -> str:
-        """Give the command that runs it again."""
+        """Return the command that runs it again."""
         words = [
             f"postdate chaos --seed {self.seed} --seconds {self.seconds:g} --rate {self.rate:g}",
             f"--apis {self.apis} --workers {self.workers}",

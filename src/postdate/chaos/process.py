@@ -75,7 +75,7 @@ class Process:
 
 
 def postdate(*arguments: str) -> list[str]:
-    """Give the command line of our own program."""
+    """Return the command line of our own program."""
     return [str(Path(sys.executable).with_name("postdate")), *arguments]
 
 

@@ -87,5 +87,5 @@ async def proxied(directory: Path, server_socket: Path) -> AsyncIterator[Proxy]:
 
 
 def through(dsn: str, server_directory: str, directory: Path) -> str:
-    """Give the address that leads through the proxy."""
+    """Return the address that leads through the proxy."""
     return dsn.replace(quote(server_directory), quote(str(directory)))

@@ -29,7 +29,7 @@ class Receivers:
         self.ports: dict[str, int] = {}
 
     def url(self, behaviour: str, tenant: str) -> str:
-        """Give the address of a behaviour for a tenant."""
+        """Return the address of a behaviour for a tenant."""
         return f"http://127.0.0.1:{self.ports[behaviour]}/{tenant}/{behaviour}"
 
     async def handle(self, request: web.Request) -> web.StreamResponse:

@@ -35,7 +35,7 @@ def configured() -> ProcessSettings:
 
 
 async def tenant_number(database: Database, name: str) -> int:
-    """Give the number of a tenant, refusing an unknown name."""
+    """Return the number of a tenant, refusing an unknown name."""
     async with database.connection() as connection:
         found = await tenant_store.find(connection, name)
     if found is None:

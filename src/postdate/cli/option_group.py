@@ -23,7 +23,7 @@ class TargetOptions:
     subject: Annotated[str | None, Parameter(help="The subject on a queue.")] = None
 
     def body(self) -> dict[str, Any]:
-        """Give it as the server takes it."""
+        """Return the fields of the request."""
         if sum(each is not None for each in (self.url, self.destination, self.queue)) > 1:
             raise UsageError("give one of --url, --destination and --queue")
         more = without_none(subject=self.subject)
@@ -52,7 +52,7 @@ class RetryOptions:
     on_unknown: Annotated[OnUnknown | None, Parameter(help="When in doubt.")] = None
 
     def body(self) -> dict[str, Any] | None:
-        """Give it as the server takes it."""
+        """Return the fields of the request."""
         return without_none(**asdict(self)) or None
 
 
@@ -69,7 +69,7 @@ class ContentOptions:
     description: Annotated[str | None, Parameter(help="What it is for.")] = None
 
     def body(self) -> dict[str, Any]:
-        """Give it as the server takes it."""
+        """Return the fields of the request."""
         read = {"payload": parse(self.payload), "metadata": parse(self.metadata)}
         return without_none(**{**asdict(self), **read})
 
@@ -92,7 +92,7 @@ class RuleOptions:
     jitter_seconds: Annotated[int | None, Parameter(help="Spread the occurrences.")] = None
 
     def body(self) -> dict[str, Any]:
-        """Give it as the server takes it."""
+        """Return the fields of the request."""
         found = without_none(**asdict(self))
         if len({"cron", "rrule", "every_seconds"} & set(found)) > 1:
             raise UsageError("give one of --cron, --rrule and --every-seconds")
@@ -109,7 +109,7 @@ class PaymentOptions:
     amount: Annotated[int | None, Parameter(help="How much, in the smallest unit.")] = None
 
     def body(self) -> dict[str, Any] | None:
-        """Give it as the server takes it; None when there is no payment."""
+        """Return the fields of the request; None when there is no payment."""
         found = without_none(
             from_account_id=self.from_account, to_account_id=self.to_account, amount=self.amount
         )

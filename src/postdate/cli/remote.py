@@ -34,7 +34,7 @@ ENDED: Final = frozenset({"COMPLETED", "FAILED", "CANCELLED"})
 
 
 def server() -> tuple[str, str]:
-    """Give the address of the server that the settings name, and the key to call it with."""
+    """Return the address of the server that the settings name, and the key to call it with."""
     settings = load()
     key = settings.api_key or settings.admin_key or read_key(settings.data_dir / KEY_FILE)
     return settings.url or f"http://{settings.host}:{settings.port}", key or ""
@@ -42,7 +42,7 @@ def server() -> tuple[str, str]:
 
 @contextmanager
 def connected(retries: int = 0) -> Iterator[Client]:
-    """Give a client of the server that the settings name; a refusal ends the command."""
+    """Return a client of the server that the settings name; a refusal ends the command."""
     url, key = server()
     try:
         with Client(url, key, retries=retries) as client:
@@ -100,7 +100,7 @@ def changed(**fields: Any) -> dict[str, Any]:
 
 
 def one(path: str, name: str, *more: str) -> str:
-    """Give the path of one thing, its name escaped."""
+    """Return the path of one thing, its name escaped."""
     return "/".join([path, quote(name, safe=""), *more])
 
 
@@ -120,7 +120,7 @@ def wait(path: str, until: str, seconds: float) -> None:
 
 
 def _offer(path: str, noun: str, names: tuple[str, str]) -> Iterable[tuple[str, str]]:
-    """Give what a shell may complete: silence when the server does not answer or refuses."""
+    """Return what a shell may complete; nothing if the server does not answer or refuses."""
     url, key = server()
     name, about = names
     try:

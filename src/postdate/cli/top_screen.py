@@ -121,7 +121,7 @@ class Screen:
         self.cursor = names[max(0, min(place, len(names) - 1))]
 
     def rows(self) -> list[dict[str, Any]]:
-        """Give the lanes that pass the filter, sorted."""
+        """Return the lanes that pass the filter, sorted."""
         lanes = self.page.lanes if self.page else []
         found = [row for row in lanes if self.filter in row["lane"]]
         if self.sort == "lane":

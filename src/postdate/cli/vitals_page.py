@@ -126,7 +126,7 @@ def _kind(kind: str, grown: Samples, after: Samples, seconds: float) -> KindVita
 
 
 def quantile(buckets: Mapping[float, float], share: float) -> float | None:
-    """Give the bound below which this share lies, straight between two; None without counts."""
+    """Return a quantile of a histogram, interpolated linearly; None without counts."""
     total = max(buckets.values(), default=0.0)
     if not total:
         return None

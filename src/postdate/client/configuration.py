@@ -12,7 +12,7 @@ DEFAULT_URL: Final = "http://127.0.0.1:8080"
 
 
 def read_url(given: str | None) -> str:
-    """Give the address of the server, without a path."""
+    """Return the address of the server, without a path."""
     url = given or os.environ.get(URL) or DEFAULT_URL
     if not url.startswith(("http://", "https://")):
         raise ConfigurationError(f"{url!r} is no address: it begins with http:// or https://")
@@ -20,7 +20,7 @@ def read_url(given: str | None) -> str:
 
 
 def read_key(given: str | None) -> str:
-    """Give the key; a client without one is refused everywhere, so it is refused here."""
+    """Return the key; a client without one is refused everywhere, so it is refused here."""
     key = (os.environ.get(API_KEY, "") if given is None else given).strip()
     if not key:
         raise ConfigurationError(f"there is no API key: pass api_key=…, or set {API_KEY}")
@@ -30,5 +30,5 @@ def read_key(given: str | None) -> str:
 
 
 def read_internal_token(given: str | None) -> str | None:
-    """Give the token of the internal routes, which few programs need."""
+    """Return the token of the internal routes, which few programs need."""
     return given or os.environ.get(INTERNAL_TOKEN) or None

@@ -17,7 +17,7 @@ class Page(Protocol):
 
     @property
     def next_cursor(self) -> str | None:
-        """Give the place of the next page; None at the end."""
+        """Return the place of the next page; None at the end."""
 
 
 P = TypeVar("P", bound=Page)

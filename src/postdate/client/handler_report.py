@@ -100,7 +100,7 @@ def _text(error: BaseException) -> str:
 
 
 def _traced(error: BaseException) -> str:
-    """Give what was raised, then as much of the traceback's end as is kept."""
+    """Return what was raised, then as much of the traceback's end as is kept."""
     said = f"{type(error).__name__}: {error}"[: ERROR_CHARACTERS // 2]
     trace = "".join(traceback.format_exception(error))
     room = ERROR_CHARACTERS - len(said) - 2

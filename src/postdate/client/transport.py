@@ -112,7 +112,7 @@ class Transport:
             self._seen = seen
 
     def _connected(self) -> aiohttp.ClientSession:
-        """Give the session; after a fork, or in another loop, a new one."""
+        """Return the session; after a fork, or in another loop, a new one."""
         owner = (os.getpid(), asyncio.get_running_loop())
         if self._session is None or self._session.closed or self._owner != owner:
             self._session = aiohttp.ClientSession(headers=self._headers)

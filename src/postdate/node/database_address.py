@@ -23,7 +23,7 @@ class Address(NamedTuple):
 
 
 def external(settings: ProcessSettings) -> Address | None:
-    """Give the address of a database that somebody else runs."""
+    """Return the address of a database that somebody else runs."""
     if not settings.database_url:
         return None
     owner = writable(settings.owner_database_url or settings.database_url)
@@ -31,7 +31,7 @@ def external(settings: ProcessSettings) -> Address | None:
 
 
 async def running(settings: ProcessSettings) -> Address | None:
-    """Give the address of a database that runs already: for commands beside the server."""
+    """Return the address of a database that runs already: for commands beside the server."""
     if address := external(settings):
         return address
     login = await find(settings.data_dir)
@@ -42,7 +42,7 @@ async def running(settings: ProcessSettings) -> Address | None:
 
 @asynccontextmanager
 async def serving(settings: ProcessSettings, *, attach: bool) -> AsyncIterator[Address]:
-    """Give the address for a server, starting our own database where none is given."""
+    """Return the address for a server, starting our own database where none is given."""
     address = external(settings) or (await running(settings) if attach else None)
     if address:
         yield address

@@ -1,4 +1,4 @@
-"""Watch how long the event loop is held: nobody is served, and no lease renewed, meanwhile."""
+"""Measure how long something holds the event loop: meanwhile nothing is served or renewed."""
 
 import asyncio
 import time
@@ -17,7 +17,7 @@ REPORT_SECONDS: Final = 1.0
 
 
 class LoopWatch:
-    """Sleeps again and again; what a sleep takes too long, something else had the loop."""
+    """Sleeps again and again; a sleep that takes too long means that something held the loop."""
 
     def __init__(self) -> None:
         self._began = time.monotonic()
@@ -26,11 +26,11 @@ class LoopWatch:
 
     @property
     def longest_seconds(self) -> float:
-        """Give the longest time that the loop was held of late."""
+        """Return the longest time that something held the event loop of late."""
         return max(self._before, self._now)
 
     def record(self, held_seconds: float, at: float) -> None:
-        """Take down one measurement."""
+        """Record one measurement."""
         if at - self._began > WINDOW_SECONDS:
             self._began, self._before, self._now = at, self._now, 0.0
         self._now = max(self._now, held_seconds)

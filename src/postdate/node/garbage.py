@@ -1,4 +1,4 @@
-"""Keep the collector of garbage out of the way of a busy process."""
+"""Keep the garbage collector out of the way of a busy process."""
 
 import gc
 from typing import Final

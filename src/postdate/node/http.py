@@ -1,4 +1,4 @@
-"""Put the HTTP edge together: every endpoint, and the services behind them."""
+"""Wire the HTTP side: every endpoint and page, and the services behind them."""
 
 from postdate.api.app import create_app
 from postdate.api.endpoints import ENDPOINTS

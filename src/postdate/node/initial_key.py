@@ -1,4 +1,4 @@
-"""The first start: a tenant, an admin key, and a message that tells what to do next."""
+"""Create the first tenant and its admin key, and say what to do next."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Put jobs together: their intake, their views, and the lanes they share."""
+"""Wire the intake of jobs, the leases of pull workers, and retention."""
 
 from collections.abc import Collection, Mapping
 from typing import Final
@@ -38,7 +38,7 @@ def intake(node: Node) -> JobIntake:
 
 
 def leases(node: Node) -> LeaseClaims:
-    """Make what hands jobs to workers over HTTP, woken by hints from here and from elsewhere."""
+    """Make what leases jobs to workers over HTTP; hints from any process wake it."""
     tally, cipher = node.tallies["pull"], node.outgoing.cipher
     claims = LeaseClaims(node.database, node.lanes, node.runtime, tally, cipher)
     node.on_accept.append(lambda lane_id, _: claims.hint(lane_id))

@@ -17,7 +17,7 @@ FILE: Final = "secret.key"
 
 
 def load(settings: ProcessSettings) -> Keyring:
-    """Give the keys of this node; a node that cannot keep one serves all that needs none."""
+    """Return the keys of this node; a node that cannot keep one serves all that needs none."""
     if settings.secret_key and settings.secret_key_file:
         raise StartError("give POSTDATE_SECRET_KEY or POSTDATE_SECRET_KEY_FILE, not both")
     if settings.secret_key:

@@ -65,7 +65,7 @@ class NodeMeter:
         registry.register(self)
 
     def collect(self) -> Iterator[Metric]:
-        """Give how this process stands."""
+        """Return the figures of this process."""
         yield self._info()
         yield from self._loops()
         yield self._pools()
@@ -146,7 +146,7 @@ class NodeMeter:
 
 
 def everything() -> CollectorRegistry:
-    """Register every meter there is, over nothing: for the reference page."""
+    """Return a registry with every meter, without a node: for the reference page."""
     registry = CollectorRegistry()
     for meter in (
         HttpMeter,
@@ -169,7 +169,7 @@ _SUFFIX: Final = {"counter": "_total", "info": "_info"}
 
 
 def names() -> dict[str, tuple[str, str]]:
-    """Give every metric as Prometheus knows it, with its type and what it says."""
+    """Return every metric as Prometheus knows it, with its type and what it says."""
     found = {
         family.name + _SUFFIX.get(family.type, ""): (family.type, family.documentation)
         for family in everything().collect()

@@ -107,19 +107,19 @@ class Node:
 
     @property
     def name(self) -> str:
-        """Give the name shown to people."""
+        """Return the name shown to people."""
         return self.settings.node_name or socket.gethostname()
 
     @property
     def outgoing(self) -> Outgoing:
-        """Give what leaves the building, made when a role first asks for it."""
+        """Return what delivers webhooks and messages, made when a role first asks for it."""
         if self._outgoing is None:
             self._outgoing = outgoing.build(self.settings, self.database, self.runtime)
         return self._outgoing
 
     @property
     def breakers(self) -> list[Breakers]:
-        """Give what knows the destinations in trouble."""
+        """Return what knows the destinations in trouble."""
         if self._outgoing is None:
             return []
         return [self._outgoing.webhook.breakers, self._outgoing.queue.breakers]
@@ -133,11 +133,11 @@ class Node:
         }
 
     def handler(self, kind: str, deliver: Handler) -> Handler:
-        """Give a handler as it is, or followed where somebody wants traces."""
+        """Return a handler, with a trace span around each delivery if tracing is on."""
         return self.tracing.handler(kind, deliver) if self.tracing else deliver
 
     def publishing(self, kind: str, deliver: Handler) -> Handler:
-        """Give a handler of events for subscriptions, as it is or followed."""
+        """Return a handler of events, with a trace span around each if tracing is on."""
         return self.tracing.publishing(kind, deliver) if self.tracing else deliver
 
     async def close(self) -> None:
@@ -146,7 +146,7 @@ class Node:
             await self._outgoing.close()
 
     async def refresh_settings(self, _: int = 1) -> int:
-        """Take over what other nodes have set."""
+        """Load the settings, halts and troubles that other nodes have stored."""
         async with self.database.connection() as connection:
             self.runtime.replace(await setting.load(connection))
             self.halts.replace(await halt.load(connection))
@@ -156,7 +156,7 @@ class Node:
         return 0
 
     async def beat(self, _: int = 1) -> int:
-        """Say that this node is alive."""
+        """Record a heartbeat, and how late work began since the last one."""
         async with self.database.connection() as connection:
             await node.beat(connection, self.node_id, self.name, self.roles, version("postdate"))
             # What a failed beat has taken is lost: a few counts of ten seconds.
@@ -164,14 +164,14 @@ class Node:
         return 0
 
     async def forget(self, _: int = 1) -> int:
-        """Delete what is kept only for a while."""
+        """Delete old heartbeats and figures of activity."""
         async with self.database.connection() as connection:
             await node.forget(connection)
             await activity.forget(connection)
         return 0
 
     async def leave(self) -> None:
-        """Sign off, so that others need not wait to take over."""
+        """Remove this node, so that others take its buckets over at once."""
         async with self.database.connection() as connection:
             await node.leave(connection, self.node_id)
 
@@ -186,7 +186,7 @@ class Node:
         return 0
 
     def housekeeping(self) -> list[Loop]:
-        """Give the loops that every process runs, whatever its roles."""
+        """Return the loops that every process runs, whatever its roles."""
         teller = TroubleReporter(self.database, self.node_id, self._reports)
         return [
             Loop("settings", self.refresh_settings, limit=1, poll_seconds=REFRESH_SECONDS),
@@ -200,7 +200,7 @@ class Node:
 
 
 class BackgroundTasks:
-    """Background work of a process: started together, stopped together, never silently dead."""
+    """The background work of a process, started and stopped together; a failure ends it."""
 
     def __init__(self) -> None:
         self._ending: set[asyncio.Task[None]] = set()

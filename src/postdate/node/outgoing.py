@@ -1,4 +1,4 @@
-"""What leaves the building from this process: one guard, one pool, one directory for all roles."""
+"""What delivers webhooks and messages: one guard, one pool, one directory for all roles."""
 
 from dataclasses import dataclass
 from functools import partial

@@ -17,7 +17,7 @@ DELIVER: Final = "deliver"
 
 
 def intake(node: Node) -> Subscriptions:
-    """Make what changes subscriptions; a loop of this process hears of it at once."""
+    """Make what changes subscriptions; it wakes the loop that delivers."""
     return Subscriptions(
         node.database,
         node.runtime,

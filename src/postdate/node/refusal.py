@@ -1,4 +1,4 @@
-"""What a failing database means for a request."""
+"""Translate failures of the database into refusals of a request."""
 
 from postdate.model.error import Code, Refusal
 from postdate.model.log import Log

@@ -1,4 +1,4 @@
-"""Put schedules together: what accepts and runs them, and the loops that expand them."""
+"""Wire the intake of schedules, and the loops that expand them."""
 
 from postdate.api.services import ScheduleServices
 from postdate.intake.job.accept import JobIntake

@@ -53,7 +53,7 @@ async def serve(
 def _listeners(
     settings: ProcessSettings, roles: list[str], *, beside_parent: bool
 ) -> list[socket.socket]:
-    """Take the port of the API, and the one on which this process alone is asked how it fares."""
+    """Take the port of the API, and the one on which this process alone answers."""
     own = [bind(settings.host, settings.metrics_port)] if settings.metrics_port else []
     if "api" not in roles:
         return own

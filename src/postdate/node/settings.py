@@ -100,15 +100,16 @@ class ProcessSettings:
     )
     connections: int = _setting(
         4096,
-        "Most connections at once; where three quarters are taken, those quiet for longest are "
-        "closed.",
+        "Maximum number of open connections; above three quarters of it, those idle for longest "
+        "are closed.",
     )
     connections_per_address: int = _setting(
-        1024, "Most connections of one address; beyond it, those quiet for longest are closed."
+        1024,
+        "Maximum number of connections of one address; beyond it, those idle for longest are closed.",
     )
     open_per_key: int = _setting(
         256,
-        "Most event streams and long polls of one key at once in this process, and as many "
+        "Maximum number of event streams and long polls of one key in this process, and as many "
         "requests whose body is still on its way.",
     )
     open_per_tenant: int = _setting(512, "The same for one tenant.")
@@ -124,9 +125,9 @@ class ProcessSettings:
         "`connections`. Each also answers alone, on `metrics_port` and the ports after it.",
     )
     node_name: str = _setting("", "Name shown for this node; the host's name if empty.")
-    writers: int = _setting(8, "Most connections this process opens for writing.")
-    readers: int = _setting(8, "Most connections this process opens for reading.")
-    worker_window: int = _setting(1000, "Most jobs that this process runs at once.")
+    writers: int = _setting(8, "Maximum number of database connections for writing.")
+    readers: int = _setting(8, "Maximum number of database connections for reading.")
+    worker_window: int = _setting(1000, "Maximum number of jobs that this process runs at once.")
     drain_seconds: int = _setting(10, "How long requests under way may take when stopping.")
     log_level: str = _setting("info", "debug, info, warning or error.")
     log_format: str = _setting("auto", "console, json, or auto: console on a terminal.")
@@ -136,7 +137,8 @@ class ProcessSettings:
         "settled, failed; empty writes none.",
     )
     log_items_per_second: int = _setting(
-        100, "Most such lines a second in this process; what is left out is counted in a line."
+        100,
+        "Maximum number of such lines per second in this process; a line counts what is left out.",
     )
 
 

@@ -1,4 +1,4 @@
-"""Put together what takes signed tokens: the issuer, and where its keys are read."""
+"""Wire the verifier of signed tokens: the issuer, and where its keys are read."""
 
 import asyncio
 from pathlib import Path

@@ -40,7 +40,7 @@ class RecordedRequest:
         self.traceparent = traceparent_of(span.get_span_context())
 
     def answered(self, status: int) -> None:
-        """Note how it ended."""
+        """Record the status of the answer."""
         self._span.set_attribute("http.response.status_code", status)
         if status >= _SERVER_ERROR:
             self._span.set_status(Status(StatusCode.ERROR))
@@ -59,7 +59,7 @@ class Tracing:
     def request(
         self, route: str, method: str, traceparent: str | None
     ) -> Iterator[RecordedRequest]:
-        """Follow one request; what it accepts carries on from here."""
+        """Start the span of a request; the jobs and payments it accepts continue its trace."""
         with self._tracer.start_as_current_span(
             f"{method} {route}",
             context=context_of(traceparent),
@@ -69,11 +69,11 @@ class Tracing:
             yield RecordedRequest(span)
 
     def handler(self, kind: str, deliver: Handler) -> Handler:
-        """Follow each delivery; the destination is sent the span of its own attempt."""
+        """Add a span to each delivery; the destination receives it as `traceparent`."""
         return self._sending(f"deliver {kind}", _producing(kind), deliver, _attributes)
 
     def publishing(self, kind: str, deliver: Handler) -> Handler:
-        """Follow each event to a subscription, in the trace of what the event tells of."""
+        """Add a span to each delivery of an event, in the trace of its job or payment."""
         return self._sending(f"publish {kind}", _producing(kind), deliver, _event_attributes)
 
     def _sending(
@@ -99,7 +99,7 @@ class Tracing:
 
     @contextmanager
     def expanding(self, bucket: int) -> Iterator[Expansion]:
-        """Follow a batch of schedules: each occurrence begins a trace, linked to the batch."""
+        """Start a span for a batch of schedules; each occurrence gets a trace linked to it."""
         with self._tracer.start_as_current_span(
             "expand schedules", context=Context(), attributes={"postdate.bucket": bucket}
         ) as span:
@@ -113,7 +113,7 @@ class Tracing:
     def settled(
         self, dues: Sequence[DuePayment], decisions: Sequence[Decision], seconds: float
     ) -> None:
-        """Tell of a committed batch, for each payment that somebody follows."""
+        """Record a span for each payment of a committed batch that has a trace."""
         ended = time.time_ns()
         began = ended - int(seconds * 1e9)
         for due, decision in zip(dues, decisions, strict=True):
@@ -130,7 +130,7 @@ class Tracing:
             span.end(ended)
 
     def close(self) -> None:
-        """Let the last spans leave, but do not wait for ever: nobody may be listening."""
+        """Export the last spans, for a limited time: nobody may be listening."""
         closing = threading.Thread(target=self._close, daemon=True, name="trace-close")
         closing.start()
         closing.join(FLUSH_SECONDS)
@@ -204,7 +204,7 @@ def wanted(environ: Mapping[str, str] = os.environ) -> str | None:
 
 
 def configure(environ: Mapping[str, str] = os.environ) -> Tracing | None:
-    """Make what follows requests, if the environment asks for it; only then is the SDK loaded."""
+    """Return the tracing that the environment asks for; only then is the SDK loaded."""
     exporter = wanted(environ)
     if exporter is None:
         return None

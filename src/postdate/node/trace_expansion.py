@@ -1,4 +1,4 @@
-"""The spans of schedules: each occurrence begins a trace, which its job or payment carries on."""
+"""The spans of schedules: each occurrence starts a trace that its job or payment continues."""
 
 from collections.abc import Sequence
 from typing import assert_never
@@ -35,7 +35,7 @@ class Expansion:
         self._spans: list[tuple[Span, Firing]] = []
 
     def begin(self, firings: Sequence[Firing]) -> Sequence[Firing]:
-        """Give each a span, which what it becomes carries on."""
+        """Start a trace span for each occurrence; the job or payment it creates continues it."""
         self._spans = [(self._span(firing), firing) for firing in firings]
         return [
             msgspec.structs.replace(firing, traceparent=traceparent_of(span.get_span_context()))
@@ -56,7 +56,7 @@ class Expansion:
         )
 
     def end(self, fired: Sequence[Fired | Refusal]) -> None:
-        """Note after the commit what became of each, in order."""
+        """Record the outcome of each occurrence, in order, after the commit."""
         for (span, firing), result in zip(self._spans, fired, strict=True):
             match result:
                 case Fired(subject=subject):
@@ -72,7 +72,7 @@ class Expansion:
         self._spans = []
 
     def broke(self, error: BaseException) -> None:
-        """Note that nothing of it was committed."""
+        """Record that nothing was committed."""
         for span, _ in self._spans:
             span.set_attribute("error.type", type(error).__name__)
             span.set_status(Status(StatusCode.ERROR, str(error)))

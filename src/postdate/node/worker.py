@@ -62,7 +62,7 @@ def hinted_claims(node: Node, worker: JobWorker, lanes: Loop) -> list[Loop]:
 
 
 def claim_loops(worker: JobWorker, step: Callable[[int], Awaitable[int]]) -> list[Loop]:
-    """Make the loops that claim, woken when there is room: all of them, whoever comes first."""
+    """Make the loops that claim; all of them are woken when there is room."""
     claims = [
         Loop(f"worker-claim-{number}", step, limit=MAX_JOBS, next_due=worker.next_due)
         for number in range(1, CLAIMS + 1)

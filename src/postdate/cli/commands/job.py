@@ -58,7 +58,7 @@ class NewTimeOptions:
     delay_seconds: Annotated[float | None, Parameter(help="From now.")] = None
 
     def body(self) -> dict[str, Any]:
-        """Give it as the server takes it."""
+        """Return the fields of the request."""
         if (self.run_at is None) == (self.delay_seconds is None):
             raise UsageError("give either --run-at or --delay-seconds")
         return without_none(**asdict(self))
@@ -82,7 +82,7 @@ class TimingOptions:
     expires_at: Annotated[str | None, Parameter(help="Not begun by then, it is dropped.")] = None
 
     def body(self) -> dict[str, Any]:
-        """Give it as the server takes it."""
+        """Return the fields of the request."""
         if self.run_at is not None and self.delay_seconds is not None:
             raise UsageError("give either --run-at or --delay-seconds")
         return without_none(**asdict(self))
