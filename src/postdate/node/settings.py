@@ -105,7 +105,7 @@ class ProcessSettings:
     )
     connections_per_address: int = _setting(
         1024,
-        "Maximum number of connections of one address; beyond it, those idle for longest are closed.",
+        "Maximum number of connections of one address; beyond it, the longest idle are closed.",
     )
     open_per_key: int = _setting(
         256,
