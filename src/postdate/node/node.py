@@ -30,6 +30,7 @@ from postdate.node.outgoing import Outgoing
 from postdate.node.settings import ProcessSettings
 from postdate.node.trace import Tracing
 from postdate.runtime.loop import Loop
+from postdate.runtime.shared_read import SharedReads
 from postdate.runtime.wakeup import Wakeup
 from postdate.store import migrate
 from postdate.store.connection import durability
@@ -84,6 +85,8 @@ class Node:
     overdue: OverdueWatch = field(init=False)
     quotas: Quotas = field(init=False)
     safety: CommitSafety = field(init=False)
+    # What the loops of this process ask at the same instant.
+    reads: SharedReads = field(init=False)
     lanes: LaneDirectory = field(init=False)
     wakeup: Wakeup = field(init=False)
     _outgoing: Outgoing | None = None
@@ -92,7 +95,8 @@ class Node:
         """Make what needs the database."""
         self.quotas = Quotas(self.runtime)
         self.safety = CommitSafety(self.runtime)
-        self.lanes = LaneDirectory(self.database)
+        self.reads = SharedReads(self.database)
+        self.lanes = LaneDirectory(self.database, self.reads)
         self.wakeup = Wakeup(self.database)
         self.on_accept.append(self.wakeup.hint)
         self.tallies = metric.tallies(self.lateness, self.shares)
@@ -147,12 +151,17 @@ class Node:
 
     async def refresh_settings(self, _: int = 1) -> int:
         """Load the settings, halts and troubles that other nodes have stored."""
-        async with self.database.connection() as connection:
-            self.runtime.replace(await setting.load(connection))
-            self.halts.replace(await halt.load(connection))
-            self.troubles.replace(await trouble.load(connection))
-            self.safety.replace(await durability.read(connection))
-        await self.database.synchronize()
+        settings, halts, troubles, safety, _clock = await asyncio.gather(
+            setting.load(self.reads),
+            halt.load(self.reads),
+            trouble.load(self.reads),
+            durability.read(self.reads),
+            self.database.synchronize(self.reads),
+        )
+        self.runtime.replace(settings)
+        self.halts.replace(halts)
+        self.troubles.replace(troubles)
+        self.safety.replace(safety)
         return 0
 
     async def beat(self, _: int = 1) -> int:

@@ -10,7 +10,7 @@ from postdate.node.node import Node
 from postdate.publisher.anchor import ANCHOR_SECONDS, Anchorer, AnchorFile
 from postdate.publisher.deliverer import AT_ONCE, LAG_SECONDS, Deliverer, LagWatch
 from postdate.publisher.meter import PublisherMeter
-from postdate.publisher.sealer import PER_BUCKET, POLL_SECONDS, Sealer
+from postdate.publisher.sealer import PER_BUCKET, REST_SECONDS, Sealer
 from postdate.runtime.loop import Loop
 
 DELIVER: Final = "deliver"
@@ -36,7 +36,7 @@ def _wake(node: Node) -> None:
 def loops(node: Node) -> list[Loop]:
     """Make the loops of the publisher's role."""
     meter = PublisherMeter(node.registry)
-    sealer = Sealer(node.database, meter, sealed=partial(_wake, node))
+    sealer = Sealer(node.database, meter, sealed=partial(_wake, node), reads=node.reads)
     deliverer = Deliverer(
         node.database,
         {
@@ -48,13 +48,22 @@ def loops(node: Node) -> list[Loop]:
         meter,
         freed=partial(_wake, node),
         followed=node.tracing is not None,
+        reads=node.reads,
     )
     lag = LagWatch(node.database, meter)
     anchorer = Anchorer(node.database, AnchorFile(anchor_path(node.settings)))
     node.overdue.on("event", sealer.look_everywhere)
     node.overdue.on("delivery", partial(_wake, node))
+    sealing = Loop(
+        "seal",
+        sealer.run_once,
+        limit=PER_BUCKET,
+        next_due=sealer.next_due,
+        rest_seconds=REST_SECONDS,
+    )
+    node.database.on_commit.append(sealing.wake)
     return [
-        Loop("seal", sealer.run_once, limit=PER_BUCKET, poll_seconds=POLL_SECONDS),
+        sealing,
         Loop(
             DELIVER,
             deliverer.run_once,

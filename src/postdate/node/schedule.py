@@ -46,7 +46,9 @@ def loops(node: Node) -> list[Loop]:
     """Make the loops that expand schedules, look after the book and follow the tz data."""
     meter = ScheduleMeter(node.registry)
     follow = node.tracing.expanding if node.tracing else unfollowed
-    expanding = expander.Expander(node.database, occurrences(node), meter, node.runtime, follow)
+    expanding = expander.Expander(
+        node.database, occurrences(node), meter, node.runtime, follow, node.reads
+    )
     auditing = audit.Audit(node.database, node.runtime, meter)
     following = recompute.Recompute(node.database, meter)
     loop = Loop(

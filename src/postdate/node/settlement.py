@@ -16,8 +16,8 @@ def loops(node: Node) -> list[Loop]:
     """Make the loops of the settlement role."""
     meter = SettlementMeter(node.registry, node.lateness, node.shares)
     followed = node.tracing.settled if node.tracing else None
-    settler = Settler(node.database, node.runtime, node.node_id, meter, followed)
-    ends = halt.HaltEnds(node.database, settler.look_everywhere)
+    settler = Settler(node.database, node.runtime, node.node_id, meter, followed, reads=node.reads)
+    ends = halt.HaltEnds(node.database, settler.look_everywhere, node.reads)
     approvals = Approvals(node.database, node.payment_meter)
     prover = Prover(node.database, node.runtime, ProofMeter(node.registry))
     settling = Loop(

@@ -6,9 +6,8 @@ from typing import Final
 from postdate.delivery.broker_connections import IDLE_SECONDS
 from postdate.node import job
 from postdate.node.node import Node
-from postdate.runtime.loop import Loop
+from postdate.runtime.loop import POLL_SECONDS, Loop
 from postdate.worker.claim_size import MAX_JOBS
-from postdate.worker.lane_bucket import POLL_SECONDS
 from postdate.worker.worker import JobWorker
 
 CLAIMS: Final = 2
@@ -33,6 +32,7 @@ def loops(node: Node) -> list[Loop]:
         window_size=node.settings.worker_window,
         limits_of=node.outgoing.directory.limits_of,
         cipher=node.outgoing.cipher,
+        shared_reads=node.reads,
     )
     node.overdue.reexamine["push"].append(worker.reexamine)
     node.overdue.reexamine["lease"].append(worker.reexamine)

@@ -14,6 +14,7 @@ from postdate.model.log import Log
 from postdate.model.setting.setting import Settings
 from postdate.publisher.event_batch import DeliveryStop, EventBatch
 from postdate.publisher.meter import PublisherMeter
+from postdate.runtime.shared_read import SharedReads
 from postdate.store.connection.database import Connection, Database
 from postdate.store.connection.error import CommitUnknownError, UnavailableError
 from postdate.store.event import event as event_store
@@ -52,7 +53,7 @@ _MAX_DOUBLINGS: Final = 20
 class Deliverer:
     """Claims subscriptions that have something to send and serves each until it has caught up."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - every part is injected here, by name
         self,
         database: Database,
         handlers: Mapping[str, Handler],
@@ -62,8 +63,10 @@ class Deliverer:
         *,
         freed: Callable[[], None] = lambda: None,
         followed: bool = False,
+        reads: SharedReads | None = None,
     ) -> None:
         self._followed = followed
+        self._reads = reads or SharedReads(database)
         self._database = database
         self._handlers = handlers
         self._settings = settings
@@ -96,8 +99,7 @@ class Deliverer:
 
     async def _heads(self) -> list[timer.Head]:
         places = [(bucket, LANE_EVENT, LONG_AGO) for bucket in range(BUCKETS)]
-        async with self._database.connection() as connection:
-            heads = await timer.heads(connection, places)
+        heads = await timer.heads(self._reads, places)
         self._next = min((head.seconds for head in heads if head.seconds > 0), default=None)
         return heads
 

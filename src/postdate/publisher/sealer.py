@@ -1,5 +1,6 @@
 """Seal what was told: take it from the outbox and put it into the chains of its tenants."""
 
+import time
 from collections import Counter as Tally
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,6 +13,7 @@ from postdate.model.event.chain import SealContent, seal_hash
 from postdate.model.ids import BUCKETS, new_id
 from postdate.model.log import Log
 from postdate.publisher.meter import PublisherMeter
+from postdate.runtime.shared_read import SharedReads
 from postdate.store.connection.database import Connection, Database
 from postdate.store.connection.error import LockNotAvailableError
 from postdate.store.event import seal, subscription
@@ -26,7 +28,11 @@ PER_BUCKET: Final = 500
 SEAL_LIMIT: Final = 1000
 """The most events of one seal: who looks for one of them reads no more than that."""
 
-POLL_SECONDS: Final = 0.2
+REST_SECONDS: Final = 0.2
+"""How long events gather between two seals, whoever hints that there are some."""
+
+ACTIVE_SECONDS: Final = 5.0
+"""How long after a seal the outbox is looked at this often: others write into it without a hint."""
 
 LATE_SECONDS: Final = 120.0
 """How far back each look goes: longer than any transaction of ours may take to commit."""
@@ -53,10 +59,13 @@ class Sealer:
         meter: PublisherMeter,
         *,
         sealed: Callable[[], None] = lambda: None,
+        reads: SharedReads | None = None,
     ) -> None:
+        self._reads = reads or SharedReads(database)
         self._database = database
         self._meter = meter
         self._sealed = sealed
+        self._active_until = 0.0
         self._low = ALWAYS
         self._whole_at = ALWAYS
         self._held: set[int] = set()
@@ -64,10 +73,10 @@ class Sealer:
 
     async def run_once(self, limit: int = PER_BUCKET) -> int:
         """Seal everything there is, up to `limit` of each bucket at a time; give how many."""
-        async with self._database.connection() as connection:
-            if self._held:
+        if self._held:
+            async with self._database.connection() as connection:
                 self._held = await seal.held(connection, self._held)
-            found, now = await seal.waiting(connection, self._low)
+        found, now = await seal.waiting(self._reads, self._low)
         count = 0
         while found:
             taken = await self._seal(limit, now)
@@ -76,10 +85,15 @@ class Sealer:
             self._meter.sealed(len(taken), (now - taken[0].time).total_seconds())
             self._sealed()
             count += len(taken)
+            self._active_until = time.monotonic() + ACTIVE_SECONDS
             found = len(taken) >= limit
         if not self._held:
             self._look_less_far_back(now)
         return count
+
+    async def next_due(self) -> float | None:
+        """Say when to look again: soon where something was sealed lately, else when others do."""
+        return REST_SECONDS if time.monotonic() < self._active_until else None
 
     async def _seal(self, limit: int, now: datetime) -> list[Waiting]:
         """Seal once; a tenant whose chain somebody else holds is left out until it is free."""

@@ -3,6 +3,7 @@
 A stage looks, decides and writes. Everything around that is here:
 
 - `loop` runs a stage's step again and again; the step itself never sleeps.
+- `shared_read` sends what several loops ask in the same moment as one statement.
 - `wakeup` passes hints between processes, so that loops may sleep longer.
 - `share` says which buckets a node prefers.
 - `low_water` remembers below which instant a bucket holds nothing but dead rows.

@@ -41,8 +41,10 @@ class Coalescer(Generic[Item, Result]):
         *,
         max_group: int = MAX_GROUP,
         max_groups: int = MAX_GROUPS,
+        gather_seconds: Callable[[], float] = lambda: 0.0,
     ) -> None:
         self._commit = commit
+        self._gather_seconds = gather_seconds
         self._max_group = max_group
         self._max_groups = max_groups
         self._waiting: deque[_Waiting[Item, Result]] = deque()
@@ -64,8 +66,8 @@ class Coalescer(Generic[Item, Result]):
         return await done
 
     async def _drain(self, drainer: object) -> None:
-        # One turn of the loop lets requests that arrived together gather into one group.
-        await asyncio.sleep(0)
+        # Even one turn of the loop lets requests that arrived together gather into one group.
+        await asyncio.sleep(self._gather_seconds())
         try:
             while self._waiting:
                 count = min(len(self._waiting), self._max_group)

@@ -13,15 +13,30 @@ log = Log()
 POLL_SECONDS: Final = 0.9
 """The longest sleep. Polling is the truth; a wake-up is only a hint."""
 
+MAX_ALIGNED_SECONDS: Final = 10.0
+"""Loops that poll at least this often wake on common ticks, so that they can ask together."""
+
+TICK_SECONDS: Final = 0.05
+"""A tick that is nearer than this counts as passed: whoever woke for it may be a little early."""
+
 MIN_BACKOFF_SECONDS: Final = 0.05
 MAX_BACKOFF_SECONDS: Final = 2.0
 STALLED_SECONDS: Final = 30.0
 
 
+def next_tick(now: float, poll_seconds: float = POLL_SECONDS) -> float:
+    """Return the next instant at which loops with about this interval wake, all at once.
+
+    Intervals are multiples of the shortest, so that the ticks of the slow ones are ticks of all.
+    """
+    step = POLL_SECONDS * max(1, int(poll_seconds / POLL_SECONDS))
+    return ((now + TICK_SECONDS) // step + 1) * step
+
+
 class Loop:
     """Run a step again and again: at once while it finds work, else when the next is due."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - how often, when and how long, by name
         self,
         name: str,
         run_once: Callable[[int], Awaitable[int]],
@@ -29,6 +44,7 @@ class Loop:
         limit: int,
         next_due: Callable[[], Awaitable[float | None]] | None = None,
         poll_seconds: float = POLL_SECONDS,
+        rest_seconds: float = 0.0,
         blocked: Callable[[], str | None] | None = None,
         finish: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
@@ -37,6 +53,7 @@ class Loop:
         self._limit = limit
         self._next_due = next_due
         self._poll = poll_seconds
+        self._rest = rest_seconds
         self._blocked = blocked
         self._finish = finish
         self._wake = asyncio.Event()
@@ -93,7 +110,11 @@ class Loop:
 
     async def _pause(self) -> float:
         due = await self._next_due() if self._next_due else None
-        return self._poll if due is None else max(0.0, min(due, self._poll))
+        poll = self._poll
+        if POLL_SECONDS <= poll <= MAX_ALIGNED_SECONDS:
+            now = time.monotonic()
+            poll = next_tick(now, poll) - now
+        return poll if due is None else max(0.0, min(due, poll))
 
     def _back_off(self, error: Exception) -> float:
         self.failures += 1
@@ -109,8 +130,11 @@ class Loop:
         return pause
 
     async def _sleep(self, seconds: float) -> None:
+        """Sleep until it is time, or a hint comes; rest in any case, so that hints gather."""
         if seconds <= 0:
             await asyncio.sleep(0)
             return
+        if self._rest:
+            await asyncio.sleep(min(self._rest, seconds))
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._wake.wait(), seconds)
+            await asyncio.wait_for(self._wake.wait(), max(0.0, seconds - self._rest))

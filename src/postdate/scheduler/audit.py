@@ -85,11 +85,10 @@ class Audit:
         before = self._after
         async with self._database.connection() as connection:
             rows = await store.walk(connection, before, limit)
-            if len(rows) < limit:
+            if len(rows) < limit and before > _START:
                 first = await store.walk(connection, _START, limit - len(rows))
                 rows += [row for row in first if row.key <= before]
-        if rows:
-            self._after = rows[-1].key
+        self._after = rows[-1].key if rows else _START
         return rows
 
     async def _look(self, row: ScheduleRow, segments: Sequence[Segment], now: datetime) -> int:

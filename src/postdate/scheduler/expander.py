@@ -16,6 +16,7 @@ from postdate.model.log import Log
 from postdate.model.schedule.firing import Fired
 from postdate.model.setting.setting import Settings
 from postdate.runtime.low_water import WIDE_MARGIN
+from postdate.runtime.shared_read import SharedReads
 from postdate.scheduler.expansion import ExpansionBatch, error_text, watched
 from postdate.scheduler.firer import Firer, Follow, Spans, unfollowed
 from postdate.scheduler.meter import ScheduleMeter
@@ -91,7 +92,10 @@ class Expander:
         meter: ScheduleMeter | None = None,
         settings: Settings | None = None,
         follow: Follow = unfollowed,
+        reads: SharedReads | None = None,
     ) -> None:
+        self._reads = reads or SharedReads(database)
+        self._next_due: float | None = None
         self._database = database
         self._follow = follow
         self._firer = firer
@@ -149,10 +153,11 @@ class Expander:
         self._forget_at = 0.0
 
     async def next_due(self) -> float | None:
-        """Give the seconds until the next schedule is due, by the database's clock."""
-        async with self._database.connection() as connection:
-            heads = await timer_store.heads(connection, self._due_marks())
-        seconds = min((head.seconds for head in heads), default=None)
+        """Return the seconds until the next schedule is due, by the database's clock.
+
+        Where the last step has expanded something, the next one has to look.
+        """
+        seconds = self._next_due
         if seconds is None or not self._held:
             return seconds
         # What rests is due all the time.
@@ -168,8 +173,8 @@ class Expander:
         return [(bucket, LANE_SCHEDULE, max(floor, low)) for bucket, low in enumerate(self._lows)]
 
     async def _due_buckets(self) -> list[int]:
-        async with self._database.connection() as connection:
-            heads = await timer_store.heads(connection, self._due_marks())
+        heads = await timer_store.heads(self._reads, self._due_marks())
+        self._next_due = min((head.seconds for head in heads), default=None)
         due = [head.bucket for head in heads if head.seconds <= 0]
         # Nodes that begin at different buckets seldom meet.
         random.shuffle(due)

@@ -19,6 +19,9 @@ LATE_INSERT: Final = timedelta(seconds=1)
 For commits that take longer, a look once a second reaches back as far as a transaction can last.
 """
 
+CLOCK_SECONDS: Final = 1.0
+"""How far two clocks may drift apart between two looks before one of them was set."""
+
 FORGET_SECONDS: Final = 30.0
 """How often every mark is forgotten, for servers that do not bound transactions."""
 
@@ -30,6 +33,7 @@ class BucketMarks:
         self.own: frozenset[int] = frozenset(range(BUCKETS))
         self._lows = [LONG_AGO] * BUCKETS
         self._at = LONG_AGO
+        self._saw_at = 0.0
         self._floor = LONG_AGO
         self._forget_at = 0.0
         self._wide_at = 0.0
@@ -77,8 +81,13 @@ class BucketMarks:
         return [(bucket, self._floor) for bucket in range(BUCKETS)]
 
     def heads(self) -> list[tuple[int, int, datetime]]:
-        """Say where to look for the next instant."""
-        return [(bucket, LANE_PAYMENT, low) for bucket, low in self.lows()]
+        """Say where to look for the next instant, however slow the commit that brought it."""
+        return [(bucket, LANE_PAYMENT, low) for bucket, low in self.safe_lows()]
+
+    def clock_was_set(self, at: datetime) -> bool:
+        """Say whether the database's clock did not go on as ours did since the last look."""
+        passed = time.monotonic() - self._saw_at
+        return abs((at - self._at).total_seconds() - passed) > CLOCK_SECONDS
 
     def saw(
         self,
@@ -94,7 +103,7 @@ class BucketMarks:
         behind the last of them. False when the clock has stepped back: what was accepted since may
         be due before the marks. They are forgotten, and one must look again.
         """
-        before, self._at = self._at, at
+        before, self._at, self._saw_at = self._at, at, time.monotonic()
         if at < before:
             self._lows = [LONG_AGO] * BUCKETS
             return False
@@ -110,6 +119,13 @@ class BucketMarks:
             self._lows[bucket] = min(raised, firsts.get(bucket, raised))
         return True
 
-    def seconds(self, heads: Sequence[Head]) -> float | None:
-        """Give how long it is until the first of these is ours to settle."""
-        return min((head.seconds + self.grace(head.bucket) for head in heads), default=None)
+    def next_due(self, heads: Sequence[Head]) -> float | None:
+        """Return how long it is until the first of these is ours to settle.
+
+        What is due lowers its bucket's mark: the next look must find it.
+        """
+        waits = [(head.seconds + self.grace(head.bucket), head) for head in heads]
+        for seconds, head in waits:
+            if seconds <= 0:
+                self._lows[head.bucket] = min(self._lows[head.bucket], head.due_at)
+        return min((seconds for seconds, _ in waits), default=None)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Final
 
 from postdate.model.ids import BUCKETS, bucket_of, new_id, subject_id
+from postdate.runtime.shared_read import SharedReads
 from postdate.store.connection.database import Connection, Database
 from postdate.store.event import event as event_store
 from postdate.store.event.event import NewEvent
@@ -17,14 +18,16 @@ SYSTEM: Final = "system"
 class HaltEnds:
     """Looks for halts that have ended; any number of nodes may."""
 
-    def __init__(self, database: Database, returned: Callable[[], None]) -> None:
+    def __init__(
+        self, database: Database, returned: Callable[[], None], reads: SharedReads | None = None
+    ) -> None:
         self._database = database
+        self._reads = reads or SharedReads(database)
         self._returned = returned
 
     async def run_once(self, _: int = 1) -> int:
         """Bring back what waited; 0, because the pause is meant."""
-        async with self._database.connection() as connection:
-            ended = await store.over(connection)
+        ended = await store.over(self._reads)
         failed: list[Exception] = []
         for over in ended:
             try:

@@ -24,11 +24,12 @@ from postdate.model.log import Log
 from postdate.model.setting.setting import Settings
 from postdate.runtime.retry import RetryLadder, RetryLimits
 from postdate.runtime.share import preferred_buckets
+from postdate.runtime.shared_read import SharedReads
 from postdate.settlement import poison_payment
 from postdate.settlement.blocked_payment import BlockedPayments
 from postdate.settlement.bucket_marks import BucketMarks
 from postdate.settlement.meter import SettlementMeter
-from postdate.settlement.stop import SettlementStop
+from postdate.settlement.stop import STOPPED, SettlementStop
 from postdate.store.account.account import AccountKey
 from postdate.store.connection.database import Connection, Database
 from postdate.store.connection.error import (
@@ -36,6 +37,7 @@ from postdate.store.connection.error import (
     LockNotAvailableError,
 )
 from postdate.store.operate import node as node_store
+from postdate.store.operate import vital as vital_store
 from postdate.store.operate.item_log import items
 from postdate.store.payment import settlement as store
 from postdate.store.payment.settlement import Candidate, LockedPayment, Order
@@ -57,6 +59,9 @@ AT_ONCE: Final = 2
 TRIES: Final = RetryLimits(transient=4)
 """How often a batch is tried at once when the database only faltered."""
 
+LOOK_SECONDS: Final = 5.0
+"""How often a settler without work looks as thoroughly as one with work."""
+
 SHARE_SECONDS: Final = 2.0
 BUSY_SECONDS: Final = 0.01
 """The wait when all that is due is being settled by somebody else."""
@@ -68,6 +73,13 @@ _MIN_LOOK: Final = 16
 Key = tuple[int, UUID]
 Followed = Callable[[Sequence[DuePayment], Sequence[Decision], float], None]
 """Told, after a commit, what was settled, what became of it, and how long it took."""
+
+
+class _Ahead(NamedTuple):
+    """The database's time, and in how many seconds the next payment is due."""
+
+    at: datetime
+    seconds: float | None
 
 
 class Commit(NamedTuple):
@@ -94,7 +106,9 @@ class Settler:
         followed: Followed | None = None,
         *,
         max_batch: int = MAX_BATCH,
+        reads: SharedReads | None = None,
     ) -> None:
+        self._reads = reads or SharedReads(database)
         self._database = database
         self._settings = settings
         self._node_id = node_id
@@ -109,6 +123,9 @@ class Settler:
         self._busy = False
         self._more = False
         self._shared_at = 0.0
+        # By the monotonic clock: until then it is enough to look ahead.
+        self._look_at = 0.0
+        self._ahead: _Ahead | None = None
 
     def blocked(self) -> str | None:
         """Say why nothing is settled, or None."""
@@ -118,14 +135,40 @@ class Settler:
         """Forget what was seen: payments that are long due have come back."""
         self._marks.forget()
         self._beyond = None
+        self._look_at = 0.0
 
     async def run_once(self, limit: int = MAX_LOOK) -> int:
         """Settle up to `limit` due payments and say how many left the queue."""
+        if await self._idle():
+            return 0
         candidates = await self._look(limit)
+        # After a look in vain it is enough to ask what is due next, for a while.
+        self._look_at = 0.0 if candidates else time.monotonic() + LOOK_SECONDS
+        self._ahead = None
         count = await self._settle_all([(c.bucket, c.subject) for c in candidates])
         self._busy = bool(candidates) and count == 0
         self._beyond = self._behind(candidates) if self._busy and self._more else None
         return count
+
+    async def _idle(self) -> bool:
+        """Say whether a look would be in vain: nothing was due a moment ago, and nothing is now.
+
+        A whole look follows in any case when settlement was stopped or resumed, when the database's
+        clock was set, and now and then.
+        """
+        stopped = str(self._settings.get(STOPPED)) or None
+        if time.monotonic() >= self._look_at or stopped != self._stop.reason:
+            return False
+        self._ahead = ahead = await self._look_ahead()
+        due = ahead.seconds is not None and ahead.seconds <= 0
+        return not due and not self._marks.clock_was_set(ahead.at)
+
+    async def _look_ahead(self) -> "_Ahead":
+        self._marks.heed(self._settings.floor)
+        heads, at = await asyncio.gather(
+            timer_store.heads(self._reads, self._marks.heads()), vital_store.now(self._reads)
+        )
+        return _Ahead(at, self._marks.next_due(heads))
 
     def _behind(self, candidates: Sequence[Candidate]) -> datetime | None:
         """Say where to look next when others are at all of these; None for the head again.
@@ -139,9 +182,7 @@ class Settler:
         """Give the seconds until the next payment is due, by the database's clock."""
         if self._stop.reason:
             return None
-        async with self._database.connection() as connection:
-            heads = await timer_store.heads(connection, self._marks.heads())
-        seconds = self._marks.seconds(heads)
+        seconds = (self._ahead or await self._look_ahead()).seconds
         if seconds is None:
             return None
         if self._blocked:
@@ -155,8 +196,8 @@ class Settler:
         await self._blocked.look_again()
         self._meter.waiting(len(self._blocked.locked), len(self._blocked))
         aside = self._blocked.subjects()
+        await self._take_share()
         async with self._database.connection() as connection:
-            await self._take_share(connection)
             looks = self._marks.looks(self._beyond)
             at, found = await store.peek(connection, looks, depth, limit, aside)
             cut, left_out = len(found) == limit, self._blocked.candidates()
@@ -172,12 +213,12 @@ class Settler:
         self._depth = min(limit, depth * 2) if short else max(base, depth // 2)
         return first
 
-    async def _take_share(self, connection: Connection) -> None:
+    async def _take_share(self) -> None:
         now = time.monotonic()
         if now < self._shared_at + SHARE_SECONDS:
             return
         self._shared_at = now
-        live = [n.node_id for n in await node_store.live(connection) if ROLE in n.roles]
+        live = [n.node_id for n in await node_store.live(self._reads) if ROLE in n.roles]
         self._marks.own = preferred_buckets(self._node_id, live)
 
     async def _settle_all(self, keys: Sequence[Key]) -> int:

@@ -19,6 +19,7 @@ from postdate.model.setting.setting import Settings
 from postdate.runtime.capacity import Capacity
 from postdate.runtime.low_water import LowWaterMark
 from postdate.runtime.share import EVERY_BUCKET, preferred_buckets
+from postdate.runtime.shared_read import SharedReads
 from postdate.store.connection.database import Connection, Database
 from postdate.store.connection.error import LockNotAvailableError
 from postdate.store.job import execution
@@ -69,10 +70,12 @@ class Claimer:
     hand_over: Callable[[LaneClaim], None]
     kinds: frozenset[Kind] = frozenset({"push"})
     claim_size: ClaimSize = field(default_factory=ClaimSize)
+    shared_reads: SharedReads | None = None
     cipher: PayloadCipher | None = None
     mine: frozenset[int] = EVERY_BUCKET
     lane_buckets: LaneBuckets = field(default_factory=LaneBuckets)
     ready: ReadyQueue = field(init=False)
+    reads: SharedReads = field(init=False)
     _looking: asyncio.Lock = field(default_factory=asyncio.Lock)
     _policies: RetryPolicies = field(init=False)
     _transactions: set[ClaimTransaction] = field(default_factory=set)
@@ -81,6 +84,7 @@ class Claimer:
 
     def __post_init__(self) -> None:
         self._policies = RetryPolicies(self.settings)
+        self.reads = self.shared_reads or SharedReads(self.database)
         self.ready = ReadyQueue(self.capacity)
 
     async def refresh(self, _: int = 1) -> int:
@@ -88,9 +92,7 @@ class Claimer:
         if self._stale:
             self._stale = False
             await self.lanes.refresh()
-        async with self.database.connection() as connection:
-            nodes = await node.live(connection)
-            held = await halt.held(connection)
+        nodes, held = await asyncio.gather(node.live(self.reads), halt.held(self.reads))
         self.mine = preferred_buckets(self.node_id, [n.node_id for n in nodes if ROLE in n.roles])
         now = time.monotonic()
         known = self.lanes.by_id
@@ -161,8 +163,7 @@ class Claimer:
                 return
             try:
                 wanted = [(p.bucket, p.lane.lane_id, max(floor, p.mark.low(now))) for p in looked]
-                async with self.database.connection() as connection:
-                    heads = await timer.heads(connection, wanted)
+                heads = await timer.heads(self.reads, wanted)
                 at = datetime.fromtimestamp(self.database.unix_ms() / 1000, UTC)
                 for lane_bucket in self.lane_buckets.learn(
                     looked, heads, (time.monotonic(), at), self.mine

@@ -7,12 +7,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
+from postdate.runtime.loop import POLL_SECONDS, next_tick
 from postdate.runtime.low_water import LowWaterMark
 from postdate.store.timer.lane import Lane
 from postdate.store.timer.timer import Head
-
-POLL_SECONDS: Final = 0.8
-"""How often a bucket with recent work is looked at without a hint."""
 
 PROBES_PER_SECOND: Final = 4000
 """The most buckets looked at in a second; with more idle ones than that, each waits longer."""
@@ -22,6 +20,9 @@ ACTIVE_SECONDS: Final = 60.0
 
 OTHERS_SECONDS: Final = 0.3
 """How late a timer in another node's bucket must be before this node helps out."""
+
+INSTANT_SECONDS: Final = 0.001
+"""Instants as near as this are one: a sleep until a tick may end a rounding before it."""
 
 NEVER: Final = float("inf")
 
@@ -103,7 +104,9 @@ class LaneBuckets:
     def due(self, now: float, max_count: int) -> list[LaneBucket]:
         """Take the buckets to look at now, those planned first in front."""
         found: list[LaneBucket] = []
-        while self._agenda and self._agenda[0][0] <= now and len(found) < max_count:
+        while (
+            self._agenda and self._agenda[0][0] <= now + INSTANT_SECONDS and len(found) < max_count
+        ):
             at, _, lane_bucket = heapq.heappop(self._agenda)
             # A bucket planned again since, or gone, or being claimed, is skipped.
             current = lane_bucket.look_at == at and self.knows(lane_bucket)
@@ -134,7 +137,7 @@ class LaneBuckets:
         for lane_bucket in looked:
             head = found.get((lane_bucket.bucket, lane_bucket.lane.lane_id))
             lane_bucket.mark.passed(head.due_at if head else now[1], now[1])
-            pause = self.cadence(lane_bucket, now[0])
+            pause = self._next_look(lane_bucket, now[0]) - now[0]
             if head is not None:
                 late = 0.0 if lane_bucket.bucket in mine else OTHERS_SECONDS
                 pause = min(pause, head.seconds + late)
@@ -144,11 +147,12 @@ class LaneBuckets:
                 self.plan(lane_bucket, now[0] + pause)
         return ready
 
-    def cadence(self, lane_bucket: LaneBucket, now: float) -> float:
-        """Say how often a bucket deserves a look."""
-        if lane_bucket.active_until > now:
-            return POLL_SECONDS
-        return max(POLL_SECONDS, len(self._lane_buckets) / PROBES_PER_SECOND)
+    def _next_look(self, lane_bucket: LaneBucket, now: float) -> float:
+        """Return when to look at a bucket without a hint: on the next tick, or in its turn."""
+        turn_seconds = len(self._lane_buckets) / PROBES_PER_SECOND
+        if lane_bucket.active_until > now or turn_seconds <= POLL_SECONDS:
+            return next_tick(now)
+        return now + turn_seconds
 
     def knows(self, lane_bucket: LaneBucket) -> bool:
         """Say whether a bucket still counts: its lane is neither gone nor paused."""

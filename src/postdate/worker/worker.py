@@ -11,6 +11,7 @@ from postdate.model.lane import Kind, kind_of
 from postdate.model.log import Log
 from postdate.model.setting.setting import Settings
 from postdate.runtime.capacity import Capacity
+from postdate.runtime.shared_read import SharedReads
 from postdate.store.connection.database import Database
 from postdate.store.secret.payload_encryption import PayloadCipher
 from postdate.store.timer.lane import LaneDirectory
@@ -38,6 +39,7 @@ class JobWorker:
     window_size: int = WINDOW
     limits_of: LimitsOf = unlimited
     checkpoint: Checkpoint = pass_by
+    shared_reads: SharedReads | None = None
     cipher: PayloadCipher | None = None
     permits: Permits = field(init=False)
     claimer: Claimer = field(init=False)
@@ -65,6 +67,7 @@ class JobWorker:
             capacity=capacity,
             hand_over=self.runner.take_over,
             kinds=kinds,
+            shared_reads=self.shared_reads,
             cipher=self.cipher,
         )
 

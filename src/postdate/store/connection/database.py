@@ -11,6 +11,7 @@ import asyncpg
 from postdate.model import origin
 from postdate.model.log import Log
 from postdate.store.connection import freshness, pool
+from postdate.store.connection.combined import Reader
 from postdate.store.connection.error import (
     DRIVER_ERRORS,
     CommitUnknownError,
@@ -61,17 +62,22 @@ class Database:
         self.spares = spares or Spares()
         self.bounds_transactions = False
         """Whether the server ends each of our transactions after TRANSACTION_SECONDS."""
+        self.on_commit: list[Callable[[], None]] = []
+        """Called after each transaction of this process that wrote: hints, never relied upon."""
         self._epoch = 0.0
         self._reads = Sources(reader, self.spares.reader, ACQUIRE_SECONDS)
         self._primary = Sources(self.spares.reader or reader, None, ACQUIRE_SECONDS)
         self._look_ups = Sources(writer, self.spares.look_up, ACQUIRE_SECONDS)
         self._committed = 0
 
-    async def synchronize(self) -> None:
+    async def synchronize(self, reader: Reader | None = None) -> None:
         """Learn the database's time; between two calls the monotonic clock carries it on."""
+        if reader is None:
+            async with self.connection() as connection:
+                await self.synchronize(connection)
+            return
         before = time.monotonic()
-        async with self.connection() as connection:
-            epoch = await connection.fetchval("SELECT extract(epoch FROM clock())::float8")
+        [epoch] = await reader.fetchrow("SELECT extract(epoch FROM clock())::float8")
         self._epoch = epoch - (before + time.monotonic()) / 2
 
     def unix_ms(self) -> int:
@@ -135,7 +141,9 @@ class Database:
             await self._follow(connection)
 
     async def _follow(self, connection: Connection) -> None:
-        """Remember up to where a replica must have replayed to know what was committed."""
+        """Hint at a commit, and remember up to where a replica must replay to know of it."""
+        for hint in self.on_commit:
+            hint()
         if self.spares.replica_reads:
             self._committed = max(self._committed, await freshness.committed(connection))
 

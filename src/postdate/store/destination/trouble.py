@@ -5,6 +5,7 @@ from typing import Final
 from uuid import UUID
 
 from postdate.model.destination.trouble import DestinationKey, Trouble, TroubleReport
+from postdate.store.connection.combined import Reader
 from postdate.store.connection.database import Connection
 from postdate.store.connection.query import query
 
@@ -33,9 +34,9 @@ async def tell(
     await connection.execute(query("trouble_forget"), KEPT_SECONDS)
 
 
-async def load(connection: Connection) -> list[Trouble]:
+async def load(reader: Reader) -> list[Trouble]:
     """Read what all processes together tell."""
-    rows = await connection.fetch(query("trouble_all"), BELIEVED_SECONDS, MAX_TROUBLES)
+    rows = await reader.fetch(query("trouble_all"), BELIEVED_SECONDS, MAX_TROUBLES)
     return [
         Trouble(
             tenant_id=row[0],

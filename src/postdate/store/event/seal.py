@@ -11,6 +11,7 @@ import msgspec
 from postdate.model.event.chain import SealContent
 from postdate.model.event.event import Sealed
 from postdate.model.ids import BUCKETS, MAX_ID, bucket_of
+from postdate.store.connection.combined import Reader
 from postdate.store.connection.database import LONG_SECONDS, Connection, lift_time_limits
 from postdate.store.connection.query import query
 
@@ -58,9 +59,9 @@ class EventWindow(msgspec.Struct, frozen=True, kw_only=True):
     accounts: list[str] | None = None
 
 
-async def waiting(connection: Connection, low: datetime) -> tuple[bool, datetime]:
+async def waiting(reader: Reader, low: datetime) -> tuple[bool, datetime]:
     """Return whether the outbox holds anything from an instant on, and what time it is."""
-    [row] = await connection.fetch(query("seal_waiting"), low)
+    [row] = await reader.fetch(query("seal_waiting"), low)
     return row[0], row[1]
 
 

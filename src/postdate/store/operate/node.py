@@ -6,6 +6,7 @@ from uuid import UUID
 
 import msgspec
 
+from postdate.store.connection.combined import Reader
 from postdate.store.connection.database import Connection
 from postdate.store.connection.query import query
 
@@ -38,9 +39,9 @@ async def forget(connection: Connection) -> None:
     await connection.execute(query("node_forget"), FORGET_SECONDS)
 
 
-async def live(connection: Connection, within_seconds: float = LIVE_SECONDS) -> list[NodeRow]:
+async def live(reader: Reader, within_seconds: float = LIVE_SECONDS) -> list[NodeRow]:
     """List the nodes seen lately."""
-    return [NodeRow(*row) for row in await connection.fetch(query("node_live"), within_seconds)]
+    return [NodeRow(*row) for row in await reader.fetch(query("node_live"), within_seconds)]
 
 
 async def leave(connection: Connection, node_id: UUID) -> None:

@@ -7,6 +7,7 @@ from uuid import UUID
 
 import msgspec
 
+from postdate.store.connection.combined import Reader
 from postdate.store.connection.database import Connection
 from postdate.store.connection.query import query
 from postdate.store.operate.node import LIVE_SECONDS
@@ -118,9 +119,9 @@ class AuditRun(msgspec.Struct, frozen=True):
     findings: int
 
 
-async def now(connection: Connection) -> datetime:
+async def now(reader: Reader) -> datetime:
     """Return the database's time."""
-    at: datetime = await connection.fetchval(query("vital_now"), timeout=READ_SECONDS)
+    at: datetime = await reader.fetchval(query("vital_now"), timeout=READ_SECONDS)
     return at
 
 
@@ -164,29 +165,29 @@ async def tenant_names(connection: Connection, tenant_ids: Sequence[int]) -> dic
 
 
 async def untouched(
-    connection: Connection, places: Sequence[tuple[int, int, datetime]], seconds: float
+    reader: Reader, places: Sequence[tuple[int, int, datetime]], seconds: float
 ) -> list[Untouched]:
     """Return the head of each place (bucket, lane, low-water mark) that is due for so long."""
     buckets, lanes, lows = zip(*places, strict=True) if places else ((), (), ())
-    rows = await connection.fetch(
+    rows = await reader.fetch(
         query("vital_untouched"), buckets, lanes, lows, seconds, timeout=READ_SECONDS
     )
     return [Untouched(*row) for row in rows]
 
 
 async def leased(
-    connection: Connection, places: Sequence[tuple[int, int]], max_count: int
+    reader: Reader, places: Sequence[tuple[int, int]], max_count: int
 ) -> set[tuple[int, int]]:
     """Return those of these lanes and buckets in which something is running."""
     buckets, lanes = zip(*places, strict=True) if places else ((), ())
-    rows = await connection.fetch(
+    rows = await reader.fetch(
         query("vital_leased"), buckets, lanes, max_count, timeout=READ_SECONDS
     )
     return {(row[0], row[1]) for row in rows}
 
 
 async def outlived(
-    connection: Connection,
+    reader: Reader,
     places: Sequence[tuple[int, int, float]],
     node_id: UUID,
     seconds: float,
@@ -194,7 +195,7 @@ async def outlived(
 ) -> list[Outlived]:
     """Return the leases of a node that outlive their jobs' timeouts (bucket, lane, the default)."""
     buckets, lanes, timeouts = zip(*places, strict=True) if places else ((), (), ())
-    rows = await connection.fetch(
+    rows = await reader.fetch(
         query("vital_outlived"),
         buckets,
         lanes,
@@ -216,9 +217,9 @@ async def due_until(
     return dict(map(tuple, rows))
 
 
-async def event_seconds(connection: Connection) -> float:
+async def event_seconds(reader: Reader) -> float:
     """Return how long the oldest unsealed event has waited."""
-    found: float = await connection.fetchval(query("vital_event"), timeout=READ_SECONDS)
+    found: float = await reader.fetchval(query("vital_event"), timeout=READ_SECONDS)
     return found
 
 
@@ -248,9 +249,9 @@ async def slots(connection: Connection) -> list[ReplicationSlot]:
     ]
 
 
-async def nodes(connection: Connection) -> dict[str, int]:
+async def nodes(reader: Reader) -> dict[str, int]:
     """Count the live nodes of each role."""
-    rows = await connection.fetch(query("vital_node"), float(LIVE_SECONDS), timeout=READ_SECONDS)
+    rows = await reader.fetch(query("vital_node"), float(LIVE_SECONDS), timeout=READ_SECONDS)
     return dict(map(tuple, rows))
 
 

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from postdate.model.tenant.halt import Halt, Kind, Mode
+from postdate.store.connection.combined import Reader
 from postdate.store.connection.database import Connection
 from postdate.store.connection.query import query
 from postdate.store.payment.settlement import LockedTimer
@@ -31,14 +32,14 @@ class Over(NamedTuple):
     by_clock: bool
 
 
-async def load(connection: Connection, tenant_id: int | None = None) -> list[Halt]:
+async def load(reader: Reader, tenant_id: int | None = None) -> list[Halt]:
     """Read the halts that hold or will, of one tenant or of all."""
-    return [Halt(*row) for row in await connection.fetch(query("halt_all"), tenant_id)]
+    return [Halt(*row) for row in await reader.fetch(query("halt_all"), tenant_id)]
 
 
-async def held(connection: Connection) -> frozenset[int]:
+async def held(reader: Reader) -> frozenset[int]:
     """Return the tenants of which nothing may start now."""
-    return frozenset(row[0] for row in await connection.fetch(query("halt_held")))
+    return frozenset(row[0] for row in await reader.fetch(query("halt_held")))
 
 
 async def wait_alone(connection: Connection) -> None:
@@ -83,9 +84,9 @@ async def lift(connection: Connection, tenant_id: int, kind: Kind) -> None:
     await connection.execute(query("halt_lift"), tenant_id, kind)
 
 
-async def over(connection: Connection) -> list[Over]:
+async def over(reader: Reader) -> list[Over]:
     """List the halts that have ended."""
-    return [Over(*row) for row in await connection.fetch(query("halt_over"))]
+    return [Over(*row) for row in await reader.fetch(query("halt_over"))]
 
 
 async def set_aside(connection: Connection, timers: Sequence[LockedTimer]) -> None:

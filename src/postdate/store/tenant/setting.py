@@ -7,6 +7,7 @@ import msgspec
 
 from postdate.model.setting.setting import Stored, resolve
 from postdate.model.setting.table import Value
+from postdate.store.connection.combined import Reader
 from postdate.store.connection.database import Connection
 from postdate.store.connection.query import query
 
@@ -22,9 +23,9 @@ class SettingRow(msgspec.Struct, frozen=True):
     changed_by: str
 
 
-async def load(connection: Connection) -> dict[tuple[int, str], Stored]:
+async def load(reader: Reader) -> dict[tuple[int, str], Stored]:
     """Read every value that holds: a small table, read whole."""
-    rows = await connection.fetch(query("setting_all"))
+    rows = await reader.fetch(query("setting_all"))
     return resolve(Stored(*row) for row in rows)
 
 

@@ -10,6 +10,7 @@ import msgspec
 
 from postdate.model import lane as lane_model
 from postdate.model.lane import Kind
+from postdate.store.connection.combined import Reader
 from postdate.store.connection.database import Connection, Database
 from postdate.store.connection.query import query
 from postdate.store.timer.timer import LONG_AGO
@@ -56,9 +57,9 @@ def _buckets(lane_id: int, width: int) -> tuple[int, ...]:
     return tuple(lane_model.buckets(lane_id, width))
 
 
-async def changed(connection: Connection, since: datetime) -> list[Lane]:
+async def changed(reader: Reader, since: datetime) -> list[Lane]:
     """List the lanes changed since an instant, or a little before."""
-    return [Lane(*row) for row in await connection.fetch(query("lane_changed"), since)]
+    return [Lane(*row) for row in await reader.fetch(query("lane_changed"), since)]
 
 
 async def ensure(connection: Connection, places: Iterable[LaneKey]) -> list[Lane]:
@@ -113,8 +114,9 @@ async def pause(
 class LaneDirectory:
     """Every lane, in memory: read whole at first, then only what has changed."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, reader: Reader | None = None) -> None:
         self._database = database
+        self._reader = reader
         self._since = LONG_AGO
         self._reload_at = 0.0
         self.by_id: dict[int, Lane] = {}
@@ -126,11 +128,16 @@ class LaneDirectory:
         now = time.monotonic()
         if now >= self._reload_at:
             self._since, self._reload_at = LONG_AGO, now + RELOAD_SECONDS
-        async with self._database.connection() as connection:
-            found = await changed(connection, self._since)
+        found = await self._changed()
         self.remember(found)
         self._since = max([self._since, *(lane.changed_at for lane in found)])
         return 0
+
+    async def _changed(self) -> list[Lane]:
+        if self._reader is not None:
+            return await changed(self._reader, self._since)
+        async with self._database.connection() as connection:
+            return await changed(connection, self._since)
 
     def remember(self, lanes: Sequence[Lane]) -> None:
         """Take over lanes that this node has just seen or changed."""

@@ -8,6 +8,7 @@ from uuid import UUID
 import msgspec
 
 from postdate.model.setting import setting
+from postdate.store.connection.combined import Reader
 from postdate.store.connection.database import Connection
 from postdate.store.connection.query import query
 
@@ -53,8 +54,8 @@ async def insert(connection: Connection, timers: Sequence[NewTimer]) -> None:
         await connection.execute(query("timer_insert"), *map(list, columns))
 
 
-async def heads(connection: Connection, places: Sequence[tuple[int, int, datetime]]) -> list[Head]:
+async def heads(reader: Reader, places: Sequence[tuple[int, int, datetime]]) -> list[Head]:
     """Find the first timer of each (bucket, lane) from its low-water mark on."""
     buckets, lanes, lows = zip(*places, strict=True) if places else ((), (), ())
-    rows = await connection.fetch(query("timer_heads"), buckets, lanes, lows)
+    rows = await reader.fetch(query("timer_heads"), buckets, lanes, lows)
     return [Head(*row) for row in rows]

@@ -1,5 +1,6 @@
 """Watch for stuck work: what is due and no stage has touched, whatever the loops report."""
 
+import asyncio
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -14,7 +15,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from postdate.model.log import Log
 from postdate.model.setting.setting import Settings
 from postdate.runtime.low_water import LowWaterMark
-from postdate.store.connection.database import Connection, Database
+from postdate.runtime.shared_read import SharedReads
+from postdate.store.connection.database import Database
 from postdate.store.operate import vital
 from postdate.store.operate.vital import Untouched
 from postdate.store.timer.lane import LaneDirectory
@@ -106,7 +108,8 @@ class OverdueWatch:
         untouched_seconds: float = UNTOUCHED_SECONDS,
         outlived_seconds: float = OUTLIVED_SECONDS,
     ) -> None:
-        self._database = database
+        # Its own: a watch must not stand still with those that it watches.
+        self._reads = SharedReads(database)
         self._lanes = lanes
         self._settings = settings
         self._node_id = node_id
@@ -123,12 +126,10 @@ class OverdueWatch:
 
     async def run_once(self, _: int = 1) -> int:
         """Look once; the step of a loop."""
-        async with self._database.connection() as connection:
-            roles = await vital.nodes(connection)
-            found = await self._untouched(connection)
-            found += await self._unsealed(connection)
-            found += await self._outlived(connection)
-        self._act([each for each in found if roles.get(KINDS[each.kind][0])])
+        roles, *found = await asyncio.gather(
+            vital.nodes(self._reads), self._untouched(), self._unsealed(), self._outlived()
+        )
+        self._act([each for some in found for each in some if roles.get(KINDS[each.kind][0])])
         return 0
 
     def on(self, kind: str, *steps: Callable[[], None]) -> None:
@@ -161,7 +162,7 @@ class OverdueWatch:
         self._known = {each.what for each in found}
         self._meter.now(found)
 
-    async def _untouched(self, connection: Connection) -> list[Overdue]:
+    async def _untouched(self) -> list[Overdue]:
         kinds = {
             lane_bucket: kind
             for lane_bucket, kind in self._lane_buckets.kinds().items()
@@ -175,22 +176,22 @@ class OverdueWatch:
         wanted = [
             (*lane_bucket, max(floor, self._marks[lane_bucket].low(now))) for lane_bucket in looked
         ]
-        heads = await vital.untouched(connection, wanted, self._untouched_seconds)
-        due = await vital.now(connection) - timedelta(seconds=self._untouched_seconds)
+        heads, at = await asyncio.gather(
+            vital.untouched(self._reads, wanted, self._untouched_seconds), vital.now(self._reads)
+        )
+        due = at - timedelta(seconds=self._untouched_seconds)
         firsts = {(head.bucket, head.lane_id): head.due_at for head in heads}
         for lane_bucket in looked:
             self._marks[lane_bucket].passed(firsts.get(lane_bucket, due), due)
         stuck = self._heads.observe(looked, heads, now)
-        waiting = await self._limited(connection, stuck)
+        waiting = await self._limited(stuck)
         return [
             Overdue(kinds[lane_bucket], lane_bucket, head.subject, head.seconds, head.tenant_id)
             for head in stuck
             if (lane_bucket := (head.bucket, head.lane_id)) not in waiting
         ]
 
-    async def _limited(
-        self, connection: Connection, stuck: Sequence[Untouched]
-    ) -> set[LaneBucketKey]:
+    async def _limited(self, stuck: Sequence[Untouched]) -> set[LaneBucketKey]:
         """Return the lane buckets that wait for their limit while something of them is running."""
         lanes = self._lanes.by_id
         limited = {
@@ -206,7 +207,7 @@ class OverdueWatch:
             for each in {each for group in siblings.values() for each in group}
             for bucket in lanes[each].buckets
         ]
-        leased = {lane_id for _, lane_id in await vital.leased(connection, asked, MAX_LEASES)}
+        leased = {lane_id for _, lane_id in await vital.leased(self._reads, asked, MAX_LEASES)}
         return {
             (head.bucket, head.lane_id)
             for head in stuck
@@ -220,13 +221,13 @@ class OverdueWatch:
             return [lane_id]
         return [each.lane_id for each in self._lanes.of_tenant(lane.tenant_id)]
 
-    async def _unsealed(self, connection: Connection) -> list[Overdue]:
-        seconds = await vital.event_seconds(connection)
+    async def _unsealed(self) -> list[Overdue]:
+        seconds = await vital.event_seconds(self._reads)
         if seconds < 2 * self._untouched_seconds:
             return []
         return [Overdue("event", _NOWHERE, "event", seconds)]
 
-    async def _outlived(self, connection: Connection) -> list[Overdue]:
+    async def _outlived(self) -> list[Overdue]:
         """Check this node's own leases: only this node knows whether a handler still runs."""
         if not self.reexamine["lease"]:
             return []
@@ -242,7 +243,7 @@ class OverdueWatch:
         ]
         looked = list(dict.fromkeys([*suspects, *share]))
         rows = await vital.outlived(
-            connection, looked, self._node_id, self._outlived_seconds, MAX_LEASES
+            self._reads, looked, self._node_id, self._outlived_seconds, MAX_LEASES
         )
         self._outlived_at = {(row.bucket, row.lane_id) for row in rows}
         return [

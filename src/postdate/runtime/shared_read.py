@@ -1,0 +1,64 @@
+"""Shared reads: what several loops ask in the same moment is one statement.
+
+An idle process asks much and hears nothing: what is due, who is alive, what was set. Its loops wake
+on common ticks (`runtime.loop`), and whatever they ask then is sent together. A loop that is busy
+asks alone, and waits for nobody.
+"""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from typing import Any, Final
+
+from postdate.runtime.coalescer import Coalescer
+from postdate.store.connection import combined
+from postdate.store.connection.combined import Question
+from postdate.store.connection.database import Database
+
+GATHER_SECONDS: Final = 0.003
+"""How long the first to wake waits for the others."""
+
+IDLE_SECONDS: Final = 0.3
+"""After so long without a question the process counts as idle: nobody is in a hurry."""
+
+MAX_QUESTIONS: Final = 16
+"""The most questions of one statement: PostgreSQL keeps a plan for each combination of them."""
+
+
+class SharedReads:
+    """Reads on behalf of the loops of one process; to be passed where a connection reads."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self._asked_at = 0.0
+        self._reads: Coalescer[Question, Sequence[Any]] = Coalescer(
+            self._read, max_group=MAX_QUESTIONS, gather_seconds=self._gather_seconds
+        )
+
+    async def fetch(self, query: str, *args: Any, timeout: float | None = None) -> Sequence[Any]:
+        """Read rows, together with whatever else is asked now."""
+        async with asyncio.timeout(timeout):
+            return await self._reads.submit(Question(query, args))
+
+    async def fetchrow(self, query: str, *args: Any, timeout: float | None = None) -> Any:
+        """Read the first row, or None."""
+        rows = await self.fetch(query, *args, timeout=timeout)
+        return rows[0] if rows else None
+
+    async def fetchval(self, query: str, *args: Any, timeout: float | None = None) -> Any:
+        """Read the first value of the first row, or None."""
+        row = await self.fetchrow(query, *args, timeout=timeout)
+        return None if row is None else row[0]
+
+    def _gather_seconds(self) -> float:
+        idle = time.monotonic() - self._asked_at > IDLE_SECONDS
+        return GATHER_SECONDS if idle else 0.0
+
+    async def _read(self, questions: Sequence[Question]) -> Sequence[Sequence[Any]]:
+        """Ask in an order of their own, so that a combination is always the same statement."""
+        self._asked_at = time.monotonic()
+        order = sorted(range(len(questions)), key=lambda number: questions[number].text)
+        async with self.database.connection() as connection:
+            found = await combined.ask(connection, [questions[number] for number in order])
+        answers = dict(zip(order, found, strict=True))
+        return [answers[number] for number in range(len(questions))]

@@ -1,0 +1,58 @@
+"""Several questions in one statement: what loops ask at the same instant costs one round trip."""
+
+import re
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, Final, NamedTuple, Protocol
+
+from postdate.store.connection.pool import Connection
+
+_PARAMETER: Final = re.compile(r"\$(\d+)")
+
+
+class Question(NamedTuple):
+    """A query that only reads, and its arguments."""
+
+    text: str
+    arguments: tuple[Any, ...]
+
+
+class Reader(Protocol):
+    """What reads rows: a connection, or whoever asks on behalf of several."""
+
+    async def fetch(self, query: str, *args: Any, timeout: float | None = None) -> Any:
+        """Read rows."""
+        ...
+
+    async def fetchrow(self, query: str, *args: Any, timeout: float | None = None) -> Any:
+        """Read the first row."""
+        ...
+
+    async def fetchval(self, query: str, *args: Any, timeout: float | None = None) -> Any:
+        """Read the first value of the first row."""
+        ...
+
+
+async def ask(connection: Connection, questions: Sequence[Question]) -> list[Sequence[Any]]:
+    """Answer each question with its rows; one alone is sent as it is."""
+    if len(questions) == 1:
+        [only] = questions
+        return [await connection.fetch(only.text, *only.arguments)]
+    arguments = [each for question in questions for each in question.arguments]
+    row = await connection.fetchrow(_combine(questions), *arguments)
+    return list(row or ())
+
+
+def _combine(questions: Sequence[Question]) -> str:
+    """Write each query as an array of its rows, its parameters counted on."""
+    parts, passed = [], 0
+    for number, question in enumerate(questions):
+        text = _PARAMETER.sub(partial(_count_on, passed), question.text)
+        rows = f"SELECT ROW(q.*) FROM (\n{text}\n) AS q"  # noqa: S608 - our own named queries
+        parts.append(f"ARRAY({rows}) AS q{number}")
+        passed += len(question.arguments)
+    return "SELECT " + ",\n".join(parts)
+
+
+def _count_on(passed: int, parameter: re.Match[str]) -> str:
+    return f"${int(parameter[1]) + passed}"

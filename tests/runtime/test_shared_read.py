@@ -1,0 +1,88 @@
+"""What loops ask in the same moment is one statement, and each gets its own answer."""
+
+import asyncio
+from datetime import UTC, datetime
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from postdate.runtime.loop import POLL_SECONDS, next_tick
+from postdate.runtime.shared_read import SharedReads
+from postdate.store.connection import combined
+from postdate.store.connection.combined import Question
+from postdate.store.connection.database import Connection, Database
+from postdate.store.connection.error import DatabaseError
+from postdate.store.operate import node
+from postdate.store.tenant import halt, setting
+from postdate.store.timer import timer
+from postdate.store.timer.timer import LANE_PAYMENT, LONG_AGO
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Count the questions of each statement."""
+    counts: list[int] = []
+    ask = combined.ask
+
+    async def counting(connection: Connection, questions: list[Question]) -> Any:
+        counts.append(len(questions))
+        return await ask(connection, questions)
+
+    monkeypatch.setattr(combined, "ask", counting)
+    return counts
+
+
+async def test_what_is_asked_together_is_one_statement(
+    database: Database, asked: list[int]
+) -> None:
+    reads = SharedReads(database)
+    at = datetime(2030, 1, 1, tzinfo=UTC)
+    number, pair, none = await asyncio.gather(
+        reads.fetchval("SELECT $1::integer + 1", 41),
+        reads.fetchrow("SELECT $2::text, $1::timestamptz", at, "x"),
+        reads.fetch("SELECT 1 WHERE $1::boolean", False),
+    )
+    assert (number, tuple(pair), list(none)) == (42, ("x", at), [])
+    assert asked == [3]
+
+
+async def test_the_refresh_of_a_node_is_one_statement_and_says_what_single_ones_say(
+    database: Database, tenant_id: int, asked: list[int]
+) -> None:
+    async with database.connection() as connection:
+        await node.beat(connection, uuid4(), "n", ["api", "worker"], "1")
+        await timer.insert(
+            connection,
+            [timer.NewTimer(3, tenant_id, LANE_PAYMENT, uuid4(), LONG_AGO)],
+        )
+        alone = [await node.live(connection), await setting.load(connection)]
+        heads = await timer.heads(connection, [(3, LANE_PAYMENT, LONG_AGO)])
+    reads = SharedReads(database)
+    nodes, settings, halts, found = await asyncio.gather(
+        node.live(reads),
+        setting.load(reads),
+        halt.load(reads),
+        timer.heads(reads, [(3, LANE_PAYMENT, LONG_AGO)]),
+    )
+    assert [nodes, settings] == alone
+    assert halts == []
+    assert [head.due_at for head in found] == [head.due_at for head in heads]
+    assert asked == [4]
+
+
+async def test_a_question_that_fails_costs_the_others_nothing(database: Database) -> None:
+    reads = SharedReads(database)
+    answers = await asyncio.gather(
+        reads.fetchval("SELECT 1"), reads.fetchval("SELECT 1 / 0"), return_exceptions=True
+    )
+    assert answers[0] == 1
+    assert isinstance(answers[1], DatabaseError)
+
+
+@pytest.mark.parametrize("poll_seconds", [POLL_SECONDS, 1.0, 2.0, 5.0])
+def test_the_ticks_of_slow_loops_are_ticks_of_all(poll_seconds: float) -> None:
+    tick = next_tick(1000.3, poll_seconds)
+    assert 1000.3 < tick <= 1000.3 + poll_seconds + POLL_SECONDS
+    assert round(tick / POLL_SECONDS, 6) % 1 == 0
+    assert next_tick(tick - 0.001) > tick
