@@ -29,7 +29,8 @@ print(*sorted(each.name.lower() for each in importlib.metadata.distributions()))
 """
 
 
-@pytest.fixture(scope="module")
+# For the session: pytest runs async tests apart from the others, and would build twice.
+@pytest.fixture(scope="session")
 def built() -> Iterator[Built]:
     with scratch() as directory:
         yield build(directory)

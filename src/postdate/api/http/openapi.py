@@ -94,6 +94,7 @@ def document(endpoints: Sequence[AnyEndpoint], version: str) -> Json:
         "paths": paths,
         "components": {
             "schemas": schemas.components,
+            "responses": schemas.problems,
             "parameters": _PARAMETERS,
             "headers": _HEADERS,
             "securitySchemes": _SECURITY,
@@ -117,6 +118,14 @@ class _Schemas:
         self.of = dict(zip(types, found, strict=True))
         queries = {e.query for e in endpoints if e.query}
         self._queries = {q: self.components.pop(_name(self.of[q])) for q in queries}
+        self.problems: Json = {}
+
+    def add_problem(self, status: int, codes: list[Code]) -> str:
+        """Describe an answer once for all operations that give it: most of them share theirs."""
+        name = ".".join([str(status), *codes])
+        if name not in self.problems:
+            self.problems[name] = _problem(status, codes)
+        return name
 
     def parameters(self, query: type | None) -> Iterator[Json]:
         """Turn the fields of a query shape into parameters."""
@@ -194,7 +203,8 @@ def _responses(endpoint: AnyEndpoint, schemas: _Schemas) -> Json:
     for code in codes_of(endpoint):
         by_status.setdefault(EXPLANATIONS[code].status, []).append(code)
     for status, codes in sorted(by_status.items()):
-        responses[str(status)] = _problem(status, codes)
+        name = schemas.add_problem(status, codes)
+        responses[str(status)] = {"$ref": f"#/components/responses/{name}"}
     return responses
 
 
