@@ -6,19 +6,19 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from postdate.model.ids import new_id
-from postdate.model.job.job import Given, Retry, decode_given, encode_given, spread_offset
+from postdate.model.job.job import JobPolicy, Retry, decode_policy, encode_policy, spread_offset
 from postdate.model.job.retry import Policy, next_attempt_at, resolve, wait_seconds
 from postdate.model.setting.setting import Settings, Stored
 
 DUE = datetime(2026, 3, 1, tzinfo=UTC)
 JOB = UUID("0195a000-0000-7005-8000-0000000000aa")
-POLICY = resolve(Given(retry=Retry(jitter=0.0, initial_seconds=1.0)), Settings(), 1)
+POLICY = resolve(JobPolicy(retry=Retry(jitter=0.0, initial_seconds=1.0)), Settings(), 1)
 
 
 def test_absent_members_follow_the_tenants_settings() -> None:
     stored = Stored(7, "job.max_attempts", 3)
     settings = Settings({(7, "job.max_attempts"): stored})
-    given = Given(retry=Retry(backoff="linear"), timeout_seconds=5)
+    given = JobPolicy(retry=Retry(backoff="linear"), timeout_seconds=5)
     policy = resolve(given, settings, 7)
     assert (policy.max_attempts, policy.backoff, policy.timeout_seconds) == (3, "linear", 5)
     assert resolve(given, settings, 8).max_attempts == 10
@@ -74,7 +74,7 @@ def test_a_spread_is_even_and_fixed() -> None:
 
 
 def test_a_policy_is_stored_as_given() -> None:
-    given = Given(retry=Retry(max_attempts=3), timeout_seconds=2.5)
-    assert encode_given(given) == '{"retry":{"max_attempts":3},"timeout_seconds":2.5}'
-    assert decode_given(encode_given(given)) == given
-    assert encode_given(Given()) is None
+    given = JobPolicy(retry=Retry(max_attempts=3), timeout_seconds=2.5)
+    assert encode_policy(given) == '{"retry":{"max_attempts":3},"timeout_seconds":2.5}'
+    assert decode_policy(encode_policy(given)) == given
+    assert encode_policy(JobPolicy()) is None

@@ -3,14 +3,14 @@ from uuid import UUID
 
 import pytest
 
-from postdate.model.job.job import Given
+from postdate.model.job.job import JobPolicy
 from postdate.model.job.outcome import Throttled
 from postdate.model.job.retry import resolve
 from postdate.model.job.verdict import EXPIRED, LAST_CALL_SECONDS, End, Facts, Move, decide
 from postdate.model.setting.setting import Settings
 
 DUE = datetime(2026, 3, 1, tzinfo=UTC)
-POLICY = resolve(Given(), Settings(), 1)
+POLICY = resolve(JobPolicy(), Settings(), 1)
 
 
 def held_back(wait: float, left: float | None, age: float = 0.0) -> End | Move:

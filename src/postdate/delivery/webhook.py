@@ -21,7 +21,7 @@ from postdate.model.destination.destination import (
 )
 from postdate.model.destination.signature import sign
 from postdate.model.destination.target import Malformed, Target, parse
-from postdate.model.destination.trouble import DestinationKey, place_of_url
+from postdate.model.destination.trouble import DestinationKey, url_trouble_name
 from postdate.model.instant import instant_text
 from postdate.model.job.outcome import Delivery, Failed, Outcome, Throttled, Unknown
 from postdate.model.log import Log
@@ -147,7 +147,7 @@ def _call_of(delivery: Delivery, found: Destination) -> WebhookCall | Outcome:
     if isinstance(target, Malformed):
         return _refused("invalid_url", f"the URL {target.reason}")
     # A bare URL stands for itself: another path of its host may well work.
-    place = found.name if found.name is not None else place_of_url(target)
+    place = found.name if found.name is not None else url_trouble_name(target)
     return WebhookCall(target, found.secrets, (delivery.tenant_id, place))
 
 

@@ -37,7 +37,7 @@ async def whole(
         tenant_id,
         buckets,
         floor=await history_store.floor(connection),
-        event_floor=await history_store.floor(connection, history_store.TOLD),
+        event_floor=await history_store.floor(connection, history_store.EVENT_TABLES),
     )
 
 

@@ -11,7 +11,7 @@ from postdate.store.connection.database import Connection
 from postdate.store.idempotency import idempotency
 from postdate.store.idempotency.idempotency import IdempotencyKey, KeyScope, key_at, key_of
 from postdate.store.proof import prove as store
-from postdate.store.proof.prove import AskedFor, LedgerFinding, Range
+from postdate.store.proof.prove import KeyedFact, LedgerFinding, Range
 
 CHECK: Final = "subject_has_idempotency_key"
 
@@ -47,7 +47,7 @@ async def _bucket(connection: Connection, where: Range) -> list[LedgerFinding]:
     return found
 
 
-async def _lost(connection: Connection, page: Sequence[AskedFor]) -> list[LedgerFinding]:
+async def _lost(connection: Connection, page: Sequence[KeyedFact]) -> list[LedgerFinding]:
     rows = [_key(each) for each in page]
     kept = await idempotency.find(connection, rows)
     return [
@@ -62,7 +62,7 @@ async def _lost(connection: Connection, page: Sequence[AskedFor]) -> list[Ledger
     ]
 
 
-def _key(asked: AskedFor) -> IdempotencyKey:
+def _key(asked: KeyedFact) -> IdempotencyKey:
     """Return the key of a fact: jobs and payments carry its hash, adjustments the key itself."""
     if asked.scope == "adjustment":
         return key_of(asked.tenant_id, KeyScope.ADJUSTMENT, asked.key)

@@ -9,7 +9,7 @@ from postdate.store.connection.database import Connection, Database
 from postdate.store.event import event as event_store
 from postdate.store.event.event import NewEvent
 from postdate.store.tenant import halt as store
-from postdate.store.tenant.halt import Over
+from postdate.store.tenant.halt import EndedHalt
 
 LOOK_SECONDS: Final = 1.0
 SYSTEM: Final = "system"
@@ -40,7 +40,7 @@ class HaltEnds:
             raise failed[0]
         return 0
 
-    async def _bring_back(self, over: Over) -> None:
+    async def _bring_back(self, over: EndedHalt) -> None:
         """Bring back bucket by bucket, then once more alone: a settlement may still set aside.
 
         What somebody holds comes back the next time, and only then is the halt forgotten. Nobody
@@ -59,7 +59,7 @@ class HaltEnds:
             if everything and await store.delete(connection, over) and over.by_clock:
                 await self._record_event(connection, over)
 
-    async def _record_event(self, connection: Connection, over: Over) -> None:
+    async def _record_event(self, connection: Connection, over: EndedHalt) -> None:
         """Tell of an end that no person has told of."""
         subject = subject_id(over.tenant_id, f"halt/{over.kind}")
         bucket = bucket_of(subject)

@@ -48,7 +48,7 @@ async def record(
 
 
 async def _wait(connection: Connection, settings: Settings, timer: LockedTimer) -> timedelta | None:
-    count = await store.trials(connection, timer, BROKE)
+    count = await store.count_tries(connection, timer, BROKE)
     if count >= settings.whole("payment.retry_attempts", timer.tenant_id):
         return None
     return pause(settings.number("payment.retry_seconds", timer.tenant_id), count)

@@ -91,9 +91,9 @@ def _checksum(text: str) -> str:
 def known() -> list[Migration]:
     """List the migrations this code knows, in order."""
     found = [
-        Migration(int(place.name.split("_")[0]), place.name.removesuffix(".sql"), _text(place))
-        for place in files("postdate.store").joinpath("migrations").iterdir()
-        if place.name[0].isdigit()
+        Migration(int(target.name.split("_")[0]), target.name.removesuffix(".sql"), _text(target))
+        for target in files("postdate.store").joinpath("migrations").iterdir()
+        if target.name[0].isdigit()
     ]
     found.sort(key=lambda m: m.version)
     if [m.version for m in found] != list(range(1, len(found) + 1)):
@@ -101,10 +101,10 @@ def known() -> list[Migration]:
     return found
 
 
-def _text(place: Traversable) -> str:
-    if place.is_file():
-        return place.read_text()
-    return "".join(file.read_text() for file in sorted(place.iterdir(), key=lambda f: f.name))
+def _text(target: Traversable) -> str:
+    if target.is_file():
+        return target.read_text()
+    return "".join(file.read_text() for file in sorted(target.iterdir(), key=lambda f: f.name))
 
 
 def known_functions() -> list[FunctionFile]:

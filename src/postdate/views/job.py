@@ -10,7 +10,7 @@ import msgspec
 from msgspec import UNSET, Raw
 
 from postdate.model.destination.trouble import Troubles
-from postdate.model.job.job import decode_destination, decode_given
+from postdate.model.job.job import decode_destination, decode_policy
 from postdate.model.job.view import JSON, HeldBack, JobView
 from postdate.model.status import JobStatus
 from postdate.store.connection.database import Connection, Database
@@ -127,7 +127,7 @@ class JobViews:
         if trouble is None or not _was_put_off(view):
             return view
         until = max(trouble.held_until, view.next_attempt_at or trouble.held_until)
-        return msgspec.structs.replace(view, held_back=HeldBack(trouble.place, until))
+        return msgspec.structs.replace(view, held_back=HeldBack(trouble.label, until))
 
     def _narrow(self, tenant_id: int, wanted: JobFilter) -> Filter:
         lanes = None if wanted.lane is None else self._lanes.of_tenant(tenant_id, wanted.lane)
@@ -185,7 +185,7 @@ def _milliseconds(since: datetime, until: datetime) -> int:
 
 def show(row: JobRow) -> JobView:
     """Show a stored job as a client sees it."""
-    given = decode_given(row.policy)
+    given = decode_policy(row.policy)
     status = JobStatus(row.status)
     waiting = status in {JobStatus.PENDING, JobStatus.READY}
     as_json = row.payload is not None and row.content_type == JSON

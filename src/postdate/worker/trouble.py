@@ -40,7 +40,7 @@ class TroubleReporter:
         if not changed and not over:
             return 0
         async with self._database.connection() as connection:
-            await trouble.tell(connection, self._node_id, changed, over)
+            await trouble.write_reports(connection, self._node_id, changed, over)
         for key in over:
             del self._reported[key]
         self._reported |= {key: (each.recorded, now) for key, each in changed.items()}

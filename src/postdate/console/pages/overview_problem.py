@@ -135,7 +135,7 @@ def failing(troubles: Sequence[Trouble]) -> Iterator[OverviewProblem]:
     for trouble in troubles[:SHOWN]:
         heard = f": {trouble.answers[-1]}" if trouble.answers else ""
         yield OverviewProblem(
-            f"Destination {trouble.place} is failing{heard}. Its jobs are held back until "
+            f"Destination {trouble.label} is failing{heard}. Its jobs are held back until "
             f"{trouble.held_until:%H:%M:%S} UTC, then one attempt probes it.",
             "/destinations",
         )

@@ -21,8 +21,8 @@ from postdate.store.destination.destination import (
     SIGNING,
     DestinationRow,
     NewDestination,
-    config_place,
-    secret_place,
+    config_label,
+    secret_label,
 )
 from postdate.store.secret import secret as secret_store
 from postdate.store.secret.secret import Keyring, SecretError
@@ -136,7 +136,7 @@ class Destinations:
     ) -> Rotated:
         """Give a webhook a new secret; the present one signs too until the overlap ends."""
         secret = new_secret()
-        envelope = self._keyring.encrypt(who.tenant_id, secret_place(name), secret.encode())
+        envelope = self._keyring.encrypt(who.tenant_id, secret_label(name), secret.encode())
         async with self._database.write() as connection:
             await secret_store.admit(connection, self._keyring)
             row = await destination_store.rotate(
@@ -256,10 +256,10 @@ class Destinations:
         config = None
         if spec.config is not None:
             config = self._keyring.encrypt(
-                who.tenant_id, config_place(spec.name), msgspec.json.encode(spec.config)
+                who.tenant_id, config_label(spec.name), msgspec.json.encode(spec.config)
             )
         envelope = secret and self._keyring.encrypt(
-            who.tenant_id, secret_place(spec.name), secret.encode()
+            who.tenant_id, secret_label(spec.name), secret.encode()
         )
         return NewDestination(
             who.tenant_id,

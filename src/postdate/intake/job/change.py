@@ -17,15 +17,15 @@ from postdate.model.ids import bucket_of
 from postdate.model.job.job import (
     ContentType,
     Delay,
-    Given,
+    JobPolicy,
     JobSpec,
     PayloadRef,
     Retry,
     Timeout,
     When,
     decode_destination,
-    decode_given,
-    encode_given,
+    decode_policy,
+    encode_policy,
 )
 from postdate.model.setting.setting import Settings
 from postdate.model.status import JobStatus
@@ -226,10 +226,10 @@ def result_of(job: OpenJob) -> CancelResult:
 
 
 def _policy(stored: str | None, patch: JobPatch) -> str | None:
-    given = decode_given(stored)
+    given = decode_policy(stored)
     retry = given.retry if patch.retry is UNSET else patch.retry
     timeout = given.timeout_seconds if patch.timeout_seconds is UNSET else patch.timeout_seconds
-    return encode_given(Given(retry=retry, timeout_seconds=timeout))
+    return encode_policy(JobPolicy(retry=retry, timeout_seconds=timeout))
 
 
 def _allow_expiry(spec: JobSpec, job: OpenJob, horizon: datetime) -> None:

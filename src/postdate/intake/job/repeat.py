@@ -9,7 +9,7 @@ from postdate.intake.accept.pipeline import Known
 from postdate.intake.job.payload_encryption import PayloadEncryption
 from postdate.intake.job.request import CheckedJob
 from postdate.intake.job.validation import ANY_TIME, due_at
-from postdate.model.job.job import JobSpec, decode_destination, decode_given
+from postdate.model.job.job import JobSpec, decode_destination, decode_policy
 from postdate.model.job.view import JSON
 from postdate.store.connection.database import Connection
 from postdate.store.job import job as job_store
@@ -45,7 +45,7 @@ async def differing(
 
 
 def _asked(job: JobAsAccepted, lane: str) -> dict[str, Any]:
-    policy = decode_given(job.policy)
+    policy = decode_policy(job.policy)
     return {
         "destination": decode_destination(job.destination),
         "lane": lane,

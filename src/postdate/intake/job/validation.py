@@ -17,12 +17,12 @@ from postdate.model.job.job import (
     METADATA_BYTES,
     PAYLOAD_BYTES,
     Destination,
-    Given,
+    JobPolicy,
     JobSpec,
     Webhook,
     Worker,
     encode_destination,
-    encode_given,
+    encode_policy,
     spread_offset,
 )
 from postdate.model.job.view import JSON
@@ -87,7 +87,7 @@ def check(request: JobRequest, to: Route, keyed: KeyedRequest | None) -> Checked
             return _wrong("metadata", f"Metadata takes at most {METADATA_BYTES} bytes.")
     policy = None
     if spec.retry is not None or spec.timeout_seconds is not None:
-        policy = encode_given(Given(retry=spec.retry, timeout_seconds=spec.timeout_seconds))
+        policy = encode_policy(JobPolicy(retry=spec.retry, timeout_seconds=spec.timeout_seconds))
     return CheckedJob(
         request, to.place, to.destination, policy, payload[0], payload[1], metadata, keyed
     )

@@ -18,7 +18,7 @@ from postdate.model.destination.target import (
     Address,
     Malformed,
     Networks,
-    parse_place,
+    parse_authority,
     refuse_host,
 )
 from postdate.model.error import Code, Refusal
@@ -52,7 +52,7 @@ def parse_broker_url(text: str, ports: Mapping[str, int]) -> BrokerUrl | Malform
         return Malformed(why)
     authority, _, path = rest.partition("/")
     credentials, _, place = authority.rpartition("@")
-    found = parse_place(place, ports[scheme])
+    found = parse_authority(place, ports[scheme])
     if isinstance(found, Malformed):
         return found
     host, port = found
@@ -99,7 +99,7 @@ def check_broker_url(text: str, ports: Mapping[str, int], allowed: Networks) -> 
 
 def kafka_broker(text: str) -> str | Malformed:
     """Read `host` or `host:port` of a Kafka broker; give the one way to write it."""
-    found = parse_place(text, KAFKA_PORT)
+    found = parse_authority(text, KAFKA_PORT)
     if isinstance(found, Malformed):
         return found
     host, port = found

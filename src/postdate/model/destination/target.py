@@ -26,7 +26,7 @@ Networks = tuple[IPv4Network | IPv6Network, ...]
 
 URL_CHARACTERS: Final = 2048
 NAME_CHARACTERS: Final = 253
-MOST_PORT: Final = 65535
+MAX_PORT: Final = 65535
 PORTS: Final = {"http": 80, "https": 443}
 
 # Services that would take a request for their own language: those that browsers refuse.
@@ -204,13 +204,13 @@ def parse(url: str) -> Target | Malformed:
         return Malformed("must begin with https:// or http://")
     if not _PATH.fullmatch(path):
         return Malformed("has characters in its path that must be percent-encoded")
-    return _place(scheme, found["authority"], path if path.startswith("/") else "/" + path)
+    return _authority(scheme, found["authority"], path if path.startswith("/") else "/" + path)
 
 
-def _place(scheme: str, authority: str, path: str) -> Target | Malformed:
+def _authority(scheme: str, authority: str, path: str) -> Target | Malformed:
     if "@" in authority:
         return Malformed("carries a user name or password; put secrets into headers or the payload")
-    place = parse_place(authority, PORTS[scheme])
+    place = parse_authority(authority, PORTS[scheme])
     if isinstance(place, Malformed):
         return place
     host, port = place
@@ -219,14 +219,14 @@ def _place(scheme: str, authority: str, path: str) -> Target | Malformed:
     return Target(scheme, str(host), port, path, None if isinstance(host, str) else host)
 
 
-def parse_place(text: str, usual_port: int) -> tuple[str | Address, int] | Malformed:
+def parse_authority(text: str, usual_port: int) -> tuple[str | Address, int] | Malformed:
     """Read `host` or `host:port`; the host comes back as an address or as a name in ASCII."""
     found = _AUTHORITY.fullmatch(text)
     if found is None:
         return Malformed("has no valid host and port")
     port = usual_port if found["port"] is None else int(found["port"])
-    if not 0 < port <= MOST_PORT:
-        return Malformed(f"names port {port}; ports are 1 to {MOST_PORT}")
+    if not 0 < port <= MAX_PORT:
+        return Malformed(f"names port {port}; ports are 1 to {MAX_PORT}")
     host = _host(found["host"])
     return host if isinstance(host, Malformed) else (host, port)
 

@@ -31,12 +31,12 @@ class TroubleReport(NamedTuple):
 class Trouble(msgspec.Struct, frozen=True, kw_only=True):
     """A destination whose breaker is open somewhere, as all nodes together see it.
 
-    `place` is its name, or its URL without the query. Rate and p99 are of its latest calls since
+    `label` is its name, or its URL without the query. Rate and p99 are of its latest calls since
     the trouble began; answers are the latest, the newest last.
     """
 
     tenant_id: int
-    place: str
+    label: str
     held_until: datetime
     since: datetime
     calls: int
@@ -55,39 +55,39 @@ class Troubles:
         """Take over what is in trouble now."""
         by_tenant: dict[int, dict[str, Trouble]] = {}
         for trouble in troubles:
-            by_tenant.setdefault(trouble.tenant_id, {})[trouble.place] = trouble
+            by_tenant.setdefault(trouble.tenant_id, {})[trouble.label] = trouble
         self._by_tenant = by_tenant
 
     def of_tenant(self, tenant_id: int) -> list[Trouble]:
         """List a tenant's, those in trouble for longest first."""
         found = self._by_tenant.get(tenant_id, {}).values()
-        return sorted(found, key=lambda trouble: (trouble.since, trouble.place))
+        return sorted(found, key=lambda trouble: (trouble.since, trouble.label))
 
-    def at(self, tenant_id: int, place: str) -> Trouble | None:
+    def at(self, tenant_id: int, label: str) -> Trouble | None:
         """Find the trouble of a place."""
         found = self._by_tenant.get(tenant_id)
-        return None if found is None else found.get(place)
+        return None if found is None else found.get(label)
 
     def of_job(self, tenant_id: int, destination: Destination) -> Trouble | None:
         """Find the trouble of the place that a job goes to."""
         if tenant_id not in self._by_tenant:
             return None
-        place = place_of(destination)
-        return None if place is None else self.at(tenant_id, place)
+        label = trouble_name(destination)
+        return None if label is None else self.at(tenant_id, label)
 
 
-def place_of(destination: Destination) -> str | None:
+def trouble_name(destination: Destination) -> str | None:
     """Name the place that a job goes to; pull workers have none."""
     match destination:
         case Webhook(name=str(name)) | Queue(name=name):
             return name
         case Webhook(url=str(url)):
             target = parse(url)
-            return place_of_url(target) if isinstance(target, Target) else None
+            return url_trouble_name(target) if isinstance(target, Target) else None
         case _:
             return None
 
 
-def place_of_url(target: Target) -> str:
+def url_trouble_name(target: Target) -> str:
     """Name the place that a bare URL stands for; its query often names the one job."""
     return target.url.partition("?")[0]

@@ -102,8 +102,8 @@ def visible(who: Identity, wanted: Iterable[str]) -> list[str]:
     allowed = [pattern for scope in VISIBLE if scope in who.scopes for pattern in VISIBLE[scope]]
     if not allowed:
         raise _forbidden(allowed)
-    wishes = list(wanted) or allowed
-    found = [both for wish in wishes for own in allowed if (both := _narrower(wish, own))]
+    patterns = list(wanted) or allowed
+    found = [both for asked in patterns for own in allowed if (both := _narrower(asked, own))]
     if not found:
         raise _forbidden(allowed)
     return list(dict.fromkeys(found))

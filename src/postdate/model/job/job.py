@@ -93,7 +93,7 @@ class Retry(
     on_unknown: OnUnknown | None = None
 
 
-class Given(
+class JobPolicy(
     msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
 ):
     """The policy of a job as it is stored."""
@@ -102,8 +102,8 @@ class Given(
     timeout_seconds: float | None = None
 
 
-_given: Final = msgspec.json.Decoder(Given)
-NO_POLICY: Final = Given()
+_given: Final = msgspec.json.Decoder(JobPolicy)
+NO_POLICY: Final = JobPolicy()
 
 
 class JobSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -139,13 +139,13 @@ def decode_destination(text: str) -> Destination:
 
 
 @lru_cache(maxsize=8192)
-def encode_given(given: Given) -> str | None:
+def encode_policy(given: JobPolicy) -> str | None:
     """Write a policy as it is stored; none at all when everything follows the settings."""
     return None if given == NO_POLICY else msgspec.json.encode(given).decode()
 
 
 @lru_cache(maxsize=8192)
-def decode_given(text: str | None) -> Given:
+def decode_policy(text: str | None) -> JobPolicy:
     """Read a policy back."""
     return NO_POLICY if text is None else _given.decode(text)
 

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import msgspec
 
-from postdate.model.job.job import Backoff, Given, OnUnknown, Retry, decode_given, fraction
+from postdate.model.job.job import Backoff, JobPolicy, OnUnknown, Retry, decode_policy, fraction
 from postdate.model.setting.setting import Settings
 
 _MAX_DOUBLINGS: Final = 40
@@ -30,7 +30,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     timeout_seconds: float
 
 
-def resolve(given: Given, settings: Settings, tenant_id: int) -> Policy:
+def resolve(given: JobPolicy, settings: Settings, tenant_id: int) -> Policy:
     """Complete what a job says with what its tenant has set."""
     retry = given.retry or _NOTHING
 
@@ -56,7 +56,7 @@ class RetryPolicies:
             self._version = self._settings.version
         found = self._known.get((tenant_id, policy_json))
         if found is None:
-            found = resolve(decode_given(policy_json), self._settings, tenant_id)
+            found = resolve(decode_policy(policy_json), self._settings, tenant_id)
             self._known[tenant_id, policy_json] = found
         return found
 

@@ -196,8 +196,8 @@ def event_data(verdict: End | Move, attempt: int) -> dict[str, Any] | None:
     """Return what is worth telling; a plain success at the first attempt needs no word."""
     if verdict is DONE and attempt == 1:
         return None
-    told: dict[str, Any] = {"attempt": attempt} if attempt > 1 or verdict.code else {}
+    data: dict[str, Any] = {"attempt": attempt} if attempt > 1 or verdict.code else {}
     for name in ("http_status", "code", "error"):
         if (value := getattr(verdict, name)) is not None:
-            told[name] = value
-    return told or None
+            data[name] = value
+    return data or None

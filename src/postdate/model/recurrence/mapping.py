@@ -50,7 +50,7 @@ class _Clock(NamedTuple):
 
 
 def mapped(
-    nominals: Nominals, place: ZoneInfo, dst: Dst, after: datetime, *, twins: bool
+    nominals: Nominals, position: ZoneInfo, dst: Dst, after: datetime, *, twins: bool
 ) -> Iterator[Occurrence]:
     """Return the occurrences from an instant on, merging those that coincide.
 
@@ -58,7 +58,7 @@ def mapped(
     """
     at = after
     while at < _END:
-        span = zone.span(place, at)
+        span = zone.span(position, at)
         head, tail = _ends(span)
         if at < head:
             yield from _merged(nominals, at, _head(span, head, dst))
@@ -152,8 +152,8 @@ def _order(occurrence: Occurrence) -> tuple[datetime, int]:
     return occurrence.scheduled_for, 2 if occurrence.skip is not None else int(moved)
 
 
-def earliest(local: datetime, place: ZoneInfo, dst: Dst) -> datetime:
+def earliest(local: datetime, position: ZoneInfo, dst: Dst) -> datetime:
     """Return the first instant that a time on the wall clock means."""
-    first, second = zone.offsets(place, local)
+    first, second = zone.offsets(position, local)
     late = dst.gap is not Gap.SHIFT_BACK if first < second else dst.repeated is Repeated.SECOND
     return zone.instant(local, min(first, second) if late else max(first, second))

@@ -78,12 +78,12 @@ def _never_opens(plan: RecurrencePlan, open_days: Days, after: datetime) -> bool
 def _reopening(plan: RecurrencePlan, open_days: Days, closed: Occurrence) -> datetime:
     """Return an instant before which nothing that is due after a closed one can run."""
     rule, rolls = plan.rule, plan.rule.roll is not Roll.NONE
-    place = zone.find(rule.timezone)
+    position = zone.find(rule.timezone)
     # What does not roll is judged by its own day; a change of the clock may have moved it on.
     day = closed.nominal_local.date()
     if rolls:
-        day = zone.to_local(place, closed.scheduled_for).date()
-    found = open_days.common(None if rolls else _days(plan, place), day.toordinal() + 1)
+        day = zone.to_local(position, closed.scheduled_for).date()
+    found = open_days.common(None if rolls else _days(plan, position), day.toordinal() + 1)
     if found is None:
         return _END
     opens = date.fromordinal(found)
@@ -92,37 +92,37 @@ def _reopening(plan: RecurrencePlan, open_days: Days, closed: Occurrence) -> dat
     if rolls:
         opens = max(day, opens - timedelta(days=MAX_ROLL_DAYS))
     # A clock that is changed on that day may put its first times before midnight.
-    span = zone.span(place, datetime.combine(opens, time(), UTC) - _DAY)
+    span = zone.span(position, datetime.combine(opens, time(), UTC) - _DAY)
     size = span.closed.size if span.closed and span.closed.at.date() <= opens + _DAY else _TICK
-    return mapping.earliest(datetime.combine(opens, time()), place, plan.dst) - size
+    return mapping.earliest(datetime.combine(opens, time()), position, plan.dst) - size
 
 
-def _days(plan: RecurrencePlan, place: ZoneInfo) -> Days | None:
+def _days(plan: RecurrencePlan, position: ZoneInfo) -> Days | None:
     """Return the days among which all times of a rule lie; None for any day."""
     if plan.rule.cron is not None:
         return cron.days(plan.rule.cron)
     if plan.rule.rrule is not None:
-        return rrule.days(plan.rule.rrule, _anchor(plan.rule, place))
+        return rrule.days(plan.rule.rrule, _anchor(plan.rule, position))
     return None
 
 
-def _anchor(rule: Rule, place: ZoneInfo) -> datetime:
+def _anchor(rule: Rule, position: ZoneInfo) -> datetime:
     """Return the local time at which a rule begins; a wall clock shows whole seconds."""
     begin = rule.start_at or EPOCH
     if begin.microsecond:
         begin = begin.replace(microsecond=0) + _SECOND
-    return zone.to_local(place, begin)
+    return zone.to_local(position, begin)
 
 
 def _fixed(plan: RecurrencePlan, after: datetime) -> Iterator[Occurrence]:
     """Return the occurrences of an interval: counted in elapsed time, whatever clocks do."""
-    place = zone.find(plan.rule.timezone)
+    position = zone.find(plan.rule.timezone)
     excluded = frozenset(plan.rule.exclude_dates)
     every = timedelta(seconds=plan.rule.every_seconds or 0)
     origin = plan.rule.start_at or EPOCH
     at = origin + max(0, (after - origin) // every) * every
     while at < _END:
-        local = zone.to_local(place, at)
+        local = zone.to_local(position, at)
         closed = plan.calendar is not None and not plan.calendar.is_open(local.date())
         skip = closed or local.date() in excluded
         note = ("closed_day",) if closed else ("excluded_date",) if skip else ()
@@ -131,10 +131,10 @@ def _fixed(plan: RecurrencePlan, after: datetime) -> Iterator[Occurrence]:
 
 
 def _walled(plan: RecurrencePlan, after: datetime) -> Iterator[Occurrence]:
-    place = zone.find(plan.rule.timezone)
+    position = zone.find(plan.rule.timezone)
     rolls = plan.calendar is not None and plan.rule.roll is not Roll.NONE
-    nominals = partial(_nominals, plan, place, frozenset(plan.rule.exclude_dates))
-    found = mapped(nominals, place, plan.dst, after, twins=rolls)
+    nominals = partial(_nominals, plan, position, frozenset(plan.rule.exclude_dates))
+    found = mapped(nominals, position, plan.dst, after, twins=rolls)
     until = rrule.until(plan.rule.rrule) if plan.rule.rrule is not None else None
     if until is None:
         return found
@@ -148,42 +148,42 @@ def _was_rolled(occurrence: Occurrence) -> bool:
 
 def wall_clock(plan: RecurrencePlan, after: datetime) -> Iterator[datetime]:
     """Return what cron or rrule say after an instant, before zones and calendars move anything."""
-    place = zone.find(plan.rule.timezone)
-    return _wall_clock(plan, place, zone.to_local(place, after) + _TICK)
+    position = zone.find(plan.rule.timezone)
+    return _wall_clock(plan, position, zone.to_local(position, after) + _TICK)
 
 
-def _wall_clock(plan: RecurrencePlan, place: ZoneInfo, start: datetime) -> Iterator[datetime]:
+def _wall_clock(plan: RecurrencePlan, position: ZoneInfo, start: datetime) -> Iterator[datetime]:
     """Return what cron or rrule say on the wall clock from `start` on."""
     rule = plan.rule
     if rule.cron is not None:
         return cron.matches(rule.cron, start)
-    uncounted = place if plan.dst.gap is Gap.SKIP else None
+    uncounted = position if plan.dst.gap is Gap.SKIP else None
     text = rule.rrule or ""
-    times = rrule.matches(text, _anchor(rule, place), start, uncounted)
+    times = rrule.matches(text, _anchor(rule, position), start, uncounted)
     until = rrule.until(text)
     if until is None:
         return times
-    last = zone.latest_reading(place, until)
+    last = zone.latest_reading(position, until)
     # Beside a change of the clock a later reading may mean an earlier instant.
     possible = takewhile(lambda at: at <= last, times)
-    return (at for at in possible if mapping.earliest(at, place, plan.dst) <= until)
+    return (at for at in possible if mapping.earliest(at, position, plan.dst) <= until)
 
 
 def _nominals(
-    plan: RecurrencePlan, place: ZoneInfo, excluded: frozenset[date], start: datetime
+    plan: RecurrencePlan, position: ZoneInfo, excluded: frozenset[date], start: datetime
 ) -> Iterator[Nominal]:
     """Apply excluded dates and the calendar to the times that end at `start` or later."""
     if plan.calendar is None or plan.rule.roll is Roll.NONE:
-        times = _wall_clock(plan, place, start)
+        times = _wall_clock(plan, position, start)
         target = partial(_target, plan)
         return (_roll(plan, excluded, at, target) for at in times)
-    return _rolled(plan, plan.calendar, place, excluded, start)
+    return _rolled(plan, plan.calendar, position, excluded, start)
 
 
 def _rolled(
     plan: RecurrencePlan,
     calendar: Calendar,
-    place: ZoneInfo,
+    position: ZoneInfo,
     excluded: frozenset[date],
     start: datetime,
 ) -> Iterator[Nominal]:
@@ -193,7 +193,7 @@ def _rolled(
     target = lru_cache(maxsize=64)(partial(_target, plan))
     earliest = lru_cache(maxsize=64)(partial(calendars.earliest, calendar, roll=plan.rule.roll))
     waiting: list[Nominal] = []
-    for at in _wall_clock(plan, place, begin):
+    for at in _wall_clock(plan, position, begin):
         safe = datetime.combine(earliest(at.date()), time())
         while waiting and waiting[0].local < safe:
             yield heappop(waiting)

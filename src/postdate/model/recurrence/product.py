@@ -22,10 +22,10 @@ class Product:
     def __len__(self) -> int:
         return self._size
 
-    def __getitem__(self, place: int) -> int:
+    def __getitem__(self, position: int) -> int:
         number = 0
         for values, weight, below in self._levels:
-            at, place = divmod(place, below)
+            at, position = divmod(position, below)
             number += values[at] * weight
         return number
 
@@ -34,9 +34,9 @@ class Product:
         count = 0
         for values, weight, below in self._levels:
             digit, number = divmod(number, weight)
-            place = bisect_left(values, digit)
-            count += place * below
-            if place == len(values) or values[place] != digit:
+            position = bisect_left(values, digit)
+            count += position * below
+            if position == len(values) or values[position] != digit:
                 break
         return count
 
@@ -57,11 +57,11 @@ class Product:
 
     def picked(self, positions: tuple[int, ...]) -> "Product":
         """Choose by position, from 1 on or, from the end, from -1 on."""
-        return Product((tuple(self[at] for at in places(positions, len(self))), 1))
+        return Product((tuple(self[at] for at in indexes(positions, len(self))), 1))
 
 
-def places(positions: tuple[int, ...], size: int) -> list[int]:
-    """Bring positions in a set, counted from 1 or from -1, to places from 0 on, in order."""
+def indexes(positions: tuple[int, ...], size: int) -> list[int]:
+    """Bring positions in a set, counted from 1 or from -1, to indexes from 0 on, in order."""
     found = {at - 1 if at > 0 else size + at for at in positions}
     return sorted(at for at in found if 0 <= at < size)
 

@@ -80,10 +80,12 @@ def _last(text: str, anchor: datetime, uncounted: ZoneInfo | None) -> datetime |
     return _with_missing(walk, anchor, last, uncounted)
 
 
-def _with_missing(walk: Walk, anchor: datetime, last: datetime, place: ZoneInfo) -> datetime | None:
+def _with_missing(
+    walk: Walk, anchor: datetime, last: datetime, position: ZoneInfo
+) -> datetime | None:
     """Move the last of a COUNT on by as many times as fall into missing hours before it."""
     end = last
-    for begin, after in zone.missing(place, anchor):
+    for begin, after in zone.missing(position, anchor):
         if end < begin:
             break
         lost = _count(walk, max(begin, anchor), min(after, end + _SECOND))

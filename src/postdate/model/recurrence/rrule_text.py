@@ -69,20 +69,20 @@ def wrong(detail: str) -> RefusedError:
     return refuse(Code.INVALID_FIELD, f"{detail}.", "rrule")
 
 
-def _numbers(least: int, most: int) -> Callable[[str, str], tuple[int, ...]]:
+def _numbers(minimum: int, maximum: int) -> Callable[[str, str], tuple[int, ...]]:
     def read(name: str, text: str) -> tuple[int, ...]:
-        found = {_number(name, each, least, most) for each in text.split(",")}
-        if least < 0 and 0 in found:
+        found = {_number(name, each, minimum, maximum) for each in text.split(",")}
+        if minimum < 0 and 0 in found:
             raise wrong(f"{name} counts from 1 or from -1")
         return tuple(sorted(found))
 
     return read
 
 
-def _number(name: str, text: str, least: int, most: int) -> int:
-    pattern = _SIGNED if least < 0 else _UNSIGNED
-    if not pattern.fullmatch(text) or not least <= int(text) <= most:
-        raise wrong(f"{name}={text[:20]} is not a number from {least} to {most}")
+def _number(name: str, text: str, minimum: int, maximum: int) -> int:
+    pattern = _SIGNED if minimum < 0 else _UNSIGNED
+    if not pattern.fullmatch(text) or not minimum <= int(text) <= maximum:
+        raise wrong(f"{name}={text[:20]} is not a number from {minimum} to {maximum}")
     return int(text)
 
 

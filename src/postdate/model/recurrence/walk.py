@@ -9,7 +9,7 @@ from typing import Final
 
 from postdate.model.recurrence.budget import StepBudget
 from postdate.model.recurrence.days import END, Cycle, Days
-from postdate.model.recurrence.product import Product, places
+from postdate.model.recurrence.product import Product, indexes
 
 _DAY_SECONDS: Final = 86_400
 _SECOND: Final = timedelta(seconds=1)
@@ -72,8 +72,8 @@ class DayWalk(Walk):
         first = clock.rank(_second_of_day(start)) if day == today else 0
         while day is not None:
             midnight = _midnight(day)
-            for place in range(first, len(clock)):
-                yield midnight + timedelta(seconds=clock[place])
+            for position in range(first, len(clock)):
+                yield midnight + timedelta(seconds=clock[position])
             first, day = 0, self._day(day + 1, budget)
 
     def _day(self, day: int, budget: StepBudget) -> int | None:
@@ -97,9 +97,9 @@ class DayWalk(Walk):
         if first is None:
             return None
         before = clock.rank(_second_of_day(start)) if first == today else 0
-        days, place = divmod(before + count - 1, len(clock))
+        days, position = divmod(before + count - 1, len(clock))
         day = self._later(first, days, budget)
-        return None if day is None else _midnight(day) + timedelta(seconds=clock[place])
+        return None if day is None else _midnight(day) + timedelta(seconds=clock[position])
 
     def _later(self, day: int, days: int, budget: StepBudget) -> int | None:
         interval = 1 if self._cycle is None else self._cycle.interval
@@ -150,8 +150,8 @@ class PositionWalk(Walk):
         known = self._known.get(bits)
         if known is None:
             days = [day for day in range(bits.bit_length()) if bits >> day & 1]
-            chosen = places(self._positions, len(days) * len(self._clock))
-            split = (divmod(place, len(self._clock)) for place in chosen)
+            chosen = indexes(self._positions, len(days) * len(self._clock))
+            split = (divmod(position, len(self._clock)) for position in chosen)
             known = tuple(timedelta(days[day], self._clock[at]) for day, at in split)
             self._known[bits] = known
         return known
@@ -191,8 +191,8 @@ class SlotWalk(Walk):
         for slot in self._slots(now, budget):
             inside = _second_of_day(start) % self._unit
             first = self._offsets.rank(inside) if slot == now else 0
-            day, place = divmod(slot, self._a_day)
-            begin = _midnight(day) + timedelta(seconds=place * self._unit)
+            day, position = divmod(slot, self._a_day)
+            begin = _midnight(day) + timedelta(seconds=position * self._unit)
             for at in range(first, len(self._offsets)):
                 yield begin + timedelta(seconds=self._offsets[at])
 
@@ -204,34 +204,34 @@ class SlotWalk(Walk):
         first = next(self._slots(now, budget), None)
         if first is None:
             return None
-        slots, place = divmod(count - 1 + (before if first == now else 0), size)
+        slots, position = divmod(count - 1 + (before if first == now else 0), size)
         slot = self._later(first, slots, budget)
         if slot is None or slot >= END * self._a_day:
             return None
         day, at = divmod(slot, self._a_day)
-        return _midnight(day) + timedelta(seconds=at * self._unit + self._offsets[place])
+        return _midnight(day) + timedelta(seconds=at * self._unit + self._offsets[position])
 
     def _later(self, slot: int, slots: int, budget: StepBudget) -> int | None:
         """Return the slot that comes so many chosen slots after a chosen one."""
         if self._days is None and self._wanted is None:
             return slot + slots * self._interval
-        day, place = divmod(slot, self._a_day)
-        count = self._count(self._residue(day), place)
+        day, position = divmod(slot, self._a_day)
+        count = self._count(self._residue(day), position)
         counted: dict[int, int] = {}
         while slots >= count:
             following = self._chosen_day(day + 1, budget)
             if following is None:
                 return None
-            slots, day, place = slots - count, following, 0
+            slots, day, position = slots - count, following, 0
             residue = self._residue(day)
             if residue not in counted:
                 counted[residue] = self._count(residue, 0)
             count = counted[residue]
-        return day * self._a_day + next(islice(self._of_day(day, place, budget), slots, None))
+        return day * self._a_day + next(islice(self._of_day(day, position, budget), slots, None))
 
-    def _count(self, residue: int, place: int) -> int:
+    def _count(self, residue: int, position: int) -> int:
         """Count the chosen slots of a day from a place on."""
-        first = place + (residue - place) % self._interval
+        first = position + (residue - position) % self._interval
         met = range(first, self._a_day, self._interval)
         if self._wanted is None:
             return len(met)
@@ -251,29 +251,29 @@ class SlotWalk(Walk):
         """Return the chosen slots from one on, day by day."""
         if not self._offsets:
             return
-        first, place = divmod(slot, self._a_day)
+        first, position = divmod(slot, self._a_day)
         day = self._chosen_day(first, budget)
         while day is not None:
-            for at in self._of_day(day, place if day == first else 0, budget):
+            for at in self._of_day(day, position if day == first else 0, budget):
                 yield day * self._a_day + at
             day = self._chosen_day(day + 1, budget)
 
-    def _of_day(self, day: int, place: int, budget: StepBudget) -> Iterator[int]:
+    def _of_day(self, day: int, position: int, budget: StepBudget) -> Iterator[int]:
         """Return the chosen slots of a day: the interval and the clock leap over each other."""
         residue, wanted = self._residue(day), self._wanted
         while True:
-            place += (residue - place) % self._interval
-            if place >= self._a_day:
+            position += (residue - position) % self._interval
+            if position >= self._a_day:
                 return
-            following = place if wanted is None else wanted.following(place)
+            following = position if wanted is None else wanted.following(position)
             if following is None:
                 return
-            if following == place:
-                yield place
-                place += 1
+            if following == position:
+                yield position
+                position += 1
             else:
                 budget.spend()
-                place = following
+                position = following
 
     def _chosen_day(self, day: int, budget: StepBudget) -> int | None:
         """Return the next chosen day on which the interval meets a wanted slot."""

@@ -94,8 +94,8 @@ def to_come(segments: Sequence[Segment], progress: ExpansionProgress) -> Iterato
     """Return what the rule still has to come, up to its `max_runs`."""
     runs = progress.runs
     for segment, coming in upcoming(segments, progress.handled):
-        most = segment.plan.rule.max_runs
-        if most is None or runs < most:
+        max_count = segment.plan.rule.max_runs
+        if max_count is None or runs < max_count:
             runs += coming.skip is None
             seconds = segment.definition.policies.jitter_seconds
             due_at = coming.scheduled_for + jitter(progress.schedule_id, seconds)
@@ -122,10 +122,13 @@ def notes_of(occurrence: Occurrence) -> str | None:
 
 
 def decide(
-    segments: Sequence[Segment], progress: ExpansionProgress, now: datetime, most: int = MAX_ENTRIES
+    segments: Sequence[Segment],
+    progress: ExpansionProgress,
+    now: datetime,
+    max_count: int = MAX_ENTRIES,
 ) -> Step:
     """Label what is due, up to `most` occurrences, and say when to look again."""
-    return _Decision(segments, progress, now).run(most)
+    return _Decision(segments, progress, now).run(max_count)
 
 
 class _Decision:
@@ -150,7 +153,7 @@ class _Decision:
         self._shift = jitter(self._progress.schedule_id, self._policies.jitter_seconds)
         self._coming = _Ahead(segment.occurrences(self._step.handled, occurrences))
 
-    def run(self, most: int) -> Step:
+    def run(self, max_count: int) -> Step:
         """Go through what is due, version by version."""
         self._release()
         coming = None
@@ -159,7 +162,7 @@ class _Decision:
                 continue
             if segment is not self._segment:
                 self._begin(segment)
-            coming = self._go_through(most)
+            coming = self._go_through(max_count)
             if coming is not None:
                 break
             if segment.until is not None:
@@ -167,12 +170,12 @@ class _Decision:
         self._step.next_due = self._next_due(coming)
         return self._step
 
-    def _go_through(self, most: int) -> Occurrence | None:
+    def _go_through(self, max_count: int) -> Occurrence | None:
         """Enter what is due of this segment; give the occurrence that has to wait, if one has."""
         step = self._step
         while not self._finished() and (coming := self._coming.peek()) is not None:
             same = coming.scheduled_for == step.handled
-            full = len(step.entries) >= most and not same
+            full = len(step.entries) >= max_count and not same
             if self._due(coming) > self._now or self._again_at or full:
                 return coming
             self._coming.take()
@@ -193,8 +196,8 @@ class _Decision:
         return occurrence.scheduled_for + self._shift
 
     def _finished(self) -> bool:
-        most = self._segment.plan.rule.max_runs
-        return most is not None and self._step.runs >= most
+        max_count = self._segment.plan.rule.max_runs
+        return max_count is not None and self._step.runs >= max_count
 
     def _release(self) -> None:
         """Start a buffered occurrence when the one before it has ended."""
@@ -247,8 +250,10 @@ class _Decision:
 
     def _missed(self, occurrence: Occurrence) -> bool:
         misfire = self._policies.misfire
-        most = misfire.max_lateness_seconds
-        if most is not None and self._now - self._due(occurrence) > timedelta(seconds=most):
+        max_count = misfire.max_lateness_seconds
+        if max_count is not None and self._now - self._due(occurrence) > timedelta(
+            seconds=max_count
+        ):
             return True
         match misfire.policy:
             case MisfirePolicy.SKIP:
@@ -317,9 +322,9 @@ class _Ahead:
     def take(self) -> None:
         self._seen.popleft()
 
-    def look(self, most: int) -> Iterator[Occurrence]:
+    def look(self, max_count: int) -> Iterator[Occurrence]:
         """Return the next occurrences, remembering them."""
-        yield from islice(tuple(self._seen), most)
-        for each in islice(self._source, max(0, most - len(self._seen))):
+        yield from islice(tuple(self._seen), max_count)
+        for each in islice(self._source, max(0, max_count - len(self._seen))):
             self._seen.append(each)
             yield each

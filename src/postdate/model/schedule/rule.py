@@ -130,10 +130,10 @@ def _check_occurrences(plan: RecurrencePlan, now: datetime, min_interval_seconds
     rule = plan.rule
     named = "cron" if rule.cron else "rrule" if rule.rrule else "every_seconds"
     # Before anything is rolled: what rolls in seconds or minutes would be sorted by thousands.
-    least = least_distance(rule, min_interval_seconds)
+    minimum = min_distance(rule, min_interval_seconds)
     shortest = shortest_distance(plan, now)
-    if shortest is not None and shortest < least:
-        raise _wrong(named, f"Occurrences lie {shortest:g} s apart; {least:g} s is the least.")
+    if shortest is not None and shortest < minimum:
+        raise _wrong(named, f"Occurrences lie {shortest:g} s apart; {minimum:g} s is the minimum.")
     if first_run(plan, now) is None:
         # The end is to blame where the rule would go on without it.
         endless = plan._replace(rule=replace(rule, end_at=None))
@@ -147,7 +147,7 @@ def first_run(plan: RecurrencePlan, now: datetime) -> Occurrence | None:
     return first_that_runs(plan, _begin(plan.rule, now))
 
 
-def least_distance(rule: Rule, min_interval_seconds: float) -> float:
+def min_distance(rule: Rule, min_interval_seconds: float) -> float:
     """Return the seconds that must lie between two occurrences of a rule."""
     return max(min_interval_seconds, MIN_ROLL_SECONDS if rule.roll is not Roll.NONE else 0)
 

@@ -108,10 +108,10 @@ def _with_changes(found: list[Segment], held_since: datetime) -> list[Segment]:
     """Tell each segment what its calendar said before, as long as the rule is the same."""
     if not any(rolls(segment.plan) for segment in found):
         return found
-    told = found[:1]
+    chained = found[:1]
     for segment in found[1:]:
-        told.append(replace(segment, changes=_changes(told[-1], segment, held_since)))
-    return told
+        chained.append(replace(segment, changes=_changes(chained[-1], segment, held_since)))
+    return chained
 
 
 def _changes(before: Segment, segment: Segment, held_since: datetime) -> tuple[CalendarChange, ...]:

@@ -8,7 +8,7 @@ import msgspec
 from postdate.model.recurrence.plan import RecurrencePlan, occurrences
 from postdate.model.schedule.rule import (
     first_run,
-    least_distance,
+    min_distance,
     rolls_too_often,
     sample,
     shortest_distance,
@@ -53,10 +53,10 @@ def _never_fires(plan: RecurrencePlan, now: datetime) -> ScheduleWarning | None:
 def _too_often(
     plan: RecurrencePlan, now: datetime, min_interval_seconds: float
 ) -> ScheduleWarning | None:
-    least, shortest = least_distance(plan.rule, min_interval_seconds), shortest_distance(plan, now)
-    if shortest is None or shortest >= least:
+    minimum, shortest = min_distance(plan.rule, min_interval_seconds), shortest_distance(plan, now)
+    if shortest is None or shortest >= minimum:
         return None
-    detail = f"Occurrences lie {shortest:g} s apart; {least:g} s is the least."
+    detail = f"Occurrences lie {shortest:g} s apart; {minimum:g} s is the minimum."
     return ScheduleWarning("too_often", detail)
 
 

@@ -74,7 +74,7 @@ def _within(name: str, setting: Setting, value: Value) -> Value:
     if isinstance(value, str) and len(value) > TEXT_CHARACTERS:
         detail = f"{name} has at most {TEXT_CHARACTERS} characters."
         raise refuse(Code.INVALID_FIELD, detail, "value")
-    low, high = setting.least, setting.most
+    low, high = setting.minimum, setting.maximum
     if (
         low is not None
         and high is not None

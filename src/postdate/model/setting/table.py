@@ -32,8 +32,8 @@ class Setting(msgspec.Struct, frozen=True):
 
     default: Value
     doc: str
-    least: float | None = None
-    most: float | None = None
+    minimum: float | None = None
+    maximum: float | None = None
     choices: tuple[str, ...] = ()
     instant: bool = False
     """Empty, or an instant with its offset."""
@@ -51,11 +51,11 @@ class Setting(msgspec.Struct, frozen=True):
             case TenantMay.CHOOSE:
                 return True
             case TenantMay.LOWER:
-                return self._place(value) <= self._place(allowed)
+                return self._where(value) <= self._where(allowed)
             case TenantMay.RAISE:
-                return self._place(value) >= self._place(allowed)
+                return self._where(value) >= self._where(allowed)
 
-    def _place(self, value: Value) -> float:
+    def _where(self, value: Value) -> float:
         if isinstance(value, str):
             return self.choices.index(value)
         return float("inf") if self.zero_is_none and value == 0 else float(value)
@@ -357,8 +357,8 @@ def reference() -> str:
     """Write the table of the run-time settings for the reference page."""
     lines = ["| name | default | bounds | a tenant may | meaning |", "|---|---|---|---|---|"]
     for name, setting in SETTINGS.items():
-        bounds = ", ".join(setting.choices) or f"{setting.least} to {setting.most}"
-        if setting.least is None and not setting.choices:
+        bounds = ", ".join(setting.choices) or f"{setting.minimum} to {setting.maximum}"
+        if setting.minimum is None and not setting.choices:
             bounds = "an instant" if setting.instant else f"{TEXT_CHARACTERS} characters"
         may = setting.tenant_may.value if setting.per_tenant else "nothing: one for all"
         lines.append(f"| `{name}` | `{setting.default}` | {bounds} | {may} | {setting.doc} |")

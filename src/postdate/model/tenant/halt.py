@@ -59,8 +59,8 @@ class Halts:
 
 def refusal(halt: Halt) -> Refusal:
     """Return why nothing is accepted."""
-    told = {"halt": halt.kind, "note": halt.note}
+    details = {"halt": halt.kind, "note": halt.note}
     if halt.until_at is not None:
-        told["until"] = instant_text(halt.until_at)
+        details["until"] = instant_text(halt.until_at)
     detail = "The tenant was stopped." if halt.kind == "kill" else "The tenant accepts nothing new."
-    return Refusal(Code.TENANT_HALTED, detail, extra=told)
+    return Refusal(Code.TENANT_HALTED, detail, extra=details)

@@ -15,7 +15,7 @@ MAX_REMEMBERED: Final = 10_000
 """Addresses remembered; beyond it, the one that failed longest ago is forgotten."""
 
 
-class _Knock(NamedTuple):
+class _FailedLogins(NamedTuple):
     failures: int
     at: float
     until: float
@@ -26,7 +26,7 @@ class LoginThrottle:
 
     def __init__(self, free: int = FREE) -> None:
         self._free = free
-        self._known: OrderedDict[str, _Knock] = OrderedDict()
+        self._known: OrderedDict[str, _FailedLogins] = OrderedDict()
 
     def waits(self, address: str, now: float) -> bool:
         """Return whether an address has to wait."""
@@ -45,7 +45,7 @@ class LoginThrottle:
         count = 1 if known is None or now - known.at > FORGET_SECONDS else known.failures + 1
         over = count - self._free
         wait = min(MAX_SECONDS, FIRST_SECONDS * 2.0 ** min(over - 1, 10)) if over > 0 else 0.0
-        self._known[address] = _Knock(count, now, now + wait)
+        self._known[address] = _FailedLogins(count, now, now + wait)
         if len(self._known) > MAX_REMEMBERED:
             self._known.popitem(last=False)
 

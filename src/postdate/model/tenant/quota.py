@@ -26,11 +26,11 @@ class Quotas:
 
     def limited(self, tenant_ids: Mapping[int, object]) -> list[int]:
         """Give the tenants among these that have a quota."""
-        return sorted(t for t in tenant_ids if any(self._most(t, kind) for kind in SETTING_OF))
+        return sorted(t for t in tenant_ids if any(self._max(t, kind) for kind in SETTING_OF))
 
     def limits(self, tenant_id: int, kind: Kind) -> bool:
         """Return whether a tenant has a quota of this kind: without one, nothing is counted."""
-        return self._most(tenant_id, kind) > 0
+        return self._max(tenant_id, kind) > 0
 
     def learn(self, counted: Mapping[tuple[int, Kind], int]) -> None:
         """Take over what was counted just now."""
@@ -38,7 +38,7 @@ class Quotas:
 
     def full(self, tenant_id: int, kind: Kind) -> Refusal | None:
         """Refuse one more where a tenant has as much as it may."""
-        most = self._most(tenant_id, kind)
+        most = self._max(tenant_id, kind)
         if not most or self._known.get((tenant_id, kind), 0) < most:
             return None
         detail = f"The tenant may have {most} pending {kind}."
@@ -48,5 +48,5 @@ class Quotas:
         """Count one that was accepted by a tenant that has a quota."""
         self._known[tenant_id, kind] = self._known.get((tenant_id, kind), 0) + 1
 
-    def _most(self, tenant_id: int, kind: Kind) -> int:
+    def _max(self, tenant_id: int, kind: Kind) -> int:
         return self._settings.whole(SETTING_OF[kind], tenant_id)

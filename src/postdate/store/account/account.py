@@ -9,7 +9,7 @@ import asyncpg
 import msgspec
 
 from postdate.model.ids import hash_bucket
-from postdate.store.connection.column import same
+from postdate.store.connection.column import compact
 from postdate.store.connection.database import Connection
 from postdate.store.connection.query import query
 
@@ -117,7 +117,7 @@ async def add(
     buckets, tenants, ids = zip(*ordered, strict=True)
     added = zip(*(changes[key] for key in ordered), strict=True)
     rows = await connection.fetch(
-        query("account_add"), buckets, same(tenants), ids, *map(same, added)
+        query("account_add"), buckets, compact(tenants), ids, *map(compact, added)
     )
     return _by_key(rows)
 
@@ -162,7 +162,7 @@ def gather_columns(
 ) -> list[Sequence[object]]:
     """Return the columns that `account_gather` takes."""
     buckets, tenants, ids = _columns(look_keys)
-    return [*_columns(lock_keys), buckets, same(tenants), ids]
+    return [*_columns(lock_keys), buckets, compact(tenants), ids]
 
 
 def _columns(keys: Iterable[AccountKey]) -> list[list[object]]:

@@ -8,12 +8,12 @@ WANTED: Final = "target_session_attrs"
 
 def writable(dsn: str) -> str:
     """Look for the host that can be written, unless the address says what to look for."""
-    return dsn if _wish(dsn) or not _several(dsn) else _looking_for(dsn, "read-write")
+    return dsn if _wanted(dsn) or not _several(dsn) else _looking_for(dsn, "read-write")
 
 
 def primary(dsn: str) -> str:
     """Look for the primary: our sessions for reading are read-only, so that none is writable."""
-    return _looking_for(dsn, "primary") if _wish(dsn) or _several(dsn) else dsn
+    return _looking_for(dsn, "primary") if _wanted(dsn) or _several(dsn) else dsn
 
 
 def anywhere(dsn: str) -> str | None:
@@ -28,7 +28,7 @@ def _several(dsn: str) -> bool:
     return "," in hosts or any("," in value for name, value in parse_qsl(after) if name == "host")
 
 
-def _wish(dsn: str) -> str | None:
+def _wanted(dsn: str) -> str | None:
     return dict(parse_qsl(dsn.partition("?")[2])).get(WANTED)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 
-def same(column: Sequence[Any]) -> Sequence[Any]:
+def compact(column: Sequence[Any]) -> Sequence[Any]:
     """Shorten a column of one value to that value; the statement must repeat it."""
     return column[:1] if column and column.count(column[0]) == len(column) else column
 

@@ -258,17 +258,17 @@ def _warnings(connection: Connection) -> Iterator[list[str]]:
     """Gather the warnings that the server sends meanwhile."""
     found: list[str] = []
 
-    def note(_: Any, message: asyncpg.PostgresLogMessage) -> None:
+    def keep_warning(_: Any, message: asyncpg.PostgresLogMessage) -> None:
         if message.severity_en == "WARNING":
             found.append(str(message))
 
     with translated:  # of a connection that was lost before the commit began
-        connection.add_log_listener(note)
+        connection.add_log_listener(keep_warning)
     try:
         yield found
     finally:
         with suppress(asyncpg.InterfaceError):  # a lost connection has let go of us already
-            connection.remove_log_listener(note)
+            connection.remove_log_listener(keep_warning)
 
 
 def _refuse_warned(warnings: Sequence[str]) -> None:

@@ -59,12 +59,12 @@ class Signing(msgspec.Struct, frozen=True):
     previous_until: datetime | None = None
 
 
-def secret_place(name: str) -> str:
+def secret_label(name: str) -> str:
     """Name the place of a destination's secrets, as bound into their envelopes."""
     return f"destination/{name}/secret"
 
 
-def config_place(name: str) -> str:
+def config_label(name: str) -> str:
     """Name the place of a queue's settings, as bound into their envelope."""
     return f"destination/{name}/config"
 

@@ -25,8 +25,8 @@ from postdate.store.destination import destination
 from postdate.store.destination.destination import (
     SIGNING,
     DestinationRow,
-    config_place,
-    secret_place,
+    config_label,
+    secret_label,
 )
 from postdate.store.secret.secret import Keyring, SecretError
 
@@ -122,7 +122,7 @@ class DestinationDirectory:
     def _open(self, row: DestinationRow) -> Destination:
         config = None
         if row.config is not None:
-            opened = self._keyring.decrypt(row.tenant_id, config_place(row.name), row.config)
+            opened = self._keyring.decrypt(row.tenant_id, config_label(row.name), row.config)
             config = msgspec.json.decode(opened)
         return Destination(
             tenant_id=row.tenant_id,
@@ -133,14 +133,14 @@ class DestinationDirectory:
             kind=row.kind,
             config=config,
             secrets=self._secrets(
-                row.tenant_id, secret_place(row.name), row.secret, row.previous_secret
+                row.tenant_id, secret_label(row.name), row.secret, row.previous_secret
             ),
             disabled=row.disabled_reason,
         )
 
-    def _secrets(self, tenant_id: int, place: str, *envelopes: bytes | None) -> tuple[bytes, ...]:
+    def _secrets(self, tenant_id: int, label: str, *envelopes: bytes | None) -> tuple[bytes, ...]:
         opened = (
-            self._keyring.decrypt(tenant_id, place, envelope).decode()
+            self._keyring.decrypt(tenant_id, label, envelope).decode()
             for envelope in envelopes
             if envelope is not None
         )

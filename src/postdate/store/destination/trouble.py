@@ -17,10 +17,10 @@ MAX_TROUBLES: Final = 10_000
 """Most destinations in trouble that a node knows of."""
 
 
-async def tell(
+async def write_reports(
     connection: Connection,
     node_id: UUID,
-    told: Mapping[DestinationKey, TroubleReport],
+    reports: Mapping[DestinationKey, TroubleReport],
     over: Iterable[DestinationKey],
 ) -> None:
     """Write down what changed in a process, and forget what nobody has told of for long."""
@@ -28,8 +28,8 @@ async def tell(
     if gone:
         tenants, places = zip(*gone, strict=True)
         await connection.execute(query("trouble_over"), node_id, tenants, places)
-    if told:
-        columns = zip(*(_row(place, report) for place, report in told.items()), strict=True)
+    if reports:
+        columns = zip(*(_row(key, report) for key, report in reports.items()), strict=True)
         await connection.execute(query("trouble_tell"), node_id, *columns)
     await connection.execute(query("trouble_forget"), KEPT_SECONDS)
 
@@ -40,7 +40,7 @@ async def load(reader: Reader) -> list[Trouble]:
     return [
         Trouble(
             tenant_id=row[0],
-            place=row[1],
+            label=row[1],
             held_until=row[2],
             since=row[3],
             calls=row[4],
@@ -52,9 +52,9 @@ async def load(reader: Reader) -> list[Trouble]:
     ]
 
 
-def _row(place: DestinationKey, report: TroubleReport) -> tuple[object, ...]:
+def _row(key: DestinationKey, report: TroubleReport) -> tuple[object, ...]:
     return (
-        *place,
+        *key,
         report.held_seconds,
         report.open_for_seconds,
         report.calls,

@@ -57,16 +57,16 @@ def _copy(install: Path) -> Path:
     """Copy the programs to a place open to all; the name changes with what is copied."""
     postgres = (install / "bin" / "postgres").stat()
     marks = f"{install}:{postgres.st_size}:{postgres.st_mtime_ns}"
-    place = CACHE / f"pg-{hashlib.sha256(marks.encode()).hexdigest()[:12]}"
-    if not place.is_dir():
+    path = CACHE / f"pg-{hashlib.sha256(marks.encode()).hexdigest()[:12]}"
+    if not path.is_dir():
         CACHE.mkdir(mode=0o755, parents=True, exist_ok=True)
         CACHE.chmod(0o755)
         fresh = CACHE / f".new-{secrets.token_hex(4)}"
         for part in _parts(install):
             shutil.copytree(part, fresh / part.relative_to(install.parent.parent), symlinks=True)
         _open_up(fresh)
-        _rename(fresh, place)
-    return place / install.relative_to(install.parent.parent)
+        _rename(fresh, path)
+    return path / install.relative_to(install.parent.parent)
 
 
 def _parts(install: Path) -> list[Path]:
@@ -85,13 +85,13 @@ def _open_up(tree: Path) -> None:
                 path.chmod(0o755 if path.stat().st_mode & 0o100 else 0o644)
 
 
-def _rename(fresh: Path, place: Path) -> None:
+def _rename(fresh: Path, path: Path) -> None:
     try:
-        fresh.rename(place)
+        fresh.rename(path)
     except OSError:
         # Another start was quicker; its copy is the same.
         shutil.rmtree(fresh)
-        if not place.is_dir():
+        if not path.is_dir():
             raise
 
 

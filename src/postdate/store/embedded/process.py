@@ -18,8 +18,8 @@ def environment() -> dict[str, str]:
 
 def members(cluster: Path) -> list[psutil.Process]:
     """Find every live process of the cluster: each works in its data directory."""
-    place = str(cluster.resolve())
-    return [process for process in psutil.process_iter() if _belongs(process, place)]
+    path = str(cluster.resolve())
+    return [process for process in psutil.process_iter() if _belongs(process, path)]
 
 
 def postmaster(cluster: Path) -> psutil.Process | None:
@@ -82,8 +82,8 @@ def remove_stale_locks(*paths: Path) -> None:
             path.unlink(missing_ok=True)
 
 
-def _belongs(process: psutil.Process, place: str) -> bool:
+def _belongs(process: psutil.Process, path: str) -> bool:
     try:
-        return process.name() == "postgres" and process.cwd() == place and is_live(process)
+        return process.name() == "postgres" and process.cwd() == path and is_live(process)
     except psutil.Error:
         return False

@@ -48,10 +48,10 @@ class StartProgress:
             # The postmaster works for every connection it turns away, ours among them.
             if master is not None and member.pid == master.pid:
                 continue
-            moved |= self._note(member, gather=gather)
+            moved |= self._report(member, gather=gather)
         return moved
 
-    def _note(self, member: psutil.Process, *, gather: bool) -> bool:
+    def _report(self, member: psutil.Process, *, gather: bool) -> bool:
         before = self._work.get(member.pid)
         if before is None and not gather:
             return False

@@ -41,9 +41,9 @@ class EventRow(msgspec.Struct, frozen=True):
 
 async def insert(connection: Connection, events: Sequence[NewEvent]) -> None:
     """Insert a set of events; those of one subject keep the order in which they are given."""
-    told = [_stamp(event) for event in _rising([_after_first(each) for each in events])]
-    changes = [event for event in told if event.decides or changes_row(event.type)]
-    work = [event for event in told if not (event.decides or changes_row(event.type))]
+    stamped = [_stamp(event) for event in _rising([_after_first(each) for each in events])]
+    changes = [event for event in stamped if event.decides or changes_row(event.type)]
+    work = [event for event in stamped if not (event.decides or changes_row(event.type))]
     for name, group in (("event_insert", work), ("event_insert_state", changes)):
         if group:
             columns = zip(*(msgspec.structs.astuple(event)[:-1] for event in group), strict=True)

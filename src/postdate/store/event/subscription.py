@@ -148,9 +148,9 @@ async def stop(connection: Connection, subscription_id: UUID) -> None:
     await connection.execute(query("subscription_stop"), bucket, subscription_id, LANE_EVENT)
 
 
-async def wake(connection: Connection, told: Collection[tuple[int, str]]) -> None:
+async def wake(connection: Connection, recorded: Collection[tuple[int, str]]) -> None:
     """Make timers for those who may want events of these (tenant, type)."""
-    tenants, types = [tenant_id for tenant_id, _ in told], [kind for _, kind in told]
+    tenants, types = [tenant_id for tenant_id, _ in recorded], [kind for _, kind in recorded]
     await connection.execute(query("subscription_wake"), tenants, types, LANE_EVENT)
 
 

@@ -17,7 +17,7 @@ import msgspec
 from asyncpg.pgproto import pgproto
 
 from postdate.model.ids import BUCKETS
-from postdate.store.connection.column import filled, same
+from postdate.store.connection.column import compact, filled
 from postdate.store.connection.database import Connection
 from postdate.store.connection.query import query
 
@@ -99,7 +99,7 @@ def key_columns(keys: Sequence[IdempotencyKey]) -> list[Sequence[object]]:
     if not keys:
         return [(), (), (), ()]
     buckets, scopes, tenants, hashes = zip(*keys, strict=True)
-    return [buckets, same(scopes), same(tenants), hashes]
+    return [buckets, compact(scopes), compact(tenants), hashes]
 
 
 def rows_of(
@@ -129,11 +129,11 @@ def columns(rows: Sequence[IdempotencyRow]) -> list[Sequence[object]]:
     buckets, scopes, tenants, hashes = zip(*[row.key for row in ordered], strict=True)
     return [
         buckets,
-        same(scopes),
-        same(tenants),
+        compact(scopes),
+        compact(tenants),
         hashes,
         [row.fingerprint for row in ordered],
         filled([row.subject for row in ordered]),
-        same([row.created_at for row in ordered]),
+        compact([row.created_at for row in ordered]),
         filled([row.kept for row in ordered]),
     ]

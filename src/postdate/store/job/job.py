@@ -8,8 +8,8 @@ from uuid import UUID
 import msgspec
 
 from postdate.model.ids import bucket_of
-from postdate.model.job.job import Destination, Given, decode_destination, decode_given
-from postdate.store.connection.column import filled, same
+from postdate.model.job.job import Destination, JobPolicy, decode_destination, decode_policy
+from postdate.store.connection.column import compact, filled
 from postdate.store.connection.database import Connection
 from postdate.store.connection.error import KeyTakenError, UniqueViolationError
 from postdate.store.connection.query import query
@@ -93,9 +93,9 @@ class LoadedJob(msgspec.Struct, frozen=True, gc=False):
         return decode_destination(self.destination_json)
 
     @property
-    def given(self) -> Given:
+    def given(self) -> JobPolicy:
         """Return the policy as asked for; `model.retry.resolve` completes it."""
-        return decode_given(self.policy_json)
+        return decode_policy(self.policy_json)
 
 
 async def now(connection: Connection) -> datetime:
@@ -123,7 +123,7 @@ async def accept(
     """Insert jobs with their timers and keys; each job is its own first event."""
     ids, *columns = zip(*map(msgspec.structs.astuple, jobs), strict=True)
     lean = [
-        same(column) if name in _REPEATED else filled(column)
+        compact(column) if name in _REPEATED else filled(column)
         for name, column in zip(NewJob.__struct_fields__[1:], columns, strict=True)
     ]
     if not keys:
@@ -157,7 +157,7 @@ async def load(connection: Connection, keys: Sequence[JobKey]) -> dict[UUID, Loa
     if plain:
         buckets, tenants, ids = zip(*plain, strict=True)
         rows += await connection.fetch(
-            query("job_load"), same(buckets), same(tenants), ids, min(ids), max(ids)
+            query("job_load"), compact(buckets), compact(tenants), ids, min(ids), max(ids)
         )
     if revised:
         rows += await connection.fetch(query("job_load_revised"), *zip(*revised, strict=True))

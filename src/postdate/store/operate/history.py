@@ -47,7 +47,7 @@ async def drop(connection: Connection, partition: str) -> None:
 MONEY: Final = ("payment", "entry", "outcome")
 """The tables of money: their weeks leave only when that is meant by name."""
 
-TOLD: Final = ("event", "attempt")
+EVENT_TABLES: Final = ("event", "attempt")
 """The tables of what was told, whose old weeks leave by `history.retention_days`."""
 
 

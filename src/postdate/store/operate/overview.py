@@ -43,31 +43,31 @@ class FailedCount(msgspec.Struct, frozen=True):
 
 
 async def backlog(
-    connection: Connection, tenant_id: int, places: Places, max_count: int
+    connection: Connection, tenant_id: int, lane_buckets: Places, max_count: int
 ) -> list[CountedBacklog]:
     """Count what is late or waits for a person, at most so many in each bucket of a lane."""
-    rows = await connection.fetch(query("overview_backlog"), tenant_id, *places, max_count)
+    rows = await connection.fetch(query("overview_backlog"), tenant_id, *lane_buckets, max_count)
     return [CountedBacklog(*row) for row in rows]
 
 
 async def due(
     connection: Connection,
     tenant_id: int,
-    places: Places,
+    lane_buckets: Places,
     *,
     slot_seconds: int,
     ahead_seconds: int,
-    place_limit: int,
+    bucket_limit: int,
     walk_limit: int,
 ) -> list[DueCount]:
     """Count what becomes due, by slots of time and by places (numbered from 1)."""
     rows = await connection.fetch(
         query("overview_due"),
         tenant_id,
-        *places,
+        *lane_buckets,
         slot_seconds,
         ahead_seconds,
-        place_limit,
+        bucket_limit,
         walk_limit,
     )
     return [DueCount(*row) for row in rows]

@@ -126,10 +126,10 @@ async def now(reader: Reader) -> datetime:
 
 
 async def backlog(
-    connection: Connection, places: Sequence[tuple[int, int, datetime]], max_count: int
+    connection: Connection, lane_buckets: Sequence[tuple[int, int, datetime]], max_count: int
 ) -> list[BucketBacklog]:
     """Count what is late at each place (bucket, lane, low-water mark), up to so many."""
-    buckets, lanes, lows = zip(*places, strict=True) if places else ((), (), ())
+    buckets, lanes, lows = zip(*lane_buckets, strict=True) if lane_buckets else ((), (), ())
     rows = await connection.fetch(
         query("vital_backlog"), buckets, lanes, lows, max_count, timeout=READ_SECONDS
     )
@@ -137,10 +137,10 @@ async def backlog(
 
 
 async def pending(
-    connection: Connection, places: Sequence[tuple[int, int, datetime]], max_count: int
+    connection: Connection, lane_buckets: Sequence[tuple[int, int, datetime]], max_count: int
 ) -> list[PendingCount]:
     """Count what lies ahead at each place (bucket, lane, from when on), up to so many."""
-    buckets, lanes, lows = zip(*places, strict=True) if places else ((), (), ())
+    buckets, lanes, lows = zip(*lane_buckets, strict=True) if lane_buckets else ((), (), ())
     rows = await connection.fetch(
         query("vital_pending"), buckets, lanes, lows, max_count, timeout=READ_SECONDS
     )
@@ -165,10 +165,10 @@ async def tenant_names(connection: Connection, tenant_ids: Sequence[int]) -> dic
 
 
 async def untouched(
-    reader: Reader, places: Sequence[tuple[int, int, datetime]], seconds: float
+    reader: Reader, lane_buckets: Sequence[tuple[int, int, datetime]], seconds: float
 ) -> list[Untouched]:
     """Return the head of each place (bucket, lane, low-water mark) that is due for so long."""
-    buckets, lanes, lows = zip(*places, strict=True) if places else ((), (), ())
+    buckets, lanes, lows = zip(*lane_buckets, strict=True) if lane_buckets else ((), (), ())
     rows = await reader.fetch(
         query("vital_untouched"), buckets, lanes, lows, seconds, timeout=READ_SECONDS
     )
@@ -176,10 +176,10 @@ async def untouched(
 
 
 async def leased(
-    reader: Reader, places: Sequence[tuple[int, int]], max_count: int
+    reader: Reader, lane_buckets: Sequence[tuple[int, int]], max_count: int
 ) -> set[tuple[int, int]]:
     """Return those of these lanes and buckets in which something is running."""
-    buckets, lanes = zip(*places, strict=True) if places else ((), ())
+    buckets, lanes = zip(*lane_buckets, strict=True) if lane_buckets else ((), ())
     rows = await reader.fetch(
         query("vital_leased"), buckets, lanes, max_count, timeout=READ_SECONDS
     )
@@ -188,13 +188,13 @@ async def leased(
 
 async def outlived(
     reader: Reader,
-    places: Sequence[tuple[int, int, float]],
+    lane_buckets: Sequence[tuple[int, int, float]],
     node_id: UUID,
     seconds: float,
     max_count: int,
 ) -> list[Outlived]:
     """Return the leases of a node that outlive their jobs' timeouts (bucket, lane, the default)."""
-    buckets, lanes, timeouts = zip(*places, strict=True) if places else ((), (), ())
+    buckets, lanes, timeouts = zip(*lane_buckets, strict=True) if lane_buckets else ((), (), ())
     rows = await reader.fetch(
         query("vital_outlived"),
         buckets,
@@ -209,10 +209,10 @@ async def outlived(
 
 
 async def due_until(
-    connection: Connection, places: Sequence[tuple[int, int]], until: datetime, max_count: int
+    connection: Connection, lane_buckets: Sequence[tuple[int, int]], until: datetime, max_count: int
 ) -> dict[int, int]:
     """Count what was due up to an instant, for each lane."""
-    buckets, lanes = zip(*places, strict=True)
+    buckets, lanes = zip(*lane_buckets, strict=True)
     rows = await connection.fetch(query("vital_due_until"), buckets, lanes, until, max_count)
     return dict(map(tuple, rows))
 

@@ -16,7 +16,7 @@ from postdate.store.account.account import (
     Hold,
     gather_columns,
 )
-from postdate.store.connection.column import filled, same
+from postdate.store.connection.column import compact, filled
 from postdate.store.connection.database import Connection
 from postdate.store.connection.error import (
     CheckViolationError,
@@ -119,8 +119,8 @@ class PaymentSpan(msgspec.Struct, frozen=True):
 class Amounts(msgspec.Struct, frozen=True):
     """The least and the most of an amount, and how many payments of a bucket to look at."""
 
-    least: int
-    most: int
+    minimum: int
+    maximum: int
     depth: int
 
 
@@ -201,7 +201,7 @@ def _columns(payments: Sequence[NewPayment]) -> Iterable[Sequence[object]]:
         return _EMPTY
     columns = zip(*map(msgspec.structs.astuple, payments), strict=True)
     return (
-        same(column) if name in _REPEATED else filled(column)
+        compact(column) if name in _REPEATED else filled(column)
         for name, column in zip(NewPayment.__struct_fields__, columns, strict=True)
     )
 

@@ -11,7 +11,7 @@ import msgspec
 from postdate.model.ids import bucket_of
 from postdate.model.payment.payment import OnBroken
 from postdate.store.account.account import AccountKey, key_of
-from postdate.store.connection.column import same
+from postdate.store.connection.column import compact
 from postdate.store.connection.database import Connection
 from postdate.store.connection.query import query
 from postdate.store.timer.timer import LANE_PAYMENT
@@ -114,7 +114,7 @@ class FailedAttempt(NamedTuple):
 
 async def peek(
     connection: Connection,
-    places: Sequence[BucketLook],
+    positions: Sequence[BucketLook],
     depth: int,
     limit: int,
     aside: Sequence[UUID] = (),
@@ -123,7 +123,7 @@ async def peek(
 
     Those `aside` are left out.
     """
-    columns = zip(*places, strict=True)
+    columns = zip(*positions, strict=True)
     *rows, last = await connection.fetch(
         query("settlement_peek"), *map(list, columns), LANE_PAYMENT, depth, limit, aside
     )
@@ -206,9 +206,9 @@ async def write_transfers(
         tenants, ids, tokens, *columns = zip(*rows, strict=True)
         await connection.execute(
             query("settlement_complete"),
-            same(tenants),
+            compact(tenants),
             ids,
-            same(tokens),
+            compact(tokens),
             *columns,
             execution.started_at,
             execution.execution_id,
@@ -273,7 +273,7 @@ async def delete(connection: Connection, timers: Sequence[LockedTimer]) -> None:
             raise RuntimeError(f"{len(timers)} locked timers, but {done}")
 
 
-async def trials(connection: Connection, timer: LockedTimer, code: str) -> int:
+async def count_tries(connection: Connection, timer: LockedTimer, code: str) -> int:
     """Count the executions of a payment that broke with this code."""
     count: int = await connection.fetchval(
         query("settlement_trials"), timer.bucket, timer.subject, code

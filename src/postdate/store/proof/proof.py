@@ -10,7 +10,7 @@ from postdate.store.connection.query import query
 from postdate.store.event.seal import Chain
 
 
-class ProofTurn(NamedTuple):
+class ProofRound(NamedTuple):
     """The bucket whose turn it is, for how long the round has gone on, and the round's number."""
 
     bucket: int
@@ -26,10 +26,10 @@ class ProvedChain(msgspec.Struct, frozen=True):
     walked: Chain | None
 
 
-async def take(connection: Connection, pause_seconds: float) -> ProofTurn | None:
+async def take(connection: Connection, pause_seconds: float) -> ProofRound | None:
     """Take the next bucket, unless another node did so less than a pause ago."""
     row = await connection.fetchrow(query("proof_take"), pause_seconds)
-    return ProofTurn(*row) if row else None
+    return ProofRound(*row) if row else None
 
 
 async def chains(connection: Connection, buckets: Sequence[int]) -> list[ProvedChain]:

@@ -159,7 +159,7 @@ class LedgerFinding(msgspec.Struct, frozen=True):
     detail: str
 
 
-class AskedFor(NamedTuple):
+class KeyedFact(NamedTuple):
     """What was asked for under a client's key."""
 
     tenant_id: int
@@ -232,11 +232,11 @@ async def functions(connection: Connection) -> dict[str, list[str]]:
     return {row[0]: sorted(row[1]) for row in rows}
 
 
-async def asked_for(connection: Connection, where: Range, limit: int) -> list[AskedFor]:
+async def asked_for(connection: Connection, where: Range, limit: int) -> list[KeyedFact]:
     """List what was asked for under a client's key, in the order of its id."""
     asked = (where.tenant_id, where.buckets, limit, where.floor, where.ceiling)
     rows = await connection.fetch(query("prove_terms_asked_for"), *asked, timeout=LONG_SECONDS)
-    return [AskedFor(*row) for row in rows]
+    return [KeyedFact(*row) for row in rows]
 
 
 async def remember_accounts(connection: Connection, buckets: Sequence[int], floor: UUID) -> None:

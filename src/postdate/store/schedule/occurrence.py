@@ -7,7 +7,7 @@ from uuid import UUID
 
 import msgspec
 
-from postdate.store.connection.column import filled, same
+from postdate.store.connection.column import compact, filled
 from postdate.store.connection.database import Connection
 from postdate.store.connection.query import query
 
@@ -79,11 +79,11 @@ async def insert(connection: Connection, rows: Sequence[NewOccurrence]) -> None:
     *repeated, kinds, subjects, codes, notes = middle
     await connection.execute(
         query("occurrence_insert"),
-        same(tenants),
+        compact(tenants),
         schedules,
         ids,
-        *(same(column) for column in repeated),
-        same(kinds),
+        *(compact(column) for column in repeated),
+        compact(kinds),
         filled(subjects),
         filled(codes),
         filled(notes),

@@ -12,7 +12,7 @@ from postdate.model.ids import bucket_of
 from postdate.model.recurrence.calendar import Roll
 from postdate.model.schedule.schedule import Definition, Policies, Rule, Template
 from postdate.model.schedule.timeline import Version
-from postdate.store.connection.column import filled, same
+from postdate.store.connection.column import compact, filled
 from postdate.store.connection.database import Connection
 from postdate.store.connection.query import query
 from postdate.store.timer.timer import LANE_SCHEDULE
@@ -221,7 +221,7 @@ async def load(connection: Connection, keys: Sequence[ScheduleKey]) -> list[Sche
     if not keys:
         return []
     buckets, tenants, ids = zip(*keys, strict=True)
-    rows = await connection.fetch(query("schedule_load"), same(buckets), same(tenants), ids)
+    rows = await connection.fetch(query("schedule_load"), compact(buckets), compact(tenants), ids)
     return [ScheduleRow(*row) for row in rows]
 
 
@@ -260,10 +260,10 @@ async def advance(connection: Connection, steps: Sequence[Advance]) -> None:
         _, tenants, ids, runs, handled, *rest = zip(*steps, strict=True)
         await connection.execute(
             query("schedule_advance"),
-            same(tenants),
+            compact(tenants),
             ids,
             runs,
-            same(handled),
+            compact(handled),
             *(filled(column) for column in rest),
         )
 
@@ -276,7 +276,7 @@ async def move_timers(
     ended = [timer[:2] for timer in timers if timer[2] is None]
     if moved:
         ids, instants = zip(*moved, strict=True)
-        await connection.execute(query("schedule_move_timers"), ids, same(instants))
+        await connection.execute(query("schedule_move_timers"), ids, compact(instants))
     if ended:
         await connection.execute(query("schedule_delete_timers"), *zip(*ended, strict=True))
 

@@ -69,23 +69,23 @@ class Keyring:
         """Return the ids of all keys."""
         return sorted(self._keys)
 
-    def encrypt(self, tenant_id: int, place: str, value: bytes) -> bytes:
+    def encrypt(self, tenant_id: int, label: str, value: bytes) -> bytes:
         """Encrypt a value so that it opens only for this tenant and field."""
         head = bytes([VERSION]) + self.newest.to_bytes(KEY_ID_BYTES, "big")
-        bound = head + f"{tenant_id}/{place}".encode()
+        bound = head + f"{tenant_id}/{label}".encode()
         data_key = secrets.token_bytes(KEY_BYTES)
         outer, inner = secrets.token_bytes(NONCE_BYTES), secrets.token_bytes(NONCE_BYTES)
         wrapped = self._keys[self.newest].encrypt(outer, data_key, bound)
         return head + outer + wrapped + inner + AESGCM(data_key).encrypt(inner, value, bound)
 
-    def decrypt(self, tenant_id: int, place: str, envelope: bytes) -> bytes:
+    def decrypt(self, tenant_id: int, label: str, envelope: bytes) -> bytes:
         """Open an envelope."""
         if len(envelope) < _WRAPPED + NONCE_BYTES + TAG_BYTES or envelope[0] != VERSION:
             raise SecretError("this is no envelope of ours")
         key = self._keys.get(envelope_key(envelope))
         if key is None:
             raise SecretError(f"the secret key {envelope_key(envelope):08x} is not known here")
-        bound = envelope[:_HEAD] + f"{tenant_id}/{place}".encode()
+        bound = envelope[:_HEAD] + f"{tenant_id}/{label}".encode()
         outer, inner = envelope[_HEAD : _HEAD + NONCE_BYTES], envelope[_WRAPPED:]
         try:
             data_key = key.decrypt(outer, envelope[_HEAD + NONCE_BYTES : _WRAPPED], bound)

@@ -5,7 +5,7 @@ from typing import Final
 
 from postdate.store.connection.database import Connection, Database
 from postdate.store.connection.query import query
-from postdate.store.destination.destination import SIGNING, config_place, secret_place
+from postdate.store.destination.destination import SIGNING, config_label, secret_label
 from postdate.store.secret import payload_encryption, secret
 from postdate.store.secret.secret import Keyring, envelope_key
 
@@ -78,8 +78,8 @@ async def _destination(
     name: str,
     *old: Envelope,
 ) -> int:
-    places = [config_place(name), secret_place(name), secret_place(name)]
-    new = _anew(keyring, tenant_id, places, old)
+    labels = [config_label(name), secret_label(name), secret_label(name)]
+    new = _anew(keyring, tenant_id, labels, old)
     if new == list(old):
         return 0
     await connection.execute(query("secret_destination_replace"), destination_id, *new, *old)
@@ -95,11 +95,11 @@ async def _signing(connection: Connection, keyring: Keyring, tenant_id: int, *ol
 
 
 def _anew(
-    keyring: Keyring, tenant_id: int, places: Sequence[str], envelopes: Sequence[Envelope]
+    keyring: Keyring, tenant_id: int, labels: Sequence[str], envelopes: Sequence[Envelope]
 ) -> list[Envelope]:
     return [
         each
         if each is None or envelope_key(each) == keyring.newest
         else keyring.encrypt(tenant_id, place, keyring.decrypt(tenant_id, place, each))
-        for place, each in zip(places, envelopes, strict=True)
+        for place, each in zip(labels, envelopes, strict=True)
     ]

@@ -24,7 +24,7 @@ class NewHalt(NamedTuple):
     set_by: str
 
 
-class Over(NamedTuple):
+class EndedHalt(NamedTuple):
     """A halt that has ended; `by_clock` when nobody lifted it."""
 
     tenant_id: int
@@ -84,9 +84,9 @@ async def lift(connection: Connection, tenant_id: int, kind: Kind) -> None:
     await connection.execute(query("halt_lift"), tenant_id, kind)
 
 
-async def over(reader: Reader) -> list[Over]:
+async def over(reader: Reader) -> list[EndedHalt]:
     """List the halts that have ended."""
-    return [Over(*row) for row in await reader.fetch(query("halt_over"))]
+    return [EndedHalt(*row) for row in await reader.fetch(query("halt_over"))]
 
 
 async def set_aside(connection: Connection, timers: Sequence[LockedTimer]) -> None:
@@ -111,7 +111,7 @@ async def bring_back(connection: Connection, bucket: int, tenant_id: int) -> boo
     return not left
 
 
-async def delete(connection: Connection, over: Over) -> bool:
+async def delete(connection: Connection, over: EndedHalt) -> bool:
     """Forget a halt that has ended; False when somebody else has."""
     found = await connection.fetchval(query("halt_delete"), over.tenant_id, over.kind)
     return found is not None

@@ -62,9 +62,9 @@ async def changed(reader: Reader, since: datetime) -> list[Lane]:
     return [Lane(*row) for row in await reader.fetch(query("lane_changed"), since)]
 
 
-async def ensure(connection: Connection, places: Iterable[LaneKey]) -> list[Lane]:
+async def ensure(connection: Connection, names: Iterable[LaneKey]) -> list[Lane]:
     """Create the lanes that are missing; give all of these names, of either kind."""
-    wanted = sorted(set(places))
+    wanted = sorted(set(names))
     tenants, names, kinds = (list(column) for column in zip(*wanted, strict=True))
     await connection.execute(query("lane_ensure"), tenants, names, kinds)
     return await find(connection, [(tenant_id, name) for tenant_id, name, _ in wanted])

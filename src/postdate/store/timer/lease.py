@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from postdate.store.connection.column import filled, same
+from postdate.store.connection.column import compact, filled
 from postdate.store.connection.database import Connection
 from postdate.store.connection.query import query
 from postdate.store.timer.lane import Lane
@@ -129,7 +129,7 @@ class Attempt(NamedTuple):
 
 async def claim(
     connection: Connection,
-    place: tuple[int, int],
+    position: tuple[int, int],
     low: datetime,
     limit: int,
     lease_seconds: float,
@@ -137,7 +137,7 @@ async def claim(
 ) -> list[ClaimedLease]:
     """Take up to `limit` due timers of one (bucket, lane), none of them below the mark."""
     rows = await connection.fetch(
-        query("lease_claim"), *place, low, limit, lease_seconds, claimed_by, _random_bits()
+        query("lease_claim"), *position, low, limit, lease_seconds, claimed_by, _random_bits()
     )
     return [ClaimedLease(*row) for row in rows]
 
@@ -229,8 +229,8 @@ async def end(
         query("lease_end"),
         bucket,
         subjects,
-        same(tokens),
-        same(statuses),
+        compact(tokens),
+        compact(statuses),
         *map(filled, kept),
         actor,
         reported,

@@ -54,8 +54,8 @@ async def insert(connection: Connection, timers: Sequence[NewTimer]) -> None:
         await connection.execute(query("timer_insert"), *map(list, columns))
 
 
-async def heads(reader: Reader, places: Sequence[tuple[int, int, datetime]]) -> list[Head]:
+async def heads(reader: Reader, positions: Sequence[tuple[int, int, datetime]]) -> list[Head]:
     """Find the first timer of each (bucket, lane) from its low-water mark on."""
-    buckets, lanes, lows = zip(*places, strict=True) if places else ((), (), ())
+    buckets, lanes, lows = zip(*positions, strict=True) if positions else ((), (), ())
     rows = await reader.fetch(query("timer_heads"), buckets, lanes, lows)
     return [Head(*row) for row in rows]

@@ -95,7 +95,7 @@ async def _due(
         lane_buckets,
         slot_seconds=SLOT_SECONDS,
         ahead_seconds=AHEAD_SECONDS,
-        place_limit=limit,
+        bucket_limit=limit,
         walk_limit=WALK_LIMIT,
     )
 
