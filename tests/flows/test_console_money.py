@@ -52,7 +52,7 @@ async def test_both_entries_are_shown_with_balances_before_and_after(
 ) -> None:
     paid = await pay(browser.api)
     waiting = (await browser.get(f"/payments/{paid}")).text
-    assert "No: it has no entry. 70 of" in waiting
+    assert "No: there are no entries. 70 of" in waiting
     await clock.advance(61)
     await settle(browser.api, paid)
     page = (await browser.get(f"/payments/{paid}")).text
