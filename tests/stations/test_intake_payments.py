@@ -18,7 +18,7 @@ from postdate.store.account.account import key_of
 from postdate.store.connection.database import Connection, Database
 from postdate.store.connection.error import CommitUnknownError
 from postdate.store.tenant import tenant as tenant_store
-from support.transaction_faults import FaultyDatabase
+from support.transaction_faults import FaultyDatabase, nothing
 
 NAMES = ("a", "b", "c", "d")
 
@@ -191,3 +191,11 @@ async def test_a_payer_that_changes_meanwhile_is_decided_on_as_it_is(
     assert [outcome(answer) for answer in answers] == [code, "accepted"]
     assert (await held(database, tenant_id))[2] == 10
     assert await count(database, tenant_id) == 1
+
+
+async def test_a_payment_is_accepted_in_two_statements(database: Database, tenant_id: int) -> None:
+    """One looks, one writes and is its own transaction: no begin, no commit."""
+    who = await fund(database, tenant_id)
+    counted = FaultyDatabase(database, nothing)
+    answer = await PaymentIntake(counted, Settings()).submit(who, wish("k", "a", "b", 10))
+    assert (outcome(answer), counted.count) == ("accepted", 2)

@@ -117,7 +117,7 @@ WITNESSED: Final = {
         "{schedule}",
     ),
     "a client's key has another name": Corruption(
-        "UPDATE idempotency SET key = key || 'x' WHERE subject = '{settled}'",
+        "UPDATE idempotency SET key = '{settled_too}' WHERE subject = '{settled}'",
         "payment_has_idempotency_key",
         "{settled}",
     ),
