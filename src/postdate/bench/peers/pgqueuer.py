@@ -16,7 +16,7 @@ from postdate.bench.peers.contract import (
     PAYLOAD,
     PeerOrder,
     PeerRates,
-    Stopwatch,
+    PeerStopwatch,
     chunks,
 )
 
@@ -28,7 +28,7 @@ async def _measure(order: PeerOrder) -> PeerRates:
         driver = AsyncpgPoolDriver(pool)
         queries = Queries(driver)
         await queries.install()
-        watch = Stopwatch()
+        watch = PeerStopwatch()
         for many in chunks(order.count):
             await queries.enqueue(
                 ["noop"] * many, [PAYLOAD.encode()] * many, [0] * many,
@@ -52,7 +52,7 @@ async def _execute(driver: AsyncpgPoolDriver, count: int) -> float:
             ended.set()
 
     queue.entrypoint("noop")(noop)
-    watch = Stopwatch()
+    watch = PeerStopwatch()
     running = asyncio.create_task(
         queue.run(batch_size=DEQUEUE, dequeue_timeout=timedelta(seconds=1))
     )

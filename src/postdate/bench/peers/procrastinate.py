@@ -9,7 +9,7 @@ from postdate.bench.peers.contract import (
     END_SECONDS,
     PeerOrder,
     PeerRates,
-    Stopwatch,
+    PeerStopwatch,
     chunks,
 )
 
@@ -28,12 +28,12 @@ async def _measure(order: PeerOrder) -> PeerRates:
     deferrer = app.task(name="noop")(noop).configure()
     async with app.open_async():
         await app.schema_manager.apply_schema_async()
-        watch = Stopwatch()
+        watch = PeerStopwatch()
         for many in chunks(order.count):
             calls: list[dict[str, Any]] = [{"order_number": 4711}] * many
             await deferrer.batch_defer_async(*calls)
         accepted = watch.rate(order.count)
-        watch = Stopwatch()
+        watch = PeerStopwatch()
         running = asyncio.create_task(
             app.run_worker_async(
                 concurrency=30, fetch_job_polling_interval=0.5, delete_jobs="always",

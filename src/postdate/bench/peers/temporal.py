@@ -12,7 +12,7 @@ from temporalio import workflow
 from temporalio.client import Client
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
-from postdate.bench.peers.contract import END_SECONDS, PeerOrder, PeerRates, Stopwatch
+from postdate.bench.peers.contract import END_SECONDS, PeerOrder, PeerRates, PeerStopwatch
 
 QUEUE: Final = "bench"
 AT_ONCE: Final = 50
@@ -64,10 +64,10 @@ async def _rates(client: Client, count: int) -> PeerRates:
         async with gate:
             await client.start_workflow(Noop.run, number, id=f"job-{number}", task_queue=QUEUE)
 
-    watch = Stopwatch()
+    watch = PeerStopwatch()
     await asyncio.gather(*(start(number) for number in range(count)))
     accepted = watch.rate(count)
-    watch = Stopwatch()
+    watch = PeerStopwatch()
     # Nothing leaves the process of the workflow, so there is nothing to keep out of its sandbox.
     runner = UnsandboxedWorkflowRunner()
     async with Worker(client, task_queue=QUEUE, workflows=[Noop], workflow_runner=runner):

@@ -44,7 +44,7 @@ async def ask(known: Credentials, cluster: Path) -> ProbeAnswer:
         return ProbeAnswer.CLOSED
     except UNANSWERED:
         return ProbeAnswer.SILENT
-    if not _is_same_directory(found, cluster):
+    if not _is_ours(found, cluster):
         raise StartError(f"the socket in {known.login.host} is the server's of {found}; stop it.")
     return ProbeAnswer.STARTING if recovering else ProbeAnswer.READY
 
@@ -61,5 +61,5 @@ async def _state(known: Credentials) -> tuple[str, bool]:
     return (row[0], row[1]) if row else ("", False)
 
 
-def _is_same_directory(found: str, cluster: Path) -> bool:
+def _is_ours(found: str, cluster: Path) -> bool:
     return os.path.realpath(found) == os.path.realpath(cluster)
