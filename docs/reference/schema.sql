@@ -601,7 +601,7 @@ CREATE TABLE destination_trouble (
     successes integer NOT NULL,
     p99_ms integer NOT NULL,
     answers jsonb NOT NULL,
-    told_at timestamp with time zone DEFAULT clock() NOT NULL,
+    reported_at timestamp with time zone DEFAULT clock() NOT NULL,
     CONSTRAINT destination_trouble_check CHECK (((successes >= 0) AND (successes <= calls)))
 );
 ALTER TABLE ONLY destination_trouble FORCE ROW LEVEL SECURITY;

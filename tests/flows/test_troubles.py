@@ -100,7 +100,8 @@ async def test_nodes_are_told_together_and_a_silent_one_is_forgotten(
     [trouble] = api.node.troubles.of_tenant(tenant_id)
     assert (trouble.calls, trouble.answers[-1]) == (3 * FAILURES, "second")
     await api.node.database.writer.execute(
-        "UPDATE destination_trouble SET told_at = told_at - interval '1 hour' WHERE node_id = $1",
+        "UPDATE destination_trouble SET reported_at = reported_at - interval '1 hour' "
+        "WHERE node_id = $1",
         silent,
     )
     await api.node.refresh_settings()
@@ -113,7 +114,7 @@ async def test_while_nothing_changes_nothing_is_written(api: Api, tenant_id: int
 
     async def writes() -> int:
         found = await api.node.database.writer.fetchval(
-            "SELECT count(*) FROM destination_trouble WHERE tenant_id = $1 AND told_at > $2",
+            "SELECT count(*) FROM destination_trouble WHERE tenant_id = $1 AND reported_at > $2",
             tenant_id,
             before,
         )

@@ -36,12 +36,12 @@ SELECT bucket, tenant_id, account_id, balance, held, version, floor, max_amount,
 
 -- name: account_list
 -- Each bucket gives its first ones; their merge is the page.
-SELECT a.* FROM generate_series(0, 63) AS place (bucket)
+SELECT a.* FROM generate_series(0, 63) AS buckets (bucket)
  CROSS JOIN LATERAL (
        SELECT bucket, tenant_id, account_id, balance, held, version, floor, max_amount, frozen_at,
               closed_at, created_at, updated_at, note
          FROM account
-        WHERE account.bucket = place.bucket AND tenant_id = $1 AND account_id > $2
+        WHERE account.bucket = buckets.bucket AND tenant_id = $1 AND account_id > $2
         ORDER BY account_id LIMIT $3) AS a
  ORDER BY a.account_id LIMIT $3
 

@@ -1,4 +1,4 @@
-"""Destinations in trouble: told by each process, read by all."""
+"""Destinations in trouble: reported by each process, read by all."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final
@@ -10,7 +10,7 @@ from postdate.store.connection.database import Connection
 from postdate.store.connection.query import query
 
 BELIEVED_SECONDS: Final = 60.0
-"""How long what a process told counts; it tells again long before."""
+"""How long a report of a process counts; it reports again long before."""
 
 KEPT_SECONDS: Final = 3600.0
 MAX_TROUBLES: Final = 10_000
@@ -23,19 +23,19 @@ async def write_reports(
     reports: Mapping[DestinationKey, TroubleReport],
     over: Iterable[DestinationKey],
 ) -> None:
-    """Write down what changed in a process, and forget what nobody has told of for long."""
+    """Record what changed in a process, and forget what nobody has reported for long."""
     gone = list(over)
     if gone:
         tenants, places = zip(*gone, strict=True)
         await connection.execute(query("trouble_over"), node_id, tenants, places)
     if reports:
         columns = zip(*(_row(key, report) for key, report in reports.items()), strict=True)
-        await connection.execute(query("trouble_tell"), node_id, *columns)
+        await connection.execute(query("trouble_report"), node_id, *columns)
     await connection.execute(query("trouble_forget"), KEPT_SECONDS)
 
 
 async def load(reader: Reader) -> list[Trouble]:
-    """Read what all processes together tell."""
+    """Read what all processes together report."""
     rows = await reader.fetch(query("trouble_all"), BELIEVED_SECONDS, MAX_TROUBLES)
     return [
         Trouble(

@@ -1,18 +1,18 @@
 -- Events, inserted in the transaction that caused them.
 
 -- name: event_insert
-WITH told AS (
+WITH recorded AS (
     INSERT INTO event (bucket, tenant_id, subject, event_id, type, actor, data)
     SELECT * FROM unnest($1::smallint[], $2::integer[], $3::uuid[], $4::uuid[], $5::text[],
                          $6::text[], $7::jsonb[])
     RETURNING bucket, tenant_id, time, subject, event_id, type, event_digest(event) AS digest)
 INSERT INTO outbox (bucket, tenant_id, time, subject, event_id, type, digest)
-SELECT bucket, tenant_id, time, subject, event_id, type, digest FROM told
+SELECT bucket, tenant_id, time, subject, event_id, type, digest FROM recorded
 
 -- name: event_insert_state
 -- The same for changes of rows: with the digest of what each leaves behind. The change comes
 -- before its event in the transaction.
-WITH told AS (
+WITH recorded AS (
     INSERT INTO event (bucket, tenant_id, subject, event_id, type, actor, data, state)
     SELECT bucket, tenant_id, subject, event_id, type, actor, data,
            state_now(type, tenant_id, subject, data)
@@ -20,7 +20,7 @@ WITH told AS (
                   $7::jsonb[]) AS new (bucket, tenant_id, subject, event_id, type, actor, data)
     RETURNING bucket, tenant_id, time, subject, event_id, type, event_digest(event) AS digest)
 INSERT INTO outbox (bucket, tenant_id, time, subject, event_id, type, digest)
-SELECT bucket, tenant_id, time, subject, event_id, type, digest FROM told
+SELECT bucket, tenant_id, time, subject, event_id, type, digest FROM recorded
 
 -- name: event_of_subject
 -- In order. An event is never older than its subject, whose id bounds the partitions to look into.

@@ -42,8 +42,8 @@ DELETE FROM timer WHERE bucket = $1 AND subject = $2 AND lane_id = $3
 -- only those whose types match are touched.
 INSERT INTO timer (bucket, tenant_id, lane_id, subject, due_at)
 SELECT DISTINCT s.bucket, s.tenant_id, $3::integer, s.subscription_id, clock()
-  FROM unnest($1::integer[], $2::text[]) AS told (tenant_id, type)
-  JOIN subscription s ON s.tenant_id = told.tenant_id AND told.type LIKE ANY (s.patterns)
+  FROM unnest($1::integer[], $2::text[]) AS recorded (tenant_id, type)
+  JOIN subscription s ON s.tenant_id = recorded.tenant_id AND recorded.type LIKE ANY (s.patterns)
  WHERE s.paused_at IS NULL
  ORDER BY s.bucket, s.subscription_id
 ON CONFLICT (bucket, subject) DO NOTHING

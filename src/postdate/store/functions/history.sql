@@ -16,8 +16,8 @@ BEGIN
     ELSIF part.parent IN ('payment', 'entry', 'outcome') AND NOT money THEN
         RAISE EXCEPTION '% holds money: say so to detach it', child USING ERRCODE = 'PD003';
     ELSIF part.parent <> 'entry' AND EXISTS (
-            SELECT FROM generate_series(0, 63) AS place (bucket)
-              JOIN timer t ON t.bucket = place.bucket
+            SELECT FROM generate_series(0, 63) AS buckets (bucket)
+              JOIN timer t ON t.bucket = buckets.bucket
                AND t.subject >= part.from_id AND t.subject < part.to_id) THEN
         RAISE EXCEPTION '% holds what still has a timer', child USING ERRCODE = 'PD003';
     END IF;

@@ -30,11 +30,11 @@ SELECT slot, place, payments, many, walked, known
 -- Jobs and payments accepted since $2 that failed for good.
 SELECT count(*) FILTER (WHERE found.job)::integer AS jobs,
        count(*) FILTER (WHERE NOT found.job)::integer AS payments
-  FROM generate_series(0, 63) AS place (bucket)
+  FROM generate_series(0, 63) AS buckets (bucket)
  CROSS JOIN LATERAL (
-       SELECT EXISTS (SELECT FROM job j WHERE j.bucket = place.bucket AND j.tenant_id = $1
+       SELECT EXISTS (SELECT FROM job j WHERE j.bucket = buckets.bucket AND j.tenant_id = $1
                          AND j.job_id = o.subject) AS job
          FROM outcome o
-        WHERE o.bucket = place.bucket AND o.tenant_id = $1 AND o.status = 'FAILED'
+        WHERE o.bucket = buckets.bucket AND o.tenant_id = $1 AND o.status = 'FAILED'
           AND o.status <> 'COMPLETED' AND o.subject >= $2
         ORDER BY o.subject DESC LIMIT $3) AS found

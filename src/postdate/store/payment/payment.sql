@@ -29,10 +29,10 @@ SELECT * FROM payment_read($1, $2, $3, $4, $5)
 
 -- name: payment_newest
 -- Each bucket gives its newest ones; their merge is the page. The lower bound spares partitions.
-SELECT found.payment_id FROM generate_series(0, 63) AS place (bucket)
+SELECT found.payment_id FROM generate_series(0, 63) AS buckets (bucket)
  CROSS JOIN LATERAL (
        SELECT payment_id FROM payment p
-        WHERE p.bucket = place.bucket AND p.tenant_id = $1 AND p.payment_id >= $4
+        WHERE p.bucket = buckets.bucket AND p.tenant_id = $1 AND p.payment_id >= $4
           AND p.payment_id < $2
         ORDER BY p.payment_id DESC LIMIT $3) AS found
  ORDER BY found.payment_id DESC LIMIT $3
@@ -45,10 +45,10 @@ SELECT found.payment_id FROM (
         AND p.payment_id >= $4 AND p.payment_id < $2
       ORDER BY p.payment_id DESC LIMIT $3)
     UNION ALL
-    SELECT incoming.payment_id FROM generate_series(0, 63) AS place (bucket)
+    SELECT incoming.payment_id FROM generate_series(0, 63) AS buckets (bucket)
      CROSS JOIN LATERAL (
            SELECT p.payment_id FROM payment p
-            WHERE p.bucket = place.bucket AND p.tenant_id = $1 AND p.to_account = $6
+            WHERE p.bucket = buckets.bucket AND p.tenant_id = $1 AND p.to_account = $6
               AND p.payment_id >= $4 AND p.payment_id < $2
             ORDER BY p.payment_id DESC LIMIT $3) AS incoming) AS found
  ORDER BY found.payment_id DESC LIMIT $3
@@ -57,12 +57,12 @@ SELECT found.payment_id FROM (
 -- Looks at the newest $7 of each bucket, and from there on at none: `edge` is where the next look
 -- begins. An index would find any amount, and every payment would pay for it.
 WITH scanned AS (
-    SELECT found.* FROM generate_series(0, 63) AS place (bucket)
+    SELECT found.* FROM generate_series(0, 63) AS buckets (bucket)
      CROSS JOIN LATERAL (
            SELECT p.payment_id, p.amount,
                   row_number() OVER (ORDER BY p.payment_id DESC) AS walked
              FROM payment p
-            WHERE p.bucket = place.bucket AND p.tenant_id = $1 AND p.payment_id >= $4
+            WHERE p.bucket = buckets.bucket AND p.tenant_id = $1 AND p.payment_id >= $4
               AND p.payment_id < $2
             ORDER BY p.payment_id DESC LIMIT $7) AS found),
 edge AS (SELECT payment_id FROM scanned WHERE walked = $7 ORDER BY payment_id DESC LIMIT 1)
@@ -82,12 +82,12 @@ WITH scanned AS (
            AND p.payment_id >= $4 AND p.payment_id < $2
          ORDER BY p.payment_id DESC LIMIT $7) AS own
     UNION ALL
-    SELECT incoming.* FROM generate_series(0, 63) AS place (bucket)
+    SELECT incoming.* FROM generate_series(0, 63) AS buckets (bucket)
      CROSS JOIN LATERAL (
            SELECT p.payment_id, p.amount,
                   row_number() OVER (ORDER BY p.payment_id DESC) AS walked
              FROM payment p
-            WHERE p.bucket = place.bucket AND p.tenant_id = $1 AND p.to_account = $9
+            WHERE p.bucket = buckets.bucket AND p.tenant_id = $1 AND p.to_account = $9
               AND p.payment_id >= $4 AND p.payment_id < $2
             ORDER BY p.payment_id DESC LIMIT $7) AS incoming),
 edge AS (SELECT payment_id FROM scanned WHERE walked = $7 ORDER BY payment_id DESC LIMIT 1)
@@ -102,10 +102,10 @@ edge AS (SELECT payment_id FROM scanned WHERE walked = $7 ORDER BY payment_id DE
 -- of the list until it is full. Looks at the newest $6 of each bucket: `edge` is where the next
 -- look begins.
 WITH scanned AS (
-    SELECT place.bucket, found.subject FROM generate_series(0, 63) AS place (bucket)
+    SELECT buckets.bucket, found.subject FROM generate_series(0, 63) AS buckets (bucket)
      CROSS JOIN LATERAL (
            SELECT o.subject FROM outcome o
-            WHERE o.bucket = place.bucket AND o.tenant_id = $1 AND o.status = $5
+            WHERE o.bucket = buckets.bucket AND o.tenant_id = $1 AND o.status = $5
               AND o.status <> 'COMPLETED' AND o.subject >= $4 AND o.subject < $2
             ORDER BY o.subject DESC LIMIT $6) AS found),
 edge AS (
@@ -126,8 +126,8 @@ edge AS (
 
 -- name: payment_parked
 -- Dead letters: payments whose timer waits for a person.
-SELECT t.subject FROM generate_series(0, 63) AS place (bucket)
-  JOIN timer t ON t.bucket = place.bucket AND t.lane_id = $5 AND t.due_at = 'infinity'
+SELECT t.subject FROM generate_series(0, 63) AS buckets (bucket)
+  JOIN timer t ON t.bucket = buckets.bucket AND t.lane_id = $5 AND t.due_at = 'infinity'
    AND t.tenant_id = $1 AND t.subject >= $4 AND t.subject < $2
  ORDER BY t.subject DESC LIMIT $3
 

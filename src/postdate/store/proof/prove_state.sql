@@ -79,10 +79,10 @@ told AS MATERIALIZED (
     SELECT t.tenant_id, v.subject, state_noun(v.type), coalesce(
            v.data ->> 'account_id', v.data ->> 'lane', v.data ->> 'calendar', v.data ->> 'name')
       FROM (SELECT DISTINCT tenant_id FROM kept WHERE NOT placed AND $2 IS NOT NULL) AS t
-     CROSS JOIN generate_series(0, 63) AS place (bucket)
+     CROSS JOIN generate_series(0, 63) AS buckets (bucket)
      CROSS JOIN LATERAL (
            SELECT * FROM event v
-            WHERE v.bucket = place.bucket AND v.tenant_id = t.tenant_id AND v.state IS NOT NULL
+            WHERE v.bucket = buckets.bucket AND v.tenant_id = t.tenant_id AND v.state IS NOT NULL
            OFFSET 0) AS v
      WHERE v.bucket <> ALL ($2))
 SELECT CASE WHEN k.noun IN ('kill', 'freeze') THEN 'halt' ELSE k.noun END AS noun, k.tenant_id,

@@ -236,10 +236,10 @@ WITH told AS (
      UNION ALL
     SELECT i.tenant_id, (v.data ->> 'transfer_id')::uuid, i.account_id,
            -(v.data ->> 'amount')::bigint, NULL, NULL, v.data ->> 'reason', v.time
-      FROM account i CROSS JOIN generate_series(0, 63) AS place (bucket)
+      FROM account i CROSS JOIN generate_series(0, 63) AS buckets (bucket)
      CROSS JOIN LATERAL (
            SELECT * FROM event v
-            WHERE v.bucket = place.bucket AND v.tenant_id = i.tenant_id AND v.state IS NOT NULL
+            WHERE v.bucket = buckets.bucket AND v.tenant_id = i.tenant_id AND v.state IS NOT NULL
               AND v.type = 'account.adjusted' AND v.event_id >= $4 AND v.event_id < $5
            OFFSET 0) AS v
      WHERE i.account_id = 'issuer' AND ($1 IS NULL OR i.tenant_id = $1)

@@ -12,8 +12,8 @@ SELECT tenant_id FROM tenant
 
 -- name: quota_accounts
 SELECT count(*) FROM (
-    SELECT FROM generate_series(0, 63) AS place (bucket)
-      JOIN account a ON a.bucket = place.bucket AND a.tenant_id = $1 AND a.closed_at IS NULL
+    SELECT FROM generate_series(0, 63) AS buckets (bucket)
+      JOIN account a ON a.bucket = buckets.bucket AND a.tenant_id = $1 AND a.closed_at IS NULL
      LIMIT $2) AS found
 
 -- name: quota_schedules

@@ -68,7 +68,7 @@ CREATE TABLE destination_trouble (
     successes  integer NOT NULL CHECK (successes BETWEEN 0 AND calls),
     p99_ms     integer NOT NULL,
     answers    jsonb NOT NULL,
-    told_at    timestamptz NOT NULL DEFAULT clock(),
+    reported_at    timestamptz NOT NULL DEFAULT clock(),
     PRIMARY KEY (tenant_id, place, node_id)
 );
 
