@@ -15,7 +15,7 @@ from postdate.store.connection.database import Connection, Database
 from postdate.store.event import seal
 from postdate.store.event.seal import Chain, StoredSeal, Unsealed
 
-CHUNK: Final = 50
+CHUNK: Final = 10
 """How many seals are read at a time."""
 
 JOB_FACTS: Final = frozenset({"job.accepted", "job.completed", "job.failed"})

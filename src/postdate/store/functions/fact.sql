@@ -92,10 +92,10 @@ CREATE OR REPLACE FUNCTION job_ended_data(o outcome) RETURNS jsonb LANGUAGE sql 
         'http_status', o.http_status, 'code', o.code, 'error', o.error)), '{}')
 $$;
 
--- What an address leads to; no row where it is gone. Each branch has a condition on the address
--- alone, and the first row ends it: an event that somebody gave the address of a fact hides
--- nothing, and makes no second row. Callers put it into LATERAL (… OFFSET 0), so that it stays a
--- look-up by key.
+-- What an address leads to; no row where it is gone. Of the branches only one is ever begun: each
+-- has a condition on the address alone. An event never has the id of its subject: one that
+-- somebody gave the address of a job or payment makes no second row. Callers put it into
+-- LATERAL (… OFFSET 0), so that it stays a look-up by key.
 CREATE OR REPLACE FUNCTION fact_find(
     of_tenant integer, of_type text, of_subject uuid, of_event uuid)
     RETURNS TABLE ("time" timestamptz, actor text, data jsonb, digest bytea)
@@ -136,8 +136,7 @@ CREATE OR REPLACE FUNCTION fact_find(
     SELECT e.time, e.actor, e.data, event_digest(e)
       FROM event e
      WHERE e.bucket = bucket_of(of_subject) AND e.tenant_id = of_tenant
-       AND e.subject = of_subject AND e.event_id = of_event
-     LIMIT 1
+       AND e.subject = of_subject AND e.event_id = of_event AND of_event <> of_subject
 $$;
 
 -- Everything that was told of one subject, in no order.
