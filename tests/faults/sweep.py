@@ -92,6 +92,10 @@ class Row(NamedTuple):
     violations: list[str]
 
 
+OWN_COMMITS = frozenset({"job_accept", "job_accept_keyed", "payment_accept"})
+"""Statements that are a transaction of their own, by the names of their queries."""
+
+
 class Sweep:
     """Every position of one operation, with some faults."""
 
@@ -112,7 +116,7 @@ class Sweep:
         return [
             await self._run(Plan(fault, position), f"{position + 1} {name}")
             for position, name in enumerate(seen)
-            if name == "COMMIT"
+            if name == "COMMIT" or name in OWN_COMMITS
             for fault in faults
         ]
 
