@@ -54,7 +54,7 @@ def free_port() -> int:
 def running(
     server: PostdateServer, command: list[str], **own: str
 ) -> Iterator[subprocess.Popen[str]]:
-    """Run a program as its reader does, and end it as Ctrl-C does."""
+    """Run a program as its reader does, and end it as a service manager does."""
     known = {"POSTDATE_URL": server.url, "POSTDATE_API_KEY": server.key, **own}
     with subprocess.Popen(
         [sys.executable, *command], cwd=PROGRAMS, env=os.environ | known, text=True,
@@ -63,7 +63,7 @@ def running(
         try:
             yield process
         finally:
-            process.send_signal(signal.SIGINT)
+            process.send_signal(signal.SIGTERM)
             try:
                 process.wait(PATIENCE_SECONDS)
             finally:
@@ -180,7 +180,7 @@ def test_the_receiver_takes_what_is_genuine_and_is_called_again(
         ]
         ended = [client.jobs.wait(job_id, timeout=PATIENCE_SECONDS) for job_id in made]
         assert [(job.status, job.attempt) for job in ended] == [("COMPLETED", 1), ("COMPLETED", 2)]
-        process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGTERM)
         said, _ = process.communicate(timeout=PATIENCE_SECONDS)
     assert "took 7, attempt 1" in said
     assert "took 8, attempt 2" in said

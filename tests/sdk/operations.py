@@ -13,7 +13,7 @@ from sdk import names
 from sdk.shapes import ITEMS, Field, Shapes, struct
 
 ONCE: Final = frozenset({
-    "claim", "test_destination", "redrive_dead_letters", "purge_dead_letters", "cancel_jobs",
+    "claim_jobs", "test_destination", "redrive_dead_letters", "purge_dead_letters", "cancel_jobs",
     "reschedule_jobs",
 })  # fmt: skip
 """Operations whose answer is lost when they are done twice: the client does not repeat them."""
@@ -58,6 +58,8 @@ class Operation:
 def operations(endpoints: Sequence[AnyEndpoint], shapes: Shapes) -> list[Operation]:
     """Describe every operation; two of one name are a mistake."""
     found: dict[tuple[str, str], Operation] = {}
+    if gone := ONCE - {endpoint.handler.__name__ for endpoint in endpoints}:
+        raise ValueError(f"no operation is called {', '.join(gone)} any more")
     for endpoint in endpoints:
         each = _operation(endpoint, shapes)
         other = found.setdefault((each.group, each.name), each)

@@ -19,6 +19,7 @@ from postdate.store.operate import partition
 from postdate.store.timer.lane import LaneDirectory
 from postdate.views.monitor.vitals import Vitals
 from support.bank import Bank, drain, settler
+from support.log import capture_logs
 
 WEEKS = 8
 AHEAD = timedelta(weeks=WEEKS + 1)
@@ -109,7 +110,7 @@ async def test_a_moved_fact_is_as_immutable_as_before_and_seen_by_its_tenant_alo
 
 
 async def test_the_metric_names_the_table_and_the_log_the_weeks(
-    database: Database, tenant_id: int, clock: Clock, capsys: pytest.CaptureFixture[str]
+    database: Database, tenant_id: int, clock: Clock
 ) -> None:
     week = await monday(database) + timedelta(weeks=60)
     at = int(week.timestamp() * 1000)
@@ -124,8 +125,8 @@ async def test_the_metric_names_the_table_and_the_log_the_weeks(
     assert registry.get_sample_value("postdate_partition_stray_rows", labels) == 1
     node = Node(settings=ProcessSettings(), database=database, roles=["worker"])
     await clock.advance(timedelta(weeks=65).total_seconds())
-    assert await node.make_partitions() == 0
-    told = capsys.readouterr().out
-    assert "partition.blocked" in told
-    assert f"payment_{week:%Y%m%d}" in told
+    with capture_logs() as lines:
+        assert await node.make_partitions() == 0
+    [blocked] = [line for line in lines if line["event"] == "partition.blocked"]
+    assert f"payment_{week:%Y%m%d}" in str(blocked)
     assert await made(database, week + timedelta(weeks=1)) > {"event", "payment"}

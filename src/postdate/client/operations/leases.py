@@ -5,7 +5,9 @@ from typing import Final
 from postdate.client.models.leases import LeaseList, LeaseReport, RenewedLease
 from postdate.client.operation import Operation
 
-CLAIM_JOBS: Final = Operation("claim_jobs", "POST", "/lanes/{lane}/claim", LeaseList)
+CLAIM_JOBS: Final = Operation(
+    "claim_jobs", "POST", "/lanes/{lane}/claim", LeaseList, repeatable=False
+)
 COMPLETE_LEASE: Final = Operation(
     "complete_lease", "POST", "/leases/{job_id}/complete", LeaseReport, nulls=frozenset({"result"})
 )
