@@ -42,7 +42,7 @@ def small(shared: testbed.Testbed, monkeypatch: pytest.MonkeyPatch) -> None:
     async def leave(*_: object) -> None:
         pass
 
-    monkeypatch.setattr(arm, "ground", already)
+    monkeypatch.setattr(arm, "testbed", already)
     monkeypatch.setattr(type(shared), "settle", leave)
     for module in (job, payment):
         monkeypatch.setattr(module, "FEW", FEW)

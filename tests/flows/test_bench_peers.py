@@ -8,10 +8,9 @@ from types import SimpleNamespace
 import msgspec
 import pytest
 
-from postdate.bench import peer
+from postdate.bench import peer, testbed
 from postdate.bench.peers import contract
 from postdate.bench.peers.contract import PeerOrder, PeerRates
-from postdate.bench.testbed import testbed
 from postdate.model.error import StartError
 
 
@@ -43,7 +42,7 @@ async def test_every_installed_peer_gives_its_rates() -> None:
         names = peer.installed()
     except StartError as error:
         pytest.skip(str(error))
-    async with testbed() as at:
+    async with testbed.testbed() as at:
         for name in names:
             rates = await peer.measure(at, name, 50)
             assert rates.accepted > 0, name

@@ -203,7 +203,7 @@ def test_a_rule_beyond_the_budget_is_refused_when_it_is_made(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     forget()
-    monkeypatch.setattr(budget, "STEPS_MOST", 1000)
+    monkeypatch.setattr(budget, "MAX_STEPS", 1000)
     rule = Rule(
         rrule="FREQ=DAILY;INTERVAL=7;BYDAY=MO", start_at=datetime(2026, 1, 4, 9, tzinfo=UTC)
     )
@@ -235,7 +235,7 @@ def test_what_rolls_too_often_is_not_followed_to_say_so(rule: str) -> None:
     dense = Rule(rrule=rule, calendar="closed", roll=Roll.FOLLOWING)
     definition = completed(Definition(rule=dense, template=Template(), policies=Policies()), START)
     began = time.process_time()
-    with pytest.raises(RefusedError, match="3600 s is the least"):
+    with pytest.raises(RefusedError, match="3600 s is the minimum"):
         check(definition, calendar, START, 0)
     preview = preview_unsaved(definition, calendar, START, 50, 0)
     assert time.process_time() - began < 1
@@ -247,5 +247,5 @@ def test_an_end_on_the_wall_clock_hides_nothing_that_comes_too_often() -> None:
     # 14:30 in Los Angeles: seven more hours of it, though the end is past as a time in UTC.
     rule = Rule(rrule="FREQ=SECONDLY;UNTIL=20260328T220000", timezone="America/Los_Angeles")
     definition = completed(Definition(rule=rule, template=Template(), policies=Policies()), START)
-    with pytest.raises(RefusedError, match="1 s apart; 60 s is the least"):
+    with pytest.raises(RefusedError, match="1 s apart; 60 s is the minimum"):
         check(definition, None, START, 60)

@@ -60,8 +60,8 @@ def _asked(job: JobAsAccepted, lane: str) -> dict[str, Any]:
 
 
 def _content(payload: bytes | None, content_type: str | None) -> object:
-    """Return what a payload says: JSON however it is spaced, other bytes as they are."""
-    return msgspec.json.decode(payload) if payload and content_type == JSON else payload
+    """Return what a payload says: JSON however it is spaced (null is some), other bytes as is."""
+    return [msgspec.json.decode(payload)] if payload and content_type == JSON else payload
 
 
 def _payload_field(spec: JobSpec, before: bytes | None) -> str:
