@@ -46,6 +46,7 @@ FINDINGS: Final = (
     *map(keys.finding_of, keys.SCOPES),
     rules.CHECK,
     functions.CHECK,
+    store.UNREADABLE,
     *map(store.state_finding, STATE_NOUNS),
     *(f"chain_{kind}" for kind in CHAIN_KINDS),
     "overdue",
@@ -78,9 +79,11 @@ async def prove_on(
 ) -> Proof:
     """Make every proof over a connection of the caller, which sees one state of the database."""
     where = await whole(connection, tenant_id)
+    await store.guard(connection)
     proved, found = [], []
     for name in STEPS:
-        findings = await _check(connection, name, where, anchors or {})
+        proof = _check(connection, name, where, anchors or {})
+        findings = await store.readable(connection, name, proof)
         found += findings
         proved += [] if findings else [name]
         step(name)

@@ -1,7 +1,7 @@
 """What a round proves of some buckets: their tables over one snapshot, and their chains."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 from uuid import UUID
 
@@ -61,20 +61,30 @@ async def prove_tables(
     connection: Connection, where: Range, looked_at: Sequence[IdWindow]
 ) -> list[LedgerFinding]:
     """Compare what is open in some buckets, and facts in some windows, with what is sealed."""
-    found = await store.overdue(connection, where, OVERDUE_SECONDS)
-    found += await store.parked(connection, where)
+    await store.guard(connection)
+    found: list[LedgerFinding] = []
+    for name, proof in _proofs(connection, where, looked_at):
+        found += await store.readable(connection, name, proof)
+    return found
+
+
+def _proofs(
+    connection: Connection, where: Range, looked_at: Sequence[IdWindow]
+) -> Iterator[tuple[str, Awaitable[list[LedgerFinding]]]]:
+    yield "overdue", store.overdue(connection, where, OVERDUE_SECONDS)
+    yield "dead_lettered", store.parked(connection, where)
     for name in OPEN_CHECKS:
-        found += await store.check(connection, name, where)
+        yield name, store.check(connection, name, where)
     for name in STATE_CHECKS:
-        found += await store.check_state(connection, name, where)
+        yield name, store.check_state(connection, name, where)
     for window in looked_at:
         part = where.within(*window)
         for name in FACT_CHECKS:
-            found += await store.check(connection, name, part)
-        found += await keys.check(connection, part)
-        found += await _unsealed(connection, part)
-    found += await functions.check(connection, where)
-    return found + await rules.check(connection, Range(where.tenant_id, where.buckets))
+            yield name, store.check(connection, name, part)
+        yield keys.CHECK, keys.check(connection, part)
+        yield "chain_unsealed", _unsealed(connection, part)
+    yield functions.CHECK, functions.check(connection, where)
+    yield rules.CHECK, rules.check(connection, Range(where.tenant_id, where.buckets))
 
 
 async def _unsealed(connection: Connection, where: Range) -> list[LedgerFinding]:

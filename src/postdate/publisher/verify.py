@@ -29,6 +29,9 @@ MAX_FINDINGS: Final = 10
 MAX_UNSEALED: Final = 1000
 """How many unsealed events are looked for, over all tenants."""
 
+UNREADABLE: Final = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+"""What is raised on a seal that holds no such values as ours do: a type or subject of NULL."""
+
 LOST: Final = frozenset({"missing", "cut_off"})
 """Kinds of which, where a whole seal is gone, the events count as unsealed."""
 
@@ -163,7 +166,11 @@ class ChainCheck:
 
         With a limit it ends after so many events, wherever that is.
         """
-        broken = await self._walk(progress, limit)
+        try:
+            broken = await self._walk(progress, limit)
+        except UNREADABLE as error:
+            detail = f"A seal from here on cannot be read: {error}."
+            broken = self._finding(self._upto + 1, "changed", detail)
         return self._named + ([broken] if broken is not None else [])
 
     async def _walk(

@@ -6,6 +6,7 @@ row says which finding must be among those named, and about what.
 
 from typing import Final
 
+from support.corruption.broken import ENDED, UNREADABLE
 from support.corruption.decision import CHAIN, DEFINITIONS
 from support.corruption.forgery import FORGED
 from support.corruption.tenant import Corruption, of_account
@@ -386,4 +387,4 @@ TERMS: Final = {
     ),
 }
 
-TABLE: Final = MONEY | TERMS | DEFINITIONS | CHAIN | FORGED | WITNESSED
+TABLE: Final = MONEY | TERMS | DEFINITIONS | CHAIN | FORGED | WITNESSED | ENDED | UNREADABLE

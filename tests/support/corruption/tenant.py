@@ -152,8 +152,8 @@ async def _jobs(lived: Lived) -> None:
     await lived.call("POST", f"/jobs/{lived.ids['job_cancelled']}/cancel", {})
     await lived.job("job_moved")
     await lived.call("PATCH", f"/jobs/{lived.ids['job_moved']}", {"delay_seconds": 31 * 86400})
-    for name in ("job_done", "job_failed", "job_retried"):
-        retry = {"max_attempts": 1 + (name == "job_retried"), "initial_seconds": 3600}
+    for name in ("job_done", "job_failed", "job_retried", "job_retried_too"):
+        retry = {"max_attempts": 1 + name.startswith("job_retried"), "initial_seconds": 3600}
         job_id = await lived.job(name, lane=name, delay_seconds=0, retry=retry)
         body = {"max": 1, "lease_seconds": 60, "wait_seconds": 0}
         [lease] = (await lived.call("POST", f"/lanes/{name}/claim", body))["leases"]
@@ -161,9 +161,27 @@ async def _jobs(lived: Lived) -> None:
         if name == "job_done":
             await lived.call("POST", f"/leases/{job_id}/complete", report)
         else:
-            again = name == "job_retried"
+            again = name.startswith("job_retried")
             failure = {"code": "broken", "error": "it broke", "retryable": again}
             await lived.call("POST", f"/leases/{job_id}/fail", report | failure)
+    await _decided_jobs(lived)
+
+
+async def _decided_jobs(lived: Lived) -> None:
+    """Have jobs run before their time, and say what became of those in doubt."""
+    for name in ("job_hurried", "job_hurried_running"):
+        job_id = await lived.job(name, lane=name)
+        await lived.call("POST", f"/jobs/{job_id}/run-now", {})
+    body = {"max": 1, "lease_seconds": 60, "wait_seconds": 0}
+    await lived.call("POST", "/lanes/job_hurried_running/claim", body)
+    for name in ("completed", "failed", "retry"):
+        lane = f"doubt_{name}"
+        job_id = await lived.job(lane, lane=lane, delay_seconds=0, retry={"on_unknown": "hold"})
+        [lease] = (await lived.call("POST", f"/lanes/{lane}/claim", body))["leases"]
+        report = {"token": lease["token"], "error": "it is gone", "unknown": True}
+        await lived.call("POST", f"/leases/{job_id}/fail", report)
+        await lived.call("POST", f"/jobs/{job_id}/resolve", {"outcome": name})
+    await lived.call("POST", f"/jobs/{lived.ids['job_retried_too']}/run-now", {})
 
 
 async def _schedules(lived: Lived, clock: Clock) -> None:

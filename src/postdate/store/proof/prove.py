@@ -1,6 +1,6 @@
 """Proofs over the whole ledger, in one snapshot."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Sequence
 from contextlib import asynccontextmanager
 from typing import Final, NamedTuple
 from uuid import UUID
@@ -10,6 +10,11 @@ import msgspec
 
 from postdate.model.ids import MAX_ID
 from postdate.store.connection.database import LONG_SECONDS, Connection, Database, lift_time_limits
+from postdate.store.connection.error import (
+    PermissionDeniedError,
+    ServerFaultError,
+    TransientError,
+)
 from postdate.store.connection.query import query
 
 CHECKS: Final = (
@@ -84,6 +89,12 @@ MORE_CHECKS: Final = (
 
 STATE_CHECKS: Final = ("state_is_as_sealed", "state_was_told")
 """The proofs that compare rows with the newest sealed event about them; each names a noun."""
+
+UNREADABLE: Final = "values_are_readable"
+"""What is found where a proof breaks on a value, such as an amount that is no number."""
+
+_NO_FINDING: Final = (TransientError, ServerFaultError, PermissionDeniedError)
+"""Errors that say nothing about the values in the database."""
 
 STATE_NOUNS: Final = (
     "account",
@@ -203,6 +214,25 @@ async def snapshot(database: Database) -> AsyncIterator[Connection]:
         finally:
             if not connection.is_closed():
                 await connection.execute("ROLLBACK")
+
+
+async def guard(connection: Connection) -> None:
+    """Let the transaction outlive a proof that breaks on a value: see `readable`."""
+    await connection.execute("SAVEPOINT proofs")
+
+
+async def readable(
+    connection: Connection, name: str, proof: Awaitable[list[LedgerFinding]]
+) -> list[LedgerFinding]:
+    """Make a proof; a value that it breaks on is a finding, and hides nothing from the others."""
+    try:
+        return await proof
+    except _NO_FINDING:
+        raise
+    except Exception as error:  # noqa: BLE001 - whoever writes anything may cause any of them
+        await connection.execute("ROLLBACK TO SAVEPOINT proofs")
+        detail = f"this proof cannot be made: {error}"
+        return [LedgerFinding(UNREADABLE, 0, name, detail)]
 
 
 async def check(connection: Connection, name: str, where: Range) -> list[LedgerFinding]:

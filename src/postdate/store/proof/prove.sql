@@ -54,14 +54,14 @@ SELECT tenant_id, account_id AS subject,
        ) AS e
  WHERE version >= first AND CASE WHEN version_before IS NULL
             THEN version <> 1 AND $4 = uuid_floor('epoch') OR version = 1 AND balance <> amount
-            ELSE version <> version_before + 1 OR (balance <> balance_before + amount
+            ELSE version <> version_before + 1 OR (balance <> balance_before::numeric + amount
                  AND NOT EXISTS (
                      SELECT FROM account_repair r
                       WHERE r.bucket = e.bucket AND r.tenant_id = e.tenant_id
                         AND r.account_id = e.account_id
                         AND r.jumps @> jsonb_build_array(jsonb_build_object(
                             'version', e.version,
-                            'difference', e.balance - e.amount - e.balance_before)))) END
+                            'difference', e.balance::numeric - e.amount - e.balance_before)))) END
  ORDER BY tenant_id, account_id, version LIMIT $3
 
 -- name: prove_balance_is_its_entries

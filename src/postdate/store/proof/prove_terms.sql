@@ -35,7 +35,7 @@ SELECT t.tenant_id, t.subject::text AS subject,
               OR (t.subject >= $4::uuid AND t.token <> coalesce(a.attempt, 0)) AS claim,
               t.subject >= $4 AND (t.revision <> coalesce(m.changes, 0) OR NOT coalesce(
                   t.due_at = coalesce(m.due_at, p.due_at) OR t.due_at = a.retry_at
-                  OR (t.due_at = 'infinity' AND a.tried)
+                  OR (t.due_at = 'infinity' AND a.tried AND a.retry_at IS NULL)
                   OR (v.decision = 'approved' AND t.due_at > coalesce(m.due_at, p.due_at)
                       AND t.due_at - v.decided_at
                           BETWEEN interval '-1 minute' AND interval '1 minute'), false))
@@ -47,36 +47,47 @@ SELECT t.tenant_id, t.subject::text AS subject,
 
 -- name: prove_terms_job_timer_follows_terms
 -- The timer of a job lies in its lane and is due no earlier than its newest revision or its last
--- attempt says; waits for a breaker or a limit only make it later, and not by a day. Only doubt
--- about an attempt lets it wait for a person.
+-- attempt says, or than somebody had it run; waits for a breaker or a limit only make it later, and
+-- not by a day. Only doubt about its last attempt lets it wait for a person.
 SELECT t.tenant_id, t.subject::text AS subject,
        format('its timer lies in lane %s at %s, revision %s, after %s attempts; asked for in lane '
               '%s at %s, with %s attempts written down', t.lane_id, instant_text(t.due_at),
-              t.revision, t.attempt, j.lane_id,
-              instant_text(coalesce(r.effective_at, j.effective_at)), a.attempts) AS detail
+              t.revision, t.attempt, j.lane_id, instant_text(terms.due_at), a.attempts) AS detail
   FROM timer t
   JOIN job j ON j.bucket = t.bucket AND j.tenant_id = t.tenant_id AND j.job_id = t.subject
   LEFT JOIN LATERAL (
-       SELECT r.revision, r.effective_at FROM job_revision r
+       SELECT r.revision, r.effective_at, r.created_at FROM job_revision r
         WHERE r.bucket = t.bucket AND r.job_id = t.subject
         ORDER BY r.revision DESC LIMIT 1) AS r ON true
  CROSS JOIN LATERAL (
-       SELECT count(*) AS attempts, max(a.attempt) AS last, (
-              SELECT l.retry_at FROM attempt l
-               WHERE l.bucket = t.bucket AND l.subject = t.subject
-               ORDER BY l.attempt DESC LIMIT 1) AS retry_at
-         FROM attempt a WHERE a.bucket = t.bucket AND a.subject = t.subject) AS a
+       SELECT count(*) AS attempts FROM attempt a
+        WHERE a.bucket = t.bucket AND a.subject = t.subject) AS a
+  LEFT JOIN LATERAL (
+       SELECT l.retry_at, l.finished_at, l.status FROM attempt l
+        WHERE l.bucket = t.bucket AND l.subject = t.subject
+        ORDER BY l.attempt DESC LIMIT 1) AS l ON true
+  LEFT JOIN LATERAL (
+       SELECT e.time - interval '30 s' AS due_at FROM event e
+        WHERE e.bucket = t.bucket AND e.subject = t.subject AND e.tenant_id = t.tenant_id
+          AND e.type = 'job.rescheduled' AND e.data ->> 'reason' = 'run_now'
+          AND e.time > coalesce(r.created_at, '-infinity')
+        ORDER BY e.time DESC LIMIT 1) AS n ON true
+ CROSS JOIN LATERAL (
+       SELECT least(n.due_at, coalesce(r.effective_at, j.effective_at)) AS due_at,
+              CASE WHEN r.revision IS NULL THEN least(l.retry_at, CASE
+                   WHEN n.due_at > l.finished_at - interval '30 s' THEN n.due_at END) END
+              AS retry_at) AS terms
  WHERE t.lane_id >= 16 AND ($1::integer IS NULL OR t.tenant_id = $1)
    AND ($2::smallint[] IS NULL OR t.bucket = ANY ($2))
    AND (t.lane_id <> j.lane_id OR t.revision <> coalesce(r.revision, 0)
         OR (t.attempt <> a.attempts AND t.subject >= $4::uuid AND $5::uuid IS NOT NULL)
-        OR (t.claimed_at IS NULL AND t.due_at < coalesce(r.effective_at, j.effective_at))
-        OR (t.claimed_at IS NULL AND t.due_at < a.retry_at AND r.revision IS NULL)
-        OR (t.due_at = 'infinity' AND a.attempts = 0 AND t.subject >= $4)
+        OR (t.claimed_at IS NULL AND t.due_at < greatest(terms.due_at, terms.retry_at))
+        OR (t.due_at = 'infinity' AND t.subject >= $4
+            AND coalesce(l.status, 'none') NOT IN ('UNKNOWN', 'LOST'))
         OR (t.due_at < 'infinity' AND t.due_at > interval '1 day' + greatest(
-            coalesce(r.effective_at, j.effective_at), a.retry_at, clock()))
+            coalesce(r.effective_at, j.effective_at), l.retry_at, clock()))
         OR t.claimed_at > clock() + interval '1 minute'
-        OR t.claimed_at < coalesce(r.effective_at, j.effective_at) - interval '1 minute')
+        OR t.claimed_at < terms.due_at - interval '1 minute')
  ORDER BY t.subject LIMIT $3
 
 -- name: prove_terms_timer_has_job
@@ -117,7 +128,7 @@ SELECT j.tenant_id, j.job_id::text AS subject,
    AND ($2::smallint[] IS NULL OR j.bucket = ANY ($2))
    AND j.job_id >= $4::uuid AND j.job_id < $5::uuid
    AND ((t.subject IS NULL) = (o.subject IS NULL)
-        OR (o.status = 'COMPLETED' AND o.actor IS NULL))
+        OR (o.status = 'COMPLETED' AND o.actor IS NULL AND o.code IS DISTINCT FROM 'resolved'))
  ORDER BY j.job_id LIMIT $3
 
 -- name: prove_terms_outcome_has_subject
@@ -132,20 +143,45 @@ SELECT o.tenant_id, o.subject::text AS subject, 'an outcome without its payment 
  ORDER BY o.subject LIMIT $3
 
 -- name: prove_terms_outcome_is_as_told
--- How a payment failed or was cancelled is what its sealed event says, of the same transaction: one
--- of ours takes no longer than the half minute that is allowed here.
+-- How a payment failed or was cancelled, and how a person ended a job, is what its sealed event
+-- says, of the same transaction: one of ours takes no longer than the half minute that is allowed
+-- here. A job has such an end if and only if it was told. Events stay when their job is pruned.
+WITH told AS (
+    SELECT e.bucket, e.tenant_id, e.subject, e.time,
+           CASE e.type WHEN 'job.cancelled' THEN 'CANCELLED' ELSE upper(e.data ->> 'outcome') END
+           AS status,
+           CASE e.type WHEN 'job.cancelled' THEN e.data ->> 'result' ELSE 'resolved' END AS code
+      FROM event e
+     WHERE e.type IN ('job.cancelled', 'job.resolved')
+       AND e.data ->> 'outcome' IS DISTINCT FROM 'retry'
+       AND ($1::integer IS NULL OR e.tenant_id = $1)
+       AND ($2::smallint[] IS NULL OR e.bucket = ANY ($2))
+       AND e.subject >= $4::uuid AND e.subject < $5::uuid
+       AND EXISTS (SELECT FROM job j WHERE j.bucket = e.bucket AND j.job_id = e.subject)),
+ended AS (
+    SELECT o.bucket, o.tenant_id, o.subject, o.finished_at, o.status, o.code
+      FROM outcome o JOIN job j ON j.bucket = o.bucket AND j.job_id = o.subject
+     WHERE o.actor IS NULL AND ($1 IS NULL OR o.tenant_id = $1)
+       AND ($2 IS NULL OR o.bucket = ANY ($2)) AND o.subject >= $4 AND o.subject < $5)
 SELECT o.tenant_id, o.subject::text AS subject,
        format('it ended at %s with %s (%s); told was %s at %s', instant_text(o.finished_at),
               coalesce(o.code, 'no code'), o.error, e.data, instant_text(e.time)) AS detail
   FROM outcome o
   JOIN event e ON e.bucket = o.bucket AND e.subject = o.subject AND e.tenant_id = o.tenant_id
        AND e.type = 'payment.' || lower(o.status)
- WHERE o.status <> 'COMPLETED' AND ($1::integer IS NULL OR o.tenant_id = $1)
-   AND ($2::smallint[] IS NULL OR o.bucket = ANY ($2))
-   AND o.subject >= $4::uuid AND o.subject < $5::uuid
+ WHERE o.status <> 'COMPLETED' AND ($1 IS NULL OR o.tenant_id = $1)
+   AND ($2 IS NULL OR o.bucket = ANY ($2)) AND o.subject >= $4 AND o.subject < $5
    AND ((o.code, o.error) IS DISTINCT FROM (e.data ->> 'code', e.data ->> 'error')
         OR o.finished_at NOT BETWEEN e.time - interval '30 s' AND e.time + interval '30 s')
- ORDER BY o.subject LIMIT $3
+ UNION ALL
+SELECT tenant_id, subject::text,
+       format('it ended as %s (%s) at %s; told was %s (%s) at %s', coalesce(o.status, 'nothing'),
+              o.code, instant_text(o.finished_at), coalesce(t.status, 'nothing'), t.code,
+              instant_text(t.time))
+  FROM ended o FULL JOIN told t USING (bucket, tenant_id, subject)
+ WHERE (o.status, o.code) IS DISTINCT FROM (t.status, t.code)
+    OR o.finished_at NOT BETWEEN t.time - interval '30 s' AND t.time + interval '30 s'
+ ORDER BY subject LIMIT $3
 
 -- name: prove_terms_entry_has_payment
 -- Every leg of a payment is what the payment and its outcome say, of the same instant, and at the
@@ -163,7 +199,7 @@ SELECT e.tenant_id, e.payment_id::text AS subject,
  WHERE e.type = 'PAYMENT' AND ($1::integer IS NULL OR e.tenant_id = $1)
    AND ($2::smallint[] IS NULL OR e.bucket = ANY ($2))
    AND e.transfer_id >= $4::uuid AND e.transfer_id < $5::uuid AND e.payment_id >= $4
-   AND (o.transfer_id, o.finished_at, abs(e.amount),
+   AND (o.transfer_id, o.finished_at, abs(e.amount::numeric),
         CASE WHEN e.amount > 0 THEN p.to_account ELSE p.from_account END,
         CASE WHEN e.amount > 0 THEN o.to_version ELSE o.from_version END)
        IS DISTINCT FROM (e.transfer_id, e.created_at, p.amount, e.account_id, e.version)
@@ -175,7 +211,7 @@ SELECT e.tenant_id, e.payment_id::text AS subject,
 SELECT i.tenant_id, i.key::text AS subject,
        format('leads to %s, which was not made under this key for this request', i.subject)
        AS detail
-  FROM (SELECT *, convert_from(kept, 'UTF8')::jsonb AS said
+  FROM (SELECT *, CASE WHEN scope = 4 THEN convert_from(kept, 'UTF8')::jsonb END AS said
           FROM idempotency
          WHERE scope BETWEEN 1 AND 4 AND subject IS NOT NULL
            AND ($1::integer IS NULL OR tenant_id = $1)
