@@ -9,7 +9,7 @@ import asyncpg
 import psutil
 import pytest
 
-from postdate.store.embedded import Embedded, binaries, find, place
+from postdate.store.embedded import Embedded, binaries, data_paths, find
 from postdate.store.embedded import server as server_module
 from support.embedded_server import QUICK, mode, names, orphaned, query, serves
 
@@ -155,7 +155,7 @@ async def test_root_in_a_closed_directory_keeps_cluster_and_programs_elsewhere(
         shutil.copytree(part, to, symlinks=True)
     monkeypatch.setattr(binaries, "_installed", lambda: install)
     monkeypatch.setattr(binaries, "CACHE", empty_dir / "cache")
-    monkeypatch.setattr(place, "AWAY", empty_dir / "away")
+    monkeypatch.setattr(data_paths, "AWAY", empty_dir / "away")
     server = Embedded(closed / "data", settings=QUICK)
     for _ in range(2):
         login = await server.start()

@@ -252,7 +252,7 @@ async def test_the_switch_answers_within_a_second_each_time(database: Database) 
 async def test_a_switch_that_cannot_wait_for_others_is_turned_all_the_same(
     bank: Bank, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("postdate.intake.tenant.halt.WAITS_MOST", 1)
+    monkeypatch.setattr("postdate.intake.tenant.halt.MAX_WAITS", 1)
     payment = await bank.due("alice", "bob", 1)
     async with bank.database.write() as hung:
         await halt_store.share(hung)

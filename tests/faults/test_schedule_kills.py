@@ -110,8 +110,8 @@ class _Dying:
     async def cancel(self, connection: Connection, running: Any) -> None:
         await self._firings.cancel(connection, running)
 
-    def tell(self, fired: Any) -> None:
-        self._firings.tell(fired)
+    def announce(self, fired: Any) -> None:
+        self._firings.announce(fired)
 
 
 async def test_a_death_between_job_and_book_leaves_neither(api: Api, clock: Clock) -> None:

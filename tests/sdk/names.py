@@ -67,7 +67,7 @@ MODELS: Final = {
     "Adjusted": "AdjustedAccount",
     "Executed": "ExecutedPayment",
     "Book": "OccurrenceList",
-    "Trial": "DestinationTrial",
+    "DestinationTestResult": "DestinationTrial",
     "Status": "OccurrenceStatus",
     "Waiting": "WaitingPayment",
     "WaitingList": "ApprovalList",

@@ -8,7 +8,7 @@ from uuid import uuid4
 import pytest
 
 from conftest import Api, Clock, eventually
-from postdate.intake.tenant.halt import Halting, Window
+from postdate.intake.tenant.halt import FreezeWindow, Halting
 from postdate.ledger import batch
 from postdate.ledger.prove import prove
 from postdate.model.job.retry import RetryPolicies
@@ -48,9 +48,9 @@ def ends(database: Database) -> HaltEnds:
     return HaltEnds(database, lambda: None)
 
 
-def window(hours: float = 1.0, mode: str = "hold") -> Window:
+def window(hours: float = 1.0, mode: str = "hold") -> FreezeWindow:
     until = datetime.now(UTC) + timedelta(hours=hours)
-    return Window(from_at=None, until_at=until, mode="drain" if mode == "drain" else "hold")
+    return FreezeWindow(from_at=None, until_at=until, mode="drain" if mode == "drain" else "hold")
 
 
 async def outcomes(database: Database, tenant_id: int) -> int:

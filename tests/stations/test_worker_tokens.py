@@ -164,7 +164,7 @@ def ask(tenant_id: int) -> ClaimAsk:
         tenant_id=tenant_id,
         lane="mail",
         holder=uuid4(),
-        most=2,
+        max_leases=2,
         lease_seconds=600.0,
         wait_seconds=0.0,
         gone=asyncio.Event(),

@@ -8,7 +8,7 @@ from postdate.intake.accept.create_once import CreateOnce
 from postdate.intake.account.account import Accounts
 from postdate.intake.account.adjustment import Adjustments
 from postdate.intake.destination.destination import Destinations
-from postdate.intake.destination.destination_test import Trials
+from postdate.intake.destination.destination_test import DestinationTests
 from postdate.intake.job.accept import JobIntake
 from postdate.intake.job.bulk import JobBulk
 from postdate.intake.job.change import JobChanges
@@ -72,7 +72,7 @@ class DestinationServices:
     """Destinations, and the test that sends one event to a destination."""
 
     change: Destinations
-    test: Trials
+    test: DestinationTests
     read: DestinationViews
 
 

@@ -21,7 +21,7 @@ from postdate.console.app import console_routes
 from postdate.intake.accept.create_once import CreateOnce
 from postdate.intake.account.account import Accounts
 from postdate.intake.account.adjustment import Adjustments
-from postdate.intake.destination.destination_test import Trials
+from postdate.intake.destination.destination_test import DestinationTests
 from postdate.intake.job.bulk import JobBulk
 from postdate.intake.job.change import JobChanges
 from postdate.intake.job.dead_letter import DeadLetters
@@ -116,8 +116,8 @@ def _payments(node: Node) -> PaymentServices:
     )
 
 
-def _destination_tests(node: Node) -> Trials:
-    return Trials(
+def _destination_tests(node: Node) -> DestinationTests:
+    return DestinationTests(
         node.database,
         {
             DestinationType.WEBHOOK: node.outgoing.webhook.attempt,

@@ -1,6 +1,6 @@
 """The loops of the settlement role."""
 
-from postdate.intake.payment.approval import EXPIRE_MOST, LOOK_SECONDS, Approvals
+from postdate.intake.payment.approval import LOOK_SECONDS, MAX_EXPIRED, Approvals
 from postdate.node import history
 from postdate.node.node import Node
 from postdate.proof.meter import ProofMeter
@@ -30,7 +30,7 @@ def loops(node: Node) -> list[Loop]:
     node.overdue.on("payment", settler.look_everywhere, settling.wake)
     return [
         settling,
-        Loop("approvals", approvals.run_once, limit=EXPIRE_MOST, poll_seconds=LOOK_SECONDS),
+        Loop("approvals", approvals.run_once, limit=MAX_EXPIRED, poll_seconds=LOOK_SECONDS),
         Loop("halts", ends.run_once, limit=1, poll_seconds=halt.LOOK_SECONDS),
         Loop("proof", prover.run_once, limit=1, poll_seconds=LOOK_SECONDS_PROOF),
         *history.loops(node),

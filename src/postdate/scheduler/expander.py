@@ -277,7 +277,7 @@ class Expander:
         for timer in timers if self._stumbles else ():
             self._stumbles.pop(timer.schedule_id, None)
         spans.end(fired)
-        self._firer.tell(fired)
+        self._firer.announce(fired)
         self._meter.expanded(statuses, [(t.at - t.due_at).total_seconds() for t in timers])
         for _ in batch.aside:
             self._meter.broke()

@@ -24,7 +24,7 @@ class Firer(Protocol):
         """End jobs whose place the next occurrence takes, by tenant and id."""
         ...
 
-    def tell(self, fired: Iterable[Fired | Refusal]) -> None:
+    def announce(self, fired: Iterable[Fired | Refusal]) -> None:
         """Hint after the commit that there is work."""
         ...
 

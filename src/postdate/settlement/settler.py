@@ -75,7 +75,7 @@ Followed = Callable[[Sequence[DuePayment], Sequence[Decision], float], None]
 """Told, after a commit, what was settled, what became of it, and how long it took."""
 
 
-class _Ahead(NamedTuple):
+class _LookAhead(NamedTuple):
     """The database's time, and in how many seconds the next payment is due."""
 
     at: datetime
@@ -125,7 +125,7 @@ class Settler:
         self._shared_at = 0.0
         # By the monotonic clock: until then it is enough to look ahead.
         self._look_at = 0.0
-        self._ahead: _Ahead | None = None
+        self._ahead: _LookAhead | None = None
 
     def blocked(self) -> str | None:
         """Say why nothing is settled, or None."""
@@ -163,12 +163,12 @@ class Settler:
         due = ahead.seconds is not None and ahead.seconds <= 0
         return not due and not self._marks.clock_was_set(ahead.at)
 
-    async def _look_ahead(self) -> "_Ahead":
+    async def _look_ahead(self) -> "_LookAhead":
         self._marks.heed(self._settings.floor)
         heads, at = await asyncio.gather(
             timer_store.heads(self._reads, self._marks.heads()), vital_store.now(self._reads)
         )
-        return _Ahead(at, self._marks.next_due(heads))
+        return _LookAhead(at, self._marks.next_due(heads))
 
     def _behind(self, candidates: Sequence[Candidate]) -> datetime | None:
         """Say where to look next when others are at all of these; None for the head again.

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from postdate.store.embedded import credentials, place, process, progress, runas, tuning
+from postdate.store.embedded import credentials, data_paths, process, progress, runas, tuning
 
 GB = 1024**3
 
@@ -70,7 +70,7 @@ def test_lock_file_of_another_program_names_no_postmaster(tmp_path: Path) -> Non
 def test_socket_path_is_never_too_long(length: int, tmp_path: Path) -> None:
     home = tmp_path / ("h" * length)
     home.mkdir()
-    made = place.socket_dir(home, runas.choose(os.getuid() or 65534))
+    made = data_paths.socket_dir(home, runas.choose(os.getuid() or 65534))
     try:
         assert len(os.fsencode(made / ".s.PGSQL.5432")) < 107
     finally:

@@ -15,9 +15,9 @@ from postdate.intake.destination.destination import (
     DestinationSpec,
     MaxRunning,
     RatePerSecond,
-    Rotated,
+    RotatedSecret,
 )
-from postdate.intake.destination.destination_test import Trial
+from postdate.intake.destination.destination_test import DestinationTestResult
 from postdate.model.destination.destination import DestinationType
 from postdate.model.destination.target import URL_CHARACTERS
 from postdate.model.error import Code
@@ -164,7 +164,7 @@ async def rotate_destination_secret(
     )
 
 
-def _signing(rotated: Rotated) -> SigningSecret:
+def _signing(rotated: RotatedSecret) -> SigningSecret:
     return SigningSecret(secret=rotated.secret, previous_secret_until=rotated.previous_until)
 
 
@@ -185,7 +185,7 @@ async def enable_destination(call: Call[Services, None, None]) -> DestinationVie
     return await get_destination(call)
 
 
-async def test_destination(call: Call[Services, None, None]) -> Trial:
+async def test_destination(call: Call[Services, None, None]) -> DestinationTestResult:
     """Send a test event now and return the result."""
     return await call.services.destination.test.run(call.actor, call.text("name"))
 
@@ -307,7 +307,7 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
         method="POST",
         path="/destinations/{name}/test",
         handler=test_destination,
-        returns=Trial,
+        returns=DestinationTestResult,
         summary="Deliver one small event now and say what came of it",
         description="No job is made and nothing is retried; the answer has status, duration and "
         "response.",

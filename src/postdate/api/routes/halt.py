@@ -8,7 +8,7 @@ from msgspec import Meta
 from postdate.api.http.endpoint import AnyEndpoint, Body, Call, Endpoint
 from postdate.api.services import Services
 from postdate.intake.account.account import refuse_limited
-from postdate.intake.tenant.halt import Window
+from postdate.intake.tenant.halt import FreezeWindow
 from postdate.model.payment.payment import Instant
 from postdate.model.tenant.halt import Halt, Mode
 from postdate.model.tenant.identity import Scope
@@ -72,7 +72,7 @@ async def freeze_tenant(call: Call[Services, FreezeBody, None]) -> HaltList:
     """Open a freeze window."""
     actor, body = call.actor, call.body
     refuse_limited(actor)
-    window = Window(from_at=body.from_at, until_at=body.until, mode=body.mode)
+    window = FreezeWindow(from_at=body.from_at, until_at=body.until, mode=body.mode)
     done = await call.services.halt.change.freeze(actor.tenant_id, window, body.note, actor.key_id)
     return _list(done)
 

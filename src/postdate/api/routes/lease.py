@@ -11,7 +11,7 @@ from msgspec import Meta
 
 from postdate.api.http.endpoint import Body, Call, Endpoint
 from postdate.api.services import Services
-from postdate.intake.lease.lease import CLAIM_MOST, WAIT_MOST_SECONDS, ClaimAsk, Leased
+from postdate.intake.lease.lease import MAX_CLAIM, MAX_WAIT_SECONDS, ClaimAsk, Leased
 from postdate.intake.lease.report import Report
 from postdate.model.error import Code, refuse
 from postdate.model.job.outcome import Completed, Failed, Throttled, Unknown
@@ -28,9 +28,9 @@ Token = Annotated[int, Meta(ge=1, le=2**53 - 1)]
 class ClaimBody(Body, kw_only=True):
     """How many jobs to claim, for how long, and how long to wait for the first."""
 
-    max: Annotated[int, Meta(ge=1, le=CLAIM_MOST)] = 1
+    max: Annotated[int, Meta(ge=1, le=MAX_CLAIM)] = 1
     lease_seconds: LeaseSeconds = 30.0
-    wait_seconds: Annotated[float, Meta(ge=0, le=WAIT_MOST_SECONDS)] = 0.0
+    wait_seconds: Annotated[float, Meta(ge=0, le=MAX_WAIT_SECONDS)] = 0.0
 
 
 class LeaseView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -120,7 +120,7 @@ async def claim_jobs(call: Call[Services, ClaimBody, None]) -> LeaseList:
         tenant_id=call.actor.tenant_id,
         lane=call.text("lane"),
         holder=call.actor.holder,
-        most=call.body.max,
+        max_leases=call.body.max,
         lease_seconds=call.body.lease_seconds,
         wait_seconds=call.body.wait_seconds,
         gone=gone,
@@ -239,7 +239,7 @@ ENDPOINTS: Final = [
         summary="Claim due jobs of a lane",
         description="Only jobs whose destination is a worker; with none due, waits for some.",
         tag="leases",
-        max_seconds=WAIT_MOST_SECONDS + 10,
+        max_seconds=MAX_WAIT_SECONDS + 10,
     ),
     _of_lease("complete", complete_lease, CompleteBody, ReportView),
     _of_lease("fail", fail_lease, FailBody, ReportView),

@@ -10,7 +10,7 @@ from cyclopts import Parameter
 from postdate.cli.database import MAX_ROWS, tenant_number, with_database
 from postdate.cli.output import show
 from postdate.intake.accept.events import CLI
-from postdate.intake.tenant.halt import Halting, Window
+from postdate.intake.tenant.halt import FreezeWindow, Halting
 from postdate.intake.tenant.tenant import Tenants
 from postdate.model.error import Code, refuse
 from postdate.model.tenant.halt import Halt, Halts, Mode
@@ -85,7 +85,7 @@ def tenant_freeze(
     reason: Why,
 ) -> None:
     """Hold what is due, or (drain) accept nothing new, between two instants; UTC without a zone."""
-    window = Window(from_at=_utc(from_) if from_ else None, until_at=_utc(until), mode=mode)
+    window = FreezeWindow(from_at=_utc(from_) if from_ else None, until_at=_utc(until), mode=mode)
     _halt(name, lambda halting, found: halting.freeze(found, window, reason, CLI))
 
 

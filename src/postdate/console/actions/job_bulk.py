@@ -13,8 +13,8 @@ from postdate.console.bulk import BulkRun, BulkStep, RunStep
 from postdate.console.equivalent_command import EquivalentCommand
 from postdate.console.page_request import PageRequest, instant
 from postdate.intake.job.bulk import (
-    BULK_MOST,
     CANCELLABLE,
+    MAX_BULK,
     WAITING,
     BulkFilter,
     Changed,
@@ -94,7 +94,7 @@ async def _rehearse(
     elif given.get("status") != JobStatus.RUNNING:
         facts.append(("Skipped", "jobs that are running or have ended"))
     if found.more:
-        facts.append(("More", f"one run takes {BULK_MOST:,}; run it again for the rest"))
+        facts.append(("More", f"one run takes {MAX_BULK:,}; run it again for the rest"))
     # What is running began first, then comes what is due, then what waits; each in its own order.
     soonest = sorted(found.jobs, key=lambda job_id: ORDER.index(found.jobs[job_id]))
     oldest = await request.services.job.read.some(request.actor.tenant_id, soonest[:SHOWN])

@@ -12,7 +12,7 @@ from postdate.console.equivalent_command import EquivalentCommand
 from postdate.console.page_request import PageRequest
 from postdate.intake.accept.create_once import CreateRequest, Shown
 from postdate.intake.accept.idempotency import CREATED, Refused
-from postdate.intake.tenant.key import Rotated
+from postdate.intake.tenant.key import RotatedTenantKey
 from postdate.model.error import Code, RefusedError, refuse
 from postdate.model.tenant.identity import Scope
 from postdate.views.key import KeyView
@@ -74,7 +74,7 @@ async def _rotate(request: PageRequest) -> str:
     return f"The new key, shown only now: {made.key} (id {made.key_id}). {until}"
 
 
-def _shown(done: Rotated) -> Shown:
+def _shown(done: RotatedTenantKey) -> Shown:
     made = _RotatedKey(done.issued.key_id, done.previous_until, done.issued.key)
     return Shown(made, msgspec.structs.replace(made, key=None))
 

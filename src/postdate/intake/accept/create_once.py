@@ -9,12 +9,12 @@ import msgspec
 from postdate.intake.accept.idempotency import (
     Granted,
     KeyedRequest,
-    KeysInFlight,
+    OpenKeys,
     Refused,
     canonical,
-    in_flight,
     kept_answer,
     kept_under,
+    key_busy,
     keyed,
 )
 from postdate.intake.accept.pipeline import MAX_RACES
@@ -62,7 +62,7 @@ class CreateOnce:
     def __init__(self, database: Database, cipher: PayloadCipher | None = None) -> None:
         self._database = database
         self._cipher = cipher
-        self._in_flight = KeysInFlight()
+        self._open_keys = OpenKeys()
 
     async def run(
         self,
@@ -76,7 +76,7 @@ class CreateOnce:
         A refusal is not kept: nothing was made, and the next request may be allowed.
         """
         key = key_of(wanted.tenant_id, wanted.scope, wanted.key, wanted.operation)
-        with self._in_flight.hold(key):
+        with self._open_keys.hold(key):
             request = keyed(key, await self._canonical(wanted))
 
             async def remember(connection: Connection, made: T) -> None:
@@ -93,7 +93,7 @@ class CreateOnce:
                 except KeyTakenError:
                     continue
                 return Granted(shown.now, shown.subject, status)
-        raise in_flight()
+        raise key_busy()
 
     async def _known(self, request: KeyedRequest, status: int) -> Granted | Refused | None:
         async with self._database.connection() as connection:

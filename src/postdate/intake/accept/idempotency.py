@@ -140,7 +140,7 @@ def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str
     )
 
 
-class KeysInFlight:
+class OpenKeys:
     """The keys that this process is answering just now."""
 
     def __init__(self) -> None:
@@ -150,7 +150,7 @@ class KeysInFlight:
     def hold(self, key: IdempotencyKey) -> Iterator[None]:
         """Refuse a key that is still being answered; hold it while this request is."""
         if key in self._keys:
-            raise in_flight()
+            raise key_busy()
         self._keys.add(key)
         try:
             yield
@@ -169,7 +169,7 @@ class KeysInFlight:
             self._keys -= free
 
 
-def in_flight() -> RefusedError:
+def key_busy() -> RefusedError:
     """Return the refusal of a key whose first request has no answer yet."""
     return refuse(
         Code.IDEMPOTENCY_IN_FLIGHT,

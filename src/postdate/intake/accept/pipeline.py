@@ -2,8 +2,8 @@
 
     validate → idempotency → limits → write → events → answer
 
-What differs between jobs and payments is a `Strategy`. One commit decides about a `Group`: it looks
-at everything a decision rests on in one statement, decides in memory, and writes in one statement,
+What differs between jobs and payments is a `Strategy`. One commit decides about an `AcceptGroup`:
+it looks at everything a decision rests on in one statement, decides in memory, and writes in one,
 which is a transaction of its own. The write refuses where something has changed since the look.
 Each job and payment is its own first event; its address goes into the outbox with it.
 """
@@ -21,10 +21,10 @@ from postdate.intake.accept.idempotency import (
     CREATED,
     KeyedRequest,
     Refused,
-    in_flight,
     kept_answer,
     kept_differences,
     kept_under,
+    key_busy,
     made_under,
     reused,
 )
@@ -75,7 +75,7 @@ class Known(NamedTuple, Generic[Valid]):
     row: IdempotencyRow
 
 
-class Group(ABC, Generic[Valid, Made]):
+class AcceptGroup(ABC, Generic[Valid, Made]):
     """What one commit decides about and writes."""
 
     remembers_refusals: bool = False
@@ -123,7 +123,7 @@ class Strategy(ABC, Generic[Item, Valid, Made]):
     @abstractmethod
     async def look(
         self, connection: Connection, items: Sequence[Valid], *, locked: bool
-    ) -> Group[Valid, Made]:
+    ) -> AcceptGroup[Valid, Made]:
         """Look at what decisions rest on: time, keys, accounts; lock it only if asked to."""
 
     async def replay(self, connection: Connection, known: Sequence[Known[Valid]]) -> list[Made]:
@@ -164,13 +164,13 @@ class Pipeline(Generic[Item, Valid, Made]):
                 async with self._database.connection() as connection:
                     await self._answer_known(connection, outcomes, known)
             return outcomes
-        raise in_flight()
+        raise key_busy()
 
     async def within(
         self,
         connection: Connection,
         items: Sequence[Valid | Refusal],
-        group: Group[Valid, Made] | None = None,
+        group: AcceptGroup[Valid, Made] | None = None,
     ) -> list[Made | Refused]:
         """Accept items in the caller's transaction; `group` is what it has looked at already."""
         if group is None:
@@ -192,7 +192,7 @@ class Pipeline(Generic[Item, Valid, Made]):
         self, items: Sequence[Valid | Refusal]
     ) -> tuple[list[Made | Refused], list[Known[Valid]]]:
         """Look and write apart, in two round trips; nobody waits for us while we decide."""
-        looked: list[Group[Valid, Made]] = []
+        looked: list[AcceptGroup[Valid, Made]] = []
 
         async def look(connection: Connection) -> None:
             looked.append(await self._strategy.look(connection, _valid(items), locked=False))
@@ -247,12 +247,12 @@ def _valid(items: Sequence[Valid | Refusal]) -> list[Valid]:
     return [item for item in items if not isinstance(item, Refusal)]
 
 
-_PENDING: Final = Refused(in_flight().refusal)
+_PENDING: Final = Refused(key_busy().refusal)
 """Stands for an item whose key is known until it is answered."""
 
 
 def _decide(
-    group: Group[Valid, Made], items: Sequence[Valid | Refusal]
+    group: AcceptGroup[Valid, Made], items: Sequence[Valid | Refusal]
 ) -> tuple[list[Made | Refused], list[Known[Valid]]]:
     """Decide about items in order: a key may come twice, and each sees what those before took."""
     group.begin(items)
@@ -271,7 +271,7 @@ def _decide(
     return outcomes, known
 
 
-def _decide_one(group: Group[Valid, Made], number: int, item: Valid) -> Made | Refused:
+def _decide_one(group: AcceptGroup[Valid, Made], number: int, item: Valid) -> Made | Refused:
     refusal = group.limit(item)
     if refusal is not None:
         return Refused(refusal)
@@ -285,6 +285,6 @@ def _decide_one(group: Group[Valid, Made], number: int, item: Valid) -> Made | R
     return made
 
 
-def _remember(group: Group[Valid, Made], row: IdempotencyRow) -> None:
+def _remember(group: AcceptGroup[Valid, Made], row: IdempotencyRow) -> None:
     group.keys.append(row)
     group.known[row.key] = row

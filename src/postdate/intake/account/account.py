@@ -56,7 +56,7 @@ class Accounts:
         _allow_floor(who, limits)
         terms = limits.amend(AccountTerms())
         if who.accounts is not None:
-            _refuse_lifting(AccountTerms(), terms, self._tenant_most(who))
+            _refuse_lifting(AccountTerms(), terms, self._tenant_max(who))
         if given == ISSUER:
             raise refuse(Code.ACCOUNT_RESERVED, f"{ISSUER} is the ledger's own.", "account_id")
         if terms.floor is not None and terms.floor > 0:
@@ -113,7 +113,7 @@ class Accounts:
             before = _terms(row)
             after = amend(before)
             if who.accounts is not None:
-                _refuse_lifting(before, after, self._tenant_most(who))
+                _refuse_lifting(before, after, self._tenant_max(who))
             refusal = ledger.change(locked, before, after)
             if refusal is not None:
                 raise RefusedError(refusal)
@@ -123,7 +123,7 @@ class Accounts:
             await self._record(connection, key, event, who, row)
         return row
 
-    def _tenant_most(self, who: Identity) -> int:
+    def _tenant_max(self, who: Identity) -> int:
         return self._settings.whole("payment.max_amount", who.tenant_id)
 
     async def _record(
@@ -165,12 +165,12 @@ def _allow_floor(who: Identity, limits: AccountChange) -> None:
         raise refuse(Code.FORBIDDEN, detail, "floor", scope=Scope.LEDGER_ADJUST)
 
 
-def _refuse_lifting(before: AccountTerms, after: AccountTerms, tenant_most: int) -> None:
+def _refuse_lifting(before: AccountTerms, after: AccountTerms, tenant_max: int) -> None:
     """Let a key that is limited to accounts bind them tighter, but not lift what binds them."""
     lifted = None
     if before.frozen and not after.frozen:
         lifted = "frozen_at"
-    elif _lifts_amount(before.max_amount, after.max_amount, tenant_most):
+    elif _lifts_amount(before.max_amount, after.max_amount, tenant_max):
         lifted = "max_amount"
     elif before.floor is not None and (after.floor is None or after.floor < before.floor):
         lifted = "floor"
@@ -179,10 +179,10 @@ def _refuse_lifting(before: AccountTerms, after: AccountTerms, tenant_most: int)
         raise refuse(Code.FORBIDDEN, detail, lifted)
 
 
-def _lifts_amount(before: int | None, after: int | None, tenant_most: int) -> bool:
+def _lifts_amount(before: int | None, after: int | None, tenant_max: int) -> bool:
     """Compare limits of an account; without one of its own it is bound by its tenant's."""
     if before is None:
-        return after is not None and after > tenant_most
+        return after is not None and after > tenant_max
     return after is None or after > before
 
 

@@ -11,14 +11,14 @@ from postdate.intake.accept.busy_account import AroundBusyAccounts
 from postdate.intake.accept.events import SYSTEM, account_subject, record_event
 from postdate.intake.accept.idempotency import (
     KeyedRequest,
-    KeysInFlight,
+    OpenKeys,
     Refused,
     canonical,
     kept_body,
     kept_under,
     keyed,
 )
-from postdate.intake.accept.pipeline import Group, Known, Pipeline, Strategy
+from postdate.intake.accept.pipeline import AcceptGroup, Known, Pipeline, Strategy
 from postdate.intake.account.account import allow
 from postdate.ledger.account import adjust, adjustment
 from postdate.model import origin
@@ -120,7 +120,7 @@ class Adjustments:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._in_flight = KeysInFlight()
+        self._open_keys = OpenKeys()
         self._issuers: set[int] = set()
         pipeline = Pipeline(database, AdjustmentStrategy(database))
         self._around: AroundBusyAccounts[AdjustmentRequest, AdjustmentAnswer] = AroundBusyAccounts(
@@ -147,7 +147,7 @@ class Adjustments:
             actor=who.key_id,
             stamp=origin.stamp(),
         )
-        with self._in_flight.hold(place):
+        with self._open_keys.hold(place):
             return await self._around.submit(item)
 
     async def _ensure_issuer(self, tenant_id: int) -> None:
@@ -166,7 +166,7 @@ class Adjustments:
             self._issuers.add(tenant_id)
 
 
-class AdjustmentGroup(Group[AdjustmentRequest, AcceptedAdjustment]):
+class AdjustmentGroup(AcceptGroup[AdjustmentRequest, AcceptedAdjustment]):
     """The rows of a group of adjustments, filled item by item."""
 
     remembers_refusals = True

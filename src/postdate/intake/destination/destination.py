@@ -61,7 +61,7 @@ class DestinationChange(msgspec.Struct, frozen=True, kw_only=True):
     rate_per_second: float | UnsetType | None = UNSET
 
 
-class Rotated(msgspec.Struct, frozen=True):
+class RotatedSecret(msgspec.Struct, frozen=True):
     """A new secret, and until when the one before it signs too."""
 
     secret: str
@@ -132,8 +132,12 @@ class Destinations:
         return row
 
     async def rotate(
-        self, who: Identity, name: str, overlap_seconds: float, remember: Remember[Rotated] = forget
-    ) -> Rotated:
+        self,
+        who: Identity,
+        name: str,
+        overlap_seconds: float,
+        remember: Remember[RotatedSecret] = forget,
+    ) -> RotatedSecret:
         """Give a webhook a new secret; the present one signs too until the overlap ends."""
         secret = new_secret()
         envelope = self._keyring.encrypt(who.tenant_id, secret_label(name), secret.encode())
@@ -147,7 +151,7 @@ class Destinations:
                     raise refuse(Code.CONFLICT, f"{name} is no webhook: it has no secret.")
                 raise _missing(name)
             await self._record(connection, who.tenant_id, who.key_id, row, "rotated")
-            rotated = Rotated(secret, row.previous_until)
+            rotated = RotatedSecret(secret, row.previous_until)
             await remember(connection, rotated)
         self._changed(who.tenant_id, name)
         return rotated
@@ -175,7 +179,7 @@ class Destinations:
             await self._record(connection, who.tenant_id, who.key_id, row, "deleted")
         self._changed(who.tenant_id, name)
 
-    async def signing_secret(self, who: Identity) -> Rotated:
+    async def signing_secret(self, who: Identity) -> RotatedSecret:
         """Give the secret that signs jobs with a bare URL, making it when it is first asked for."""
         async with self._database.write() as connection:
             found = await destination_store.signing_ensure(connection, self._keyring, who.tenant_id)
@@ -183,11 +187,11 @@ class Destinations:
             opened = self._keyring.decrypt(who.tenant_id, SIGNING, found.secret)
         except SecretError as error:
             raise refuse(Code.SECRET_KEY_MISSING, f"The secret stays closed: {error}.") from error
-        return Rotated(opened.decode(), found.previous_until)
+        return RotatedSecret(opened.decode(), found.previous_until)
 
     async def rotate_signing_secret(
-        self, who: Identity, overlap_seconds: float, remember: Remember[Rotated] = forget
-    ) -> Rotated:
+        self, who: Identity, overlap_seconds: float, remember: Remember[RotatedSecret] = forget
+    ) -> RotatedSecret:
         """Make a new one; the present one signs too until the overlap ends."""
         secret = new_secret()
         envelope = self._keyring.encrypt(who.tenant_id, SIGNING, secret.encode())
@@ -201,7 +205,7 @@ class Destinations:
             await record_event(
                 connection, self._database, about, "destination.rotated", who.key_id, {}
             )
-            rotated = Rotated(secret, until)
+            rotated = RotatedSecret(secret, until)
             await remember(connection, rotated)
         self._changed(who.tenant_id, None)
         return rotated

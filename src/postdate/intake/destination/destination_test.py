@@ -28,7 +28,7 @@ TIMEOUT_SECONDS: Final = 10.0
 SHOWN_BYTES: Final = 1024
 
 
-class Trial(msgspec.Struct, frozen=True, kw_only=True):
+class DestinationTestResult(msgspec.Struct, frozen=True, kw_only=True):
     """How a trial ended, as an attempt of a job would have."""
 
     outcome: Literal["completed", "failed", "unknown", "running", "throttled"]
@@ -39,14 +39,14 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     response: str | None = None
 
 
-class Trials:
+class DestinationTests:
     """Sends a small event of the type `destination.test`."""
 
     def __init__(self, database: Database, handlers: Mapping[DestinationType, Handler]) -> None:
         self._database = database
         self._handlers = handlers
 
-    async def run(self, who: Identity, name: str) -> Trial:
+    async def run(self, who: Identity, name: str) -> DestinationTestResult:
         """Deliver once and say what came of it; nothing is written down or retried."""
         async with self._database.read(who.tenant_id) as connection:
             row = await destination_store.find(connection, who.tenant_id, name)
@@ -70,16 +70,18 @@ class Trials:
         )
         started = time.monotonic()
         outcome = await handler(delivery)
-        return _trial(outcome, int((time.monotonic() - started) * 1000))
+        return _result(outcome, int((time.monotonic() - started) * 1000))
 
 
-def _trial(outcome: Outcome, duration_ms: int) -> Trial:
+def _result(outcome: Outcome, duration_ms: int) -> DestinationTestResult:
     shown: dict[str, Any] = {"duration_ms": duration_ms}
     match outcome:
         case Completed(status, response):
-            return Trial(outcome="completed", http_status=status, response=_text(response), **shown)
+            return DestinationTestResult(
+                outcome="completed", http_status=status, response=_text(response), **shown
+            )
         case Failed() | Unknown():
-            return Trial(
+            return DestinationTestResult(
                 outcome="failed" if isinstance(outcome, Failed) else "unknown",
                 http_status=outcome.http_status,
                 code=outcome.code,
@@ -88,9 +90,9 @@ def _trial(outcome: Outcome, duration_ms: int) -> Trial:
                 **shown,
             )
         case Running():
-            return Trial(outcome="running", **shown)
+            return DestinationTestResult(outcome="running", **shown)
         case Throttled(reason=reason):
-            return Trial(outcome="throttled", code=reason, **shown)
+            return DestinationTestResult(outcome="throttled", code=reason, **shown)
         case _:
             assert_never(outcome)
 

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from postdate.intake.accept.idempotency import KeyedRequest, KeysInFlight, Refused, keyed
+from postdate.intake.accept.idempotency import KeyedRequest, OpenKeys, Refused, keyed
 from postdate.intake.accept.pipeline import Known, Pipeline, Strategy
 from postdate.intake.job import validation
 from postdate.intake.job.group import JobGroup, JobRules, new_job
@@ -85,7 +85,7 @@ class JobStrategy(Strategy[JobRequest, CheckedJob, AcceptedJob]):
             for each, number in zip(items, which, strict=True)
         ]
         known = self._lanes.directory.by_place
-        missing = any(to.place not in known for to in routes if isinstance(to, Route))
+        missing = any(to.lane_key not in known for to in routes if isinstance(to, Route))
         return await self._with_lanes(checked) if missing else checked
 
     def keyed(self, request: JobRequest) -> KeyedRequest | None:
@@ -117,11 +117,12 @@ class JobStrategy(Strategy[JobRequest, CheckedJob, AcceptedJob]):
             judged = [
                 each if isinstance(each, Refusal) else self._timely(each, now) for each in checked
             ]
-            places = {each.place for each in judged if not isinstance(each, Refusal)}
-            found, refused = await self._lanes.ensure(connection, places)
+            lane_keys = {each.lane_key for each in judged if not isinstance(each, Refusal)}
+            found, refused = await self._lanes.ensure(connection, lane_keys)
         self._lanes.directory.remember(found)
         return [
-            each if isinstance(each, Refusal) else refused.get(each.place, each) for each in judged
+            each if isinstance(each, Refusal) else refused.get(each.lane_key, each)
+            for each in judged
         ]
 
     def _timely(self, item: CheckedJob, now: datetime) -> CheckedJob | Refusal:
@@ -193,7 +194,7 @@ class JobIntake:
         )
         self.pipeline = Pipeline(database, self.strategy)
         self._lanes = lanes
-        self._in_flight = KeysInFlight()
+        self._open_keys = OpenKeys()
         self._grouper: Coalescer[JobRequest, JobAnswer] = Coalescer(self.accept)
         # Read at each commit: loops that start later add themselves.
         self._on_accept = on_accept
@@ -203,7 +204,7 @@ class JobIntake:
         """Accept one job together with whatever else arrives at the same time."""
         if request.key is None:
             return await self._grouper.submit(request)
-        with self._in_flight.hold(key_of(request.tenant_id, request.key_scope, request.key)):
+        with self._open_keys.hold(key_of(request.tenant_id, request.key_scope, request.key)):
             return await self._grouper.submit(request)
 
     async def accept(self, requests: Sequence[JobRequest]) -> list[JobAnswer]:

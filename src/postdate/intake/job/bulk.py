@@ -26,13 +26,13 @@ from postdate.store.job.job_list import Filter
 from postdate.store.job.job_view import JobRow
 from postdate.store.timer.lane import LaneDirectory
 
-BULK_MOST: Final = 10_000
+MAX_BULK: Final = 10_000
 """The most jobs of one call; `more` says that some are left."""
 
 BATCH: Final = 500
 """The most jobs of one transaction."""
 
-PAGES_MOST: Final = 200
+MAX_PAGES: Final = 200
 
 WAIT_SECONDS: Final = 3.0
 """How long a call comes back to jobs that somebody else holds."""
@@ -129,8 +129,8 @@ class JobBulk:
         async def cancel(connection: Connection, locked: Sequence[OpenJob]) -> int:
             jobs = [job for job in locked if job.status in statuses]
             await job_change.end(connection, tenant_id, [cancellation(job) for job in jobs])
-            told = _told(reason)
-            data = {job.job_id: {"result": result_of(job), **told} for job in jobs}
+            why = _with_reason(reason)
+            data = {job.job_id: {"result": result_of(job), **why} for job in jobs}
             await record_events(connection, self._database, tenant_id, "job.cancelled", actor, data)
             return len(jobs)
 
@@ -167,8 +167,8 @@ class JobBulk:
 
         async def move(connection: Connection, locked: Sequence[OpenJob]) -> int:
             moved = await self._reschedule(connection, tenant_id, locked, to)
-            told = _told(reason)
-            data = {one.job_id: {"due_at": one.due_at, **told} for one in moved}
+            why = _with_reason(reason)
+            data = {one.job_id: {"due_at": one.due_at, **why} for one in moved}
             await record_events(
                 connection, self._database, tenant_id, "job.rescheduled", actor, data
             )
@@ -260,9 +260,9 @@ class JobBulk:
             narrowed = self._narrow(tenant_id, wanted, status)
             after = None
             while True:
-                limit = min(BATCH, BULK_MOST - len(found))
+                limit = min(BATCH, MAX_BULK - len(found))
                 pages += 1
-                if limit <= 0 or pages > PAGES_MOST:
+                if limit <= 0 or pages > MAX_PAGES:
                     return found, True
                 async with self._database.read(tenant_id) as connection:
                     page = await job_list.page(connection, narrowed, own, after, limit)
@@ -301,7 +301,7 @@ def _still(found: Mapping[UUID, JobStatus]) -> frozenset[JobStatus]:
     return shown | frozenset(WAITING) if shown & frozenset(WAITING) else shown
 
 
-def _told(reason: str | None) -> dict[str, object]:
+def _with_reason(reason: str | None) -> dict[str, object]:
     return {"bulk": True} if reason is None else {"bulk": True, "reason": reason}
 
 

@@ -41,7 +41,7 @@ Resolution = Literal["completed", "failed", "retry"]
 T = TypeVar("T")
 
 BEFORE_CLAIM: Final[CancelResult] = "cancelled_before_claim"
-IN_FLIGHT: Final[CancelResult] = "stopped_in_flight"
+WHILE_RUNNING: Final[CancelResult] = "stopped_in_flight"
 
 
 class JobPatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -115,7 +115,7 @@ class JobChanges:
         row = await _found(connection, tenant_id, job_id)
         if row.status != JobStatus.CANCELLED:
             raise _conflict("It is too late: the job has ended.", row.status)
-        return BEFORE_CLAIM if row.started_at is None else IN_FLIGHT
+        return BEFORE_CLAIM if row.started_at is None else WHILE_RUNNING
 
     async def run_now(self, tenant_id: int, job_id: UUID, actor: str) -> None:
         """Make a pending job due at once."""
@@ -222,7 +222,7 @@ def cancellation(job: OpenJob) -> JobEnd:
 
 def result_of(job: OpenJob) -> CancelResult:
     """Say honestly what a cancel came to: once claimed, the effect may have happened."""
-    return BEFORE_CLAIM if job.claimed_at is None else IN_FLIGHT
+    return BEFORE_CLAIM if job.claimed_at is None else WHILE_RUNNING
 
 
 def _policy(stored: str | None, patch: JobPatch) -> str | None:

@@ -7,7 +7,7 @@ from uuid import UUID
 import msgspec
 
 from postdate.intake.accept.events import record_events
-from postdate.intake.accept.idempotency import Refused, in_flight, keyed
+from postdate.intake.accept.idempotency import Refused, key_busy, keyed
 from postdate.intake.accept.pipeline import MAX_RACES
 from postdate.intake.job.accept import JobAnswer, JobIntake
 from postdate.intake.job.request import AcceptedJob, CheckedJob, JobRequest
@@ -134,7 +134,7 @@ class DeadLetters:
                 each for each in results.values() if not isinstance(each, Redriven)
             )
             return [_redriven(job_id, results[job_id]) for job_id in wanted]
-        raise in_flight()
+        raise key_busy()
 
     async def _redrive(
         self,

@@ -6,11 +6,11 @@ from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from postdate.intake.accept.pipeline import Group
+from postdate.intake.accept.pipeline import AcceptGroup
 from postdate.intake.job import validation
 from postdate.intake.job.payload_encryption import PayloadEncryption
 from postdate.intake.job.request import AcceptedJob, CheckedJob
-from postdate.intake.job.validation import Window
+from postdate.intake.job.validation import DueWindow
 from postdate.model.error import Refusal
 from postdate.model.ids import BUCKETS
 from postdate.model.setting.setting import Settings
@@ -37,11 +37,11 @@ class JobRules(NamedTuple):
 class _TenantRules(NamedTuple):
     """What a tenant's settings say of its jobs, read once for a group."""
 
-    window: Window
+    window: DueWindow
     quota: bool
 
 
-class JobGroup(Group[CheckedJob, AcceptedJob]):
+class JobGroup(AcceptGroup[CheckedJob, AcceptedJob]):
     """Gathers, item by item, what is to be written."""
 
     def __init__(
@@ -71,8 +71,8 @@ class JobGroup(Group[CheckedJob, AcceptedJob]):
             if isinstance(item, Refusal):
                 self._placed.append(_NOWHERE)
                 continue
-            if item.place is not last:  # most jobs of a batch share a place, the very object
-                last = item.place
+            if item.lane_key is not last:  # most jobs of a batch share a lane key, the very object
+                last = item.lane_key
                 lane = self._lanes[last]
                 lane_id, own, width = lane.lane_id, lane.buckets, len(lane.buckets)
             self._placed.append((lane_id, own[(start + number * width // count) % width]))

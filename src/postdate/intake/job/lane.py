@@ -30,27 +30,27 @@ class Lanes:
         self.directory = directory
 
     async def ensure(
-        self, connection: Connection, places: Collection[LaneKey]
+        self, connection: Connection, lane_keys: Collection[LaneKey]
     ) -> tuple[list[Lane], Mapping[LaneKey, Refusal]]:
         """Make the lanes that are missing; give them all, and a refusal where one may not be made.
 
         Whoever commits tells the directory afterwards.
         """
-        if not places:
+        if not lane_keys:
             return [], {}
-        refused = await self._over_limit(connection, places)
-        allowed = set(places) - refused.keys()
+        refused = await self._over_limit(connection, lane_keys)
+        allowed = set(lane_keys) - refused.keys()
         return await lane_store.ensure(connection, allowed) if allowed else [], refused
 
     async def _over_limit(
         self, connection: Connection, missing: Iterable[LaneKey]
     ) -> dict[LaneKey, Refusal]:
         refused: dict[LaneKey, Refusal] = {}
-        known = await lane_store.find(connection, [(place[0], place[1]) for place in missing])
+        known = await lane_store.find(connection, [key[:2] for key in missing])
         names = {(lane.tenant_id, lane.name) for lane in known}
         counts: dict[int, int] = {}
-        for place in sorted(missing):
-            tenant_id, name, _ = place
+        for lane_key in sorted(missing):
+            tenant_id, name, _ = lane_key
             if (tenant_id, name) in names:
                 continue
             if tenant_id not in counts:
@@ -58,7 +58,7 @@ class Lanes:
             most = self._settings.whole("job.max_lanes", tenant_id)
             if counts[tenant_id] >= most:
                 detail = f"The tenant has {counts[tenant_id]} lanes; the limit is {most}."
-                refused[place] = Refusal(Code.TOO_MANY_LANES, detail, "lane")
+                refused[lane_key] = Refusal(Code.TOO_MANY_LANES, detail, "lane")
                 continue
             counts[tenant_id] += 1
             names.add((tenant_id, name))

@@ -43,7 +43,7 @@ class CheckedJob(msgspec.Struct, frozen=True, gc=False):
     """A valid request; the parts of the job are as they will be stored, each encoded once."""
 
     request: JobRequest
-    place: LaneKey
+    lane_key: LaneKey
     destination: str
     policy: str | None
     payload: bytes | None

@@ -38,24 +38,24 @@ _encode_sorted: Final = msgspec.json.Encoder(order="sorted").encode
 class Route(NamedTuple):
     """Where a job waits and where it goes: most jobs share a few of these."""
 
-    place: LaneKey
+    lane_key: LaneKey
     destination: str
 
 
-class Window(NamedTuple):
+class DueWindow(NamedTuple):
     """How far from now a tenant's jobs may be due."""
 
     past: timedelta
     horizon: timedelta
 
 
-ANY_TIME: Final = Window(timedelta(days=365_000), timedelta(days=365_000))
+ANY_TIME: Final = DueWindow(timedelta(days=365_000), timedelta(days=365_000))
 """No limit at all: for what was found to be within its limits before."""
 
 
-def window(settings: Settings, tenant_id: int) -> Window:
+def window(settings: Settings, tenant_id: int) -> DueWindow:
     """Read the window from the settings."""
-    return Window(
+    return DueWindow(
         timedelta(seconds=settings.number("job.past_tolerance_seconds", tenant_id)),
         timedelta(seconds=settings.number("job.horizon_seconds", tenant_id)),
     )
@@ -89,7 +89,7 @@ def check(request: JobRequest, to: Route, keyed: KeyedRequest | None) -> Checked
     if spec.retry is not None or spec.timeout_seconds is not None:
         policy = encode_policy(JobPolicy(retry=spec.retry, timeout_seconds=spec.timeout_seconds))
     return CheckedJob(
-        request, to.place, to.destination, policy, payload[0], payload[1], metadata, keyed
+        request, to.lane_key, to.destination, policy, payload[0], payload[1], metadata, keyed
     )
 
 
@@ -165,7 +165,7 @@ def _too_large() -> Refusal:
     )
 
 
-def due_at(spec: JobSpec, now: datetime, limits: Window) -> datetime | Refusal:
+def due_at(spec: JobSpec, now: datetime, limits: DueWindow) -> datetime | Refusal:
     """Decide when a job is due, by the database's time."""
     if spec.run_at is None:
         seconds = spec.delay_seconds or 0.0
@@ -182,7 +182,7 @@ def due_at(spec: JobSpec, now: datetime, limits: Window) -> datetime | Refusal:
     return spec.run_at
 
 
-def _beyond(field: str, limits: Window) -> Refusal:
+def _beyond(field: str, limits: DueWindow) -> Refusal:
     detail = f"A job may be due at most {limits.horizon.total_seconds():g} s ahead."
     return Refusal(Code.BEYOND_HORIZON, detail, field)
 
@@ -198,7 +198,7 @@ def effective_at(due: datetime, spread_seconds: int | None, seed: UUID, now: dat
 
 
 def times(
-    spec: JobSpec, now: datetime, limits: Window, seed: UUID
+    spec: JobSpec, now: datetime, limits: DueWindow, seed: UUID
 ) -> tuple[datetime, datetime] | Refusal:
     """Decide the nominal and the effective instant."""
     due = due_at(spec, now, limits)

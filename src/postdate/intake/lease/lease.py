@@ -29,10 +29,10 @@ from postdate.store.timer.lane import Lane, LaneDirectory
 from postdate.store.timer.permit import claim_holder, lane_limits
 from postdate.store.timer.timer import LONG_AGO
 
-CLAIM_MOST: Final = 100
+MAX_CLAIM: Final = 100
 """The most leases of one claim."""
 
-WAIT_MOST_SECONDS: Final = 60.0
+MAX_WAIT_SECONDS: Final = 60.0
 POLL_SECONDS: Final = 0.8
 """How long a waiting claim sleeps without a hint."""
 
@@ -58,7 +58,7 @@ class ClaimAsk:
     tenant_id: int
     lane: str
     holder: UUID
-    most: int
+    max_leases: int
     lease_seconds: float
     wait_seconds: float
     gone: asyncio.Event
@@ -211,7 +211,7 @@ class LeaseClaims:
     async def _room(
         self, connection: Connection, limits: Sequence[Limit], ask: ClaimAsk
     ) -> tuple[int, float]:
-        most, pause = ask.most, 0.0
+        most, pause = ask.max_leases, 0.0
         for limit in limits:
             grant = await permit.room(connection, limit, ask.holder, 0, most)
             most, pause = grant.starts, max(pause, grant.wait_seconds)

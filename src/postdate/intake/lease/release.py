@@ -16,7 +16,7 @@ from postdate.store.timer.permit import claim_holder
 log = Log()
 
 PAUSE_SECONDS: Final = 0.1
-PAUSE_MOST_SECONDS: Final = 5.0
+MAX_PAUSE_SECONDS: Final = 5.0
 GIVE_UP_SECONDS: Final = 300.0
 """After this a lease or a slot that could not be given back is left to run out."""
 
@@ -70,7 +70,7 @@ class LeaseReturns:
             async with asyncio.timeout(GIVE_UP_SECONDS):
                 while not await _done(once):
                     await asyncio.sleep(pause)
-                    pause = min(pause * 2, PAUSE_MOST_SECONDS)
+                    pause = min(pause * 2, MAX_PAUSE_SECONDS)
         except TimeoutError:
             log.warning("lease.not_returned")
 

@@ -8,10 +8,10 @@ import msgspec
 
 from postdate.intake.accept.busy_account import AroundBusyAccounts
 from postdate.intake.accept.idempotency import (
-    KeysInFlight,
+    OpenKeys,
     Refused,
     canonical,
-    in_flight,
+    key_busy,
     keyed,
 )
 from postdate.intake.accept.pipeline import Known, Pipeline, Strategy
@@ -166,7 +166,7 @@ class PaymentIntake:
         )
         self.pipeline = Pipeline(database, self._strategy)
         self._meter = meter or PaymentMeter()
-        self._in_flight = KeysInFlight()
+        self._open_keys = OpenKeys()
         self._around: AroundBusyAccounts[CheckedPayment, PaymentAnswer] = AroundBusyAccounts(
             database, self._commit, _changed
         )
@@ -177,7 +177,7 @@ class PaymentIntake:
         item = self._strategy.check(who, request)
         if isinstance(item, Refusal):
             return Refused(item)
-        with self._in_flight.hold(_key(item)):
+        with self._open_keys.hold(_key(item)):
             return await self._around.submit(item)
 
     async def accept(
@@ -186,13 +186,13 @@ class PaymentIntake:
         """Accept many payments as if one came after the other: one outcome for each, in order."""
         items = [self._strategy.check(who, request) for request in requests]
         keys = {_key(item) for item in items if isinstance(item, CheckedPayment)}
-        with self._in_flight.hold_all(keys) as busy:
+        with self._open_keys.hold_all(keys) as busy:
             ready = [i for i in items if isinstance(i, CheckedPayment) and _key(i) not in busy]
             results = iter(await self._commit_all(ready))
             return [
                 Refused(item)
                 if isinstance(item, Refusal)
-                else Refused(in_flight().refusal)
+                else Refused(key_busy().refusal)
                 if _key(item) in busy
                 else next(results)
                 for item in items

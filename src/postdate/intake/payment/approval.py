@@ -20,7 +20,7 @@ from postdate.store.payment.payment_change import OpenPayment
 log = Log()
 
 LOOK_SECONDS: Final = 5.0
-EXPIRE_MOST: Final = 100
+MAX_EXPIRED: Final = 100
 HELD_SECONDS: Final = 10.0
 """How long a payment rests that could not expire because somebody holds it or its account."""
 
@@ -64,7 +64,7 @@ class Approvals:
         self._meter.cancelled(terms.amount if terms.hold else 0)
         return _known(decided)
 
-    async def run_once(self, limit: int = EXPIRE_MOST) -> int:
+    async def run_once(self, limit: int = MAX_EXPIRED) -> int:
         """Let expire what has waited too long; what somebody holds keeps no other waiting."""
         now, count = time.monotonic(), 0
         self._held = {key: until for key, until in self._held.items() if until > now}

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from uuid import UUID
 
-from postdate.intake.accept.pipeline import Group
+from postdate.intake.accept.pipeline import AcceptGroup
 from postdate.intake.payment.request import (
     AcceptedPayment,
     CheckedPayment,
@@ -26,7 +26,7 @@ from postdate.store.payment.approval import ApprovalRequest
 from postdate.store.payment.payment import NewPayment
 
 
-class PaymentGroup(Group[CheckedPayment, AcceptedPayment]):
+class PaymentGroup(AcceptGroup[CheckedPayment, AcceptedPayment]):
     """The rows of a group, filled item by item so that its size changes no result."""
 
     remembers_refusals = True

@@ -23,7 +23,7 @@ from postdate.store.schedule.schedule import ScheduleRow
 
 log = Log()
 
-FOLLOWERS_MOST: Final = 1000
+MAX_FOLLOWERS: Final = 1000
 """The most schedules whose next occurrence is moved at once by a change of their calendar."""
 
 COMPUTED_AT_ONCE: Final = 10
@@ -97,9 +97,9 @@ def _check(calendar: Calendar) -> None:
 
 
 async def _locked_followers(connection: Connection, tenant_id: int, name: str) -> list[ScheduleRow]:
-    followers = await store.used(connection, tenant_id, name, FOLLOWERS_MOST + 1)
-    if len(followers) > FOLLOWERS_MOST:
-        detail = f"More than {FOLLOWERS_MOST} schedules follow it: give it another name."
+    followers = await store.used(connection, tenant_id, name, MAX_FOLLOWERS + 1)
+    if len(followers) > MAX_FOLLOWERS:
+        detail = f"More than {MAX_FOLLOWERS} schedules follow it: give it another name."
         raise refuse(Code.CONFLICT, detail, "name", status="in_use")
     return [await locked(connection, tenant_id, schedule_id) for schedule_id in followers]
 

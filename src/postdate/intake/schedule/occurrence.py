@@ -56,12 +56,12 @@ class OccurrenceIntake:
             # What is in doubt stays so: a person decides.
             ending = [job for job in locked if job.status is not JobStatus.UNKNOWN]
             await job_change.end(connection, tenant_id, [cancellation(job) for job in ending])
-            told = {j.job_id: {"result": result_of(j), "reason": "overlap"} for j in ending}
+            cancelled = {j.job_id: {"result": result_of(j), "reason": "overlap"} for j in ending}
             await record_events(
-                connection, self._database, tenant_id, "job.cancelled", "system", told
+                connection, self._database, tenant_id, "job.cancelled", "system", cancelled
             )
 
-    def tell(self, fired: Iterable[Fired | Refusal]) -> None:
+    def announce(self, fired: Iterable[Fired | Refusal]) -> None:
         """Hint after the commit which lanes have work, and how soon; log it."""
         made = [each for each in fired if isinstance(each, Fired)]
         if items.wants("accepted"):

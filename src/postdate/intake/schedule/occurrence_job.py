@@ -96,15 +96,16 @@ class JobOccurrences:
         self, connection: Connection, items: list[CheckedJob | Refusal]
     ) -> tuple[Mapping[LaneKey, Lane], list[CheckedJob | Refusal]]:
         known = self._lanes.directory.by_place
-        places = {each.place for each in items if not isinstance(each, Refusal)}
-        missing = {place for place in places if place not in known}
+        lane_keys = {each.lane_key for each in items if not isinstance(each, Refusal)}
+        missing = {place for place in lane_keys if place not in known}
         if not missing:
             return known, items
         # Not told to the directory: this transaction may yet fail.
         found, refused = await self._lanes.ensure(connection, missing)
         made = {(lane.tenant_id, lane.name, lane.kind): lane for lane in found}
         return ChainMap(made, known), [
-            each if isinstance(each, Refusal) else refused.get(each.place, each) for each in items
+            each if isinstance(each, Refusal) else refused.get(each.lane_key, each)
+            for each in items
         ]
 
 

@@ -37,7 +37,7 @@ from postdate.store.schedule import timeline
 from postdate.store.schedule.occurrence import NewOccurrence, OccurrenceKey, Relabel
 from postdate.store.schedule.schedule import Advance, ScheduleRow
 
-BACKFILL_MOST: Final = 1000
+MAX_BACKFILL: Final = 1000
 """The most occurrences of one backfill."""
 
 _TICK: Final = timedelta(microseconds=1)
@@ -106,7 +106,7 @@ class ScheduleRuns:
             [result] = await self._occurrences.fire(connection, [firing], now)
             if isinstance(result, Refusal):
                 raise RefusedError(result)
-            await self._take_place(connection, row)
+            await self._end_open(connection, row)
             place = zone.find(row.definition.rule.timezone)
             where = occurrence_id(schedule_id, at, f"trigger:{now.isoformat()}")
             entry = NewOccurrence(
@@ -135,7 +135,7 @@ class ScheduleRuns:
                 payment_id=None if is_job else result.subject,
             )
             await remember(connection, triggered)
-        self._occurrences.tell([result])
+        self._occurrences.announce([result])
         return triggered
 
     async def backfill(
@@ -167,7 +167,7 @@ class ScheduleRuns:
             ]
             fired = await self._occurrences.fire(connection, firings, now)
             for number, result in zip(wanted, fired, strict=True):
-                items[number] = _told(items[number], result)
+                items[number] = _with_result(items[number], result)
             done = [(items[n], keys[n], expected[n], labels[n]) for n in wanted]
             await _write(connection, done)
             await self._count(connection, row, fired, now)
@@ -177,10 +177,10 @@ class ScheduleRuns:
             )
             answer = _answer(items, dry_run=False)
             await remember(connection, answer)
-        self._occurrences.tell(fired)
+        self._occurrences.announce(fired)
         return answer
 
-    async def _take_place(self, connection: Connection, row: ScheduleRow) -> None:
+    async def _end_open(self, connection: Connection, row: ScheduleRow) -> None:
         """End what is open where the schedule says that a newer run takes its place."""
         if row.definition.policies.overlap is Overlap.CANCEL_RUNNING and row.last_id is not None:
             await self._occurrences.cancel(connection, [(row.tenant_id, row.last_id)])
@@ -196,7 +196,7 @@ class ScheduleRuns:
         made = [each.subject for each in fired if isinstance(each, Fired)]
         if not made:
             return
-        await self._take_place(connection, row)
+        await self._end_open(connection, row)
         most, runs = row.definition.rule.max_runs, row.runs + len(made)
         ends = most is not None and runs >= most and row.ended_at is None
         ended_at = now if ends else row.ended_at
@@ -255,8 +255,8 @@ async def _expected(
         raise refuse(Code.INVALID_FIELD, "A backfill is for the past.", "until")
     held = await timeline.of(connection, row, begin)
     found = await computed(row.tenant_id, _within, held, begin, end)
-    if len(found) > BACKFILL_MOST:
-        detail = f"The range has more than {BACKFILL_MOST} occurrences; take a shorter one."
+    if len(found) > MAX_BACKFILL:
+        detail = f"The range has more than {MAX_BACKFILL} occurrences; take a shorter one."
         raise refuse(Code.INVALID_FIELD, detail, "until")
     return found
 
@@ -264,7 +264,7 @@ async def _expected(
 def _within(held: Sequence[Segment], begin: datetime, end: datetime) -> list[Expected]:
     coming = upcoming(held, begin - _TICK)
     return list(
-        islice(takewhile(lambda each: each[1].scheduled_for < end, coming), BACKFILL_MOST + 1)
+        islice(takewhile(lambda each: each[1].scheduled_for < end, coming), MAX_BACKFILL + 1)
     )
 
 
@@ -328,7 +328,7 @@ def _item(row: ScheduleRow, each: Occurrence, label: str | None) -> BackfillItem
     )
 
 
-def _told(item: BackfillItem, result: Fired | Refusal) -> BackfillItem:
+def _with_result(item: BackfillItem, result: Fired | Refusal) -> BackfillItem:
     match result:
         case Fired(subject=subject):
             return replace(item, status=Status.LATE, subject=subject)

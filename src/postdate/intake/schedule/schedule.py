@@ -150,8 +150,8 @@ class Schedules:
             changed_at=now,
             next_due_at=due_at,
         )
-        told = self._encryption.answered(who.tenant_id, definition.template)
-        shown = msgspec.structs.replace(definition, template=told)
+        template = self._encryption.answered(who.tenant_id, definition.template)
+        shown = msgspec.structs.replace(definition, template=template)
         return accepted(view(shown, standing), warned)
 
     async def change(
@@ -162,7 +162,7 @@ class Schedules:
         traceparent: str | None = None,
     ) -> list[ScheduleWarning]:
         """Let a new version hold from now on; what was due before is left to the old one."""
-        fields = sorted(patch.given())
+        fields = sorted(patch.changes())
         if not fields:
             raise refuse(Code.INVALID_FIELD, "Nothing is to be changed.")
         await self._encryption.prepare_keys(self._database, [who.tenant_id])

@@ -23,7 +23,7 @@ from postdate.store.event import seal
 from postdate.store.event import subscription as subscription_store
 from postdate.store.event.subscription import NewSubscription, SubscriptionRow
 
-ACCOUNTS_MOST: Final = 100
+MAX_ACCOUNTS: Final = 100
 EVERYTHING: Final = ["*"]
 BEFORE_ALL: Final = UUID(int=0)
 
@@ -154,8 +154,8 @@ class Subscriptions:
 
 def _accounts(who: Identity, accounts: list[str] | None) -> list[str] | None:
     """Keep a subscription within the accounts of the key that makes it."""
-    if accounts is not None and not 0 < len(accounts) <= ACCOUNTS_MOST:
-        raise refuse(Code.INVALID_FIELD, f"Name 1 to {ACCOUNTS_MOST} accounts.", "accounts")
+    if accounts is not None and not 0 < len(accounts) <= MAX_ACCOUNTS:
+        raise refuse(Code.INVALID_FIELD, f"Name 1 to {MAX_ACCOUNTS} accounts.", "accounts")
     if who.accounts is None:
         return accounts
     wanted = set(who.accounts if accounts is None else accounts)

@@ -17,14 +17,14 @@ from postdate.store.tenant.halt import NewHalt
 OPERATORS: Final = frozenset({CLI, "internal"})
 """Who may lift what an operator has set."""
 
-WAITS_MOST: Final = 10
+MAX_WAITS: Final = 10
 """How often, for a second each, a switch waits for what began before it was turned."""
 
 _SET: Final = {"kill": "tenant.killed", "freeze": "tenant.frozen"}
 _LIFTED: Final = {"kill": "tenant.released", "freeze": "tenant.thawed"}
 
 
-class Window(msgspec.Struct, frozen=True, kw_only=True):
+class FreezeWindow(msgspec.Struct, frozen=True, kw_only=True):
     """A freeze: from when (None: now) until when, and what it does to work that is due."""
 
     from_at: datetime | None
@@ -47,7 +47,9 @@ class Halting:
         """
         return await self._set(NewHalt(tenant_id, "kill", "hold", None, None, note, actor))
 
-    async def freeze(self, tenant_id: int, window: Window, note: str, actor: str) -> list[Halt]:
+    async def freeze(
+        self, tenant_id: int, window: FreezeWindow, note: str, actor: str
+    ) -> list[Halt]:
         """Hold due work, or accept nothing new, between two instants."""
         until = window.until_at
         if window.from_at is not None and window.from_at >= until:
@@ -122,7 +124,7 @@ class Halting:
 
         The switch is committed before: what begins now sees it, whether or not this succeeds.
         """
-        for _ in range(WAITS_MOST):
+        for _ in range(MAX_WAITS):
             try:
                 async with self._database.write() as connection:
                     await store.wait_alone(connection)

@@ -25,7 +25,7 @@ from postdate.store.tenant import key as key_store
 from postdate.store.tenant.key import StoredKey
 
 
-class Rotated(msgspec.Struct, frozen=True):
+class RotatedTenantKey(msgspec.Struct, frozen=True):
     """The new key, shown once, and when the one before it ends."""
 
     issued: IssuedKey
@@ -65,8 +65,8 @@ class Keys:
         who: Identity,
         key_id: UUID,
         overlap_seconds: float,
-        remember: Remember[Rotated] = forget,
-    ) -> Rotated:
+        remember: Remember[RotatedTenantKey] = forget,
+    ) -> RotatedTenantKey:
         """Put a new key in the place of one that ends after the overlap."""
         async with self._database.write() as connection:
             old = await key_store.get(connection, who.tenant_id, key_id)
@@ -85,7 +85,7 @@ class Keys:
             )
             scopes = parse_scopes(row.scopes)
             issued = IssuedKey(row.key_id, who.tenant, scopes, key, row.expires_at)
-            rotated = Rotated(issued, until)
+            rotated = RotatedTenantKey(issued, until)
             await remember(connection, rotated)
         return rotated
 

@@ -22,7 +22,7 @@ from postdate.store.connection.database import Database
 from postdate.store.timer import permit
 
 CHUNK_SECONDS: Final = 0.1
-REMEMBER_MOST: Final = 10_000
+MAX_REMEMBERED: Final = 10_000
 """Limits remembered; beyond it all are forgotten, at the price of the tokens in hand."""
 
 _NOTHING: Final[Mapping[str, str]] = {}
@@ -38,7 +38,7 @@ class _Requests(Limit, frozen=True, gc=False):
 
 
 @dataclass(slots=True)
-class _Purse:
+class _Tokens:
     """Tokens in hand; while empty, there is no use in asking before `empty_until`."""
 
     tokens: int = 0
@@ -53,7 +53,7 @@ class Rates:
         self._database = database
         self._settings = settings
         self._node_id = node_id
-        self._purses: dict[str, _Purse] = {}
+        self._stocks: dict[str, _Tokens] = {}
 
     async def admit(self, who: Identity) -> Mapping[str, str]:
         """Take a token of the key and one of the tenant, or refuse; give the headers to send."""
@@ -61,49 +61,49 @@ class Rates:
         by_tenant = self._settings.number("rate.tenant_per_second", who.tenant_id)
         if not by_key and not by_tenant:
             return _NOTHING
-        told: list[tuple[str, int]] = []
+        remaining: list[tuple[str, int]] = []
         if by_key:
-            told.append(("key", await self._take("key", who.key_id, by_key)))
+            remaining.append(("key", await self._take("key", who.key_id, by_key)))
         if by_tenant:
             # A request of the key that its tenant refuses keeps the key's token: it did come.
             left = await self._take("tenant", str(who.tenant_id), by_tenant)
-            told.append(("tenant", left))
+            remaining.append(("tenant", left))
         return {
             "ratelimit-policy": _policy(by_key, by_tenant),
-            "ratelimit": ", ".join([f'"{name}";r={left};t=1' for name, left in told]),
+            "ratelimit": ", ".join([f'"{name}";r={left};t=1' for name, left in remaining]),
         }
 
     async def _take(self, noun: str, name: str, rate: float) -> int:
         """Take one token; give how many this node has left in hand."""
-        purse = self._purse(f"request:{noun}/{name}")
-        if purse.tokens < 1:
-            async with purse.lock:
-                await self._fill(purse, _Requests(f"request:{noun}/{name}", None, rate))
-        if purse.tokens < 1:
-            raise _refused(noun, rate, purse.empty_until - time.monotonic())
-        purse.tokens -= 1
-        return purse.tokens
+        stock = self._tokens_of(f"request:{noun}/{name}")
+        if stock.tokens < 1:
+            async with stock.lock:
+                await self._fill(stock, _Requests(f"request:{noun}/{name}", None, rate))
+        if stock.tokens < 1:
+            raise _refused(noun, rate, stock.empty_until - time.monotonic())
+        stock.tokens -= 1
+        return stock.tokens
 
-    async def _fill(self, purse: _Purse, limit: Limit) -> None:
-        if purse.tokens >= 1 or time.monotonic() < purse.empty_until:
+    async def _fill(self, stock: _Tokens, limit: Limit) -> None:
+        if stock.tokens >= 1 or time.monotonic() < stock.empty_until:
             return
         wanted = max(1, math.ceil((limit.rate_per_second or 0.0) * CHUNK_SECONDS))
         if self._database.primary_away:
             # Reads go on without it. Each node then limits by itself: as much as it may take.
-            purse.tokens, purse.empty_until = wanted, time.monotonic() + CHUNK_SECONDS
+            stock.tokens, stock.empty_until = wanted, time.monotonic() + CHUNK_SECONDS
             return
         async with self._database.write() as connection:
             grant = await permit.acquire(connection, limit, self._node_id, 0, wanted, 0.0)
-        purse.tokens = grant.starts
+        stock.tokens = grant.starts
         if not grant.starts:
-            purse.empty_until = time.monotonic() + grant.wait_seconds
+            stock.empty_until = time.monotonic() + grant.wait_seconds
 
-    def _purse(self, scope: str) -> _Purse:
-        found = self._purses.get(scope)
+    def _tokens_of(self, scope: str) -> _Tokens:
+        found = self._stocks.get(scope)
         if found is None:
-            if len(self._purses) >= REMEMBER_MOST:
-                self._purses.clear()
-            found = self._purses[scope] = _Purse()
+            if len(self._stocks) >= MAX_REMEMBERED:
+                self._stocks.clear()
+            found = self._stocks[scope] = _Tokens()
         return found
 
 

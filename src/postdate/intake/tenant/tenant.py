@@ -24,7 +24,7 @@ PREFIX: Final = "pdk_"
 """Makes a leaked key recognisable."""
 
 KEY_BYTES: Final = 24
-PERSONS_MOST: Final = 100
+MAX_PERSONS: Final = 100
 """The most persons that one key may stand for; the table holds to it too."""
 
 HINT_CHARACTERS: Final = 8
@@ -231,7 +231,7 @@ async def replace_key(
         raise refuse(Code.CONFLICT, f"The key {key_id} has ended: make a new one.")
     limits = KeyLimits(reach.accounts, reach.max_amount, reach.expires_at)
     persons = {*reach.persons, *seen_by}
-    if len(persons) > PERSONS_MOST:
+    if len(persons) > MAX_PERSONS:
         raise refuse(Code.CONFLICT, f"Too many have rotated the key {key_id}: make a new one.")
     row, key = draft(database, tenant_id, parse_scopes(reach.scopes), limits, persons=persons)
     row = msgspec.structs.replace(row, note=reach.note)

@@ -97,18 +97,18 @@ class SchedulePatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     jitter_seconds: Jitter | UnsetType = UNSET
     insufficient_funds: InsufficientFunds | UnsetType = UNSET
 
-    def given(self) -> dict[str, object]:
+    def changes(self) -> dict[str, object]:
         """Return what is to be changed."""
         fields = msgspec.structs.asdict(self)
         return {name: value for name, value in fields.items() if value is not UNSET}
 
     def applied(self, before: Definition) -> Definition:
         """Return the next version."""
-        given = self.given()
-        if any(name in given for name in RULES):
-            given = {**dict.fromkeys(RULES), **given}
-        rule = {name: given[name] for name in _RULE_FIELDS if name in given}
-        policies = {name: given[name] for name in _POLICY_FIELDS if name in given}
+        changes = self.changes()
+        if any(name in changes for name in RULES):
+            changes = {**dict.fromkeys(RULES), **changes}
+        rule = {name: changes[name] for name in _RULE_FIELDS if name in changes}
+        policies = {name: changes[name] for name in _POLICY_FIELDS if name in changes}
         return Definition(
             name=before.name if self.name is UNSET else self.name,
             template=before.template if self.template is UNSET else self.template,

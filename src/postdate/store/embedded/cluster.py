@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from postdate.model.error import StartError
-from postdate.store.embedded import credentials, place, tuning
+from postdate.store.embedded import credentials, data_paths, tuning
 from postdate.store.embedded.binaries import Binaries
 from postdate.store.embedded.credentials import SUPERUSER, Credentials
 from postdate.store.embedded.process import environment
@@ -22,7 +22,7 @@ _INITDB_SECONDS: Final = 120
 
 def check(home: Path, known: Credentials | None, binaries: Binaries) -> bool:
     """Return whether the cluster exists; refuse one that these programs or passwords do not fit."""
-    cluster = home / place.CLUSTER
+    cluster = home / data_paths.CLUSTER
     if not cluster.exists():
         return False
     if known is None:
@@ -58,7 +58,7 @@ def make(home: Path, known: Credentials, binaries: Binaries, user: RunAs) -> Non
         with (fresh / "postgresql.conf").open("a") as file:
             file.write(f"\ninclude = '{CONFIG}'\n")
         password.unlink()
-        fresh.rename(home / place.CLUSTER)
+        fresh.rename(home / data_paths.CLUSTER)
     except BaseException:
         sweep(home)
         raise

@@ -14,7 +14,7 @@ import psutil
 
 from postdate.model.error import StartError
 from postdate.model.log import Log
-from postdate.store.embedded import place, process
+from postdate.store.embedded import data_paths, process
 from postdate.store.embedded.binaries import Binaries
 from postdate.store.embedded.credentials import PORT, Credentials
 from postdate.store.embedded.probe import ProbeAnswer, ask
@@ -44,8 +44,8 @@ class PostgresServer:
     """The postmaster of one cluster."""
 
     def __init__(self, home: Path, binaries: Binaries, user: RunAs, known: Credentials) -> None:
-        self._cluster = home / place.CLUSTER
-        self._log = home / place.LOG
+        self._cluster = home / data_paths.CLUSTER
+        self._log = home / data_paths.LOG
         self._binaries = binaries
         self._user = user
         self._known = known

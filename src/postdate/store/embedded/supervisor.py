@@ -14,7 +14,7 @@ import msgspec
 
 from postdate.model.error import StartError
 from postdate.model.log import Log
-from postdate.store.embedded import binaries, cluster, credentials, place, roles, runas
+from postdate.store.embedded import binaries, cluster, credentials, data_paths, roles, runas
 from postdate.store.embedded.credentials import Credentials, Login
 from postdate.store.embedded.probe import UNANSWERED, ProbeAnswer, ask
 from postdate.store.embedded.pulse import Pulse
@@ -110,29 +110,29 @@ class Embedded:
 
     def _prepare(self) -> PostgresServer:
         """Lock and check the directory; make and configure the cluster."""
-        place.prepare(self._data_dir)
+        data_paths.prepare(self._data_dir)
         self._data_dir = self._data_dir.resolve()
-        self._locks.append(place.lock(self._data_dir))
+        self._locks.append(data_paths.lock(self._data_dir))
         known = credentials.read(self._data_dir)
         user = runas.choose(_owner(self._data_dir, known))
         programs = binaries.locate(user)
-        home = place.home_of(self._data_dir, known) if known else self._new_home(user)
+        home = data_paths.home_of(self._data_dir, known) if known else self._new_home(user)
         exists = cluster.check(home, known, programs)
-        place.open_home(home, user)
+        data_paths.open_home(home, user)
         if home != self._data_dir:
-            self._locks.append(place.lock(home))
-        socket = place.socket_dir(home, user)
+            self._locks.append(data_paths.lock(home))
+        socket = data_paths.socket_dir(home, user)
         self._known = known = self._record(known, home, socket)
         if not exists:
             cluster.make(home, known, programs, user)
-        cluster.configure(home / place.CLUSTER, socket, programs, user, self._settings)
+        cluster.configure(home / data_paths.CLUSTER, socket, programs, user, self._settings)
         return PostgresServer(home, programs, user, known)
 
     def _new_home(self, user: runas.RunAs) -> Path:
         # A cluster without credentials is refused where it lies, not made anew elsewhere.
-        if (self._data_dir / place.CLUSTER).exists():
+        if (self._data_dir / data_paths.CLUSTER).exists():
             return self._data_dir
-        return place.choose_home(self._data_dir, user)
+        return data_paths.choose_home(self._data_dir, user)
 
     def _record(self, known: Credentials | None, home: Path, socket: Path) -> Credentials:
         """Write the credentials before the cluster: the rename of the cluster is the commit."""
@@ -166,14 +166,14 @@ async def find(data_dir: Path) -> Login | None:
         ) from error
     if known is None:
         return None
-    answer = await ask(known, place.home_of(data_dir, known) / place.CLUSTER)
+    answer = await ask(known, data_paths.home_of(data_dir, known) / data_paths.CLUSTER)
     return known.login if answer is ProbeAnswer.READY else None
 
 
 def _owner(data_dir: Path, known: Credentials | None) -> int:
     """Return whose the cluster is, or the directory it will be made in."""
-    home = place.home_of(data_dir, known) if known else data_dir
-    existing = home / place.CLUSTER
+    home = data_paths.home_of(data_dir, known) if known else data_dir
+    existing = home / data_paths.CLUSTER
     return (existing if existing.exists() else data_dir).stat().st_uid
 
 

@@ -93,7 +93,7 @@ class LoadedJob(msgspec.Struct, frozen=True, gc=False):
         return decode_destination(self.destination_json)
 
     @property
-    def given(self) -> JobPolicy:
+    def asked_policy(self) -> JobPolicy:
         """Return the policy as asked for; `model.retry.resolve` completes it."""
         return decode_policy(self.policy_json)
 

@@ -23,10 +23,10 @@ class CountedBacklog(msgspec.Struct, frozen=True):
 
 
 class DueCount(msgspec.Struct, frozen=True):
-    """How much becomes due in one slot of time, or at one place; the other of the two is None."""
+    """How much becomes due in one slot of time, or in one bucket of a lane; the other is None."""
 
     slot: int | None
-    place: int | None
+    lane_bucket: int | None
     payments: bool
     many: int
     walked: int
@@ -60,7 +60,7 @@ async def due(
     bucket_limit: int,
     walk_limit: int,
 ) -> list[DueCount]:
-    """Count what becomes due, by slots of time and by places (numbered from 1)."""
+    """Count what becomes due, by slots of time and by buckets of lanes (numbered from 1)."""
     rows = await connection.fetch(
         query("overview_due"),
         tenant_id,

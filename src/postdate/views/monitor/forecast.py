@@ -118,7 +118,7 @@ def _error_percent(rows: Sequence[DueCount], sizes: dict[bool, tuple[int, int]])
     """Return the error of the estimated total, as of sampling without replacement."""
     found: dict[bool, list[int]] = defaultdict(list)
     for row in rows:
-        if row.place is not None:
+        if row.lane_bucket is not None:
             found[row.payments].append(row.many)
     total = squares = 0.0
     for kind, (part, whole) in sizes.items():
