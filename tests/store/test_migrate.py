@@ -4,8 +4,10 @@ from collections.abc import AsyncIterator
 import asyncpg
 import pytest
 
-from conftest import admin, owner_dsn, scratch
+from conftest import admin, app_dsn, owner_dsn, scratch
 from postdate.model.error import StartError
+from postdate.node import database_address
+from postdate.node.settings import ProcessSettings
 from postdate.store import migrate
 from postdate.store.connection import opening
 from postdate.store.connection.error import DatabaseError
@@ -138,6 +140,23 @@ async def test_every_body_of_a_function_passes_the_check_of_the_server(empty: st
     )
     assert twice == []
     await connection.close()
+
+
+async def test_a_command_refuses_a_database_of_another_form(
+    server: Embedded, empty: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = ProcessSettings(database_url=app_dsn(server, "empty_migrate"))
+    await migrate.migrate(empty)
+    async with database_address.opened(settings):
+        pass
+    monkeypatch.setattr(migrate, "known", lambda: [*known(), UPGRADE])
+    with pytest.raises(StartError, match="0002_grows first.*run `postdate migrate`"):
+        async with database_address.opened(settings):
+            pass
+    monkeypatch.setattr(migrate, "known", lambda: numbered("edited"))
+    with pytest.raises(StartError, match="was applied in another form"):
+        async with database_address.opened(settings):
+            pass
 
 
 async def test_a_read_only_database_is_refused(server: Embedded, empty: str) -> None:

@@ -11,6 +11,7 @@ from postdate.store.connection.address import writable
 from postdate.store.connection.database import Database
 from postdate.store.connection.error import DatabaseError
 from postdate.store.embedded import Embedded, find
+from postdate.store.migrate import require_current
 
 
 class Address(NamedTuple):
@@ -68,6 +69,8 @@ async def opened(settings: ProcessSettings) -> AsyncIterator[Database]:
         )
     opened_database = await open_database(address, settings, writers=2, readers=2)
     try:
+        async with opened_database.connection() as connection:
+            await require_current(connection)
         yield opened_database
     finally:
         await opened_database.close()

@@ -263,7 +263,19 @@ def release() -> str:
     return version("postdate")
 
 
-async def _applied(connection: DatabaseSession) -> dict[int, str]:
+async def require_current(connection: DatabaseSession | Connection) -> None:
+    """Refuse a database that this postdate cannot read: another form of it, or an older one."""
+    missing = [m.name for m in pending(await _applied(connection), known())]
+    changed = changed_functions(await _remembered(connection), known_functions(), release())
+    missing += [f.name for f in changed]
+    if missing:
+        raise StartError(
+            f"the database's schema is older than this postdate ({len(missing)} files are missing, "
+            f"{missing[0]} first): run `postdate migrate`, or start `postdate serve` once"
+        )
+
+
+async def _applied(connection: DatabaseSession | Connection) -> dict[int, str]:
     if await connection.fetchval("SELECT to_regclass($1)", f"{SCHEMA}.migration") is None:
         return {}
     rows = await connection.fetch(f"SELECT version, checksum FROM {SCHEMA}.migration")  # noqa: S608
