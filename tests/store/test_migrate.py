@@ -150,7 +150,7 @@ async def test_a_command_refuses_a_database_of_another_form(
     async with database_address.opened(settings):
         pass
     monkeypatch.setattr(migrate, "known", lambda: [*known(), UPGRADE])
-    with pytest.raises(StartError, match="0002_grows first.*run `postdate migrate`"):
+    with pytest.raises(StartError, match=r"0002_grows first.*run `postdate migrate`"):
         async with database_address.opened(settings):
             pass
     monkeypatch.setattr(migrate, "known", lambda: numbered("edited"))
