@@ -697,6 +697,7 @@ CREATE TABLE lane (
     rate_per_second real,
     paused_at timestamp with time zone,
     paused_note text,
+    paused_by text,
     created_at timestamp with time zone DEFAULT clock() NOT NULL,
     changed_at timestamp with time zone DEFAULT clock() NOT NULL,
     CONSTRAINT lane_kind_check CHECK ((kind = ANY (ARRAY['push'::text, 'pull'::text]))),
@@ -1607,6 +1608,8 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE lane TO postdate_writer;
 GRANT SELECT ON TABLE migration TO postdate_writer;
 GRANT SELECT ON TABLE migration TO postdate_reader;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE node TO postdate_writer;
+GRANT SELECT(roles) ON TABLE node TO postdate_reader;
+GRANT SELECT(seen_at) ON TABLE node TO postdate_reader;
 GRANT SELECT ON TABLE occurrence TO postdate_reader;
 GRANT SELECT,INSERT,UPDATE ON TABLE occurrence TO postdate_writer;
 GRANT SELECT ON TABLE outbox TO postdate_reader;

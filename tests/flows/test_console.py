@@ -146,7 +146,9 @@ async def test_what_an_action_did_is_told_once(browser: Browser) -> None:
     assert "Lane mail is paused" in first.text
     assert "&lt;b&gt;deploying&lt;/b&gt;" in first.text
     assert "Lane mail is paused: nothing" not in (await browser.get("/lanes")).text
-    assert "Lane mail is paused: &lt;b&gt;" in (await browser.get("/")).text
+    told = (await browser.get("/")).text
+    assert '<li class="note"><strong>Note</strong> Lane mail is paused.' in told
+    assert ": &lt;b&gt;deploying&lt;/b&gt;" in told
 
 
 async def test_a_key_without_the_scope_is_told_which_one_it_lacks(browser: Browser) -> None:
@@ -360,3 +362,31 @@ async def test_the_overview_streams_its_cells_until_the_session_ends(browser: Br
 async def test_a_key_that_sees_only_a_part_gets_no_stream(browser: Browser) -> None:
     await browser.sign_in(await browser.api.new_key("jobs:read"))
     assert (await browser.get("/overview/stream")).status == 403
+
+
+async def test_a_due_job_says_what_keeps_it(browser: Browser) -> None:
+    await browser.sign_in()
+    pulled = await job(browser.api, lane="mail", delay_seconds=0)
+
+    async def told() -> str:
+        return (await browser.get(f"/jobs/{pulled}")).text
+
+    async def status() -> bool:
+        found = await browser.api.call("GET", f"/jobs/{pulled}")
+        return bool(found.body["status"] == "READY")
+
+    await eventually(status)
+    assert "No worker has claimed a job of lane mail for " in await told()
+    await job(browser.api, lane="mail", delay_seconds=0)
+    assert (await browser.api.call("PATCH", "/lanes/mail", {"max_running": 1})).status == 200
+    claimed = await browser.api.call("POST", "/lanes/mail/claim", {"max": 1})
+    assert claimed.status == 200, claimed.body
+    pulled = next(
+        one["job_id"]
+        for one in (await browser.api.call("GET", "/jobs?lane=mail")).body["jobs"]
+        if one["status"] == "READY"
+    )
+    assert "Lane mail is at its limit: 1 of 1 run, and 1 are due." in await told()
+    await browser.confirm("/lanes/mail/pause", note="deploying")
+    assert ": deploying" in (page := await told())
+    assert "Lane mail was paused " in page

@@ -69,7 +69,9 @@ async def test_a_failing_destination_is_told_by_itself_its_jobs_and_the_overview
     assert "held_back" not in listed[elsewhere]
     async with Browser(api) as browser:
         await browser.sign_in()
-        assert "Destination crm is failing: http_503: no" in (await browser.get("/")).text
+        told = (await browser.get("/")).text
+        assert "Destination crm is failing." in told
+        assert "It last answered: http_503: no." in told
         assert "Held back: destination" in (await browser.get(f"/jobs/{due}")).text
         assert "FAILING" in (await browser.get("/destinations")).text
 

@@ -208,7 +208,7 @@ def _now() -> float:
 
 
 def _lane(lane_id: int, name: str, most: int | None) -> Lane:
-    return Lane(lane_id, TENANT, name, "push", 1, 2, most, None, None, None, EPOCH, EPOCH)
+    return Lane(lane_id, TENANT, name, "push", 1, 2, most, None, None, None, None, EPOCH, EPOCH)
 
 
 @contextmanager

@@ -27,7 +27,7 @@ from postdate.worker.recorder import Group, OutcomeRecorder
 from support.worker import Handled, add_jobs, make_lane, make_worker, one
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
-LANE = Lane(16, 1, "default", "push", 1, 8, None, None, None, None, NOW, NOW)
+LANE = Lane(16, 1, "default", "push", 1, 8, None, None, None, None, None, NOW, NOW)
 CLAIM = LaneClaim(LaneBucket(LANE, 0), LANE, [], Capacity(1).take(1, 1), 30.0)
 
 

@@ -30,6 +30,7 @@ class LaneView(msgspec.Struct, frozen=True, kw_only=True):
     paused: bool
     paused_at: datetime | None
     paused_note: str | None
+    paused_by: str | None
     created_at: datetime
     ready: int
     pending: int
@@ -91,6 +92,7 @@ def _joined(lane: Lane, counts: Sequence[LaneCount]) -> LaneView:
         paused=lane.paused,
         paused_at=lane.paused_at,
         paused_note=lane.paused_note,
+        paused_by=lane.paused_by,
         created_at=lane.created_at,
         ready=sum(count.ready for count in counts),
         pending=sum(count.pending for count in counts),

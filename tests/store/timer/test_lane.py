@@ -30,7 +30,7 @@ async def test_a_lane_only_ever_widens(database: Database, tenant_id: int) -> No
 
 def _with_width(lane: lane_store.Lane, width: int) -> lane_store.Lane:
     return lane_store.Lane(
-        lane.lane_id, lane.tenant_id, lane.name, lane.kind, 5, width, 3, 1.5, None, None,
+        lane.lane_id, lane.tenant_id, lane.name, lane.kind, 5, width, 3, 1.5, None, None, None,
         lane.created_at, lane.changed_at,
     )  # fmt: skip
 

@@ -16,6 +16,7 @@ class Lane(Struct, frozen=True, kw_only=True):
     paused: bool
     paused_at: datetime | None
     paused_note: str | None
+    paused_by: str | None
     created_at: datetime
     ready: int
     pending: int

@@ -9,7 +9,10 @@ from starlette.responses import Response
 from postdate.api.http.endpoint import existing
 from postdate.console.page_request import ConsolePage, PageRequest, instant
 from postdate.console.pages.event import subject_events
+from postdate.console.wait_reason import WaitFacts, destination_name, why_waiting
 from postdate.model.error import Code, refuse
+from postdate.model.job.job import Worker
+from postdate.model.job.view import JobView
 from postdate.model.status import JobStatus
 from postdate.model.tenant.identity import Scope
 from postdate.views.job import JobCursor, JobFilter
@@ -80,7 +83,27 @@ async def job_page(request: PageRequest) -> Response:
     job = existing(await request.services.job.read.find(tenant_id, job_id), "job", job_id)
     events = await subject_events(request, job_id)
     attempts = await request.services.job.read.attempts(tenant_id, job_id, 0, MAX_ATTEMPTS)
-    return request.render("job.html", job=job, attempts=attempts or [], events=events)
+    why = await _why_waiting(request, job) if job.status is JobStatus.READY else None
+    return request.render("job.html", job=job, attempts=attempts or [], events=events, why=why)
+
+
+async def _why_waiting(request: PageRequest, job: JobView) -> str | None:
+    """Read what may keep a due job from starting, and say which of it does."""
+    services, tenant_id = request.services, request.actor.tenant_id
+    lane = await services.lane.read.find(tenant_id, job.lane)
+    if lane is None:
+        return None
+    name = destination_name(job)
+    overview = await services.overview.get(tenant_id)
+    facts = WaitFacts(
+        lane=lane,
+        pulled=isinstance(job.destination, Worker),
+        halts=await services.halt.read.page(tenant_id),
+        worker_nodes=overview.slow.nodes.get("worker", 0),
+        destination=None if name is None else await services.destination.read.get(tenant_id, name),
+        now=request.now,
+    )
+    return why_waiting(job, facts)
 
 
 PAGES: Final = (

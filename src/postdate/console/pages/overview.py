@@ -5,19 +5,44 @@ from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import Any, Final
 
+import msgspec
 from starlette.responses import Response, StreamingResponse
 
 from postdate.console.page_request import HEADERS, ConsolePage, PageRequest
-from postdate.console.pages.overview_problem import checks, failing, problems
+from postdate.console.render import duration
 from postdate.model.error import Code, refuse
 from postdate.model.tenant.identity import Scope
 from postdate.views.monitor.activity import Minutes
 from postdate.views.monitor.forecast import DueChart
-from postdate.views.monitor.overview import Slow
+from postdate.views.monitor.overview import Overview, Slow
+from postdate.views.monitor.problem import AUDITS, ProblemFacts, find_problems
 
 TICK_SECONDS: Final = 2.0
 STREAM_TICKS: Final = 300
 """A stream ends after ten minutes; the browser opens the next one by itself."""
+
+
+class BooksCheck(msgspec.Struct, frozen=True):
+    """The last check of one kind, if there ever was one."""
+
+    command: str
+    link: str
+    ago: str | None
+    findings: int
+
+
+def _checks(overview: Overview) -> list[BooksCheck]:
+    """Return when the books were last checked as a whole, with the findings."""
+    ran = {run.name: run for run in overview.slow.checks}
+    return [
+        BooksCheck(
+            command,
+            link,
+            duration(round(ran[name].seconds * 1000)) if name in ran else None,
+            ran[name].findings if name in ran else 0,
+        )
+        for name, (command, link) in AUDITS.items()
+    ]
 
 
 async def overview_page(request: PageRequest) -> Response:
@@ -72,16 +97,19 @@ async def _values(request: PageRequest) -> dict[str, Any]:
     minutes = found.activity.minutes
     # The books are the cluster's, not the tenant's.
     operator = actor.allows(Scope.ADMIN) and actor.tenant == request.services.operator_tenant
-    checked = checks(found) if operator else []
-    overdue = request.services.overdue.sentences(request.actor.tenant_id)
+    facts = ProblemFacts(
+        overview=found,
+        overdue=request.services.overdue.sentences(None if operator else actor.tenant_id),
+        troubles=request.services.destination.read.failing(actor.tenant_id),
+        halts=await request.services.halt.read.page(actor.tenant_id),
+        now=request.now,
+        audits=found.slow.checks if operator else (),
+    )
     return {
         "overview": found,
         "activity": found.activity,
-        "problems": [
-            *problems(found, checked, overdue, request.now),
-            *failing(request.services.destination.read.failing(request.actor.tenant_id)),
-        ],
-        "checks": checked,
+        "problems": find_problems(facts),
+        "checks": _checks(found) if operator else [],
         "charts": {
             "throughput": _columns(minutes, ("accepted", "executed", "failed")),
             "lateness": _columns(minutes, ("p50", "p99")),

@@ -80,7 +80,9 @@ class Lanes:
         """Let nothing of a lane start until it is resumed; what runs goes on."""
         async with self._database.write() as connection:
             lane = await _one(connection, tenant_id, name)
-            changed = await lane_store.pause(connection, tenant_id, name, paused=True, note=note)
+            changed = await lane_store.pause(
+                connection, tenant_id, name, paused=True, note=note, actor=actor
+            )
             await self._record(connection, lane, "lane.paused", actor, {"note": note})
         self.directory.remember(changed)
 

@@ -91,7 +91,8 @@ BEGIN
            AND s.schedule_id = of_subject;
     WHEN 'lane' THEN
         SELECT string_agg(DISTINCT ROW(weight, width, max_running, rate_per_second,
-                                       instant_text(paused_at), paused_note)::text, ' ')
+                                       instant_text(paused_at), paused_note, paused_by)::text,
+                          ' ')
           INTO found FROM lane l WHERE l.tenant_id = of_tenant AND l.name = $4;
     WHEN 'destination' THEN
         SELECT ROW(type, url, kind, max_running, rate_per_second, instant_text(disabled_at),

@@ -35,6 +35,27 @@ class DueCount(msgspec.Struct, frozen=True):
     """For how long ahead every place was walked whole; what lies beyond is not counted."""
 
 
+class DisabledDestination(msgspec.Struct, frozen=True):
+    """A destination that nothing is sent to."""
+
+    name: str
+    disabled_at: datetime
+    reason: str | None
+
+
+class LaggingSubscription(msgspec.Struct, frozen=True):
+    """A subscription that is paused, fails, or is far behind."""
+
+    subscription_id: UUID
+    destination: str
+    failures: int
+    failing_since: datetime | None
+    error: str | None
+    paused_at: datetime | None
+    paused_note: str | None
+    lag_events: int
+
+
 class FailedCount(msgspec.Struct, frozen=True):
     """How many failed for good."""
 
@@ -79,3 +100,17 @@ async def failed(
     """Count what failed among the things accepted since an id."""
     row = await connection.fetchrow(query("overview_failed"), tenant_id, since, max_count)
     return FailedCount(*row) if row else FailedCount(0, 0)
+
+
+async def disabled(connection: Connection, tenant_id: int, limit: int) -> list[DisabledDestination]:
+    """List disabled destinations, those disabled for longest first."""
+    rows = await connection.fetch(query("overview_disabled"), tenant_id, limit)
+    return [DisabledDestination(*row) for row in rows]
+
+
+async def lagging(
+    connection: Connection, tenant_id: int, min_lag_events: int, limit: int
+) -> list[LaggingSubscription]:
+    """List subscriptions that are paused, fail, or are so many events behind."""
+    rows = await connection.fetch(query("overview_lagging"), tenant_id, min_lag_events, limit)
+    return [LaggingSubscription(*row) for row in rows]

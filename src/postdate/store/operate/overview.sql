@@ -38,3 +38,19 @@ SELECT count(*) FILTER (WHERE found.job)::integer AS jobs,
         WHERE o.bucket = buckets.bucket AND o.tenant_id = $1 AND o.status = 'FAILED'
           AND o.status <> 'COMPLETED' AND o.subject >= $2
         ORDER BY o.subject DESC LIMIT $3) AS found
+
+-- name: overview_disabled
+SELECT name, disabled_at, disabled_reason FROM destination
+ WHERE tenant_id = $1 AND disabled_at IS NOT NULL ORDER BY disabled_at LIMIT $2
+
+-- name: overview_lagging
+-- Those that are paused, fail, or have something to send and are at least so far behind.
+SELECT s.subscription_id, s.destination, s.failures, s.failing_since, s.error, s.paused_at,
+       s.paused_note, greatest(coalesce(p.position, 0) - s.position, 0)::bigint
+  FROM subscription s
+  LEFT JOIN chain p ON p.bucket = tenant_bucket(s.tenant_id) AND p.tenant_id = s.tenant_id
+  LEFT JOIN timer t ON t.bucket = s.bucket AND t.subject = s.subscription_id
+ WHERE s.tenant_id = $1
+   AND (s.paused_at IS NOT NULL OR s.failures > 0
+        OR (t.subject IS NOT NULL AND p.position - s.position >= $2))
+ ORDER BY s.paused_at NULLS FIRST, s.failing_since, s.subscription_id LIMIT $3

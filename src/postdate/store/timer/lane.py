@@ -38,6 +38,7 @@ class Lane(msgspec.Struct, frozen=True):
     rate_per_second: float | None
     paused_at: datetime | None
     paused_note: str | None
+    paused_by: str | None
     created_at: datetime
     changed_at: datetime
 
@@ -104,10 +105,16 @@ async def change(connection: Connection, lane: Lane) -> list[Lane]:
 
 
 async def pause(
-    connection: Connection, tenant_id: int, name: str, *, paused: bool, note: str | None = None
+    connection: Connection,
+    tenant_id: int,
+    name: str,
+    *,
+    paused: bool,
+    note: str | None = None,
+    actor: str | None = None,
 ) -> list[Lane]:
     """Pause or resume both kinds of a lane."""
-    rows = await connection.fetch(query("lane_pause"), tenant_id, name, paused, note)
+    rows = await connection.fetch(query("lane_pause"), tenant_id, name, paused, note, actor)
     return [Lane(*row) for row in rows]
 
 

@@ -9,14 +9,20 @@ import msgspec
 
 from postdate.model.ids import BUCKETS, floor_id
 from postdate.store.connection.database import Connection, Database
+from postdate.store.job import job_list
 from postdate.store.operate import activity as activity_store
 from postdate.store.operate import overview as store
 from postdate.store.operate import vital as vital_store
-from postdate.store.operate.overview import CountedBacklog, Places
+from postdate.store.operate.overview import (
+    CountedBacklog,
+    DisabledDestination,
+    LaggingSubscription,
+    Places,
+)
 from postdate.store.operate.vital import AuditRun
 from postdate.store.schedule import schedule as schedule_store
 from postdate.store.timer.lane import Lane, LaneDirectory
-from postdate.store.timer.timer import LANE_PAYMENT
+from postdate.store.timer.timer import LANE_APPROVAL, LANE_PAYMENT
 from postdate.views.monitor.activity import (
     HOUR_SECONDS,
     MINUTE_SECONDS,
@@ -30,6 +36,15 @@ MAX_COUNT: Final = 100
 
 MAX_FAILED: Final = 25
 """The same for what failed."""
+
+MAX_LISTED: Final = 10
+"""The most disabled destinations and lagging subscriptions that are named."""
+
+MIN_LAG_EVENTS: Final = 1000
+"""A subscription that many events behind is a problem even while it succeeds."""
+
+MAX_RUNNING_COUNT: Final = 100
+"""How far the running jobs of one bucket of a late lane are counted."""
 
 FAILED_SECONDS: Final = 24 * 3600
 REMEMBER_SECONDS: Final = 2.0
@@ -48,9 +63,12 @@ class LaneBacklog(msgspec.Struct, frozen=True, kw_only=True):
     kind: str
     overdue: int
     oldest: datetime | None
+    running: int
+    """Counted only where something is late."""
     unknown: int
     paused_at: datetime | None
     paused_note: str | None
+    paused_by: str | None
     max_running: int | None
     rate_per_second: float | None
     weight: int
@@ -63,6 +81,8 @@ class Slow(msgspec.Struct, frozen=True, kw_only=True):
     jobs_failed: int
     payments_failed: int
     forecast: Forecast
+    nodes: dict[str, int]
+    """How many nodes of each role are alive."""
     checks: list[AuditRun]
     """When the books of the whole cluster were last checked: for its operators only."""
 
@@ -74,6 +94,10 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
     payments_overdue: int
     payments_oldest: datetime | None
     payments_parked: int
+    approvals_overdue: int
+    approvals_oldest: datetime | None
+    disabled: list[DisabledDestination]
+    subscriptions: list[LaggingSubscription]
     schedules_set_aside: int
     activity: ActivityView
     slow: Slow
@@ -115,20 +139,31 @@ class OverviewViews:
 
     async def _read(self, tenant_id: int) -> Overview:
         lanes = sorted(self._lanes.of_tenant(tenant_id), key=lambda lane: (lane.name, lane.kind))
-        lane_buckets = _lane_buckets(lanes)
+        lane_buckets = _lane_buckets(lanes, LANE_PAYMENT, LANE_APPROVAL)
         async with self._database.read(tenant_id) as connection:
             rows = await store.backlog(connection, tenant_id, lane_buckets, MAX_COUNT)
             seconds = HOUR_SECONDS + MINUTE_SECONDS
             slots = await activity_store.recent(connection, tenant_id, seconds)
-            slow = await self._read_slow(connection, tenant_id, lane_buckets)
+            slow = await self._read_slow(connection, tenant_id, _lane_buckets(lanes, LANE_PAYMENT))
             set_aside = await schedule_store.count_set_aside(connection, tenant_id, MAX_COUNT)
-        backlog = {row.lane_id: row for row in rows}
-        payments = backlog[LANE_PAYMENT]
+            disabled = await store.disabled(connection, tenant_id, MAX_LISTED)
+            lagging = await store.lagging(connection, tenant_id, MIN_LAG_EVENTS, MAX_LISTED)
+            backlog = {row.lane_id: row for row in rows}
+            late = [lane for lane in lanes if backlog[lane.lane_id].overdue]
+            counts = await job_list.count(connection, late, MAX_RUNNING_COUNT)
+        payments, approvals = backlog[LANE_PAYMENT], backlog[LANE_APPROVAL]
+        running = {lane_id: count.running for lane_id, count in counts.items()}
         return Overview(
-            lanes=[_lane(lane, backlog[lane.lane_id]) for lane in lanes],
+            lanes=[
+                _lane(lane, backlog[lane.lane_id], running.get(lane.lane_id, 0)) for lane in lanes
+            ],
             payments_overdue=payments.overdue,
             payments_oldest=payments.oldest,
             payments_parked=payments.parked,
+            approvals_overdue=approvals.overdue,
+            approvals_oldest=approvals.oldest,
+            disabled=disabled,
+            subscriptions=lagging,
             schedules_set_aside=set_aside,
             activity=activity_view(slots, self._database.unix_ms() / 1000),
             slow=slow,
@@ -148,6 +183,7 @@ class OverviewViews:
             jobs_failed=failed.jobs,
             payments_failed=failed.payments,
             forecast=await forecast(connection, tenant_id, lane_buckets),
+            nodes=await vital_store.nodes(connection),
             checks=await vital_store.audits(connection),
         )
         if len(self._slow) >= MAX_REMEMBERED:
@@ -156,21 +192,24 @@ class OverviewViews:
         return fresh
 
 
-def _lane_buckets(lanes: Sequence[Lane]) -> Places:
-    pairs = [(bucket, LANE_PAYMENT) for bucket in range(BUCKETS)]
+def _lane_buckets(lanes: Sequence[Lane], *own: int) -> Places:
+    """Return where the timers of lanes and of the system's own lanes lie."""
+    pairs = [(bucket, lane_id) for lane_id in own for bucket in range(BUCKETS)]
     pairs += [(bucket, lane.lane_id) for lane in lanes for bucket in lane.buckets]
     return [bucket for bucket, _ in pairs], [lane_id for _, lane_id in pairs]
 
 
-def _lane(lane: Lane, backlog: CountedBacklog) -> LaneBacklog:
+def _lane(lane: Lane, backlog: CountedBacklog, running: int) -> LaneBacklog:
     return LaneBacklog(
         name=lane.name,
         kind=lane.kind,
         overdue=backlog.overdue,
         oldest=backlog.oldest,
+        running=running,
         unknown=backlog.parked,
         paused_at=lane.paused_at,
         paused_note=lane.paused_note,
+        paused_by=lane.paused_by,
         max_running=lane.max_running,
         rate_per_second=lane.rate_per_second,
         weight=lane.weight,

@@ -16,6 +16,7 @@ CREATE TABLE lane (
     rate_per_second real CHECK (rate_per_second > 0),
     paused_at       timestamptz,
     paused_note     text,
+    paused_by       text,
     created_at      timestamptz NOT NULL DEFAULT clock(),
     changed_at      timestamptz NOT NULL DEFAULT clock(),
     UNIQUE (tenant_id, name, kind)

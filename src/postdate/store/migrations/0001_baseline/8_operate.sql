@@ -10,6 +10,8 @@ CREATE TABLE node (
     seen_at    timestamptz NOT NULL DEFAULT clock()
 );
 GRANT SELECT, INSERT, UPDATE, DELETE ON node TO postdate_writer;
+-- A reader may count the live nodes of a role; their names are the operators'.
+GRANT SELECT (roles, seen_at) ON node TO postdate_reader;
 
 -- What of the history has been detached, and from where on it is whole. Belongs to no tenant.
 CREATE TABLE history (

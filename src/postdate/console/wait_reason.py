@@ -1,0 +1,94 @@
+"""Why a job that is due has not started: one sentence for its page."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+import msgspec
+
+from postdate.console.render import actor, duration
+from postdate.model.job.job import Queue, Webhook
+from postdate.model.job.view import JobView
+from postdate.views.destination import DestinationView
+from postdate.views.halt import HaltView
+from postdate.views.lane import LaneView
+
+
+class WaitFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What may keep a due job from starting."""
+
+    lane: LaneView
+    pulled: bool
+    """It waits for a worker to claim it; else a node delivers it."""
+    halts: Sequence[HaltView]
+    worker_nodes: int
+    destination: DestinationView | None
+    now: datetime
+
+
+def why_waiting(job: JobView, facts: WaitFacts) -> str:
+    """Return the first reason that holds, the one that must go away before the others count."""
+    lane = facts.lane
+    for halt in facts.halts:
+        if halt.mode == "hold" and halt.from_at <= facts.now:
+            kind = "kill switch" if halt.kind == "kill" else "freeze"
+            return f"The tenant stands still by a {kind} of {actor(halt.set_by)}: {halt.note}"
+    if lane.paused_at is not None:
+        by = f" by {actor(lane.paused_by)}" if lane.paused_by else ""
+        note = f": {lane.paused_note}" if lane.paused_note else ""
+        return f"Lane {lane.lane} was paused {_ago(lane.paused_at, facts.now)} ago{by}{note}"
+    if lane.max_running is not None and lane.running >= lane.max_running:
+        return (
+            f"Lane {lane.lane} is at its limit: {lane.running} of {lane.max_running} run, and "
+            f"{lane.ready:,} are due. The next starts when one ends."
+        )
+    if lane.rate_per_second is not None and lane.ready > lane.rate_per_second:
+        return (
+            f"Lane {lane.lane} may start {lane.rate_per_second:g} a second, and {lane.ready:,} "
+            "are due."
+        )
+    if facts.pulled:
+        return _why_not_claimed(job, facts)
+    return _why_not_delivered(facts)
+
+
+def _why_not_claimed(job: JobView, facts: WaitFacts) -> str:
+    lane = facts.lane
+    if lane.running:
+        return f"Its workers are busy: {lane.running:,} jobs run, {lane.ready:,} are due."
+    due = job.next_attempt_at or job.effective_at
+    return f"No worker has claimed a job of lane {lane.lane} for {_ago(due, facts.now)}."
+
+
+def _why_not_delivered(facts: WaitFacts) -> str:
+    if not facts.worker_nodes:
+        return "No node with the role worker is alive."
+    limits = _limits(facts.destination)
+    lane = facts.lane
+    return (
+        f"The nodes are at work: {lane.running:,} jobs of lane {lane.lane} run, {lane.ready:,} "
+        f"are due.{limits}"
+    )
+
+
+def _limits(destination: DestinationView | None) -> str:
+    if destination is None:
+        return ""
+    limits = []
+    if destination.max_running is not None:
+        limits.append(f"{destination.max_running} at once")
+    if destination.rate_per_second is not None:
+        limits.append(f"{destination.rate_per_second:g} a second")
+    return f" Destination {destination.name} takes {' and '.join(limits)}." if limits else ""
+
+
+def destination_name(job: JobView) -> str | None:
+    """Return the name of the stored destination that a job goes to."""
+    match job.destination:
+        case Webhook(name=str(name)) | Queue(name=name):
+            return name
+        case _:
+            return None
+
+
+def _ago(since: datetime, now: datetime) -> str:
+    return duration(max(0, round((now - since).total_seconds() * 1000)))

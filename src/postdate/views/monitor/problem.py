@@ -1,0 +1,339 @@
+"""What is wrong with a tenant, ranked: money first, then work that stands still, then the rest.
+
+Each problem says what it is, why, since when, what it holds up, and where help is. What somebody
+did on purpose (a paused lane, a halt) is a note and not an alarm.
+"""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from enum import IntEnum
+from typing import Final
+
+import msgspec
+
+from postdate.model.destination.trouble import Trouble
+from postdate.store.operate.overview import DisabledDestination, LaggingSubscription
+from postdate.store.operate.vital import AuditRun
+from postdate.views.halt import HaltView
+from postdate.views.monitor.overview import LaneBacklog, Overview
+
+LATE_SECONDS: Final = 5.0
+"""Work that has been due for longer than this is a problem, not a queue."""
+
+UNSERVED_SECONDS: Final = 60.0
+"""A pull lane whose oldest job has waited for longer, while nothing of it runs, has no worker."""
+
+MAX_NAMED: Final = 10
+"""Most problems of one kind that are named one by one."""
+
+
+class Severity(IntEnum):
+    """How bad it is: the smaller the worse."""
+
+    MONEY = 0
+    """Money is wrong, or does not move when it should."""
+    STOPPED = 1
+    """Work that is due does not happen, and nothing but a person will change that."""
+    FAILING = 2
+    """Work is late or fails, and goes on by itself."""
+    NOTE = 3
+    """Somebody wanted it so."""
+
+    @property
+    def label(self) -> str:
+        """Write it as the console shows it."""
+        return self.name.capitalize()
+
+
+class OverviewProblem(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that is wrong, and the page that helps."""
+
+    severity: Severity
+    text: str
+    link: str
+    help: str
+    """What the link is called: what one does about it."""
+    cause: str = ""
+    since: datetime | None = None
+    holds_up: str = ""
+    runbook: str = ""
+    """The page of the documentation, under `docs/operate/runbooks/`."""
+
+
+class ProblemFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything the list is made from."""
+
+    overview: Overview
+    overdue: Sequence[str]
+    troubles: Sequence[Trouble]
+    halts: Sequence[HaltView]
+    now: datetime
+    audits: Sequence[AuditRun] = ()
+    """The checks of the books of the whole cluster: for its operators only."""
+
+
+AUDITS: Final = {
+    "round": ("round of proofs", "/accounts"),
+    "prove": ("postdate prove", "/accounts"),
+    "reconcile": ("postdate reconcile", "/payments"),
+    "verify": ("postdate events verify", "/events"),
+}
+"""The checks of the books: how each is run, and where to look when it found something."""
+
+
+def find_problems(facts: ProblemFacts) -> list[OverviewProblem]:
+    """Return every problem, the worst first and the oldest of equals first."""
+    found = [
+        *_books(facts),
+        *_payments(facts),
+        *_overdue(facts),
+        *_schedules(facts),
+        *(each for lane in facts.overview.lanes for each in _lane(lane, facts)),
+        *_troubles(facts),
+        *_destinations(facts.overview.disabled),
+        *_subscriptions(facts.overview.subscriptions),
+        *_failed(facts),
+        *_halts(facts),
+    ]
+    return sorted(found, key=lambda each: (each.severity, each.since or facts.now))
+
+
+def _books(facts: ProblemFacts) -> Iterator[OverviewProblem]:
+    for run in facts.audits:
+        if run.findings and run.name in AUDITS:
+            command, link = AUDITS[run.name]
+            yield OverviewProblem(
+                severity=Severity.MONEY,
+                text=f"{command} reported {count(run.findings, 'finding')}.",
+                cause="Rows of the books were changed by other hands, or a program is wrong.",
+                link=link,
+                help="Run it again for details",
+                runbook="balance",
+            )
+
+
+def _payments(facts: ProblemFacts) -> Iterator[OverviewProblem]:
+    overview = facts.overview
+    if overview.payments_parked:
+        yield OverviewProblem(
+            severity=Severity.MONEY,
+            text=f"{count(overview.payments_parked, 'payment')} could not be settled and "
+            "need a decision.",
+            cause="Settling them failed in a way that does not pass by itself.",
+            holds_up="Their amounts stay held.",
+            link="/payments?status=EXECUTING",
+            help="Decide",
+            runbook="broken-payments",
+        )
+    if _seconds(overview.payments_oldest, facts.now) > LATE_SECONDS and not _halted(facts):
+        served = overview.slow.nodes.get("settlement", 0)
+        yield OverviewProblem(
+            severity=Severity.MONEY,
+            text=f"{count(overview.payments_overdue, 'payment')} due and not settled.",
+            cause="The settlement nodes are behind or an account is locked."
+            if served
+            else "No settlement node is alive.",
+            since=overview.payments_oldest,
+            holds_up="Their amounts stay held, and payees wait.",
+            link="/payments?status=PENDING",
+            help="See them",
+            runbook="lateness" if served else "settlement-stopped",
+        )
+    if overview.approvals_overdue:
+        yield OverviewProblem(
+            severity=Severity.MONEY,
+            text=f"{count(overview.approvals_overdue, 'payment')} past due and not yet approved.",
+            cause="Nobody has approved or refused them.",
+            since=overview.approvals_oldest,
+            holds_up="They settle when they are approved, and fail when the approval expires.",
+            link="/dead-letters",
+            help="Approve or refuse",
+        )
+
+
+def _overdue(facts: ProblemFacts) -> Iterator[OverviewProblem]:
+    for what in facts.overdue:
+        yield OverviewProblem(
+            severity=Severity.STOPPED,
+            text=f"Overdue: {what}.",
+            cause="No stage has touched it; every node is checking again.",
+            link="/",
+            help="Overview",
+            runbook="overdue",
+        )
+
+
+def _schedules(facts: ProblemFacts) -> Iterator[OverviewProblem]:
+    many = facts.overview.schedules_set_aside
+    if many:
+        yield OverviewProblem(
+            severity=Severity.STOPPED,
+            text=f"{count(many, 'schedule')} set aside because of an error.",
+            cause="Each shows the error that ended its last run.",
+            holds_up="They make nothing until they are resumed.",
+            link="/schedules?set_aside=true",
+            help="See the errors",
+            runbook="schedule-set-aside",
+        )
+
+
+def _lane(lane: LaneBacklog, facts: ProblemFacts) -> Iterator[OverviewProblem]:
+    ready = f"/jobs?status=READY&lane={lane.name}"
+    late = _seconds(lane.oldest, facts.now)
+    if lane.paused_at is not None:
+        yield OverviewProblem(
+            severity=Severity.NOTE,
+            text=f"Lane {lane.name} is paused.",
+            cause=_by_whom(lane.paused_by, lane.paused_note),
+            since=lane.paused_at,
+            holds_up=f"{count(lane.overdue, 'job')} due." if lane.overdue else "",
+            link="/lanes",
+            help="Resume",
+        )
+    elif late > LATE_SECONDS and not _halted(facts):
+        severity, cause = _late_cause(lane, late, facts.overview.slow.nodes)
+        yield OverviewProblem(
+            severity=severity,
+            text=f"Lane {lane.name} is late: {count(lane.overdue, 'job')} due.",
+            cause=cause,
+            since=lane.oldest,
+            holds_up=f"{count(lane.overdue, 'job')}, and what follows in the lane.",
+            link=ready,
+            help="See them",
+            runbook="backlog",
+        )
+    if lane.unknown:
+        yield OverviewProblem(
+            severity=Severity.STOPPED,
+            text=f"{count(lane.unknown, 'job')} of lane {lane.name} with unknown outcome.",
+            cause="It is not known whether they ran, and their policy asks for a person.",
+            link=f"/jobs?status=UNKNOWN&lane={lane.name}",
+            help="Resolve",
+        )
+
+
+def _late_cause(lane: LaneBacklog, late: float, nodes: dict[str, int]) -> tuple[Severity, str]:
+    if lane.kind == "push" and not nodes.get("worker"):
+        return Severity.STOPPED, "No worker node is alive."
+    if lane.kind == "pull" and not lane.running and late > UNSERVED_SECONDS:
+        return Severity.STOPPED, "No worker claims its jobs."
+    if lane.max_running is not None and lane.running >= lane.max_running:
+        return Severity.FAILING, f"It is at its limit: {lane.running} of {lane.max_running} run."
+    if lane.rate_per_second is not None:
+        return Severity.FAILING, f"It may start {lane.rate_per_second:g} a second."
+    return Severity.FAILING, f"{count(lane.running, 'job')} of it run; more is due than that."
+
+
+def _troubles(facts: ProblemFacts) -> Iterator[OverviewProblem]:
+    for trouble in facts.troubles[:MAX_NAMED]:
+        yield OverviewProblem(
+            severity=Severity.FAILING,
+            text=f"Destination {trouble.label} is failing.",
+            cause=f"It last answered: {trouble.answers[-1]}." if trouble.answers else "",
+            since=trouble.since,
+            holds_up=f"Its jobs are held back until {trouble.held_until:%H:%M:%S} UTC, then one "
+            "attempt probes it.",
+            link="/destinations",
+            help="Test it",
+            runbook="destinations",
+        )
+    if len(facts.troubles) > MAX_NAMED:
+        more = count(len(facts.troubles) - MAX_NAMED, "more destination")
+        yield OverviewProblem(
+            severity=Severity.FAILING,
+            text=f"{more} failing.",
+            link="/destinations",
+            help="See them",
+            runbook="destinations",
+        )
+
+
+def _destinations(disabled: Sequence[DisabledDestination]) -> Iterator[OverviewProblem]:
+    for one in disabled:
+        yield OverviewProblem(
+            severity=Severity.STOPPED,
+            text=f"Destination {one.name} is disabled.",
+            cause=one.reason or "",
+            since=one.disabled_at,
+            holds_up="Jobs and subscriptions that go there fail.",
+            link="/destinations",
+            help="Enable",
+            runbook="destinations",
+        )
+
+
+def _subscriptions(lagging: Sequence[LaggingSubscription]) -> Iterator[OverviewProblem]:
+    for one in lagging:
+        paused = one.paused_at is not None
+        behind = f"{count(one.lag_events, 'event')} behind"
+        failing = f"Delivery failed {count(one.failures, 'time')}: {one.error}."
+        yield OverviewProblem(
+            severity=Severity.NOTE if paused else Severity.FAILING,
+            text=f"Subscription to {one.destination} is {'paused' if paused else behind}.",
+            cause=(one.paused_note or "") if paused else failing if one.failures else "",
+            since=one.paused_at or one.failing_since,
+            holds_up=f"It is {behind}." if paused and one.lag_events else "",
+            link="/subscriptions",
+            help="Resume" if paused else "See it",
+            runbook="" if paused else "event-lag",
+        )
+
+
+def _failed(facts: ProblemFacts) -> Iterator[OverviewProblem]:
+    slow = facts.overview.slow
+    if slow.payments_failed:
+        yield OverviewProblem(
+            severity=Severity.MONEY,
+            text=f"{count(slow.payments_failed, 'payment')} accepted in the last 24 h failed.",
+            cause="Each shows its code; most often funds are missing.",
+            link="/payments?status=FAILED",
+            help="See them",
+            runbook="failure-rate",
+        )
+    if slow.jobs_failed:
+        yield OverviewProblem(
+            severity=Severity.FAILING,
+            text=f"{count(slow.jobs_failed, 'job')} accepted in the last 24 h failed permanently.",
+            cause="Every attempt failed, or the failure was final.",
+            link="/dead-letters",
+            help="Redrive",
+            runbook="dead-letters",
+        )
+
+
+def _halts(facts: ProblemFacts) -> Iterator[OverviewProblem]:
+    for halt in facts.halts:
+        if not _holds(halt, facts.now):
+            continue
+        kind = "The kill switch is on" if halt.kind == "kill" else "A freeze window is open"
+        until = "" if halt.until_at is None else f" until {halt.until_at:%Y-%m-%d %H:%M:%S} UTC"
+        yield OverviewProblem(
+            severity=Severity.NOTE,
+            text=f"{kind}{until}.",
+            cause=_by_whom(halt.set_by, halt.note),
+            since=max(halt.from_at, halt.set_at),
+            holds_up="Nothing of the tenant starts or settles.",
+            link="/settings",
+            help="See it",
+        )
+
+
+def _halted(facts: ProblemFacts) -> bool:
+    return any(_holds(halt, facts.now) for halt in facts.halts)
+
+
+def _holds(halt: HaltView, now: datetime) -> bool:
+    return halt.from_at <= now and (halt.until_at is None or now < halt.until_at)
+
+
+def _by_whom(actor: str | None, note: str | None) -> str:
+    return f"By {actor}: {note}" if actor and note else f"By {actor}." if actor else note or ""
+
+
+def _seconds(since: datetime | None, now: datetime) -> float:
+    return 0.0 if since is None else (now - since).total_seconds()
+
+
+def count(many: int, noun: str) -> str:
+    """Write a number with its noun."""
+    return f"{many:,} {noun}" if many == 1 else f"{many:,} {noun}s"

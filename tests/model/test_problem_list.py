@@ -1,0 +1,206 @@
+"""The list of what is wrong: every kind once, ranked, with cause, since when and what helps."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from uuid import UUID
+
+import msgspec
+
+from postdate.model.destination.trouble import Trouble
+from postdate.store.operate.overview import DisabledDestination, LaggingSubscription
+from postdate.store.operate.vital import AuditRun
+from postdate.views.halt import HaltView
+from postdate.views.monitor.activity import activity_view
+from postdate.views.monitor.forecast import DueChart, Forecast
+from postdate.views.monitor.overview import LaneBacklog, Overview, Slow
+from postdate.views.monitor.problem import OverviewProblem, ProblemFacts, Severity, find_problems
+
+NOW = datetime(2026, 11, 17, 3, 0, tzinfo=UTC)
+CHART = DueChart(slot_seconds=60, jobs=[], payments=[])
+NODES = {"worker": 1, "settlement": 1}
+RUNBOOKS = Path(__file__).parents[2] / "docs" / "operate" / "runbooks"
+
+
+def ago(seconds: float) -> datetime:
+    return NOW - timedelta(seconds=seconds)
+
+
+def slow(**values: object) -> Slow:
+    plain = Slow(
+        unix_ms=0,
+        jobs_failed=0,
+        payments_failed=0,
+        forecast=Forecast(hour=CHART, day=CHART),
+        nodes=NODES,
+        checks=[],
+    )
+    return msgspec.structs.replace(plain, **values)
+
+
+def overview(**values: object) -> Overview:
+    plain = Overview(
+        lanes=[],
+        payments_overdue=0,
+        payments_oldest=None,
+        payments_parked=0,
+        approvals_overdue=0,
+        approvals_oldest=None,
+        disabled=[],
+        subscriptions=[],
+        schedules_set_aside=0,
+        activity=activity_view([], 0),
+        slow=slow(),
+    )
+    return msgspec.structs.replace(plain, **values)
+
+
+def lane(**values: object) -> LaneBacklog:
+    plain = LaneBacklog(
+        name="mail",
+        kind="push",
+        overdue=3,
+        oldest=ago(90),
+        running=2,
+        unknown=0,
+        paused_at=None,
+        paused_note=None,
+        paused_by=None,
+        max_running=None,
+        rate_per_second=None,
+        weight=1,
+    )
+    return msgspec.structs.replace(plain, **values)
+
+
+HALT = HaltView(
+    kind="kill", mode="hold", from_at=ago(60), until_at=None, note="fraud", set_by="eve",
+    set_at=ago(60),
+)  # fmt: skip
+
+
+def facts(found: Overview, **values: object) -> ProblemFacts:
+    plain = ProblemFacts(overview=found, overdue=(), troubles=(), halts=(), now=NOW)
+    return msgspec.structs.replace(plain, **values)
+
+
+def only(found: Overview, **values: object) -> OverviewProblem:
+    problems = find_problems(facts(found, **values))
+    assert len(problems) == 1, problems
+    return problems[0]
+
+
+def test_where_nothing_is_wrong_the_list_is_empty() -> None:
+    assert find_problems(facts(overview(lanes=[lane(overdue=0, oldest=None)]))) == []
+
+
+def test_money_comes_first_then_what_stands_still_and_notes_last() -> None:
+    found = find_problems(
+        facts(
+            overview(
+                lanes=[lane(), lane(name="quiet", paused_at=ago(9), paused_by="ann")],
+                schedules_set_aside=1,
+                approvals_overdue=2,
+                approvals_oldest=ago(30),
+                payments_parked=1,
+                disabled=[DisabledDestination("shop", ago(600), "it answered 410 Gone")],
+                slow=slow(payments_failed=4, jobs_failed=2),
+            ),
+            audits=[AuditRun("verify", 5.0, 2), AuditRun("prove", 5.0, 0)],
+        )
+    )
+    assert [each.severity for each in found] == sorted(each.severity for each in found)
+    assert found[0].text == "2 payments past due and not yet approved."
+    assert [each.text for each in found if each.severity is Severity.NOTE] == [
+        "Lane quiet is paused."
+    ]
+    assert "postdate events verify reported 2 findings." in [each.text for each in found]
+    assert all(each.help for each in found)
+
+
+def test_a_lane_paused_on_purpose_is_a_note_that_names_who_and_why() -> None:
+    found = only(overview(lanes=[lane(paused_at=ago(60), paused_by="ann", paused_note="deploy")]))
+    assert found.severity is Severity.NOTE
+    assert found.cause == "By ann: deploy"
+    assert found.holds_up == "3 jobs due."
+    assert found.since == ago(60)
+
+
+def test_a_late_lane_says_what_keeps_it() -> None:
+    def cause(nodes: dict[str, int] = NODES, **values: object) -> tuple[Severity, str]:
+        found = only(overview(lanes=[lane(**values)], slow=slow(nodes=nodes)))
+        return found.severity, found.cause
+
+    assert cause({}) == (Severity.STOPPED, "No worker node is alive.")
+    assert cause(kind="pull", running=0) == (Severity.STOPPED, "No worker claims its jobs.")
+    assert cause(kind="pull", running=0, oldest=ago(20))[0] is Severity.FAILING
+    assert cause(max_running=2) == (Severity.FAILING, "It is at its limit: 2 of 2 run.")
+    assert cause(rate_per_second=0.5) == (Severity.FAILING, "It may start 0.5 a second.")
+    assert cause() == (Severity.FAILING, "2 jobs of it run; more is due than that.")
+
+
+def test_late_payments_name_the_missing_settlement_node() -> None:
+    late = overview(payments_overdue=1, payments_oldest=ago(30), slow=slow(nodes={"worker": 1}))
+    assert only(late).cause == "No settlement node is alive."
+    assert only(late).runbook == "settlement-stopped"
+    assert only(late).since == ago(30)
+
+
+def test_what_a_halt_holds_up_is_no_alarm_and_the_halt_is_a_note() -> None:
+    late = overview(lanes=[lane()], payments_overdue=1, payments_oldest=ago(30))
+    found = only(late, halts=[HALT])
+    assert (found.severity, found.cause) == (Severity.NOTE, "By eve: fraud")
+    over = msgspec.structs.replace(HALT, until_at=ago(1))
+    assert len(find_problems(facts(late, halts=[over]))) == 2
+
+
+def test_subscriptions_that_fail_lag_or_are_paused_are_told_apart() -> None:
+    def one(failures: int = 0, *, paused: bool = False, lag: int = 2000) -> OverviewProblem:
+        row = LaggingSubscription(
+            UUID(int=1), "hooks", failures, ago(50) if failures else None, "HTTP 500",
+            ago(70) if paused else None, "moving" if paused else None, lag,
+        )  # fmt: skip
+        return only(overview(subscriptions=[row]))
+
+    assert one().text == "Subscription to hooks is 2,000 events behind."
+    assert one(failures=3).cause == "Delivery failed 3 times: HTTP 500."
+    assert one(failures=3).since == ago(50)
+    assert (one(paused=True).severity, one(paused=True).cause) == (Severity.NOTE, "moving")
+
+
+def test_the_list_names_ten_failing_destinations_and_counts_the_others() -> None:
+    troubles = [
+        Trouble(
+            tenant_id=1, label=f"d{n:02}", held_until=NOW, since=ago(60 - n), calls=4, successes=0,
+            p99_ms=9, answers=("HTTP 503",),
+        )
+        for n in range(12)
+    ]  # fmt: skip
+    found = find_problems(facts(overview(), troubles=troubles))
+    assert found[0].text == "Destination d00 is failing."
+    assert found[0].cause == "It last answered: HTTP 503."
+    assert found[-1].text == "2 more destinations failing."
+
+
+def test_every_runbook_that_is_named_exists() -> None:
+    found = find_problems(
+        facts(
+            overview(
+                lanes=[lane(unknown=1)],
+                payments_parked=1,
+                payments_overdue=1,
+                payments_oldest=ago(50),
+                schedules_set_aside=1,
+                disabled=[DisabledDestination("shop", ago(600), None)],
+                subscriptions=[
+                    LaggingSubscription(UUID(int=1), "hooks", 1, ago(5), "x", None, None, 5)
+                ],
+                slow=slow(payments_failed=1, jobs_failed=1),
+            ),
+            overdue=["3 due jobs"],
+            audits=[AuditRun("prove", 5.0, 1)],
+        )
+    )
+    named = {each.runbook for each in found if each.runbook}
+    assert len(named) >= 9
+    missing = [name for name in named if not (RUNBOOKS / f"{name}.md").is_file()]
+    assert missing == []
