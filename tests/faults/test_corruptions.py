@@ -18,6 +18,7 @@ from postdate.proof.checker import FINDINGS, prove_on
 from postdate.proof.round import IdWindow, prove_chains, prove_tables
 from postdate.publisher.anchor import Anchorer, AnchorFile, Anchors, collect
 from postdate.store.connection.database import Connection, Database
+from postdate.store.connection.pooled import PooledConnection
 from postdate.store.embedded import Embedded
 from postdate.store.idempotency.idempotency import KeyScope, key_of
 from postdate.store.proof import prove as store
@@ -61,7 +62,8 @@ async def scene(
     powers = {"search_path": "postdate", "session_replication_role": "replica"}
     dsn = server.credentials.superuser_dsn(database_name)
     pool = asyncpg.create_pool(dsn, min_size=1, max_size=1, server_settings=powers)
-    async with pool, pool.acquire() as vandal:
+    async with pool, pool.acquire() as lent:
+        vandal = PooledConnection(lent)
         scene = Scene(lived, vandal, collect(file.lines()), await _words(lived, vandal))
         async with vandal.transaction():
             await _round(scene)  # what is proved now must not get shorter

@@ -285,5 +285,5 @@ async def test_a_proof_takes_as_long_as_it_takes(database: Database) -> None:
     async with snapshot(database) as connection:
         for name in ("transaction_timeout", "statement_timeout"):
             assert await connection.fetchval("SELECT current_setting($1)", name) == "0"
-    async with database.writer.acquire() as connection:
+    async with database.connection() as connection:
         assert await connection.fetchval("SHOW transaction_timeout") == f"{TRANSACTION_SECONDS}s"

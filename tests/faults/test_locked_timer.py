@@ -32,7 +32,7 @@ HELD = {"on_unknown": "hold"}
 @asynccontextmanager
 async def locked(database: Database, job_id: UUID) -> AsyncIterator[None]:
     """Hold the timer of a job as a stranger's open transaction does."""
-    async with database.writer.acquire() as connection, connection.transaction():
+    async with database.connection() as connection, connection.transaction():
         await connection.execute("SELECT FROM timer WHERE subject = $1 FOR UPDATE", job_id)
         yield
 

@@ -17,7 +17,7 @@ from support.embedded_server import query
 
 
 async def read(database: Database) -> Durability:
-    async with database.writer.acquire() as connection:
+    async with database.connection() as connection:
         return await durability.read(connection)
 
 

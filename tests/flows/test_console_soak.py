@@ -120,7 +120,7 @@ async def tenant(api: Api, server: Embedded, database_name: str) -> int:
     """A tenant with a million of each."""
     spec = {"destination": {"type": "worker"}, "lane": "reports", "delay_seconds": 3600}
     assert (await api.call("POST", "/jobs", spec)).status == 201
-    async with api.node.database.writer.acquire() as connection:
+    async with api.node.database.connection() as connection:
         tenant_id = await tenant_store.find(connection, api.tenant)
     assert tenant_id is not None
     lane = next(iter(api.node.lanes.of_tenant(tenant_id)))

@@ -21,7 +21,7 @@ from support.event import emit, new_event, seal_all, subjects
 
 
 async def tenant_of(api: Api) -> int:
-    async with api.node.database.writer.acquire() as connection:
+    async with api.node.database.connection() as connection:
         found = await tenant_store.find(connection, api.tenant)
     assert found is not None
     return found

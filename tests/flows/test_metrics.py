@@ -77,7 +77,7 @@ async def test_many_lanes_are_looked_at_in_turn(api: Api, monkeypatch: pytest.Mo
         body = {"destination": {"type": "worker"}, "lane": f"turn-{number}", "delay_seconds": 0}
         await api.call("POST", "/jobs", body)
     watch = vitals.BacklogWatch(api.node.lanes)
-    async with api.node.database.writer.acquire() as connection:
+    async with api.node.database.connection() as connection:
         known = []
         for _ in range(6):
             known = await watch.look(connection)

@@ -53,7 +53,7 @@ async def test_a_scrape_and_a_reading_stay_cheap(api: Api, tenant_id: int) -> No
 
 
 async def test_the_backlog_is_read_from_the_index(api: Api) -> None:
-    async with api.node.database.writer.acquire() as connection:
+    async with api.node.database.connection() as connection:
         now = await connection.fetchval("SELECT clock()")
         rows = await connection.fetch(
             "EXPLAIN " + query("vital_backlog"), [0, 1], [16, 16], [now, now], 100

@@ -46,7 +46,7 @@ async def test_beyond_the_budget_the_statistics_stand_for_a_count(
     await admin(server, "ANALYZE postdate.timer", database_name)
 
     async def look() -> pending.Pending:
-        async with database.writer.acquire() as connection:
+        async with database.connection() as connection:
             return await PendingWatch(api.node.lanes).look(connection)
 
     counted = await look()

@@ -33,7 +33,7 @@ async def bank(database: Database, tenant_id: int) -> Bank:
 
 
 async def follow(database: Database, found: Settings) -> Settings:
-    async with database.writer.acquire() as connection:
+    async with database.connection() as connection:
         found.replace(await setting_store.load(connection))
     return found
 

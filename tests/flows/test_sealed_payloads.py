@@ -115,7 +115,7 @@ async def test_rotating_the_servers_key_covers_them(sealing: Api) -> None:
     tenant_id = await database.writer.fetchval(
         "SELECT tenant_id FROM tenant WHERE name = $1", sealing.tenant
     )
-    async with database.writer.acquire() as connection:
+    async with database.connection() as connection:
         opened = await PayloadCipher(Keyring([new])).decrypt(
             connection, tenant_id, UUID(made), at_rest
         )

@@ -16,7 +16,7 @@ from postdate.runtime.coalescer import Coalescer
 from postdate.runtime.wakeup import Wakeup
 from postdate.store.connection import opening
 from postdate.store.connection import wakeup as wakeup_store
-from postdate.store.connection.database import Connection, Database
+from postdate.store.connection.database import Database
 from postdate.store.embedded import Embedded
 from postdate.views.authentication.identity import Identities
 from postdate.views.event import EventFilter, EventViews
@@ -58,7 +58,7 @@ async def read(database: Database, tenant_id: int) -> None:
 
 
 async def plain(database: Database, _: int) -> None:
-    async with database.writer.acquire() as connection:
+    async with database.connection() as connection:
         await connection.fetch("SELECT 1")
 
 
@@ -99,7 +99,7 @@ async def listen(database: Database, _: int) -> None:
     async def end() -> None:
         connection.terminate()
 
-    async with database.writer.acquire() as connection:
+    async with database.connection() as connection:
         asyncio.get_running_loop().call_later(0.2, lambda: asyncio.ensure_future(end()))
         await wakeup_store.listen(connection, lambda: None, lambda _: None)
 
@@ -155,7 +155,7 @@ async def whole(database: Database, superuser: asyncpg.Connection) -> bool:
 async def takes_all(pool: asyncpg.Pool) -> None:
     """Take every connection that the pool may have at once."""
     async with asyncio.timeout(5):
-        taken: list[Connection] = [await pool.acquire() for _ in range(pool.get_max_size())]
+        taken = [await pool.acquire() for _ in range(pool.get_max_size())]
         assert not any([await connection.fetchval(LISTENS) for connection in taken])
         for connection in taken:
             await pool.release(connection)

@@ -57,7 +57,7 @@ async def test_what_must_stay_is_refused(database: Database, tenant_id: int) -> 
     assert "holds money" in await refused(database, name("payment"))
     assert "still has a timer" in await refused(database, name("payment", 1), money=True)
     assert "no attached" in await refused(database, "account")
-    async with database.writer.acquire() as connection:
+    async with database.connection() as connection:
         rows = await history.page(connection)
     young = max(row.partition for row in rows if row.parent == "event")
     assert "younger" in await refused(database, young)
@@ -77,7 +77,7 @@ async def test_a_week_of_money_leaves_when_asked_and_the_rest_still_proves(
     await drain(settler(database))
     async with database.write() as connection:
         await history.detach(connection, name("entry", 2), money=True)
-    async with database.writer.acquire() as connection:
+    async with database.connection() as connection:
         floor = await history.floor(connection)
         found = {row.partition: row for row in await history.page(connection)}
     assert floor.int >> 80 == int((OLD + timedelta(weeks=3)).timestamp() * 1000)
@@ -94,10 +94,10 @@ async def test_retention_detaches_attempts_and_events_only(database: Database) -
     node = Node(settings=ProcessSettings(), database=database, roles=["settlement"])
     loop = command.loops(node)[0]
     await loop._run_once(1)
-    async with database.writer.acquire() as connection:
+    async with database.connection() as connection:
         assert await history.old(connection, ["event"], 365), "kept for ever by default"
     node.runtime = settings(**{"history.retention_days": 365})
     await loop._run_once(1)
-    async with database.writer.acquire() as connection:
+    async with database.connection() as connection:
         assert await history.old(connection, ["attempt", "event"], 365) == []
         assert len(await history.old(connection, ["payment", "outcome"], 365)) == 6

@@ -1,24 +1,16 @@
-"""What looks after schedules: standing orders, the audit, new tz data, schedules that break."""
+"""What looks after schedules: standing orders, the audit, new tz data, the book."""
 
-from collections.abc import Sequence
-from datetime import datetime
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 
 from conftest import Api, Clock
-from postdate.intake.schedule.occurrence import OccurrenceIntake
 from postdate.intake.tenant.tenant import KeyLimits, Tenants
-from postdate.model.error import Refusal
-from postdate.model.schedule import expansion
-from postdate.model.schedule.firing import Fired, Firing
 from postdate.model.setting.setting import Settings
 from postdate.node import schedule as wiring
 from postdate.scheduler.audit import Audit
-from postdate.scheduler.expander import MAX_STUMBLES, Expander
+from postdate.scheduler.expander import Expander
 from postdate.scheduler.recompute import Recompute
-from postdate.store.connection.database import Connection
-from postdate.store.connection.error import ServerFaultError, UnavailableError
 from support.bank import drain as settle_all
 from support.bank import settler
 from support.log import capture_logs
@@ -183,178 +175,6 @@ async def test_new_tz_data_moves_timers_and_reports_the_difference(api: Api) -> 
     await recompute.run_once()
     assert await database.writer.fetchval("SELECT version FROM schedule_tzdata") == "2999a"
     await api.call("DELETE", path)
-
-
-class _Refusing(OccurrenceIntake):
-    """Makes jobs, but breaks with an error of its own on those of some schedules."""
-
-    broken: ClassVar[dict[str, Exception]] = {}
-
-    async def fire(
-        self, connection: Connection, firings: Sequence[Firing], now: datetime
-    ) -> list[Fired | Refusal]:
-        for each in firings:
-            if error := self.broken.get(str(each.schedule_id)):
-                raise error
-        return await super().fire(connection, firings, now)
-
-
-async def _neighbours(api: Api, monkeypatch: pytest.MonkeyPatch, many: int) -> list[dict[str, Any]]:
-    """Make schedules that lie in one bucket, so that one batch expands them."""
-    monkeypatch.setattr("postdate.intake.schedule.schedule.random.randrange", lambda _: 7)
-    return [await create(api, every_seconds=60) for _ in range(many)]
-
-
-async def _shown(api: Api, made: dict[str, Any]) -> dict[str, Any]:
-    return dict((await api.call("GET", f"/schedules/{made['schedule_id']}")).body)
-
-
-async def test_what_breaks_a_batch_is_found_and_set_aside_and_the_others_fire(
-    api: Api, clock: Clock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made = await _neighbours(api, monkeypatch, 9)
-    bad = [made[2], made[6]]
-    firings = wiring.occurrences(api.node)
-    firings.__class__ = _Refusing
-    errors = [ValueError("the template is odd"), RuntimeError("the rule is odd")]
-    ids = [each["schedule_id"] for each in bad]
-    monkeypatch.setattr(_Refusing, "broken", dict(zip(ids, errors, strict=True)))
-    expander = Expander(api.node.database, firings)
-    await clock.advance(60)
-    with capture_logs():
-        assert await drain(expander) == 9
-    for each in made:
-        seen = await labels(api, each["schedule_id"])
-        assert seen == ([] if each in bad else ["FIRED"])
-    shown = await _shown(api, bad[0])
-    assert shown["status"] == "SET_ASIDE"
-    assert shown["set_aside_error"] == "ValueError: the template is odd"
-    assert shown["next_due_at"] is None
-    [told] = await _events(api, bad[0]["schedule_id"], "schedule.set_aside")
-    assert told == {"error": "ValueError: the template is odd"}
-    listed = await api.call("GET", "/schedules?set_aside=true")
-    assert {each["schedule_id"] for each in listed.body["schedules"]} == set(ids)
-    # The audit leaves it alone, and nothing of it is lost when it is resumed after a repair.
-    assert await Audit(api.node.database, Settings()).run_once() == 0
-    monkeypatch.setattr(_Refusing, "broken", {})
-    resumed = await api.call("POST", f"/schedules/{ids[0]}/resume")
-    assert (resumed.body["status"], resumed.body["set_aside_error"]) == ("ACTIVE", None)
-    changed = await api.call("PATCH", f"/schedules/{ids[1]}", {"overlap": "skip"})
-    assert changed.body["status"] == "ACTIVE"
-    await drain(expander)
-    # On a busy machine another minute may have passed.
-    assert [(await labels(api, each))[0] for each in ids] == ["FIRED", "FIRED"]
-    for each in made:
-        await api.call("DELETE", f"/schedules/{each['schedule_id']}")
-
-
-async def test_a_faltering_database_sets_nothing_aside(
-    api: Api, clock: Clock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    [made] = await _neighbours(api, monkeypatch, 1)
-    firings = wiring.occurrences(api.node)
-    firings.__class__ = _Refusing
-    gone = UnavailableError("the server is gone")
-    monkeypatch.setattr(_Refusing, "broken", {made["schedule_id"]: gone})
-    expander = Expander(api.node.database, firings)
-    await clock.advance(60)
-    with pytest.raises(UnavailableError):
-        await expander.run_once()
-    assert (await _shown(api, made))["status"] == "ACTIVE"
-    monkeypatch.setattr(_Refusing, "broken", {})
-    assert await drain(expander) == 1
-    await api.call("DELETE", f"/schedules/{made['schedule_id']}")
-
-
-@pytest.mark.parametrize("lasts", [False, True], ids=["for a moment", "for good"])
-async def test_a_failing_disk_sets_a_schedule_aside_only_if_it_goes_on(
-    api: Api, clock: Clock, monkeypatch: pytest.MonkeyPatch, *, lasts: bool
-) -> None:
-    monkeypatch.setattr("postdate.scheduler.expander.HELD_SECONDS", -1.0)
-    [made] = await _neighbours(api, monkeypatch, 1)
-    firings = wiring.occurrences(api.node)
-    firings.__class__ = _Refusing
-    bad = ServerFaultError("could not read block 7: Input/output error")
-    monkeypatch.setattr(_Refusing, "broken", {made["schedule_id"]: bad})
-    expander = Expander(api.node.database, firings)
-    await clock.advance(60)
-    with capture_logs():
-        for _ in range(MAX_STUMBLES - 1):
-            assert await expander.run_once() == 1
-        assert (await _shown(api, made))["status"] == "ACTIVE"
-        if not lasts:
-            monkeypatch.setattr(_Refusing, "broken", {})
-        await expander.run_once()
-    assert (await _shown(api, made))["status"] == ("SET_ASIDE" if lasts else "ACTIVE")
-    assert await labels(api, made["schedule_id"]) == ([] if lasts else ["FIRED"])
-    await api.call("DELETE", f"/schedules/{made['schedule_id']}")
-
-
-async def test_a_rule_that_cannot_be_computed_is_set_aside_alone(
-    api: Api, expander: Expander, clock: Clock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made = await _neighbours(api, monkeypatch, 3)
-    bad = made[1]["schedule_id"]
-    computed = expansion.decide
-
-    def decide(segments: Any, progress: Any, *rest: Any) -> Any:
-        if str(progress.schedule_id) == bad:
-            raise OverflowError("beyond the budget")
-        return computed(segments, progress, *rest)
-
-    monkeypatch.setattr("postdate.scheduler.expansion.decide", decide)
-    await clock.advance(60)
-    with capture_logs():
-        assert await drain(expander) == 3
-    seen = [await labels(api, each["schedule_id"]) for each in made]
-    assert seen == [["FIRED"], [], ["FIRED"]]
-    assert (await _shown(api, made[1]))["set_aside_error"] == "OverflowError: beyond the budget"
-    for each in made:
-        await api.call("DELETE", f"/schedules/{each['schedule_id']}")
-
-
-async def test_a_schedule_that_cannot_be_read_is_set_aside(
-    api: Api, expander: Expander, clock: Clock
-) -> None:
-    good = await create(api, every_seconds=60)
-    owner = api.node.database.writer
-    broken = await create(api, every_seconds=60)
-    await owner.execute(
-        "INSERT INTO schedule_version (bucket, tenant_id, schedule_id, version, name, rule, "
-        "policies, template, actor, template_by, persons) SELECT bucket, tenant_id, schedule_id, "
-        "2, '', '{\"cron\": 5}', policies, template, 'test', template_by, persons "
-        "FROM schedule_version WHERE schedule_id = $1",
-        broken["schedule_id"],
-    )
-    await owner.execute(
-        "UPDATE schedule SET version = 2 WHERE schedule_id = $1", broken["schedule_id"]
-    )
-    await clock.advance(60)
-    with capture_logs():
-        assert await drain(expander) == 2
-        assert await drain(expander) == 0
-    assert await labels(api, good["schedule_id"]) == ["FIRED"]
-    error = await owner.fetchval(
-        "SELECT set_aside_error FROM schedule WHERE schedule_id = $1", broken["schedule_id"]
-    )
-    assert error.startswith("ValidationError")
-    await owner.execute("DELETE FROM timer WHERE lane_id = 1")
-    # It can be seen and ended; what needs its definition says that it cannot be read.
-    where = f"/schedules/{broken['schedule_id']}"
-    assert (await _shown(api, broken))["status"] == "SET_ASIDE"
-    listed = await api.call("GET", "/schedules?set_aside=true")
-    assert broken["schedule_id"] in {each["schedule_id"] for each in listed.body["schedules"]}
-    assert (await api.call("GET", f"{where}/occurrences")).status == 200
-    for method, path, body in (
-        ("GET", f"{where}/preview", None),
-        ("PATCH", where, {"name": "another"}),
-        ("POST", f"{where}/trigger", None),
-    ):
-        refused = await api.call(method, path, body)
-        assert (refused.status, "cannot be read" in refused.body["detail"]) == (422, True)
-    assert (await api.call("POST", f"{where}/pause", {"note": "broken"})).status == 200
-    assert (await api.call("DELETE", where)).status == 204
-    assert (await api.call("GET", where)).status == 404
 
 
 async def test_the_book_keeps_what_ran(api: Api, expander: Expander, clock: Clock) -> None:

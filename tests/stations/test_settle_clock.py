@@ -87,7 +87,7 @@ async def test_after_a_step_back_what_is_due_then_is_settled(bank: Bank, clock: 
 @pytest.fixture
 async def tomorrow(bank: Bank, clock: Clock) -> UUID:
     """A payment due in 20 hours, at a time that settlement recorded; then the clock leaps a day."""
-    async with bank.database.writer.acquire() as connection:
+    async with bank.database.connection() as connection:
         await clock_store.record(connection)
     due = await bank.now() + timedelta(hours=20)
     payment = (await bank.pay([DuePayment("a", "b", 1, due)]))[0]
@@ -124,7 +124,7 @@ async def test_a_person_confirms_the_clock_at_the_start(bank: Bank, tomorrow: UU
 
 
 async def test_a_node_whose_own_clock_is_wrong_believes_what_was_recorded(bank: Bank) -> None:
-    async with bank.database.writer.acquire() as connection:
+    async with bank.database.connection() as connection:
         await clock_store.record(connection)
         at = await bank.now()
         chosen = settings(**{"settlement.clock_step_seconds": 60.0})
@@ -143,7 +143,7 @@ async def test_what_a_node_that_is_gone_has_stopped_ends_when_another_agrees(
     await Settler(bank.database, chosen, author).run_once()
     stored = await bank.database.writer.fetchval(FIND_STOPPED)
     await clock.advance(-86400)
-    async with bank.database.writer.acquire() as connection:
+    async with bank.database.connection() as connection:
         if alive:
             await node_store.beat(connection, author, "n", ["settlement"], "1")
     obeying = settings(**{"settlement.clock_step_seconds": 60.0, STOPPED: stored})

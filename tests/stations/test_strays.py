@@ -63,14 +63,14 @@ async def test_a_stray_row_stops_its_own_week_of_its_own_table_and_mending_moves
 ) -> None:
     payment_id, week = stray
     assert await tables(database, str(payment_id)) == {"payment_default"}
-    async with database.writer.acquire() as connection:
+    async with database.connection() as connection:
         done = await partition.ahead(connection, WEEKS + 2)
     blocked = f"payment_{week:%Y%m%d}"
     assert done.blocked == [blocked]
     everything = await made(database, week + timedelta(weeks=1))
     assert "payment" in everything
     assert await made(database, week) == everything - {"payment"}
-    async with database.writer.acquire() as connection:
+    async with database.connection() as connection:
         found = await partition.strays(connection)
     assert found == [partition.Strays("payment", week, 1)]
     dry = await command._mended(database, found[0], dry_run=True)
@@ -78,7 +78,7 @@ async def test_a_stray_row_stops_its_own_week_of_its_own_table_and_mending_moves
     told = await command._mended(database, found[0], dry_run=False)
     assert told == {"table": "payment", "week": week, "rows": 1, "moved": 1}
     assert await tables(database, str(payment_id)) == {blocked}
-    async with database.writer.acquire() as connection:
+    async with database.connection() as connection:
         assert (await partition.ahead(connection, WEEKS + 2)).blocked == []
         assert await partition.strays(connection) == []
     await drain(settler(database))

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from postdate.store.connection.database import ACQUIRE_SECONDS, Connection, Database
 from postdate.store.connection.error import CommitUnknownError, DatabaseError, UnavailableError
+from postdate.store.connection.pooled import PooledConnection
 
 Fault = Literal["lost", "error", "cancelled"]
 FAULTS: tuple[Fault, ...] = ("lost", "error", "cancelled")
@@ -50,14 +51,15 @@ class BreakingDatabase(Database):
     async def connection(self, seconds: float = ACQUIRE_SECONDS) -> AsyncIterator[Connection]:
         """Take a connection that may break before and after each of its calls."""
         self.step("acquire")
-        async with self.pool.acquire(timeout=seconds) as connection:
-            yield _Watched(connection, self)  # type: ignore[misc] # it looks like one
+        async with self.pool.acquire(timeout=seconds) as lent:
+            yield _Watched(PooledConnection(lent), self)  # type: ignore[misc] # it looks like one
 
     @asynccontextmanager
     async def write(self) -> AsyncIterator[Connection]:
         """Run a transaction that may break before, at and after each of its calls."""
         self.step("begin")
-        async with self.pool.acquire() as connection:
+        async with self.pool.acquire() as lent:
+            connection = PooledConnection(lent)
             transaction = connection.transaction()
             await transaction.start()
             try:

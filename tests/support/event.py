@@ -65,7 +65,7 @@ class Link:
 
 async def seals(database: Database) -> list[StoredSeal]:
     """Read every seal, by tenant and position."""
-    async with database.writer.acquire() as connection:
+    async with database.connection() as connection:
         chains = await seal.chains(connection)
         found = [await seal.stored(connection, chain.tenant_id, 0, 10_000) for chain in chains]
     return [each for stored in found for each in stored]
@@ -105,7 +105,7 @@ async def check_chains(database: Database) -> list[Link]:
         "FROM outcome WHERE actor IS NOT NULL OR transfer_id IS NOT NULL"
     )
     assert sorted(row["event_id"] for row in rows) == sorted(link.event_id for link in found)
-    async with database.writer.acquire() as connection:
+    async with database.connection() as connection:
         chains = await seal.chains(connection)
     assert {chain.tenant_id: (chain.position, chain.hash) for chain in chains} == ends
     return found

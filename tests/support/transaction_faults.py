@@ -93,7 +93,7 @@ class Killer:
     async def kill(self, victim: Connection) -> None:
         """Return when it is gone."""
         gone = await self._connection.fetchval(
-            "SELECT pg_terminate_backend($1, 5000)", victim.get_server_pid()
+            "SELECT pg_terminate_backend($1, 5000)", victim.lent.get_server_pid()
         )
         assert gone
 

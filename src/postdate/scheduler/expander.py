@@ -133,7 +133,7 @@ class Expander:
                 with self._follow(bucket) as spans:
                     await self._once(bucket, 1, spans, only=key, impatient=True)
             except BrokenBatchError as broken:
-                if isinstance(broken.__cause__, LockNotAvailableError):
+                if broken.locked:
                     self._let_rest(bucket, broken)
                     continue
             # It is done, or goes the way of all others again.
@@ -190,22 +190,25 @@ class Expander:
 
     async def _find_broken_schedule(self, bucket: int, broken: "BrokenBatchError") -> int:
         """Expand one half after the other, so that only what cannot be expanded is set aside."""
-        locked = isinstance(broken.__cause__, LockNotAvailableError)
-        if locked and (broken.count == 1 or time.monotonic() > self._divide_until):
-            return self._let_rest(bucket, broken)
         if broken.count == 1:
             return await self._expand_alone(bucket, broken)
+        if broken.locked and time.monotonic() > self._divide_until:
+            return self._let_rest(bucket, broken)
         half = broken.count // 2
         done = await self._expand(bucket, half, divided=True)
         return done + await self._expand(bucket, broken.count - half, divided=True)
 
-    async def _expand_alone(self, bucket: int, broken: "BrokenBatchError") -> int:
-        if isinstance(broken.__cause__, ServerFaultError):
+    async def _expand_alone(
+        self, bucket: int, broken: "BrokenBatchError", *, looked: bool = False
+    ) -> int:
+        if broken.locked:
+            return self._let_rest(bucket, broken)
+        if isinstance(broken.error, ServerFaultError):
             [key] = [timer.schedule_id for timer in broken.timers]
             self._stumbles[key] = self._stumbles.get(key, 0) + 1
             if self._stumbles[key] < MAX_STUMBLES:
                 return self._let_rest(bucket, broken)
-        if not isinstance(broken.__cause__, UniqueViolationError):
+        if looked or not isinstance(broken.error, UniqueViolationError):
             return await self._set_aside(bucket, broken)
         # The book has one of its occurrences already, after a clock was set back for example. The
         # quick way does not look; this one does.
@@ -213,7 +216,7 @@ class Expander:
             with self._follow(bucket) as spans:
                 return await self._once(bucket, 1, spans, look=True)
         except BrokenBatchError as again:
-            return await self._set_aside(bucket, again)
+            return await self._expand_alone(bucket, again, looked=True)
 
     def _let_rest(self, bucket: int, broken: "BrokenBatchError") -> int:
         """Leave schedules out for a moment: only they wait for what somebody else holds."""
@@ -226,14 +229,15 @@ class Expander:
         """Leave a schedule to a person; where somebody else has come between, nothing is done."""
         [timer] = broken.timers
         error = error_text(broken.error)
-        log.error("schedule.set_aside", schedule_id=str(timer.schedule_id), error=error)
         key = ScheduleKey(bucket, timer.tenant_id, timer.schedule_id)
         async with self._database.write() as connection:
-            if await store.lock(connection, key) is not None:
-                await store.set_aside(connection, key, error)
-                await self._record_events(
-                    connection, [(key, "schedule.set_aside", {"error": error})]
-                )
+            known = await store.lock(connection, key) is not None
+            due_at = (await store.timers(connection, [key])).get(key.schedule_id)
+            if not known or due_at != timer.due_at:
+                return 1
+            await store.set_aside(connection, key, error)
+            await self._record_events(connection, [(key, "schedule.set_aside", {"error": error})])
+        log.error("schedule.set_aside", schedule_id=str(timer.schedule_id), error=error)
         self._meter.broke()
         return 1
 
@@ -343,3 +347,8 @@ class BrokenBatchError(Exception):
     def count(self) -> int:
         """Give how many schedules it has."""
         return len(self.timers)
+
+    @property
+    def locked(self) -> bool:
+        """Return whether it only waited too long for somebody else's lock."""
+        return isinstance(self.error, LockNotAvailableError)

@@ -1,11 +1,14 @@
 """The driver's errors are translated once, where they leave the store."""
 
+from collections.abc import Awaitable, Callable
+
 import asyncpg
 import pytest
 
 from postdate.store.connection import error as meaning
-from postdate.store.connection.database import Database
-from postdate.store.connection.error import DatabaseError, translated
+from postdate.store.connection.database import Connection, Database
+from postdate.store.connection.error import DRIVER_ERRORS, DatabaseError, translated
+from postdate.store.embedded import Embedded
 
 
 @pytest.mark.parametrize(
@@ -63,11 +66,92 @@ async def test_a_statement_raises_no_error_of_the_driver(
         assert type(caught.value) is expected
 
 
-async def test_a_connection_that_is_gone_is_unavailable(database: Database) -> None:
-    async def ask() -> None:
-        async with database.connection() as connection:
-            connection.terminate()
-            await connection.fetchval("SELECT 1")
+PASSING_STATES = {"25006", "25P03", "25P04", "26000", "55P03"}
+PASSING_CLASSES = {"08", "40", "53", "57"}
+"""What the server says when nothing is wrong with what was asked; all else is somebody's fault."""
 
-    with pytest.raises(meaning.UnavailableError):
-        await ask()
+
+def _driver_errors() -> list[type[Exception]]:
+    found = [each for each in vars(asyncpg.exceptions).values() if isinstance(each, type)]
+    return [each for each in found if issubclass(each, DRIVER_ERRORS)]
+
+
+def _passing(driver: type[Exception]) -> bool:
+    """Return whether an error should be passing, by a rule that knows no class of ours."""
+    state = getattr(driver, "sqlstate", None)
+    if state is not None:
+        cached = driver is asyncpg.InvalidCachedStatementError
+        return cached or state in PASSING_STATES or state[:2] in PASSING_CLASSES
+    return not issubclass(driver, (asyncpg.PostgresError, ValueError))
+
+
+@pytest.mark.parametrize("driver", _driver_errors(), ids=lambda each: each.__name__)
+def test_each_class_of_the_driver_is_passing_or_not(driver: type[Exception]) -> None:
+    with pytest.raises(DatabaseError) as caught, translated:
+        raise driver("as the server says it")
+    assert isinstance(caught.value, meaning.TransientError) is _passing(driver)
+
+
+@pytest.mark.parametrize(
+    ("state", "expected"),
+    [
+        ("08999", meaning.UnavailableError),
+        ("22999", meaning.InvalidValueError),
+        ("40999", meaning.SerializationFailureError),
+        ("53999", meaning.ExhaustedError),
+        ("57P99", meaning.UnavailableError),
+        ("58999", meaning.ServerFaultError),
+        ("XX999", meaning.ServerFaultError),
+        ("42999", DatabaseError),
+        ("PD004", meaning.TenantHaltedError),
+        ("PD999", DatabaseError),
+    ],
+)
+async def test_a_state_that_the_driver_does_not_know_is_judged_by_its_class(
+    database: Database, state: str, expected: type[DatabaseError]
+) -> None:
+    async with database.connection() as connection:
+        with pytest.raises(DatabaseError) as caught:
+            await connection.execute(f"DO $$BEGIN RAISE 'odd' USING ERRCODE = '{state}'; END$$")
+    assert type(caught.value) is expected
+    assert caught.value.sqlstate == state
+
+
+WAYS: list[Callable[[Connection], Awaitable[object]]] = [
+    lambda lost: lost.execute("SELECT 1"),
+    lambda lost: lost.executemany("SELECT $1::int", [(1,)]),
+    lambda lost: lost.fetch("SELECT 1"),
+    lambda lost: lost.fetchrow("SELECT 1"),
+    lambda lost: lost.fetchval("SELECT 1"),
+    lambda lost: lost.transaction().start(),
+    lambda lost: lost.add_listener("somewhere", print),
+]
+
+
+@pytest.mark.parametrize("way", range(len(WAYS)))
+async def test_a_connection_lost_between_two_statements_is_unavailable_to_whoever_asks(
+    database: Database, way: int
+) -> None:
+    """Also inside the block: whoever tells passing errors from others does so there."""
+    async with database.connection() as connection:
+        connection.terminate()
+        assert connection.is_closed()
+        with pytest.raises(meaning.UnavailableError):
+            await WAYS[way](connection)
+
+
+async def test_a_login_that_is_refused_for_a_while_is_nobodys_fault(
+    server: Embedded, database_name: str, database: Database
+) -> None:
+    """Whatever keeps a connection from being made; else it would be taken for an item's fault."""
+    superuser = await asyncpg.connect(server.credentials.superuser_dsn("postgres"))
+    try:
+        await superuser.execute(f'ALTER DATABASE "{database_name}" ALLOW_CONNECTIONS false')
+        await database.writer.expire_connections()
+        with pytest.raises(meaning.UnavailableError) as caught:
+            async with database.write():
+                pass
+        assert caught.value.sqlstate == "55000"
+    finally:
+        await superuser.execute(f'ALTER DATABASE "{database_name}" ALLOW_CONNECTIONS true')
+        await superuser.close()

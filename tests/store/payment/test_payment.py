@@ -4,6 +4,7 @@ from uuid import UUID
 from postdate.model.ids import new_id
 from postdate.store.account.account import key_of
 from postdate.store.connection.database import Database
+from postdate.store.connection.pooled import PooledConnection
 from postdate.store.payment import payment as payment_store
 from postdate.store.payment.payment import NewPayment, PaymentSpan
 
@@ -52,7 +53,8 @@ async def test_a_statement_of_its_own_sees_its_tenant_and_leaves_none_behind(
     payment_id = await _insert(database, tenant_id, "a", "b")
 
     async def read(of_tenant: int) -> tuple[int, int]:
-        async with database.reader.acquire() as connection:
+        async with database.reader.acquire() as lent:
+            connection = PooledConnection(lent)
             rows = await payment_store.load(connection, of_tenant, [payment_id])
             return len(rows), await connection.fetchval("SELECT count(*) FROM payment")
 

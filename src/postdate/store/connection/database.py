@@ -21,6 +21,7 @@ from postdate.store.connection.error import (
     translated,
 )
 from postdate.store.connection.pool import Sources, Spares, acquire, begun, release
+from postdate.store.connection.pooled import Transaction
 
 log = Log()
 
@@ -48,7 +49,6 @@ TRANSACTION_SECONDS: Final = 20
 """The longest that a transaction of ours may take: what it wrote is visible by then, or never."""
 
 Connection = pool.Connection
-Transaction = asyncpg.transaction.Transaction
 
 
 class Database:
@@ -267,7 +267,7 @@ def _warnings(connection: Connection) -> Iterator[list[str]]:
     try:
         yield found
     finally:
-        with suppress(asyncpg.InterfaceError):  # a lost connection has let go of us already
+        with suppress(UnavailableError):  # a lost connection has let go of us already
             connection.remove_log_listener(keep_warning)
 
 

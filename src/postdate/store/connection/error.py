@@ -139,12 +139,26 @@ _BY_DRIVER_CLASS: Final[dict[type, type[DatabaseError]]] = {
     asyncpg.TooManyConnectionsError: TooManyConnectionsError,
     asyncpg.PostgresSystemError: ServerFaultError,
     asyncpg.InternalServerError: ServerFaultError,
-    asyncpg.InvalidCachedStatementError: ServerFaultError,
+    # A session's prepared statements are out of date, after a migration say, or gone; the driver
+    # prepares them anew next time.
+    asyncpg.InvalidCachedStatementError: TransientError,
+    asyncpg.InvalidSQLStatementNameError: TransientError,
     asyncpg.UniqueViolationError: UniqueViolationError,
     asyncpg.CheckViolationError: CheckViolationError,
     asyncpg.InsufficientPrivilegeError: PermissionDeniedError,
     asyncpg.PostgresError: DatabaseError,
 }
+
+_BY_STATE_CLASS: Final[dict[str, type[DatabaseError]]] = {
+    "08": UnavailableError,
+    "22": InvalidValueError,
+    "40": SerializationFailureError,
+    "53": ExhaustedError,
+    "57": UnavailableError,
+    "58": ServerFaultError,
+    "XX": ServerFaultError,
+}
+"""By the first two characters of an SQLSTATE that the driver has no class for."""
 
 DRIVER_ERRORS: Final = (
     asyncpg.PostgresError,
@@ -156,8 +170,10 @@ DRIVER_ERRORS: Final = (
 
 
 def _meaning(error: Exception) -> DatabaseError:
-    sqlstate = getattr(error, "sqlstate", None)
+    sqlstate: str | None = getattr(error, "sqlstate", None)
     found = _OWN_STATES.get(sqlstate or "") or _class_of(type(error))
+    if found is DatabaseError and isinstance(error, asyncpg.exceptions.UnknownPostgresError):
+        found = _BY_STATE_CLASS.get((sqlstate or "")[:2], found)
     return found(str(error), sqlstate)
 
 

@@ -7,7 +7,14 @@ from typing import Final, NamedTuple
 
 import asyncpg
 
-from postdate.store.connection.error import NoAnswerError, UnavailableError, translated
+from postdate.store.connection.error import (
+    DatabaseError,
+    NoAnswerError,
+    TransientError,
+    UnavailableError,
+    translated,
+)
+from postdate.store.connection.pooled import PooledConnection
 
 SPARED_SECONDS: Final = 1.0
 """How long the first pool is waited for where there is a spare one."""
@@ -15,7 +22,7 @@ SPARED_SECONDS: Final = 1.0
 AWAY_SECONDS: Final = 1.0
 """How long a pool that did not answer is passed over; then one request tries it again."""
 
-Connection = asyncpg.pool.PoolConnectionProxy
+Connection = PooledConnection
 
 
 class BehindError(Exception):
@@ -102,15 +109,24 @@ class Sources:
 
 
 async def acquire(pool: asyncpg.Pool, seconds: float) -> Connection:
-    """Take a connection; the time bounds waiting for a free one, and giving it back."""
-    with translated:
-        return await pool.acquire(timeout=seconds)
+    """Take a connection; the time bounds waiting for a free one, and giving it back.
+
+    Whatever keeps us from connecting, a role that may not log in for a while say, is no fault of
+    what would have been asked.
+    """
+    try:
+        with translated:
+            return PooledConnection(await pool.acquire(timeout=seconds))
+    except TransientError:
+        raise
+    except DatabaseError as error:
+        raise UnavailableError(str(error), error.sqlstate) from error
 
 
 async def release(pool: asyncpg.Pool, held: Connection) -> None:
     """Return a connection to its pool."""
     with translated:
-        await pool.release(held)
+        await pool.release(held.lent)
 
 
 async def take(
