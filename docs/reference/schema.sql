@@ -11,7 +11,7 @@ CREATE FUNCTION account_add(buckets smallint[], tenants integer[], accounts text
     SET enable_mergejoin TO 'off'
     SET lock_timeout TO '500ms';
 
-CREATE FUNCTION account_gather(lock_buckets smallint[], lock_tenants integer[], lock_accounts text[], look_buckets smallint[], look_tenants integer[], look_accounts text[]) RETURNS TABLE(at timestamp with time zone, bucket smallint, tenant_id integer, account_id text, balance bigint, held bigint, version bigint, floor bigint, max_amount bigint, frozen_at timestamp with time zone, closed_at timestamp with time zone)
+CREATE FUNCTION account_gather(lock_buckets smallint[], lock_tenants integer[], lock_accounts text[], look_buckets smallint[], look_tenants integer[], look_accounts text[]) RETURNS TABLE(at timestamp with time zone, bucket smallint, tenant_id integer, account_id text, balance bigint, held bigint, version bigint, floor bigint, max_amount bigint, frozen_at timestamp with time zone, closed_at timestamp with time zone, currency text)
     LANGUAGE plpgsql
     SET search_path TO 'postdate';
 
@@ -39,10 +39,12 @@ CREATE TABLE account (
     created_at timestamp with time zone DEFAULT clock() NOT NULL,
     updated_at timestamp with time zone DEFAULT clock() NOT NULL,
     note text,
+    currency text COLLATE pg_catalog."C",
     CONSTRAINT account_account_id_check CHECK (((length(account_id) >= 1) AND (length(account_id) <= 64))),
     CONSTRAINT account_bucket_check CHECK (((bucket >= 0) AND (bucket <= 63))),
     CONSTRAINT account_closed_empty CHECK (((closed_at IS NULL) OR ((balance = 0) AND (held = 0)))),
     CONSTRAINT account_covered CHECK (((floor IS NULL) OR ((balance - held) >= floor))),
+    CONSTRAINT account_currency_check CHECK ((currency ~ '^[A-Z]{3}$'::text)),
     CONSTRAINT account_held_check CHECK ((held >= 0)),
     CONSTRAINT account_max_amount_check CHECK ((max_amount > 0)),
     CONSTRAINT account_version_check CHECK ((version >= 0))
@@ -1134,6 +1136,8 @@ ALTER TABLE ONLY tenant
     ADD CONSTRAINT tenant_pkey PRIMARY KEY (tenant_id);
 ALTER TABLE ONLY timer
     ADD CONSTRAINT timer_pkey PRIMARY KEY (bucket, subject);
+
+CREATE INDEX account_currency ON account USING btree (tenant_id, account_id) WHERE (currency IS NOT NULL);
 
 CREATE INDEX activity_slot ON activity USING btree (slot);
 

@@ -8,7 +8,7 @@ COLUMNS: Final = {
     "payments": (
         "payment_id", "status", "amount", "from_account_id", "to_account_id", "scheduled_time",
     ),
-    "accounts": ("account_id", "balance", "held", "available", "frozen_at", "note"),
+    "accounts": ("account_id", "balance", "held", "available", "currency", "frozen_at", "note"),
     "entries": ("version", "type", "amount", "balance", "created_at", "payment_id"),
     "schedules": ("schedule_id", "status", "name", "cron", "every_seconds", "rrule", "timezone"),
     "occurrences": ("scheduled_for", "status", "cause", "job_id", "payment_id", "code"),

@@ -219,6 +219,14 @@ class SelfPaymentError(ProblemError):
     """
 
 
+class CurrencyMismatchError(ProblemError):
+    """Payer and payee have different currencies.
+
+    `currency_mismatch`, HTTP 422. Pay between accounts of one currency; `currencies` names both.
+    Nothing is converted.
+    """
+
+
 class AmountAboveLimitError(ProblemError):
     """The amount is above the limit.
 
@@ -456,6 +464,7 @@ BY_CODE: Final[dict[str, type[ProblemError]]] = {
     "account_closed": AccountClosedError,
     "account_not_empty": AccountNotEmptyError,
     "self_payment": SelfPaymentError,
+    "currency_mismatch": CurrencyMismatchError,
     "amount_above_limit": AmountAboveLimitError,
     "balance_above_limit": BalanceAboveLimitError,
     "insufficient_funds": InsufficientFundsError,

@@ -13,8 +13,10 @@ def admit(
     refusal = usable(payer, order.from_account_id, "from_account_id") or usable(
         payee, order.to_account_id, "to_account_id"
     )
-    if refusal is not None or payer is None:
+    if refusal is not None or payer is None or payee is None:
         return refusal
+    if payer.currency != payee.currency:
+        return _mismatch(payer, payee)
     limit = limits.of(payer.max_amount)
     if order.amount > limit:
         return Refusal(
@@ -24,6 +26,17 @@ def admit(
             extra={"limit": limit},
         )
     return reserve(payer, order.amount) if order.funding == "hold" else None
+
+
+def _mismatch(payer: Account, payee: Account) -> Refusal:
+    """Refuse a payment between two currencies: an amount would mean two different things."""
+    names = [each.currency or "no currency" for each in (payer, payee)]
+    return Refusal(
+        Code.CURRENCY_MISMATCH,
+        f"{payer.account_id} has {names[0]}, {payee.account_id} has {names[1]}.",
+        "to_account_id",
+        extra={"currencies": [payer.currency, payee.currency]},
+    )
 
 
 def usable(account: Account | None, account_id: str, field: str) -> Refusal | None:

@@ -43,6 +43,7 @@ class Code(StrEnum):
     ACCOUNT_CLOSED = "account_closed"
     ACCOUNT_NOT_EMPTY = "account_not_empty"
     SELF_PAYMENT = "self_payment"
+    CURRENCY_MISMATCH = "currency_mismatch"
     AMOUNT_ABOVE_LIMIT = "amount_above_limit"
     BALANCE_ABOVE_LIMIT = "balance_above_limit"
     INSUFFICIENT_FUNDS = "insufficient_funds"
@@ -184,6 +185,11 @@ EXPLANATIONS: Final[dict[Code, Explanation]] = {
     ),
     Code.SELF_PAYMENT: Explanation(
         422, "Payer and payee are the same", "Name two different accounts."
+    ),
+    Code.CURRENCY_MISMATCH: Explanation(
+        422,
+        "Payer and payee have different currencies",
+        "Pay between accounts of one currency; `currencies` names both. Nothing is converted.",
     ),
     Code.AMOUNT_ABOVE_LIMIT: Explanation(
         422, "The amount is above the limit", "`limit` says the most that is allowed now."

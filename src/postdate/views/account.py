@@ -36,6 +36,7 @@ class AccountView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     frozen_at: datetime | None = None
     closed_at: datetime | None = None
     note: str | None = None
+    currency: str | None = None
 
 
 class EntryView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -129,6 +130,7 @@ def view(row: AccountRow) -> AccountView:
         frozen_at=row.frozen_at,
         closed_at=row.closed_at,
         note=row.note,
+        currency=row.currency,
     )
 
 

@@ -236,6 +236,16 @@ MONEY: Final = {
         "carol",
         in_rounds=("balance_follows_entries", "carol"),
     ),
+    "an open payment goes to another currency": Corruption(
+        "UPDATE payment SET to_account = 'fay' WHERE payment_id = '{open}'",
+        "payment_keeps_currency",
+        "{open}",
+    ),
+    "the payee of a settled payment has another currency": Corruption(
+        f"UPDATE account SET currency = 'USD' WHERE {of_account('carol')}",
+        "payment_keeps_currency",
+        "{settled_too}",
+    ),
     "a hold is forgotten": Corruption(
         f"UPDATE account SET held = 0 WHERE {of_account('alice')}",
         "held_is_open_payments",

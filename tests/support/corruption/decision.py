@@ -40,6 +40,16 @@ DEFINITIONS: Final = {
         "account_is_as_sealed",
         "bob",
     ),
+    "an account's currency is given": Corruption(
+        f"UPDATE account SET currency = 'USD' WHERE {of_account('dora')}",
+        "account_is_as_sealed",
+        "dora",
+    ),
+    "an account's currency is changed": Corruption(
+        f"UPDATE account SET currency = 'USD' WHERE {of_account('fay')}",
+        "account_is_as_sealed",
+        "fay",
+    ),
     "an account's largest amount": Corruption(
         f"UPDATE account SET max_amount = NULL WHERE {of_account('eve')}",
         "account_is_as_sealed",

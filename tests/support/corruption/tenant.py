@@ -112,6 +112,7 @@ async def live(edge: Api, clock: Clock) -> Lived:
 async def _accounts(lived: Lived) -> None:
     for account in ("alice", "bob", "carol", "dora", "eve", "zoe"):
         await lived.call("POST", "/accounts", {"account_id": account})
+    await lived.call("POST", "/accounts", {"account_id": "fay", "currency": "EUR"})
     for account, amount in (("alice", 5000), ("bob", 700), ("eve", 90), ("alice", -50)):
         body = {"amount": amount, "reason": "opening"}
         await lived.call("POST", f"/accounts/{account}/adjustments", body)

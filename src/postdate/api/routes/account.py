@@ -12,7 +12,7 @@ from postdate.api.services import Services
 from postdate.intake.account.account import AccountChange
 from postdate.intake.account.adjustment import Adjusted
 from postdate.model.error import Code, refuse
-from postdate.model.payment.money import MAX_AMOUNT
+from postdate.model.payment.money import CURRENCY, MAX_AMOUNT
 from postdate.model.payment.payment import AccountId, Instant
 from postdate.model.tenant.identity import Scope
 from postdate.views.account import MAX_VERSION, AccountView, EntryView, view
@@ -35,6 +35,14 @@ MaxAmount = Annotated[
         "It counts above that only as far as the setting `payment.account_max_amount` allows."
     ),
 ]
+Currency = Annotated[
+    Annotated[str, Meta(pattern=CURRENCY)] | None,
+    Meta(
+        description="What its amounts are counted in, in minor units: three capital letters, as in "
+        "ISO 4217. It never changes, and payments are made only between accounts of one currency. "
+        "Without it: the tenant's one currency."
+    ),
+]
 Note = Annotated[Annotated[str, Meta(max_length=NOTE_CHARS)] | None, Meta(description="Yours.")]
 
 
@@ -45,6 +53,7 @@ class AccountBody(Body, kw_only=True):
     floor: Floor = 0
     max_amount: MaxAmount = None
     note: Note = None
+    currency: Currency = None
 
 
 class AccountPatch(Body, kw_only=True):
@@ -103,7 +112,9 @@ async def create_account(call: Call[Services, AccountBody, None]) -> Reply | msg
     return await run_once_per_key(
         call,
         "account",
-        lambda remember: accounts.create(actor, body.account_id, limits, remember),
+        lambda remember: accounts.create(
+            actor, body.account_id, limits, remember, currency=body.currency
+        ),
         view,
     )
 

@@ -35,9 +35,14 @@ def account_create(
     floor: Annotated[int | None, Parameter(allow_leading_hyphen=True)] = None,
     max_amount: int | None = None,
     note: str | None = None,
+    currency: Annotated[
+        str | None, Parameter(help="Of its amounts, in minor units: EUR, USD … It never changes.")
+    ] = None,
 ) -> None:
     """Create an account; without an id one is made up."""
-    body = without_none(account_id=account_id, floor=floor, max_amount=max_amount, note=note)
+    body = without_none(
+        account_id=account_id, floor=floor, max_amount=max_amount, note=note, currency=currency
+    )
     show(call("POST", "/accounts", body))
 
 

@@ -24,6 +24,7 @@ class Account(Struct, frozen=True, kw_only=True):
     frozen_at: datetime | None = None
     closed_at: datetime | None = None
     note: str | None = None
+    currency: str | None = None
 
 
 class AccountList(Struct, frozen=True, kw_only=True):

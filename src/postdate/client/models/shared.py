@@ -56,6 +56,7 @@ class ProblemCode(OpenEnum):
     ACCOUNT_CLOSED = "account_closed"
     ACCOUNT_NOT_EMPTY = "account_not_empty"
     SELF_PAYMENT = "self_payment"
+    CURRENCY_MISMATCH = "currency_mismatch"
     AMOUNT_ABOVE_LIMIT = "amount_above_limit"
     BALANCE_ABOVE_LIMIT = "balance_above_limit"
     INSUFFICIENT_FUNDS = "insufficient_funds"
@@ -119,6 +120,7 @@ ProblemCodeName: TypeAlias = (
         "account_closed",
         "account_not_empty",
         "self_payment",
+        "currency_mismatch",
         "amount_above_limit",
         "balance_above_limit",
         "insufficient_funds",

@@ -20,6 +20,7 @@ class Accounts(Group):
         floor: int | UnsetType = UNSET,
         max_amount: int | None = None,
         note: str | None = None,
+        currency: str | None = None,
         idempotency_key: str | None = None,
     ) -> Account:
         """Create an account.
@@ -30,10 +31,19 @@ class Accounts(Group):
         `max_amount`: The most for one payment from this account; null: the tenant's limit. It
         counts above that only as far as the setting `payment.account_max_amount` allows.
         `note`: Yours.
+        `currency`: What its amounts are counted in, in minor units: three capital letters, as in
+        ISO 4217. It never changes, and payments are made only between accounts of one currency.
+        Without it: the tenant's one currency.
         """
         return self._send(
             operations.CREATE_ACCOUNT,
-            body={"account_id": account_id, "floor": floor, "max_amount": max_amount, "note": note},
+            body={
+                "account_id": account_id,
+                "floor": floor,
+                "max_amount": max_amount,
+                "note": note,
+                "currency": currency,
+            },
             key=idempotency_key,
         )
 

@@ -49,6 +49,8 @@ class Accounts:
         account_id: str | None,
         limits: AccountChange,
         remember: Remember[AccountRow] = forget,
+        *,
+        currency: str | None = None,
     ) -> AccountRow:
         """Create an empty account under the given id, or under one of ours."""
         given = account_id or ASSIGNED + new_id(0, self._database.unix_ms()).hex
@@ -64,7 +66,7 @@ class Accounts:
         key = key_of(who.tenant_id, given)
         async with self._database.write() as connection:
             await check_accounts(connection, self._settings, who.tenant_id)
-            row = await account_store.create(connection, key, terms)
+            row = await account_store.create(connection, key, terms, currency)
             if row is None:
                 raise refuse(
                     Code.ACCOUNT_EXISTS, f"There is an account {given} already.", "account_id"
@@ -135,6 +137,8 @@ class Accounts:
             "max_amount": row.max_amount,
             "note": row.note,
         }
+        if row.currency is not None:
+            data["currency"] = row.currency
         about = account_subject(key.tenant_id, key.account_id)
         await record_event(connection, self._database, about, kind, who.key_id, data)
 

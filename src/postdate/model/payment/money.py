@@ -11,5 +11,8 @@ MAX_BALANCE: Final = 2**62
 ISSUER: Final = "issuer"
 """The account that every adjustment comes from or goes to; it alone has no floor."""
 
+CURRENCY: Final = r"^[A-Z]{3}$(?!\n)"
+"""What a currency is called: three letters, as in ISO 4217."""
+
 ACCOUNT_ID: Final = r"^[A-Za-z0-9][A-Za-z0-9_.:@-]{0,63}$(?!\n)"
 """What an account may be called. Python's `$` alone would let a line end slip in."""

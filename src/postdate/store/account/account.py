@@ -38,6 +38,8 @@ class Account(msgspec.Struct):
     max_amount: int | None
     frozen_at: datetime | None
     closed_at: datetime | None
+    currency: str | None = None
+    """Read where a payment is decided; it never changes, so that settling need not ask."""
 
     @property
     def available(self) -> int:
@@ -85,6 +87,7 @@ class AccountRow(msgspec.Struct, frozen=True):
     created_at: datetime
     updated_at: datetime
     note: str | None
+    currency: str | None
 
 
 class AccountTerms(msgspec.Struct, frozen=True):
@@ -170,10 +173,12 @@ def _columns(keys: Iterable[AccountKey]) -> list[list[object]]:
     return list(map(list, zip(*ordered, strict=True))) if ordered else [[], [], []]
 
 
-async def create(connection: Connection, key: AccountKey, terms: AccountTerms) -> AccountRow | None:
+async def create(
+    connection: Connection, key: AccountKey, terms: AccountTerms, currency: str | None = None
+) -> AccountRow | None:
     """Insert an empty account; None when the id is taken."""
     row = await connection.fetchrow(
-        query("account_create"), *key, terms.floor, terms.max_amount, terms.note
+        query("account_create"), *key, terms.floor, terms.max_amount, terms.note, currency
     )
     return None if row is None else AccountRow(*row)
 

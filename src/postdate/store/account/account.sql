@@ -2,7 +2,7 @@
 
 -- name: account_lock
 SELECT bucket, tenant_id, account_id, balance, held, version, floor, max_amount, frozen_at,
-       closed_at
+       closed_at, currency
   FROM account_lock($1::smallint[], $2::integer[], $3::text[])
 
 -- name: account_write
@@ -20,18 +20,18 @@ SELECT * FROM account_add($1, $2, $3, $4, $5, $6)
 SELECT bucket, tenant_id, account_id FROM account_locked($1, $2, $3)
 
 -- name: account_create
-INSERT INTO account (bucket, tenant_id, account_id, floor, max_amount, note)
-VALUES ($1, $2, $3, $4, $5, $6)
+INSERT INTO account (bucket, tenant_id, account_id, floor, max_amount, note, currency)
+VALUES ($1, $2, $3, $4, $5, $6, $7)
 ON CONFLICT (bucket, tenant_id, account_id) DO NOTHING
 RETURNING bucket, tenant_id, account_id, balance, held, version, floor, max_amount, frozen_at,
-          closed_at, created_at, updated_at, note
+          closed_at, created_at, updated_at, note, currency
 
 -- name: account_gather
 SELECT * FROM account_gather($1, $2, $3, $4, $5, $6)
 
 -- name: account_get
 SELECT bucket, tenant_id, account_id, balance, held, version, floor, max_amount, frozen_at,
-       closed_at, created_at, updated_at, note
+       closed_at, created_at, updated_at, note, currency
   FROM account WHERE bucket = $1 AND tenant_id = $2 AND account_id = $3
 
 -- name: account_list
@@ -39,7 +39,7 @@ SELECT bucket, tenant_id, account_id, balance, held, version, floor, max_amount,
 SELECT a.* FROM generate_series(0, 63) AS buckets (bucket)
  CROSS JOIN LATERAL (
        SELECT bucket, tenant_id, account_id, balance, held, version, floor, max_amount, frozen_at,
-              closed_at, created_at, updated_at, note
+              closed_at, created_at, updated_at, note, currency
          FROM account
         WHERE account.bucket = buckets.bucket AND tenant_id = $1 AND account_id > $2
         ORDER BY account_id LIMIT $3) AS a
@@ -52,4 +52,4 @@ UPDATE account SET floor = $4, max_amount = $5, note = $6, updated_at = clock(),
        closed_at = CASE WHEN $8::boolean THEN coalesce(closed_at, clock()) END
  WHERE bucket = $1 AND tenant_id = $2 AND account_id = $3
 RETURNING bucket, tenant_id, account_id, balance, held, version, floor, max_amount, frozen_at,
-          closed_at, created_at, updated_at, note
+          closed_at, created_at, updated_at, note, currency

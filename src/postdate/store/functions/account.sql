@@ -66,17 +66,17 @@ CREATE OR REPLACE FUNCTION account_gather(
 ) RETURNS TABLE (
     at timestamptz, bucket smallint, tenant_id integer, account_id text, balance bigint,
     held bigint, version bigint, floor bigint, max_amount bigint, frozen_at timestamptz,
-    closed_at timestamptz
+    closed_at timestamptz, currency text
 ) LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 #variable_conflict use_column
 DECLARE
     first_tenant integer := look_tenants[1];
 BEGIN
     RETURN QUERY SELECT NULL::timestamptz, a.bucket, a.tenant_id, a.account_id, a.balance, a.held,
-        a.version, a.floor, a.max_amount, a.frozen_at, a.closed_at
+        a.version, a.floor, a.max_amount, a.frozen_at, a.closed_at, a.currency
         FROM account_lock(lock_buckets, lock_tenants, lock_accounts) AS a;
     RETURN QUERY SELECT NULL::timestamptz, a.bucket, a.tenant_id, a.account_id, a.balance, a.held,
-        a.version, a.floor, a.max_amount, a.frozen_at, a.closed_at
+        a.version, a.floor, a.max_amount, a.frozen_at, a.closed_at, a.currency
         FROM (SELECT unnest(look_buckets) AS bucket, unnest(look_tenants) AS tenant_id,
                      unnest(look_accounts) AS account_id) AS wanted
         JOIN account a ON a.bucket = wanted.bucket

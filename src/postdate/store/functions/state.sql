@@ -28,7 +28,7 @@ BEGIN
     CASE noun
     WHEN 'account' THEN
         SELECT ROW(floor, max_amount, note, instant_text(frozen_at), instant_text(closed_at),
-                   instant_text(created_at))::text INTO found
+                   instant_text(created_at), currency)::text INTO found
           FROM account WHERE bucket = bucket_of(of_subject) AND tenant_id = of_tenant
            AND account_id = name;
     WHEN 'repair' THEN

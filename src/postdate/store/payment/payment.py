@@ -162,10 +162,10 @@ async def look(
     now = LONG_AGO
     for row in rows:
         if row["account_id"] is not None:
-            account = Account(*row[1:11])
+            account = Account(*row[1:12])
             seen[account.key] = account
         elif row["key"] is not None:
-            known.append(row[11:])
+            known.append(row[12:])
         else:
             now = row["at"]
     return PaymentLook(now, idempotency.rows_of(known), seen)

@@ -3,12 +3,12 @@
 -- name: payment_look
 -- What decisions rest on, in one round trip: accounts, the time, and what is known under the keys.
 SELECT at, bucket, tenant_id, account_id, balance, held, version, floor, max_amount, frozen_at,
-       closed_at, NULL::smallint AS key_bucket, NULL::smallint AS scope,
+       closed_at, currency, NULL::smallint AS key_bucket, NULL::smallint AS scope,
        NULL::integer AS key_tenant, NULL::uuid AS key, NULL::uuid AS fingerprint,
        NULL::uuid AS subject, NULL::timestamptz AS created_at, NULL::bytea AS kept
   FROM account_gather($1, $2, $3, $4, $5, $6)
  UNION ALL
-SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
        bucket, scope, tenant_id, key, fingerprint, subject, created_at, kept
   FROM idempotency_find($7, $8, $9, $10)
 

@@ -27,6 +27,7 @@ CHECKS: Final = (
     "timer_has_payment",
     "payment_moved_once",
     "entry_has_payment",
+    "payment_keeps_currency",
     "payment_timer_follows_terms",
     "events_are_legal",
 )
@@ -58,6 +59,7 @@ FACT_CHECKS: Final = (
     "payment_is_open_or_ended",
     "payment_moved_once",
     "entry_has_payment",
+    "payment_keeps_currency",
     "events_are_legal",
     "adjustment_is_as_told",
     "outcome_has_subject",
@@ -136,6 +138,7 @@ _QUERIES: Final = {
     "payment_is_open_or_ended": "prove_payment_is_open_or_ended",
     "timer_has_payment": "prove_timer_has_payment",
     "payment_moved_once": "prove_payment_moved_once",
+    "payment_keeps_currency": "prove_payment_keeps_currency",
     "events_are_legal": "prove_events_are_legal",
     "payment_timer_follows_terms": "prove_terms_payment_timer_follows_terms",
     "job_timer_follows_terms": "prove_terms_job_timer_follows_terms",

@@ -215,6 +215,24 @@ SELECT p.tenant_id, p.payment_id::text AS subject,
    AND (debit.amount, credit.amount) IS DISTINCT FROM (-p.amount, p.amount)
  ORDER BY p.payment_id LIMIT $3
 
+-- name: prove_payment_keeps_currency
+-- Payer and payee count in one currency. An account that is not in the index has none.
+SELECT p.tenant_id, p.payment_id::text AS subject,
+       format('%s has %s, %s has %s', p.from_account, coalesce(payer.currency, 'no currency'),
+              p.to_account, coalesce(payee.currency, 'no currency')) AS detail
+  FROM payment p
+  JOIN account payer ON payer.bucket = p.bucket AND payer.tenant_id = p.tenant_id
+       AND payer.account_id = p.from_account
+  LEFT JOIN LATERAL (
+       SELECT a.currency FROM account a
+        WHERE a.tenant_id = p.tenant_id AND a.account_id = p.to_account
+          AND a.currency IS NOT NULL OFFSET 0) AS payee ON true
+ WHERE ($1::integer IS NULL OR p.tenant_id = $1)
+   AND ($2::smallint[] IS NULL OR p.bucket = ANY ($2))
+   AND p.payment_id >= $4::uuid AND p.payment_id < $5::uuid
+   AND payer.currency IS DISTINCT FROM payee.currency
+ ORDER BY p.payment_id LIMIT $3
+
 -- name: prove_events_are_legal
 -- Ended at most once, and as the outcome says, with its code and at its time; a payment is its own
 -- beginning, and an outcome with a transfer its own end. Their order and their times are the

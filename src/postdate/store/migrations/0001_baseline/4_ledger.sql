@@ -18,10 +18,15 @@ CREATE TABLE account (
     -- When anything about it last changed: its money, what is held, or its terms.
     updated_at timestamptz NOT NULL DEFAULT clock(),
     note       text,
+    -- What its amounts are counted in; NULL is the tenant's one currency, whatever that is. Given
+    -- when the account is made, and never changed: money is only paid within one currency.
+    currency   text COLLATE "C" CHECK (currency ~ '^[A-Z]{3}$'),
     PRIMARY KEY (bucket, tenant_id, account_id),
     CONSTRAINT account_covered CHECK (floor IS NULL OR balance - held >= floor),
     CONSTRAINT account_closed_empty CHECK (closed_at IS NULL OR (balance = 0 AND held = 0))
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
+-- For the proof that no payment changes the currency; none of its columns ever changes.
+CREATE INDEX account_currency ON account (tenant_id, account_id) WHERE currency IS NOT NULL;
 
 CREATE TABLE payment (
     bucket       smallint NOT NULL,
