@@ -3,17 +3,24 @@
 import asyncio
 from typing import Any
 
+import asyncpg
 import pytest
 
 from postdate.intake.accept.idempotency import Refused
 from postdate.intake.job.accept import JobAnswer
 from postdate.intake.job.request import AcceptedJob, JobRequest
-from postdate.model.error import RefusedError
+from postdate.model.error import Code, RefusedError
 from postdate.model.ids import bucket_of
 from postdate.store.connection.database import Database
+from postdate.store.connection.error import (
+    DatabaseError,
+    LockNotAvailableError,
+    UnavailableError,
+)
 from postdate.store.job import job_view
 from postdate.store.timer.lane import LaneDirectory
 from support.job import ask, make_intake
+from support.log import capture_logs
 
 VARIETY: list[dict[str, Any]] = [
     {},
@@ -130,6 +137,64 @@ async def test_two_nodes_with_one_key_make_one_job(database: Database, tenant_id
         "SELECT count(*) FROM job WHERE tenant_id = $1", tenant_id
     )
     assert count == 10
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (DatabaseError("a row that nobody understands"), Code.INTERNAL),
+        (UnavailableError("the connection is gone"), Code.OUTCOME_UNKNOWN),
+        (LockNotAvailableError("somebody locks the table"), Code.OUTCOME_UNKNOWN),
+    ],
+    ids=lambda each: type(each).__name__,
+)
+async def test_an_answer_that_cannot_be_read_again_repeats_no_commit(
+    database: Database,
+    tenant_id: int,
+    monkeypatch: pytest.MonkeyPatch,
+    error: Exception,
+    code: Code,
+) -> None:
+    """Jobs without a key are made by the same commit; nothing would stop a second one."""
+    intake = make_intake(database)
+    await intake.submit(ask(tenant_id, key="known"))
+    replay = intake.strategy.replay
+
+    async def cannot(*_: Any) -> Any:
+        raise error
+
+    monkeypatch.setattr(intake.strategy, "replay", cannot)
+    asks = [ask(tenant_id, key="known"), *(ask(tenant_id) for _ in range(5))]
+    with capture_logs():
+        again, *made = await asyncio.gather(*(intake.submit(one) for one in asks))
+    assert {type(each) for each in made} == {AcceptedJob}
+    assert isinstance(again, Refused)
+    assert again.refusal.code is code
+    count = "SELECT count(*) FROM job WHERE tenant_id = $1"
+    assert await database.writer.fetchval(count, tenant_id) == 6
+    monkeypatch.setattr(intake.strategy, "replay", replay)
+    assert (await intake.submit(asks[0])).replayed
+
+
+async def test_a_connection_that_cannot_be_given_back_repeats_no_commit(
+    database: Database, tenant_id: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The commit has its answer; what becomes of the connection is another matter."""
+    intake = make_intake(database)
+    await intake.submit(ask(tenant_id))
+    release = asyncpg.Pool.release
+
+    async def lose(*given: Any) -> None:
+        await release(*given)
+        raise TimeoutError
+
+    monkeypatch.setattr(asyncpg.Pool, "release", lose)
+    with capture_logs():
+        results = await asyncio.gather(*(intake.submit(ask(tenant_id)) for _ in range(5)))
+    monkeypatch.undo()
+    assert {type(each) for each in results} == {AcceptedJob}
+    count = "SELECT count(*) FROM job WHERE tenant_id = $1"
+    assert await database.writer.fetchval(count, tenant_id) == 6
 
 
 async def test_the_same_key_twice_at_once_in_one_process_is_in_flight(

@@ -12,6 +12,7 @@ from postdate.store.connection.error import (
     StorageFullError,
     TenantHaltedError,
     TooManyConnectionsError,
+    TransientError,
     UnavailableError,
 )
 
@@ -19,8 +20,23 @@ log = Log()
 
 RETRY_SECONDS = 2
 
-_READ_ONLY = (ReadOnlyError, StartingError)
-_SLOW = (StatementTimedOutError, LockNotAvailableError, TooManyConnectionsError)
+_PASSING: tuple[tuple[tuple[type[Exception], ...], Code, str], ...] = (
+    # The first that fits is told.
+    (
+        (CommitUnknownError,),
+        Code.OUTCOME_UNKNOWN,
+        "The connection broke while the commit was under way.",
+    ),
+    ((StorageFullError,), Code.UNAVAILABLE, "The database's disk is full."),
+    ((ReadOnlyError, StartingError), Code.UNAVAILABLE, "The database is starting or read-only."),
+    (
+        (StatementTimedOutError, LockNotAvailableError, TooManyConnectionsError),
+        Code.OVERLOADED,
+        "The database is too busy just now.",
+    ),
+    ((UnavailableError, OSError), Code.UNAVAILABLE, "The database does not answer."),
+    ((TransientError,), Code.UNAVAILABLE, "The database faltered."),
+)
 
 
 def translate(error: Exception) -> Refusal | None:
@@ -35,21 +51,7 @@ def translate(error: Exception) -> Refusal | None:
 
 
 def _failure(error: Exception) -> Refusal | None:
-    extra = {"retry_after_seconds": RETRY_SECONDS}
-    match error:
-        case CommitUnknownError():
-            return Refusal(
-                Code.OUTCOME_UNKNOWN,
-                "The connection broke while the commit was under way.",
-                extra=extra,
-            )
-        case _ if isinstance(error, StorageFullError):
-            return Refusal(Code.UNAVAILABLE, "The database's disk is full.", extra=extra)
-        case _ if isinstance(error, _READ_ONLY):
-            return Refusal(Code.UNAVAILABLE, "The database is starting or read-only.", extra=extra)
-        case _ if isinstance(error, _SLOW):
-            return Refusal(Code.OVERLOADED, "The database is too busy just now.", extra=extra)
-        case _ if isinstance(error, (UnavailableError, OSError)):
-            return Refusal(Code.UNAVAILABLE, "The database does not answer.", extra=extra)
-        case _:
-            return None
+    for kinds, code, words in _PASSING:
+        if isinstance(error, kinds):
+            return Refusal(code, words, extra={"retry_after_seconds": RETRY_SECONDS})
+    return None

@@ -5,6 +5,8 @@ from collections.abc import Awaitable, Callable
 import asyncpg
 import pytest
 
+from postdate.model.error import EXPLANATIONS
+from postdate.node.refusal import translate
 from postdate.store.connection import error as meaning
 from postdate.store.connection.database import Connection, Database
 from postdate.store.connection.error import DRIVER_ERRORS, DatabaseError, translated
@@ -90,6 +92,19 @@ def test_each_class_of_the_driver_is_passing_or_not(driver: type[Exception]) -> 
     with pytest.raises(DatabaseError) as caught, translated:
         raise driver("as the server says it")
     assert isinstance(caught.value, meaning.TransientError) is _passing(driver)
+
+
+def _passing_meanings() -> list[type[DatabaseError]]:
+    found = [each for each in vars(meaning).values() if isinstance(each, type)]
+    return [each for each in found if issubclass(each, meaning.TransientError)]
+
+
+@pytest.mark.parametrize("kind", _passing_meanings(), ids=lambda each: each.__name__)
+def test_whoever_asks_is_told_to_ask_again_after_what_passes(kind: type[DatabaseError]) -> None:
+    refusal = translate(kind("for a moment"))
+    assert refusal is not None, "it would be answered as a fault of ours"
+    assert EXPLANATIONS[refusal.code].status == 503
+    assert refusal.extra["retry_after_seconds"] > 0
 
 
 @pytest.mark.parametrize(

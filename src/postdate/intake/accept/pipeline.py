@@ -28,10 +28,13 @@ from postdate.intake.accept.idempotency import (
     made_under,
     reused,
 )
-from postdate.model.error import Refusal
+from postdate.model.error import Code, Refusal
+from postdate.model.log import Log
 from postdate.store.connection.database import Connection, Database
-from postdate.store.connection.error import KeyTakenError, StaleAccountError
+from postdate.store.connection.error import KeyTakenError, StaleAccountError, TransientError
 from postdate.store.idempotency.idempotency import IdempotencyKey, IdempotencyRow
+
+log = Log()
 
 MAX_RACES: Final = 3
 """How often a group is begun again because another node used one of its keys meanwhile."""
@@ -161,8 +164,7 @@ class Pipeline(Generic[Item, Valid, Made]):
             except KeyTakenError:
                 continue
             if known:
-                async with self._database.connection() as connection:
-                    await self._answer_known(connection, outcomes, known)
+                await self._answer_after_commit(outcomes, known)
             return outcomes
         raise key_busy()
 
@@ -237,6 +239,29 @@ class Pipeline(Generic[Item, Valid, Made]):
             for each, made in zip(again, replayed, strict=True):
                 outcomes[each.number] = made
 
+    async def _answer_after_commit(
+        self, outcomes: list[Made | Refused], known: Sequence[Known[Valid]]
+    ) -> None:
+        """Answer the items whose keys were used before, and fail at them alone.
+
+        The others are written: whoever tried the whole group again would make what came without a
+        key a second time.
+        """
+        try:
+            async with self._database.connection() as connection:
+                await self._answer_known(connection, outcomes, known)
+        except TransientError as error:
+            log.warning("answer.not_read", items=len(known), error=repr(error))
+            for each in known:
+                outcomes[each.number] = Refused(_UNREAD)
+        except Exception:
+            log.exception("answer.not_read", items=len(known))
+            if len(known) == 1:
+                outcomes[known[0].number] = Refused(_BROKEN)
+                return
+            for each in known:
+                await self._answer_after_commit(outcomes, [each])
+
     async def _differing(self, connection: Connection, known: Known[Valid]) -> list[str]:
         if known.row.kept is not None:
             return kept_differences(known.row, known.request)
@@ -247,6 +272,12 @@ def _valid(items: Sequence[Valid | Refusal]) -> list[Valid]:
     return [item for item in items if not isinstance(item, Refusal)]
 
 
+_UNREAD: Final = Refusal(
+    Code.OUTCOME_UNKNOWN,
+    "The first answer to this key cannot be read just now.",
+    extra={"retry_after_seconds": 1},
+)
+_BROKEN: Final = Refusal(Code.INTERNAL, "The first answer to this key cannot be read.")
 _PENDING: Final = Refused(key_busy().refusal)
 """Stands for an item whose key is known until it is answered."""
 

@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 import asyncpg
 
+from postdate.model.log import Log
 from postdate.store.connection.error import (
     DatabaseError,
     NoAnswerError,
@@ -15,6 +16,8 @@ from postdate.store.connection.error import (
     translated,
 )
 from postdate.store.connection.pooled import PooledConnection
+
+log = Log()
 
 SPARED_SECONDS: Final = 1.0
 """How long the first pool is waited for where there is a spare one."""
@@ -124,9 +127,15 @@ async def acquire(pool: asyncpg.Pool, seconds: float) -> Connection:
 
 
 async def release(pool: asyncpg.Pool, held: Connection) -> None:
-    """Return a connection to its pool."""
-    with translated:
-        await pool.release(held.lent)
+    """Return a connection to its pool; the driver drops one that cannot be given back.
+
+    That is nobody's error: what was done with the connection is done, a commit above all.
+    """
+    try:
+        with translated:
+            await pool.release(held.lent)
+    except DatabaseError as error:
+        log.debug("connection.dropped", error=str(error))
 
 
 async def take(
