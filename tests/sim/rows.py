@@ -140,8 +140,9 @@ class SimDatabase(Database):
         yield Transaction(self)
 
     @asynccontextmanager
-    async def write(self) -> AsyncIterator[Any]:
+    async def write(self, failpoint: str = "") -> AsyncIterator[Any]:
         """Run a transaction; the answer to its commit may be lost, and it may commit later."""
+        del failpoint
         transaction = Transaction(self)
         await self.step("begin")
         try:

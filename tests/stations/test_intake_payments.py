@@ -141,9 +141,9 @@ class CutAfterCommit:
 
     @asynccontextmanager
     async def after(
-        self, look: Callable[[Connection], Awaitable[object]]
+        self, look: Callable[[Connection], Awaitable[object]], failpoint: str = ""
     ) -> AsyncIterator[Connection]:
-        async with self._database.after(look) as connection:
+        async with self._database.after(look, failpoint) as connection:
             yield connection
         if self.cuts:
             self.cuts -= 1

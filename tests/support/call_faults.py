@@ -55,8 +55,9 @@ class BreakingDatabase(Database):
             yield _Watched(PooledConnection(lent), self)  # type: ignore[misc] # it looks like one
 
     @asynccontextmanager
-    async def write(self) -> AsyncIterator[Connection]:
+    async def write(self, failpoint: str = "") -> AsyncIterator[Connection]:
         """Run a transaction that may break before, at and after each of its calls."""
+        del failpoint
         self.step("begin")
         async with self.pool.acquire() as lent:
             connection = PooledConnection(lent)

@@ -1,5 +1,6 @@
 """Jobs for tests: an intake without HTTP, and jobs that have failed."""
 
+from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
@@ -40,9 +41,14 @@ async def failed(api: Api, count: int = 1, **members: Any) -> list[str]:
     jobs = [{"destination": {"type": "worker"}, **members}] * count
     outcomes = (await api.call("POST", "/jobs/batch", {"jobs": jobs})).body["outcomes"]
     ids = [outcome["job"]["job_id"] for outcome in outcomes]
+    await end_as_failed(api.node.database, [UUID(job_id) for job_id in ids])
+    return ids
+
+
+async def end_as_failed(database: Database, ids: Sequence[UUID]) -> None:
+    """End jobs as failed, after an attempt that failed before."""
     for job_id in ids:
-        place = (bucket_of(UUID(job_id)), UUID(job_id))
-        await api.node.database.writer.execute(
+        await database.writer.execute(
             """WITH gone AS (DELETE FROM timer WHERE bucket = $1 AND subject = $2 RETURNING *),
                     first AS (
                     INSERT INTO attempt (bucket, tenant_id, subject, attempt, status, due_at,
@@ -53,6 +59,6 @@ async def failed(api: Api, count: int = 1, **members: Any) -> list[str]:
                                     finished_at, code, error, http_status)
                SELECT bucket, tenant_id, subject, 2, 'FAILED', due_at, clock(), clock(), 'http_500',
                       'still no', 500 FROM gone""",
-            *place,
+            bucket_of(job_id),
+            job_id,
         )
-    return ids

@@ -51,19 +51,19 @@ class FaultyDatabase(Database):
         await self._fault(connection, number)
 
     @asynccontextmanager
-    async def write(self) -> AsyncIterator[Connection]:
-        async with super().write() as connection:
+    async def write(self, failpoint: str = "") -> AsyncIterator[Connection]:
+        async with super().write(failpoint) as connection:
             yield _Watched(connection, self)  # type: ignore[misc] # it looks like one
             await self.step(connection)
 
     @asynccontextmanager
     async def after(
-        self, look: Callable[[Connection], Awaitable[object]]
+        self, look: Callable[[Connection], Awaitable[object]], failpoint: str = ""
     ) -> AsyncIterator[Connection]:
         async def watched(connection: Connection) -> None:
             await look(_Watched(connection, self))  # type: ignore[arg-type] # it looks like one
 
-        async with super().after(watched) as connection:
+        async with super().after(watched, failpoint) as connection:
             yield _Watched(connection, self)  # type: ignore[misc] # it looks like one
 
 
@@ -76,8 +76,8 @@ class LossyDatabase(Database):
         self.commits = 0
 
     @asynccontextmanager
-    async def write(self) -> AsyncIterator[Connection]:
-        async with super().write() as connection:
+    async def write(self, failpoint: str = "") -> AsyncIterator[Connection]:
+        async with super().write(failpoint) as connection:
             yield connection
         self.commits += 1
         if self.commits % 2:

@@ -8,6 +8,7 @@ from uuid import UUID
 import msgspec
 
 from postdate.model.event.event import Sealed
+from postdate.model.failpoint import reach
 from postdate.model.ids import BUCKETS, bucket_of, new_id
 from postdate.model.job.outcome import Handler
 from postdate.model.log import Log
@@ -83,7 +84,7 @@ class Deliverer:
         for head in await self._heads():
             if head.seconds > 0 or claimed >= free:
                 continue
-            async with self._database.write() as connection:
+            async with self._database.write("publish.claim") as connection:
                 claims = await lease.claim(
                     connection,
                     (head.bucket, LANE_EVENT),
@@ -194,6 +195,7 @@ class _Service:
         width = 1 if held.failures else self._settings.whole("event.concurrency", held.tenant_id)
         page = events[:1] if held.failures else events
         stop = await batch.run(page, width)
+        reach("publish.delivered")
         reached = batch.reached(page, end if page is events or not events else page[0].position)
         self._meter.delivered(batch.delivered, failed=stop is not None)
         progress = DeliveryProgress(position=reached, delivered=batch.delivered > 0)
@@ -205,7 +207,7 @@ class _Service:
         """Note how far it came, and when to go on; say whether this lease goes on at once."""
         if stop is not None:
             progress = msgspec.structs.replace(progress, error=stop.error, counts=stop.counts)
-        async with self._database.write() as connection:
+        async with self._database.write("publish.record") as connection:
             failures = await subscription.advance(connection, held, self._id, self._token, progress)
             if failures is None:
                 return False

@@ -10,6 +10,7 @@ from typing import Final
 from postdate.model.activity import COUNTED, KEEP_SECONDS, SLOT_SECONDS
 from postdate.model.event.audit import audited
 from postdate.model.event.chain import SealContent, seal_hash
+from postdate.model.failpoint import reach
 from postdate.model.ids import BUCKETS, new_id
 from postdate.model.log import Log
 from postdate.publisher.meter import PublisherMeter
@@ -100,12 +101,13 @@ class Sealer:
         while True:
             tenants: set[int] = set()
             try:
-                async with self._database.write() as connection:
+                async with self._database.write("seal") as connection:
                     taken = await seal.take(
                         connection, self._low, limit, self._held, around=now < self._around_until
                     )
                     tenants |= {each.tenant_id for each in taken}
                     if taken:
+                        reach("seal.taken")
                         await _write(connection, _once(taken), now, self._database.unix_ms())
             except LockNotAvailableError:
                 if not tenants and now >= self._around_until:

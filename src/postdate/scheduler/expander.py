@@ -11,6 +11,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from postdate.model.error import Refusal
+from postdate.model.failpoint import reach
 from postdate.model.ids import BUCKETS, new_id
 from postdate.model.log import Log
 from postdate.model.schedule.firing import Fired
@@ -252,7 +253,7 @@ class Expander:
         only: UUID | None = None,
     ) -> int:
         held = [key for key, (at, _) in self._held.items() if at == bucket and key != only]
-        async with self._database.write() as connection:
+        async with self._database.write("expand") as connection:
             if impatient:
                 await connection.execute(IMPATIENT)
             low = max(self._settings.floor, self._lows[bucket])
@@ -266,6 +267,7 @@ class Expander:
                     batch.drop(await occurrence_store.find(connection, batch.keys()))
                 firings = spans.begin(batch.firings())
                 fired = await self._firer.fire(connection, firings, batch.now)
+                reach("expand.fired")
                 statuses = await self._write(connection, batch, fired)
             except Exception as error:
                 if isinstance(error, TransientError) and not isinstance(

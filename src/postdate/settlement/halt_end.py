@@ -48,11 +48,11 @@ class HaltEnds:
         """
         everything = True
         for bucket in range(BUCKETS):
-            async with self._database.write() as connection:
+            async with self._database.write("halt.bring_back") as connection:
                 everything &= await store.bring_back(connection, bucket, over.tenant_id)
         if not everything:
             return
-        async with self._database.write() as connection:
+        async with self._database.write("halt.end") as connection:
             await store.wait_alone(connection)
             for bucket in range(BUCKETS):
                 everything &= await store.bring_back(connection, bucket, over.tenant_id)

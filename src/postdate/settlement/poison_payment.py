@@ -35,7 +35,7 @@ async def record(
 ) -> int:
     """Write what became of the execution: another try, a wait for a person, or the end."""
     text = f"{type(error).__name__}: {error}"[:ERROR_CHARACTERS]
-    async with database.write() as connection:
+    async with database.write("settle.give_up") as connection:
         payments, held = await store.lock(connection, [key])
         await halt_store.set_aside(connection, held)
         for payment in payments:

@@ -19,6 +19,7 @@ from postdate.ledger.settle import (
     TransferFailed,
     Waits,
 )
+from postdate.model.failpoint import reach
 from postdate.model.ids import BUCKETS
 from postdate.model.log import Log
 from postdate.model.setting.setting import Settings
@@ -295,10 +296,11 @@ class Settler:
     ) -> Commit:
         """Settle; what belongs to a tenant that stands still leaves the queue."""
         started = time.monotonic()
-        async with self._database.write() as connection:
+        async with self._database.write("settle") as connection:
             locked, held = await store.lock(connection, keys)
             await halt_store.set_aside(connection, held)
             payments = self._blocked.divide(locked)
+            reach("settle.locked")
             first_due = await store.first_due(connection, [p for p in payments if p.token])
             settling = self._settling(connection, dues, order, eager=eager)
             decisions = await batch.settle(connection, payments, settling)

@@ -145,7 +145,7 @@ class Permits:
     async def _ask(self, share: _Share, wanted: int) -> Grant:
         asked, used, refund = time.monotonic(), share.used, share.take_unspent()
         share.unsure = True
-        async with self._database.write() as connection:
+        async with self._database.write("permit.ask") as connection:
             await permit.refund(connection, share.limit, refund)
             grant = await permit.acquire(
                 connection, share.limit, self._node_id, used, wanted, self._seconds
@@ -189,7 +189,7 @@ class Permits:
             share.slots -= max(0, idle)
             share.unsure = True
             scope = share.limit.scope
-            async with self._database.write() as connection:
+            async with self._database.write("permit.keep") as connection:
                 if unsure:
                     await permit.lock(connection, share.limit)
                 await permit.keep(connection, scope, self._node_id, share.slots, self._seconds)

@@ -70,7 +70,7 @@ class Retention:
             ]
 
     async def _prune_jobs(self, stretch: Stretch) -> None:
-        async with self._database.write() as connection:
+        async with self._database.write("purge.jobs") as connection:
             walk = await prune.jobs(connection, stretch, STEP_ROWS)
         if walk.removed:
             log.debug("job.pruned", tenant_id=stretch.tenant_id, count=walk.removed)
@@ -78,7 +78,7 @@ class Retention:
             self._stretches.appendleft(stretch._replace(after=walk.last))
 
     async def _prune_keys(self, stretch: KeyStretch) -> None:
-        async with self._database.write() as connection:
+        async with self._database.write("purge.keys") as connection:
             last = await prune.keys(connection, stretch, STEP_ROWS)
         if last is not None:
             self._keys.appendleft(stretch._replace(after=last))

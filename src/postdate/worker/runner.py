@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
+from postdate.model.failpoint import reach
 from postdate.model.job.outcome import (
     Completed,
     Delivery,
@@ -220,7 +221,9 @@ class Runner:
         if handler is None:
             return Failed(code="no_handler", error=f"No worker here serves the type {kind}.")
         try:
+            reach("run.before")
             outcome = await handler(delivery)
+            reach("run.after")
             if self._checkpoint is not pass_by:
                 await self._checkpoint("handler.after")
         except asyncio.CancelledError:

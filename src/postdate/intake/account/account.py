@@ -64,7 +64,7 @@ class Accounts:
         if terms.floor is not None and terms.floor > 0:
             raise refuse(Code.INSUFFICIENT_FUNDS, "A new account has 0 available.", "floor")
         key = key_of(who.tenant_id, given)
-        async with self._database.write() as connection:
+        async with self._database.write("account.create") as connection:
             await check_accounts(connection, self._settings, who.tenant_id)
             row = await account_store.create(connection, key, terms, currency)
             if row is None:
@@ -107,7 +107,7 @@ class Accounts:
     ) -> AccountRow:
         allow(who, account_id)
         key = key_of(who.tenant_id, account_id)
-        async with self._database.write() as connection:
+        async with self._database.write("account.change") as connection:
             locked = (await account_store.lock(connection, [key])).get(key)
             row = await account_store.get(connection, key)
             if locked is None or row is None:

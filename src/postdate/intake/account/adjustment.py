@@ -153,7 +153,7 @@ class Adjustments:
     async def _ensure_issuer(self, tenant_id: int) -> None:
         if tenant_id not in self._issuers:
             key = key_of(tenant_id, ISSUER)
-            async with self._database.write() as connection:
+            async with self._database.write("account.issuer") as connection:
                 made = await account_store.create(
                     connection, key, AccountTerms(floor=None, note="The issuer.")
                 )

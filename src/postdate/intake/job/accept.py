@@ -112,7 +112,7 @@ class JobStrategy(Strategy[JobRequest, CheckedJob, AcceptedJob]):
         self, checked: Sequence[CheckedJob | Refusal]
     ) -> list[CheckedJob | Refusal]:
         """Make missing lanes, but only for jobs that are not refused for their time."""
-        async with self._database.write() as connection:
+        async with self._database.write("lane.ensure") as connection:
             now = await job_store.now(connection)
             judged = [
                 each if isinstance(each, Refusal) else self._timely(each, now) for each in checked

@@ -97,7 +97,7 @@ class JobChanges:
 
     async def cancel(self, tenant_id: int, job_id: UUID, actor: str) -> CancelResult:
         """End a job; a worker that has it is told at its next word that the lease is lost."""
-        async with self._database.write() as connection:
+        async with self._database.write("job.cancel") as connection:
             job = await _lock(connection, tenant_id, job_id)
             if job is None:
                 return await self._cancelled_already(connection, tenant_id, job_id)
@@ -119,7 +119,7 @@ class JobChanges:
 
     async def run_now(self, tenant_id: int, job_id: UUID, actor: str) -> None:
         """Make a pending job due at once."""
-        async with self._database.write() as connection:
+        async with self._database.write("job.run_now") as connection:
             job = await self._waiting(connection, tenant_id, job_id)
             if job.status is JobStatus.READY:
                 return
@@ -135,7 +135,7 @@ class JobChanges:
         changed = [name for name in patch.__struct_fields__ if _differs(patch, name)]
         if not changed:
             raise refuse(Code.INVALID_FIELD, "Nothing is to be changed.")
-        async with self._database.write() as connection:
+        async with self._database.write("job.patch") as connection:
             job = await self._waiting(connection, tenant_id, job_id)
             row = await _found(connection, tenant_id, job_id)
             revision = self._revise(tenant_id, job, row, patch)
@@ -186,7 +186,7 @@ class JobChanges:
         self, tenant_id: int, job_id: UUID, resolution: Resolution, actor: str
     ) -> None:
         """Say what became of a job in doubt, or have it tried again."""
-        async with self._database.write() as connection:
+        async with self._database.write("job.resolve") as connection:
             job = await _lock(connection, tenant_id, job_id)
             if job is None or job.status is not JobStatus.UNKNOWN:
                 status = job.status if job else (await _found(connection, tenant_id, job_id)).status

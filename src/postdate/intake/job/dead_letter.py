@@ -125,7 +125,7 @@ class DeadLetters:
         wanted = list(dict.fromkeys(job_ids))
         for _ in range(MAX_RACES):
             try:
-                async with self._database.write() as connection:
+                async with self._database.write("job.redrive") as connection:
                     results = await self._redrive(connection, tenant_id, wanted, pace, actor)
                     await self._record(connection, tenant_id, results, actor, reason)
             except KeyTakenError:
@@ -249,7 +249,7 @@ class DeadLetters:
         for job_id in sorted(job_ids):
             buckets.setdefault(bucket_of(job_id), []).append(job_id)
         removed: list[UUID] = []
-        async with self._database.write() as connection:
+        async with self._database.write("job.purge") as connection:
             if impatient:
                 await connection.execute(IMPATIENT)
             for bucket in sorted(buckets):

@@ -179,7 +179,7 @@ class LeaseClaims:
         """
         limits = lane_limits(lane, self._settings)
         passed: list[tuple[LowWaterMark, list[ClaimedExecution]]] = []
-        async with self._database.write() as connection:
+        async with self._database.write("lease.claim") as connection:
             most, pause = await self._room(connection, limits, ask)
             for bucket in random.sample(lane.buckets, len(lane.buckets)):
                 if len(taken) < most:

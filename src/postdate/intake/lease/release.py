@@ -54,7 +54,7 @@ class LeaseReturns:
 
     async def _drop(self, holders: Mapping[str, Sequence[UUID]]) -> bool:
         if holders:
-            async with self._database.write() as connection:
+            async with self._database.write("lease.release") as connection:
                 for scope, group in sorted(holders.items()):
                     await permit.drop(connection, scope, group)
         return True

@@ -81,7 +81,7 @@ class LeaseReports:
 
     async def renew(self, tenant_id: int, job_id: UUID, token: int, seconds: float) -> datetime:
         """Keep a lease for so many seconds from now; give its new end."""
-        async with self._database.write() as connection:
+        async with self._database.write("lease.renew") as connection:
             bucket = bucket_of(job_id)
             found = (await lease.find(connection, bucket, [job_id])).get(job_id)
             if found is not None and found.tenant_id == tenant_id:

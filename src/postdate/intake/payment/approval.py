@@ -36,7 +36,7 @@ class Approvals:
 
     async def approve(self, who: Identity, payment_id: UUID, note: str | None) -> Approval:
         """Let a payment be settled at its instant, or at once if that has passed."""
-        async with self._database.write() as connection:
+        async with self._database.write("approval.approve") as connection:
             found, terms = await changeable_payment(connection, who, payment_id)
             await self._check(connection, who, found, terms.amount)
             decided = await store.decide(
@@ -56,7 +56,7 @@ class Approvals:
 
     async def refuse(self, who: Identity, payment_id: UUID, note: str | None) -> Approval:
         """End a payment that waits; its hold is released."""
-        async with self._database.write() as connection:
+        async with self._database.write("approval.refuse") as connection:
             found, terms = await changeable_payment(connection, who, payment_id)
             await self._check(connection, who, found, terms.amount)
             ending = Ending(PaymentStatus.CANCELLED, "approval_refused", note, "refused")
@@ -97,7 +97,7 @@ class Approvals:
 
     async def _expire(self, tenant_id: int, payment_id: UUID) -> None:
         nobody = Identity(tenant_id=tenant_id, tenant="", key_id=SYSTEM, scopes=frozenset())
-        async with self._database.write() as connection:
+        async with self._database.write("approval.expire") as connection:
             found, terms = await open_payment(connection, nobody, payment_id)
             if found.unapproved:
                 error = "Nobody approved it in time."

@@ -95,7 +95,7 @@ class PaymentChanges:
 
         To cancel it once more changes nothing and is no mistake: an answer may have been lost.
         """
-        async with self._database.write() as connection:
+        async with self._database.write("payment.cancel") as connection:
             found, terms = await _payment(connection, who, payment_id)
             if found is None:
                 ended = await _ended(connection, payment_id)
@@ -113,7 +113,7 @@ class PaymentChanges:
         Who approved it approved the old instant: it waits for a second person once more.
         """
         most = self._settings.whole("payment.max_delay_seconds", who.tenant_id)
-        async with self._database.write() as connection:
+        async with self._database.write("payment.reschedule") as connection:
             found, terms = await changeable_payment(connection, who, payment_id)
             timer = found.timer
             if who.max_amount is not None and terms.amount > who.max_amount:

@@ -46,7 +46,7 @@ class PaymentExecutions:
     async def execute(self, payment_id: UUID, execution_id: str) -> Executed:
         """Settle the payment, or say who did; refused when it is not due or did not succeed."""
         refused: RefusedError | None = None
-        async with self._database.write() as connection:
+        async with self._database.write("payment.execute") as connection:
             # Before any row: whoever ends a halt holds this lock and then waits for timers.
             await halt_store.share(connection)
             found = await store.lock(connection, payment_id, None)

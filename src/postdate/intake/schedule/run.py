@@ -97,7 +97,7 @@ class ScheduleRuns:
         remember: Remember[Triggered] = forget,
     ) -> Triggered:
         """Run a schedule once, now, whatever its rule and its pause say."""
-        async with self._database.write() as connection:
+        async with self._database.write("schedule.trigger") as connection:
             row = await own(connection, who, schedule_id)
             may(who, row.definition)
             now = await store.now(connection)

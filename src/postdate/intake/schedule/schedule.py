@@ -96,7 +96,7 @@ class Schedules:
             warned = await computed(
                 who.tenant_id, warnings_of, first.plan, definition.policies, now
             )
-        async with self._database.write() as connection:
+        async with self._database.write("schedule.create") as connection:
             made = await self._insert(connection, who, first, warned, traceparent)
             await remember(connection, made)
         return made
@@ -222,7 +222,7 @@ class Schedules:
 
     async def delete(self, who: Identity, schedule_id: UUID) -> None:
         """End a schedule for ever; jobs and payments that it has made go on."""
-        async with self._database.write() as connection:
+        async with self._database.write("schedule.delete") as connection:
             row = await own(connection, who, schedule_id, legible=False)
             await store.put_timer(connection, row.key, None)
             await store.delete(connection, row.key)

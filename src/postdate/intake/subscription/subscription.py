@@ -64,7 +64,7 @@ class Subscriptions:
         await self._check(who.tenant_id, spec.destination)
         most = self._settings.whole("event.max_subscriptions", who.tenant_id)
         subscription_id = new_id(random.randrange(BUCKETS), self._database.unix_ms())
-        async with self._database.write() as connection:
+        async with self._database.write("subscription.create") as connection:
             if await subscription_store.count(connection, who.tenant_id) >= most:
                 raise refuse(Code.CONFLICT, f"A tenant has at most {most} subscriptions.")
             new = NewSubscription(

@@ -59,7 +59,7 @@ class Halting:
 
     async def lift(self, tenant_id: int, kind: Kind, actor: str) -> list[Halt]:
         """End a halt, if there is one; what the operator's commands have set only ends there."""
-        async with self._database.write() as connection:
+        async with self._database.write("halt.lift") as connection:
             await store.change_alone(connection, tenant_id)
             set_by = await store.find(connection, tenant_id, kind)
             if set_by in OPERATORS and actor not in OPERATORS:
@@ -97,7 +97,7 @@ class Halting:
         return found
 
     async def _set(self, new: NewHalt) -> list[Halt]:
-        async with self._database.write() as connection:
+        async with self._database.write("halt.set") as connection:
             await store.change_alone(connection, new.tenant_id)
             set_by = await store.find(connection, new.tenant_id, new.kind)
             if set_by in OPERATORS and new.set_by not in OPERATORS:
@@ -126,7 +126,7 @@ class Halting:
         """
         for _ in range(MAX_WAITS):
             try:
-                async with self._database.write() as connection:
+                async with self._database.write("halt.wait") as connection:
                     await store.wait_alone(connection)
             except LockNotAvailableError:
                 continue

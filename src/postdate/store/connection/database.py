@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar
 import asyncpg
 
 from postdate.model import origin
+from postdate.model.failpoint import reach
 from postdate.model.log import Log
 from postdate.store.connection import freshness, pool
 from postdate.store.connection.combined import Reader
@@ -47,6 +48,9 @@ LONG_SECONDS: Final = 86_400.0
 
 TRANSACTION_SECONDS: Final = 20
 """The longest that a transaction of ours may take: what it wrote is visible by then, or never."""
+
+BEFORE: Final = "before_commit"
+AFTER: Final = "after_commit"
 
 Connection = pool.Connection
 
@@ -98,8 +102,11 @@ class Database:
             await release(self.writer, held)
 
     @asynccontextmanager
-    async def write(self) -> AsyncIterator[Connection]:
-        """Run a READ COMMITTED transaction as the writer; a broken commit is an unknown one."""
+    async def write(self, failpoint: str = "") -> AsyncIterator[Connection]:
+        """Run a READ COMMITTED transaction as the writer; a broken commit is an unknown one.
+
+        `failpoint` names the commit for the tests that end a process around it.
+        """
         transactions: list[Transaction] = []
 
         async def start(connection: Connection) -> None:
@@ -113,16 +120,18 @@ class Database:
                 await self._suspect(error)
                 await _quietly(transactions[-1].__aexit__(type(error), error, None))
                 raise
+            reach(failpoint, BEFORE)
             try:
                 await _commit(connection, transactions[-1])
             except CommitUnknownError as error:
                 await self._suspect(error.__cause__)
                 raise
+            reach(failpoint, AFTER)
             await self._follow(connection)
 
     @asynccontextmanager
     async def after(
-        self, look: Callable[[Connection], Awaitable[object]]
+        self, look: Callable[[Connection], Awaitable[object]], failpoint: str = ""
     ) -> AsyncIterator[Connection]:
         """Look at something, then run one statement that is a transaction of its own.
 
@@ -130,6 +139,7 @@ class Database:
         no answer, its commit is an unknown one.
         """
         async with begun(self.writer, look, ACQUIRE_SECONDS) as connection:
+            reach(failpoint, BEFORE)
             with _warnings(connection) as warnings:
                 try:
                     with translated:
@@ -138,6 +148,7 @@ class Database:
                     await self._suspect(error)
                     raise CommitUnknownError(str(error)) from error
             _refuse_warned(warnings)
+            reach(failpoint, AFTER)
             await self._follow(connection)
 
     async def _follow(self, connection: Connection) -> None:

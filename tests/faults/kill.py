@@ -1,0 +1,169 @@
+"""Kill a process at a failpoint: a child does the operation and ends there by SIGKILL.
+
+Children are forked by a process that has loaded everything and done nothing (`forkserver`); each
+gets what was prepared, opens connections of its own, and shares nothing else with us. Afterwards
+nodes that were not killed go on, and the operation says what is wrong.
+"""
+
+import ast
+import asyncio
+import multiprocessing
+import os
+import pickle
+import signal
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from multiprocessing import forkserver, reduction
+from multiprocessing.context import ForkServerProcess
+from pathlib import Path
+from typing import Any, Final
+from unittest import mock
+
+from faults.sweep import Nodes, Operation
+from postdate.model import failpoint
+from postdate.store.connection import opening
+from postdate.store.connection.database import AFTER, BEFORE
+
+SOURCE: Final = Path(failpoint.__file__).parents[1]
+CHILD_SECONDS: Final = 30
+COMMITS: Final = frozenset({"write", "after"})
+_children: Final = multiprocessing.get_context("forkserver")
+_children.set_forkserver_preload(["faults.kill_jobs", "faults.kill_money", "faults.kill_stages"])
+
+
+def start_forking() -> None:
+    """Start the process that forks the children; it must find what it is to load."""
+    paths = [str(Path(__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]
+    with mock.patch.dict(os.environ, PYTHONPATH=os.pathsep.join(paths)):
+        forkserver.ensure_running()
+
+
+class KillOperation(Operation):
+    """An operation that a child does on connections of its own."""
+
+    def carried(self) -> dict[str, Any]:
+        """Return what a child is given: everything but connections and what needs them."""
+        found = {}
+        for name, value in vars(self).items():
+            with suppress(TypeError, AttributeError, pickle.PicklingError):
+                found[name] = pickle.loads(pickle.dumps(value))
+        return found
+
+    async def begin_anew(self) -> None:
+        """Make again, in the child, what belongs to a node and not to the database."""
+
+
+def named() -> set[str]:
+    """Find every failpoint that the source names, with the moments of those of commits."""
+    found: list[str] = []
+    for path in sorted(SOURCE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call):
+                found += _names(node)
+    assert len(found) == len(set(found)), "one name stands for one place"
+    return set(found)
+
+
+def _names(call: ast.Call) -> Iterator[str]:
+    texts = [a.value for a in call.args if isinstance(a, ast.Constant) and isinstance(a.value, str)]
+    match call.func:
+        case ast.Name(id="reach"):
+            yield from texts
+        case ast.Attribute(attr=attr, value=ast.Attribute(attr=of) | ast.Name(id=of)) if (
+            attr in COMMITS and of.endswith("database")
+        ):
+            yield from (f"{text}.{moment}" for text in texts for moment in (BEFORE, AFTER))
+
+
+@dataclass
+class Killed:
+    """What came of one child: the points it reached, how it ended, and what was wrong then."""
+
+    operation: str
+    point: str
+    reached: list[str] = field(default_factory=list)
+    code: int | None = None
+    error: str = ""
+    violations: list[str] = field(default_factory=list)
+
+    @property
+    def died(self) -> bool:
+        return self.code == -signal.SIGKILL
+
+
+async def kill(
+    nodes: Nodes, dsn: str, make: type[KillOperation], point: str, time: int = 1
+) -> Killed:
+    """Kill a child the n-th time it reaches a point; without a point it lives to its end."""
+    operation = make(nodes)
+    killed = Killed(operation.name, point)
+    await operation.prepare()
+    reading, writing = os.pipe()
+    with os.fdopen(reading, "rb") as pipe:
+        with os.fdopen(writing, "wb") as end:
+            arguments = make, operation.carried(), dsn, (point, time), _shared(end.fileno())
+            child = _children.Process(target=_live, args=arguments)
+            child.start()
+        killed.code = await _ended(child)
+        lines = pipe.read().decode().splitlines()
+    killed.reached = [line[1:] for line in lines if line.startswith("+")]
+    killed.error = "\n".join(line for line in lines if not line.startswith("+"))
+    await operation.finish()
+    killed.violations += await operation.violations()
+    return killed
+
+
+def _shared(number: int) -> Any:
+    return reduction.DupFd(number)
+
+
+async def _ended(child: ForkServerProcess) -> int | None:
+    """Wait until a child is gone, without a thread."""
+    gone, loop = asyncio.Event(), asyncio.get_running_loop()
+    loop.add_reader(child.sentinel, gone.set)
+    try:
+        await gone.wait()
+    finally:
+        loop.remove_reader(child.sentinel)
+    child.join()
+    return child.exitcode
+
+
+def _live(
+    make: type[KillOperation], carried: dict[str, Any], dsn: str, fatal: tuple[str, int], pipe: Any
+) -> None:
+    """Be the child: do the operation, and die where it is told to."""
+    signal.alarm(CHILD_SECONDS)
+    writing = pipe.detach()
+    failpoint.arm(_hook(fatal, writing))
+    try:
+        asyncio.run(_act(make, carried, dsn))
+    except BaseException as error:  # noqa: BLE001 - the parent hears of it
+        os.write(writing, f"{error!r}\n".encode())
+    os._exit(0)
+
+
+def _hook(fatal: tuple[str, int], writing: int) -> failpoint.Hook:
+    point, left = fatal
+    known: set[str] = set()
+
+    def reached(name: str) -> None:
+        nonlocal left
+        if name not in known:
+            known.add(name)
+            os.write(writing, f"+{name}\n".encode())
+        if name == point:
+            left -= 1
+            if left == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    return reached
+
+
+async def _act(make: type[KillOperation], carried: dict[str, Any], dsn: str) -> None:
+    database = await opening.connect(dsn, writers=3, readers=1)
+    operation = make(Nodes(None, database, database))  # type: ignore[arg-type] # nothing is cut
+    vars(operation).update(carried)
+    await operation.begin_anew()
+    await operation.act()
