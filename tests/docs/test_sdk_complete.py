@@ -9,6 +9,7 @@ import pytest
 
 from postdate.api.endpoints import ENDPOINTS
 from postdate.api.http.openapi import document
+from postdate.cli.commands.api import find
 from postdate.client import AsyncClient, Client, problems
 from sdk import names, source
 
@@ -62,12 +63,10 @@ def _resolved(schema: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_every_answer_has_every_field(operation: dict[str, Any]) -> None:
-    group, _ = names.place(BY_ID[operation["operationId"]])
-    module = __import__(f"postdate.client.operations.{group}", fromlist=["x"])
-    described = getattr(module, operation["operationId"].upper())
+    described = find(operation["operationId"])
     success = next(r for status, r in operation["responses"].items() if status < "300")
     if "content" not in success:
-        assert described.returns is type(None)
+        assert described.returns is None
         return
     schema = success["content"]["application/json"]["schema"]
     assert list(_missing(schema, described.returns, set())) == []
@@ -123,6 +122,14 @@ def test_both_clients_have_the_same_calls() -> None:
         one = getattr(getattr(sync, each.group), each.name)
         other = getattr(getattr(asynchronous, each.group), each.name)
         assert inspect.signature(one).parameters == inspect.signature(other).parameters
+
+
+def test_a_call_with_other_arguments_is_refused_before_it_is_sent() -> None:
+    client = Client("http://x", "k")
+    with pytest.raises(TypeError, match="missing a required argument: 'job_id'"):
+        client.jobs.get()  # type: ignore[call-arg] # what a program without mypy does
+    with pytest.raises(TypeError, match="unexpected keyword argument 'tries'"):
+        client.jobs.list(tries=1)  # type: ignore[call-arg] # what a program without mypy does
 
 
 def test_a_missing_field_is_found() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 RIGHT = """
 from datetime import UTC, datetime, timedelta
-from postdate.client import Client, Lease, Worker
+from postdate.client import AsyncClient, Client, Lease, Worker
 
 client = Client()
 job = client.jobs.create(
@@ -20,6 +20,11 @@ due: datetime = job.due_at
 names: list[str] = [account.account_id for account in client.accounts.list()]
 client.lanes.change("mail", max_running=None)
 worker = Worker()
+
+async def look(awaited: AsyncClient) -> str:
+    async for each in awaited.jobs.list(status="PENDING"):
+        return (await awaited.jobs.wait(each.job_id)).job_id
+    return (await awaited.jobs.get("a")).job_id
 
 @worker.handler("mail", kind="send")
 def send(lease: Lease) -> None:
@@ -38,6 +43,10 @@ WRONG = {
     "client.jobs.get(job.job_id).statuss": "attr-defined",
     'client.lanes.change("mail", weight=None)': "arg-type",
     "for page in client.accounts.get('a'): pass": "attr-defined",
+    'client.jobs.wait("a", seconds=1)': "call-arg",
+    'AsyncClient().jobs.get("a").status': "attr-defined",
+    "for each in AsyncClient().jobs.list(): pass": "attr-defined",
+    "for event in AsyncClient().events.stream(): pass": "misc",
 }
 
 

@@ -113,11 +113,3 @@ def model(kind: type) -> str:
 def identifier(name: str) -> str:
     """Name a field in Python."""
     return WORDS.get(name, name)
-
-
-PACKAGES: Final = {
-    "operations": "The operations of the API, as values.",
-    "async_groups": "The calls of the asynchronous client.",
-    "sync_groups": "The calls of the synchronous client.",
-}
-"""What each generated package is."""

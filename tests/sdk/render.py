@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from postdate.model.error import EXPLANATIONS, Code
-from sdk import names
 from sdk.operations import Operation
 from sdk.shapes import Field, Model, Shapes
 
@@ -27,13 +26,17 @@ from msgspec import Struct, field
 
 from postdate.client.open_enum import OpenEnum
 """
-_GROUP_IMPORTS: Final = """from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+_GROUP_IMPORTS: Final = """from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime, timedelta
 from typing import Any, Literal
 from uuid import UUID
 
 from msgspec import UNSET, UnsetType
+
+from postdate.client.call import Group, K, call, pages
 """
+_EMPTY_BODY: Final = '# mypy: disable-error-code="empty-body"\n'
+"""A call is its signature: `call` and `pages` make the method."""
 
 
 def homes(found: Sequence[Operation], shapes: Shapes) -> dict[str, str]:
@@ -70,23 +73,15 @@ def models(home: str, where: Mapping[str, str], shapes: Shapes) -> str:
     return "\n".join(parts)
 
 
-def exports(where: Mapping[str, str], shapes: Shapes) -> str:
+def exports(homes: Iterable[str]) -> str:
     """Write the module that has every model under one name."""
-    by_home: dict[str, list[str]] = {}
-    for name in sorted(where):
-        by_home.setdefault(where[name], []).extend(_exported(shapes.models[name]))
     lines = [f'"""Every model of the API. {WRITTEN}"""\n']
-    lines += [
-        f"from postdate.client.models.{home} import {', '.join(sorted(found))}"
-        for home, found in sorted(by_home.items())
-    ]
-    everything = sorted(name for found in by_home.values() for name in found)
-    listed = ", ".join(f'"{name}"' for name in everything)
-    return "\n".join(lines) + f"\n\n__all__ = [{listed}]\n"
+    lines += [f"from postdate.client.models.{home} import *" for home in sorted(homes)]
+    return "\n".join([*lines, ""])
 
 
 def _exported(model: Model) -> list[str]:
-    return [model.name, f"{model.name}Name"] if model.sort == "enum" else [model.name]
+    return [model.name, f"{model.name}Name"] if model.asked else [model.name]
 
 
 def _ordered(wanted: Sequence[str], shapes: Shapes) -> list[str]:
@@ -117,9 +112,10 @@ def _model(model: Model) -> str:
 def _enum(model: Model) -> str:
     lines = [f"class {model.name}(OpenEnum):", _doc(model.doc), ""]
     lines += [f'    {_member(value)} = "{value}"' for value in model.values]
-    listed = ", ".join(f'"{value}"' for value in model.values)
-    lines += ["", f"{model.name}Name: TypeAlias = {model.name} | Literal[{listed}]", ""]
-    return "\n".join(lines)
+    if model.asked:
+        listed = ", ".join(f'"{value}"' for value in model.values)
+        lines += ["", f"{model.name}Name: TypeAlias = {model.name} | Literal[{listed}]"]
+    return "\n".join([*lines, ""])
 
 
 def _member(value: str) -> str:
@@ -168,61 +164,26 @@ def _doc(text: str) -> str:
     return "\n".join([f'    """{first[0]}.', "", *_wrapped(rest, 4), '    """'])
 
 
-def calls(group: str, found: Sequence[Operation], where: Mapping[str, str]) -> str:
-    """Write the module of values that describe the operations of a group."""
-    returned = sorted({each.returns for each in found if each.returns != "None"})
-    lines = [f'"""Operations of {group.replace("_", " ")}. {WRITTEN}"""\n']
-    lines += ["from types import NoneType", "from typing import Final", ""]
-    lines += ["from postdate.client.operation import Operation", *_imports(returned, where), ""]
-    lines += [_operation(each) for each in found]
-    return "\n".join(lines)
-
-
-def _operation(each: Operation) -> str:
-    returns = "NoneType" if each.returns == "None" else each.returns
-    path = each.endpoint.path.replace(":uuid}", "}")
-    options = [f'"{each.endpoint.handler.__name__}"', f'"{each.endpoint.method}"', f'"{path}"']
-    options.append(returns)
-    nulls = [field.wire for field in each.body if field.nullable]
-    if each.keyed:
-        options.append("keyed=True")
-    if each.batch:
-        options.append(f'batch="{each.batch}"')
-    if not each.repeatable:
-        options.append("repeatable=False")
-    if each.endpoint.scope == "internal":
-        options.append("internal=True")
-    if nulls:
-        options.append("nulls=frozenset({" + ", ".join(f'"{n}"' for n in nulls) + "})")
-    return f"{each.constant}: Final = Operation({', '.join(options)})"
-
-
 def group_module(
-    group: str, found: Sequence[Operation], where: Mapping[str, str], shapes: Shapes, *, sync: bool
+    group: str, found: Sequence[Operation], where: Mapping[str, str], shapes: Shapes
 ) -> str:
     """Write the class whose methods are the operations of a group."""
     used = {name for each in found for name in each.needs}
     imported = sorted({one for name in used for one in _exported(shapes.models[name])})
-    base = "Group" if sync else "AsyncGroup"
-    lines = [f'"""Calls about {group.replace("_", " ")}. {WRITTEN}"""\n', _GROUP_IMPORTS]
-    lines += [f"from postdate.client.group import {base}", *_imports(imported, where)]
-    lines.append(f"from postdate.client.operations import {group} as operations")
-    lines += ["", "", f"class {class_name(group, sync=sync)}({base}):"]
-    lines += [f'    """What the API offers about {group.replace("_", " ")}."""', ""]
+    words = group.replace("_", " ")
+    lines = [f'"""Calls about {words}. {WRITTEN}"""\n', _EMPTY_BODY, _GROUP_IMPORTS]
+    lines += [*_imports(imported, where), "", "", f"class {class_name(group)}(Group[K]):"]
+    lines += [f'    """What the API offers about {words}."""', ""]
     for each in found:
+        lines.append(_method(each, f"{each.name}_page" if each.items else each.name))
         if each.items:
-            lines.append(_listing(each, sync=sync))
-            lines.append(_method(each, f"{each.name}_page", sync=sync))
-        else:
-            lines.append(_method(each, each.name, sync=sync))
-    lines += [_items(each) for each in found if len(each.items) > 1]
+            lines.append(_listing(each))
     return "\n".join(lines)
 
 
-def class_name(group: str, *, sync: bool) -> str:
+def class_name(group: str) -> str:
     """Name the class of a group."""
-    title = "".join(word.capitalize() for word in group.split("_"))
-    return title if sync else f"Async{title}"
+    return "".join(word.capitalize() for word in group.split("_"))
 
 
 def _imports(wanted: Iterable[str], where: Mapping[str, str]) -> list[str]:
@@ -236,51 +197,35 @@ def _imports(wanted: Iterable[str], where: Mapping[str, str]) -> list[str]:
     ]
 
 
-def _method(each: Operation, name: str, *, sync: bool) -> str:
+def _method(each: Operation, name: str) -> str:
     arguments = _arguments(each, [*each.query, *each.body])
     if each.keyed or each.batch:
         arguments.append(f"{KEY}: str | None = None")
-    word, wait = ("def", "") if sync else ("async def", "await ")
-    sent = [f"operations.{each.constant}", *_sent(each)]
-    if each.keyed or each.batch:
-        sent.append(f"key={KEY}")
-    head = f"    {word} {name}({', '.join(['self', *arguments])}) -> {each.returns}:"
-    answer = f"{wait}self._send({', '.join(sent)})"
-    return "\n".join([
-        head, _docstring(each, each.endpoint.summary + "."),
-        f"        return {answer}" if each.returns != "None" else f"        {answer}",
-        "",
-    ])  # fmt: skip
+    head = f"    def {name}({', '.join(['self', *arguments])}) -> {each.returns}:"
+    words = _docstring(each, each.endpoint.summary + ".", [*each.query, *each.body])
+    return "\n".join([_decorator(each), head, words, ""])
 
 
-def _listing(each: Operation, *, sync: bool) -> str:
+def _decorator(each: Operation) -> str:
+    path = each.endpoint.path.replace(":uuid}", "}")
+    options = [f'"{each.endpoint.handler.__name__}"', f'"{each.endpoint.method}"', f'"{path}"']
+    if each.batch:
+        options.append(f'batch="{each.batch}"')
+    if not each.repeatable:
+        options.append("repeatable=False")
+    if each.endpoint.scope == "internal":
+        options.append("internal=True")
+    return f"    @call({', '.join(options)})"
+
+
+def _listing(each: Operation) -> str:
     left_out = {"limit", "cursor", "wait_seconds"}
     fields = [field for field in each.query if field.wire not in left_out]
-    arguments = [*_arguments(each, fields), "page_size: int = 100"]
-    if not fields:
-        arguments = [*(a for a in arguments[:-1]), "*", "page_size: int = 100"]
-    iterator = "Iterator" if sync else "AsyncIterator"
-    shown = f"lambda page: page.{each.items[0]}" if len(each.items) == 1 else _items_name(each)
-    sent = [f"operations.{each.constant}", shown]
-    more = [f'"{field.wire}": {field.name}' for field in fields] + ['"limit": page_size']
-    sent += [*_path_sent(each), f"query={{{', '.join(more)}}}"]
-    head = f"    def {each.name}({', '.join(['self', *arguments])})"
-    words = f"{each.endpoint.summary}, page by page until the end."
-    return "\n".join([
-        f"{head} -> {iterator}[{each.item_type}]:", _docstring(each, words),
-        f"        return self._pages({', '.join(sent)})", "",
-    ])  # fmt: skip
-
-
-def _items_name(each: Operation) -> str:
-    return f"_{each.endpoint.handler.__name__}_items"
-
-
-def _items(each: Operation) -> str:
-    """Write the function that takes the items out of a page with several lists."""
-    items = ", ".join(f"*page.{name}" for name in each.items)
-    head = f"def {_items_name(each)}(page: {each.returns}) -> list[{each.item_type}]:"
-    return f"\n\n{head}\n    return [{items}]\n"
+    arguments = [*_arguments(each, fields), *(["*"] if not fields else []), "page_size: int = 100"]
+    lists = ", ".join(f'"{name}"' for name in each.items)
+    head = f"    def {each.name}({', '.join(['self', *arguments])}) -> Iterator[{each.item_type}]:"
+    words = _docstring(each, f"{each.endpoint.summary}, page by page until the end.", fields)
+    return "\n".join([f"    @pages({each.name}_page, {lists})", head, words, ""])
 
 
 def _arguments(each: Operation, fields: Sequence[Field]) -> list[str]:
@@ -292,9 +237,9 @@ def _arguments(each: Operation, fields: Sequence[Field]) -> list[str]:
     return [*positional, *star, *needed, *free]
 
 
-def _docstring(each: Operation, summary: str) -> str:
+def _docstring(each: Operation, summary: str, fields: Sequence[Field]) -> str:
     words = each.endpoint.description
-    described = [f"`{f.name}`: {f.doc}" for f in (*each.query, *each.body) if f.doc]
+    described = [f"`{field.name}`: {field.doc}" for field in fields if field.doc]
     if not words and not described:
         return f'        """{summary}"""'
     lines = [line for text in (words, *described) if text for line in _wrapped(text)]
@@ -306,39 +251,27 @@ def _wrapped(text: str, indent: int = 8) -> list[str]:
     return textwrap.wrap(text, WIDTH, initial_indent=space, subsequent_indent=space)
 
 
-def _path_sent(each: Operation) -> list[str]:
-    if not each.path:
-        return []
-    return ["path={" + ", ".join(f'"{f.wire}": {f.name}' for f in each.path) + "}"]
-
-
-def _sent(each: Operation) -> list[str]:
-    sent = _path_sent(each)
-    for name, fields in (("query", each.query), ("body", each.body)):
-        if fields:
-            pairs = ", ".join(f'"{field.wire}": {field.name}' for field in fields)
-            sent.append(f"{name}={{{pairs}}}")
-        elif name == "body" and each.endpoint.body is not None:
-            sent.append("body={}")
-    return sent
-
-
-def groups(found: Sequence[str], *, sync: bool) -> str:
+def groups(found: Sequence[str]) -> str:
     """Write what a client has: each group, loaded when it is first asked for."""
-    folder = "sync_groups" if sync else "async_groups"
-    base, title = ("Sender", "Groups") if sync else ("AsyncSender", "AsyncGroups")
     lines = [f'"""The groups of calls of a client. {WRITTEN}"""\n']
-    lines += ["from functools import cached_property", "from typing import TYPE_CHECKING", ""]
-    lines += [f"from postdate.client.group import {base}", "", "if TYPE_CHECKING:"]
-    lines += [f"    from {_module(g, folder)} import {class_name(g, sync=sync)}" for g in found]
-    lines += ["", "", f"class {title}({base}):", '    """Every call of the API, by group."""', ""]
+    lines += ["from functools import cached_property"]
+    lines += ["from typing import TYPE_CHECKING, Generic", ""]
+    lines += ["from postdate.client.call import Caller, K", "", "if TYPE_CHECKING:"]
+    lines += [f"    from {_module(group)} import {class_name(group)}" for group in found]
+    lines += [
+        "",
+        "",
+        "class Groups(Caller, Generic[K]):",
+        '    """Every call of the API, by group."""',
+        "",
+    ]
     for group in found:
-        name = class_name(group, sync=sync)
+        name = class_name(group)
         lines += [
             "    @cached_property",
-            f'    def {group}(self) -> "{name}":',
+            f'    def {group}(self) -> "{name}[K]":',
             f'        """Call about {group.replace("_", " ")}."""',
-            f"        from {_module(group, folder)} import {name}",
+            f"        from {_module(group)} import {name}",
             "",
             f"        return {name}(self)",
             "",
@@ -346,8 +279,8 @@ def groups(found: Sequence[str], *, sync: bool) -> str:
     return "\n".join(lines)
 
 
-def _module(group: str, folder: str) -> str:
-    return f"postdate.client.{'extended' if group in EXTENDED else f'{folder}.{group}'}"
+def _module(group: str) -> str:
+    return f"postdate.client.{'extended' if group in EXTENDED else f'calls.{group}'}"
 
 
 def problems() -> str:
@@ -356,19 +289,14 @@ def problems() -> str:
     lines += ["from typing import Final", "", "from postdate.client.errors import ProblemError"]
     for code in Code:
         said = EXPLANATIONS[code]
-        lines += ["", "", f"class {problem_name(code)}(ProblemError):"]
-        words = f"`{code.value}`, HTTP {said.status}. {said.advice}"
+        lines += ["", "", f'class {problem_name(code)}(ProblemError, code="{code.value}"):']
+        words = f"HTTP {said.status}. {said.advice}"
         lines += [f'    """{said.title}.', "", *_wrapped(words, 4), '    """']
-    pairs = ", ".join(f'"{code.value}": {problem_name(code)}' for code in Code)
-    lines += ["", "", f"BY_CODE: Final[dict[str, type[ProblemError]]] = {{{pairs}}}", ""]
+    by_code = "{each.own_code: each for each in ProblemError.__subclasses__()}"
+    lines += ["", "", f"BY_CODE: Final = {by_code}", ""]
     return "\n".join(lines)
 
 
 def problem_name(code: Code) -> str:
     """Name the class of a code."""
     return "".join(word.capitalize() for word in code.value.split("_")) + "Error"
-
-
-def package(folder: str) -> str:
-    """Write the head of a package whose modules are loaded one by one."""
-    return f'"""{names.PACKAGES[folder]} {WRITTEN}"""\n'

@@ -54,7 +54,7 @@ class Field:
 
 @dataclass
 class Model:
-    """A class of the client."""
+    """A class of the client; `asked` when callers give its values, too."""
 
     name: str
     sort: str
@@ -62,6 +62,7 @@ class Model:
     fields: list[Field] = field(default_factory=list)
     values: list[str] = field(default_factory=list)
     tag: str | None = None
+    asked: bool = False
     needs: set[str] = field(default_factory=set)
 
 
@@ -118,6 +119,7 @@ class Shapes:
             case inspect.EnumType():
                 title = names.model(kind.cls)
                 self._enum(kind.cls, title, [member.value for member in kind.cls])
+                self.models[title].asked = True
                 return f"{title}Name", {title}
             case inspect.LiteralType():
                 return f"Literal[{_values(kind.values)}]", set()

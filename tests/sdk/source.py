@@ -14,7 +14,7 @@ from sdk.operations import Operation, operations
 from sdk.shapes import Shapes
 
 CLIENT: Final = Path(__file__).parents[2] / "src/postdate/client"
-FOLDERS: Final = ("models", "operations", "async_groups", "sync_groups")
+FOLDERS: Final = ("models", "calls")
 
 
 def described() -> tuple[list[Operation], Shapes]:
@@ -29,18 +29,13 @@ def modules() -> Mapping[str, str]:
     found, shapes = described()
     where = render.homes(found, shapes)
     texts = {f"models/{h}.py": render.models(h, where, shapes) for h in set(where.values())}
-    texts["models/__init__.py"] = render.exports(where, shapes)
+    texts["models/__init__.py"] = render.exports(set(where.values()))
     groups = [group for group in names.NOUNS if any(each.group == group for each in found)]
     for group in groups:
         mine = [each for each in found if each.group == group]
-        texts[f"operations/{group}.py"] = render.calls(group, mine, where)
-        for folder, sync in (("async_groups", False), ("sync_groups", True)):
-            text = render.group_module(group, mine, where, shapes, sync=sync)
-            texts[f"{folder}/{group}.py"] = text
-    for folder in names.PACKAGES:
-        texts[f"{folder}/__init__.py"] = render.package(folder)
-    texts["async_groups/groups.py"] = render.groups(groups, sync=False)
-    texts["sync_groups/groups.py"] = render.groups(groups, sync=True)
+        texts[f"calls/{group}.py"] = render.group_module(group, mine, where, shapes)
+    texts["calls/__init__.py"] = f'"""The calls of the API, by group. {render.WRITTEN}"""\n'
+    texts["calls/groups.py"] = render.groups(groups)
     texts["problems.py"] = render.problems()
     return _formatted(texts)
 

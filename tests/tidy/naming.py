@@ -12,10 +12,7 @@ from tidy.rule import Finding, Rule, Tree, python, select
 from tidy.words import snake
 
 SOURCE: Final = "src/postdate/"
-GENERATED: Final = tuple(
-    f"{SOURCE}client/{name}"
-    for name in ("models/", "async_groups/", "sync_groups/", "operations/", "problems.py")
-)
+GENERATED: Final = tuple(f"{SOURCE}client/{name}" for name in ("models/", "calls/", "problems.py"))
 """Written from the API: a class there has the name of the shape it carries."""
 
 HOMONYMS: Final = {

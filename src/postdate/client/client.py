@@ -2,7 +2,7 @@
 
 import secrets
 import weakref
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping, Sequence
 from datetime import timedelta
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
@@ -10,16 +10,16 @@ from typing import Any, Final, Self, TypeVar
 import msgspec
 
 from postdate.client import encoding
-from postdate.client.async_groups.groups import AsyncGroups
+from postdate.client.call import Async, Sender, Sync
+from postdate.client.calls.groups import Groups
 from postdate.client.configuration import read_internal_token, read_key, read_url
 from postdate.client.errors import ConfigurationError, UnexpectedAnswerError
-from postdate.client.group import NOTHING
-from postdate.client.operation import Operation
+from postdate.client.operation import KEY, Operation
 from postdate.client.portal import Portal
-from postdate.client.sync_groups.groups import Groups
 from postdate.client.transport import Request, Transport, decode
 
 T = TypeVar("T")
+I = TypeVar("I")  # noqa: E741 - an item
 
 TIMEOUT_SECONDS: Final = 60.0
 RETRIES: Final = 3
@@ -28,7 +28,7 @@ WAIT: Final = "wait_seconds"
 REPEATED: Final = frozenset({"GET", "PUT", "DELETE", "PATCH"})
 
 
-class AsyncClient(AsyncGroups):
+class AsyncClient(Groups[Async], Sender):
     """Calls a server with one key; each group of calls is an attribute (`client.jobs`).
 
     The address and the key come from POSTDATE_URL and POSTDATE_API_KEY unless they are given.
@@ -65,35 +65,43 @@ class AsyncClient(AsyncGroups):
         """Close the connections."""
         await self._transport.close()
 
-    async def send(
-        self,
-        operation: Operation[T],
-        *,
-        path: Mapping[str, object] = NOTHING,
-        query: Mapping[str, Any] = NOTHING,
-        body: Mapping[str, Any] | None = None,
-        key: str | None = None,
-    ) -> T:
-        """Call an operation and give its typed answer; a refusal is raised by its code."""
-        made = key or (_new_key() if operation.keyed or operation.batch else None)
-        sent = body
-        if body is not None and operation.batch:
-            sent = {operation.batch: _keyed(body[operation.batch], str(made))}
+    @property
+    def asynchronous(self) -> Self:
+        """Return this client: it sends itself."""
+        return self
+
+    def perform(self, work: Coroutine[Any, Any, T]) -> Coroutine[Any, Any, T]:
+        """Return the coroutine: the caller awaits it."""
+        return work
+
+    async def iterate(self, batches: AsyncIterator[Sequence[I]]) -> AsyncIterator[I]:
+        """Iterate over the items of all batches."""
+        async for batch in batches:
+            for item in batch:
+                yield item
+
+    async def send(self, operation: Operation, given: Mapping[str, Any]) -> Any:
+        """Call an operation and return its typed answer; a refusal is raised by its code."""
+        key = given.get(KEY) or (_new_key() if operation.takes(KEY) else None)
+        fields = operation.fields(given)
+        sent = fields
+        if operation.batch:
+            sent = {operation.batch: _keyed(fields[operation.batch], str(key))}
         request = Request(
             method=operation.method,
-            path=encoding.path(operation.path, path),
-            query=encoding.query(query),
-            body=None if sent is None else encoding.body(sent, operation.nulls),
+            path=operation.address(given),
+            query=encoding.query(fields) if operation.method == "GET" else {},
+            body=encoding.body(sent, operation.nulls) if operation.has_body else None,
             headers=self._internal() if operation.internal else {},
-            key=made if operation.keyed else None,
+            key=key if operation.keyed else None,
             repeatable=operation.repeatable,
-            wait_seconds=_waiting(query, body),
+            wait_seconds=_waiting(fields),
         )
         try:
             data = await self._transport.send(request)
         except Exception as error:
             if operation.batch:
-                error.idempotency_key = made  # type: ignore[attr-defined] # ours have it
+                error.idempotency_key = key  # type: ignore[attr-defined] # ours have it
             raise
         return _answer(operation, data)
 
@@ -126,7 +134,7 @@ class AsyncClient(AsyncGroups):
         return {"X-Internal-Auth": self._internal_token}
 
 
-class Client(Groups):
+class Client(Groups[Sync]):
     """The same calls for programs without an event loop.
 
     It may be shared by threads, and used where a loop is running: the calls run in a thread of
@@ -142,7 +150,7 @@ class Client(Groups):
         retries: int = RETRIES,
         internal_token: str | None = None,
     ) -> None:
-        self.asynchronous = AsyncClient(
+        self._asynchronous = AsyncClient(
             url, api_key, timeout=timeout, retries=retries, internal_token=internal_token
         )
         self.url = self.asynchronous.url
@@ -164,18 +172,23 @@ class Client(Groups):
         """Close the connections and end the thread."""
         _end(self.portal, self.asynchronous)
 
-    def send(
-        self,
-        operation: Operation[T],
-        *,
-        path: Mapping[str, object] = NOTHING,
-        query: Mapping[str, Any] = NOTHING,
-        body: Mapping[str, Any] | None = None,
-        key: str | None = None,
-    ) -> T:
-        """Call an operation as `AsyncClient.send` does."""
-        work = self.asynchronous.send(operation, path=path, query=query, body=body, key=key)
+    @property
+    def asynchronous(self) -> AsyncClient:
+        """Return the client whose calls this one runs."""
+        return self._asynchronous
+
+    def perform(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine of the asynchronous client to its end."""
         return self.portal.run(work)
+
+    def iterate(self, batches: AsyncIterator[Sequence[I]]) -> Iterator[I]:
+        """Iterate over the items of all batches, each fetched in the client's own thread."""
+
+        async def following() -> Sequence[I] | None:
+            return await anext(batches, None)
+
+        while (batch := self.portal.run(following())) is not None:
+            yield from batch
 
     def call(
         self,
@@ -221,7 +234,7 @@ def _waiting(*parts: Mapping[str, Any] | None) -> float:
     return 0.0
 
 
-def _answer(operation: Operation[T], data: bytes) -> T:
+def _answer(operation: Operation, data: bytes) -> Any:
     try:
         return msgspec.json.decode(data or b"null", type=operation.returns)
     except msgspec.DecodeError as error:

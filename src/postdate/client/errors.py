@@ -1,7 +1,7 @@
 """What goes wrong when a server is called."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 
 class PostdateError(Exception):
@@ -23,6 +23,13 @@ class ProblemError(PostdateError):
 
     Each code has its class in `postdate.client.problems`, so that `except NotFoundError` is enough.
     """
+
+    own_code: ClassVar[str] = ""
+
+    def __init_subclass__(cls, *, code: str = "") -> None:
+        """Remember the code that a class stands for."""
+        super().__init_subclass__()
+        cls.own_code = code
 
     def __init__(self, status: int, body: Mapping[str, Any]) -> None:
         super().__init__(str(body.get("detail", f"HTTP {status}")))

@@ -4,19 +4,15 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from datetime import timedelta
-from typing import Final, Protocol, TypeVar
+from typing import Final, Generic, Protocol, TypeVar
 from uuid import UUID
 
 from postdate.client import encoding
-from postdate.client.async_groups import events as async_events
-from postdate.client.async_groups import jobs as async_jobs
-from postdate.client.async_groups import payments as async_payments
+from postdate.client.call import Async, K, Sync, both
+from postdate.client.calls import events, jobs, payments
 from postdate.client.errors import UnreachableError, WaitTimeoutError
 from postdate.client.models import Event, Job, Payment
 from postdate.client.problems import OverloadedError, RateLimitedError, UnavailableError
-from postdate.client.sync_groups import events as sync_events
-from postdate.client.sync_groups import jobs as sync_jobs
-from postdate.client.sync_groups import payments as sync_payments
 
 TIMEOUT_SECONDS: Final = 60.0
 POLL_SECONDS: Final = 0.05
@@ -34,34 +30,42 @@ class HasStatus(Protocol):
 
     @property
     def status(self) -> str:
-        """Say where it stands."""
+        """Return where it stands."""
 
 
 E = TypeVar("E", bound=HasStatus)
 
 
-class AsyncJobs(async_jobs.AsyncJobs):
+class Jobs(jobs.Jobs[K]):
     """What the API offers about jobs, and to wait for one."""
 
+    @both
     async def wait(
-        self, job_id: UUID | str, *, timeout: float | timedelta = TIMEOUT_SECONDS
+        self: "Jobs[Async]",
+        job_id: UUID | str,
+        *,
+        timeout: float | timedelta = TIMEOUT_SECONDS,
     ) -> Job:
-        """Wait until a job has ended, or is in doubt, and give it."""
+        """Wait until a job has ended, or is in doubt, and return it."""
         return await _ended(lambda: self.get(job_id), f"job {job_id}", encoding.seconds(timeout))
 
 
-class AsyncPayments(async_payments.AsyncPayments):
+class Payments(payments.Payments[K]):
     """What the API offers about payments, and to wait for one."""
 
+    @both
     async def wait(
-        self, payment_id: UUID | str, *, timeout: float | timedelta = TIMEOUT_SECONDS
+        self: "Payments[Async]",
+        payment_id: UUID | str,
+        *,
+        timeout: float | timedelta = TIMEOUT_SECONDS,
     ) -> Payment:
-        """Wait until a payment has ended and give it."""
+        """Wait until a payment has ended and return it."""
         name = f"payment {payment_id}"
         return await _ended(lambda: self.get(payment_id), name, encoding.seconds(timeout))
 
 
-class AsyncEvents(async_events.AsyncEvents):
+class Events(events.Events[K]):
     """What the API offers about events, and to follow them."""
 
     def stream(
@@ -70,27 +74,36 @@ class AsyncEvents(async_events.AsyncEvents):
         after: str | None = None,
         types: str | None = None,
         subject: UUID | str | None = None,
-    ) -> "AsyncEventStream":
+    ) -> "EventStream[K]":
         """Follow events as they happen, for ever; it goes on after the server was away."""
-        return AsyncEventStream(self, after, types, subject)
+        return EventStream(self, after, types, subject)
 
 
-class AsyncEventStream:
+class EventStream(Generic[K]):
     """Events in order. Keep `cursor` to resume later: the events of its page may come again."""
 
     def __init__(
         self,
-        events: async_events.AsyncEvents,
+        events: Events[K],
         after: str | None,
         types: str | None,
         subject: UUID | str | None,
     ) -> None:
         self.cursor = after
-        self._events = events
+        self._caller = events.caller
+        self._events: Events[Async] = events.awaited()
         self._types = types
         self._subject = subject
 
-    async def __aiter__(self) -> AsyncIterator[Event]:
+    def __aiter__(self: "EventStream[Async]") -> AsyncIterator[Event]:
+        found: AsyncIterator[Event] = self._caller.iterate(self._pages())
+        return found
+
+    def __iter__(self: "EventStream[Sync]") -> Iterator[Event]:
+        found: Iterator[Event] = self._caller.iterate(self._pages())
+        return found
+
+    async def _pages(self) -> AsyncIterator[list[Event]]:
         away = 0
         while True:
             try:
@@ -106,76 +119,7 @@ class AsyncEventStream:
                 await asyncio.sleep(_rest(away))
                 away += 1
                 continue
-            for event in page.events:
-                yield event
-            self.cursor = page.next_cursor
-
-
-class Jobs(sync_jobs.Jobs):
-    """What the API offers about jobs, and to wait for one."""
-
-    def wait(self, job_id: UUID | str, *, timeout: float | timedelta = TIMEOUT_SECONDS) -> Job:
-        """Wait until a job has ended, or is in doubt, and give it."""
-        return _wait(lambda: self.get(job_id), f"job {job_id}", encoding.seconds(timeout))
-
-
-class Payments(sync_payments.Payments):
-    """What the API offers about payments, and to wait for one."""
-
-    def wait(
-        self, payment_id: UUID | str, *, timeout: float | timedelta = TIMEOUT_SECONDS
-    ) -> Payment:
-        """Wait until a payment has ended and give it."""
-        name = f"payment {payment_id}"
-        return _wait(lambda: self.get(payment_id), name, encoding.seconds(timeout))
-
-
-class Events(sync_events.Events):
-    """What the API offers about events, and to follow them."""
-
-    def stream(
-        self,
-        *,
-        after: str | None = None,
-        types: str | None = None,
-        subject: UUID | str | None = None,
-    ) -> "EventStream":
-        """Follow events as they happen, for ever; it goes on after the server was away."""
-        return EventStream(self, after, types, subject)
-
-
-class EventStream:
-    """Events in order. Keep `cursor` to resume later: the events of its page may come again."""
-
-    def __init__(
-        self,
-        events: sync_events.Events,
-        after: str | None,
-        types: str | None,
-        subject: UUID | str | None,
-    ) -> None:
-        self.cursor = after
-        self._events = events
-        self._types = types
-        self._subject = subject
-
-    def __iter__(self) -> Iterator[Event]:
-        away = 0
-        while True:
-            try:
-                page = self._events.list_page(
-                    after=self.cursor,
-                    types=self._types,
-                    subject=self._subject,
-                    limit=100,
-                    wait_seconds=STREAM_WAIT_SECONDS,
-                )
-                away = 0
-            except AWAY:
-                time.sleep(_rest(away))
-                away += 1
-                continue
-            yield from page.events
+            yield page.events
             self.cursor = page.next_cursor
 
 
@@ -189,22 +133,12 @@ async def _ended(look: Callable[[], Awaitable[E]], name: str, seconds: float) ->
         pause = min(pause * 1.5, MAX_POLL_SECONDS)
 
 
-def _wait(look: Callable[[], E], name: str, seconds: float) -> E:
-    deadline, pause = time.monotonic() + seconds, POLL_SECONDS
-    while True:
-        found = look()
-        if _over(found):
-            return found
-        time.sleep(_left(deadline, pause, found, name, seconds))
-        pause = min(pause * 1.5, MAX_POLL_SECONDS)
-
-
 def _over(found: HasStatus) -> bool:
     return found.status in ENDED or found.status == STUCK
 
 
 def _left(deadline: float, pause: float, found: HasStatus, name: str, seconds: float) -> float:
-    """Say how long to wait before looking again; nothing is left after the deadline."""
+    """Return how long to wait before looking again; raise after the deadline."""
     left = deadline - time.monotonic()
     if left <= 0:
         message = f"{name} is still {found.status} after {seconds:g} s"

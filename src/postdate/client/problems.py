@@ -5,492 +5,424 @@ from typing import Final
 from postdate.client.errors import ProblemError
 
 
-class MalformedJsonError(ProblemError):
+class MalformedJsonError(ProblemError, code="malformed_json"):
     """The body is not JSON.
 
-    `malformed_json`, HTTP 400. Send one JSON object, encoded as UTF-8.
+    HTTP 400. Send one JSON object, encoded as UTF-8.
     """
 
 
-class InvalidFieldError(ProblemError):
+class InvalidFieldError(ProblemError, code="invalid_field"):
     """A field has a value that is not allowed.
 
-    `invalid_field`, HTTP 422. `field` names it, `detail` says why; `problems` lists all that is
-    wrong with the body.
+    HTTP 422. `field` names it, `detail` says why; `problems` lists all that is wrong with the
+    body.
     """
 
 
-class UnknownFieldError(ProblemError):
+class UnknownFieldError(ProblemError, code="unknown_field"):
     """A field is not known here.
 
-    `unknown_field`, HTTP 422. Remove it, or check its spelling against `/schema`.
+    HTTP 422. Remove it, or check its spelling against `/schema`.
     """
 
 
-class BodyIncompleteError(ProblemError):
+class BodyIncompleteError(ProblemError, code="body_incomplete"):
     """The body broke off.
 
-    `body_incomplete`, HTTP 400. Send as many bytes as the headers announce, chunks well formed.
+    HTTP 400. Send as many bytes as the headers announce, chunks well formed.
     """
 
 
-class BodyTooLargeError(ProblemError):
+class BodyTooLargeError(ProblemError, code="body_too_large"):
     """The body is too large.
 
-    `body_too_large`, HTTP 413. Send less, or store it elsewhere and send a `payload_ref`.
+    HTTP 413. Send less, or store it elsewhere and send a `payload_ref`.
     """
 
 
-class BodyTooDeepError(ProblemError):
+class BodyTooDeepError(ProblemError, code="body_too_deep"):
     """The JSON is nested too deeply.
 
-    `body_too_deep`, HTTP 422. Flatten it to at most 32 levels.
+    HTTP 422. Flatten it to at most 32 levels.
     """
 
 
-class ReceiveTimeoutError(ProblemError):
+class ReceiveTimeoutError(ProblemError, code="receive_timeout"):
     """The request did not arrive in time.
 
-    `receive_timeout`, HTTP 408. Send the whole request without pauses.
+    HTTP 408. Send the whole request without pauses.
     """
 
 
-class UnsupportedMediaTypeError(ProblemError):
+class UnsupportedMediaTypeError(ProblemError, code="unsupported_media_type"):
     """The content type is not understood.
 
-    `unsupported_media_type`, HTTP 415. Send `Content-Type: application/json`.
+    HTTP 415. Send `Content-Type: application/json`.
     """
 
 
-class InvalidCursorError(ProblemError):
+class InvalidCursorError(ProblemError, code="invalid_cursor"):
     """The cursor is not one of ours.
 
-    `invalid_cursor`, HTTP 422. Pass `next_cursor` back exactly as it came.
+    HTTP 422. Pass `next_cursor` back exactly as it came.
     """
 
 
-class BatchTooLargeError(ProblemError):
+class BatchTooLargeError(ProblemError, code="batch_too_large"):
     """The batch has too many items.
 
-    `batch_too_large`, HTTP 422. Split it; the limit is in `detail`.
+    HTTP 422. Split it; the limit is in `detail`.
     """
 
 
-class TargetNotAllowedError(ProblemError):
+class TargetNotAllowedError(ProblemError, code="target_not_allowed"):
     """Calls to this address are not allowed.
 
-    `target_not_allowed`, HTTP 422. Use a public address, or have the operator list the network in
+    HTTP 422. Use a public address, or have the operator list the network in
     POSTDATE_ALLOW_PRIVATE_TARGETS, or the broker in POSTDATE_KAFKA_BROKERS.
     """
 
 
-class HeadTooLargeError(ProblemError):
+class HeadTooLargeError(ProblemError, code="head_too_large"):
     """The head of the request is too large.
 
-    `head_too_large`, HTTP 431. Send fewer or shorter headers.
+    HTTP 431. Send fewer or shorter headers.
     """
 
 
-class AmbiguousRequestError(ProblemError):
+class AmbiguousRequestError(ProblemError, code="ambiguous_request"):
     """The request can be read in two ways.
 
-    `ambiguous_request`, HTTP 400. Send the header that `detail` names once; a `Transfer-Encoding`
-    is `chunked` alone.
+    HTTP 400. Send the header that `detail` names once; a `Transfer-Encoding` is `chunked` alone.
     """
 
 
-class UnauthenticatedError(ProblemError):
+class UnauthenticatedError(ProblemError, code="unauthenticated"):
     """No valid key was given.
 
-    `unauthenticated`, HTTP 401. Send `Authorization: Bearer <key>`.
+    HTTP 401. Send `Authorization: Bearer <key>`.
     """
 
 
-class ForbiddenError(ProblemError):
+class ForbiddenError(ProblemError, code="forbidden"):
     """The key may not do this.
 
-    `forbidden`, HTTP 403. Use a key whose scopes include the one in `detail`.
+    HTTP 403. Use a key whose scopes include the one in `detail`.
     """
 
 
-class NotFoundError(ProblemError):
+class NotFoundError(ProblemError, code="not_found"):
     """There is no such thing.
 
-    `not_found`, HTTP 404. Check the id; things of other tenants look missing too.
+    HTTP 404. Check the id; things of other tenants look missing too.
     """
 
 
-class MethodNotAllowedError(ProblemError):
+class MethodNotAllowedError(ProblemError, code="method_not_allowed"):
     """The route does not know this method.
 
-    `method_not_allowed`, HTTP 405. The `Allow` header lists those it knows.
+    HTTP 405. The `Allow` header lists those it knows.
     """
 
 
-class ConflictError(ProblemError):
+class ConflictError(ProblemError, code="conflict"):
     """It is not in a state that allows this.
 
-    `conflict`, HTTP 409. `current_status` says where it stands now.
+    HTTP 409. `current_status` says where it stands now.
     """
 
 
-class UnknownSettingError(ProblemError):
+class UnknownSettingError(ProblemError, code="unknown_setting"):
     """There is no such setting.
 
-    `unknown_setting`, HTTP 422. `postdate setting list` names them all.
+    HTTP 422. `postdate setting list` names them all.
     """
 
 
-class UnknownTenantError(ProblemError):
+class UnknownTenantError(ProblemError, code="unknown_tenant"):
     """There is no such tenant.
 
-    `unknown_tenant`, HTTP 404. `postdate tenant list` names them all.
+    HTTP 404. `postdate tenant list` names them all.
     """
 
 
-class UnknownScopeError(ProblemError):
+class UnknownScopeError(ProblemError, code="unknown_scope"):
     """There is no such scope.
 
-    `unknown_scope`, HTTP 422. Use one of the scopes in `detail`.
+    HTTP 422. Use one of the scopes in `detail`.
     """
 
 
-class TenantHaltedError(ProblemError):
+class TenantHaltedError(ProblemError, code="tenant_halted"):
     """The tenant stands still.
 
-    `tenant_halted`, HTTP 409. Its kill switch is on, or a freeze window accepts nothing new: `GET
-    /halts` says why, by whom and until when.
+    HTTP 409. Its kill switch is on, or a freeze window accepts nothing new: `GET /halts` says
+    why, by whom and until when.
     """
 
 
-class QuotaExceededError(ProblemError):
+class QuotaExceededError(ProblemError, code="quota_exceeded"):
     """The tenant has as much as it may.
 
-    `quota_exceeded`, HTTP 409. Wait, remove some, or have the quota raised.
+    HTTP 409. Wait, remove some, or have the quota raised.
     """
 
 
-class UnknownAccountError(ProblemError):
+class UnknownAccountError(ProblemError, code="unknown_account"):
     """There is no such account.
 
-    `unknown_account`, HTTP 422. Create it first; accounts of other tenants look missing.
+    HTTP 422. Create it first; accounts of other tenants look missing.
     """
 
 
-class AccountExistsError(ProblemError):
+class AccountExistsError(ProblemError, code="account_exists"):
     """There is an account with this id.
 
-    `account_exists`, HTTP 409. Use it, or choose another id.
+    HTTP 409. Use it, or choose another id.
     """
 
 
-class AccountReservedError(ProblemError):
+class AccountReservedError(ProblemError, code="account_reserved"):
     """This account is the ledger's own.
 
-    `account_reserved`, HTTP 422. Use adjustments; they are its only movements.
+    HTTP 422. Use adjustments; they are its only movements.
     """
 
 
-class AccountFrozenError(ProblemError):
+class AccountFrozenError(ProblemError, code="account_frozen"):
     """The account is frozen.
 
-    `account_frozen`, HTTP 409. Unfreeze it first; `field` says which of the two it is.
+    HTTP 409. Unfreeze it first; `field` says which of the two it is.
     """
 
 
-class AccountClosedError(ProblemError):
+class AccountClosedError(ProblemError, code="account_closed"):
     """The account is closed.
 
-    `account_closed`, HTTP 409. Use another account; a closed one stays closed.
+    HTTP 409. Use another account; a closed one stays closed.
     """
 
 
-class AccountNotEmptyError(ProblemError):
+class AccountNotEmptyError(ProblemError, code="account_not_empty"):
     """The account has money or open holds.
 
-    `account_not_empty`, HTTP 409. Bring balance and held to 0 first.
+    HTTP 409. Bring balance and held to 0 first.
     """
 
 
-class SelfPaymentError(ProblemError):
+class SelfPaymentError(ProblemError, code="self_payment"):
     """Payer and payee are the same.
 
-    `self_payment`, HTTP 422. Name two different accounts.
+    HTTP 422. Name two different accounts.
     """
 
 
-class CurrencyMismatchError(ProblemError):
+class CurrencyMismatchError(ProblemError, code="currency_mismatch"):
     """Payer and payee have different currencies.
 
-    `currency_mismatch`, HTTP 422. Pay between accounts of one currency; `currencies` names both.
-    Nothing is converted.
+    HTTP 422. Pay between accounts of one currency; `currencies` names both. Nothing is converted.
     """
 
 
-class AmountAboveLimitError(ProblemError):
+class AmountAboveLimitError(ProblemError, code="amount_above_limit"):
     """The amount is above the limit.
 
-    `amount_above_limit`, HTTP 422. `limit` says the most that is allowed now.
+    HTTP 422. `limit` says the most that is allowed now.
     """
 
 
-class BalanceAboveLimitError(ProblemError):
+class BalanceAboveLimitError(ProblemError, code="balance_above_limit"):
     """The balance would leave its range.
 
-    `balance_above_limit`, HTTP 422. Spread the money over several accounts.
+    HTTP 422. Spread the money over several accounts.
     """
 
 
-class InsufficientFundsError(ProblemError):
+class InsufficientFundsError(ProblemError, code="insufficient_funds"):
     """The payer has too little available.
 
-    `insufficient_funds`, HTTP 422. Credit the account and send the payment under a new key, or
-    use `at_execution`.
+    HTTP 422. Credit the account and send the payment under a new key, or use `at_execution`.
     """
 
 
-class TimeOutOfRangeError(ProblemError):
+class TimeOutOfRangeError(ProblemError, code="time_out_of_range"):
     """The time is too early or too late.
 
-    `time_out_of_range`, HTTP 422. `earliest` and `latest` give the range.
+    HTTP 422. `earliest` and `latest` give the range.
     """
 
 
-class PaymentNotPendingError(ProblemError):
+class PaymentNotPendingError(ProblemError, code="payment_not_pending"):
     """The payment has ended already.
 
-    `payment_not_pending`, HTTP 409. `payment_status` says how. What has been paid is paid back by
-    another payment.
+    HTTP 409. `payment_status` says how. What has been paid is paid back by another payment.
     """
 
 
-class NotDueError(ProblemError):
+class NotDueError(ProblemError, code="not_due"):
     """The payment is not due yet.
 
-    `not_due`, HTTP 409. `scheduled_time` says when it will be.
+    HTTP 409. `scheduled_time` says when it will be.
     """
 
 
-class ApprovalMissingError(ProblemError):
+class ApprovalMissingError(ProblemError, code="approval_missing"):
     """The payment waits for a second person.
 
-    `approval_missing`, HTTP 409. Have another key with the scope `payments:approve` approve it.
+    HTTP 409. Have another key with the scope `payments:approve` approve it.
     """
 
 
-class ApprovalByRequesterError(ProblemError):
+class ApprovalByRequesterError(ProblemError, code="approval_by_requester"):
     """You cannot approve a payment you requested.
 
-    `approval_by_requester`, HTTP 403. Use a second person's key, issued by the operator, or a
-    token: keys that one key has made or rotated count as one person, and so does whoever wrote or
-    ran the schedule.
+    HTTP 403. Use a second person's key, issued by the operator, or a token: keys that one key has
+    made or rotated count as one person, and so does whoever wrote or ran the schedule.
     """
 
 
-class DueInPastError(ProblemError):
+class DueInPastError(ProblemError, code="due_in_past"):
     """The time lies too far in the past.
 
-    `due_in_past`, HTTP 422. Leave `run_at` out to run now; `job.past_tolerance_seconds` says what
-    is still accepted.
+    HTTP 422. Leave `run_at` out to run now; `job.past_tolerance_seconds` says what is still
+    accepted.
     """
 
 
-class BeyondHorizonError(ProblemError):
+class BeyondHorizonError(ProblemError, code="beyond_horizon"):
     """The time lies too far ahead.
 
-    `beyond_horizon`, HTTP 422. The setting `job.horizon_seconds` is the limit.
+    HTTP 422. The setting `job.horizon_seconds` is the limit.
     """
 
 
-class PayloadTooLargeError(ProblemError):
+class PayloadTooLargeError(ProblemError, code="payload_too_large"):
     """The payload is too large.
 
-    `payload_too_large`, HTTP 413. Store it elsewhere and send a `payload_ref`.
+    HTTP 413. Store it elsewhere and send a `payload_ref`.
     """
 
 
-class UnknownDestinationError(ProblemError):
+class UnknownDestinationError(ProblemError, code="unknown_destination"):
     """There is no destination of this name.
 
-    `unknown_destination`, HTTP 422. Create it with `POST /destinations` first.
+    HTTP 422. Create it with `POST /destinations` first.
     """
 
 
-class TooManyLanesError(ProblemError):
+class TooManyLanesError(ProblemError, code="too_many_lanes"):
     """The tenant has too many lanes.
 
-    `too_many_lanes`, HTTP 422. Use fewer names, or raise `job.max_lanes`.
+    HTTP 422. Use fewer names, or raise `job.max_lanes`.
     """
 
 
-class LeaseLostError(ProblemError):
+class LeaseLostError(ProblemError, code="lease_lost"):
     """The lease is no longer yours.
 
-    `lease_lost`, HTTP 409. Nothing was changed. Drop this job: it runs elsewhere, was cancelled,
-    or has ended.
+    HTTP 409. Nothing was changed. Drop this job: it runs elsewhere, was cancelled, or has ended.
     """
 
 
-class DestinationUnreachableError(ProblemError):
+class DestinationUnreachableError(ProblemError, code="destination_unreachable"):
     """The broker cannot be reached or refuses us.
 
-    `destination_unreachable`, HTTP 422. Correct `config`, or send `force`.
+    HTTP 422. Correct `config`, or send `force`.
     """
 
 
-class IdempotencyKeyMissingError(ProblemError):
+class IdempotencyKeyMissingError(ProblemError, code="idempotency_key_missing"):
     """The Idempotency-Key header is missing.
 
-    `idempotency_key_missing`, HTTP 400. Send one of your own for each new thing.
+    HTTP 400. Send one of your own for each new thing.
     """
 
 
-class IdempotencyKeyInvalidError(ProblemError):
+class IdempotencyKeyInvalidError(ProblemError, code="idempotency_key_invalid"):
     """The Idempotency-Key is not usable.
 
-    `idempotency_key_invalid`, HTTP 422. Use 1 to 255 printable ASCII characters.
+    HTTP 422. Use 1 to 255 printable ASCII characters.
     """
 
 
-class IdempotencyKeyReusedError(ProblemError):
+class IdempotencyKeyReusedError(ProblemError, code="idempotency_key_reused"):
     """This key was used for another request.
 
-    `idempotency_key_reused`, HTTP 422. `differs` names the fields that changed.
+    HTTP 422. `differs` names the fields that changed.
     """
 
 
-class IdempotencyInFlightError(ProblemError):
+class IdempotencyInFlightError(ProblemError, code="idempotency_in_flight"):
     """A request with this key is still being answered.
 
-    `idempotency_in_flight`, HTTP 409. Repeat it after `Retry-After`.
+    HTTP 409. Repeat it after `Retry-After`.
     """
 
 
-class RateLimitedError(ProblemError):
+class RateLimitedError(ProblemError, code="rate_limited"):
     """Too many requests.
 
-    `rate_limited`, HTTP 429. Wait for `Retry-After` seconds.
+    HTTP 429. Wait for `Retry-After` seconds.
     """
 
 
-class TooManyOpenError(ProblemError):
+class TooManyOpenError(ProblemError, code="too_many_open"):
     """Too many requests are open at once.
 
-    `too_many_open`, HTTP 429. Share one stream or long poll between readers, or close some;
-    `limited_by` says whose number is reached.
+    HTTP 429. Share one stream or long poll between readers, or close some; `limited_by` says
+    whose number is reached.
     """
 
 
-class OverloadedError(ProblemError):
+class OverloadedError(ProblemError, code="overloaded"):
     """The server has more than it can take.
 
-    `overloaded`, HTTP 503. Wait for `Retry-After` seconds.
+    HTTP 503. Wait for `Retry-After` seconds.
     """
 
 
-class UnavailableError(ProblemError):
+class UnavailableError(ProblemError, code="unavailable"):
     """The database cannot be written now.
 
-    `unavailable`, HTTP 503. Nothing was saved; repeat after `Retry-After`.
+    HTTP 503. Nothing was saved; repeat after `Retry-After`.
     """
 
 
-class SettlementStoppedError(ProblemError):
+class SettlementStoppedError(ProblemError, code="settlement_stopped"):
     """No payment is settled at present.
 
-    `settlement_stopped`, HTTP 503. An operator or the clock guard has stopped settlement:
-    `postdate settlement status` says why. Nothing was changed; repeat after `Retry-After`.
+    HTTP 503. An operator or the clock guard has stopped settlement: `postdate settlement status`
+    says why. Nothing was changed; repeat after `Retry-After`.
     """
 
 
-class OutcomeUnknownError(ProblemError):
+class OutcomeUnknownError(ProblemError, code="outcome_unknown"):
     """It is not known whether this was saved.
 
-    `outcome_unknown`, HTTP 503. Repeat the request with the same Idempotency-Key: the answer will
-    be the true one.
+    HTTP 503. Repeat the request with the same Idempotency-Key: the answer will be the true one.
     """
 
 
-class CommitsNotDurableError(ProblemError):
+class CommitsNotDurableError(ProblemError, code="commits_not_durable"):
     """The database may lose what it confirms.
 
-    `commits_not_durable`, HTTP 503. The operator mends its settings, or accepts the risk:
-    `payment.unsafe_commits`.
+    HTTP 503. The operator mends its settings, or accepts the risk: `payment.unsafe_commits`.
     """
 
 
-class SecretKeyMissingError(ProblemError):
+class SecretKeyMissingError(ProblemError, code="secret_key_missing"):
     """This node cannot read or keep secrets.
 
-    `secret_key_missing`, HTTP 503. The operator gives every node the same POSTDATE_SECRET_KEY.
+    HTTP 503. The operator gives every node the same POSTDATE_SECRET_KEY.
     """
 
 
-class InternalError(ProblemError):
+class InternalError(ProblemError, code="internal"):
     """Something went wrong on our side.
 
-    `internal`, HTTP 500. Report the request id; the log has the rest.
+    HTTP 500. Report the request id; the log has the rest.
     """
 
 
-BY_CODE: Final[dict[str, type[ProblemError]]] = {
-    "malformed_json": MalformedJsonError,
-    "invalid_field": InvalidFieldError,
-    "unknown_field": UnknownFieldError,
-    "body_incomplete": BodyIncompleteError,
-    "body_too_large": BodyTooLargeError,
-    "body_too_deep": BodyTooDeepError,
-    "receive_timeout": ReceiveTimeoutError,
-    "unsupported_media_type": UnsupportedMediaTypeError,
-    "invalid_cursor": InvalidCursorError,
-    "batch_too_large": BatchTooLargeError,
-    "target_not_allowed": TargetNotAllowedError,
-    "head_too_large": HeadTooLargeError,
-    "ambiguous_request": AmbiguousRequestError,
-    "unauthenticated": UnauthenticatedError,
-    "forbidden": ForbiddenError,
-    "not_found": NotFoundError,
-    "method_not_allowed": MethodNotAllowedError,
-    "conflict": ConflictError,
-    "unknown_setting": UnknownSettingError,
-    "unknown_tenant": UnknownTenantError,
-    "unknown_scope": UnknownScopeError,
-    "tenant_halted": TenantHaltedError,
-    "quota_exceeded": QuotaExceededError,
-    "unknown_account": UnknownAccountError,
-    "account_exists": AccountExistsError,
-    "account_reserved": AccountReservedError,
-    "account_frozen": AccountFrozenError,
-    "account_closed": AccountClosedError,
-    "account_not_empty": AccountNotEmptyError,
-    "self_payment": SelfPaymentError,
-    "currency_mismatch": CurrencyMismatchError,
-    "amount_above_limit": AmountAboveLimitError,
-    "balance_above_limit": BalanceAboveLimitError,
-    "insufficient_funds": InsufficientFundsError,
-    "time_out_of_range": TimeOutOfRangeError,
-    "payment_not_pending": PaymentNotPendingError,
-    "not_due": NotDueError,
-    "approval_missing": ApprovalMissingError,
-    "approval_by_requester": ApprovalByRequesterError,
-    "due_in_past": DueInPastError,
-    "beyond_horizon": BeyondHorizonError,
-    "payload_too_large": PayloadTooLargeError,
-    "unknown_destination": UnknownDestinationError,
-    "too_many_lanes": TooManyLanesError,
-    "lease_lost": LeaseLostError,
-    "destination_unreachable": DestinationUnreachableError,
-    "idempotency_key_missing": IdempotencyKeyMissingError,
-    "idempotency_key_invalid": IdempotencyKeyInvalidError,
-    "idempotency_key_reused": IdempotencyKeyReusedError,
-    "idempotency_in_flight": IdempotencyInFlightError,
-    "rate_limited": RateLimitedError,
-    "too_many_open": TooManyOpenError,
-    "overloaded": OverloadedError,
-    "unavailable": UnavailableError,
-    "settlement_stopped": SettlementStoppedError,
-    "outcome_unknown": OutcomeUnknownError,
-    "commits_not_durable": CommitsNotDurableError,
-    "secret_key_missing": SecretKeyMissingError,
-    "internal": InternalError,
-}
+BY_CODE: Final = {each.own_code: each for each in ProblemError.__subclasses__()}

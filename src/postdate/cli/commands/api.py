@@ -2,15 +2,16 @@
 
 import importlib
 import pkgutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
-from typing import Annotated, Any
+from typing import Annotated
 
 from cyclopts import Parameter
 
 from postdate.cli.output import UsageError, show
 from postdate.cli.remote import call, parse
-from postdate.client import encoding, operations
+from postdate.client import calls, encoding
+from postdate.client.call import Method
 from postdate.client.operation import Operation
 
 Pairs = Annotated[list[str], Parameter(help="NAME=VALUE; may be repeated.")]
@@ -40,19 +41,22 @@ def api(
     show({"done": True} if answer is None else answer)
 
 
-def find(name: str) -> Operation[Any]:
+def find(name: str) -> Operation:
     """Find an operation, or name the nearest."""
-    known = {
-        value.name: value
-        for module in pkgutil.iter_modules(operations.__path__)
-        for value in vars(importlib.import_module(f"{operations.__name__}.{module.name}")).values()
-        if isinstance(value, Operation)
-    }
+    known = {each.name: each for each in _operations()}
     if name not in known:
         near = get_close_matches(name, known, 1)
         hint = f"; did you mean {near[0]}?" if near else ""
         raise UsageError(f"there is no operation {name}{hint}")
     return known[name]
+
+
+def _operations() -> Iterator[Operation]:
+    for module in pkgutil.iter_modules(calls.__path__):
+        found = vars(importlib.import_module(f"{calls.__name__}.{module.name}"))
+        for group in (each for each in found.values() if isinstance(each, type)):
+            methods = (each for each in vars(group).values() if isinstance(each, Method))
+            yield from (each.operation for each in methods if each.operation)
 
 
 def _pairs(words: Sequence[str]) -> dict[str, str]:

@@ -1,7 +1,6 @@
 """Models of accounts. Written by `make docs` from the endpoints."""
 
 from datetime import datetime
-from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
@@ -40,9 +39,6 @@ class EntryType(OpenEnum):
     ADJUSTMENT = "ADJUSTMENT"
     PAYMENT = "PAYMENT"
     REFUND = "REFUND"
-
-
-EntryTypeName: TypeAlias = EntryType | Literal["ADJUSTMENT", "PAYMENT", "REFUND"]
 
 
 class Entry(Struct, frozen=True, kw_only=True):

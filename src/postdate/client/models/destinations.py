@@ -26,9 +26,6 @@ class DestinationStatus(OpenEnum):
     DISABLED = "DISABLED"
 
 
-DestinationStatusName: TypeAlias = DestinationStatus | Literal["ACTIVE", "FAILING", "DISABLED"]
-
-
 class Trouble(Struct, frozen=True, kw_only=True):
     """A destination that fails: its latest calls since that began, over all nodes."""
 
@@ -99,11 +96,6 @@ class DestinationTrialOutcome(OpenEnum):
     RUNNING = "running"
     THROTTLED = "throttled"
     UNKNOWN = "unknown"
-
-
-DestinationTrialOutcomeName: TypeAlias = (
-    DestinationTrialOutcome | Literal["completed", "failed", "running", "throttled", "unknown"]
-)
 
 
 class DestinationTrial(Struct, frozen=True, kw_only=True):

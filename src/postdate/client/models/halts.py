@@ -1,7 +1,6 @@
 """Models of halts. Written by `make docs` from the endpoints."""
 
 from datetime import datetime
-from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
@@ -15,17 +14,11 @@ class HaltKind(OpenEnum):
     KILL = "kill"
 
 
-HaltKindName: TypeAlias = HaltKind | Literal["freeze", "kill"]
-
-
 class HaltMode(OpenEnum):
     """What `HaltMode` may be."""
 
     DRAIN = "drain"
     HOLD = "hold"
-
-
-HaltModeName: TypeAlias = HaltMode | Literal["drain", "hold"]
 
 
 class Halt(Struct, frozen=True, kw_only=True, rename={"from_": "from"}):

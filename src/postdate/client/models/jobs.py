@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Any, Literal, Required, TypeAlias, TypedDict
+from typing import Any, Required, TypedDict
 from uuid import UUID
 
 from msgspec import Struct
@@ -84,11 +84,6 @@ class CancelledJobEffect(OpenEnum):
 
     CANCELLED_BEFORE_CLAIM = "cancelled_before_claim"
     STOPPED_IN_FLIGHT = "stopped_in_flight"
-
-
-CancelledJobEffectName: TypeAlias = (
-    CancelledJobEffect | Literal["cancelled_before_claim", "stopped_in_flight"]
-)
 
 
 class CancelledJob(Struct, frozen=True, kw_only=True):

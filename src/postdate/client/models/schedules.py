@@ -155,11 +155,6 @@ class AcceptedScheduleStatus(OpenEnum):
     SET_ASIDE = "SET_ASIDE"
 
 
-AcceptedScheduleStatusName: TypeAlias = (
-    AcceptedScheduleStatus | Literal["ACTIVE", "ENDED", "PAUSED", "SET_ASIDE"]
-)
-
-
 class Dst(Struct, frozen=True, kw_only=True):
     """What happens where local time is missing or repeated."""
 
@@ -330,9 +325,6 @@ class ScheduleStatus(OpenEnum):
     SET_ASIDE = "SET_ASIDE"
 
 
-ScheduleStatusName: TypeAlias = ScheduleStatus | Literal["ACTIVE", "ENDED", "PAUSED", "SET_ASIDE"]
-
-
 class Schedule(Struct, frozen=True, kw_only=True):
     """A schedule with all of its policies, chosen or not; `next_due_at` includes the jitter."""
 
@@ -393,11 +385,6 @@ class BackfillItemAction(OpenEnum):
     RUN = "run"
 
 
-BackfillItemActionName: TypeAlias = (
-    BackfillItemAction | Literal["left_out", "ran_already", "refused", "run"]
-)
-
-
 class BackfillItemLeftOut(OpenEnum):
     """What `BackfillItemLeftOut` may be."""
 
@@ -405,11 +392,6 @@ class BackfillItemLeftOut(OpenEnum):
     MAX_RUNS = "max_runs"
     OVERLAP = "overlap"
     RULE = "rule"
-
-
-BackfillItemLeftOutName: TypeAlias = (
-    BackfillItemLeftOut | Literal["ahead", "max_runs", "overlap", "rule"]
-)
 
 
 class BackfillItem(Struct, frozen=True, kw_only=True):

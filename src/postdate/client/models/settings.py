@@ -1,7 +1,6 @@
 """Models of settings. Written by `make docs` from the endpoints."""
 
 from datetime import datetime
-from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
@@ -16,9 +15,6 @@ class SettingSetBy(OpenEnum):
     TENANT = "tenant"
 
 
-SettingSetByName: TypeAlias = SettingSetBy | Literal["default", "operator", "tenant"]
-
-
 class TenantMay(OpenEnum):
     """What a tenant's admin may do about a setting; the operator may set every one."""
 
@@ -26,9 +22,6 @@ class TenantMay(OpenEnum):
     LOWER = "lower"
     RAISE = "raise"
     CHOOSE = "choose"
-
-
-TenantMayName: TypeAlias = TenantMay | Literal["nothing", "lower", "raise", "choose"]
 
 
 class Setting(Struct, frozen=True, kw_only=True):

@@ -87,72 +87,6 @@ class ProblemCode(OpenEnum):
     INTERNAL = "internal"
 
 
-ProblemCodeName: TypeAlias = (
-    ProblemCode
-    | Literal[
-        "malformed_json",
-        "invalid_field",
-        "unknown_field",
-        "body_incomplete",
-        "body_too_large",
-        "body_too_deep",
-        "receive_timeout",
-        "unsupported_media_type",
-        "invalid_cursor",
-        "batch_too_large",
-        "target_not_allowed",
-        "head_too_large",
-        "ambiguous_request",
-        "unauthenticated",
-        "forbidden",
-        "not_found",
-        "method_not_allowed",
-        "conflict",
-        "unknown_setting",
-        "unknown_tenant",
-        "unknown_scope",
-        "tenant_halted",
-        "quota_exceeded",
-        "unknown_account",
-        "account_exists",
-        "account_reserved",
-        "account_frozen",
-        "account_closed",
-        "account_not_empty",
-        "self_payment",
-        "currency_mismatch",
-        "amount_above_limit",
-        "balance_above_limit",
-        "insufficient_funds",
-        "time_out_of_range",
-        "payment_not_pending",
-        "not_due",
-        "approval_missing",
-        "approval_by_requester",
-        "due_in_past",
-        "beyond_horizon",
-        "payload_too_large",
-        "unknown_destination",
-        "too_many_lanes",
-        "lease_lost",
-        "destination_unreachable",
-        "idempotency_key_missing",
-        "idempotency_key_invalid",
-        "idempotency_key_reused",
-        "idempotency_in_flight",
-        "rate_limited",
-        "too_many_open",
-        "overloaded",
-        "unavailable",
-        "settlement_stopped",
-        "outcome_unknown",
-        "commits_not_durable",
-        "secret_key_missing",
-        "internal",
-    ]
-)
-
-
 class FieldProblem(Struct, frozen=True, kw_only=True):
     """One thing that is wrong with a body."""
 
@@ -185,11 +119,6 @@ class ApprovalDecision(OpenEnum):
     WITHDRAWN = "withdrawn"
 
 
-ApprovalDecisionName: TypeAlias = (
-    ApprovalDecision | Literal["approved", "expired", "refused", "withdrawn"]
-)
-
-
 class Approval(Struct, frozen=True, kw_only=True):
     """The approval of a payment by a second person; without a decision it waits."""
 
@@ -220,17 +149,11 @@ class PaymentFunding(OpenEnum):
     HOLD = "hold"
 
 
-PaymentFundingName: TypeAlias = PaymentFunding | Literal["at_execution", "hold"]
-
-
 class PaymentOnBroken(OpenEnum):
     """What `PaymentOnBroken` may be."""
 
     HOLD = "hold"
     RELEASE = "release"
-
-
-PaymentOnBrokenName: TypeAlias = PaymentOnBroken | Literal["hold", "release"]
 
 
 class PaymentWaitingFor(OpenEnum):
@@ -239,9 +162,6 @@ class PaymentWaitingFor(OpenEnum):
     APPROVAL = "approval"
     PERSON = "person"
     RETRY = "retry"
-
-
-PaymentWaitingForName: TypeAlias = PaymentWaitingFor | Literal["approval", "person", "retry"]
 
 
 class Payment(Struct, frozen=True, kw_only=True):
@@ -343,9 +263,6 @@ class JobWaitingFor(OpenEnum):
     RETRY = "retry"
 
 
-JobWaitingForName: TypeAlias = JobWaitingFor | Literal["person", "retry"]
-
-
 class QueueDestination(Struct, frozen=True, kw_only=True, tag_field="type", tag="queue"):
     """A message on a queue elsewhere, known by its name."""
 
@@ -361,17 +278,11 @@ class RetryBackoff(OpenEnum):
     LINEAR = "linear"
 
 
-RetryBackoffName: TypeAlias = RetryBackoff | Literal["exponential", "fixed", "linear"]
-
-
 class RetryOnUnknown(OpenEnum):
     """What `RetryOnUnknown` may be."""
 
     HOLD = "hold"
     RETRY = "retry"
-
-
-RetryOnUnknownName: TypeAlias = RetryOnUnknown | Literal["hold", "retry"]
 
 
 class Retry(Struct, frozen=True, kw_only=True):

@@ -1,7 +1,7 @@
 """Models of subscriptions. Written by `make docs` from the endpoints."""
 
 from datetime import datetime
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 from msgspec import Struct
 
@@ -14,9 +14,6 @@ class SubscriptionStatus(OpenEnum):
     ACTIVE = "ACTIVE"
     RETRYING = "RETRYING"
     PAUSED = "PAUSED"
-
-
-SubscriptionStatusName: TypeAlias = SubscriptionStatus | Literal["ACTIVE", "RETRYING", "PAUSED"]
 
 
 class Subscription(Struct, frozen=True, kw_only=True):

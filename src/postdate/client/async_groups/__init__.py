@@ -1,1 +1,0 @@
-"""The calls of the asynchronous client. Written by `make docs` from the endpoints."""

@@ -1,0 +1,142 @@
+"""Calls about accounts. Written by `make docs` from the endpoints."""
+
+# mypy: disable-error-code="empty-body"
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from msgspec import UNSET, UnsetType
+
+from postdate.client.call import Group, K, call, pages
+from postdate.client.models.accounts import Account, AccountList, AdjustedAccount, Entry, Statement
+
+
+class Accounts(Group[K]):
+    """What the API offers about accounts."""
+
+    @call("create_account", "POST", "/accounts")
+    def create(
+        self,
+        *,
+        account_id: str | None = None,
+        floor: int | UnsetType = UNSET,
+        max_amount: int | None = None,
+        note: str | None = None,
+        currency: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Account:
+        """Create an account.
+
+        It begins empty; `POST /accounts/{account_id}/adjustments` puts money into it.
+        `account_id`: Yours, or one is assigned.
+        `floor`: The least that must stay available; below 0 needs the scope ledger:adjust.
+        `max_amount`: The most for one payment from this account; null: the tenant's limit. It
+        counts above that only as far as the setting `payment.account_max_amount` allows.
+        `note`: Yours.
+        `currency`: What its amounts are counted in, in minor units: three capital letters, as in
+        ISO 4217. It never changes, and payments are made only between accounts of one currency.
+        Without it: the tenant's one currency.
+        """
+
+    @call("list_accounts", "GET", "/accounts")
+    def list_page(
+        self, *, limit: int | UnsetType = UNSET, cursor: str | None = None
+    ) -> AccountList:
+        """List accounts by id.
+
+        With balance, held and available as of now.
+        `limit`: How many items to return at most.
+        `cursor`: `next_cursor` of the page before.
+        """
+
+    @pages(list_page, "accounts")
+    def list(self, *, page_size: int = 100) -> Iterator[Account]:
+        """List accounts by id, page by page until the end.
+
+        With balance, held and available as of now.
+        """
+
+    @call("get_account", "GET", "/accounts/{account_id}")
+    def get(self, account_id: str) -> Account:
+        """Show an account.
+
+        `available` is what a new payment can use: the balance less what is held, above the floor.
+        """
+
+    @call("change_account", "PATCH", "/accounts/{account_id}")
+    def change(
+        self,
+        account_id: str,
+        *,
+        floor: int | UnsetType = UNSET,
+        max_amount: int | UnsetType | None = UNSET,
+        note: str | UnsetType | None = UNSET,
+    ) -> Account:
+        """Change the limits or the note of an account.
+
+        What is absent stays as it is; payments that were accepted keep their terms.
+        `floor`: The least that must stay available; below 0 needs the scope ledger:adjust.
+        `max_amount`: The most for one payment from this account; null: the tenant's limit. It
+        counts above that only as far as the setting `payment.account_max_amount` allows.
+        `note`: Yours.
+        """
+
+    @call("freeze_account", "POST", "/accounts/{account_id}/freeze")
+    def freeze(self, account_id: str) -> Account:
+        """Refuse every new payment from and to an account.
+
+        Payments that come due while it is frozen fail with `account_frozen`.
+        """
+
+    @call("unfreeze_account", "POST", "/accounts/{account_id}/unfreeze")
+    def unfreeze(self, account_id: str) -> Account:
+        """Allow payments from and to an account again.
+
+        Payments that failed while it was frozen stay failed.
+        """
+
+    @call("close_account", "DELETE", "/accounts/{account_id}")
+    def close(self, account_id: str) -> Account:
+        """Close an empty account for ever.
+
+        Refused while it has money or open holds. Its history and its id stay. Payments to it that
+        are still pending fail when they are due.
+        """
+
+    @call("list_account_entries", "GET", "/accounts/{account_id}/entries")
+    def list_entries_page(
+        self,
+        account_id: str,
+        *,
+        limit: int | UnsetType = UNSET,
+        cursor: str | None = None,
+        at: datetime | None = None,
+    ) -> Statement:
+        """Show the statement of an account, the newest entry first.
+
+        `at` shows the balance as it was at an instant; entries never change.
+        `limit`: How many items to return at most.
+        `cursor`: `next_cursor` of the page before.
+        `at`: Begin where the account stood at this instant.
+        """
+
+    @pages(list_entries_page, "entries")
+    def list_entries(
+        self, account_id: str, *, at: datetime | None = None, page_size: int = 100
+    ) -> Iterator[Entry]:
+        """Show the statement of an account, the newest entry first, page by page until the end.
+
+        `at` shows the balance as it was at an instant; entries never change.
+        `at`: Begin where the account stood at this instant.
+        """
+
+    @call("adjust_account", "POST", "/accounts/{account_id}/adjustments")
+    def adjust(
+        self, account_id: str, *, amount: int, reason: str, idempotency_key: str | None = None
+    ) -> AdjustedAccount:
+        """Credit or debit an account, with a reason.
+
+        The counterpart is the tenant's `issuer` account, so that the ledger always sums to zero.
+        `amount`: Positive credits the account, negative debits it; not 0.
+        `reason`: Why; kept with the entries.
+        """

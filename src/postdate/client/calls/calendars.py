@@ -1,0 +1,62 @@
+"""Calls about calendars. Written by `make docs` from the endpoints."""
+
+# mypy: disable-error-code="empty-body"
+
+from collections.abc import Iterator, Sequence
+from datetime import date
+
+from msgspec import UNSET, UnsetType
+
+from postdate.client.call import Group, K, call, pages
+from postdate.client.models.calendars import Calendar, CalendarList
+
+
+class Calendars(Group[K]):
+    """What the API offers about calendars."""
+
+    @call("put_calendar", "POST", "/calendars")
+    def put(
+        self,
+        *,
+        name: str,
+        holidays: Sequence[date],
+        weekend: Sequence[int] | UnsetType = UNSET,
+        idempotency_key: str | None = None,
+    ) -> Calendar:
+        """Upload a business calendar; schedules that follow it are computed anew.
+
+        The next occurrences move at once where a day has opened or closed.
+        `weekend`: Closed days of the week; 1 is Monday.
+        """
+
+    @call("list_calendars", "GET", "/calendars")
+    def list_page(
+        self, *, limit: int | UnsetType = UNSET, cursor: str | None = None
+    ) -> CalendarList:
+        """List business calendars.
+
+        By name.
+        `limit`: How many items to return at most.
+        `cursor`: `next_cursor` of the page before.
+        """
+
+    @pages(list_page, "calendars")
+    def list(self, *, page_size: int = 100) -> Iterator[Calendar]:
+        """List business calendars, page by page until the end.
+
+        By name.
+        """
+
+    @call("show_calendar", "GET", "/calendars/{name}")
+    def get(self, name: str) -> Calendar:
+        """Show a business calendar.
+
+        Its holidays and its weekend.
+        """
+
+    @call("delete_calendar", "DELETE", "/calendars/{name}")
+    def delete(self, name: str) -> None:
+        """Delete a business calendar that no schedule follows.
+
+        While a schedule follows it, the answer is 409.
+        """

@@ -1,0 +1,106 @@
+"""Calls about dead letters. Written by `make docs` from the endpoints."""
+
+# mypy: disable-error-code="empty-body"
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Literal
+from uuid import UUID
+
+from msgspec import UNSET, UnsetType
+
+from postdate.client.call import Group, K, call, pages
+from postdate.client.models.dead_letters import (
+    DeadLetter,
+    DeadLetterFilterParams,
+    DeadLetterList,
+    PurgeOutcome,
+    RedriveOutcome,
+)
+from postdate.client.models.shared import Job, Payment
+
+
+class DeadLetters(Group[K]):
+    """What the API offers about dead letters."""
+
+    @call("list_dead_letters", "GET", "/dead-letters")
+    def list_page(
+        self,
+        *,
+        limit: int | UnsetType = UNSET,
+        cursor: str | None = None,
+        type: Literal["job", "payment"] | UnsetType = UNSET,
+        lane: str | None = None,
+        schedule_id: UUID | str | None = None,
+        due_after: datetime | None = None,
+        due_before: datetime | None = None,
+    ) -> DeadLetterList:
+        """List failed jobs, or payments that wait for a person.
+
+        What has used up its attempts. `type=payment` lists payments whose settling broke.
+        `limit`: How many items to return at most.
+        `cursor`: `next_cursor` of the page before.
+        """
+
+    @pages(list_page, "jobs", "payments")
+    def list(
+        self,
+        *,
+        type: Literal["job", "payment"] | UnsetType = UNSET,
+        lane: str | None = None,
+        schedule_id: UUID | str | None = None,
+        due_after: datetime | None = None,
+        due_before: datetime | None = None,
+        page_size: int = 100,
+    ) -> Iterator[Job | Payment]:
+        """List failed jobs, or payments that wait for a person, page by page until the end.
+
+        What has used up its attempts. `type=payment` lists payments whose settling broke.
+        """
+
+    @call("show_dead_letter", "GET", "/dead-letters/{job_id}")
+    def get(self, job_id: UUID | str) -> DeadLetter:
+        """Show a failed job with its attempts.
+
+        With every attempt, so that the cause can be seen before it is repeated.
+        """
+
+    @call("redrive_dead_letters", "POST", "/dead-letters/redrive", repeatable=False)
+    def redrive(
+        self,
+        *,
+        job_ids: Sequence[UUID | str] | None = None,
+        filter: DeadLetterFilterParams | None = None,
+        per_second: float | None = None,
+        reason: str | None = None,
+        dry_run: bool | UnsetType = UNSET,
+        cursor: str | None = None,
+    ) -> RedriveOutcome:
+        """Send failed jobs on their way again, as new jobs.
+
+        Each is a new job that names the old one; `dry_run` only counts them.
+        `reason`: Why: it stands in the event and the audit.
+        """
+
+    @call("purge_dead_letters", "POST", "/dead-letters/purge", repeatable=False)
+    def purge_many(
+        self,
+        *,
+        job_ids: Sequence[UUID | str] | None = None,
+        filter: DeadLetterFilterParams | None = None,
+        reason: str | None = None,
+        dry_run: bool | UnsetType = UNSET,
+        cursor: str | None = None,
+    ) -> PurgeOutcome:
+        """Remove failed jobs for good.
+
+        It cannot be undone; `dry_run` only counts them.
+        `reason`: Why: it stands in the event and the audit.
+        """
+
+    @call("purge_dead_letter", "DELETE", "/dead-letters/{job_id}")
+    def purge(self, job_id: UUID | str) -> None:
+        """Remove a failed job for good.
+
+        It cannot be undone; the events that tell of it stay.
+        """

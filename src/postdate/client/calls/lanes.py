@@ -1,0 +1,68 @@
+"""Calls about lanes. Written by `make docs` from the endpoints."""
+
+# mypy: disable-error-code="empty-body"
+
+from collections.abc import Iterator
+
+from msgspec import UNSET, UnsetType
+
+from postdate.client.call import Group, K, call, pages
+from postdate.client.models.lanes import Lane, LaneList
+
+
+class Lanes(Group[K]):
+    """What the API offers about lanes."""
+
+    @call("list_lanes", "GET", "/lanes")
+    def list_page(self, *, limit: int | UnsetType = UNSET, cursor: str | None = None) -> LaneList:
+        """List the lanes and what waits in them.
+
+        With what waits, is ready and runs, and the limits that hold.
+        `limit`: How many items to return at most.
+        `cursor`: `next_cursor` of the page before.
+        """
+
+    @pages(list_page, "lanes")
+    def list(self, *, page_size: int = 100) -> Iterator[Lane]:
+        """List the lanes and what waits in them, page by page until the end.
+
+        With what waits, is ready and runs, and the limits that hold.
+        """
+
+    @call("show_lane", "GET", "/lanes/{lane}")
+    def get(self, lane: str) -> Lane:
+        """Show a lane.
+
+        With what waits, is ready and runs, and the limits that hold.
+        """
+
+    @call("change_lane", "PATCH", "/lanes/{lane}")
+    def change(
+        self,
+        lane: str,
+        *,
+        weight: int | UnsetType = UNSET,
+        width: int | UnsetType = UNSET,
+        max_running: int | UnsetType | None = UNSET,
+        rate_per_second: float | UnsetType | None = UNSET,
+    ) -> Lane:
+        """Change the weight, width and limits of a lane.
+
+        Weight shares out what there is when lanes compete; limits hold over all nodes.
+        `weight`: Its share beside others.
+        `width`: Buckets it uses; only grows.
+        """
+
+    @call("pause_lane", "POST", "/lanes/{lane}/pause")
+    def pause(self, lane: str, *, note: str | None = None) -> Lane:
+        """Pause a lane: what runs goes on, nothing else starts.
+
+        Jobs are still accepted and keep their instants.
+        """
+
+    @call("resume_lane", "POST", "/lanes/{lane}/resume")
+    def resume(self, lane: str) -> Lane:
+        """Resume a paused lane.
+
+        What came due meanwhile starts at once, within the lane's limits.
+        """

@@ -1,0 +1,211 @@
+"""Calls about payments. Written by `make docs` from the endpoints."""
+
+# mypy: disable-error-code="empty-body"
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+from typing import Literal
+from uuid import UUID
+
+from msgspec import UNSET, UnsetType
+
+from postdate.client.call import Group, K, call, pages
+from postdate.client.models.payments import (
+    ApprovalList,
+    BatchPaymentParams,
+    CancelledPayment,
+    ExecutedPayment,
+    ExecutionList,
+    PaymentEvent,
+    PaymentEventList,
+    PaymentList,
+    PaymentOutcomes,
+    RetryUntilParams,
+    ScheduledPayment,
+)
+from postdate.client.models.shared import Approval, Payment, PaymentStatusName
+
+
+class Payments(Group[K]):
+    """What the API offers about payments."""
+
+    @call("schedule_payment", "POST", "/payments/schedule")
+    def schedule(
+        self,
+        *,
+        from_account_id: str,
+        to_account_id: str,
+        amount: int,
+        delay_seconds: int | timedelta | None = None,
+        scheduled_time: datetime | None = None,
+        description: str | None = None,
+        funding: Literal["at_execution", "hold"] | UnsetType = UNSET,
+        on_insufficient: Literal["fail"] | RetryUntilParams | UnsetType = UNSET,
+        on_broken: Literal["hold", "release"] | None = None,
+        idempotency_key: str | None = None,
+    ) -> ScheduledPayment:
+        """Schedule a payment.
+
+        Holds the amount now and moves it at the second it is due. A refusal that depends on the
+        accounts is remembered under the key, as a success is.
+        `from_account_id`: Who pays.
+        `to_account_id`: Who is paid.
+        `amount`: How much; the tenant or payer may be limited.
+        `delay_seconds`: Due so long after the payment is accepted, by the database's clock.
+        `scheduled_time`: Due then.
+        `description`: Your words.
+        `funding`: Hold the amount now, or look for it at the due second.
+        `on_insufficient`: With `at_execution`: what to do when the money is not there.
+        `on_broken`: When settling breaks for good, for a reason that is not about money: keep the
+        amount held and wait for a person, or release it and fail. Without it, the setting
+        `payment.on_broken` decides at that moment.
+        """
+
+    @call("schedule_payments", "POST", "/payments/batch", batch="payments")
+    def schedule_many(
+        self, *, payments: Sequence[BatchPaymentParams], idempotency_key: str | None = None
+    ) -> PaymentOutcomes:
+        """Schedule up to 1,000 payments.
+
+        Each item has its own `idempotency_key` and gets its own outcome, as if the payments had
+        been scheduled one after the other.
+        `payments`: At most 1000, each with its own key.
+        """
+
+    @call("list_payments", "GET", "/payments")
+    def list_page(
+        self,
+        *,
+        limit: int | UnsetType = UNSET,
+        cursor: str | None = None,
+        account_id: str | None = None,
+        status: PaymentStatusName | None = None,
+        broken: bool | None = None,
+    ) -> PaymentList:
+        """List payments, the newest first.
+
+        Filter by account or status; `broken` finds those that wait for a person.
+        `limit`: How many items to return at most.
+        `cursor`: `next_cursor` of the page before.
+        `account_id`: Those that this account pays or is paid.
+        `status`: Only these. A page may then hold fewer than `limit` and still have a
+        `next_cursor`.
+        `broken`: True: only those whose settling broke, which wait for a person.
+        """
+
+    @pages(list_page, "payments")
+    def list(
+        self,
+        *,
+        account_id: str | None = None,
+        status: PaymentStatusName | None = None,
+        broken: bool | None = None,
+        page_size: int = 100,
+    ) -> Iterator[Payment]:
+        """List payments, the newest first, page by page until the end.
+
+        Filter by account or status; `broken` finds those that wait for a person.
+        `account_id`: Those that this account pays or is paid.
+        `status`: Only these. A page may then hold fewer than `limit` and still have a
+        `next_cursor`.
+        `broken`: True: only those whose settling broke, which wait for a person.
+        """
+
+    @call("get_payment", "GET", "/payments/{payment_id}")
+    def get(self, payment_id: UUID | str) -> Payment:
+        """Show a payment and where it stands.
+
+        `status` is final once it is COMPLETED, FAILED or CANCELLED.
+        """
+
+    @call("list_payment_executions", "GET", "/payments/{payment_id}/executions")
+    def list_executions(self, payment_id: UUID | str) -> ExecutionList:
+        """List every execution of a payment.
+
+        One row for each try to settle it, with its lateness and why it failed.
+        """
+
+    @call("list_payment_events", "GET", "/payments/{payment_id}/events")
+    def list_events_page(
+        self, payment_id: UUID | str, *, limit: int | UnsetType = UNSET, cursor: str | None = None
+    ) -> PaymentEventList:
+        """List what happened to a payment.
+
+        In order, from its acceptance on, as sealed into the tenant's chain.
+        `limit`: How many items to return at most.
+        `cursor`: `next_cursor` of the page before.
+        """
+
+    @pages(list_events_page, "events")
+    def list_events(
+        self, payment_id: UUID | str, *, page_size: int = 100
+    ) -> Iterator[PaymentEvent]:
+        """List what happened to a payment, page by page until the end.
+
+        In order, from its acceptance on, as sealed into the tenant's chain.
+        """
+
+    @call("cancel_payment", "DELETE", "/payments/{payment_id}/cancel")
+    def cancel(self, payment_id: UUID | str) -> CancelledPayment:
+        """Cancel a payment that has not happened.
+
+        Wins if and only if it ends the payment's timer before a settlement does; otherwise the
+        answer is 409 with the status that was reached.
+        """
+
+    @call("reschedule_payment", "PATCH", "/payments/{payment_id}")
+    def reschedule(
+        self,
+        payment_id: UUID | str,
+        *,
+        delay_seconds: int | timedelta | None = None,
+        scheduled_time: datetime | None = None,
+    ) -> ScheduledPayment:
+        """Give a payment another time.
+
+        The hold stays. A payment that waits for a person (a dead letter) is tried again at the
+        new time.
+        `delay_seconds`: Due so long from now, by the database's clock.
+        `scheduled_time`: Due then.
+        """
+
+    @call("execute_payment", "POST", "/internal/payments/{payment_id}/execute", internal=True)
+    def execute(self, payment_id: UUID | str, *, execution_id: str) -> ExecutedPayment:
+        """Settle a due payment now.
+
+        The same payment moves money once, however often and under whatever `execution_id` this is
+        called.
+        `execution_id`: Printable, no space.
+        """
+
+    @call("list_approvals", "GET", "/approvals")
+    def list_approvals_page(
+        self, *, limit: int | UnsetType = UNSET, cursor: str | None = None
+    ) -> ApprovalList:
+        """List the payments that wait for a second person.
+
+        The oldest first; an approval that is not given in time lets the payment expire.
+        `limit`: How many items to return at most.
+        `cursor`: `next_cursor` of the page before.
+        """
+
+    @pages(list_approvals_page, "payments")
+    def list_approvals(self, *, page_size: int = 100) -> Iterator[Payment]:
+        """List the payments that wait for a second person, page by page until the end.
+
+        The oldest first; an approval that is not given in time lets the payment expire.
+        """
+
+    @call("approve_payment", "POST", "/payments/{payment_id}/approve")
+    def approve(self, payment_id: UUID | str, *, note: str | None = None) -> Approval:
+        """Approve a payment that another key has scheduled.
+
+        It is settled at its instant, or at once if that has passed.
+        """
+
+    @call("refuse_payment", "POST", "/payments/{payment_id}/refuse")
+    def refuse(self, payment_id: UUID | str, *, note: str | None = None) -> Approval:
+        """Refuse a payment that waits; its hold is released.
+
+        The payment ends as CANCELLED. Whoever asked for it cannot decide on it.
+        """

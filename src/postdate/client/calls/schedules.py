@@ -1,0 +1,236 @@
+"""Calls about schedules. Written by `make docs` from the endpoints."""
+
+# mypy: disable-error-code="empty-body"
+
+from collections.abc import Iterator, Sequence
+from datetime import date, datetime, timedelta
+from uuid import UUID
+
+from msgspec import UNSET, UnsetType
+
+from postdate.client.call import Group, K, call, pages
+from postdate.client.models.schedules import (
+    AcceptedSchedule,
+    Backfill,
+    DstParams,
+    InlineCalendarParams,
+    InsufficientFundsParams,
+    MisfireParams,
+    Occurrence,
+    OccurrenceList,
+    OccurrenceStatusName,
+    OverlapName,
+    Preview,
+    RollName,
+    Schedule,
+    ScheduleList,
+    TemplateParams,
+    Triggered,
+)
+
+
+class Schedules(Group[K]):
+    """What the API offers about schedules."""
+
+    @call("create_schedule", "POST", "/schedules")
+    def create(
+        self,
+        *,
+        template: TemplateParams,
+        cron: str | None = None,
+        every_seconds: int | timedelta | None = None,
+        rrule: str | None = None,
+        timezone: str | UnsetType = UNSET,
+        start_at: datetime | None = None,
+        end_at: datetime | None = None,
+        max_runs: int | None = None,
+        exclude_dates: Sequence[date] | UnsetType = UNSET,
+        roll: RollName | UnsetType = UNSET,
+        dst: DstParams | UnsetType = UNSET,
+        misfire: MisfireParams | UnsetType = UNSET,
+        overlap: OverlapName | UnsetType = UNSET,
+        jitter_seconds: int | timedelta | UnsetType = UNSET,
+        insufficient_funds: InsufficientFundsParams | UnsetType = UNSET,
+        name: str | UnsetType = UNSET,
+        calendar: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> AcceptedSchedule:
+        """Create a schedule.
+
+        The key also needs the scope that its template would need by itself.
+        """
+
+    @call("preview_unsaved_schedule", "POST", "/schedules/preview")
+    def preview_unsaved(
+        self,
+        *,
+        cron: str | None = None,
+        every_seconds: int | timedelta | None = None,
+        rrule: str | None = None,
+        timezone: str | UnsetType = UNSET,
+        start_at: datetime | None = None,
+        end_at: datetime | None = None,
+        max_runs: int | None = None,
+        exclude_dates: Sequence[date] | UnsetType = UNSET,
+        roll: RollName | UnsetType = UNSET,
+        dst: DstParams | UnsetType = UNSET,
+        misfire: MisfireParams | UnsetType = UNSET,
+        overlap: OverlapName | UnsetType = UNSET,
+        jitter_seconds: int | timedelta | UnsetType = UNSET,
+        insufficient_funds: InsufficientFundsParams | UnsetType = UNSET,
+        template: TemplateParams | None = None,
+        name: str | UnsetType = UNSET,
+        calendar: str | InlineCalendarParams | None = None,
+        count: int | UnsetType = UNSET,
+    ) -> Preview:
+        """Show what a schedule would do, without creating it.
+
+        A template is checked as if it were created, and needs the same scopes.
+        """
+
+    @call("list_schedules", "GET", "/schedules")
+    def list_page(
+        self,
+        *,
+        limit: int | UnsetType = UNSET,
+        cursor: str | None = None,
+        missed: bool | UnsetType = UNSET,
+        set_aside: bool | UnsetType = UNSET,
+    ) -> ScheduleList:
+        """List schedules.
+
+        `missed` and `set_aside` find those that need a look.
+        `limit`: How many items to return at most.
+        `cursor`: `next_cursor` of the page before.
+        `missed`: Only those that have missed an occurrence; `last_missed_at`.
+        `set_aside`: Only those that cannot be expanded; `set_aside_error`.
+        """
+
+    @pages(list_page, "schedules")
+    def list(
+        self,
+        *,
+        missed: bool | UnsetType = UNSET,
+        set_aside: bool | UnsetType = UNSET,
+        page_size: int = 100,
+    ) -> Iterator[Schedule]:
+        """List schedules, page by page until the end.
+
+        `missed` and `set_aside` find those that need a look.
+        `missed`: Only those that have missed an occurrence; `last_missed_at`.
+        `set_aside`: Only those that cannot be expanded; `set_aside_error`.
+        """
+
+    @call("show_schedule", "GET", "/schedules/{schedule_id}")
+    def get(self, schedule_id: UUID | str) -> Schedule:
+        """Show a schedule.
+
+        With its rule in plain English and the next occurrence.
+        """
+
+    @call("change_schedule", "PATCH", "/schedules/{schedule_id}")
+    def change(
+        self,
+        schedule_id: UUID | str,
+        *,
+        template: TemplateParams | UnsetType = UNSET,
+        name: str | UnsetType = UNSET,
+        cron: str | UnsetType = UNSET,
+        every_seconds: int | timedelta | UnsetType = UNSET,
+        rrule: str | UnsetType = UNSET,
+        timezone: str | UnsetType = UNSET,
+        start_at: datetime | UnsetType | None = UNSET,
+        end_at: datetime | UnsetType | None = UNSET,
+        max_runs: int | UnsetType | None = UNSET,
+        exclude_dates: Sequence[date] | UnsetType = UNSET,
+        calendar: str | UnsetType | None = UNSET,
+        roll: RollName | UnsetType = UNSET,
+        dst: DstParams | UnsetType = UNSET,
+        misfire: MisfireParams | UnsetType = UNSET,
+        overlap: OverlapName | UnsetType = UNSET,
+        jitter_seconds: int | timedelta | UnsetType = UNSET,
+        insufficient_funds: InsufficientFundsParams | UnsetType = UNSET,
+    ) -> AcceptedSchedule:
+        """Change a schedule; what is due already is left to the version before.
+
+        Every change is a version of its own; the book says which version made what.
+        """
+
+    @call("delete_schedule", "DELETE", "/schedules/{schedule_id}")
+    def delete(self, schedule_id: UUID | str) -> None:
+        """Delete a schedule; what it has made goes on, and its book can be read.
+
+        The schedule ends: it has no further occurrence and cannot be resumed.
+        """
+
+    @call("pause_schedule", "POST", "/schedules/{schedule_id}/pause")
+    def pause(self, schedule_id: UUID | str, *, note: str | None = None) -> Schedule:
+        """Pause a schedule: its occurrences are skipped and noted in the book.
+
+        A preview still shows what its rule says.
+        """
+
+    @call("resume_schedule", "POST", "/schedules/{schedule_id}/resume")
+    def resume(self, schedule_id: UUID | str) -> Schedule:
+        """Resume a schedule that is paused or set aside.
+
+        Goes on with the next occurrence; use a backfill for those that were skipped.
+        """
+
+    @call("trigger_schedule", "POST", "/schedules/{schedule_id}/trigger")
+    def trigger(self, schedule_id: UUID | str, *, idempotency_key: str | None = None) -> Triggered:
+        """Run a schedule once, now.
+
+        In addition to its rule, which goes on as before.
+        """
+
+    @call("backfill_schedule", "POST", "/schedules/{schedule_id}/backfill")
+    def backfill(
+        self,
+        schedule_id: UUID | str,
+        *,
+        from_: datetime,
+        until: datetime,
+        dry_run: bool | UnsetType = UNSET,
+        idempotency_key: str | None = None,
+    ) -> Backfill:
+        """Run what has not run in the past; a dry run unless told otherwise.
+
+        For each occurrence of the window the answer says whether it runs, and if not, why.
+        """
+
+    @call("preview_schedule", "GET", "/schedules/{schedule_id}/preview")
+    def preview(self, schedule_id: UUID | str, *, count: int | UnsetType = UNSET) -> Preview:
+        """Show the next occurrences and what each policy does to them.
+
+        Nothing is made. Closed days, clock changes and spreads are taken into account.
+        """
+
+    @call("list_schedule_occurrences", "GET", "/schedules/{schedule_id}/occurrences")
+    def list_occurrences_page(
+        self,
+        schedule_id: UUID | str,
+        *,
+        limit: int | UnsetType = UNSET,
+        cursor: str | None = None,
+        status: OccurrenceStatusName | None = None,
+    ) -> OccurrenceList:
+        """List the book: what became of each occurrence.
+
+        Skipped, missed and merged occurrences stand in it too, with the reason.
+        `limit`: How many items to return at most.
+        `cursor`: `next_cursor` of the page before.
+        """
+
+    @pages(list_occurrences_page, "occurrences")
+    def list_occurrences(
+        self,
+        schedule_id: UUID | str,
+        *,
+        status: OccurrenceStatusName | None = None,
+        page_size: int = 100,
+    ) -> Iterator[Occurrence]:
+        """List the book: what became of each occurrence, page by page until the end.
+
+        Skipped, missed and merged occurrences stand in it too, with the reason.
+        """

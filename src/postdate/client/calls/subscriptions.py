@@ -1,0 +1,87 @@
+"""Calls about subscriptions. Written by `make docs` from the endpoints."""
+
+# mypy: disable-error-code="empty-body"
+
+from collections.abc import Iterator, Sequence
+from uuid import UUID
+
+from msgspec import UNSET, UnsetType
+
+from postdate.client.call import Group, K, call, pages
+from postdate.client.models.shared import QueueDestinationParams, WebhookDestinationParams
+from postdate.client.models.subscriptions import Subscription, SubscriptionList
+
+
+class Subscriptions(Group[K]):
+    """What the API offers about subscriptions."""
+
+    @call("create_subscription", "POST", "/subscriptions")
+    def create(
+        self,
+        *,
+        destination: WebhookDestinationParams | QueueDestinationParams,
+        types: Sequence[str] | UnsetType = UNSET,
+        accounts: Sequence[str] | None = None,
+        from_: str | UnsetType = UNSET,
+        idempotency_key: str | None = None,
+    ) -> Subscription:
+        """Have events delivered to a webhook or queue.
+
+        Delivered at least once, in order, each event with an id of its own.
+        `destination`: Where events go; `{type}` in a queue's subject is the event's type.
+        `types`: Types such as `payment.completed` or `payment.*`; none means all.
+        `accounts`: Only events about these accounts.
+        `from_`: `now`, `beginning`, or a cursor of `GET /events`.
+        """
+
+    @call("list_subscriptions", "GET", "/subscriptions")
+    def list_page(
+        self, *, limit: int | UnsetType = UNSET, cursor: str | None = None
+    ) -> SubscriptionList:
+        """List subscriptions with how far they are behind.
+
+        `lag_events` and `lag_seconds` tell whether a receiver keeps up.
+        `limit`: How many items to return at most.
+        `cursor`: `next_cursor` of the page before.
+        """
+
+    @pages(list_page, "subscriptions")
+    def list(self, *, page_size: int = 100) -> Iterator[Subscription]:
+        """List subscriptions with how far they are behind, page by page until the end.
+
+        `lag_events` and `lag_seconds` tell whether a receiver keeps up.
+        """
+
+    @call("show_subscription", "GET", "/subscriptions/{subscription_id}")
+    def get(self, subscription_id: UUID | str) -> Subscription:
+        """Look at a subscription.
+
+        With its place in the events, its failures, and when it tries again.
+        """
+
+    @call("change_subscription", "PATCH", "/subscriptions/{subscription_id}")
+    def change(
+        self, subscription_id: UUID | str, *, paused: bool, note: str | UnsetType = UNSET
+    ) -> Subscription:
+        """Pause a subscription, or let it go on.
+
+        While it is paused its place is kept; nothing is left out.
+        `note`: Why it is paused.
+        """
+
+    @call("delete_subscription", "DELETE", "/subscriptions/{subscription_id}")
+    def delete(self, subscription_id: UUID | str) -> None:
+        """End a subscription.
+
+        An event that is on its way may still arrive.
+        """
+
+    @call("replay_subscription", "POST", "/subscriptions/{subscription_id}/replay")
+    def replay(
+        self, subscription_id: UUID | str, *, from_: str, idempotency_key: str | None = None
+    ) -> Subscription:
+        """Go on from another point: send again, or leave something out.
+
+        Receivers know repeated events by their id.
+        `from_`: `now`, `beginning`, or a cursor of `GET /events`.
+        """

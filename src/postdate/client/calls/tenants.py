@@ -1,0 +1,53 @@
+"""Calls about tenants. Written by `make docs` from the endpoints."""
+
+# mypy: disable-error-code="empty-body"
+
+from collections.abc import Iterator
+
+from msgspec import UNSET, UnsetType
+
+from postdate.client.call import Group, K, call, pages
+from postdate.client.models.tenants import NewTenant, Tenant, TenantList
+
+
+class Tenants(Group[K]):
+    """What the API offers about tenants."""
+
+    @call("create_tenant", "POST", "/internal/tenants", internal=True)
+    def create(self, *, name: str, idempotency_key: str | None = None) -> NewTenant:
+        """Create a tenant and its first key, which is shown only now.
+
+        For operators, with `X-Internal-Auth`. Tenants never see each other's things.
+        `name`: 1 to 63 of a-z 0-9 _ -, beginning with a letter or digit.
+        """
+
+    @call("list_tenants", "GET", "/internal/tenants", internal=True)
+    def list_page(self, *, limit: int | UnsetType = UNSET, cursor: str | None = None) -> TenantList:
+        """List the tenants.
+
+        For operators, with `X-Internal-Auth`.
+        `limit`: How many items to return at most.
+        `cursor`: `next_cursor` of the page before.
+        """
+
+    @pages(list_page, "tenants")
+    def list(self, *, page_size: int = 100) -> Iterator[Tenant]:
+        """List the tenants, page by page until the end.
+
+        For operators, with `X-Internal-Auth`.
+        """
+
+    @call("disable_tenant", "POST", "/internal/tenants/{name}/disable", internal=True)
+    def disable(self, name: str, *, note: str) -> None:
+        """Stop a tenant and take none of its keys any more.
+
+        For operators: nothing of the tenant starts or settles any more, and nothing is lost.
+        `note`: Why.
+        """
+
+    @call("enable_tenant", "POST", "/internal/tenants/{name}/enable", internal=True)
+    def enable(self, name: str) -> None:
+        """Take a tenant's keys again, and let it go on.
+
+        For operators: undoes disabling; what is overdue runs as its policies say.
+        """

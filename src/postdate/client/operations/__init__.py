@@ -1,1 +1,0 @@
-"""The operations of the API, as values. Written by `make docs` from the endpoints."""

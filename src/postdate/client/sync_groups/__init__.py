@@ -1,1 +1,0 @@
-"""The calls of the synchronous client. Written by `make docs` from the endpoints."""
