@@ -251,6 +251,9 @@ CREATE FUNCTION job_purge(in_bucket smallint, in_tenant integer, ids uuid[]) RET
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'postdate';
 
+CREATE FUNCTION job_read(of_tenant integer, buckets smallint[], ids uuid[], first_id uuid, last_id uuid, with_payload boolean) RETURNS TABLE(job_id uuid, lane_id integer, lane text, status text, due_at timestamp with time zone, effective_at timestamp with time zone, expires_at timestamp with time zone, created_at timestamp with time zone, destination text, policy text, payload bytea, content_type text, payload_ref text, spread_seconds integer, metadata jsonb, description text, schedule_id uuid, origin_id uuid, revision integer, attempt integer, timer_due_at timestamp with time zone, claimed_at timestamp with time zone, outcome_due_at timestamp with time zone, started_at timestamp with time zone, finished_at timestamp with time zone, code text, error text, http_status smallint, worker_id uuid)
+    LANGUAGE plpgsql STABLE;
+
 CREATE FUNCTION job_remove(in_bucket smallint, in_tenant integer, ids uuid[]) RETURNS integer
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'postdate';
@@ -1530,6 +1533,9 @@ REVOKE ALL ON FUNCTION job_prune(in_bucket smallint, in_tenant integer, before t
 GRANT ALL ON FUNCTION job_prune(in_bucket smallint, in_tenant integer, before timestamp with time zone, after uuid, most integer, OUT removed integer, OUT last uuid) TO postdate_writer;
 REVOKE ALL ON FUNCTION job_purge(in_bucket smallint, in_tenant integer, ids uuid[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION job_purge(in_bucket smallint, in_tenant integer, ids uuid[]) TO postdate_writer;
+REVOKE ALL ON FUNCTION job_read(of_tenant integer, buckets smallint[], ids uuid[], first_id uuid, last_id uuid, with_payload boolean) FROM PUBLIC;
+GRANT ALL ON FUNCTION job_read(of_tenant integer, buckets smallint[], ids uuid[], first_id uuid, last_id uuid, with_payload boolean) TO postdate_writer;
+GRANT ALL ON FUNCTION job_read(of_tenant integer, buckets smallint[], ids uuid[], first_id uuid, last_id uuid, with_payload boolean) TO postdate_reader;
 REVOKE ALL ON FUNCTION job_remove(in_bucket smallint, in_tenant integer, ids uuid[]) FROM PUBLIC;
 REVOKE ALL ON FUNCTION outbox_take(low timestamp with time zone, per_bucket integer, without integer[], around boolean) FROM PUBLIC;
 GRANT ALL ON FUNCTION outbox_take(low timestamp with time zone, per_bucket integer, without integer[], around boolean) TO postdate_writer;

@@ -72,16 +72,16 @@ class AccountViews:
         """Read one account."""
         if not _visible(actor, account_id):
             return None
-        async with self._database.read(actor.tenant_id) as connection:
-            row = await account_store.get(connection, key_of(actor.tenant_id, account_id))
+        reader = self._database.tenant_reader(actor.tenant_id)
+        row = await account_store.get(reader, key_of(actor.tenant_id, account_id))
         return None if row is None else view(row)
 
     async def page(
         self, actor: Identity, after: str, limit: int
     ) -> tuple[list[AccountView], str | None]:
         """List accounts by id, and return where the next page begins."""
-        async with self._database.read(actor.tenant_id) as connection:
-            rows = await account_store.page(connection, actor.tenant_id, after, limit + 1)
+        reader = self._database.tenant_reader(actor.tenant_id)
+        rows = await account_store.page(reader, actor.tenant_id, after, limit + 1)
         found = [view(row) for row in rows[:limit] if _visible(actor, row.account_id)]
         return found, rows[limit - 1].account_id if len(rows) > limit else None
 
@@ -91,17 +91,12 @@ class AccountViews:
         """List entries from a version back, or from where the account stood at an instant."""
         if not _visible(actor, account_id):
             return None
+        reader = self._database.tenant_reader(actor.tenant_id)
         key = key_of(actor.tenant_id, account_id)
-        async with self._database.read(actor.tenant_id) as connection:
-            stood = (
-                await account_store.get(connection, key)
-                if at is None
-                else await entry_store.at(connection, key, at)
-            )
-            if stood is None:
-                return None
-            first = min(version, stood.version)
-            rows = await entry_store.page(connection, key, first, limit + 1)
+        found = await entry_store.statement(reader, key, at, version, limit + 1)
+        if found is None:
+            return None
+        stood, rows = found
         return Statement(
             account_id=account_id,
             balance=stood.balance,

@@ -64,8 +64,8 @@ class AuditViews:
         scan = limit if wanted.actor is None else MAX_SCAN
         before = MAX_POSITION if before is None else before
         patterns = like(AUDITED if wanted.type is None else [wanted.type])
-        async with self._database.read(tenant_id) as connection:
-            events = await seal.decided(connection, tenant_id, before, patterns, scan)
+        reader = self._database.tenant_reader(tenant_id)
+        events = await seal.decided(reader, tenant_id, before, patterns, scan)
         chosen = [event for event in events if _chosen(event, wanted)]
         following = events[-1].position if len(events) == scan else None
         if len(chosen) > limit:

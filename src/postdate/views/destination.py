@@ -97,16 +97,16 @@ class DestinationViews:
 
     async def get(self, tenant_id: int, name: str) -> DestinationView | None:
         """Find one by name."""
-        async with self._database.read(tenant_id) as connection:
-            row = await destination_store.find(connection, tenant_id, name)
+        reader = self._database.tenant_reader(tenant_id)
+        row = await destination_store.find(reader, tenant_id, name)
         return None if row is None else self.show(row)
 
     async def page(
         self, tenant_id: int, after: str, limit: int
     ) -> tuple[list[DestinationView], str | None]:
         """List by name; the second value is where the next page begins."""
-        async with self._database.read(tenant_id) as connection:
-            rows = await destination_store.page(connection, tenant_id, after, limit + 1)
+        reader = self._database.tenant_reader(tenant_id)
+        rows = await destination_store.page(reader, tenant_id, after, limit + 1)
         following = rows[limit - 1].name if len(rows) > limit else None
         return [self.show(row) for row in rows[:limit]], following
 

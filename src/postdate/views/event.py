@@ -51,30 +51,30 @@ class EventViews:
 
     async def last(self, tenant_id: int) -> int:
         """Return the position of the newest event."""
-        async with self._database.read(tenant_id) as connection:
-            return await seal.position(connection, tenant_id)
+        reader = self._database.tenant_reader(tenant_id)
+        return await seal.position(reader, tenant_id)
 
     async def page(
         self, tenant_id: int, wanted: EventFilter, *, after: int, limit: int
     ) -> EventPage:
         """Read the next events after a position."""
-        async with self._database.read(tenant_id) as connection:
-            last = await seal.position(connection, tenant_id)
-            # One subject's events are found by its key: no scan to bound.
-            scan = MAX_SCAN if wanted.accounts is None else MAX_ACCOUNT_SCAN
-            upto = last if wanted.subject else min(last, after + scan)
-            window = EventWindow(
-                tenant_id=tenant_id,
-                after=after,
-                upto=upto,
-                patterns=wanted.patterns,
-                accounts=wanted.accounts,
-                limit=limit,
-            )
-            if wanted.subject:
-                events = await seal.page_of_subject(connection, window, wanted.subject)
-            else:
-                events = await seal.page(connection, window)
+        reader = self._database.tenant_reader(tenant_id)
+        last = await seal.position(reader, tenant_id)
+        # One subject's events are found by its key: no scan to bound.
+        scan = MAX_SCAN if wanted.accounts is None else MAX_ACCOUNT_SCAN
+        upto = last if wanted.subject else min(last, after + scan)
+        window = EventWindow(
+            tenant_id=tenant_id,
+            after=after,
+            upto=upto,
+            patterns=wanted.patterns,
+            accounts=wanted.accounts,
+            limit=limit,
+        )
+        if wanted.subject:
+            events = await seal.page_of_subject(reader, window, wanted.subject)
+        else:
+            events = await seal.page(reader, window)
         position = events[-1].position if len(events) == limit else max(after, upto)
         return EventPage(events, position, more=position < last)
 

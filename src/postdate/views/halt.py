@@ -44,5 +44,5 @@ class HaltViews:
 
     async def page(self, tenant_id: int) -> list[HaltView]:
         """List the halts of one tenant."""
-        async with self._database.read(tenant_id) as connection:
-            return [view(halt) for halt in await halt_store.load(connection, tenant_id)]
+        reader = self._database.tenant_reader(tenant_id)
+        return [view(halt) for halt in await halt_store.load(reader, tenant_id)]

@@ -13,7 +13,8 @@ from postdate.model.destination.trouble import Troubles
 from postdate.model.job.job import decode_destination, decode_policy
 from postdate.model.job.view import JSON, HeldBack, JobView
 from postdate.model.status import JobStatus
-from postdate.store.connection.database import Connection, Database
+from postdate.store.connection.combined import Reader
+from postdate.store.connection.database import Database
 from postdate.store.idempotency import idempotency as idempotency_store
 from postdate.store.idempotency.idempotency import KeyScope, key_of
 from postdate.store.job import job_list, job_view
@@ -80,21 +81,20 @@ class JobViews:
 
     async def find(self, tenant_id: int, job_id: UUID) -> JobView | None:
         """Show one job with its payload."""
-        async with self._database.read(tenant_id) as connection:
-            rows = await job_view.find(connection, tenant_id, [job_id], payload=True)
-            if job_id not in rows:
-                return None
-            row = rows[job_id]
-            redriven = await _redriven(connection, tenant_id, [row])
-            if self._cipher is not None:
-                opened = await self._cipher.decrypt(connection, tenant_id, job_id, row.payload)
-                row = msgspec.structs.replace(row, payload=opened)
+        reader = self._database.tenant_reader(tenant_id)
+        rows = await job_view.find(reader, tenant_id, [job_id], payload=True)
+        if job_id not in rows:
+            return None
+        row = rows[job_id]
+        redriven = await _redriven(reader, tenant_id, [row])
+        if self._cipher is not None:
+            opened = await self._cipher.decrypt(reader, tenant_id, job_id, row.payload)
+            row = msgspec.structs.replace(row, payload=opened)
         return self._show(tenant_id, row, redriven)
 
     async def some(self, tenant_id: int, job_ids: Sequence[UUID]) -> list[JobView]:
         """Show those of these jobs that exist, without their payloads, in the order given."""
-        async with self._database.read(tenant_id) as connection:
-            rows = await job_view.find(connection, tenant_id, job_ids)
+        rows = await job_view.find(self._database.tenant_reader(tenant_id), tenant_id, job_ids)
         return [self._show(tenant_id, rows[job_id]) for job_id in job_ids if job_id in rows]
 
     async def page(
@@ -106,13 +106,10 @@ class JobViews:
         """
         narrowed = self._narrow(tenant_id, wanted)
         position = None if after is None else Position(after.job_id, after.due_at)
-        async with self._database.read(tenant_id) as connection:
-            own = self._lanes.of_tenant(tenant_id)
-            found = await job_list.page(connection, narrowed, own, position, limit)
-            rows = await job_view.find(connection, tenant_id, found.job_ids)
-            present = [rows[job_id] for job_id in found.job_ids if job_id in rows]
-            redriven = await _redriven(connection, tenant_id, present)
-        shown = [self._show(tenant_id, row, redriven) for row in present]
+        reader, own = self._database.tenant_reader(tenant_id), self._lanes.of_tenant(tenant_id)
+        found = await job_list.page(reader, narrowed, own, position, limit, rows=True)
+        redriven = await _redriven(reader, tenant_id, found.rows)
+        shown = [self._show(tenant_id, row, redriven) for row in found.rows]
         last = found.following
         return shown, None if last is None else JobCursor(last.job_id, last.due_at)
 
@@ -144,20 +141,20 @@ class JobViews:
         self, tenant_id: int, job_id: UUID, after: int, limit: int
     ) -> list[AttemptView] | None:
         """List the attempts at a job; None when there is no such job."""
-        async with self._database.read(tenant_id) as connection:
-            if not await job_view.find(connection, tenant_id, [job_id]):
-                return None
-            rows = await job_view.attempts(connection, tenant_id, job_id, after, limit)
+        reader = self._database.tenant_reader(tenant_id)
+        if not await job_view.find(reader, tenant_id, [job_id]):
+            return None
+        rows = await job_view.attempts(reader, tenant_id, job_id, after, limit)
         return [_attempt(row) for row in rows]
 
 
 async def _redriven(
-    connection: Connection, tenant_id: int, rows: Sequence[JobRow]
+    reader: Reader, tenant_id: int, rows: Sequence[JobRow]
 ) -> dict[UUID, UUID | None]:
     """Find as which new jobs those that failed were redriven."""
     failed = [row.job_id for row in rows if row.status == JobStatus.FAILED]
     keys = {key_of(tenant_id, KeyScope.REDRIVE, str(job_id)): job_id for job_id in failed}
-    kept = await idempotency_store.find(connection, list(keys))
+    kept = await idempotency_store.find(reader, list(keys))
     return {keys[key]: one.subject for key, one in kept.items()}
 
 

@@ -41,7 +41,7 @@ class KeyViews:
         self, tenant_id: int, after: UUID, limit: int
     ) -> tuple[list[KeyView], UUID | None]:
         """List keys, the oldest first, and where to go on."""
-        async with self._database.read(tenant_id) as connection:
-            rows = await key_store.page(connection, tenant_id, after, limit + 1)
+        reader = self._database.tenant_reader(tenant_id)
+        rows = await key_store.page(reader, tenant_id, after, limit + 1)
         shown = [msgspec.convert(row, KeyView, from_attributes=True) for row in rows[:limit]]
         return shown, shown[-1].key_id if len(rows) > limit else None

@@ -6,7 +6,8 @@ from typing import Final
 
 import msgspec
 
-from postdate.store.connection.database import Connection, Database
+from postdate.store.connection.combined import Reader
+from postdate.store.connection.database import Database
 from postdate.store.job import job_list
 from postdate.store.job.job_list import LaneCount
 from postdate.store.timer import lane as lane_store
@@ -47,27 +48,25 @@ class LaneViews:
 
     async def find(self, tenant_id: int, name: str) -> LaneView | None:
         """Show one lane."""
-        async with self._database.read(tenant_id) as connection:
-            lanes = await lane_store.find(connection, [(tenant_id, name)])
-            shown = await _show(connection, lanes, MAX_COUNT)
+        reader = self._database.tenant_reader(tenant_id)
+        lanes = await lane_store.find(reader, [(tenant_id, name)])
+        shown = await _show(reader, lanes, MAX_COUNT)
         return shown[0] if shown else None
 
     async def page(
         self, tenant_id: int, after: str, limit: int
     ) -> tuple[list[LaneView], str | None]:
         """List lanes by name."""
-        async with self._database.read(tenant_id) as connection:
-            # Two rows a name, and one more name to see whether there is a next page.
-            lanes = await lane_store.page(connection, tenant_id, after, 2 * limit + 2)
-            names = list(dict.fromkeys(lane.name for lane in lanes))[:limit]
-            shown = await _show(
-                connection, [lane for lane in lanes if lane.name in names], MAX_LIST_COUNT
-            )
+        reader = self._database.tenant_reader(tenant_id)
+        # Two rows a name, and one more name to see whether there is a next page.
+        lanes = await lane_store.page(reader, tenant_id, after, 2 * limit + 2)
+        names = list(dict.fromkeys(lane.name for lane in lanes))[:limit]
+        shown = await _show(reader, [lane for lane in lanes if lane.name in names], MAX_LIST_COUNT)
         more = any(lane.name not in names for lane in lanes)
         return shown, names[-1] if more else None
 
 
-async def _show(connection: Connection, lanes: Sequence[Lane], max_count: int) -> list[LaneView]:
+async def _show(connection: Reader, lanes: Sequence[Lane], max_count: int) -> list[LaneView]:
     """Combine the two kinds of a lane, which share everything but their jobs."""
     if not lanes:
         return []

@@ -17,9 +17,9 @@ from postdate.model.tenant.identity import Identity
 from postdate.runtime.coalescer import Coalescer
 from postdate.store.account import entry as entry_store
 from postdate.store.account.account import key_of
-from postdate.store.connection.database import Connection, Database
+from postdate.store.connection.combined import Reader
+from postdate.store.connection.database import Database
 from postdate.store.event import event as event_store
-from postdate.store.payment import approval as approval_store
 from postdate.store.payment import payment as payment_store
 from postdate.store.payment.payment import Amounts, ExecutionRow, PaymentRow, PaymentSpan, Seen
 from postdate.views.payment_shape import PaymentView, view
@@ -168,13 +168,12 @@ class PaymentViews:
         """
         _allow(actor, wanted.account_id)
         scan = limit + 1 if wanted.indexed else max(limit + 1, STATUS_SCAN)
-        async with self._database.read(actor.tenant_id) as connection:
-            for span in self._spans(actor, wanted, before, scan):
-                seen = await _candidates(connection, span, wanted)
-                if seen.edge is not None:
-                    break
-            rows = await payment_store.load(connection, actor.tenant_id, seen.ids)
-        views = map(view, rows)
+        reader = self._database.tenant_reader(actor.tenant_id)
+        for span in self._spans(actor, wanted, before, scan):
+            seen = await _candidates(reader, span, wanted)
+            if seen.edge is not None:
+                break
+        views = map(view, seen.rows)
         found = [one for one in views if wanted.admits(one)]
         if len(found) > limit:
             return found[:limit], found[limit - 1].payment_id
@@ -193,29 +192,29 @@ class PaymentViews:
 
     async def legs(self, actor: Identity, payment: PaymentView) -> list[EntryLeg]:
         """Return the entries of a completed payment; a limited key sees those of its accounts."""
-        async with self._database.read(actor.tenant_id) as connection:
-            found = [
-                await _leg(connection, actor, payment, account_id)
-                for account_id in (payment.from_account_id, payment.to_account_id)
-            ]
+        reader = self._database.tenant_reader(actor.tenant_id)
+        found = [
+            await _leg(reader, actor, payment, account_id)
+            for account_id in (payment.from_account_id, payment.to_account_id)
+        ]
         return [leg for leg in found if leg is not None]
 
     async def waiting(
         self, actor: Identity, after: UUID, limit: int
     ) -> tuple[list[PaymentView], UUID | None]:
         """List the payments that wait for approval, the oldest first."""
-        async with self._database.read(actor.tenant_id) as connection:
-            ids = await approval_store.waiting(connection, actor.tenant_id, after, limit + 1)
-            found = [await _get(connection, actor, one) for one in ids[:limit]]
-        views = [one for one in found if one is not None]
-        return views, ids[limit - 1] if len(ids) > limit else None
+        reader = self._database.tenant_reader(actor.tenant_id)
+        rows = await payment_store.waiting(reader, actor.tenant_id, after, limit + 1)
+        shown = (_shown(actor, row) for row in rows[:limit])
+        views = [one for one in shown if one is not None]
+        return views, rows[limit - 1].payment_id if len(rows) > limit else None
 
     async def executions(self, actor: Identity, payment_id: UUID) -> list[ExecutionView] | None:
         """List every execution of a payment, in order."""
-        async with self._database.read(actor.tenant_id) as connection:
-            if await _get(connection, actor, payment_id) is None:
-                return None
-            rows = await payment_store.executions(connection, actor.tenant_id, payment_id)
+        if await self.get(actor, payment_id) is None:
+            return None
+        reader = self._database.tenant_reader(actor.tenant_id)
+        rows = await payment_store.executions(reader, actor.tenant_id, payment_id)
         return [_execution(payment_id, number, row) for number, row in enumerate(rows, 1)]
 
     async def events(
@@ -223,12 +222,10 @@ class PaymentViews:
     ) -> list[PaymentEventView] | None:
         """List what happened to a payment, in order."""
         start = after or floor_id(unix_ms_of(payment_id) - SKEW_MS)
-        async with self._database.read(actor.tenant_id) as connection:
-            if await _get(connection, actor, payment_id) is None:
-                return None
-            rows = await event_store.of_subject(
-                connection, actor.tenant_id, payment_id, start, limit
-            )
+        if await self.get(actor, payment_id) is None:
+            return None
+        reader = self._database.tenant_reader(actor.tenant_id)
+        rows = await event_store.of_subject(reader, actor.tenant_id, payment_id, start, limit)
         return [
             PaymentEventView(
                 id=r.event_id,
@@ -247,11 +244,6 @@ def _allow(actor: Identity, account_id: str | None) -> None:
         raise refuse(Code.FORBIDDEN, detail, "account_id")
 
 
-async def _get(connection: Connection, actor: Identity, payment_id: UUID) -> PaymentView | None:
-    rows = await payment_store.load(connection, actor.tenant_id, [payment_id])
-    return _shown(actor, rows[0] if rows else None)
-
-
 def _shown(actor: Identity, row: PaymentRow | None) -> PaymentView | None:
     if row is None:
         return None
@@ -261,7 +253,7 @@ def _shown(actor: Identity, row: PaymentRow | None) -> PaymentView | None:
 
 
 async def _leg(
-    connection: Connection, actor: Identity, payment: PaymentView, account_id: str
+    reader: Reader, actor: Identity, payment: PaymentView, account_id: str
 ) -> EntryLeg | None:
     """Find an entry, starting at the account's last version at that instant."""
     if payment.transfer_id is None or payment.executed_at is None:
@@ -269,10 +261,10 @@ async def _leg(
     if actor.accounts is not None and account_id not in actor.accounts:
         return None
     key = key_of(actor.tenant_id, account_id)
-    stood = await entry_store.at(connection, key, payment.executed_at)
+    stood = await entry_store.at(reader, key, payment.executed_at)
     if stood is None:
         return None
-    row = await entry_store.of_transfer(connection, key, stood.version, payment.transfer_id)
+    row = await entry_store.of_transfer(reader, key, stood.version, payment.transfer_id)
     if row is None:
         return None
     return EntryLeg(
@@ -289,20 +281,18 @@ def _unix_ms(at: datetime) -> int:
     return max(0, round(at.timestamp() * 1000))
 
 
-async def _candidates(connection: Connection, span: PaymentSpan, wanted: PaymentFilter) -> Seen:
+async def _candidates(reader: Reader, span: PaymentSpan, wanted: PaymentFilter) -> Seen:
     amounts = wanted.amounts
     account = None if wanted.account_id is None else key_of(span.tenant_id, wanted.account_id)
     if amounts is not None:
-        return await payment_store.of_amount(connection, span, amounts, account)
+        return await payment_store.of_amount(reader, span, amounts, account)
     if wanted.indexed and wanted.status is not None:
-        return await payment_store.ended(connection, span, wanted.status)
+        return await payment_store.ended(reader, span, wanted.status)
     if account is not None:
-        ids = await payment_store.of_account(connection, span, account)
-    elif wanted.broken or wanted.status is PaymentStatus.EXECUTING:
-        ids = await payment_store.parked(connection, span)
-    else:
-        ids = await payment_store.newest(connection, span)
-    return Seen(ids, ids[-1] if len(ids) == span.limit else None)
+        return await payment_store.of_account(reader, span, account)
+    if wanted.broken or wanted.status is PaymentStatus.EXECUTING:
+        return await payment_store.parked(reader, span)
+    return await payment_store.newest(reader, span)
 
 
 def _execution(payment_id: UUID, number: int, row: ExecutionRow) -> ExecutionView:

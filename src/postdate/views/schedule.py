@@ -14,16 +14,18 @@ from postdate.model.schedule.rule import illegible
 from postdate.model.schedule.schedule import Definition, Status
 from postdate.model.schedule.spec import ScheduleView, Standing, view
 from postdate.model.tenant.identity import Identity
-from postdate.store.connection.database import Connection, Database
+from postdate.store.connection.combined import Reader
+from postdate.store.connection.database import Database
 from postdate.store.connection.off_loop import computed
 from postdate.store.event import event as event_store
 from postdate.store.schedule import calendar as calendar_store
-from postdate.store.schedule import encrypted_template, timeline
+from postdate.store.schedule import encrypted_template, schedule_view, timeline
 from postdate.store.schedule import occurrence as occurrence_store
 from postdate.store.schedule import schedule as store
 from postdate.store.schedule.calendar import CalendarRow
 from postdate.store.schedule.occurrence import OccurrenceRow
 from postdate.store.schedule.schedule import ScheduleRow, key_of
+from postdate.store.schedule.schedule_view import TimedSchedule
 from postdate.store.secret.payload_encryption import PayloadCipher
 from postdate.store.secret.secret import SecretError
 
@@ -59,9 +61,9 @@ class ScheduleViews:
 
     async def find(self, actor: Identity, schedule_id: UUID) -> ScheduleView | None:
         """Show one schedule."""
-        async with self._database.read(actor.tenant_id) as connection:
-            row = await _row(connection, actor, schedule_id)
-            return None if row is None else (await self._show(connection, [row]))[0]
+        reader = self._database.tenant_reader(actor.tenant_id)
+        found = await _find(reader, actor, schedule_id)
+        return None if found is None else await self._show(reader, found)
 
     async def page(
         self,
@@ -77,31 +79,22 @@ class ScheduleViews:
         A key that is limited to accounts gets short pages: what is not its own is left out.
         """
         tenant_id = actor.tenant_id
-        async with self._database.read(tenant_id) as connection:
-            rows = await store.page(
-                connection,
-                tenant_id,
-                after or FIRST,
-                limit + 1,
-                missed=missed,
-                set_aside=set_aside,
-            )
-            own = [r for r in rows[:limit] if r.visible(actor.accounts)]
-            shown = await self._show(connection, own)
-        return shown, rows[limit - 1].schedule_id if len(rows) > limit else None
+        reader = self._database.tenant_reader(tenant_id)
+        found = await schedule_view.page(
+            reader, tenant_id, after or FIRST, limit + 1, missed=missed, set_aside=set_aside
+        )
+        own = [each for each in found[:limit] if each.row.visible(actor.accounts)]
+        shown = [await self._show(reader, each) for each in own]
+        return shown, found[limit - 1].row.schedule_id if len(found) > limit else None
 
-    async def _show(self, connection: Connection, rows: list[ScheduleRow]) -> list[ScheduleView]:
-        timers = await store.timers(connection, [row.key for row in rows])
-        return [
-            view(await self._opened(connection, row), _standing(row, timers.get(row.schedule_id)))
-            for row in rows
-        ]
+    async def _show(self, reader: Reader, found: TimedSchedule) -> ScheduleView:
+        return view(await self._opened(reader, found.row), _standing(found.row, found.due_at))
 
-    async def _opened(self, connection: Connection, row: ScheduleRow) -> Definition:
+    async def _opened(self, reader: Reader, row: ScheduleRow) -> Definition:
         definition = row.legible
         try:
             template = await encrypted_template.decrypt(
-                self._cipher, connection, row.tenant_id, row.schedule_id, definition.template
+                self._cipher, reader, row.tenant_id, row.schedule_id, definition.template
             )
         except SecretError as error:
             # The rest of it can be shown all the same.
@@ -111,15 +104,16 @@ class ScheduleViews:
 
     async def preview(self, actor: Identity, schedule_id: UUID, count: int) -> Preview | None:
         """Compute the next occurrences."""
-        async with self._database.read(actor.tenant_id) as connection:
-            row = await _row(connection, actor, schedule_id)
-            if row is None:
-                return None
-            try:
-                held = await timeline.of(connection, row, row.handled)
-            except msgspec.MsgspecError as error:
-                raise illegible(schedule_id) from error
-            now = await store.now(connection)
+        reader = self._database.tenant_reader(actor.tenant_id)
+        found = await _find(reader, actor, schedule_id)
+        if found is None:
+            return None
+        row = found.row
+        try:
+            held = await timeline.of(reader, row, row.handled)
+        except msgspec.MsgspecError as error:
+            raise illegible(schedule_id) from error
+        now = await store.now(reader)
         if row.ended_at is not None:
             count = 0
         progress = ExpansionProgress(schedule_id=schedule_id, handled=row.handled, runs=row.runs)
@@ -135,17 +129,17 @@ class ScheduleViews:
         limit: int,
     ) -> tuple[list[OccurrenceView], UUID | None] | None:
         """List past occurrences, newest first; also those of a deleted schedule."""
-        async with self._database.read(actor.tenant_id) as connection:
-            kept = await store.load_any(connection, key_of(actor.tenant_id, schedule_id))
-            if kept is None or not kept.visible(actor.accounts):
-                return None
-            rows = await occurrence_store.page(
-                connection,
-                key_of(actor.tenant_id, schedule_id),
-                before or LAST,
-                None if status is None else status.value,
-                limit + 1,
-            )
+        reader = self._database.tenant_reader(actor.tenant_id)
+        kept = await store.load_any(reader, key_of(actor.tenant_id, schedule_id))
+        if kept is None or not kept.visible(actor.accounts):
+            return None
+        rows = await occurrence_store.page(
+            reader,
+            key_of(actor.tenant_id, schedule_id),
+            before or LAST,
+            None if status is None else status.value,
+            limit + 1,
+        )
         more = rows[limit - 1].occurrence_id if len(rows) > limit else None
         return [_entry(row) for row in rows[:limit]], more
 
@@ -154,36 +148,32 @@ class ScheduleViews:
     ) -> dict[UUID, list[OccurrenceView]]:
         """Return the latest occurrences of each schedule, in order."""
         keys = [key_of(tenant_id, one.schedule_id) for one in schedules]
-        async with self._database.read(tenant_id) as connection:
-            found = await occurrence_store.recent(connection, keys, limit)
+        found = await occurrence_store.recent(self._database.tenant_reader(tenant_id), keys, limit)
         return {schedule_id: [_entry(row) for row in rows] for schedule_id, rows in found.items()}
 
     async def pausers(self, tenant_id: int, schedules: Sequence[ScheduleView]) -> dict[UUID, str]:
         """Return who paused each paused schedule."""
         paused = [one.schedule_id for one in schedules if one.paused_at is not None]
-        async with self._database.read(tenant_id) as connection:
-            found = await event_store.last_actors(connection, tenant_id, paused, "schedule.paused")
+        reader = self._database.tenant_reader(tenant_id)
+        found = await event_store.last_actors(reader, tenant_id, paused, "schedule.paused")
         return {schedule_id: actor or "system" for schedule_id, actor in found.items()}
 
     async def calendar(self, tenant_id: int, name: str) -> CalendarRow | None:
         """Show one calendar."""
-        async with self._database.read(tenant_id) as connection:
-            return await calendar_store.get(connection, tenant_id, name)
+        return await calendar_store.get(self._database.tenant_reader(tenant_id), tenant_id, name)
 
     async def calendars(
         self, tenant_id: int, after: str, limit: int
     ) -> tuple[list[CalendarRow], str | None]:
         """List calendars by name."""
-        async with self._database.read(tenant_id) as connection:
-            rows = await calendar_store.page(connection, tenant_id, after, limit + 1)
+        reader = self._database.tenant_reader(tenant_id)
+        rows = await calendar_store.page(reader, tenant_id, after, limit + 1)
         return rows[:limit], rows[limit - 1].name if len(rows) > limit else None
 
 
-async def _row(connection: Connection, actor: Identity, schedule_id: UUID) -> ScheduleRow | None:
-    rows = await store.load(connection, [key_of(actor.tenant_id, schedule_id)])
-    if not rows or not rows[0].visible(actor.accounts):
-        return None
-    return rows[0]
+async def _find(reader: Reader, actor: Identity, schedule_id: UUID) -> TimedSchedule | None:
+    found = await schedule_view.find(reader, key_of(actor.tenant_id, schedule_id))
+    return None if found is None or not found.row.visible(actor.accounts) else found
 
 
 def _standing(row: ScheduleRow, due_at: datetime | None) -> Standing:

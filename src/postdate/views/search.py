@@ -37,8 +37,8 @@ class SearchViews:
     async def under_key(self, tenant_id: int, key: str) -> list[CreatedUnderKey]:
         """Return what was created under a key, at most one of each kind."""
         keys = {key_of(tenant_id, scope, key): kind for kind, scope in SCOPES.items()}
-        async with self._database.read(tenant_id) as connection:
-            found = await store.find(connection, list(keys))
+        reader = self._database.tenant_reader(tenant_id)
+        found = await store.find(reader, list(keys))
         return [
             CreatedUnderKey(keys[each], row.subject)
             for each, row in found.items()

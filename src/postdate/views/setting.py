@@ -37,9 +37,9 @@ class SettingViews:
 
     async def page(self, tenant_id: int) -> list[SettingView]:
         """List every setting that there is for a tenant."""
-        async with self._database.read(tenant_id) as connection:
-            rows = await setting_store.page(connection, tenant_id)
-            rows += await setting_store.page(connection, 0)
+        reader = self._database.tenant_reader(tenant_id)
+        rows = await setting_store.page(reader, tenant_id)
+        rows += await setting_store.page(reader, 0)
         holds = Settings(setting_store.resolved(rows))
         return [_view(name, tenant_id, holds, rows) for name in SETTINGS if _exists(name)]
 

@@ -33,13 +33,11 @@ class SubscriptionViews:
 
     async def page(self, tenant_id: int, after: UUID, limit: int) -> list[SubscriptionRow]:
         """List subscriptions, oldest first."""
-        async with self._database.read(tenant_id) as connection:
-            return await subscription_store.page(connection, tenant_id, after, limit)
+        reader = self._database.tenant_reader(tenant_id)
+        return await subscription_store.page(reader, tenant_id, after, limit)
 
     async def find(self, tenant_id: int, subscription_id: UUID) -> SubscriptionRow | None:
         """Return one subscription."""
-        async with self._database.read(tenant_id) as connection:
-            found = await subscription_store.page(
-                connection, tenant_id, BEFORE_ALL, 1, subscription_id
-            )
+        reader = self._database.tenant_reader(tenant_id)
+        found = await subscription_store.page(reader, tenant_id, BEFORE_ALL, 1, subscription_id)
         return found[0] if found else None

@@ -62,9 +62,14 @@ async def test_the_balance_at_an_instant_is_found_by_halving(
         instants.append(await _clock(database))
     async with database.read(tenant_id) as connection:
         found = [await entry_store.at(connection, keys[0], instant) for instant in instants]
-        page = await entry_store.page(connection, keys[0], 5, 2)
+        earlier = await entry_store.statement(connection, keys[0], None, 5, 2)
+        then = await entry_store.statement(connection, keys[0], instants[3], 5, 2)
     assert [(f.version, f.balance) for f in found if f] == [(n, n * (n + 1) // 2) for n in range(8)]
-    assert [(e.version, e.amount, e.balance) for e in page] == [(5, 5, 15), (4, 4, 10)]
+    assert earlier is not None
+    assert (earlier[0].version, earlier[0].balance) == (7, 28)
+    assert [(e.version, e.amount, e.balance) for e in earlier[1]] == [(5, 5, 15), (4, 4, 10)]
+    assert then is not None
+    assert (then[0].version, [e.version for e in then[1]]) == (3, [3, 2])
 
 
 async def test_entries_that_do_not_sum_to_zero_are_refused(

@@ -20,7 +20,7 @@ def values_of(name: str, one: UUID) -> Sequence[Any]:
     """Return the arguments of a query for one id."""
     return {
         "payment_load": (1, [3], [one], one, one),
-        "job_view_find": (1, [one], True, [3], one, one),
+        "job_view_find": (1, [3], [one], one, one, True),
         "job_load": ([3], [1], [one], one, one),
     }[name]
 

@@ -31,8 +31,9 @@ async def test_payments_are_found_by_id_tenant_and_account(
         newest = await payment_store.newest(connection, span)
         of_a = await payment_store.of_account(connection, span, key_of(tenant_id, "a"))
         rows = await payment_store.load(connection, tenant_id, ids)
-    assert newest == sorted(ids, reverse=True)[:3]
-    assert of_a == sorted([ids[0], ids[2]], reverse=True)
+    assert [row.payment_id for row in newest.rows] == sorted(ids, reverse=True)[:3]
+    assert [row.payment_id for row in of_a.rows] == sorted([ids[0], ids[2]], reverse=True)
+    assert (newest.edge, of_a.edge) == (sorted(ids)[1], None)
     assert [row.payment_id for row in rows] == sorted(ids, reverse=True)
     assert {(row.timer_due_at, row.status) for row in rows} == {(DUE, None)}
 
@@ -44,7 +45,8 @@ async def test_a_reader_sees_no_payment_of_another_tenant(
     async with database.read(tenant_id + 1000) as connection:
         # Even when the statement itself asks for the other tenant.
         assert await payment_store.load(connection, tenant_id, [payment_id]) == []
-        assert await payment_store.newest(connection, PaymentSpan(tenant_id, LAST, 9)) == []
+        seen = await payment_store.newest(connection, PaymentSpan(tenant_id, LAST, 9))
+    assert (seen.rows, seen.edge) == ([], None)
 
 
 async def test_a_statement_of_its_own_sees_its_tenant_and_leaves_none_behind(

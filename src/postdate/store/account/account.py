@@ -10,6 +10,7 @@ import msgspec
 
 from postdate.model.ids import hash_bucket
 from postdate.store.connection.column import compact
+from postdate.store.connection.combined import Reader
 from postdate.store.connection.database import Connection
 from postdate.store.connection.query import query
 
@@ -183,13 +184,13 @@ async def create(
     return None if row is None else AccountRow(*row)
 
 
-async def get(connection: Connection, key: AccountKey) -> AccountRow | None:
+async def get(connection: Reader, key: AccountKey) -> AccountRow | None:
     """Read one account."""
     row = await connection.fetchrow(query("account_get"), *key)
     return None if row is None else AccountRow(*row)
 
 
-async def page(connection: Connection, tenant_id: int, after: str, limit: int) -> list[AccountRow]:
+async def page(connection: Reader, tenant_id: int, after: str, limit: int) -> list[AccountRow]:
     """List a tenant's accounts by id."""
     rows = await connection.fetch(query("account_list"), tenant_id, after, limit)
     return [AccountRow(*row) for row in rows]

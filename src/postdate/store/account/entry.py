@@ -8,6 +8,7 @@ from uuid import UUID
 import msgspec
 
 from postdate.store.account.account import AccountKey
+from postdate.store.connection.combined import Reader
 from postdate.store.connection.database import Connection
 from postdate.store.connection.query import query
 
@@ -57,20 +58,31 @@ async def insert(connection: Connection, entries: Sequence[NewEntry]) -> None:
         await connection.execute(query("entry_insert"), *map(list, columns))
 
 
-async def page(connection: Connection, key: AccountKey, version: int, limit: int) -> list[EntryRow]:
-    """List an account's entries from a version downwards."""
-    rows = await connection.fetch(query("entry_list"), *key, version, limit)
-    return [EntryRow(*row) for row in rows]
+async def statement(
+    connection: Reader, key: AccountKey, instant: datetime | None, version: int, limit: int
+) -> tuple[AccountAtInstant, list[EntryRow]] | None:
+    """Find where an account stands or stood, and its entries from there or a version downwards."""
+    stood = query("entry_now" if instant is None else "entry_at")
+    rows = await connection.fetch(
+        f"SELECT stood.*, entries.* FROM ({stood}) AS stood "  # noqa: S608 - named queries
+        f"LEFT JOIN LATERAL ({query('entry_until')}) AS entries ON true "
+        "ORDER BY entries.version DESC",
+        *key, instant, version, limit,
+    )  # fmt: skip
+    if not rows:
+        return None
+    entries = [EntryRow(*row[2:]) for row in rows if row[2] is not None]
+    return AccountAtInstant(*rows[0][:2]), entries
 
 
-async def at(connection: Connection, key: AccountKey, instant: datetime) -> AccountAtInstant | None:
+async def at(connection: Reader, key: AccountKey, instant: datetime) -> AccountAtInstant | None:
     """Find version and balance of an account at an instant; None when there is no account."""
     row = await connection.fetchrow(query("entry_at"), *key, instant)
     return None if row is None else AccountAtInstant(*row)
 
 
 async def of_transfer(
-    connection: Connection, key: AccountKey, version: int, transfer_id: UUID
+    connection: Reader, key: AccountKey, version: int, transfer_id: UUID
 ) -> EntryRow | None:
     """Find an account's entry of a transfer among the last up to a version."""
     row = await connection.fetchrow(query("entry_of_transfer"), *key, version, transfer_id)

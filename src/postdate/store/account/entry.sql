@@ -6,11 +6,19 @@ INSERT INTO entry (bucket, tenant_id, account_id, version, transfer_id, amount, 
 SELECT * FROM unnest($1::smallint[], $2::integer[], $3::text[], $4::bigint[], $5::uuid[],
                      $6::bigint[], $7::bigint[], $8::text[], $9::uuid[], $10::text[])
 
--- name: entry_list
-SELECT account_id, version, transfer_id, amount, balance, type, payment_id, reason, created_at
-  FROM entry
- WHERE bucket = $1 AND tenant_id = $2 AND account_id = $3 AND version <= $4
- ORDER BY version DESC LIMIT $5
+-- name: entry_now
+-- Where an account stands: in the place of `entry_at` where no instant is given.
+SELECT a.version, a.balance FROM account a
+ WHERE a.bucket = $1 AND a.tenant_id = $2 AND a.account_id = $3 AND $4::timestamptz IS NULL
+
+-- name: entry_until
+-- The entries of a statement, from where the account stood or from an earlier version back.
+SELECT e.account_id, e.version, e.transfer_id, e.amount, e.balance, e.type, e.payment_id, e.reason,
+       e.created_at
+  FROM entry e
+ WHERE e.bucket = $1 AND e.tenant_id = $2 AND e.account_id = $3
+   AND e.version <= least($5, stood.version)
+ ORDER BY e.version DESC LIMIT $6
 
 -- name: entry_of_transfer
 -- An account's entry of a transfer, up to a version: one settlement writes at most a thousand, so

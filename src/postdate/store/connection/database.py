@@ -23,6 +23,7 @@ from postdate.store.connection.error import (
 )
 from postdate.store.connection.pool import Sources, Spares, acquire, begun, release
 from postdate.store.connection.pooled import Transaction
+from postdate.store.connection.tenant_reader import TenantReader
 
 log = Log()
 
@@ -185,6 +186,10 @@ class Database:
                     yield connection
             finally:
                 await _quietly(connection.execute("COMMIT"))
+
+    def tenant_reader(self, tenant_id: int) -> TenantReader:
+        """Return what reads for one tenant without a transaction: one round trip a statement."""
+        return TenantReader(self, tenant_id)
 
     async def read_statement(self, read: Callable[[Connection], Awaitable[T]]) -> T:
         """Run one statement that sets its tenant itself, with no transaction around it.

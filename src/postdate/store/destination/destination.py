@@ -7,6 +7,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from postdate.model.destination.signature import new_secret
+from postdate.store.connection.combined import Reader
 from postdate.store.connection.database import Connection
 from postdate.store.connection.query import query
 from postdate.store.secret import secret
@@ -75,15 +76,13 @@ async def create(connection: Connection, new: NewDestination) -> DestinationRow 
     return DestinationRow(*row) if row else None
 
 
-async def find(connection: Connection, tenant_id: int, name: str) -> DestinationRow | None:
+async def find(connection: Reader, tenant_id: int, name: str) -> DestinationRow | None:
     """Find a destination by name."""
     row = await connection.fetchrow(query("destination_find"), tenant_id, name)
     return DestinationRow(*row) if row else None
 
 
-async def page(
-    connection: Connection, tenant_id: int, after: str, limit: int
-) -> list[DestinationRow]:
+async def page(connection: Reader, tenant_id: int, after: str, limit: int) -> list[DestinationRow]:
     """List destinations by name."""
     rows = await connection.fetch(query("destination_page"), tenant_id, after, limit)
     return [DestinationRow(*row) for row in rows]

@@ -11,6 +11,7 @@ import msgspec
 from postdate.model import origin
 from postdate.model.event.audit import STAMP, changes_row, stamped
 from postdate.model.ids import NAMED_VERSION, bucket_of, unix_ms_of
+from postdate.store.connection.combined import Reader
 from postdate.store.connection.database import Connection
 from postdate.store.connection.query import query
 
@@ -84,7 +85,7 @@ def _rising(events: Sequence[NewEvent]) -> Sequence[NewEvent]:
 
 
 async def of_subject(
-    connection: Connection, tenant_id: int, subject: UUID, after: UUID, limit: int
+    connection: Reader, tenant_id: int, subject: UUID, after: UUID, limit: int
 ) -> list[EventRow]:
     """List what happened to one thing, in order."""
     rows = await connection.fetch(query("event_of_subject"), tenant_id, subject, after, limit)
@@ -92,7 +93,7 @@ async def of_subject(
 
 
 async def last_actors(
-    connection: Connection, tenant_id: int, subjects: Sequence[UUID], kind: str
+    connection: Reader, tenant_id: int, subjects: Sequence[UUID], kind: str
 ) -> dict[UUID, str | None]:
     """Return who last did something to each of these."""
     if not subjects:

@@ -146,7 +146,7 @@ async def now(connection: Connection) -> datetime:
     return found
 
 
-async def position(connection: Connection, tenant_id: int) -> int:
+async def position(connection: Reader, tenant_id: int) -> int:
     """Return how many events of a tenant are sealed."""
     found: int | None = await connection.fetchval(query("seal_position"), tenant_id)
     return found or 0
@@ -158,7 +158,7 @@ async def positions(connection: Connection, tenants: Sequence[int]) -> dict[int,
     return {row["tenant_id"]: row["position"] for row in rows}
 
 
-async def page(connection: Connection, window: EventWindow) -> list[Sealed]:
+async def page(connection: Reader, window: EventWindow) -> list[Sealed]:
     """Read a tenant's events in order."""
     rows = await connection.fetch(query("seal_page"), *_page_arguments(window))
     return [Sealed(*row) for row in rows]
@@ -174,16 +174,14 @@ async def traceparents(
 
 
 async def decided(
-    connection: Connection, tenant_id: int, before: int, patterns: list[str], limit: int
+    connection: Reader, tenant_id: int, before: int, patterns: list[str], limit: int
 ) -> list[Sealed]:
     """Read decisions before a position, the newest first."""
     rows = await connection.fetch(query("seal_page_decided"), tenant_id, before, patterns, limit)
     return [Sealed(*row) for row in rows]
 
 
-async def page_of_subject(
-    connection: Connection, window: EventWindow, subject: UUID
-) -> list[Sealed]:
+async def page_of_subject(connection: Reader, window: EventWindow, subject: UUID) -> list[Sealed]:
     """Read the events of one subject in order."""
     rows = await connection.fetch(query("seal_page_of_subject"), *_page_arguments(window), subject)
     return [Sealed(*row) for row in rows]

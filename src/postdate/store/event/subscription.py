@@ -8,6 +8,7 @@ from uuid import UUID
 import msgspec
 
 from postdate.model.ids import bucket_of
+from postdate.store.connection.combined import Reader
 from postdate.store.connection.database import Connection
 from postdate.store.connection.query import query
 from postdate.store.timer.timer import LANE_EVENT
@@ -196,7 +197,7 @@ async def rest(
 
 
 async def page(
-    connection: Connection, tenant_id: int, after: UUID, limit: int, only: UUID | None = None
+    connection: Reader, tenant_id: int, after: UUID, limit: int, only: UUID | None = None
 ) -> list[SubscriptionRow]:
     """List a tenant's subscriptions, oldest first, or give only one of them."""
     rows = await connection.fetch(query("subscription_page"), tenant_id, after, limit, only)

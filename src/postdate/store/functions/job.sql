@@ -126,3 +126,94 @@ END $$;
 
 REVOKE EXECUTE ON FUNCTION job_insert, job_remove, job_purge, job_prune FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION job_insert, job_purge, job_prune TO postdate_writer;
+
+-- Whole jobs by id, of one tenant, as one statement; see `payment_read`. Most jobs wait, untried
+-- and unchanged: attempts, outcomes and revisions are joined only for the others.
+CREATE OR REPLACE FUNCTION job_read(
+    of_tenant integer, buckets smallint[], ids uuid[], first_id uuid, last_id uuid,
+    with_payload boolean
+) RETURNS TABLE (
+    job_id uuid, lane_id integer, lane text, status text, due_at timestamptz,
+    effective_at timestamptz, expires_at timestamptz, created_at timestamptz, destination text,
+    policy text, payload bytea, content_type text, payload_ref text, spread_seconds integer,
+    metadata jsonb, description text, schedule_id uuid, origin_id uuid, revision integer,
+    attempt integer, timer_due_at timestamptz, claimed_at timestamptz, outcome_due_at timestamptz,
+    started_at timestamptz, finished_at timestamptz, code text, error text, http_status smallint,
+    worker_id uuid
+) LANGUAGE plpgsql STABLE AS $$
+#variable_conflict use_column
+DECLARE
+    found integer;
+BEGIN
+    -- Where a transaction has a tenant already, that one decides.
+    IF current_tenant() IS NULL THEN
+        PERFORM set_config('postdate.tenant_id', of_tenant::text, true);
+    END IF;
+    RETURN QUERY
+    SELECT j.job_id, j.lane_id, l.name,
+           CASE WHEN t.due_at = 'infinity' THEN 'UNKNOWN' WHEN t.due_at <= clock() THEN 'READY'
+                WHEN t.claimed_at IS NOT NULL THEN 'RUNNING' ELSE 'PENDING' END,
+           j.due_at, j.effective_at, j.expires_at, j.created_at, j.destination::text,
+           j.policy::text, CASE WHEN with_payload THEN j.payload END, j.content_type,
+           j.payload_ref, j.spread_seconds, j.metadata, j.description, j.schedule_id, j.origin_id,
+           0, (t.claimed_at IS NOT NULL)::integer, nullif(t.due_at, 'infinity'), t.claimed_at,
+           NULL::timestamptz, NULL::timestamptz, NULL::timestamptz, NULL::text, NULL::text,
+           NULL::smallint, t.claimed_by
+      FROM unnest(buckets, ids) AS wanted (bucket, job_id)
+      JOIN timer t ON t.bucket = wanted.bucket AND t.subject = wanted.job_id
+           AND t.attempt = 0 AND t.revision = 0
+      JOIN job j ON j.bucket = wanted.bucket AND j.tenant_id = of_tenant
+           AND j.job_id = wanted.job_id AND j.job_id BETWEEN first_id AND last_id
+      JOIN lane l ON l.lane_id = j.lane_id;
+    GET DIAGNOSTICS found = ROW_COUNT;
+    IF found = cardinality(ids) THEN
+        RETURN;
+    END IF;
+    -- A job has either a timer or an outcome. The last revision is the one that counts.
+    RETURN QUERY
+    SELECT j.job_id, j.lane_id, l.name,
+           CASE WHEN o.subject IS NOT NULL THEN o.status
+                WHEN t.due_at = 'infinity' THEN 'UNKNOWN'
+                WHEN t.due_at <= clock() THEN 'READY'
+                WHEN t.claimed_at IS NOT NULL THEN 'RUNNING'
+                ELSE 'PENDING' END,
+           coalesce(r.due_at, j.due_at), coalesce(r.effective_at, j.effective_at),
+           CASE WHEN r.revision IS NULL THEN j.expires_at ELSE r.expires_at END,
+           j.created_at, j.destination::text,
+           CASE WHEN r.revision IS NULL THEN j.policy ELSE r.policy END::text,
+           CASE WHEN NOT with_payload THEN NULL
+                WHEN coalesce(r.payload_revision, 0) = 0 THEN j.payload ELSE p.payload END,
+           CASE WHEN coalesce(r.payload_revision, 0) = 0 THEN j.content_type
+                ELSE p.content_type END,
+           CASE WHEN coalesce(r.payload_revision, 0) = 0 THEN j.payload_ref
+                ELSE p.payload_ref END,
+           j.spread_seconds, j.metadata, j.description, j.schedule_id, j.origin_id,
+           coalesce(r.revision, 0),
+           coalesce(t.attempt + (t.claimed_at IS NOT NULL)::integer, o.attempt, 0),
+           nullif(t.due_at, 'infinity'), t.claimed_at, o.due_at, o.started_at, o.finished_at,
+           coalesce(o.code, a.code), coalesce(o.error, a.error),
+           coalesce(o.http_status, a.http_status), coalesce(t.claimed_by, o.node_id, a.node_id)
+      FROM unnest(buckets, ids) AS wanted (bucket, job_id)
+      JOIN job j ON j.bucket = wanted.bucket AND j.tenant_id = of_tenant
+           AND j.job_id = wanted.job_id AND j.job_id BETWEEN first_id AND last_id
+      JOIN lane l ON l.lane_id = j.lane_id
+      LEFT JOIN timer t ON t.bucket = wanted.bucket AND t.subject = wanted.job_id
+      LEFT JOIN outcome o ON o.bucket = wanted.bucket AND o.subject = wanted.job_id
+           AND o.subject BETWEEN first_id AND last_id
+      LEFT JOIN LATERAL (
+           SELECT x.code, x.error, x.http_status, x.node_id FROM attempt x
+            WHERE x.bucket = wanted.bucket AND x.subject = wanted.job_id
+              AND x.subject BETWEEN first_id AND last_id AND t.attempt > 0
+            ORDER BY x.attempt DESC LIMIT 1) AS a ON true
+      LEFT JOIN LATERAL (
+           SELECT v.* FROM job_revision v
+            WHERE v.bucket = wanted.bucket AND v.job_id = wanted.job_id
+              AND v.job_id BETWEEN first_id AND last_id
+            ORDER BY v.revision DESC LIMIT 1) AS r ON true
+      LEFT JOIN job_revision p ON p.bucket = wanted.bucket AND p.job_id = wanted.job_id
+           AND p.job_id BETWEEN first_id AND last_id AND p.revision = r.payload_revision
+     WHERE t.subject IS NULL OR t.attempt > 0 OR t.revision > 0;
+END $$;
+
+REVOKE EXECUTE ON FUNCTION job_read FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION job_read TO postdate_writer, postdate_reader;

@@ -18,6 +18,7 @@ from asyncpg.pgproto import pgproto
 
 from postdate.model.ids import BUCKETS
 from postdate.store.connection.column import compact, filled
+from postdate.store.connection.combined import Reader
 from postdate.store.connection.database import Connection
 from postdate.store.connection.query import query
 
@@ -86,7 +87,7 @@ def id_tail(key: IdempotencyKey, fingerprint: UUID) -> bytes:
 
 
 async def find(
-    connection: Connection, keys: Sequence[IdempotencyKey]
+    connection: Reader, keys: Sequence[IdempotencyKey]
 ) -> dict[IdempotencyKey, IdempotencyRow]:
     """Return the rows of those of the keys that are known."""
     if not keys:

@@ -2,14 +2,16 @@
 
 from collections.abc import Sequence
 from datetime import MINYEAR, UTC, datetime
-from typing import Final
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 import msgspec
 
 from postdate.model.ids import BUCKETS
-from postdate.store.connection.database import Connection
+from postdate.store.connection.combined import Reader
+from postdate.store.connection.page_query import with_rows
 from postdate.store.connection.query import query
+from postdate.store.job.job_view import JobRow
 from postdate.store.timer.lane import Lane
 
 SCAN_ROWS: Final = 200
@@ -64,20 +66,27 @@ class Position(msgspec.Struct, frozen=True):
 
 
 class FoundJobs(msgspec.Struct, frozen=True):
-    """The jobs of a page, and where the next one begins."""
+    """The jobs of a page, and where the next one begins; their rows where they were asked for."""
 
     job_ids: list[UUID]
     following: Position | None
+    rows: Sequence[JobRow] = ()
 
 
 async def page(
-    connection: Connection, wanted: Filter, own: Sequence[Lane], after: Position | None, limit: int
+    connection: Reader,
+    wanted: Filter,
+    own: Sequence[Lane],
+    after: Position | None,
+    limit: int,
+    *,
+    rows: bool = False,
 ) -> FoundJobs:
-    """Find the jobs of a page; `own` are all lanes of the tenant.
+    """Find the jobs of a page, with their rows if wanted; `own` are all lanes of the tenant.
 
     A short walk through each bucket mostly fills it; only where it does not, a long one follows.
     """
-    ask = _Walk(connection, wanted, own, after, limit)
+    ask = _Walk(connection, wanted, own, after, limit, rows)
     walk = ask.other
     if wanted.status in OPEN and wanted.schedule_id is None:
         walk = ask.open
@@ -89,14 +98,34 @@ async def page(
     return await walk(scan)
 
 
+_READ: Final = "job_read($1, buckets, ids, first_id, last_id, false)"
+
+
+class _Answer(NamedTuple):
+    """What a list found, and the rows of it where they were asked for."""
+
+    listed: Sequence[Any]
+    rows: Sequence[JobRow]
+
+
 class _Walk(msgspec.Struct, frozen=True):
     """What a page asks for, whatever the length of the walk."""
 
-    connection: Connection
+    connection: Reader
     wanted: Filter
     own: Sequence[Lane]
     after: Position | None
     limit: int
+    rows: bool
+
+    async def _ask(self, name: str, columns: str, *values: object) -> _Answer:
+        """Ask a list; its rows follow the columns of the list."""
+        if not self.rows:
+            return _Answer(await self.connection.fetch(query(name), *values), [])
+        text = with_rows(query(name), columns, _READ, "job_id")
+        rows = await self.connection.fetch(text, *values)
+        first = columns.count(",") + 1
+        return _Answer(rows, [JobRow(*row[first:]) for row in rows if row[first] is not None])
 
     async def open(self, scan: int) -> FoundJobs:
         """Find jobs that are not final, the soonest first."""
@@ -105,8 +134,9 @@ class _Walk(msgspec.Struct, frozen=True):
         places = [(bucket, lane.lane_id) for lane in lanes for bucket in lane.buckets]
         if not places:
             return FoundJobs([], None)
-        rows = await self.connection.fetch(
-            query("job_list_open"),
+        listed, found = await self._ask(
+            "job_list_open",
+            "subject, due_at, is_edge",
             wanted.tenant_id,
             *map(list, zip(*places, strict=True)),
             wanted.status,
@@ -117,9 +147,9 @@ class _Walk(msgspec.Struct, frozen=True):
             scan,
             self.limit,
         )
-        shown = [Position(row["subject"], row["due_at"]) for row in rows if not row["is_edge"]]
-        ends = (Position(row["subject"], row["due_at"]) for row in rows if row["is_edge"])
-        return _found(shown, next(ends, None), self.limit)
+        shown = [Position(row[0], row[1]) for row in listed if not row[2]]
+        ends = (Position(row[0], row[1]) for row in listed if row[2])
+        return _found(shown, next(ends, None), self.limit, found)
 
     async def other(self, scan: int) -> FoundJobs:
         """Find jobs by their age, the newest first: final ones, all, or those of a schedule."""
@@ -129,8 +159,9 @@ class _Walk(msgspec.Struct, frozen=True):
             name, more = "job_list_schedule", [wanted.schedule_id]
         elif wanted.status in {"FAILED", "CANCELLED"}:
             name = "job_list_ended"
-        rows = await self.connection.fetch(
-            query(name),
+        listed, found = await self._ask(
+            name,
+            "subject, is_edge",
             wanted.tenant_id,
             wanted.buckets,
             None if wanted.lanes is None else [lane.lane_id for lane in wanted.lanes],
@@ -142,9 +173,9 @@ class _Walk(msgspec.Struct, frozen=True):
             self.limit,
             *more,
         )
-        shown = [Position(row["subject"]) for row in rows if not row["is_edge"]]
-        edge = next((Position(row["subject"]) for row in rows if row["is_edge"]), None)
-        return _found(shown, edge, self.limit)
+        shown = [Position(row[0]) for row in listed if not row[1]]
+        edge = next((Position(row[0]) for row in listed if row[1]), None)
+        return _found(shown, edge, self.limit, found)
 
 
 def _scan(wanted: Filter, limit: int) -> int:
@@ -160,9 +191,11 @@ def _scan(wanted: Filter, limit: int) -> int:
     return max(SCAN_ROWS, limit + 1)
 
 
-def _found(shown: list[Position], edge: Position | None, limit: int) -> FoundJobs:
+def _found(
+    shown: list[Position], edge: Position | None, limit: int, rows: Sequence[JobRow]
+) -> FoundJobs:
     following = shown[-1] if len(shown) >= limit else edge
-    return FoundJobs([position.job_id for position in shown], following)
+    return FoundJobs([position.job_id for position in shown], following, rows)
 
 
 class LaneCount(msgspec.Struct, frozen=True):
@@ -176,9 +209,7 @@ class LaneCount(msgspec.Struct, frozen=True):
     capped: bool
 
 
-async def count(
-    connection: Connection, lanes: Sequence[Lane], max_count: int
-) -> dict[int, LaneCount]:
+async def count(connection: Reader, lanes: Sequence[Lane], max_count: int) -> dict[int, LaneCount]:
     """Count the open jobs of lanes, at most so many in each of their buckets."""
     places = [(bucket, lane.lane_id) for lane in lanes for bucket in lane.buckets]
     if not places:

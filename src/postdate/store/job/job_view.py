@@ -8,7 +8,7 @@ from uuid import UUID
 import msgspec
 
 from postdate.model.ids import bucket_of
-from postdate.store.connection.database import Connection
+from postdate.store.connection.combined import Reader
 from postdate.store.connection.query import query
 
 
@@ -63,20 +63,23 @@ class AttemptRow(msgspec.Struct, frozen=True):
 
 
 async def find(
-    connection: Connection, tenant_id: int, job_ids: Sequence[UUID], *, payload: bool = False
+    connection: Reader, tenant_id: int, job_ids: Sequence[UUID], *, payload: bool = False
 ) -> dict[UUID, JobRow]:
-    """Read a tenant's jobs, with or without their payloads."""
+    """Read a tenant's jobs, with or without their payloads.
+
+    The statement sets the tenant itself, so that it needs no transaction around it.
+    """
     if not job_ids:
         return {}
     buckets, span = [bucket_of(job_id) for job_id in job_ids], (min(job_ids), max(job_ids))
     rows = await connection.fetch(
-        query("job_view_find"), tenant_id, job_ids, payload, buckets, *span
+        query("job_view_find"), tenant_id, buckets, job_ids, *span, payload
     )
     return {row["job_id"]: JobRow(*row) for row in rows}
 
 
 async def attempts(
-    connection: Connection, tenant_id: int, job_id: UUID, after: int, limit: int
+    connection: Reader, tenant_id: int, job_id: UUID, after: int, limit: int
 ) -> list[AttemptRow]:
     """Read the executions of a job, in order."""
     rows = await connection.fetch(

@@ -126,12 +126,6 @@ async def admit(connection: Connection, payment_id: UUID) -> None:
     )
 
 
-async def waiting(connection: Connection, tenant_id: int, after: UUID, limit: int) -> list[UUID]:
-    """List a tenant's payments that wait, the oldest first."""
-    rows = await connection.fetch(query("approval_waiting"), tenant_id, after, limit)
-    return [row[0] for row in rows]
-
-
 class Expired(NamedTuple):
     """A payment that has waited too long for a second person."""
 

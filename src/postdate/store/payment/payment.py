@@ -2,10 +2,9 @@
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
-import asyncpg
 import msgspec
 
 from postdate.model.ids import bucket_of
@@ -17,6 +16,7 @@ from postdate.store.account.account import (
     gather_columns,
 )
 from postdate.store.connection.column import compact, filled
+from postdate.store.connection.combined import Reader
 from postdate.store.connection.database import Connection
 from postdate.store.connection.error import (
     CheckViolationError,
@@ -24,6 +24,7 @@ from postdate.store.connection.error import (
     StaleAccountError,
     UniqueViolationError,
 )
+from postdate.store.connection.page_query import with_rows
 from postdate.store.connection.query import query
 from postdate.store.idempotency import idempotency
 from postdate.store.idempotency.idempotency import IdempotencyKey, IdempotencyRow
@@ -127,7 +128,7 @@ class Amounts(msgspec.Struct, frozen=True):
 class Seen(msgspec.Struct, frozen=True):
     """Payments that were found, and the last one looked at if there may be more behind it."""
 
-    ids: list[UUID]
+    rows: list[PaymentRow]
     edge: UUID | None
 
 
@@ -228,7 +229,7 @@ async def as_accepted(
     return None if row is None else PaymentAsAccepted(*row)
 
 
-async def load(connection: Connection, tenant_id: int, ids: Sequence[UUID]) -> list[PaymentRow]:
+async def load(connection: Reader, tenant_id: int, ids: Sequence[UUID]) -> list[PaymentRow]:
     """Load payments, the newest first; ids of other things and other tenants are left out.
 
     The statement sets the tenant itself, so that it needs no transaction around it.
@@ -244,54 +245,58 @@ async def load(connection: Connection, tenant_id: int, ids: Sequence[UUID]) -> l
     return found
 
 
-def _payment(row: asyncpg.Record) -> PaymentRow:
+def _payment(row: Iterable[Any]) -> PaymentRow:
     *own, by, at, expires_at, decision, decided_by, decided_at, note = row
     # Where there is an approval, somebody asked for it.
     own.append(by and Approval(by, at, expires_at, decision, decided_by, decided_at, note))
     return PaymentRow(*own)
 
 
-async def newest(connection: Connection, span: PaymentSpan) -> list[UUID]:
+async def newest(connection: Reader, span: PaymentSpan) -> Seen:
     """List a tenant's payments, the newest first."""
-    return await _ids(connection, "payment_newest", span)
+    return await _whole(connection, "payment_newest", span)
 
 
-async def of_account(connection: Connection, span: PaymentSpan, account: AccountKey) -> list[UUID]:
+async def of_account(connection: Reader, span: PaymentSpan, account: AccountKey) -> Seen:
     """List what an account pays and is paid, the newest first."""
-    return await _ids(connection, "payment_of_account", span, account.bucket, account.account_id)
+    return await _whole(connection, "payment_of_account", span, account.bucket, account.account_id)
 
 
 async def of_amount(
-    connection: Connection, span: PaymentSpan, amounts: Amounts, account: AccountKey | None
+    connection: Reader, span: PaymentSpan, amounts: Amounts, account: AccountKey | None
 ) -> Seen:
     """Look for amounts among the newest payments of each bucket, the newest first."""
     name = "payment_of_amount"
     more: tuple[object, ...] = ()
     if account is not None:
         name, more = "payment_of_account_amount", (account.bucket, account.account_id)
-    return await _seen(connection, name, span, *msgspec.structs.astuple(amounts), *more)
+    return await _partial(connection, name, span, *msgspec.structs.astuple(amounts), *more)
 
 
-async def ended(connection: Connection, span: PaymentSpan, status: str) -> Seen:
+async def ended(connection: Reader, span: PaymentSpan, status: str) -> Seen:
     """List what ended FAILED or CANCELLED, the newest first.
 
     A short walk through each bucket mostly finds enough; only where not, a long one follows.
     """
     short = SHORT_ROWS + span.limit // 4
-    seen = await _seen(connection, "payment_ended", span, status, short)
-    if len(seen.ids) == span.limit or seen.edge is None:
+    seen = await _partial(connection, "payment_ended", span, status, short)
+    if len(seen.rows) == span.limit or seen.edge is None:
         return seen
-    return await _seen(connection, "payment_ended", span, status, max(LONG_ROWS, span.limit))
+    return await _partial(connection, "payment_ended", span, status, max(LONG_ROWS, span.limit))
 
 
-async def parked(connection: Connection, span: PaymentSpan) -> list[UUID]:
+async def parked(connection: Reader, span: PaymentSpan) -> Seen:
     """List the dead letters, the newest first."""
-    return await _ids(connection, "payment_parked", span, LANE_PAYMENT)
+    return await _whole(connection, "payment_parked", span, LANE_PAYMENT)
 
 
-async def executions(
-    connection: Connection, tenant_id: int, payment_id: UUID
-) -> list[ExecutionRow]:
+async def waiting(connection: Reader, tenant_id: int, after: UUID, limit: int) -> list[PaymentRow]:
+    """List a tenant's payments that wait for approval, the oldest first."""
+    text = with_rows(_all_of("approval_waiting"), "subject, is_edge", _READ, "payment_id")
+    return _rows(await connection.fetch(text, tenant_id, after, limit))
+
+
+async def executions(connection: Reader, tenant_id: int, payment_id: UUID) -> list[ExecutionRow]:
     """List every execution of a payment in order."""
     rows = await connection.fetch(
         query("payment_executions"), tenant_id, bucket_of(payment_id), payment_id
@@ -299,14 +304,33 @@ async def executions(
     return [ExecutionRow(*row) for row in rows]
 
 
-async def _seen(connection: Connection, name: str, span: PaymentSpan, *more: object) -> Seen:
+_LIST_COLUMNS: Final = 2
+_READ: Final = "payment_read($1, buckets, ids, first_id, last_id)"
+
+
+def _all_of(name: str) -> str:
+    """Return a query that looks at everything: no row of it ends a walk."""
+    return f"SELECT found.*, false FROM ({query(name)}) AS found"  # noqa: S608 - a named query
+
+
+async def _whole(connection: Reader, name: str, span: PaymentSpan, *more: object) -> Seen:
+    """Ask a query that looks at everything: it ends where the page is full."""
+    return await _seen(connection, _all_of(name), span, *more)
+
+
+async def _partial(connection: Reader, name: str, span: PaymentSpan, *more: object) -> Seen:
     """Ask a query that looks at a part of each bucket, and says where it ended."""
-    rows = await connection.fetch(query(name), *msgspec.structs.astuple(span), *more)
+    return await _seen(connection, query(name), span, *more)
+
+
+async def _seen(connection: Reader, text: str, span: PaymentSpan, *more: object) -> Seen:
+    text = with_rows(text, "subject, is_edge", _READ, "payment_id")
+    rows = await connection.fetch(text, *msgspec.structs.astuple(span), *more)
     ids = [row[0] for row in rows if not row[1]]
     edge = next((row[0] for row in rows if row[1]), None)
-    return Seen(ids, ids[-1] if len(ids) == span.limit else edge)
+    return Seen(_rows(rows), ids[-1] if len(ids) == span.limit else edge)
 
 
-async def _ids(connection: Connection, name: str, span: PaymentSpan, *more: object) -> list[UUID]:
-    rows = await connection.fetch(query(name), *msgspec.structs.astuple(span), *more)
-    return [row[0] for row in rows]
+def _rows(rows: Iterable[Any]) -> list[PaymentRow]:
+    """Return the payments that a list found; an edge has none."""
+    return [_payment(row[_LIST_COLUMNS:]) for row in rows if row[_LIST_COLUMNS] is not None]

@@ -10,6 +10,7 @@ import msgspec
 
 from postdate.model.recurrence.calendar import Calendar
 from postdate.model.schedule.timeline import CalendarVersion
+from postdate.store.connection.combined import Reader
 from postdate.store.connection.database import Connection
 from postdate.store.connection.query import query
 
@@ -59,7 +60,7 @@ async def put(
 
 
 async def find(
-    connection: Connection, names: Iterable[CalendarKey]
+    connection: Reader, names: Iterable[CalendarKey]
 ) -> dict[CalendarKey, CalendarVersion]:
     """Find what calendars say now, by tenant and name."""
     found = await _find(connection, "calendar_find", names)
@@ -67,14 +68,14 @@ async def find(
 
 
 async def versions(
-    connection: Connection, names: Iterable[CalendarKey]
+    connection: Reader, names: Iterable[CalendarKey]
 ) -> dict[CalendarKey, list[CalendarVersion]]:
     """Find what calendars have said, the oldest first; also those that are deleted."""
     return await _find(connection, "calendar_versions", names)
 
 
 async def _find(
-    connection: Connection, name: str, names: Iterable[CalendarKey]
+    connection: Reader, name: str, names: Iterable[CalendarKey]
 ) -> dict[CalendarKey, list[CalendarVersion]]:
     wanted = sorted(set(names))
     found: dict[CalendarKey, list[CalendarVersion]] = {}
@@ -89,13 +90,13 @@ def _version(row: asyncpg.Record) -> CalendarVersion:
     return CalendarVersion(since, Calendar(name, frozenset(holidays), frozenset(weekend)))
 
 
-async def get(connection: Connection, tenant_id: int, name: str) -> CalendarRow | None:
+async def get(connection: Reader, tenant_id: int, name: str) -> CalendarRow | None:
     """Read one calendar."""
     row = await connection.fetchrow(query("calendar_get"), tenant_id, name)
     return None if row is None else CalendarRow(*row)
 
 
-async def page(connection: Connection, tenant_id: int, after: str, limit: int) -> list[CalendarRow]:
+async def page(connection: Reader, tenant_id: int, after: str, limit: int) -> list[CalendarRow]:
     """List a tenant's calendars by name."""
     rows = await connection.fetch(query("calendar_page"), tenant_id, after, limit)
     return [CalendarRow(*row) for row in rows]

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import UNSET, Raw
 
 from postdate.model.schedule.schedule import Template
-from postdate.store.connection.database import Connection
+from postdate.store.connection.combined import Reader
 from postdate.store.secret.payload_encryption import MARK, PayloadCipher
 from postdate.store.secret.secret import SecretError
 
@@ -60,7 +60,7 @@ def encrypt(
 
 async def decrypt(
     cipher: PayloadCipher | None,
-    connection: Connection,
+    connection: Reader,
     tenant_id: int,
     schedule_id: UUID,
     template: Template,

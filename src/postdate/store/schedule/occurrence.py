@@ -8,6 +8,7 @@ from uuid import UUID
 import msgspec
 
 from postdate.store.connection.column import compact, filled
+from postdate.store.connection.combined import Reader
 from postdate.store.connection.database import Connection
 from postdate.store.connection.query import query
 
@@ -107,7 +108,7 @@ async def find(
 
 
 async def page(
-    connection: Connection,
+    connection: Reader,
     schedule: tuple[int, int, UUID],
     before: UUID,
     status: str | None,
@@ -119,7 +120,7 @@ async def page(
 
 
 async def recent(
-    connection: Connection, keys: Sequence[tuple[int, int, UUID]], limit: int
+    connection: Reader, keys: Sequence[tuple[int, int, UUID]], limit: int
 ) -> dict[UUID, list[OccurrenceRow]]:
     """Return the newest rows of several schedules, each in order."""
     if not keys:

@@ -13,6 +13,7 @@ from postdate.model.recurrence.calendar import Roll
 from postdate.model.schedule.schedule import Definition, Policies, Rule, Template
 from postdate.model.schedule.timeline import Version
 from postdate.store.connection.column import compact, filled
+from postdate.store.connection.combined import Reader
 from postdate.store.connection.database import Connection
 from postdate.store.connection.query import query
 from postdate.store.timer.timer import LANE_SCHEDULE
@@ -162,7 +163,7 @@ def key_of(tenant_id: int, schedule_id: UUID) -> ScheduleKey:
     return ScheduleKey(bucket_of(schedule_id), tenant_id, schedule_id)
 
 
-async def now(connection: Connection) -> datetime:
+async def now(connection: Reader) -> datetime:
     """Return the database's time."""
     found: datetime = await connection.fetchval(query("schedule_now"))
     return found
@@ -216,7 +217,7 @@ async def lock(connection: Connection, key: ScheduleKey) -> int | None:
     return version
 
 
-async def load(connection: Connection, keys: Sequence[ScheduleKey]) -> list[ScheduleRow]:
+async def load(connection: Reader, keys: Sequence[ScheduleKey]) -> list[ScheduleRow]:
     """Load schedules; deleted ones are left out."""
     if not keys:
         return []
@@ -225,14 +226,14 @@ async def load(connection: Connection, keys: Sequence[ScheduleKey]) -> list[Sche
     return [ScheduleRow(*row) for row in rows]
 
 
-async def load_any(connection: Connection, key: ScheduleKey) -> ScheduleRow | None:
+async def load_any(connection: Reader, key: ScheduleKey) -> ScheduleRow | None:
     """Load a schedule, also one that was deleted."""
     row = await connection.fetchrow(query("schedule_load_any"), *key)
     return None if row is None else ScheduleRow(*row)
 
 
 async def versions(
-    connection: Connection, keys: Sequence[ScheduleKey]
+    connection: Reader, keys: Sequence[ScheduleKey]
 ) -> dict[UUID, list[StoredVersion]]:
     """Load the newest versions of schedules, the oldest first; none of them is read yet."""
     if not keys:
@@ -339,22 +340,6 @@ async def delete(connection: Connection, key: ScheduleKey) -> None:
 async def missed(connection: Connection, key: ScheduleKey, at: datetime) -> None:
     """Record when a schedule last missed an occurrence."""
     await connection.execute(query("schedule_missed"), *key, at)
-
-
-async def page(
-    connection: Connection,
-    tenant_id: int,
-    after: UUID,
-    limit: int,
-    *,
-    missed: bool,
-    set_aside: bool,
-) -> list[ScheduleRow]:
-    """List a tenant's schedules: all, those that missed an occurrence, those set aside."""
-    rows = await connection.fetch(
-        query("schedule_page"), tenant_id, after, limit, missed, set_aside
-    )
-    return [ScheduleRow(*row) for row in rows]
 
 
 async def timers(connection: Connection, keys: Sequence[ScheduleKey]) -> dict[UUID, datetime]:

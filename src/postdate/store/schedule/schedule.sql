@@ -135,17 +135,6 @@ UPDATE schedule SET deleted_at = clock(), changed_at = clock()
 -- name: schedule_missed
 UPDATE schedule SET missed_at = $4 WHERE bucket = $1 AND tenant_id = $2 AND schedule_id = $3
 
--- name: schedule_page
-SELECT s.bucket, s.tenant_id, s.schedule_id, s.version, s.runs, s.handled, s.buffered_for,
-       s.last_id, s.paused_at, s.resumed_at, s.paused_note, s.missed_at, s.set_aside_at,
-       s.set_aside_error, s.ended_at, s.created_at, s.changed_at, v.since, v.name, v.rule::text,
-       v.policies::text, v.template::text, v.traceparent
-  FROM schedule s JOIN schedule_version v USING (bucket, tenant_id, schedule_id, version)
- WHERE s.tenant_id = $1 AND s.schedule_id > $2 AND s.deleted_at IS NULL
-   AND ($4::boolean IS NOT TRUE OR s.missed_at IS NOT NULL)
-   AND ($5::boolean IS NOT TRUE OR s.set_aside_at IS NOT NULL)
- ORDER BY s.schedule_id LIMIT $3
-
 -- name: schedule_timers
 SELECT t.subject, t.due_at FROM unnest($1::smallint[], $2::uuid[]) AS wanted (bucket, subject)
   JOIN timer t USING (bucket, subject)

@@ -9,7 +9,7 @@ import msgspec
 from postdate.model.error import RefusedError
 from postdate.model.schedule.calendar_change import REACH
 from postdate.model.schedule.timeline import CalendarVersion, Segment, Version, segments
-from postdate.store.connection.database import Connection
+from postdate.store.connection.combined import Reader
 from postdate.store.schedule import calendar as calendar_store
 from postdate.store.schedule import schedule as schedule_store
 from postdate.store.schedule.calendar import CalendarKey
@@ -19,7 +19,7 @@ Held = dict[UUID, list[Segment] | Exception]
 """By schedule; an exception where what is stored cannot be read."""
 
 
-async def load(connection: Connection, wanted: Sequence[tuple[ScheduleRow, datetime]]) -> Held:
+async def load(connection: Reader, wanted: Sequence[tuple[ScheduleRow, datetime]]) -> Held:
     """Load the segments of schedules, each from its instant on.
 
     Mostly the newest versions have decided about everything since then, and nothing more is read.
@@ -46,7 +46,7 @@ async def load(connection: Connection, wanted: Sequence[tuple[ScheduleRow, datet
     return found
 
 
-async def of(connection: Connection, row: ScheduleRow, begin: datetime) -> list[Segment]:
+async def of(connection: Reader, row: ScheduleRow, begin: datetime) -> list[Segment]:
     """Load the segments of one schedule from an instant on."""
     found = (await load(connection, [(row, begin)]))[row.schedule_id]
     if isinstance(found, Exception):

@@ -14,6 +14,7 @@ from uuid import UUID
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
+from postdate.store.connection.combined import Reader
 from postdate.store.connection.database import Connection
 from postdate.store.connection.query import query
 from postdate.store.secret import secret
@@ -49,7 +50,7 @@ class PayloadCipher:
         return hmac.new(self._keys[tenant_id], payload, sha256).hexdigest()
 
     async def decrypt(
-        self, connection: Connection, tenant_id: int, job_id: UUID, payload: bytes | None
+        self, connection: Reader, tenant_id: int, job_id: UUID, payload: bytes | None
     ) -> bytes | None:
         """Return a payload as it came; one in the clear is given as it is."""
         if payload is None or not payload.startswith(MARK):

@@ -6,6 +6,7 @@ from uuid import UUID
 
 import msgspec
 
+from postdate.store.connection.combined import Reader
 from postdate.store.connection.database import Connection
 from postdate.store.connection.query import query
 
@@ -85,7 +86,7 @@ async def alive(connection: Connection, key_id: UUID) -> bool:
     return bool(found)
 
 
-async def page(connection: Connection, tenant_id: int, after: UUID, limit: int) -> list[KeyRow]:
+async def page(connection: Reader, tenant_id: int, after: UUID, limit: int) -> list[KeyRow]:
     """List a tenant's keys, oldest first."""
     rows = await connection.fetch(query("key_list"), tenant_id, after, limit)
     return [KeyRow(*row) for row in rows]

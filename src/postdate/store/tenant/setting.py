@@ -29,7 +29,7 @@ async def load(reader: Reader) -> dict[tuple[int, str], Stored]:
     return resolve(Stored(*row) for row in rows)
 
 
-async def page(connection: Connection, tenant_id: int) -> list[SettingRow]:
+async def page(connection: Reader, tenant_id: int) -> list[SettingRow]:
     """List what is set for one tenant."""
     return [SettingRow(*row) for row in await connection.fetch(query("setting_list"), tenant_id)]
 

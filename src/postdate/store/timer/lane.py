@@ -71,14 +71,14 @@ async def ensure(connection: Connection, names: Iterable[LaneKey]) -> list[Lane]
     return await find(connection, [(tenant_id, name) for tenant_id, name, _ in wanted])
 
 
-async def find(connection: Connection, names: Iterable[tuple[int, str]]) -> list[Lane]:
+async def find(connection: Reader, names: Iterable[tuple[int, str]]) -> list[Lane]:
     """Find lanes by tenant and name, of either kind."""
     wanted = sorted(set(names))
     tenants, texts = (list(column) for column in zip(*wanted, strict=True))
     return [Lane(*row) for row in await connection.fetch(query("lane_find"), tenants, texts)]
 
 
-async def page(connection: Connection, tenant_id: int, after: str, limit: int) -> list[Lane]:
+async def page(connection: Reader, tenant_id: int, after: str, limit: int) -> list[Lane]:
     """List a tenant's lanes by name; both kinds of a name count."""
     rows = await connection.fetch(query("lane_list"), tenant_id, after, limit)
     return [Lane(*row) for row in rows]

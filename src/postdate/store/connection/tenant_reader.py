@@ -1,0 +1,68 @@
+"""Reads on behalf of one tenant: each statement binds its tenant itself, in one round trip."""
+
+import re
+from collections.abc import Awaitable, Callable
+from functools import lru_cache
+from typing import Any, Final, Protocol, TypeVar
+
+from postdate.store.connection.pool import Connection
+
+T = TypeVar("T")
+
+MAX_TEXTS: Final = 1024
+"""How many bound texts are remembered: there is one for each named query that reads."""
+
+_PARAMETER: Final = re.compile(r"\$(\d+)")
+
+
+class StatementSource(Protocol):
+    """What runs one statement as the reader, on a connection that answers."""
+
+    async def read_statement(self, read: Callable[[Connection], Awaitable[T]]) -> T:
+        """Run one statement, with no transaction around it."""
+        ...
+
+
+class TenantReader:
+    """To be passed where a connection reads: every statement sees one tenant and no other."""
+
+    def __init__(self, source: StatementSource, tenant_id: int) -> None:
+        self._source = source
+        self._tenant_id = tenant_id
+
+    async def fetch(self, query: str, *args: Any, timeout: float | None = None) -> Any:
+        """Read rows."""
+        text = bound(query)
+        return await self._source.read_statement(
+            lambda held: held.fetch(text, *args, self._tenant_id, timeout=timeout)
+        )
+
+    async def fetchrow(self, query: str, *args: Any, timeout: float | None = None) -> Any:
+        """Read the first row, or None."""
+        text = bound(query)
+        return await self._source.read_statement(
+            lambda held: held.fetchrow(text, *args, self._tenant_id, timeout=timeout)
+        )
+
+    async def fetchval(self, query: str, *args: Any, timeout: float | None = None) -> Any:
+        """Read the first value of the first row, or None."""
+        text = bound(query)
+        return await self._source.read_statement(
+            lambda held: held.fetchval(text, *args, self._tenant_id, timeout=timeout)
+        )
+
+
+@lru_cache(MAX_TEXTS)
+def bound(query: str) -> str:
+    """Write a query so that row-level security admits the tenant given as one more parameter.
+
+    OFFSET keeps the query apart from the condition around it. That condition depends on no row, so
+    that PostgreSQL evaluates it once, before it begins with the query. The setting ends with the
+    statement. If the order were ever another, the query would see no row of any tenant.
+    """
+    number = max((int(each) for each in _PARAMETER.findall(query)), default=0) + 1
+    setting = f"set_config('postdate.tenant_id', ${number}::integer::text, true)"
+    return f"""
+SELECT seen.* FROM (SELECT * FROM (
+{query}
+) AS asked OFFSET 0) AS seen WHERE (SELECT {setting}) IS NOT NULL"""  # noqa: S608 - named queries
