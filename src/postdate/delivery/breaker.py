@@ -65,16 +65,16 @@ class Breaker:
 
     @property
     def closed(self) -> bool:
-        """Say whether everything passes."""
+        """Return whether everything passes."""
         return self._open_until is None
 
     @property
     def untroubled(self) -> bool:
-        """Say whether it knows nothing that a new one would not know."""
+        """Return whether it knows nothing that a new one would not know."""
         return self.closed and not self._failures
 
     def state(self, now: float) -> str:
-        """Say how a destination in trouble stands."""
+        """Return how a destination in trouble stands."""
         if self._open_until is None:
             return "failing"
         return "open" if now < self._open_until else "probing"
@@ -95,7 +95,7 @@ class Breaker:
         )
 
     def admit(self, now: float) -> float:
-        """Give 0 for a call that may go, else after how many seconds to ask again.
+        """Return 0 for a call that may go, else after how many seconds to ask again.
 
         Each admitted call must be recorded once, with the instant at which it was admitted.
         """
@@ -167,7 +167,7 @@ class Breakers:
         self._breakers: dict[DestinationKey, Breaker] = {}
 
     def admit(self, key: DestinationKey, now: float) -> float:
-        """Give 0 for a call that may go, else after how many seconds to ask again."""
+        """Return 0 for a call that may go, else after how many seconds to ask again."""
         breaker = self._breakers.get(key)
         return 0.0 if breaker is None else breaker.admit(now)
 

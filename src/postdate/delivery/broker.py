@@ -66,7 +66,7 @@ class QueueBroker(Protocol):
 
     @property
     def closed(self) -> bool:
-        """Say whether nothing can be published by it any more."""
+        """Return whether nothing can be published by it any more."""
 
     async def publish(self, message: Message, timeout_seconds: float) -> None:
         """Publish and wait for the confirmation; raise one of the three errors above."""
@@ -129,7 +129,7 @@ class BrokerKind(msgspec.Struct, frozen=True):
         return self.refuse(settings, permitted)
 
     def read(self, config: Mapping[str, Any]) -> QueueSettings:
-        """Give the settings in their own type; raise msgspec.ValidationError."""
+        """Return the settings in their own type; raise msgspec.ValidationError."""
         return msgspec.convert(dict(config), self.settings)
 
 

@@ -89,7 +89,7 @@ class _Held:
         self.used_at = 0.0
 
     def fitting(self, found: Destination) -> QueueBroker | None:
-        """Give the connection if it is the one that the destination asks for now."""
+        """Return the connection if it is the one that the destination asks for now."""
         broker = self.broker
         if broker is None or broker.closed or self.config != found.config:
             return None
@@ -116,7 +116,7 @@ class BrokerConnections:
         return found.check(config, self._permitted)
 
     async def try_out(self, tenant_id: int, kind: str, config: Mapping[str, Any]) -> str | None:
-        """Connect once with new settings; give the reason when that fails."""
+        """Connect once with new settings; return the reason when that fails."""
         try:
             broker = await self._connect(tenant_id, kind, config)
         except OPEN_ERRORS as error:
@@ -125,7 +125,7 @@ class BrokerConnections:
         return None
 
     async def open(self, found: Destination) -> QueueBroker:
-        """Give the destination's connection, opening it if need be; raise one of OPEN_ERRORS."""
+        """Return the destination's connection, opening it if need be; raise one of OPEN_ERRORS."""
         held = self._held.setdefault((found.tenant_id, found.name or ""), _Held())
         held.used_at = time.monotonic()
         if (broker := held.fitting(found)) is not None:
@@ -158,7 +158,7 @@ class BrokerConnections:
         self._loading.shutdown(wait=False, cancel_futures=True)
 
     async def _kind(self, name: str) -> BrokerKind:
-        """Give the adapter; loading it must not hold up what else is due."""
+        """Return the adapter; loading it must not hold up what else is due."""
         kind = self._loaded.get(name)
         if kind is None:
             loop = asyncio.get_running_loop()

@@ -29,7 +29,7 @@ ADDRESSES: Final = 16
 REMEMBERED: Final = 4096
 
 Lookup = Callable[[int, str, int], Awaitable[list[str]]]
-"""Give the addresses of a name and port, on behalf of a tenant; raise LookupBusyError."""
+"""Return the addresses of a name and port, on behalf of a tenant; raise LookupBusyError."""
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 

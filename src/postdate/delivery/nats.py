@@ -189,7 +189,7 @@ class NatsBroker:
 
     @property
     def closed(self) -> bool:
-        """Say whether the client has given up its servers."""
+        """Return whether the client has given up its servers."""
         return self._client.is_closed
 
     async def listen(self) -> None:

@@ -76,7 +76,7 @@ class RabbitBroker:
 
     @property
     def closed(self) -> bool:
-        """Say whether the server or we have closed it."""
+        """Return whether the server or we have closed it."""
         return self._connection.is_closed or not self._connection.connected.is_set()
 
     async def publish(self, message: Message, timeout_seconds: float) -> None:

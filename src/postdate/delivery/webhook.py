@@ -152,7 +152,7 @@ def _call_of(delivery: Delivery, found: Destination) -> WebhookCall | Outcome:
 
 
 def answer_of(outcome: Outcome) -> str:
-    """Say in a few words what came back, for whoever looks at a destination in trouble."""
+    """Return in a few words what came back, for whoever looks at a destination in trouble."""
     match outcome:
         case Failed(code=code, error=error) | Unknown(code=code, error=error):
             return f"{code}: {error}"[:ANSWER_CHARACTERS]
@@ -165,7 +165,7 @@ def _refused(code: str, error: str) -> Failed:
 
 
 def body_of(delivery: Delivery) -> bytes:
-    """Give what is sent: the payload, or where to find it."""
+    """Return what is sent: the payload, or where to find it."""
     if delivery.payload_ref is not None:
         return msgspec.json.encode({"payload_ref": delivery.payload_ref})
     return delivery.payload or b""
@@ -184,7 +184,7 @@ def headers(
 
 
 def headers_of(delivery: Delivery) -> dict[str, str]:
-    """Say what is delivered; the id is that of the job, the same over all attempts."""
+    """Return what is delivered; the id is that of the job, the same over all attempts."""
     found = {
         "content-type": _content_type(delivery),
         "webhook-id": str(delivery.job_id),

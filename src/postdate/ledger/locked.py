@@ -38,7 +38,7 @@ class LockedAccounts:
         return key in self._looks
 
     async def find(self, keys: Collection[AccountKey]) -> bool:
-        """Remember those of the accounts that are held now; say whether any is."""
+        """Remember those of the accounts that are held now; return whether any is."""
         held = await self._held(keys)
         for key in held - self._looks.keys():
             log.warning("account.locked", tenant_id=key.tenant_id, account_id=key.account_id)

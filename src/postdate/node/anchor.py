@@ -6,5 +6,5 @@ from postdate.node.settings import ProcessSettings
 
 
 def anchor_path(settings: ProcessSettings) -> Path:
-    """Say where the anchor is kept."""
+    """Return where the anchor is kept."""
     return Path(settings.anchor) if settings.anchor else settings.data_dir / "anchor.jsonl"

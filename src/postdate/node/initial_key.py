@@ -42,7 +42,7 @@ async def ensure_tenant(tenants: Tenants) -> None:
 
 
 async def ensure_key(tenants: Tenants, settings: ProcessSettings) -> str | None:
-    """Make sure that there is an admin key; give it when it was made just now."""
+    """Make sure that there is an admin key; return it when it was made just now."""
     await ensure_tenant(tenants)
     if settings.admin_key:
         await _bring(tenants, settings.admin_key)

@@ -31,7 +31,7 @@ Step: TypeAlias = Callable[[Line], None]
 
 
 def add_origin(line: Line) -> None:
-    """Say on whose behalf a line was written, where there is a request."""
+    """Return on whose behalf a line was written, where there is a request."""
     if (came := origin.current()) is not None:
         line.setdefault("request_id", came.request_id)
         if came.tenant is not None:

@@ -194,7 +194,7 @@ def add_trace(line: dict[str, Any]) -> None:
 
 
 def wanted(environ: Mapping[str, str] = os.environ) -> str | None:
-    """Say which exporter the standard variables ask for, or None."""
+    """Return which exporter the standard variables ask for, or None."""
     if environ.get("OTEL_SDK_DISABLED", "").lower() == "true":
         return None
     named = environ.get(EXPORTER, "").strip().lower()

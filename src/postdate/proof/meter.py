@@ -41,7 +41,7 @@ class ProofMeter:
         self._events.inc(events)
 
     def found(self, findings: Mapping[str, int]) -> None:
-        """Say what the last looks have found; what is over falls to 0."""
+        """Show what the last looks have found; what is over falls to 0."""
         self._known |= set(findings)
         for name in self._known:
             self._findings.labels(name).set(findings.get(name, 0))

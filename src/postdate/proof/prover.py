@@ -91,12 +91,12 @@ class Prover:
 
     @property
     def _rounds(self) -> int:
-        """Say in how many rounds everything is gone over once more."""
+        """Return in how many rounds everything is gone over once more."""
         full = self._settings.number("proof.full_seconds")
         return max(1, math.floor(full / self._settings.number("proof.round_seconds")))
 
     def _walk(self, events: int) -> int:
-        """Say how many of a chain's events a round goes over once more, to be through in time."""
+        """Return how many of a chain's events a round goes over again, to be through in time."""
         return math.ceil(events / self._rounds)
 
     async def _end_round(self, seconds: float) -> None:

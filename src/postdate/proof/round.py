@@ -45,7 +45,7 @@ class IdWindow(NamedTuple):
 
 
 def windows(oldest_ms: int, now_ms: int, share: Share) -> list[IdWindow]:
-    """Give the facts that a round looks at: those of the last days, and a share of the older."""
+    """Return the facts that a round looks at: those of the last days, and a share of the older."""
     recent_ms = now_ms - RECENT_MS
     if share.of == 1:
         return [IdWindow(UUID(int=0), MAX_ID)]

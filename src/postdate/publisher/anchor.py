@@ -87,7 +87,7 @@ class Anchors:
             self._known = dict(list(self._known.items())[::2])
 
     def get(self, position: int) -> str | None:
-        """Give the hash that was anchored for the seal that ends at a position."""
+        """Return the hash that was anchored for the seal that ends at a position."""
         if self.last is not None and position == self.last[0]:
             return self.last[1]
         return self._known.get(position)

@@ -78,7 +78,7 @@ class Deliverer:
         self._next: float | None = None
 
     async def run_once(self, limit: int) -> int:
-        """Claim up to `limit` due subscriptions and begin to serve them; give how many."""
+        """Claim up to `limit` due subscriptions and begin to serve them; return how many."""
         free = min(limit, AT_ONCE - len(self._serving))
         claimed = 0
         for head in await self._heads():
@@ -105,7 +105,7 @@ class Deliverer:
         return heads
 
     async def next_due(self) -> float | None:
-        """Say in how many seconds the next subscription is due, as far as the last look told."""
+        """Return in how many seconds the next subscription is due, as far as the last look told."""
         return self._next
 
     async def drain(self) -> None:
@@ -190,7 +190,7 @@ class _Service:
     async def _deliver(
         self, held: LeasedSubscription, batch: EventBatch, events: list[Sealed], end: int
     ) -> bool:
-        """Deliver one page; say whether to go on."""
+        """Deliver one page; return whether to go on."""
         # After a failure one event goes first alone: what follows it is not sent in vain each time.
         width = 1 if held.failures else self._settings.whole("event.concurrency", held.tenant_id)
         page = events[:1] if held.failures else events
@@ -204,7 +204,7 @@ class _Service:
     async def _record(
         self, held: LeasedSubscription, progress: DeliveryProgress, stop: DeliveryStop | None
     ) -> bool:
-        """Note how far it came, and when to go on; say whether this lease goes on at once."""
+        """Note how far it came, and when to go on; return whether this lease goes on at once."""
         if stop is not None:
             progress = msgspec.structs.replace(progress, error=stop.error, counts=stop.counts)
         async with self._database.write("publish.record") as connection:

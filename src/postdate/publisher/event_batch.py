@@ -61,7 +61,7 @@ class EventBatch:
         self._until = time.monotonic() + BATCH_SECONDS
 
     async def run(self, events: Sequence[Sealed], width: int) -> DeliveryStop | None:
-        """Deliver until all is done or something fails; say what failed first in the order."""
+        """Deliver until all is done or something fails; return what failed first in the order."""
         waiting = deque(_by_subject(events).values())
         async with asyncio.TaskGroup() as group:
             for _ in range(min(width, len(waiting))):
@@ -69,13 +69,13 @@ class EventBatch:
         return self._first[1] if self._first else None
 
     def reached(self, events: Sequence[Sealed], end: int) -> int:
-        """Give the position up to which everything is delivered; `end` if all of it is."""
+        """Return the position up to which everything is delivered; `end` if all of it is."""
         left = next((event for event in events if event.position not in self._done), None)
         return end if left is None else left.position - 1
 
     @property
     def delivered(self) -> int:
-        """Say how many were delivered."""
+        """Return how many were delivered."""
         return len(self._done)
 
     async def _take(self, waiting: deque[list[Sealed]]) -> None:
@@ -131,7 +131,7 @@ def _destination(destination: Mapping[str, Any], event: Sealed) -> Mapping[str, 
 
 
 def judge(outcome: Outcome) -> DeliveryStop | None:
-    """Say what an outcome means for the subscription; None when the event has arrived.
+    """Return what an outcome means for the subscription; None when the event has arrived.
 
     A receiver that refuses an event may be mended, so that is tried again. What cannot change by
     itself, a destination that is gone for example, waits for a person.

@@ -43,7 +43,7 @@ class PublisherMeter:
             self._failed.inc()
 
     def lag(self, *, events: int, failing: int, paused: int) -> None:
-        """Say how the subscriptions fare."""
+        """Show how far the subscriptions lag, and how many fail or are paused."""
         self._behind.set(events)
         self._status.labels("failing").set(failing)
         self._status.labels("paused").set(paused)

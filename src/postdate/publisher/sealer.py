@@ -73,7 +73,7 @@ class Sealer:
         self._around_until = ALWAYS
 
     async def run_once(self, limit: int = PER_BUCKET) -> int:
-        """Seal everything there is, up to `limit` of each bucket at a time; give how many."""
+        """Seal everything there is, up to `limit` of each bucket at a time; return how many."""
         if self._held:
             async with self._database.connection() as connection:
                 self._held = await seal.held(connection, self._held)
@@ -93,7 +93,7 @@ class Sealer:
         return count
 
     async def next_due(self) -> float | None:
-        """Say when to look again: soon where something was sealed lately, else when others do."""
+        """Return when to look again: soon where something was just sealed, else when others do."""
         return REST_SECONDS if time.monotonic() < self._active_until else None
 
     async def _seal(self, limit: int, now: datetime) -> list[Waiting]:

@@ -156,7 +156,7 @@ class ChainCheck:
 
     @property
     def proved(self) -> Chain:
-        """Give how far the chain holds."""
+        """Return how far the chain holds."""
         return Chain(self._chain.tenant_id, self._upto, self._hash)
 
     async def run(
@@ -192,7 +192,7 @@ class ChainCheck:
         return self._end()
 
     async def _purged(self, row: StoredSeal) -> set[UUID]:
-        """Say which jobs of a seal are gone because somebody removed them, and told so."""
+        """Return which jobs of a seal are gone because somebody removed them, and told so."""
         gone = {
             subject
             for subject, now in zip(row.content.subjects, row.now, strict=True)
@@ -233,7 +233,7 @@ class ChainCheck:
                 self._named.append(self._finding(position, kind, detail, event_id))
 
     def _excused(self, content: SealContent, number: int, purged: set[UUID]) -> bool:
-        """Say whether a fact may be gone: detached with its week, or a job pruned or purged."""
+        """Return whether a fact may be gone: detached with its week, or a job pruned or purged."""
         subject = content.subjects[number]
         if (content.events[number] or subject) < self._event_floor:
             return True

@@ -72,16 +72,16 @@ class Loop:
 
     @property
     def silent_seconds(self) -> float:
-        """Say how long ago a step ended well."""
+        """Return how long ago a step ended well."""
         return time.monotonic() - self._alive_at
 
     @property
     def blocked(self) -> str | None:
-        """Say why it was told to stand still, or None."""
+        """Return why it was told to stand still, or None."""
         return self._blocked() if self._blocked is not None else None
 
     def stalled(self) -> str | None:
-        """Say why this loop is not doing its work, or None."""
+        """Return why this loop is not doing its work, or None."""
         if reason := self.blocked:
             return reason
         silent = self.silent_seconds

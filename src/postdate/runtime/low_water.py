@@ -27,7 +27,7 @@ class LowWaterMark:
     full_at: float = 0.0
 
     def low(self, now: float) -> datetime:
-        """Give the mark for a statement that starts now, by the monotonic clock."""
+        """Return the mark for a statement that starts now, by the monotonic clock."""
         if now >= self.full_at:
             self.full_at, self.wide_at = now + FULL_SECONDS, now + WIDE_SECONDS
             return LONG_AGO

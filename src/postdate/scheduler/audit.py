@@ -81,7 +81,7 @@ class Audit:
         return 0
 
     async def _next(self, limit: int) -> list[ScheduleRow]:
-        """Give the schedules after those of the last step, and at the end begin again."""
+        """Return the schedules after those of the last step, and at the end begin again."""
         before = self._after
         async with self._database.connection() as connection:
             rows = await store.walk(connection, before, limit)
@@ -154,13 +154,13 @@ class Audit:
 
 
 def expected_in_book(row: ScheduleRow, held: Sequence[Segment], begin: datetime) -> list[Expected]:
-    """Give what the book must have: judged by the versions that were in force then."""
+    """Return what the book must have: judged by the versions that were in force then."""
     past = takewhile(lambda each: each[1].scheduled_for <= row.handled, upcoming(held, begin))
     return list(islice((each for each in past if _judged(each[0])), MAX_EXPECTED))
 
 
 def _judged(segment: Segment) -> bool:
-    """Say whether the past can be told from a segment.
+    """Return whether the past can be told from a segment.
 
     Not by a calendar that is gone with all that it ever said, nor by a version that had its
     `max_runs` at some instant before another took over.
@@ -174,7 +174,7 @@ def _judged(segment: Segment) -> bool:
 async def missing_from_book(
     connection: Connection, row: ScheduleRow, expected: Sequence[Expected]
 ) -> list[Expected]:
-    """Give those of the expected occurrences that the book does not have."""
+    """Return those of the expected occurrences that the book does not have."""
     keys = [OccurrenceKey(*row.key, identify(row.schedule_id, each)) for _, each in expected]
     known = await occurrence_store.find(connection, keys)
     return [

@@ -347,7 +347,7 @@ class BrokenBatchError(Exception):
 
     @property
     def count(self) -> int:
-        """Give how many schedules it has."""
+        """Return how many schedules it has."""
         return len(self.timers)
 
     @property

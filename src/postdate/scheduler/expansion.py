@@ -73,7 +73,7 @@ class ExpansionBatch:
         self.aside.append((row, error_text(error)))
 
     def keys(self) -> list[OccurrenceKey]:
-        """Give where the new rows will lie."""
+        """Return where the new rows will lie."""
         return [
             OccurrenceKey(*each.row.key, identify(each.row.schedule_id, entry.occurrence))
             for each in self.expansions
@@ -91,7 +91,7 @@ class ExpansionBatch:
             ]
 
     def firings(self) -> list[Firing]:
-        """Give what is to become a job or payment: released ones first, then the new ones."""
+        """Return what is to become a job or payment: released ones first, then the new ones."""
         found: list[Firing] = []
         for each in self.expansions:
             released = (one for one in each.step.unbuffered if _ran(one.status))
@@ -119,7 +119,7 @@ class ExpansionBatch:
         return new, changed
 
     def advances(self) -> list[Advance]:
-        """Say where each schedule stands now."""
+        """Return where each schedule stands now."""
         return [
             Advance(
                 *each.row.key,
@@ -134,11 +134,11 @@ class ExpansionBatch:
         ]
 
     def timers(self) -> list[tuple[int, UUID, datetime | None]]:
-        """Say when each schedule is to be looked at again."""
+        """Return when each schedule is to be looked at again."""
         return [(e.row.bucket, e.row.schedule_id, e.step.next_due) for e in self.expansions]
 
     def cancelled(self) -> list[tuple[int, UUID]]:
-        """Give the jobs whose place a newer one takes: never more than the newest stays open.
+        """Return the jobs whose place a newer one takes: never more than the newest stays open.
 
         To be asked when the rows are written. Jobs of this very batch are among them, so that the
         outcome is the same as with one batch for each occurrence.
@@ -151,7 +151,7 @@ class ExpansionBatch:
         return found
 
     def notices(self) -> list[tuple[ScheduleRow, str, dict[str, Any]]]:
-        """Give what is worth an event beside the jobs and payments themselves."""
+        """Return what is worth an event beside the jobs and payments themselves."""
         found: list[tuple[ScheduleRow, str, dict[str, Any]]] = []
         for row, error in self.aside:
             found.append((row, "schedule.set_aside", {"error": error}))
@@ -172,14 +172,14 @@ def error_text(error: Exception) -> str:
 
 
 def watched(row: ScheduleRow, segments: Sequence[Segment] | Exception) -> bool:
-    """Say whether it matters to a schedule if what it made last is still open."""
+    """Return whether it matters to a schedule if what it made last is still open."""
     if row.last_id is None or isinstance(segments, Exception):
         return False
     return any(s.definition.policies.overlap is not Overlap.ALLOW for s in segments)
 
 
 def progress_of(row: ScheduleRow, running: Collection[UUID] = ()) -> ExpansionProgress:
-    """Say where a stored schedule stands."""
+    """Return where a stored schedule stands."""
     return ExpansionProgress(
         schedule_id=row.schedule_id,
         handled=row.handled,

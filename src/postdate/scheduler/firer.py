@@ -17,7 +17,7 @@ class Firer(Protocol):
     async def fire(
         self, connection: Connection, firings: Sequence[Firing], now: datetime
     ) -> list[Fired | Refusal]:
-        """Insert what each occurrence becomes; give one outcome for each, in order."""
+        """Insert what each occurrence becomes; return one outcome for each, in order."""
         ...
 
     async def cancel(self, connection: Connection, running: Sequence[tuple[int, UUID]]) -> None:
@@ -33,7 +33,7 @@ class Spans(Protocol):
     """Follows what one batch makes."""
 
     def begin(self, firings: Sequence[Firing]) -> Sequence[Firing]:
-        """Give each a span, which what it becomes carries on."""
+        """Start a trace span for each; the job or payment it becomes continues it."""
         ...
 
     def end(self, fired: Sequence[Fired | Refusal]) -> None:

@@ -47,7 +47,7 @@ class Recompute:
         self._held = 0
 
     async def run_once(self, _: int = 1) -> int:
-        """Move every timer that the new data moves; give how many schedules that were."""
+        """Move every timer that the new data moves; return how many schedules that were."""
         async with self._database.connection() as connection:
             known = await store.tzdata(connection)
         moved = 0

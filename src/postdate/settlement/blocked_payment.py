@@ -35,7 +35,7 @@ class BlockedPayments:
         return [candidate for candidate, _ in self._payments.values()]
 
     def divide(self, payments: Sequence[LockedPayment]) -> Sequence[LockedPayment]:
-        """Give what can be settled, and remember what must wait for an account."""
+        """Return what can be settled, and remember what must wait for an account."""
         if not len(self.locked):
             return payments
         free = []

@@ -45,11 +45,11 @@ class BucketMarks:
         self._floor = floor
 
     def grace(self, bucket: int) -> float:
-        """Give how long to wait before reaching into this bucket."""
+        """Return how long to wait before reaching into this bucket."""
         return 0.0 if bucket in self.own else GRACE_SECONDS
 
     def looks(self, beyond: datetime | None = None) -> list[BucketLook]:
-        """Say where to look; `beyond` skips what others were seen to be busy with."""
+        """Return where to look; `beyond` skips what others were seen to be busy with."""
         now = time.monotonic()
         if now >= self._forget_at:
             self._lows = [LONG_AGO] * BUCKETS
@@ -68,24 +68,24 @@ class BucketMarks:
         self._forget_at = 0.0
 
     def lows(self) -> list[tuple[int, datetime]]:
-        """Give every bucket's mark."""
+        """Return every bucket's mark."""
         return [(bucket, max(self._floor, low)) for bucket, low in enumerate(self._lows)]
 
     def safe_lows(self) -> list[tuple[int, datetime]]:
-        """Give marks below which nothing can become visible any more, however slow its commit."""
+        """Return marks below which nothing can become visible any more, however slow its commit."""
         safe = self._at - WIDE_MARGIN
         return [(bucket, max(self._floor, min(low, safe))) for bucket, low in enumerate(self._lows)]
 
     def bare_lows(self) -> list[tuple[int, datetime]]:
-        """Give marks that hide nothing: for a server that lets a transaction last for ever."""
+        """Return marks that hide nothing: for a server that lets a transaction last for ever."""
         return [(bucket, self._floor) for bucket in range(BUCKETS)]
 
     def heads(self) -> list[tuple[int, int, datetime]]:
-        """Say where to look for the next instant, however slow the commit that brought it."""
+        """Return where to look for the next instant, however slow the commit that brought it."""
         return [(bucket, LANE_PAYMENT, low) for bucket, low in self.safe_lows()]
 
     def clock_was_set(self, at: datetime) -> bool:
-        """Say whether the database's clock did not go on as ours did since the last look."""
+        """Return whether the database's clock did not go on as ours did since the last look."""
         passed = time.monotonic() - self._saw_at
         return abs((at - self._at).total_seconds() - passed) > CLOCK_SECONDS
 

@@ -20,7 +20,7 @@ def node_time() -> datetime:
 
 
 def seconds_ahead(at: datetime, *witnesses: datetime) -> float:
-    """Give how far a time is ahead of all of its witnesses; one that agrees is enough."""
+    """Return how far a time is ahead of all of its witnesses; one that agrees is enough."""
     return min((at - witness).total_seconds() for witness in witnesses)
 
 
@@ -38,11 +38,11 @@ class ClockGuard:
 
     @property
     def believes(self) -> bool:
-        """Say whether there is a time to compare with."""
+        """Return whether there is a time to compare with."""
         return self._believed is not None
 
     def leap(self, at: datetime, max_seconds: float) -> float | None:
-        """Give how far the database's time leapt, or None when it may be believed."""
+        """Return how far the database's time leapt, or None when it may be believed."""
         offset = at.timestamp() - self._steady()
         if self._believed is None:
             self._believed = offset

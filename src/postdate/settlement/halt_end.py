@@ -60,7 +60,7 @@ class HaltEnds:
                 await self._record_event(connection, over)
 
     async def _record_event(self, connection: Connection, over: EndedHalt) -> None:
-        """Tell of an end that no person has told of."""
+        """Record the end of a halt that ended by the clock."""
         subject = subject_id(over.tenant_id, f"halt/{over.kind}")
         bucket = bucket_of(subject)
         event_id = new_id(bucket, self._database.unix_ms())

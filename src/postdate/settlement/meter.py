@@ -67,7 +67,7 @@ class LatenessHistogram:
         self._sum += seconds
 
     def collect(self) -> Iterator[Metric]:
-        """Give the histogram as it stands."""
+        """Return the histogram as it stands."""
         family = HistogramMetricFamily(
             "postdate_payment_lateness_seconds",
             "From the first due instant of a payment to the settlement that ended it.",
@@ -136,7 +136,7 @@ class SettlementMeter:
         self._told_at = 0.0
 
     def waiting(self, accounts: int, payments: int) -> None:
-        """Say how many accounts are held by others, and how many due payments wait for them."""
+        """Show how many accounts are held by others, and how many due payments wait for them."""
         self._locked.set(accounts)
         self._aside.set(payments)
 

@@ -129,7 +129,7 @@ class Settler:
         self._ahead: _LookAhead | None = None
 
     def blocked(self) -> str | None:
-        """Say why nothing is settled, or None."""
+        """Return why nothing is settled, or None."""
         return self._stop.reason
 
     def look_everywhere(self) -> None:
@@ -152,7 +152,7 @@ class Settler:
         return count
 
     async def _idle(self) -> bool:
-        """Say whether a look would be in vain: nothing was due a moment ago, and nothing is now.
+        """Return whether a look would be in vain: nothing was due a moment ago, and nothing is now.
 
         A whole look follows in any case when settlement was stopped or resumed, when the database's
         clock was set, and now and then.
@@ -172,7 +172,7 @@ class Settler:
         return _LookAhead(at, self._marks.next_due(heads))
 
     def _behind(self, candidates: Sequence[Candidate]) -> datetime | None:
-        """Say where to look next when others are at all of these; None for the head again.
+        """Return where to look next when others are at all of these; None for the head again.
 
         The head must be looked at again: whoever was at it may be gone.
         """
@@ -180,7 +180,7 @@ class Settler:
         return None if last == self._beyond else last
 
     async def next_due(self) -> float | None:
-        """Give the seconds until the next payment is due, by the database's clock."""
+        """Return the seconds until the next payment is due, by the database's clock."""
         if self._stop.reason:
             return None
         seconds = (self._ahead or await self._look_ahead()).seconds

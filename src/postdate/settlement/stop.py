@@ -60,7 +60,7 @@ class SettlementStop:
         return self.reason is not None
 
     async def _wrong(self, connection: Connection, at: datetime) -> str | None:
-        """Say what is wrong with the time, or None when it may be believed.
+        """Return what is wrong with the time, or None when it may be believed.
 
         The first time is believed when it is not ahead of this node's clock, or not ahead of the
         last time that settlement recorded: either may be wrong, or long ago, but hardly both.

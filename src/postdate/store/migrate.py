@@ -118,7 +118,7 @@ def known_functions() -> list[FunctionFile]:
 
 
 def shipped_functions() -> dict[str, list[str]]:
-    """Give the bodies of all functions by name, as this code has them."""
+    """Return the bodies of all functions by name, as this code has them."""
     found: dict[str, list[str]] = {}
     for file in known_functions():
         for name, dollars, quotes in _FUNCTION.findall(file.sql):
@@ -292,13 +292,13 @@ async def _remembered(connection: DatabaseSession | Connection) -> dict[str, Rem
 
 
 async def is_older(connection: DatabaseSession | Connection) -> bool:
-    """Say whether a release newer than this one has put functions of its own there."""
+    """Return whether a release newer than this one has put functions of its own there."""
     remembered = await _remembered(connection)
     return any(_order(each.release) > _order(release()) for each in remembered.values())
 
 
 async def _ensure_roles(connection: DatabaseSession) -> None:
-    """Make the roles that are missing and let this login act as each; say what to run if not."""
+    """Make the missing roles and let this login act as each; if it may not, tell what to run."""
     existing = {r["rolname"] for r in await connection.fetch("SELECT rolname FROM pg_roles")}
     try:
         for role in (OWNER, WRITER, READER):

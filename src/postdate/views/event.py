@@ -101,7 +101,7 @@ class _News:
         self._asking: asyncio.Task[None] | None = None
 
     async def after(self, tenant_id: int, position: int, seconds: float) -> bool:
-        """Wait until a tenant has events after a position; say whether it has."""
+        """Wait until a tenant has events after a position; return whether it has."""
         if seconds <= 0:
             return False
         came: asyncio.Future[None] = asyncio.get_running_loop().create_future()

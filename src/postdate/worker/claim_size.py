@@ -23,7 +23,7 @@ class ClaimSize:
 
     @property
     def size(self) -> int:
-        """Give how many to claim."""
+        """Return how many to claim."""
         return round(self._size)
 
     def took(self, count: int, seconds: float) -> None:

@@ -44,28 +44,28 @@ class ClaimedJob:
 
     @property
     def key(self) -> tuple[UUID, int]:
-        """Give what tells this lease from others of the same job."""
+        """Return what tells this lease from others of the same job."""
         return self.execution.held[:2]
 
     @property
     def ran(self) -> bool:
-        """Say whether its handler began and ended."""
+        """Return whether its handler began and ended."""
         return 0.0 < self.started_at <= self.ended_at
 
     @property
     def delivery(self) -> Delivery:
-        """Give what the handler gets."""
+        """Return what the handler gets."""
         if self.execution.delivery is None:
             raise RuntimeError("this execution was judged at the claim and must not run")
         return self.execution.delivery
 
     def now(self) -> datetime:
-        """Give the time of the database: that of the claim, carried on by the monotonic clock."""
+        """Return the time of the database: that of the claim, carried on by the monotonic clock."""
         passed = time.monotonic() - self.claim.claimed_at
         return self.execution.claimed_at + timedelta(seconds=passed)
 
     def may_start(self, now: float) -> bool:
-        """Say whether the lease is surely held: it was taken a third of it before `renew_at`."""
+        """Return whether the lease is surely held: it was taken a third of it before `renew_at`."""
         return self.stopped is None and now < self.renew_at + self.claim.lease_seconds * 2 / 3
 
     def stop(self, why: str) -> None:

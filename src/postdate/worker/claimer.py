@@ -126,7 +126,7 @@ class Claimer:
         self.lane_buckets.forget(bucket, lane_id, time.monotonic())
 
     def next_due(self) -> float | None:
-        """Say in how many seconds a claim may find something."""
+        """Return in how many seconds a claim may find something."""
         now = time.monotonic()
         times = (self.ready.opens_at(now), self.lane_buckets.next_look())
         known = [at for at in times if at is not None]
@@ -145,7 +145,7 @@ class Claimer:
         return transaction.claims
 
     def _heed_floor(self) -> datetime:
-        """Give the instant below which nothing is touched; marks made above a higher one go."""
+        """Return the instant below which nothing is touched; marks made above a higher one go."""
         floor = self.settings.floor
         if floor < self._floor:
             for lane_bucket in self.lane_buckets:
@@ -269,7 +269,7 @@ class Claimer:
         claim.trim()
 
     def _conclude(self, claim: LaneClaim) -> None:
-        """Give back what a claim did not need, plan when to come back, and hand its jobs over."""
+        """Release what a claim did not need, plan when to come back, and hand its jobs over."""
         claim.trim()
         lane_bucket, now, taken = claim.lane_bucket, time.monotonic(), claim.executions
         self.ready.spend(claim.lane, len(taken))

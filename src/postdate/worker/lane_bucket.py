@@ -79,7 +79,7 @@ class LaneBuckets:
             self.plan(fresh, now)
 
     def watches(self, lane_id: int) -> bool:
-        """Say whether a lane has buckets here."""
+        """Return whether a lane has buckets here."""
         return lane_id in self._lanes
 
     def plan(self, lane_bucket: LaneBucket, at: float) -> None:
@@ -116,7 +116,7 @@ class LaneBuckets:
         return found
 
     def next_look(self) -> float | None:
-        """Say when the next look is planned."""
+        """Return when the next look is planned."""
         while self._agenda and self._agenda[0][2].look_at != self._agenda[0][0]:
             heapq.heappop(self._agenda)
         return self._agenda[0][0] if self._agenda else None
@@ -128,7 +128,7 @@ class LaneBuckets:
         now: tuple[float, datetime],
         mine: frozenset[int],
     ) -> list[LaneBucket]:
-        """Give the buckets with something due; plan when to look at the others again.
+        """Return the buckets with something due; plan when to look at the others again.
 
         `now` is the monotonic clock and the time of the database, as this node knows it.
         """
@@ -155,5 +155,5 @@ class LaneBuckets:
         return now + turn_seconds
 
     def knows(self, lane_bucket: LaneBucket) -> bool:
-        """Say whether a bucket still counts: its lane is neither gone nor paused."""
+        """Return whether a bucket still counts: its lane is neither gone nor paused."""
         return self._lane_buckets.get((lane_bucket.bucket, lane_bucket.lane.lane_id)) is lane_bucket

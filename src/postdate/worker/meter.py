@@ -32,7 +32,7 @@ class JobMeter:
         registry.register(self)
 
     def collect(self) -> Iterator[Metric]:
-        """Give the metrics as they stand."""
+        """Return the metrics as they stand."""
         for verb, doc in VERBS.items():
             yield self._counter(f"postdate_job_{verb}", doc, verb)
         claimed = CounterMetricFamily("postdate_job_claimed", "Jobs claimed.", labels=["kind"])

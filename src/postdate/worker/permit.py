@@ -45,7 +45,7 @@ class _Share:
         return sum(each.count for each in self.held)
 
     def has(self, wanted: int) -> bool:
-        """Say whether slots already held are enough, and surely still ours."""
+        """Return whether slots already held are enough, and surely still ours."""
         return (
             self.limit.rate_per_second is None
             and self.used + wanted <= min(self.slots, self.limit.max_running or 0)
@@ -72,11 +72,11 @@ class HeldPermits:
 
     @property
     def limits(self) -> int:
-        """Say of how many limits these are: the next one may be what was waited for in vain."""
+        """Return of how many limits these are: the next one may be what was waited for in vain."""
         return len(self._shares)
 
     def end(self, count: int = 1) -> None:
-        """Give permits back to this node; it keeps them a moment for its own next start."""
+        """Return permits to this node; it keeps them a moment for its own next start."""
         if not 0 <= count <= self.count:
             raise ValueError(f"{count} of {self.count} permits cannot end")
         self.count -= count
@@ -85,7 +85,7 @@ class HeldPermits:
                 share.held.discard(self)
 
     def refund(self, count: int) -> None:
-        """Give back permits that nothing was started with, tokens included."""
+        """Return permits that nothing was started with, tokens included."""
         self.end(count)
         for share in self._shares:
             if share.limit.rate_per_second is not None:
@@ -108,7 +108,7 @@ class Permits:
         self._shares: dict[str, _Share] = {}
 
     def used(self, scope: str) -> int:
-        """Say how many permits of a scope are held by what runs here."""
+        """Return how many permits of a scope are held by what runs here."""
         return self._shares[scope].used if scope in self._shares else 0
 
     def keep_only(self, owned: Collection[HeldPermits]) -> int:
@@ -121,7 +121,7 @@ class Permits:
         return count
 
     async def acquire(self, held: HeldPermits, limits: Sequence[Limit], wanted: int) -> float:
-        """Take permits of every limit, as many as the tightest gives; say when to ask for more.
+        """Take permits of every limit, as many as the tightest allows; return when to ask again.
 
         The caller owns `held` before anything is taken: whatever is raised here, it has them all.
         """

@@ -44,7 +44,7 @@ class ReadyQueue:
         return None
 
     def opens_at(self, now: float) -> float | None:
-        """Say when something can be taken out; None when nothing waits that has room."""
+        """Return when something can be taken out; None when nothing waits that has room."""
         times = (
             self._closed_until.get(lane_id, now)
             for tenant_id, lanes in self._lane_buckets.items()

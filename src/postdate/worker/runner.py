@@ -121,7 +121,7 @@ class Runner:
             self._spawn()
 
     def _put_off(self, jobs: Sequence[ClaimedJob]) -> None:
-        """Give back those for which nothing is under way yet; soon they are claimed again."""
+        """Release the jobs that have not begun; soon they are claimed again."""
         waiting = set(self._waiting)
         for job in jobs:
             if job not in waiting and job.running is None:
@@ -266,7 +266,7 @@ class Runner:
             self.on_room()
 
     def _leave(self, jobs: Sequence[ClaimedJob]) -> None:
-        """Give room back, and say so where somebody waited for it."""
+        """Release the room of these jobs, and tell the claimer where it waited for some."""
         leaving = [job for job in jobs if job.holds_room]
         for job in leaving:
             job.holds_room = False
@@ -278,7 +278,7 @@ class Runner:
             self.on_room()
 
     def owned(self) -> tuple[set[Room], set[HeldPermits]]:
-        """Give the room and the permits of what is under way."""
+        """Return the room and the permits of what is under way."""
         rooms = {job.claim.room for job in self._jobs if job.holds_room}
         return rooms, {held for job in self._jobs for held in job.permits}
 

@@ -93,7 +93,7 @@ class JobWorker:
         self.runner.on_room()
 
     async def next_due(self) -> float | None:
-        """Say in how many seconds a step may find something."""
+        """Return in how many seconds a step may find something."""
         return self.claimer.next_due()
 
     async def keep(self, _: int = 1) -> int:

@@ -31,7 +31,7 @@ class AccountChange(msgspec.Struct, frozen=True, kw_only=True):
     note: str | UnsetType | None = UNSET
 
     def amend(self, terms: AccountTerms) -> AccountTerms:
-        """Give the terms with these changes."""
+        """Return the terms with these changes."""
         given = msgspec.structs.asdict(self).items()
         return msgspec.structs.replace(terms, **{n: v for n, v in given if v is not UNSET})
 

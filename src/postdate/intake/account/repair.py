@@ -27,7 +27,7 @@ class Repairs:
         self._database = database
 
     async def look(self, who: Identity, account_id: str) -> Repair:
-        """Say what a repair would change; nothing is written."""
+        """Return what a repair would change; nothing is written."""
         async with self._database.write() as connection:
             return (await _decide(connection, who, account_id))[1]
 

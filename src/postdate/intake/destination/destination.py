@@ -33,7 +33,7 @@ CheckConfig = Callable[[Mapping[str, Any]], Awaitable[Refusal | None]]
 """Judge the settings of one kind of queue; each adapter brings its own."""
 
 Reach = Callable[[int, str, Mapping[str, Any]], Awaitable[str | None]]
-"""Connect once to a tenant's queue of a kind; give the reason when that fails."""
+"""Connect once to a tenant's queue of a kind; return the reason when that fails."""
 
 MaxRunning = Annotated[int, Meta(ge=1, le=1_000_000)]
 RatePerSecond = Annotated[float, Meta(ge=0.001, le=1_000_000)]
@@ -138,7 +138,7 @@ class Destinations:
         overlap_seconds: float,
         remember: Remember[RotatedSecret] = forget,
     ) -> RotatedSecret:
-        """Give a webhook a new secret; the present one signs too until the overlap ends."""
+        """Make a new secret for a webhook; the present one signs too until the overlap ends."""
         secret = new_secret()
         envelope = self._keyring.encrypt(who.tenant_id, secret_label(name), secret.encode())
         async with self._database.write() as connection:
@@ -180,7 +180,7 @@ class Destinations:
         self._changed(who.tenant_id, name)
 
     async def signing_secret(self, who: Identity) -> RotatedSecret:
-        """Give the secret that signs jobs with a bare URL, making it when it is first asked for."""
+        """Return the secret that signs jobs with a bare URL; the first call makes it."""
         async with self._database.write() as connection:
             found = await destination_store.signing_ensure(connection, self._keyring, who.tenant_id)
         try:

@@ -123,7 +123,7 @@ class JobBulk:
     async def cancel_these(
         self, tenant_id: int, found: Mapping[UUID, JobStatus], actor: str, reason: str | None = None
     ) -> Changed:
-        """Cancel exactly these, as far as they are as they were found; say how many that were."""
+        """Cancel exactly these, as far as they are as they were found; return how many."""
         statuses = _still(found)
 
         async def cancel(connection: Connection, locked: Sequence[OpenJob]) -> int:
@@ -146,7 +146,7 @@ class JobBulk:
         *,
         dry_run: bool,
     ) -> BulkOutcome:
-        """Give what matches another instant."""
+        """Move what matches to another instant."""
         _statuses(wanted, WAITING)
         await self._check_target(tenant_id, wanted, to)
         found = await self.find(tenant_id, wanted, WAITING)
@@ -163,7 +163,7 @@ class JobBulk:
         actor: str,
         reason: str | None = None,
     ) -> Changed:
-        """Give exactly these another instant, as far as none has begun; say how many that were."""
+        """Move exactly these to another instant, as far as none has begun; return how many."""
 
         async def move(connection: Connection, locked: Sequence[OpenJob]) -> int:
             moved = await self._reschedule(connection, tenant_id, locked, to)
@@ -193,7 +193,7 @@ class JobBulk:
             await asyncio.sleep(PAUSE_SECONDS)
 
     async def check_instant(self, tenant_id: int, to: Instant) -> datetime:
-        """Refuse an instant that does not lie ahead; give the first that a job may get."""
+        """Refuse an instant that does not lie ahead; return the first that a job may get."""
         if (to.run_at is None) == (to.delay_seconds is None):
             raise refuse(Code.INVALID_FIELD, "Give either `run_at` or `delay_seconds`.", "run_at")
         async with self._database.read(tenant_id) as connection:
@@ -296,7 +296,7 @@ def _statuses(wanted: BulkFilter, allowed: Sequence[JobStatus]) -> tuple[JobStat
 
 
 def _still(found: Mapping[UUID, JobStatus]) -> frozenset[JobStatus]:
-    """Give the statuses in which a job counts as unchanged: waiting is waiting, due or not."""
+    """Return the statuses in which a job counts as unchanged: waiting is waiting, due or not."""
     shown = frozenset(found.values())
     return shown | frozenset(WAITING) if shown & frozenset(WAITING) else shown
 

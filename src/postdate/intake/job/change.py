@@ -62,12 +62,12 @@ class JobPatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     @property
     def has_time(self) -> bool:
-        """Say whether the instant changes."""
+        """Return whether the instant changes."""
         return self.run_at is not None or self.delay_seconds is not None
 
     @property
     def has_payload(self) -> bool:
-        """Say whether the payload changes."""
+        """Return whether the payload changes."""
         given = (self.payload_base64, self.payload_ref, self.content_type)
         return self.payload is not UNSET or any(part is not None for part in given)
 
@@ -185,7 +185,7 @@ class JobChanges:
     async def resolve(
         self, tenant_id: int, job_id: UUID, resolution: Resolution, actor: str
     ) -> None:
-        """Say what became of a job in doubt, or have it tried again."""
+        """Decide what became of a job in doubt, or have it tried again."""
         async with self._database.write("job.resolve") as connection:
             job = await _lock(connection, tenant_id, job_id)
             if job is None or job.status is not JobStatus.UNKNOWN:
@@ -215,13 +215,13 @@ class JobChanges:
 
 
 def cancellation(job: OpenJob) -> JobEnd:
-    """Say how a cancelled job ended."""
+    """Return how a cancelled job ended."""
     due = job.ready_at or job.due_at or job.now
     return JobEnd(job.job_id, job.attempt, JobStatus.CANCELLED, due, job.claimed_at, result_of(job))
 
 
 def result_of(job: OpenJob) -> CancelResult:
-    """Say honestly what a cancel came to: once claimed, the effect may have happened."""
+    """Return what a cancel came to: once claimed, the effect may have happened."""
     return BEFORE_CLAIM if job.claimed_at is None else WHILE_RUNNING
 
 

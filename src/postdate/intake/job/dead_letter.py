@@ -101,7 +101,7 @@ class DeadLetters:
         return Chosen(found.job_ids, None if last is None else last.job_id)
 
     async def rehearse(self, tenant_id: int, job_ids: Sequence[UUID]) -> list[Redriven]:
-        """Say what redriving these would come to; one without a code would be redriven."""
+        """Return what redriving these would come to; one without a code would be redriven."""
         wanted = list(dict.fromkeys(job_ids))
         async with self._database.read(tenant_id) as connection:
             rows = await job_view.find(connection, tenant_id, wanted)
@@ -214,7 +214,7 @@ class DeadLetters:
     async def purge(
         self, tenant_id: int, job_ids: Sequence[UUID], actor: str, reason: str | None = None
     ) -> list[UUID]:
-        """Remove dead letters with all that belongs to them; give those that were removed."""
+        """Remove dead letters with all that belongs to them; return those that were removed."""
         try:
             return await self._purge(tenant_id, job_ids, actor, reason)
         except LockNotAvailableError:

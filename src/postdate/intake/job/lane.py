@@ -32,7 +32,7 @@ class Lanes:
     async def ensure(
         self, connection: Connection, lane_keys: Collection[LaneKey]
     ) -> tuple[list[Lane], Mapping[LaneKey, Refusal]]:
-        """Make the lanes that are missing; give them all, and a refusal where one may not be made.
+        """Make the missing lanes; return them all, and a refusal where one may not be made.
 
         Whoever commits tells the directory afterwards.
         """

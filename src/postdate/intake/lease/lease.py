@@ -173,7 +173,7 @@ class LeaseClaims:
     async def _take(
         self, ask: ClaimAsk, lane: Lane, door: _Door, taken: list[ClaimedExecution]
     ) -> float:
-        """Claim into `taken`, as far as the limits permit; say how long to sleep without success.
+        """Claim into `taken`, as far as limits permit; return how long to sleep without success.
 
         What is in it when this raises may have been claimed.
         """

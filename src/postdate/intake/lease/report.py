@@ -80,7 +80,7 @@ class LeaseReports:
         return result
 
     async def renew(self, tenant_id: int, job_id: UUID, token: int, seconds: float) -> datetime:
-        """Keep a lease for so many seconds from now; give its new end."""
+        """Keep a lease for so many seconds from now; return its new end."""
         async with self._database.write("lease.renew") as connection:
             bucket = bucket_of(job_id)
             found = (await lease.find(connection, bucket, [job_id])).get(job_id)
@@ -161,7 +161,7 @@ class LeaseReports:
         return None if isinstance(verdict, Keep) else verdict
 
     async def _release(self, ended: Sequence[FoundLease]) -> None:
-        """Give back the slots that leases of limited lanes held."""
+        """Release the slots that leases of limited lanes held."""
         holders: dict[str, list[UUID]] = defaultdict(list)
         for found in ended:
             for scope in self._scopes(found):

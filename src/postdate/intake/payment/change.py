@@ -50,7 +50,7 @@ class PaymentEnds:
         ending: Ending,
         actor: str,
     ) -> Approval | None:
-        """End a locked payment; give its approval, decided, where it waited for one."""
+        """End a locked payment; return its approval, decided, where it waited for one."""
         timer = found.timer
         if terms.hold:
             key = AccountKey(timer.bucket, timer.tenant_id, terms.from_account)
@@ -108,7 +108,7 @@ class PaymentChanges:
         self._meter.cancelled(terms.amount if terms.hold else 0)
 
     async def reschedule(self, who: Identity, payment_id: UUID, when: When) -> Scheduled:
-        """Give an open payment another instant; one that waits for a person is tried again then.
+        """Move an open payment to another instant; one that waits for a person is tried again then.
 
         Who approved it approved the old instant: it waits for a second person once more.
         """

@@ -245,7 +245,7 @@ async def _running(connection: Connection, row: ScheduleRow) -> bool:
 async def _expected(
     connection: Connection, row: ScheduleRow, span: tuple[datetime, datetime], now: datetime
 ) -> list[Expected]:
-    """Give what the versions that were in force say; the first one also for the time before it."""
+    """Return what the versions in force say; the first one also for the time before it."""
     begin, end = span
     if begin < FIRST:
         raise refuse(Code.INVALID_FIELD, f"It lies before the year {FIRST:%Y}.", "from")
@@ -276,7 +276,7 @@ def _plan(
     *,
     running: bool,
 ) -> list[BackfillItem]:
-    """Say what is to be done about each; the schedule's own limits hold for a backfill, too."""
+    """Return what is to be done about each; the schedule's own limits hold for a backfill, too."""
     pace = timedelta(seconds=60 / row.definition.policies.misfire.per_minute)
     items = [_item(row, each, label) for (_, each), label in zip(expected, labels, strict=True)]
     wanted = [number for number, item in enumerate(items) if item.action == "run"]
@@ -292,7 +292,7 @@ def _plan(
 
 
 def _allowed(row: ScheduleRow, wanted: Sequence[int], *, running: bool) -> dict[int, LeftOut]:
-    """Say which of these may not run, and why.
+    """Return which of these may not run, and why.
 
     Where runs must not overlap, one of them runs at most: nobody knows when it will have ended.
     """

@@ -110,7 +110,7 @@ class Schedules:
         return await computed(who.tenant_id, compute)
 
     def _sealed(self, key: ScheduleKey, definition: Definition) -> Definition:
-        """Give a definition as it is stored."""
+        """Return a definition as it is stored."""
         template = self._encryption.template(key.tenant_id, key.schedule_id, definition.template)
         return msgspec.structs.replace(definition, template=template)
 
@@ -242,7 +242,7 @@ class Schedules:
 
 
 def _authors(who: Identity, known: Authors, before: Definition, after: Definition) -> Authors:
-    """Say who is behind a new version: a name changes nothing about what will be executed."""
+    """Return who is behind a new version: a name changes nothing about what will be executed."""
     if after.template != before.template:
         return Authors(who.key_id, who.persons)
     if (after.rule, after.policies) != (before.rule, before.policies):
@@ -291,7 +291,7 @@ def _first(definition: Definition, calendar: Calendar | None, now: datetime) -> 
 def _next_version(
     row: ScheduleRow, before: Definition, after: Definition, now: datetime
 ) -> Version:
-    """Say from which instant on a new version decides, so that nothing is lost in between."""
+    """Return from which instant on a new version decides, so that nothing is lost in between."""
     shift = jitter(row.schedule_id, before.policies.jitter_seconds)
     since = max(row.handled, row.since, now - shift)
     until = since

@@ -39,7 +39,7 @@ class ScheduleCheck:
     async def run(
         self, connection: Connection, who: Identity, definition: Definition, now: datetime
     ) -> Calendar | None:
-        """Refuse what cannot be kept, naming the part; give the calendar of the rule."""
+        """Refuse what cannot be kept, naming the part; return the calendar of the rule."""
         await self.template(connection, who, definition)
         calendar = await _calendar(connection, who.tenant_id, definition.rule.calendar)
         least = self._settings.number("schedule.min_interval_seconds", who.tenant_id)
@@ -50,7 +50,7 @@ class ScheduleCheck:
     async def preview(
         self, connection: Connection, who: Identity, spec: PreviewSpec, now: datetime
     ) -> Callable[[], Preview]:
-        """Refuse what no change of its rule could mend; give what computes the rest elsewhere."""
+        """Refuse what no change of its rule could mend; return what computes the rest."""
         definition = schedule_rules.completed(spec.definition(), now)
         if spec.template is not None:
             await self.template(connection, who, definition)

@@ -139,7 +139,7 @@ class Halting:
         )
 
     async def _refresh(self, tenant_id: int) -> list[Halt]:
-        """Let this node follow at once; give the tenant's halts."""
+        """Let this node follow at once; return the tenant's halts."""
         async with self._database.connection() as connection:
             halts = await store.load(connection)
         self._known.replace(halts)

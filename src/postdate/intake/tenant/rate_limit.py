@@ -33,7 +33,7 @@ class _Requests(Limit, frozen=True, gc=False):
 
     @property
     def burst(self) -> float:
-        """Say how many may come at once."""
+        """Return how many may come at once."""
         return max(1.0, self.rate_per_second or 0.0)
 
 
@@ -56,7 +56,7 @@ class Rates:
         self._stocks: dict[str, _Tokens] = {}
 
     async def admit(self, who: Identity) -> Mapping[str, str]:
-        """Take a token of the key and one of the tenant, or refuse; give the headers to send."""
+        """Take a token of the key and one of the tenant, or refuse; return the headers to send."""
         by_key = self._settings.number("rate.key_per_second", who.tenant_id)
         by_tenant = self._settings.number("rate.tenant_per_second", who.tenant_id)
         if not by_key and not by_tenant:
@@ -74,7 +74,7 @@ class Rates:
         }
 
     async def _take(self, noun: str, name: str, rate: float) -> int:
-        """Take one token; give how many this node has left in hand."""
+        """Take one token; return how many this node has left in hand."""
         stock = self._tokens_of(f"request:{noun}/{name}")
         if stock.tokens < 1:
             async with stock.lock:

@@ -67,7 +67,7 @@ class SettingChanges:
 
 
 def _own(who: Identity, name: str) -> Setting:
-    """Give a setting that tenants may set, to a key that may decide for its tenant."""
+    """Return a setting that tenants may set, if this key may decide for its tenant."""
     setting = known(name)
     refuse_limited(who)
     if setting.tenant_may is TenantMay.NOTHING:

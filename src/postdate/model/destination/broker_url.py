@@ -98,7 +98,7 @@ def check_broker_url(text: str, ports: Mapping[str, int], allowed: Networks) -> 
 
 
 def kafka_broker(text: str) -> str | Malformed:
-    """Read `host` or `host:port` of a Kafka broker; give the one way to write it."""
+    """Read `host` or `host:port` of a Kafka broker; return the one way to write it."""
     found = parse_authority(text, KAFKA_PORT)
     if isinstance(found, Malformed):
         return found

@@ -171,7 +171,7 @@ class _Decision:
         return self._step
 
     def _go_through(self, max_count: int) -> Occurrence | None:
-        """Enter what is due of this segment; give the occurrence that has to wait, if one has."""
+        """Enter what is due of this segment; return the occurrence that has to wait, if one has."""
         step = self._step
         while not self._finished() and (coming := self._coming.peek()) is not None:
             same = coming.scheduled_for == step.handled

@@ -25,7 +25,7 @@ class Quotas:
         self._known: dict[tuple[int, Kind], int] = {}
 
     def limited(self, tenant_ids: Mapping[int, object]) -> list[int]:
-        """Give the tenants among these that have a quota."""
+        """Return the tenants among these that have a quota."""
         return sorted(t for t in tenant_ids if any(self._max(t, kind) for kind in SETTING_OF))
 
     def limits(self, tenant_id: int, kind: Kind) -> bool:

@@ -172,7 +172,7 @@ async def take(
 async def begun(
     pool: asyncpg.Pool, begin: Callable[[Connection], Awaitable[object]], seconds: float
 ) -> AsyncIterator[Connection]:
-    """Take a connection and begin; give it back on every way out."""
+    """Take a connection and begin; return it back on every way out."""
     held = await take(pool, begin, seconds)
     try:
         yield held

@@ -95,7 +95,7 @@ async def held(connection: Connection, tenant_ids: Collection[int]) -> set[int]:
 
 
 async def advance(connection: Connection, events: Mapping[int, int]) -> dict[int, Chain]:
-    """Take so many positions of each tenant; give the ends of their chains before that."""
+    """Take so many positions of each tenant; return the ends of their chains before that."""
     rows = await connection.fetch(query("seal_advance"), list(events), list(events.values()))
     return {row[0]: Chain(row[0], row[1] - events[row[0]], row[2]) for row in rows}
 

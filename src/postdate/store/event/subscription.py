@@ -106,7 +106,7 @@ def _key(tenant_id: int, subscription_id: UUID) -> tuple[int, int, UUID]:
 
 
 async def delete(connection: Connection, tenant_id: int, subscription_id: UUID) -> bool:
-    """Delete a subscription; say whether there was one."""
+    """Delete a subscription; return whether there was one."""
     done: str = await connection.execute(
         query("subscription_delete"), *_key(tenant_id, subscription_id)
     )
@@ -114,7 +114,7 @@ async def delete(connection: Connection, tenant_id: int, subscription_id: UUID) 
 
 
 async def pause(connection: Connection, tenant_id: int, subscription_id: UUID, note: str) -> bool:
-    """Pause a subscription; say whether it was running."""
+    """Pause a subscription; return whether it was running."""
     key = _key(tenant_id, subscription_id)
     return await connection.fetchval(query("subscription_pause"), *key, note) is not None
 
@@ -128,7 +128,7 @@ async def resume(connection: Connection, tenant_id: int, subscription_id: UUID) 
 async def replay(
     connection: Connection, tenant_id: int, subscription_id: UUID, position: int
 ) -> bool | None:
-    """Go on from another position; say whether it is running, None if there is none."""
+    """Go on from another position; return whether it is running, None if there is none."""
     found: bool | None = await connection.fetchval(
         query("subscription_replay"), *_key(tenant_id, subscription_id), position
     )
@@ -189,7 +189,7 @@ async def advance(
 async def rest(
     connection: Connection, tenant_id: int, subscription_id: UUID, token: int, position: int
 ) -> bool:
-    """End the lease if there is nothing after this position; say whether there is nothing."""
+    """End the lease if there is nothing after this position; return whether there is nothing."""
     done: bool = await connection.fetchval(
         query("subscription_rest"), *_key(tenant_id, subscription_id), token, position
     )

@@ -279,7 +279,7 @@ async def _record(
 async def renew(
     database: Database, keeps: Sequence[tuple[HeldLease, Keep]]
 ) -> dict[UUID, datetime | None]:
-    """Keep leases for so many seconds more; give the new ends of those still held.
+    """Keep leases for so many seconds more; return the new ends of those still held.
 
     None stands for a lease that could not be renewed now: somebody else has locked its timer.
     """
@@ -294,7 +294,7 @@ async def renew(
 async def end(
     connection: Connection, ends: Sequence[tuple[HeldLease, End]], reporter: str | None
 ) -> list[UUID]:
-    """End jobs, bucket by bucket; give those whose token still held."""
+    """End jobs, bucket by bucket; return those whose token still held."""
     done: list[UUID] = []
     actor, reported = reporter or SYSTEM, reporter is not None
     for bucket, group in _by_bucket(ends):
@@ -327,7 +327,7 @@ def _job_bytes(row: tuple[HeldLease, End]) -> bytes:
 async def move(
     connection: Connection, moves: Sequence[tuple[HeldLease, Move]], unix_ms: int, actor: str
 ) -> list[UUID]:
-    """Move jobs to their next instant; give those whose token still held."""
+    """Move jobs to their next instant; return those whose token still held."""
     done: list[UUID] = []
     events: list[NewEvent] = []
     for bucket, group in _by_bucket(moves):

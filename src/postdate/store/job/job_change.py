@@ -73,7 +73,7 @@ async def lock(
 async def lock_free(
     connection: Connection, tenant_id: int, bucket: int, job_ids: Sequence[UUID]
 ) -> tuple[list[OpenJob], list[UUID]]:
-    """Lock those timers of one bucket that nobody holds; give them, and the jobs that are held."""
+    """Lock the timers of one bucket that nobody holds; return them, and the jobs that are held."""
     asked = (bucket, list(job_ids), tenant_id)
     rows = await connection.fetch(query("job_change_lock_free"), *asked)
     free = [OpenJob(**{**row, "status": JobStatus(row["status"])}) for row in rows]

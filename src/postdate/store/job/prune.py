@@ -41,7 +41,7 @@ async def jobs(connection: Connection, stretch: Stretch, max_count: int) -> Prun
 
 
 async def keys(connection: Connection, stretch: KeyStretch, max_count: int) -> UUID | None:
-    """Walk at most so many keys, forget those that are old enough; give where to go on."""
+    """Walk at most so many keys, forget those that are old enough; return where to go on."""
     row = await connection.fetchrow(query("prune_keys"), *stretch, max_count)
     return row["last"] if row else None
 

@@ -15,7 +15,7 @@ Envelope = bytes | None
 
 
 async def rotate(database: Database, keyring: Keyring) -> int:
-    """Encrypt anew what the newest key did not encrypt; give how many rows were changed.
+    """Encrypt anew what the newest key did not encrypt; return how many rows were changed.
 
     Servers may run meanwhile. When this has returned, no row needs an older key.
     """

@@ -101,7 +101,7 @@ async def set_aside(connection: Connection, timers: Sequence[LockedTimer]) -> No
 
 
 async def bring_back(connection: Connection, bucket: int, tenant_id: int) -> bool:
-    """Put a tenant's waiting payments of one bucket where settlers look; say whether all are.
+    """Put a tenant's waiting payments of one bucket where settlers look; return whether all are.
 
     A payment that somebody holds is passed by.
     """

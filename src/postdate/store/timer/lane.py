@@ -64,7 +64,7 @@ async def changed(reader: Reader, since: datetime) -> list[Lane]:
 
 
 async def ensure(connection: Connection, names: Iterable[LaneKey]) -> list[Lane]:
-    """Create the lanes that are missing; give all of these names, of either kind."""
+    """Create the lanes that are missing; return all of these names, of either kind."""
     wanted = sorted(set(names))
     tenants, names, kinds = (list(column) for column in zip(*wanted, strict=True))
     await connection.execute(query("lane_ensure"), tenants, names, kinds)

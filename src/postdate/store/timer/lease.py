@@ -201,7 +201,7 @@ async def past(connection: Connection, bucket: int, tenant_id: int, subject: UUI
 
 
 async def lock(connection: Connection, bucket: int, subjects: Sequence[UUID]) -> set[UUID]:
-    """Lock the timers that are free until the commit; give those that somebody else holds."""
+    """Lock the timers that are free until the commit; return those that somebody else holds."""
     rows = await connection.fetch(query("lease_lock"), bucket, subjects)
     return {row[0] for row in rows}
 
@@ -209,7 +209,7 @@ async def lock(connection: Connection, bucket: int, subjects: Sequence[UUID]) ->
 async def renew(
     connection: Connection, bucket: int, held: Sequence[tuple[UUID, int, float]]
 ) -> dict[UUID, datetime | None]:
-    """Push leases out by so many seconds; give the new ends, of those still held.
+    """Push leases out by so many seconds; return the new ends, of those still held.
 
     None stands for a lease that could not be pushed out now: somebody else has locked its timer.
     """
@@ -220,7 +220,7 @@ async def renew(
 async def end(
     connection: Connection, bucket: int, endings: Endings, actor: str, *, reported: bool = False
 ) -> Sequence[UUID]:
-    """End leases with their outcomes, which are events; give those whose token still held.
+    """End leases with their outcomes, which are events; return those whose token still held.
 
     What a worker has reported keeps its token: the report may come again.
     """
@@ -239,7 +239,7 @@ async def end(
 
 
 async def move(connection: Connection, bucket: int, moves: Sequence[Moving]) -> list[Moved]:
-    """End leases whose matter goes on; give those whose token still held."""
+    """End leases whose matter goes on; return those whose token still held."""
     columns = zip(*sorted(moves), strict=True)
     rows = await connection.fetch(query("lease_move"), bucket, *columns)
     return [Moved(*row) for row in rows]

@@ -47,7 +47,7 @@ async def room(connection: Connection, limit: Limit, holder: UUID, held: int, wa
 
 
 async def lock(connection: Connection, limit: Limit) -> float:
-    """Lock a scope until the commit; give its tokens.
+    """Lock a scope until the commit; return its tokens.
 
     Whoever has the lock knows that a grant in doubt has committed, or never will.
     """
