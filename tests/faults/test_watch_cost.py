@@ -36,8 +36,15 @@ async def test_the_watch_asks_an_idle_database_once_a_second(
         await make_lane(nodes.direct, tenant_id, f"lane-{number}")
     lanes = LaneDirectory(nodes.proxied)
     await lanes.refresh()
-    watch = OverdueWatch(CollectorRegistry(), nodes.proxied, lanes, Settings(), UUID(int=7))
-    watch.on("lease", lambda: None)  # as a worker does, which then asks for its own leases too
+    watch = OverdueWatch(
+        CollectorRegistry(),
+        nodes.proxied,
+        lanes,
+        Settings(),
+        UUID(int=7),
+        # As a worker does, which then asks for its own leases too.
+        reexamine={"lease": [lambda *_: None]},
+    )
     await watch.run_once()
     plan = nodes.proxy.arm(Plan())
     began = time.monotonic()

@@ -178,7 +178,7 @@ MUTANTS = (
     ),
     mutant(
         "sealer_looks_back_too_little", SEALER,
-        "self._low = now - timedelta(seconds=LATE_SECONDS)", "self._low = now",
+        "LowWaterMark(margin=LATE, ", "LowWaterMark(",
         PUBLISHER,
     ),
     mutant(

@@ -112,12 +112,12 @@ free""",
     ),
     mutant(
         "mark_too_eager", MARK,
-        "return min(self.lowest, self.seen_at - margin)", "return self.seen_at",
+        "max(self.floor, min(self.lowest, self.seen_at - margin))", "self.seen_at",
         f"{CLAIMS}::{MARKS}",
     ),
     mutant(
         "mark_never_looks_wide", MARK,
-        "self.wide_at, margin = now + WIDE_SECONDS, WIDE_MARGIN", "self.wide_at = now",
+        "self.wide_at, margin = now + WIDE_SECONDS, max(margin, WIDE_MARGIN)", "self.wide_at = now",
         f"{CLAIMS}::{MARKS}",
     ),
     mutant(

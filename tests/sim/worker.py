@@ -61,9 +61,14 @@ class Node:
         )
         loop = asyncio.get_running_loop()
         self.worker.claimer.lane_buckets.replace(history.lanes, loop.time())
-        claiming = Loop("claim", self.worker.run_once, limit=4, next_due=self.worker.next_due)
+        claiming = Loop(
+            "claim",
+            self.worker.run_once,
+            limit=4,
+            next_due=self.worker.next_due,
+            woken_by=self.worker.room,
+        )
         keeping = Loop("keep", self.worker.keep, limit=1, poll_seconds=LEASE_SECONDS / 4)
-        self.worker.runner.on_room = claiming.wake
         self.running = [asyncio.create_task(each.run()) for each in (claiming, keeping)]
 
     def kill(self) -> None:

@@ -269,9 +269,9 @@ async def test_a_dead_node_is_taken_over(subscribed: SubscribedTenant, clock: Cl
     made = await subscribed.tell("job.accepted")
     subscribed.subscriber.block[URL] = asyncio.Event()
     await subscribed.deliverer.run_once(64)
-    for serving in subscribed.deliverer._serving:
+    for serving in subscribed.deliverer._serving._tasks:
         serving.cancel()
-    await asyncio.gather(*subscribed.deliverer._serving, return_exceptions=True)
+    await asyncio.gather(*subscribed.deliverer._serving._tasks, return_exceptions=True)
     subscribed.subscriber.block.clear()
     other = node(subscribed.database, subscribed.subscriber, subscribed.settings)
     assert await other.run_once(64) == 0

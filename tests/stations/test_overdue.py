@@ -1,9 +1,9 @@
 """The watch: what nobody touches is found in the database, and looked at anew."""
 
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -12,6 +12,7 @@ from prometheus_client import CollectorRegistry
 
 from conftest import eventually
 from postdate.model.setting.setting import Settings, Stored
+from postdate.runtime.low_water import WIDE_MARGIN, LowWaterMark
 from postdate.scheduler.expander import Expander
 from postdate.store.connection.database import Connection, Database
 from postdate.store.connection.error import UnavailableError
@@ -19,7 +20,7 @@ from postdate.store.connection.query import query
 from postdate.store.operate import node as node_store
 from postdate.store.operate.vital import Untouched
 from postdate.store.timer.timer import LONG_AGO
-from postdate.views.monitor.overdue import HeadWatch, OverdueWatch
+from postdate.views.monitor.overdue import HeadWatch, OverdueWatch, Reexamine
 from postdate.worker.claimer import Claimer
 from postdate.worker.permit import HeldPermits
 from postdate.worker.runner import Runner
@@ -41,7 +42,11 @@ async def every_role_lives(database: Database) -> None:
 
 
 async def make_watch(
-    database: Database, tenant_id: int, node_id: UUID = NODE, **settings: Any
+    database: Database,
+    tenant_id: int,
+    node_id: UUID = NODE,
+    reexamine: Mapping[str, Sequence[Reexamine]] | None = None,
+    **settings: Any,
 ) -> OverdueWatch:
     stored = {(0, name): Stored(0, name, value) for name, value in settings.items()}
     lanes = OwnLanes(database, [tenant_id])
@@ -52,16 +57,15 @@ async def make_watch(
         lanes,
         Settings(stored),
         node_id,
+        reexamine=reexamine or {},
         untouched_seconds=SOON,
         outlived_seconds=SOON,
     )
 
 
 async def watch_of(worker: JobWorker, tenant_id: int, **settings: Any) -> OverdueWatch:
-    watch = await make_watch(worker.database, tenant_id, worker.node_id, **settings)
-    watch.reexamine["push"].append(worker.reexamine)
-    watch.reexamine["lease"].append(worker.reexamine)
-    return watch
+    reexamine = {"push": [worker.reexamine], "lease": [worker.reexamine]}
+    return await make_watch(worker.database, tenant_id, worker.node_id, reexamine, **settings)
 
 
 def found(watch: OverdueWatch) -> dict[str, float]:
@@ -234,20 +238,17 @@ async def test_what_was_halted_is_not_overdue(database: Database, tenant_id: int
     assert await unobserved(await make_watch(database, tenant_id), "push")
 
 
-async def test_a_payment_behind_a_mark_is_found(
-    database: Database, tenant_id: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_payment_behind_a_mark_is_found(database: Database, tenant_id: int) -> None:
     bank = Bank(database, tenant_id)
     await bank.open({"a": 10, "b": 0})
     settling = settler(database)
     await settling.run_once()
-    settling._marks._lows = [await bank.now() + timedelta(hours=1)] * 64
-    settling._marks._forget_at = time.monotonic() + 3600
-    monkeypatch.setattr(settling._marks, "safe_lows", settling._marks.lows)
+    for mark in settling._marks._marks:
+        hide(mark, await bank.now() + timedelta(hours=1))
     payment = await bank.due("a", "b", 1)
     assert await settling.run_once() == 0
-    watch = await make_watch(database, tenant_id)
-    watch.on("payment", settling.look_everywhere)
+    reexamine = {"payment": [lambda *_: settling.look_everywhere()]}
+    watch = await make_watch(database, tenant_id, reexamine=reexamine)
     assert await observed(watch, "payment") == 1
     assert await settling.run_once() == 1
     assert await bank.outcome(payment)
@@ -257,11 +258,11 @@ async def test_an_unsealed_event_is_found(database: Database, tenant_id: int) ->
     [subject] = subjects(database, 1)
     await emit(database, new_event(database, tenant_id, subject))
     sealing = sealer(database)
-    sealing._low = await now(database) + timedelta(hours=1)
+    hide(sealing._mark, await now(database) + timedelta(hours=1))
     assert await sealing.run_once() == 0
-    sealing._low = await now(database) + timedelta(hours=1)
-    watch = await make_watch(database, tenant_id)
-    watch.on("event", sealing.look_everywhere)
+    hide(sealing._mark, await now(database) + timedelta(hours=1))
+    reexamine = {"event": [lambda *_: sealing.look_everywhere()]}
+    watch = await make_watch(database, tenant_id, reexamine=reexamine)
     assert await observed(watch, "event") == 1
     assert await sealing.run_once() >= 1
 
@@ -269,9 +270,17 @@ async def test_an_unsealed_event_is_found(database: Database, tenant_id: int) ->
 async def test_the_expander_forgets_its_marks(database: Database) -> None:
     expander = Expander(database, firer=None)  # type: ignore[arg-type] # nothing is due
     await expander.run_once()
-    expander._lows = [await now(database)] * 64
+    for mark in expander._marks:
+        hide(mark, await now(database) + timedelta(hours=1))
+    assert LONG_AGO not in {expander._low(bucket) for bucket in range(64)}
     expander.look_everywhere()
-    assert {low for _, _, low in expander._due_marks()} == {LONG_AGO}
+    assert {expander._low(bucket) for bucket in range(64)} == {LONG_AGO}
+
+
+def hide(mark: LowWaterMark, at: datetime) -> None:
+    """Move a mark beyond what is due, as no look would; even a wide look begins there."""
+    mark.passed(at + WIDE_MARGIN, at + WIDE_MARGIN)
+    mark.full_at = time.monotonic() + 3600
 
 
 async def now(database: Database) -> Any:

@@ -3,7 +3,8 @@
 from datetime import timedelta
 
 from postdate.model.ids import BUCKETS, new_id
-from postdate.settlement.bucket_marks import LATE_INSERT, BucketMarks
+from postdate.runtime.low_water import MARGIN
+from postdate.settlement.bucket_marks import BucketMarks
 from postdate.store.payment.settlement import Candidate
 from postdate.store.timer.timer import LONG_AGO
 
@@ -18,16 +19,16 @@ def test_a_whole_look_raises_every_mark() -> None:
     places = BucketMarks()
     places.looks()
     assert places.saw(AT, [_candidate(3, 50.0)])
-    lows = dict(places.lows())
+    lows = {look.bucket: look.low for look in places.looks()}
     assert lows[3] == AT - timedelta(seconds=50)
-    assert {lows[b] for b in range(BUCKETS) if b != 3} == {AT - LATE_INSERT}
+    assert {lows[b] for b in range(BUCKETS) if b != 3} == {AT - MARGIN}
 
 
 def test_behind_a_look_that_was_cut_nothing_is_hidden() -> None:
     places = BucketMarks()
     places.looks()
     assert places.saw(AT, [_candidate(3, 50.0), _candidate(5, 40.0)], cut=True)
-    lows = dict(places.lows())
+    lows = {look.bucket: look.low for look in places.looks()}
     assert lows[3] == AT - timedelta(seconds=50)
     # The buckets that gave nothing may hold what is due right after the last that was seen.
     assert {lows[b] for b in range(BUCKETS) if b != 3} == {AT - timedelta(seconds=40)}

@@ -4,6 +4,7 @@ import asyncio
 import secrets
 import socket
 import time
+from collections import defaultdict
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import version
@@ -29,7 +30,7 @@ from postdate.node.event_loop import LoopWatch
 from postdate.node.outgoing import Outgoing
 from postdate.node.settings import ProcessSettings
 from postdate.node.trace import Tracing
-from postdate.runtime.loop import Loop
+from postdate.runtime.loop import Loop, Signal
 from postdate.runtime.shared_read import SharedReads
 from postdate.runtime.wakeup import Wakeup
 from postdate.store import migrate
@@ -40,7 +41,7 @@ from postdate.store.operate import activity, node, partition
 from postdate.store.tenant import halt, setting
 from postdate.store.timer.lane import REFRESH_SECONDS as LANE_SECONDS
 from postdate.store.timer.lane import LaneDirectory
-from postdate.views.monitor.overdue import WATCH_SECONDS, OverdueWatch
+from postdate.views.monitor.overdue import WATCH_SECONDS, OverdueWatch, Reexamine
 from postdate.views.monitor.vitals import Vitals
 from postdate.worker.meter import JobMeter
 from postdate.worker.trouble import TroubleReporter
@@ -75,6 +76,10 @@ class Node:
     loops: list[Loop] = field(default_factory=list)
     # Told in which lane something was accepted, and in how many seconds it is due.
     on_accept: list[Callable[[int, float], None]] = field(default_factory=list)
+    # What has a stage look again at a bucket and lane in which something is overdue, by kind.
+    reexamine: defaultdict[str, list[Reexamine]] = field(default_factory=lambda: defaultdict(list))
+    # Sent when a subscription may have something to receive.
+    deliverable: Signal = field(default_factory=Signal)
     # How late things began since the last heartbeat, for each tenant.
     lateness: Lateness = field(default_factory=Lateness)
     shares: TenantShares = field(default_factory=TenantShares)
@@ -103,7 +108,12 @@ class Node:
         self.payment_meter = PaymentMeter(self.registry)
         self.vitals = Vitals(self.registry, self.database, self.lanes, self.shares)
         self.overdue = OverdueWatch(
-            self.registry, self.database, self.lanes, self.runtime, self.node_id
+            self.registry,
+            self.database,
+            self.lanes,
+            self.runtime,
+            self.node_id,
+            reexamine=self.reexamine,
         )
         JobMeter(self.registry, self.tallies)
         metric.NodeMeter(self.registry, self, version("postdate"))

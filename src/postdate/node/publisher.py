@@ -1,8 +1,5 @@
 """The publisher: its loops, and what changes subscriptions."""
 
-from functools import partial
-from typing import Final
-
 from postdate.intake.subscription.subscription import Subscriptions
 from postdate.node import job
 from postdate.node.anchor import anchor_path
@@ -13,8 +10,6 @@ from postdate.publisher.meter import PublisherMeter
 from postdate.publisher.sealer import PER_BUCKET, REST_SECONDS, Sealer
 from postdate.runtime.loop import Loop
 
-DELIVER: Final = "deliver"
-
 
 def intake(node: Node) -> Subscriptions:
     """Make what changes subscriptions; it wakes the loop that delivers."""
@@ -23,20 +18,14 @@ def intake(node: Node) -> Subscriptions:
         node.runtime,
         allowed=node.outgoing.allowed,
         check_names=job.names(node.outgoing.directory),
-        started=partial(_wake, node),
+        started=node.deliverable.send,
     )
-
-
-def _wake(node: Node) -> None:
-    for loop in node.loops:
-        if loop.name == DELIVER:
-            loop.wake()
 
 
 def loops(node: Node) -> list[Loop]:
     """Make the loops of the publisher's role."""
     meter = PublisherMeter(node.registry)
-    sealer = Sealer(node.database, meter, sealed=partial(_wake, node), reads=node.reads)
+    sealer = Sealer(node.database, meter, sealed=node.deliverable.send, reads=node.reads)
     deliverer = Deliverer(
         node.database,
         {
@@ -46,14 +35,14 @@ def loops(node: Node) -> list[Loop]:
         node.runtime,
         node.node_id,
         meter,
-        freed=partial(_wake, node),
+        freed=node.deliverable.send,
         followed=node.tracing is not None,
         reads=node.reads,
     )
     lag = LagWatch(node.database, meter)
     anchorer = Anchorer(node.database, AnchorFile(anchor_path(node.settings)))
-    node.overdue.on("event", sealer.look_everywhere)
-    node.overdue.on("delivery", partial(_wake, node))
+    node.reexamine["event"].append(lambda *_: sealer.look_everywhere())
+    node.reexamine["delivery"].append(lambda *_: node.deliverable.send())
     sealing = Loop(
         "seal",
         sealer.run_once,
@@ -65,10 +54,11 @@ def loops(node: Node) -> list[Loop]:
     return [
         sealing,
         Loop(
-            DELIVER,
+            "deliver",
             deliverer.run_once,
             limit=AT_ONCE,
             next_due=deliverer.next_due,
+            woken_by=node.deliverable,
             finish=deliverer.drain,
         ),
         Loop("lag", lag.run_once, limit=1, poll_seconds=LAG_SECONDS),

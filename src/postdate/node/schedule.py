@@ -57,7 +57,12 @@ def loops(node: Node) -> list[Loop]:
         limit=expander.LIMIT,
         next_due=expanding.next_due,
     )
-    node.overdue.on("schedule", expanding.look_everywhere, loop.wake)
+
+    def reexamine(_bucket: int, _lane_id: int) -> None:
+        expanding.look_everywhere()
+        loop.wake()
+
+    node.reexamine["schedule"].append(reexamine)
     return [
         loop,
         Loop("schedule_audit", auditing.step, limit=audit.LIMIT, poll_seconds=audit.POLL_SECONDS),

@@ -27,7 +27,12 @@ def loops(node: Node) -> list[Loop]:
         next_due=settler.next_due,
         blocked=settler.blocked,
     )
-    node.overdue.on("payment", settler.look_everywhere, settling.wake)
+
+    def reexamine(_bucket: int, _lane_id: int) -> None:
+        settler.look_everywhere()
+        settling.wake()
+
+    node.reexamine["payment"].append(reexamine)
     return [
         settling,
         Loop("approvals", approvals.run_once, limit=MAX_EXPIRED, poll_seconds=LOOK_SECONDS),

@@ -34,8 +34,8 @@ def loops(node: Node) -> list[Loop]:
         cipher=node.outgoing.cipher,
         shared_reads=node.reads,
     )
-    node.overdue.reexamine["push"].append(worker.reexamine)
-    node.overdue.reexamine["lease"].append(worker.reexamine)
+    node.reexamine["push"].append(worker.reexamine)
+    node.reexamine["lease"].append(worker.reexamine)
     care = care_loops(worker, node.settings.drain_seconds)
     close_idle = node.outgoing.connections.close_idle
     care.append(Loop("queues", close_idle, limit=1, poll_seconds=IDLE_SECONDS))
@@ -48,7 +48,7 @@ def hinted_claims(node: Node, worker: JobWorker, lanes: Loop) -> list[Loop]:
 
     def wake(lane_id: int | None) -> None:
         if worker.claimer.hint(lane_id):
-            worker.runner.on_room()
+            worker.room.send()
         else:
             lanes.wake()
 
@@ -63,17 +63,16 @@ def hinted_claims(node: Node, worker: JobWorker, lanes: Loop) -> list[Loop]:
 
 def claim_loops(worker: JobWorker, step: Callable[[int], Awaitable[int]]) -> list[Loop]:
     """Make the loops that claim; all of them are woken when there is room."""
-    claims = [
-        Loop(f"worker-claim-{number}", step, limit=MAX_JOBS, next_due=worker.next_due)
+    return [
+        Loop(
+            f"worker-claim-{number}",
+            step,
+            limit=MAX_JOBS,
+            next_due=worker.next_due,
+            woken_by=worker.room,
+        )
         for number in range(1, CLAIMS + 1)
     ]
-
-    def wake() -> None:
-        for loop in claims:
-            loop.wake()
-
-    worker.runner.on_room = wake
-    return claims
 
 
 def care_loops(worker: JobWorker, drain_seconds: float) -> list[Loop]:
@@ -83,7 +82,7 @@ def care_loops(worker: JobWorker, drain_seconds: float) -> list[Loop]:
         before = len(worker.claimer.lane_buckets)
         await worker.claimer.refresh(limit)
         if len(worker.claimer.lane_buckets) > before:
-            worker.runner.on_room()
+            worker.room.send()
         return 0
 
     async def drain() -> None:

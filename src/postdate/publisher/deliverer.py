@@ -1,6 +1,5 @@
 """Deliver events to subscriptions: each by itself, so that none holds up another."""
 
-import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 from uuid import UUID
@@ -16,6 +15,7 @@ from postdate.model.setting.setting import Settings
 from postdate.publisher.event_batch import DeliveryStop, EventBatch
 from postdate.publisher.meter import PublisherMeter
 from postdate.runtime.shared_read import SharedReads
+from postdate.runtime.task_set import TaskSet
 from postdate.store.connection.database import Connection, Database
 from postdate.store.connection.error import CommitUnknownError, UnavailableError
 from postdate.store.event import event as event_store
@@ -74,7 +74,7 @@ class Deliverer:
         self._node_id = node_id
         self._meter = meter
         self._freed = freed
-        self._serving: set[asyncio.Task[None]] = set()
+        self._serving = TaskSet()
         self._next: float | None = None
 
     async def run_once(self, limit: int) -> int:
@@ -95,7 +95,7 @@ class Deliverer:
                 )
             claimed += len(claims)
             for claim in claims:
-                self._begin(claim.subject, claim.token)
+                self._serving.start(self._serve(claim.subject, claim.token), self._freed)
         return claimed
 
     async def _heads(self) -> list[timer.Head]:
@@ -110,17 +110,7 @@ class Deliverer:
 
     async def drain(self) -> None:
         """Wait until what is being served has ended."""
-        if self._serving:
-            await asyncio.wait(self._serving)
-
-    def _begin(self, subscription_id: UUID, token: int) -> None:
-        serving = asyncio.create_task(self._serve(subscription_id, token))
-        self._serving.add(serving)
-        serving.add_done_callback(self._ended)
-
-    def _ended(self, served: asyncio.Task[None]) -> None:
-        self._serving.discard(served)
-        self._freed()
+        await self._serving.join()
 
     async def _serve(self, subscription_id: UUID, token: int) -> None:
         try:

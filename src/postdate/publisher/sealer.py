@@ -4,7 +4,7 @@ import time
 from collections import Counter as Tally
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from postdate.model.activity import COUNTED, KEEP_SECONDS, SLOT_SECONDS
@@ -14,6 +14,7 @@ from postdate.model.failpoint import reach
 from postdate.model.ids import BUCKETS, new_id
 from postdate.model.log import Log
 from postdate.publisher.meter import PublisherMeter
+from postdate.runtime.low_water import LowWaterMark
 from postdate.runtime.shared_read import SharedReads
 from postdate.store.connection.database import Connection, Database
 from postdate.store.connection.error import LockNotAvailableError
@@ -35,7 +36,7 @@ REST_SECONDS: Final = 0.2
 ACTIVE_SECONDS: Final = 5.0
 """How long after a seal the outbox is looked at this often: others write into it without a hint."""
 
-LATE_SECONDS: Final = 120.0
+LATE: Final = timedelta(seconds=120)
 """How far back each look goes: longer than any transaction of ours may take to commit."""
 
 WHOLE_SECONDS: Final = 60.0
@@ -43,8 +44,6 @@ WHOLE_SECONDS: Final = 60.0
 
 AROUND_SECONDS: Final = 60.0
 """How long rows of the outbox that a stranger has locked are gone around without waiting first."""
-
-ALWAYS: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Sealer:
@@ -67,20 +66,20 @@ class Sealer:
         self._meter = meter
         self._sealed = sealed
         self._active_until = 0.0
-        self._low = ALWAYS
-        self._whole_at = ALWAYS
+        self._mark = LowWaterMark(margin=LATE, full_seconds=WHOLE_SECONDS)
         self._held: set[int] = set()
-        self._around_until = ALWAYS
+        self._around_until = 0.0
 
     async def run_once(self, limit: int = PER_BUCKET) -> int:
         """Seal everything there is, up to `limit` of each bucket at a time; return how many."""
         if self._held:
             async with self._database.connection() as connection:
                 self._held = await seal.held(connection, self._held)
-        found, now = await seal.waiting(self._reads, self._low)
+        low = self._mark.low(time.monotonic())
+        found, now = await seal.waiting(self._reads, low)
         count = 0
         while found:
-            taken = await self._seal(limit, now)
+            taken = await self._seal(low, limit, now)
             if not taken:  # another node is sealing what there is
                 return count
             self._meter.sealed(len(taken), (now - taken[0].time).total_seconds())
@@ -89,30 +88,29 @@ class Sealer:
             self._active_until = time.monotonic() + ACTIVE_SECONDS
             found = len(taken) >= limit
         if not self._held:
-            self._look_less_far_back(now)
+            self._mark.passed(now, now)
         return count
 
     async def next_due(self) -> float | None:
         """Return when to look again: soon where something was just sealed, else when others do."""
         return REST_SECONDS if time.monotonic() < self._active_until else None
 
-    async def _seal(self, limit: int, now: datetime) -> list[Waiting]:
+    async def _seal(self, low: datetime, limit: int, now: datetime) -> list[Waiting]:
         """Seal once; a tenant whose chain somebody else holds is left out until it is free."""
         while True:
             tenants: set[int] = set()
+            around = time.monotonic() < self._around_until
             try:
                 async with self._database.write("seal") as connection:
-                    taken = await seal.take(
-                        connection, self._low, limit, self._held, around=now < self._around_until
-                    )
+                    taken = await seal.take(connection, low, limit, self._held, around=around)
                     tenants |= {each.tenant_id for each in taken}
                     if taken:
                         reach("seal.taken")
                         await _write(connection, _once(taken), now, self._database.unix_ms())
             except LockNotAvailableError:
-                if not tenants and now >= self._around_until:
+                if not tenants and not around:
                     log.warning("seal.outbox_held")
-                    self._around_until = now + timedelta(seconds=AROUND_SECONDS)
+                    self._around_until = time.monotonic() + AROUND_SECONDS
                     continue
                 async with self._database.connection() as connection:
                     held = await seal.held(connection, tenants)
@@ -125,14 +123,7 @@ class Sealer:
 
     def look_everywhere(self) -> None:
         """Look at the whole outbox next time: something waits behind the mark."""
-        self._low = ALWAYS
-
-    def _look_less_far_back(self, now: datetime) -> None:
-        """Leave what is long dead alone, but not for ever: a commit may have been very late."""
-        if now - self._whole_at >= timedelta(seconds=WHOLE_SECONDS):
-            self._whole_at, self._low = now, ALWAYS
-        else:
-            self._low = now - timedelta(seconds=LATE_SECONDS)
+        self._mark.forget()
 
 
 def _once(taken: Sequence[Waiting]) -> Sequence[Waiting]:

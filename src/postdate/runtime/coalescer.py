@@ -2,11 +2,12 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
-from typing import Any, Final, Generic, TypeVar
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Final, Generic, TypeVar
 
 from postdate.model.error import Code, refuse
 from postdate.runtime.retry import RetryLadder, RetryLimits
+from postdate.runtime.task_set import TaskSet
 from postdate.store.connection.error import CommitUnknownError, UnavailableError
 
 Item = TypeVar("Item")
@@ -49,8 +50,8 @@ class Coalescer(Generic[Item, Result]):
         self._max_groups = max_groups
         self._waiting: deque[_Waiting[Item, Result]] = deque()
         self._active: set[object] = set()
-        self._running: set[asyncio.Task[None]] = set()
-        self._divided: set[asyncio.Task[None]] = set()
+        self._running = TaskSet()
+        self._divided = TaskSet()
         self._ladder = RetryLadder("group", self._answer, self._refuse, RetryLimits(passing=()))
 
     async def submit(self, item: Item) -> Result:
@@ -62,7 +63,7 @@ class Coalescer(Generic[Item, Result]):
         if len(self._active) < self._max_groups:
             drainer = object()
             self._active.add(drainer)
-            _start(self._drain(drainer), self._running, lambda: self._drained(drainer))
+            self._running.start(self._drain(drainer), lambda: self._drained(drainer))
         return await done
 
     async def _drain(self, drainer: object) -> None:
@@ -94,7 +95,7 @@ class Coalescer(Generic[Item, Result]):
                 await search
             else:
                 # Searching takes many commits, and each may wait for a lock: others go on.
-                _start(search, self._divided, lambda: _give_up(group))
+                self._divided.start(search, lambda: _give_up(group))
 
     async def _search(self, group: Sequence[_Waiting[Item, Result]], error: Exception) -> None:
         try:
@@ -124,22 +125,6 @@ class Coalescer(Generic[Item, Result]):
 
     async def _refuse(self, each: _Waiting[Item, Result], error: Exception) -> None:
         _fail([each[1]], error)
-
-
-def _start(
-    work: Coroutine[Any, Any, None],
-    tasks: set[asyncio.Task[None]],
-    ended: Callable[[], None],
-) -> None:
-    """Run a task; `ended` is called however it ends, even before its first step."""
-    started = asyncio.create_task(work)
-    tasks.add(started)
-
-    def end(task: asyncio.Task[None]) -> None:
-        tasks.discard(task)
-        ended()
-
-    started.add_done_callback(end)
 
 
 def _give_up(group: Iterable[_Waiting[Item, Result]]) -> None:

@@ -33,6 +33,22 @@ def next_tick(now: float, poll_seconds: float = POLL_SECONDS) -> float:
     return ((now + TICK_SECONDS) // step + 1) * step
 
 
+class Signal:
+    """Wakes the loops that were made to be woken by it."""
+
+    def __init__(self) -> None:
+        self._loops: list[Loop] = []
+
+    def add(self, loop: "Loop") -> None:
+        """Wake one loop more from now on."""
+        self._loops.append(loop)
+
+    def send(self) -> None:
+        """Wake every loop: there may be something to do."""
+        for loop in self._loops:
+            loop.wake()
+
+
 class Loop:
     """Run a step again and again: at once while it finds work, else when the next is due."""
 
@@ -46,6 +62,7 @@ class Loop:
         poll_seconds: float = POLL_SECONDS,
         rest_seconds: float = 0.0,
         blocked: Callable[[], str | None] | None = None,
+        woken_by: Signal | None = None,
         finish: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self.name = name
@@ -57,6 +74,8 @@ class Loop:
         self._blocked = blocked
         self._finish = finish
         self._wake = asyncio.Event()
+        if woken_by is not None:
+            woken_by.add(self)
         self._stop = False
         self._alive_at = time.monotonic()
         self.failures = 0

@@ -21,22 +21,46 @@ FULL_SECONDS: Final = 30.0
 class LowWaterMark:
     """The mark of one (bucket, lane), as one process remembers it."""
 
+    margin: timedelta = MARGIN
+    full_seconds: float = FULL_SECONDS
+    floor: datetime = LONG_AGO
     lowest: datetime = LONG_AGO
     seen_at: datetime = LONG_AGO
     wide_at: float = 0.0
     full_at: float = 0.0
 
-    def low(self, now: float) -> datetime:
-        """Return the mark for a statement that starts now, by the monotonic clock."""
+    def low(self, now: float, floor: datetime = LONG_AGO) -> datetime:
+        """Return the mark for a statement that starts now, by the monotonic clock.
+
+        Nothing below the floor is touched at all.
+        """
+        self.heed(floor)
         if now >= self.full_at:
-            self.full_at, self.wide_at = now + FULL_SECONDS, now + WIDE_SECONDS
-            return LONG_AGO
-        margin = MARGIN
+            self.full_at, self.wide_at = now + self.full_seconds, now + WIDE_SECONDS
+            return floor
+        margin = self.margin
         if now >= self.wide_at:
-            self.wide_at, margin = now + WIDE_SECONDS, WIDE_MARGIN
+            self.wide_at, margin = now + WIDE_SECONDS, max(margin, WIDE_MARGIN)
+        return self._behind(margin)
+
+    def safe(self) -> datetime:
+        """Return a mark below which nothing can become visible, however slow its commit."""
+        return self._behind(WIDE_MARGIN)
+
+    def _behind(self, margin: timedelta) -> datetime:
         if self.lowest == LONG_AGO:
-            return LONG_AGO
-        return min(self.lowest, self.seen_at - margin)
+            return self.floor
+        return max(self.floor, min(self.lowest, self.seen_at - margin))
+
+    def heed(self, floor: datetime) -> None:
+        """Look at nothing due before an instant; where it fell, the mark hides too much."""
+        if floor < self.floor:
+            self.forget()
+        self.floor = floor
+
+    def forget(self) -> None:
+        """Look from the floor on the next time."""
+        self.lowest = LONG_AGO
 
     def passed(self, lowest: datetime, at: datetime) -> None:
         """Note that at a time of the database nothing was left below an instant."""

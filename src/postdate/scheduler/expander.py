@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
@@ -16,13 +17,15 @@ from postdate.model.ids import BUCKETS, new_id
 from postdate.model.log import Log
 from postdate.model.schedule.firing import Fired
 from postdate.model.setting.setting import Settings
-from postdate.runtime.low_water import WIDE_MARGIN
+from postdate.runtime.low_water import LowWaterMark
+from postdate.runtime.retry import RetryLadder, RetryLimits
 from postdate.runtime.shared_read import SharedReads
 from postdate.scheduler.expansion import ExpansionBatch, error_text, watched
-from postdate.scheduler.firer import Firer, Follow, Spans, unfollowed
+from postdate.scheduler.firer import Firer, Follow, unfollowed
 from postdate.scheduler.meter import ScheduleMeter
 from postdate.store.connection.database import Connection, Database
 from postdate.store.connection.error import (
+    DatabaseError,
     LockNotAvailableError,
     ServerFaultError,
     TenantHaltedError,
@@ -37,7 +40,7 @@ from postdate.store.schedule import schedule_due, timeline
 from postdate.store.schedule.schedule import ScheduleKey
 from postdate.store.schedule.schedule_due import DueTimer, Wanted
 from postdate.store.timer import timer as timer_store
-from postdate.store.timer.timer import LANE_SCHEDULE, LONG_AGO
+from postdate.store.timer.timer import LANE_SCHEDULE
 
 log = Log()
 
@@ -50,7 +53,6 @@ LIMIT: Final = 2000
 AT_ONCE: Final = 2
 """Buckets expanded at the same time."""
 
-FORGET_SECONDS: Final = 30.0
 HELD_SECONDS: Final = 2.0
 """How long a schedule rests for whose rows, job or account somebody else's lock was awaited."""
 
@@ -60,6 +62,12 @@ HELD_TRIES: Final = 4
 
 DIVIDE_SECONDS: Final = 3.0
 """How long one step looks for those that wait for a lock; then all that may be rest."""
+
+PASSING: Final = (TransientError, TenantHaltedError)
+"""No schedule's fault. Of a tenant that was halted in between, the next look finds nothing."""
+
+TRIES: Final = RetryLimits(passing=(DatabaseError,))
+"""A batch that one of its schedules broke is divided; whatever else is raised concerns them all."""
 
 MAX_STUMBLES: Final = 5
 """How often a schedule may rest because the server failed at it; then a person has to look."""
@@ -102,9 +110,7 @@ class Expander:
         self._firer = firer
         self._meter = meter or ScheduleMeter()
         self._settings = settings or Settings()
-        self._lows = [LONG_AGO] * BUCKETS
-        self._forget_at = 0.0
-        self._floor = LONG_AGO
+        self._marks = [LowWaterMark() for _ in range(BUCKETS)]
         self._held: dict[UUID, tuple[int, float]] = {}
         self._stumbles: dict[UUID, int] = {}
         self._divide_until = 0.0
@@ -131,8 +137,7 @@ class Expander:
         rested = [(key, at[0]) for key, at in self._held.items() if at[1] <= now]
         for key, bucket in rested[:HELD_TRIES]:
             try:
-                with self._follow(bucket) as spans:
-                    await self._once(bucket, 1, spans, only=key, impatient=True)
+                await self._once(bucket, 1, only=[key], impatient=True)
             except BrokenBatchError as broken:
                 if broken.locked:
                     self._let_rest(bucket, broken)
@@ -151,7 +156,8 @@ class Expander:
 
     def look_everywhere(self) -> None:
         """Forget what was seen: something due is hidden behind a mark."""
-        self._forget_at = 0.0
+        for mark in self._marks:
+            mark.forget()
 
     async def next_due(self) -> float | None:
         """Return the seconds until the next schedule is due, by the database's clock.
@@ -164,60 +170,61 @@ class Expander:
         # What rests is due all the time.
         return max(seconds, HELD_POLL_SECONDS)
 
-    def _due_marks(self) -> list[tuple[int, int, datetime]]:
-        now = time.monotonic()
-        floor = self._settings.floor
-        if now >= self._forget_at or floor < self._floor:
-            self._lows = [LONG_AGO] * BUCKETS
-            self._forget_at = now + FORGET_SECONDS
-        self._floor = floor
-        return [(bucket, LANE_SCHEDULE, max(floor, low)) for bucket, low in enumerate(self._lows)]
+    def _low(self, bucket: int) -> datetime:
+        return self._marks[bucket].low(time.monotonic(), self._settings.floor)
 
     async def _due_buckets(self) -> list[int]:
-        heads = await timer_store.heads(self._reads, self._due_marks())
+        looks = [(bucket, LANE_SCHEDULE, self._low(bucket)) for bucket in range(BUCKETS)]
+        heads = await timer_store.heads(self._reads, looks)
+        for head in heads:
+            self._marks[head.bucket].passed(head.due_at, head.at)
         self._next_due = min((head.seconds for head in heads), default=None)
         due = [head.bucket for head in heads if head.seconds <= 0]
         # Nodes that begin at different buckets seldom meet.
         random.shuffle(due)
         return due
 
-    async def _expand(self, bucket: int, limit: int, *, divided: bool = False) -> int:
+    async def _expand(self, bucket: int, limit: int) -> int:
+        """Expand up to so many schedules, so that only what cannot be expanded is set aside."""
         try:
-            with self._follow(bucket) as spans:
-                return await self._once(bucket, limit, spans, impatient=divided)
+            return await self._attempt(bucket, limit)
         except BrokenBatchError as broken:
-            log.warning("schedule.halved", bucket=bucket, schedules=broken.count, error=str(broken))
-            return await self._find_broken_schedule(bucket, broken)
+            attempt = partial(self._expand_part, bucket)
+            ladder = RetryLadder("schedule", attempt, partial(self._expand_alone, bucket), TRIES)
+            return sum(await ladder.divide(broken.timers, broken))
 
-    async def _find_broken_schedule(self, bucket: int, broken: "BrokenBatchError") -> int:
-        """Expand one half after the other, so that only what cannot be expanded is set aside."""
-        if broken.count == 1:
-            return await self._expand_alone(bucket, broken)
-        if broken.locked and time.monotonic() > self._divide_until:
-            return self._let_rest(bucket, broken)
-        half = broken.count // 2
-        done = await self._expand(bucket, half, divided=True)
-        return done + await self._expand(bucket, broken.count - half, divided=True)
+    async def _expand_part(self, bucket: int, timers: Sequence[DueTimer]) -> int:
+        return await self._attempt(bucket, len(timers), [timer.schedule_id for timer in timers])
+
+    async def _attempt(self, bucket: int, limit: int, only: Sequence[UUID] | None = None) -> int:
+        """Expand once; what may wait for a lock rests when its step took long enough."""
+        try:
+            return await self._once(bucket, limit, only=only, impatient=only is not None)
+        except BrokenBatchError as broken:
+            if broken.locked and time.monotonic() > self._divide_until:
+                return self._let_rest(bucket, broken)
+            raise
 
     async def _expand_alone(
-        self, bucket: int, broken: "BrokenBatchError", *, looked: bool = False
+        self, bucket: int, timer: DueTimer, error: Exception, *, looked: bool = False
     ) -> int:
-        if broken.locked:
-            return self._let_rest(bucket, broken)
-        if isinstance(broken.error, ServerFaultError):
-            [key] = [timer.schedule_id for timer in broken.timers]
+        """Decide what becomes of the one schedule that broke its batch."""
+        if not isinstance(error, BrokenBatchError):
+            raise error
+        key, stumbled = timer.schedule_id, False
+        if isinstance(error.error, ServerFaultError):
             self._stumbles[key] = self._stumbles.get(key, 0) + 1
-            if self._stumbles[key] < MAX_STUMBLES:
-                return self._let_rest(bucket, broken)
-        if looked or not isinstance(broken.error, UniqueViolationError):
-            return await self._set_aside(bucket, broken)
+            stumbled = self._stumbles[key] < MAX_STUMBLES
+        if error.locked or stumbled:
+            return self._let_rest(bucket, error)
+        if looked or not isinstance(error.error, UniqueViolationError):
+            return await self._set_aside(bucket, timer, error.error)
         # The book has one of its occurrences already, after a clock was set back for example. The
         # quick way does not look; this one does.
         try:
-            with self._follow(bucket) as spans:
-                return await self._once(bucket, 1, spans, look=True)
+            return await self._once(bucket, 1, only=[key], look=True)
         except BrokenBatchError as again:
-            return await self._expand_alone(bucket, again, looked=True)
+            return await self._expand_alone(bucket, timer, again, looked=True)
 
     def _let_rest(self, bucket: int, broken: "BrokenBatchError") -> int:
         """Leave schedules out for a moment: only they wait for what somebody else holds."""
@@ -226,19 +233,18 @@ class Expander:
         self._held |= dict.fromkeys(ids, (bucket, time.monotonic() + HELD_SECONDS))
         return len(ids)
 
-    async def _set_aside(self, bucket: int, broken: "BrokenBatchError") -> int:
+    async def _set_aside(self, bucket: int, timer: DueTimer, error: Exception) -> int:
         """Leave a schedule to a person; where somebody else has come between, nothing is done."""
-        [timer] = broken.timers
-        error = error_text(broken.error)
+        text = error_text(error)
         key = ScheduleKey(bucket, timer.tenant_id, timer.schedule_id)
         async with self._database.write() as connection:
             known = await store.lock(connection, key) is not None
             due_at = (await store.timers(connection, [key])).get(key.schedule_id)
             if not known or due_at != timer.due_at:
                 return 1
-            await store.set_aside(connection, key, error)
-            await self._record_events(connection, [(key, "schedule.set_aside", {"error": error})])
-        log.error("schedule.set_aside", schedule_id=str(timer.schedule_id), error=error)
+            await store.set_aside(connection, key, text)
+            await self._record_events(connection, [(key, "schedule.set_aside", {"error": text})])
+        log.error("schedule.set_aside", schedule_id=str(timer.schedule_id), error=text)
         self._meter.broke()
         return 1
 
@@ -246,43 +252,36 @@ class Expander:
         self,
         bucket: int,
         limit: int,
-        spans: Spans,
         *,
         look: bool = False,
         impatient: bool = False,
-        only: UUID | None = None,
+        only: Sequence[UUID] | None = None,
     ) -> int:
-        held = [key for key, (at, _) in self._held.items() if at == bucket and key != only]
-        async with self._database.write("expand") as connection:
-            if impatient:
-                await connection.execute(IMPATIENT)
-            low = max(self._settings.floor, self._lows[bucket])
-            wanted = Wanted(bucket, low, limit, held, only)
-            timers = await schedule_due.take(connection, wanted)
-            if not timers:
-                return 0
-            try:
-                batch = await self._decide(connection, bucket, timers)
-                if look:
-                    batch.drop(await occurrence_store.find(connection, batch.keys()))
-                firings = spans.begin(batch.firings())
-                fired = await self._firer.fire(connection, firings, batch.now)
-                reach("expand.fired")
-                statuses = await self._write(connection, batch, fired)
-            except Exception as error:
-                if isinstance(error, TransientError) and not isinstance(
-                    error, LockNotAvailableError
-                ):
-                    raise
-                if isinstance(error, TenantHaltedError):
-                    # A kill switch was turned in between: the next look leaves its tenant out.
-                    raise
-                raise BrokenBatchError(timers, error) from error
-        if len(timers) < limit and not held and only is None:
-            self._lows[bucket] = max(self._lows[bucket], batch.now - WIDE_MARGIN)
+        """Expand the first due schedules, or only these, in one commit; return how many."""
+        held = [] if only else [key for key, (at, _) in self._held.items() if at == bucket]
+        wanted = Wanted(bucket, self._low(bucket), limit, held, only)
+        with self._follow(bucket) as spans:
+            async with self._database.write("expand") as connection:
+                if impatient:
+                    await connection.execute(IMPATIENT)
+                timers = await schedule_due.take(connection, wanted)
+                if not timers:
+                    return 0
+                try:
+                    batch = await self._decide(connection, bucket, timers)
+                    if look:
+                        batch.drop(await occurrence_store.find(connection, batch.keys()))
+                    firings = spans.begin(batch.firings())
+                    fired = await self._firer.fire(connection, firings, batch.now)
+                    reach("expand.fired")
+                    statuses = await self._write(connection, batch, fired)
+                except Exception as error:
+                    if isinstance(error, PASSING) and not isinstance(error, LockNotAvailableError):
+                        raise
+                    raise BrokenBatchError(timers, error) from error
+            spans.end(fired)
         for timer in timers if self._stumbles else ():
             self._stumbles.pop(timer.schedule_id, None)
-        spans.end(fired)
         self._firer.announce(fired)
         self._meter.expanded(statuses, [(t.at - t.due_at).total_seconds() for t in timers])
         for _ in batch.aside:
@@ -346,11 +345,6 @@ class BrokenBatchError(Exception):
         self.error = error
 
     @property
-    def count(self) -> int:
-        """Return how many schedules it has."""
-        return len(self.timers)
-
-    @property
     def locked(self) -> bool:
-        """Return whether it only waited too long for somebody else's lock."""
+        """Return whether it waited in vain for a lock."""
         return isinstance(self.error, LockNotAvailableError)

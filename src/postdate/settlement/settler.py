@@ -322,7 +322,7 @@ class Settler:
             until: Order, ours: Sequence[UUID], accounts: Collection[AccountKey]
         ) -> dict[AccountKey, Order]:
             bounded = self._database.bounds_transactions
-            lows = self._marks.safe_lows() if bounded else self._marks.bare_lows()
+            lows = self._marks.safe_lows() if bounded else self._marks.floors()
             return await store.earlier(connection, lows, until, ours, accounts)
 
         return batch.Settling(

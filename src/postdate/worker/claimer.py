@@ -17,7 +17,6 @@ from postdate.model.lane import Kind
 from postdate.model.log import Log
 from postdate.model.setting.setting import Settings
 from postdate.runtime.capacity import Capacity
-from postdate.runtime.low_water import LowWaterMark
 from postdate.runtime.share import EVERY_BUCKET, preferred_buckets
 from postdate.runtime.shared_read import SharedReads
 from postdate.store.connection.database import Connection, Database
@@ -30,7 +29,6 @@ from postdate.store.tenant import halt
 from postdate.store.timer import timer
 from postdate.store.timer.lane import Lane, LaneDirectory
 from postdate.store.timer.permit import lane_limits
-from postdate.store.timer.timer import LONG_AGO
 from postdate.worker.claim import ClaimTransaction, LaneClaim
 from postdate.worker.claim_size import ClaimSize
 from postdate.worker.lane_bucket import ACTIVE_SECONDS, LaneBucket, LaneBuckets
@@ -80,7 +78,6 @@ class Claimer:
     _policies: RetryPolicies = field(init=False)
     _transactions: set[ClaimTransaction] = field(default_factory=set)
     _stale: bool = True
-    _floor: datetime = LONG_AGO
 
     def __post_init__(self) -> None:
         self._policies = RetryPolicies(self.settings)
@@ -144,25 +141,15 @@ class Claimer:
                 await self._claim_several(transaction, claim, limit)
         return transaction.claims
 
-    def _heed_floor(self) -> datetime:
-        """Return the instant below which nothing is touched; marks made above a higher one go."""
-        floor = self.settings.floor
-        if floor < self._floor:
-            for lane_bucket in self.lane_buckets:
-                lane_bucket.mark = LowWaterMark()
-        self._floor = floor
-        return floor
-
     async def _look(self) -> None:
         """Ask for the heads of the buckets whose time has come."""
         async with self._looking:
-            floor = self._heed_floor()
-            now = time.monotonic()
+            now, floor = time.monotonic(), self.settings.floor
             looked = self.lane_buckets.due(now, MAX_LOOK)
             if not looked:
                 return
             try:
-                wanted = [(p.bucket, p.lane.lane_id, max(floor, p.mark.low(now))) for p in looked]
+                wanted = [(p.bucket, p.lane.lane_id, p.mark.low(now, floor)) for p in looked]
                 heads = await timer.heads(self.reads, wanted)
                 at = datetime.fromtimestamp(self.database.unix_ms() / 1000, UTC)
                 for lane_bucket in self.lane_buckets.learn(
@@ -261,7 +248,7 @@ class Claimer:
             lane_bucket.bucket,
             self._policies,
             self.cipher,
-            low=max(self.settings.floor, lane_bucket.mark.low(claim.claimed_at)),
+            low=lane_bucket.mark.low(claim.claimed_at, self.settings.floor),
             limit=count,
             lease_seconds=claim.lease_seconds,
             claimed_by=self.node_id,
@@ -302,7 +289,7 @@ class Claimer:
 
     def _look_anew(self, lane_bucket: LaneBucket, at: float) -> None:
         """Look at a bucket again as if for the first time: what its mark hid may be back."""
-        lane_bucket.mark = LowWaterMark()
+        lane_bucket.mark.forget()
         self.lane_buckets.plan(lane_bucket, at)
 
 

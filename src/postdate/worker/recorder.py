@@ -2,15 +2,16 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
 from postdate.model.job.tally import Tally
 from postdate.model.job.verdict import End, Keep, Move, Verdict
 from postdate.model.log import Log
 from postdate.runtime.retry import Backoff, RetryLadder, RetryLimits
+from postdate.runtime.task_set import TaskSet
 from postdate.store.connection.database import Database
 from postdate.store.job import execution
 from postdate.store.operate.item_log import write_endings
@@ -60,7 +61,7 @@ class OutcomeRecorder:
         self._aside: deque[tuple[ClaimedJob, Verdict]] = deque()
         self._active = 0
         self._revisiting = False
-        self._running: set[asyncio.Task[None]] = set()
+        self._running = TaskSet()
         self._group = RetryLadder("record", self._record, self._give_up, TRIES)
         record_aside = partial(self._record, aside=True)
         self._group_aside = RetryLadder("record", record_aside, self._give_up, TRIES)
@@ -84,15 +85,10 @@ class OutcomeRecorder:
         """See that what waits is written."""
         if self._waiting and self._active < MAX_GROUPS:
             self._active += 1
-            self._start(self._drain())
+            self._running.start(self._drain())
         if self._aside and not self._revisiting:
             self._revisiting = True
-            self._start(self._revisit())
-
-    def _start(self, work: Coroutine[Any, Any, None]) -> None:
-        running = asyncio.create_task(work)
-        self._running.add(running)
-        running.add_done_callback(self._running.discard)
+            self._running.start(self._revisit())
 
     async def _drain(self) -> None:
         group: Group = ()

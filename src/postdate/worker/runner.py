@@ -23,6 +23,8 @@ from postdate.model.job.verdict import Keep, Move, complete, decide
 from postdate.model.limit import Limit
 from postdate.model.log import Log
 from postdate.runtime.capacity import Capacity, Room
+from postdate.runtime.loop import Signal
+from postdate.runtime.task_set import TaskSet
 from postdate.store.connection.database import Database
 from postdate.store.connection.error import CommitUnknownError, DatabaseError, UnavailableError
 from postdate.store.job import execution
@@ -58,7 +60,7 @@ async def unlimited(_: Delivery) -> Sequence[Limit]:
 class Runner:
     """Everything between a claim and its record."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - every part is injected here, by name
         self,
         database: Database,
         handlers: Mapping[str, Handler],
@@ -66,6 +68,7 @@ class Runner:
         permits: Permits,
         tally: Tally,
         *,
+        room: Signal,
         limits_of: LimitsOf = unlimited,
         checkpoint: Checkpoint = pass_by,
     ) -> None:
@@ -74,6 +77,7 @@ class Runner:
         self._capacity = capacity
         self._permits = permits
         self._tally = tally
+        self._room = room
         self._limits_of = limits_of
         self._checkpoint = checkpoint
         self._recorder = OutcomeRecorder(database, tally, self._make_room, self._land, checkpoint)
@@ -82,9 +86,8 @@ class Runner:
         self._waiting: deque[ClaimedJob] = deque()
         self._spare = False
         self._closing = False
-        self._running: set[asyncio.Task[None]] = set()
+        self._running = TaskSet()
         self._changed = asyncio.Event()
-        self.on_room: Callable[[], None] = lambda: None
 
     def __len__(self) -> int:
         return len(self._jobs)
@@ -184,9 +187,7 @@ class Runner:
         """
         if self._waiting and not self._spare:
             self._spare = True
-            running = asyncio.create_task(self._work())
-            self._running.add(running)
-            running.add_done_callback(self._running.discard)
+            self._running.start(self._work())
 
     async def _work(self) -> None:
         self._spare = False
@@ -263,7 +264,7 @@ class Runner:
         self._leave(jobs)
         self._changed.set()
         if limited:
-            self.on_room()
+            self._room.send()
 
     def _leave(self, jobs: Sequence[ClaimedJob]) -> None:
         """Release the room of these jobs, and tell the claimer where it waited for some."""
@@ -275,7 +276,7 @@ class Runner:
         for room, count in rooms.items():
             room.release(count)
         if waited:
-            self.on_room()
+            self._room.send()
 
     def owned(self) -> tuple[set[Room], set[HeldPermits]]:
         """Return the room and the permits of what is under way."""

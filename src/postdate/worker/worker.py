@@ -11,6 +11,7 @@ from postdate.model.lane import Kind, kind_of
 from postdate.model.log import Log
 from postdate.model.setting.setting import Settings
 from postdate.runtime.capacity import Capacity
+from postdate.runtime.loop import Signal
 from postdate.runtime.shared_read import SharedReads
 from postdate.store.connection.database import Database
 from postdate.store.secret.payload_encryption import PayloadCipher
@@ -41,6 +42,9 @@ class JobWorker:
     checkpoint: Checkpoint = pass_by
     shared_reads: SharedReads | None = None
     cipher: PayloadCipher | None = None
+    room: Signal = field(default_factory=Signal)
+    """Sent when something may be claimed: there is room again, or another lane."""
+
     permits: Permits = field(init=False)
     claimer: Claimer = field(init=False)
     runner: Runner = field(init=False)
@@ -55,6 +59,7 @@ class JobWorker:
             capacity,
             self.permits,
             self.tally,
+            room=self.room,
             limits_of=self.limits_of,
             checkpoint=self.checkpoint,
         )
@@ -90,7 +95,7 @@ class JobWorker:
             log.error("worker.ownerless", count=left)
         self.runner.end_unhandled()
         self.claimer.reexamine(bucket, lane_id)
-        self.runner.on_room()
+        self.room.send()
 
     async def next_due(self) -> float | None:
         """Return in how many seconds a step may find something."""

@@ -3,6 +3,7 @@
 import asyncio
 import random
 import time
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -27,7 +28,6 @@ from postdate.store.secret.payload_encryption import PayloadCipher
 from postdate.store.timer import permit, timer
 from postdate.store.timer.lane import Lane, LaneDirectory
 from postdate.store.timer.permit import claim_holder, lane_limits
-from postdate.store.timer.timer import LONG_AGO
 
 MAX_CLAIM: Final = 100
 """The most leases of one claim."""
@@ -70,7 +70,7 @@ class _Door:
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     hint: asyncio.Event = field(default_factory=asyncio.Event)
-    marks: dict[int, LowWaterMark] = field(default_factory=dict)
+    marks: defaultdict[int, LowWaterMark] = field(default_factory=lambda: defaultdict(LowWaterMark))
     empty_until: float = 0.0
 
 
@@ -93,7 +93,6 @@ class LeaseClaims:
         self._policies = RetryPolicies(settings)
         self._returns = LeaseReturns(database)
         self._doors: dict[int, _Door] = {}
-        self._floor = LONG_AGO
 
     def hint(self, lane_id: int | None) -> None:
         """Look again at a lane, or at all: something was put there."""
@@ -129,7 +128,6 @@ class LeaseClaims:
         door = self._doors.setdefault(lane.lane_id, _Door())
         async with door.lock:
             now = time.monotonic()
-            self._heed_floor()
             if door.empty_until > now and not first:
                 return [], door.empty_until - now
             door.hint.clear()
@@ -162,14 +160,6 @@ class LeaseClaims:
                 limits = lane_limits(lane, self._settings)
                 self._returns.give_back(back, [limit.scope for limit in limits])
 
-    def _heed_floor(self) -> None:
-        """Forget the marks when the instant below which nothing is touched has fallen."""
-        if self._settings.floor < self._floor:
-            for door in self._doors.values():
-                door.marks.clear()
-                door.empty_until = 0.0
-        self._floor = self._settings.floor
-
     async def _take(
         self, ask: ClaimAsk, lane: Lane, door: _Door, taken: list[ClaimedExecution]
     ) -> float:
@@ -183,14 +173,14 @@ class LeaseClaims:
             most, pause = await self._room(connection, limits, ask)
             for bucket in random.sample(lane.buckets, len(lane.buckets)):
                 if len(taken) < most:
-                    mark = door.marks.setdefault(bucket, LowWaterMark())
+                    mark = door.marks[bucket]
                     found = await execution.take(
                         connection,
                         lane,
                         bucket,
                         self._policies,
                         self._cipher,
-                        low=max(self._settings.floor, mark.low(time.monotonic())),
+                        low=mark.low(time.monotonic(), self._settings.floor),
                         limit=most - len(taken),
                         lease_seconds=ask.lease_seconds,
                         claimed_by=ask.holder,
@@ -225,18 +215,10 @@ class LeaseClaims:
             self._tally.recorded([v for held, v in verdicts if held.job_id in written.done])
 
     async def _next_due(self, lane: Lane, door: _Door) -> float:
-        now = time.monotonic()
-        floor = self._settings.floor
-        places = [
-            (
-                bucket,
-                lane.lane_id,
-                max(floor, door.marks.setdefault(bucket, LowWaterMark()).low(now)),
-            )
-            for bucket in lane.buckets
-        ]
+        now, floor = time.monotonic(), self._settings.floor
+        looks = [(each, lane.lane_id, door.marks[each].low(now, floor)) for each in lane.buckets]
         async with self._database.connection() as connection:
-            heads = await timer.heads(connection, places)
+            heads = await timer.heads(connection, looks)
         for head in heads:
             door.marks[head.bucket].found(head.due_at)
         return max(SOON_SECONDS, min([POLL_SECONDS, *(head.seconds for head in heads)]))

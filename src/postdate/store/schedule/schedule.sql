@@ -19,11 +19,11 @@ SELECT template_by, persons FROM schedule_version
  WHERE bucket = $1 AND tenant_id = $2 AND schedule_id = $3 AND version = $4
 
 -- name: schedule_due
--- The first due timers of one bucket, those that no other node is at: without some, or only one.
+-- The first due timers of one bucket, those that no other node is at: without some, or only some.
 SELECT t.tenant_id, t.subject, t.due_at, clock() AS at FROM timer t
  WHERE t.bucket = $1 AND t.lane_id = $2 AND t.due_at >= $3 AND t.due_at <= clock()
    AND t.tenant_id <> ALL ((SELECT tenants_held())::integer[])
-   AND t.subject <> ALL ($5::uuid[]) AND ($6::uuid IS NULL OR t.subject = $6)
+   AND t.subject <> ALL ($5::uuid[]) AND ($6::uuid[] IS NULL OR t.subject = ANY ($6))
  ORDER BY t.due_at LIMIT $4 FOR UPDATE SKIP LOCKED
 
 -- name: schedule_lock_timer

@@ -20,13 +20,13 @@ class DueTimer(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """Which due schedules of a bucket: from an instant on, so many, without some, or only one."""
+    """Which due schedules of a bucket: from an instant on, so many, without some, or only some."""
 
     bucket: int
     low: datetime
     limit: int
     without: Sequence[UUID] = ()
-    only: UUID | None = None
+    only: Sequence[UUID] | None = None
 
 
 async def take(connection: Connection, wanted: Wanted) -> list[DueTimer]:

@@ -1,7 +1,7 @@
 """Timers: the rows that make things happen."""
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
@@ -45,6 +45,11 @@ class Head(msgspec.Struct, frozen=True):
     lane_id: int
     due_at: datetime
     seconds: float
+
+    @property
+    def at(self) -> datetime:
+        """Return the database's time at which it was found."""
+        return self.due_at - timedelta(seconds=self.seconds)
 
 
 async def insert(connection: Connection, timers: Sequence[NewTimer]) -> None:

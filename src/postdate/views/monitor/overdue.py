@@ -5,6 +5,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
+from types import MappingProxyType
 from typing import Final
 from uuid import UUID
 
@@ -97,7 +98,7 @@ class HeadWatch:
 class OverdueWatch:
     """Find what is overdue, have its stage look at the lane bucket again, and count it."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - every part is injected here, by name
         self,
         registry: CollectorRegistry,
         database: Database,
@@ -105,6 +106,7 @@ class OverdueWatch:
         settings: Settings,
         node_id: UUID,
         *,
+        reexamine: Mapping[str, Sequence[Reexamine]] = MappingProxyType({}),
         untouched_seconds: float = UNTOUCHED_SECONDS,
         outlived_seconds: float = OUTLIVED_SECONDS,
     ) -> None:
@@ -122,7 +124,7 @@ class OverdueWatch:
         self._leases_next = 0
         self._outlived_at: set[LaneBucketKey] = set()
         self._meter = OverdueMeter(registry)
-        self.reexamine: defaultdict[str, list[Reexamine]] = defaultdict(list)
+        self._reexamine = reexamine
 
     async def run_once(self, _: int = 1) -> int:
         """Look once; the step of a loop."""
@@ -131,15 +133,6 @@ class OverdueWatch:
         )
         self._act([each for some in found for each in some if roles.get(KINDS[each.kind][0])])
         return 0
-
-    def on(self, kind: str, *steps: Callable[[], None]) -> None:
-        """Register what makes a stage scan again when something of it is overdue."""
-
-        def reexamine(_bucket: int, _lane_id: int) -> None:
-            for step in steps:
-                step()
-
-        self.reexamine[kind].append(reexamine)
 
     def sentences(self, tenant_id: int | None = None) -> list[str]:
         """Describe what the last scan found: of all tenants, or of one."""
@@ -157,7 +150,7 @@ class OverdueWatch:
                     subject=str(each.what),
                     seconds=round(each.seconds, 1),
                 )
-            for reexamine in self.reexamine[each.kind]:
+            for reexamine in self._reexamine.get(each.kind, ()):
                 reexamine(*each.lane_bucket)
         self._known = {each.what for each in found}
         self._meter.now(found)
@@ -173,9 +166,7 @@ class OverdueWatch:
         suspects = [lane_bucket for lane_bucket in self._heads.suspects if lane_bucket in kinds]
         looked = list(dict.fromkeys([*suspects, *self._lane_buckets.next(list(kinds))]))
         now, floor = time.monotonic(), self._settings.floor
-        wanted = [
-            (*lane_bucket, max(floor, self._marks[lane_bucket].low(now))) for lane_bucket in looked
-        ]
+        wanted = [(*each, self._marks[each].low(now, floor)) for each in looked]
         heads, at = await asyncio.gather(
             vital.untouched(self._reads, wanted, self._untouched_seconds), vital.now(self._reads)
         )
@@ -229,7 +220,7 @@ class OverdueWatch:
 
     async def _outlived(self) -> list[Overdue]:
         """Check this node's own leases: only this node knows whether a handler still runs."""
-        if not self.reexamine["lease"]:
+        if not self._reexamine.get("lease"):
             return []
         lane_buckets = [
             (bucket, lane.lane_id, self._settings.number("job.timeout_seconds", lane.tenant_id))
