@@ -15,7 +15,7 @@ from postdate.model.setting.setting import Settings
 from postdate.publisher.event_batch import DeliveryStop, EventBatch
 from postdate.publisher.meter import PublisherMeter
 from postdate.runtime.shared_read import SharedReads
-from postdate.runtime.task_set import TaskSet
+from postdate.runtime.under_way import UnderWay
 from postdate.store.connection.database import Connection, Database
 from postdate.store.connection.error import CommitUnknownError, UnavailableError
 from postdate.store.event import event as event_store
@@ -74,7 +74,7 @@ class Deliverer:
         self._node_id = node_id
         self._meter = meter
         self._freed = freed
-        self._serving = TaskSet()
+        self._serving = UnderWay()
         self._next: float | None = None
 
     async def run_once(self, limit: int) -> int:

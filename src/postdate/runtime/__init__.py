@@ -8,7 +8,7 @@ A stage looks, decides and writes. Everything around that is here:
 - `share` says which buckets a node prefers.
 - `low_water` remembers below which instant a bucket holds nothing but dead rows.
 - `coalescer` lets concurrent requests share one transaction.
-- `task_set` owns what is under way until it ends, cancelled or not.
+- `under_way` owns what is under way until it ends, cancelled or not.
 - `retry` tries a batch again, then in halves, until what breaks it is alone.
 - `capacity` lends room for what is under way, to one owner at a time.
 """

@@ -7,7 +7,7 @@ from typing import Final, Generic, TypeVar
 
 from postdate.model.error import Code, refuse
 from postdate.runtime.retry import RetryLadder, RetryLimits
-from postdate.runtime.task_set import TaskSet
+from postdate.runtime.under_way import UnderWay
 from postdate.store.connection.error import CommitUnknownError, UnavailableError
 
 Item = TypeVar("Item")
@@ -50,8 +50,8 @@ class Coalescer(Generic[Item, Result]):
         self._max_groups = max_groups
         self._waiting: deque[_Waiting[Item, Result]] = deque()
         self._active: set[object] = set()
-        self._running = TaskSet()
-        self._divided = TaskSet()
+        self._running = UnderWay()
+        self._divided = UnderWay()
         self._ladder = RetryLadder("group", self._answer, self._refuse, RetryLimits(passing=()))
 
     async def submit(self, item: Item) -> Result:

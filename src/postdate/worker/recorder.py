@@ -11,7 +11,7 @@ from postdate.model.job.tally import Tally
 from postdate.model.job.verdict import End, Keep, Move, Verdict
 from postdate.model.log import Log
 from postdate.runtime.retry import Backoff, RetryLadder, RetryLimits
-from postdate.runtime.task_set import TaskSet
+from postdate.runtime.under_way import UnderWay
 from postdate.store.connection.database import Database
 from postdate.store.job import execution
 from postdate.store.operate.item_log import write_endings
@@ -61,7 +61,7 @@ class OutcomeRecorder:
         self._aside: deque[tuple[ClaimedJob, Verdict]] = deque()
         self._active = 0
         self._revisiting = False
-        self._running = TaskSet()
+        self._running = UnderWay()
         self._group = RetryLadder("record", self._record, self._give_up, TRIES)
         record_aside = partial(self._record, aside=True)
         self._group_aside = RetryLadder("record", record_aside, self._give_up, TRIES)

@@ -24,7 +24,7 @@ from postdate.model.limit import Limit
 from postdate.model.log import Log
 from postdate.runtime.capacity import Capacity, Room
 from postdate.runtime.loop import Signal
-from postdate.runtime.task_set import TaskSet
+from postdate.runtime.under_way import UnderWay
 from postdate.store.connection.database import Database
 from postdate.store.connection.error import CommitUnknownError, DatabaseError, UnavailableError
 from postdate.store.job import execution
@@ -86,7 +86,7 @@ class Runner:
         self._waiting: deque[ClaimedJob] = deque()
         self._spare = False
         self._closing = False
-        self._running = TaskSet()
+        self._running = UnderWay()
         self._changed = asyncio.Event()
 
     def __len__(self) -> int:

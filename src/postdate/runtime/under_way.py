@@ -1,11 +1,11 @@
-"""Task sets: who owns what is under way, and the one way in which it ends."""
+"""What is under way: who owns it, and the one way in which it ends."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
 
-class TaskSet:
+class UnderWay:
     """Tasks of one owner: each is held until it ends, and its end is heard of in any case."""
 
     def __init__(self) -> None:
