@@ -117,7 +117,7 @@ def endpoint(method: Any, path: str, handler: Any, **more: Any) -> Any:
 
 
 ENDPOINTS = [
-    *whoami.ENDPOINTS,
+    *whoami.ROUTES.endpoints,
     endpoint(
         "POST",
         "/things",

@@ -5,8 +5,9 @@ from typing import Annotated, Final
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from postdate.api.http.endpoint import AnyEndpoint, Body, Call, Endpoint, Reply, existing
+from postdate.api.http.endpoint import Body, Call, Reply, existing
 from postdate.api.http.page import PageQuery, next_cursor
+from postdate.api.http.routes import Routes
 from postdate.api.idempotency import reply, run_once_per_key
 from postdate.api.services import Services
 from postdate.intake.account.account import AccountChange
@@ -16,6 +17,8 @@ from postdate.model.payment.money import CURRENCY, MAX_AMOUNT
 from postdate.model.payment.payment import AccountId, Instant
 from postdate.model.tenant.identity import Scope
 from postdate.views.account import MAX_VERSION, AccountView, EntryView, view
+
+ROUTES: Final = Routes("accounts")
 
 NOTE_CHARS: Final = 500
 REASON_CHARS: Final = 500
@@ -105,8 +108,25 @@ class StatementView(msgspec.Struct, frozen=True, kw_only=True):
     next_cursor: str | None
 
 
+@ROUTES.add(
+    "POST",
+    "/accounts",
+    Scope.PAYMENTS_WRITE,
+    returns=AccountView,
+    idempotency="optional",
+    status=201,
+    errors=(
+        Code.ACCOUNT_EXISTS,
+        Code.ACCOUNT_RESERVED,
+        Code.INSUFFICIENT_FUNDS,
+        Code.QUOTA_EXCEEDED,
+    ),
+)
 async def create_account(call: Call[Services, AccountBody, None]) -> Reply | msgspec.Struct:
-    """Create an account."""
+    """Create an account.
+
+    It begins empty; `POST /accounts/{account_id}/adjustments` puts money into it.
+    """
     actor, body, accounts = call.actor, call.body, call.services.account.change
     limits = AccountChange(floor=body.floor, max_amount=body.max_amount, note=body.note)
     return await run_once_per_key(
@@ -119,46 +139,97 @@ async def create_account(call: Call[Services, AccountBody, None]) -> Reply | msg
     )
 
 
+@ROUTES.add("GET", "/accounts", Scope.PAYMENTS_READ, errors=(Code.INVALID_CURSOR,))
 async def list_accounts(call: Call[Services, None, PageQuery]) -> AccountList:
-    """Answer with a page of accounts."""
+    """List accounts by id.
+
+    With balance, held and available as of now.
+    """
     after = call.query.start(str, "")
     found, following = await call.services.account.read.page(call.actor, after, call.query.limit)
     return AccountList(found, next_cursor(following))
 
 
+@ROUTES.add("GET", "/accounts/{account_id}", Scope.PAYMENTS_READ)
 async def get_account(call: Call[Services, None, None]) -> AccountView:
-    """Answer with one account."""
+    """Show an account.
+
+    `available` is what a new payment can use: the balance less what is held, above the floor.
+    """
     account_id = call.text("account_id")
     return existing(
         await call.services.account.read.get(call.actor, account_id), "account", account_id
     )
 
 
+@ROUTES.add(
+    "PATCH",
+    "/accounts/{account_id}",
+    Scope.PAYMENTS_WRITE,
+    errors=(Code.ACCOUNT_CLOSED, Code.ACCOUNT_RESERVED, Code.INSUFFICIENT_FUNDS),
+)
 async def change_account(call: Call[Services, AccountPatch, None]) -> AccountView:
-    """Change limits and note."""
+    """Change the limits or the note of an account.
+
+    What is absent stays as it is; payments that were accepted keep their terms.
+    """
     body = call.body
     wanted = AccountChange(floor=body.floor, max_amount=body.max_amount, note=body.note)
     account_id = call.text("account_id")
     return view(await call.services.account.change.change(call.actor, account_id, wanted))
 
 
+@ROUTES.add(
+    "POST",
+    "/accounts/{account_id}/freeze",
+    Scope.PAYMENTS_WRITE,
+    errors=(Code.ACCOUNT_CLOSED, Code.ACCOUNT_RESERVED),
+)
 async def freeze_account(call: Call[Services, None, None]) -> AccountView:
-    """Freeze an account."""
+    """Refuse every new payment from and to an account.
+
+    Payments that come due while it is frozen fail with `account_frozen`.
+    """
     return view(await call.services.account.change.freeze(call.actor, call.text("account_id")))
 
 
+@ROUTES.add(
+    "POST",
+    "/accounts/{account_id}/unfreeze",
+    Scope.PAYMENTS_WRITE,
+    errors=(Code.ACCOUNT_CLOSED, Code.ACCOUNT_RESERVED),
+)
 async def unfreeze_account(call: Call[Services, None, None]) -> AccountView:
-    """Unfreeze an account."""
+    """Allow payments from and to an account again.
+
+    Payments that failed while it was frozen stay failed.
+    """
     return view(await call.services.account.change.unfreeze(call.actor, call.text("account_id")))
 
 
+@ROUTES.add(
+    "DELETE",
+    "/accounts/{account_id}",
+    Scope.PAYMENTS_WRITE,
+    errors=(Code.ACCOUNT_NOT_EMPTY, Code.ACCOUNT_RESERVED),
+)
 async def close_account(call: Call[Services, None, None]) -> AccountView:
-    """Close an empty account."""
+    """Close an empty account for ever.
+
+    Refused while it has money or open holds. Its history and its id stay. Payments to it that are
+    still pending fail when they are due.
+    """
     return view(await call.services.account.change.close(call.actor, call.text("account_id")))
 
 
+@ROUTES.add(
+    "GET", "/accounts/{account_id}/entries", Scope.PAYMENTS_READ, errors=(Code.INVALID_CURSOR,)
+)
 async def list_account_entries(call: Call[Services, None, StatementQuery]) -> StatementView:
-    """Answer with a statement."""
+    """Show the statement of an account, the newest entry first.
+
+    `at` shows the balance as it was at an instant; entries never change.
+    """
     account_id, query = call.text("account_id"), call.query
     version = query.start(int, MAX_VERSION)
     if not 0 < version <= MAX_VERSION:
@@ -180,8 +251,25 @@ async def list_account_entries(call: Call[Services, None, StatementQuery]) -> St
     )
 
 
+@ROUTES.add(
+    "POST",
+    "/accounts/{account_id}/adjustments",
+    Scope.LEDGER_ADJUST,
+    returns=Adjusted,
+    status=201,
+    errors=(
+        Code.ACCOUNT_CLOSED,
+        Code.ACCOUNT_RESERVED,
+        Code.INSUFFICIENT_FUNDS,
+        Code.BALANCE_ABOVE_LIMIT,
+    ),
+    idempotency="required",
+)
 async def adjust_account(call: Call[Services, AdjustmentBody, None]) -> Reply:
-    """Credit or debit an account against the issuer."""
+    """Credit or debit an account, with a reason.
+
+    The counterpart is the tenant's `issuer` account, so that the ledger always sums to zero.
+    """
     body = call.body
     if body.amount == 0:
         raise refuse(Code.INVALID_FIELD, "An adjustment of 0 moves nothing.", "amount")
@@ -193,128 +281,3 @@ async def adjust_account(call: Call[Services, AdjustmentBody, None]) -> Reply:
         call.idempotency_key or "",
     )
     return reply(answer, call.request_id)
-
-
-ENDPOINTS: Final[list[AnyEndpoint]] = [
-    Endpoint(
-        method="POST",
-        path="/accounts",
-        idempotency="optional",
-        handler=create_account,
-        scope=Scope.PAYMENTS_WRITE,
-        body=AccountBody,
-        returns=AccountView,
-        status=201,
-        summary="Create an account",
-        description="It begins empty; `POST /accounts/{account_id}/adjustments` puts money into "
-        "it.",
-        tag="accounts",
-        errors=(
-            Code.ACCOUNT_EXISTS,
-            Code.ACCOUNT_RESERVED,
-            Code.INSUFFICIENT_FUNDS,
-            Code.QUOTA_EXCEEDED,
-        ),
-    ),
-    Endpoint(
-        method="GET",
-        path="/accounts",
-        handler=list_accounts,
-        scope=Scope.PAYMENTS_READ,
-        query=PageQuery,
-        returns=AccountList,
-        summary="List accounts by id",
-        description="With balance, held and available as of now.",
-        tag="accounts",
-        errors=(Code.INVALID_CURSOR,),
-    ),
-    Endpoint(
-        method="GET",
-        path="/accounts/{account_id}",
-        handler=get_account,
-        scope=Scope.PAYMENTS_READ,
-        returns=AccountView,
-        summary="Show an account",
-        description="`available` is what a new payment can use: the balance less what is held, "
-        "above the floor.",
-        tag="accounts",
-    ),
-    Endpoint(
-        method="PATCH",
-        path="/accounts/{account_id}",
-        handler=change_account,
-        scope=Scope.PAYMENTS_WRITE,
-        body=AccountPatch,
-        returns=AccountView,
-        summary="Change the limits or the note of an account",
-        description="What is absent stays as it is; payments that were accepted keep their terms.",
-        tag="accounts",
-        errors=(Code.ACCOUNT_CLOSED, Code.ACCOUNT_RESERVED, Code.INSUFFICIENT_FUNDS),
-    ),
-    Endpoint(
-        method="POST",
-        path="/accounts/{account_id}/freeze",
-        handler=freeze_account,
-        scope=Scope.PAYMENTS_WRITE,
-        returns=AccountView,
-        summary="Refuse every new payment from and to an account",
-        description="Payments that come due while it is frozen fail with `account_frozen`.",
-        tag="accounts",
-        errors=(Code.ACCOUNT_CLOSED, Code.ACCOUNT_RESERVED),
-    ),
-    Endpoint(
-        method="POST",
-        path="/accounts/{account_id}/unfreeze",
-        handler=unfreeze_account,
-        scope=Scope.PAYMENTS_WRITE,
-        returns=AccountView,
-        summary="Allow payments from and to an account again",
-        description="Payments that failed while it was frozen stay failed.",
-        tag="accounts",
-        errors=(Code.ACCOUNT_CLOSED, Code.ACCOUNT_RESERVED),
-    ),
-    Endpoint(
-        method="DELETE",
-        path="/accounts/{account_id}",
-        handler=close_account,
-        scope=Scope.PAYMENTS_WRITE,
-        returns=AccountView,
-        summary="Close an empty account for ever",
-        description="Refused while it has money or open holds. Its history and its id stay. "
-        "Payments to it that are still pending fail when they are due.",
-        tag="accounts",
-        errors=(Code.ACCOUNT_NOT_EMPTY, Code.ACCOUNT_RESERVED),
-    ),
-    Endpoint(
-        method="GET",
-        path="/accounts/{account_id}/entries",
-        handler=list_account_entries,
-        scope=Scope.PAYMENTS_READ,
-        query=StatementQuery,
-        returns=StatementView,
-        summary="Show the statement of an account, the newest entry first",
-        description="`at` shows the balance as it was at an instant; entries never change.",
-        tag="accounts",
-        errors=(Code.INVALID_CURSOR,),
-    ),
-    Endpoint(
-        method="POST",
-        path="/accounts/{account_id}/adjustments",
-        handler=adjust_account,
-        scope=Scope.LEDGER_ADJUST,
-        body=AdjustmentBody,
-        returns=Adjusted,
-        status=201,
-        summary="Credit or debit an account, with a reason",
-        description="The counterpart is the tenant's `issuer` account, so that the ledger always "
-        "sums to zero.",
-        tag="accounts",
-        errors=(
-            Code.ACCOUNT_CLOSED,
-            Code.ACCOUNT_RESERVED,
-            Code.INSUFFICIENT_FUNDS,
-            Code.BALANCE_ABOVE_LIMIT,
-        ),
-        idempotency="required",
-    ),
-]

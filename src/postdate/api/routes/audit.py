@@ -6,12 +6,15 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta
 
-from postdate.api.http.endpoint import AnyEndpoint, Call, Endpoint
+from postdate.api.http.endpoint import Call
 from postdate.api.http.page import PageQuery, encode_cursor
+from postdate.api.http.routes import Routes
 from postdate.api.services import Services
 from postdate.model.error import Code
 from postdate.model.tenant.identity import Scope
 from postdate.views.audit import AuditEntry
+
+ROUTES: Final = Routes("audit")
 
 Position = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 
@@ -35,27 +38,15 @@ class AuditList(msgspec.Struct, frozen=True, kw_only=True):
     more: bool
 
 
+@ROUTES.add("GET", "/audit", Scope.ADMIN, errors=(Code.INVALID_CURSOR,))
 async def list_audit(call: Call[Services, None, AuditQuery]) -> AuditList:
-    """List decisions."""
+    """Read who did what to which thing, from where, by which key.
+
+    Taken from the sealed events, so that each entry is part of the hash chain.
+    """
     query = call.query
     after = query.start(Position, 0)
     page = await call.services.audit.page(
         call.actor.tenant_id, after=after, limit=query.limit, subject=query.subject
     )
     return AuditList(entries=page.entries, next_cursor=encode_cursor(page.position), more=page.more)
-
-
-ENDPOINTS: Final[list[AnyEndpoint]] = [
-    Endpoint(
-        method="GET",
-        path="/audit",
-        handler=list_audit,
-        scope=Scope.ADMIN,
-        query=AuditQuery,
-        returns=AuditList,
-        summary="Read who did what to which thing, from where, by which key",
-        description="Taken from the sealed events, so that each entry is part of the hash chain.",
-        tag="audit",
-        errors=(Code.INVALID_CURSOR,),
-    ),
-]

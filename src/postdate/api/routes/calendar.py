@@ -6,14 +6,17 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import Meta
 
-from postdate.api.http.endpoint import AnyEndpoint, Body, Call, Endpoint, Reply, existing
+from postdate.api.http.endpoint import Body, Call, Reply, existing
 from postdate.api.http.page import PageQuery, next_cursor
+from postdate.api.http.routes import Routes
 from postdate.api.idempotency import run_once_per_key
 from postdate.api.services import Services
 from postdate.model.error import Code
 from postdate.model.recurrence.calendar import Calendar, Weekday
 from postdate.model.schedule.spec import MAX_HOLIDAYS
 from postdate.model.tenant.identity import Scope
+
+ROUTES: Final = Routes("calendars")
 
 
 class CalendarBody(Body, kw_only=True):
@@ -42,8 +45,20 @@ class CalendarList(msgspec.Struct, frozen=True, kw_only=True):
     next_cursor: str | None
 
 
+@ROUTES.add(
+    "POST",
+    "/calendars",
+    Scope.SCHEDULES_WRITE,
+    returns=CalendarView,
+    idempotency="optional",
+    status=201,
+    errors=(Code.CONFLICT,),
+)
 async def put_calendar(call: Call[Services, CalendarBody, None]) -> Reply | msgspec.Struct:
-    """Upload a calendar."""
+    """Upload a business calendar; schedules that follow it are computed anew.
+
+    The next occurrences move at once where a day has opened or closed.
+    """
     body = call.body
     calendar = Calendar(body.name, frozenset(body.holidays), frozenset(body.weekend))
     actor, calendars = call.actor, call.services.schedule.calendar
@@ -56,8 +71,12 @@ def _view(row: Any) -> CalendarView:
     return msgspec.convert(row, CalendarView, from_attributes=True)
 
 
+@ROUTES.add("GET", "/calendars/{name}", Scope.SCHEDULES_READ, errors=(Code.NOT_FOUND,))
 async def show_calendar(call: Call[Services, None, None]) -> CalendarView:
-    """Show one calendar."""
+    """Show a business calendar.
+
+    Its holidays and its weekend.
+    """
     name = call.text("name")
     row = existing(
         await call.services.schedule.read.calendar(call.actor.tenant_id, name), "calendar", name
@@ -65,8 +84,12 @@ async def show_calendar(call: Call[Services, None, None]) -> CalendarView:
     return _view(row)
 
 
+@ROUTES.add("GET", "/calendars", Scope.SCHEDULES_READ, errors=(Code.INVALID_CURSOR,))
 async def list_calendars(call: Call[Services, None, PageQuery]) -> CalendarList:
-    """List the tenant's calendars."""
+    """List business calendars.
+
+    By name.
+    """
     after = call.query.start(str, "")
     rows, more = await call.services.schedule.read.calendars(
         call.actor.tenant_id, after, call.query.limit
@@ -75,60 +98,13 @@ async def list_calendars(call: Call[Services, None, PageQuery]) -> CalendarList:
     return CalendarList(calendars=shown, next_cursor=next_cursor(more))
 
 
+@ROUTES.add(
+    "DELETE", "/calendars/{name}", Scope.SCHEDULES_WRITE, errors=(Code.NOT_FOUND, Code.CONFLICT)
+)
 async def delete_calendar(call: Call[Services, None, None]) -> Reply:
-    """Delete a calendar that no schedule follows."""
+    """Delete a business calendar that no schedule follows.
+
+    While a schedule follows it, the answer is 409.
+    """
     await call.services.schedule.calendar.delete(call.actor, call.text("name"))
     return Reply()
-
-
-ENDPOINTS: Final[list[AnyEndpoint]] = [
-    Endpoint(
-        method="POST",
-        path="/calendars",
-        idempotency="optional",
-        handler=put_calendar,
-        scope=Scope.SCHEDULES_WRITE,
-        body=CalendarBody,
-        returns=CalendarView,
-        status=201,
-        errors=(Code.CONFLICT,),
-        summary="Upload a business calendar; schedules that follow it are computed anew",
-        description="The next occurrences move at once where a day has opened or closed.",
-        tag="calendars",
-    ),
-    Endpoint(
-        method="GET",
-        path="/calendars",
-        handler=list_calendars,
-        scope=Scope.SCHEDULES_READ,
-        query=PageQuery,
-        returns=CalendarList,
-        errors=(Code.INVALID_CURSOR,),
-        summary="List business calendars",
-        description="By name.",
-        tag="calendars",
-    ),
-    Endpoint(
-        method="GET",
-        path="/calendars/{name}",
-        handler=show_calendar,
-        scope=Scope.SCHEDULES_READ,
-        returns=CalendarView,
-        errors=(Code.NOT_FOUND,),
-        summary="Show a business calendar",
-        description="Its holidays and its weekend.",
-        tag="calendars",
-    ),
-    Endpoint(
-        method="DELETE",
-        path="/calendars/{name}",
-        handler=delete_calendar,
-        scope=Scope.SCHEDULES_WRITE,
-        returns=None,
-        status=204,
-        errors=(Code.NOT_FOUND, Code.CONFLICT),
-        summary="Delete a business calendar that no schedule follows",
-        description="While a schedule follows it, the answer is 409.",
-        tag="calendars",
-    ),
-]

@@ -6,8 +6,9 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta
 
-from postdate.api.http.endpoint import AnyEndpoint, Body, Call, Endpoint, Reason, Reply, missing
+from postdate.api.http.endpoint import Body, Call, Reason, Reply, missing
 from postdate.api.http.page import PageQuery, decode_cursor, next_cursor
+from postdate.api.http.routes import Routes
 from postdate.api.services import Services
 from postdate.intake.job.dead_letter import (
     ALREADY,
@@ -25,6 +26,8 @@ from postdate.model.tenant.identity import Scope
 from postdate.views.job import AttemptView, JobCursor, JobFilter
 from postdate.views.payment import PaymentFilter
 from postdate.views.payment_shape import PaymentView
+
+ROUTES: Final = Routes("dead letters")
 
 NEWEST: Final = UUID(int=2**128 - 1)
 MAX_ATTEMPTS: Final = 100
@@ -102,8 +105,12 @@ class PurgeOutcome(msgspec.Struct, frozen=True, kw_only=True):
     next_cursor: str | None
 
 
+@ROUTES.add("GET", "/dead-letters", Scope.JOBS_READ, errors=(Code.INVALID_CURSOR,))
 async def list_dead_letters(call: Call[Services, None, DeadLetterQuery]) -> DeadLetterList:
-    """List failed jobs, or payments that wait for a person."""
+    """List failed jobs, or payments that wait for a person.
+
+    What has used up its attempts. `type=payment` lists payments whose settling broke.
+    """
     query = call.query
     if query.type == "payment":
         return await _payments(call)
@@ -131,8 +138,12 @@ async def _payments(call: Call[Services, None, DeadLetterQuery]) -> DeadLetterLi
     return DeadLetterList(payments=found, next_cursor=next_cursor(following))
 
 
+@ROUTES.add("GET", "/dead-letters/{job_id:uuid}", Scope.JOBS_READ)
 async def show_dead_letter(call: Call[Services, None, None]) -> DeadLetter:
-    """Show a failed job with its attempts."""
+    """Show a failed job with its attempts.
+
+    With every attempt, so that the cause can be seen before it is repeated.
+    """
     job_id, tenant_id = call.uuid("job_id"), call.actor.tenant_id
     views = call.services.job.read
     job = await views.find(tenant_id, job_id)
@@ -142,8 +153,18 @@ async def show_dead_letter(call: Call[Services, None, None]) -> DeadLetter:
     return DeadLetter(job=job, attempts=attempts)
 
 
+@ROUTES.add(
+    "POST",
+    "/dead-letters/redrive",
+    Scope.JOBS_WRITE,
+    halted="new work",
+    errors=(Code.INVALID_CURSOR, Code.IDEMPOTENCY_IN_FLIGHT, Code.UNAVAILABLE),
+)
 async def redrive_dead_letters(call: Call[Services, RedriveBody, None]) -> RedriveOutcome:
-    """Redrive failed jobs as new jobs."""
+    """Send failed jobs on their way again, as new jobs.
+
+    Each is a new job that names the old one; `dry_run` only counts them.
+    """
     actor, body, letters = call.actor, call.body, call.services.dead_letter
     cursor = decode_cursor(body.cursor, RedriveCursor) if body.cursor else None
     before = None if cursor is None else cursor.before
@@ -165,8 +186,14 @@ async def redrive_dead_letters(call: Call[Services, RedriveBody, None]) -> Redri
     )
 
 
+@ROUTES.add(
+    "POST", "/dead-letters/purge", Scope.JOBS_WRITE, errors=(Code.INVALID_CURSOR, Code.UNAVAILABLE)
+)
 async def purge_dead_letters(call: Call[Services, PurgeBody, None]) -> PurgeOutcome:
-    """Remove failed jobs for good."""
+    """Remove failed jobs for good.
+
+    It cannot be undone; `dry_run` only counts them.
+    """
     actor, body = call.actor, call.body
     before = decode_cursor(body.cursor, UUID) if body.cursor else None
     chosen = await _chosen(call, body.job_ids, body.filter, before)
@@ -181,8 +208,12 @@ async def purge_dead_letters(call: Call[Services, PurgeBody, None]) -> PurgeOutc
     return PurgeOutcome(purged=purged, next_cursor=following)
 
 
+@ROUTES.add("DELETE", "/dead-letters/{job_id:uuid}", Scope.JOBS_WRITE, errors=(Code.UNAVAILABLE,))
 async def purge_dead_letter(call: Call[Services, None, None]) -> Reply:
-    """Remove one failed job for good."""
+    """Remove a failed job for good.
+
+    It cannot be undone; the events that tell of it stay.
+    """
     actor, job_id = call.actor, call.uuid("job_id")
     if not await call.services.dead_letter.purge(actor.tenant_id, [job_id], actor.key_id):
         raise missing("dead letter", job_id)
@@ -200,67 +231,3 @@ async def _chosen(
     if wanted is None:
         return Chosen(job_ids or [], None)
     return await call.services.dead_letter.choose(call.actor.tenant_id, wanted, before, MAX_REDRIVE)
-
-
-ENDPOINTS: Final[list[AnyEndpoint]] = [
-    Endpoint(
-        method="GET",
-        path="/dead-letters",
-        handler=list_dead_letters,
-        scope=Scope.JOBS_READ,
-        query=DeadLetterQuery,
-        returns=DeadLetterList,
-        summary="List failed jobs, or payments that wait for a person",
-        description="What has used up its attempts. `type=payment` lists payments whose "
-        "settling broke.",
-        tag="dead letters",
-        errors=(Code.INVALID_CURSOR,),
-    ),
-    Endpoint(
-        method="GET",
-        path="/dead-letters/{job_id:uuid}",
-        handler=show_dead_letter,
-        scope=Scope.JOBS_READ,
-        returns=DeadLetter,
-        summary="Show a failed job with its attempts",
-        description="With every attempt, so that the cause can be seen before it is repeated.",
-        tag="dead letters",
-    ),
-    Endpoint(
-        method="POST",
-        path="/dead-letters/redrive",
-        halted="new work",
-        handler=redrive_dead_letters,
-        scope=Scope.JOBS_WRITE,
-        body=RedriveBody,
-        returns=RedriveOutcome,
-        summary="Send failed jobs on their way again, as new jobs",
-        description="Each is a new job that names the old one; `dry_run` only counts them.",
-        tag="dead letters",
-        errors=(Code.INVALID_CURSOR, Code.IDEMPOTENCY_IN_FLIGHT, Code.UNAVAILABLE),
-    ),
-    Endpoint(
-        method="POST",
-        path="/dead-letters/purge",
-        handler=purge_dead_letters,
-        scope=Scope.JOBS_WRITE,
-        body=PurgeBody,
-        returns=PurgeOutcome,
-        summary="Remove failed jobs for good",
-        description="It cannot be undone; `dry_run` only counts them.",
-        tag="dead letters",
-        errors=(Code.INVALID_CURSOR, Code.UNAVAILABLE),
-    ),
-    Endpoint(
-        method="DELETE",
-        path="/dead-letters/{job_id:uuid}",
-        handler=purge_dead_letter,
-        scope=Scope.JOBS_WRITE,
-        returns=None,
-        status=204,
-        summary="Remove a failed job for good",
-        description="It cannot be undone; the events that tell of it stay.",
-        tag="dead letters",
-        errors=(Code.UNAVAILABLE,),
-    ),
-]

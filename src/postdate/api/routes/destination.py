@@ -6,8 +6,9 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from postdate.api.http.endpoint import AnyEndpoint, Body, Call, Endpoint, Reply, existing
+from postdate.api.http.endpoint import Body, Call, Reply, existing
 from postdate.api.http.page import PageQuery, next_cursor
+from postdate.api.http.routes import Routes
 from postdate.api.idempotency import run_once_per_key
 from postdate.api.services import Services
 from postdate.intake.destination.destination import (
@@ -23,6 +24,8 @@ from postdate.model.destination.target import URL_CHARACTERS
 from postdate.model.error import Code
 from postdate.model.tenant.identity import Scope
 from postdate.views.destination import DestinationView, view
+
+ROUTES: Final = Routes("destinations")
 
 DAY_SECONDS: Final = 24 * 3600
 
@@ -100,8 +103,25 @@ class DestinationList(msgspec.Struct, frozen=True):
     next_cursor: str | None
 
 
+@ROUTES.add(
+    "POST",
+    "/destinations",
+    Scope.ADMIN,
+    returns=CreatedDestination,
+    idempotency="optional",
+    status=201,
+    errors=(
+        Code.TARGET_NOT_ALLOWED,
+        Code.DESTINATION_UNREACHABLE,
+        Code.CONFLICT,
+        Code.SECRET_KEY_MISSING,
+    ),
+)
 async def create_destination(call: Call[Services, DestinationBody, None]) -> Reply | msgspec.Struct:
-    """Create a destination."""
+    """Create a destination; a webhook's secret is shown only now.
+
+    A job or a subscription then names it instead of an address, and shares its limits.
+    """
     actor, destinations = call.actor, call.services.destination.change
     spec = DestinationSpec(**msgspec.structs.asdict(call.body))
     return await run_once_per_key(
@@ -118,8 +138,12 @@ def _without_secret(shown: msgspec.Struct) -> msgspec.Struct:
     return msgspec.structs.replace(shown, secret=None)
 
 
+@ROUTES.add("GET", "/destinations", Scope.JOBS_READ)
 async def list_destinations(call: Call[Services, None, PageQuery]) -> DestinationList:
-    """Answer with a page of destinations."""
+    """List destinations by name.
+
+    Secrets and queue settings are not shown.
+    """
     after = call.query.start(str, "")
     found, following = await call.services.destination.read.page(
         call.actor.tenant_id, after, call.query.limit
@@ -127,31 +151,56 @@ async def list_destinations(call: Call[Services, None, PageQuery]) -> Destinatio
     return DestinationList(found, next_cursor(following))
 
 
+@ROUTES.add("GET", "/destinations/{name}", Scope.JOBS_READ, errors=(Code.NOT_FOUND,))
 async def get_destination(call: Call[Services, Any, Any]) -> DestinationView:
-    """Answer with one destination."""
+    """Show a destination.
+
+    `trouble` tells how it fares while calls to it are held back.
+    """
     name = call.text("name")
     return existing(
         await call.services.destination.read.get(call.actor.tenant_id, name), "destination", name
     )
 
 
+@ROUTES.add(
+    "PATCH", "/destinations/{name}", Scope.ADMIN, errors=(Code.NOT_FOUND, Code.TARGET_NOT_ALLOWED)
+)
 async def change_destination(call: Call[Services, DestinationPatch, None]) -> DestinationView:
-    """Change address and limits."""
+    """Change address and limits.
+
+    What is absent stays as it is; calls under way are not affected.
+    """
     wanted = DestinationChange(**msgspec.structs.asdict(call.body))
     row = await call.services.destination.change.change(call.actor, call.text("name"), wanted)
     return call.services.destination.read.show(row)
 
 
+@ROUTES.add("DELETE", "/destinations/{name}", Scope.ADMIN, errors=(Code.NOT_FOUND,))
 async def delete_destination(call: Call[Services, None, None]) -> Reply:
-    """Delete a destination."""
+    """Delete a destination; jobs that still name it will fail.
+
+    Its secret is forgotten; the name can be given again.
+    """
     await call.services.destination.change.delete(call.actor, call.text("name"))
     return Reply()
 
 
+@ROUTES.add(
+    "POST",
+    "/destinations/{name}/rotate-secret",
+    Scope.ADMIN,
+    returns=SigningSecret,
+    idempotency="optional",
+    errors=(Code.NOT_FOUND, Code.CONFLICT, Code.SECRET_KEY_MISSING),
+)
 async def rotate_destination_secret(
     call: Call[Services, RotateBody, None],
 ) -> Reply | msgspec.Struct:
-    """Create a new secret for a webhook."""
+    """Make a new secret; both sign until the overlap ends.
+
+    Receivers can change over while calls carry both signatures.
+    """
     actor, name, destinations = call.actor, call.text("name"), call.services.destination.change
     overlap_seconds = call.body.overlap_seconds
     return await run_once_per_key(
@@ -168,10 +217,14 @@ def _signing(rotated: RotatedSecret) -> SigningSecret:
     return SigningSecret(secret=rotated.secret, previous_secret_until=rotated.previous_until)
 
 
+@ROUTES.add("POST", "/destinations/{name}/disable", Scope.ADMIN, errors=(Code.NOT_FOUND,))
 async def disable_destination(
     call: Call[Services, DestinationDisableBody, None],
 ) -> DestinationView:
-    """Stop deliveries."""
+    """Let jobs for it fail until it is enabled again.
+
+    A receiver that answers 410 disables its destination in the same way.
+    """
     actor, name = call.actor, call.text("name")
     await call.services.destination.change.disable(
         actor.tenant_id, name, call.body.reason, actor.key_id
@@ -179,24 +232,53 @@ async def disable_destination(
     return await get_destination(call)
 
 
+@ROUTES.add("POST", "/destinations/{name}/enable", Scope.ADMIN, errors=(Code.NOT_FOUND,))
 async def enable_destination(call: Call[Services, None, None]) -> DestinationView:
-    """Resume deliveries."""
+    """Let deliveries go on.
+
+    Jobs that failed meanwhile are in the dead letters: redrive them there.
+    """
     await call.services.destination.change.enable(call.actor, call.text("name"))
     return await get_destination(call)
 
 
+@ROUTES.add(
+    "POST",
+    "/destinations/{name}/test",
+    Scope.ADMIN,
+    errors=(Code.NOT_FOUND, Code.CONFLICT),
+    max_seconds=15.0,
+)
 async def test_destination(call: Call[Services, None, None]) -> DestinationTestResult:
-    """Send a test event now and return the result."""
+    """Deliver one small event now and say what came of it.
+
+    No job is made and nothing is retried; the answer has status, duration and response.
+    """
     return await call.services.destination.test.run(call.actor, call.text("name"))
 
 
+@ROUTES.add("GET", "/signing-secret", Scope.ADMIN, errors=(Code.SECRET_KEY_MISSING,))
 async def get_signing_secret(call: Call[Services, None, None]) -> SigningSecret:
-    """Answer with the tenant's own secret."""
+    """Show the secret that signs jobs with a bare URL.
+
+    Receivers verify with it the webhooks of jobs that name no destination.
+    """
     return _signing(await call.services.destination.change.signing_secret(call.actor))
 
 
+@ROUTES.add(
+    "POST",
+    "/signing-secret/rotate",
+    Scope.ADMIN,
+    returns=SigningSecret,
+    idempotency="optional",
+    errors=(Code.SECRET_KEY_MISSING,),
+)
 async def rotate_signing_secret(call: Call[Services, RotateBody, None]) -> Reply | msgspec.Struct:
-    """Make a new secret of the tenant."""
+    """Make a new one; both sign until the overlap ends.
+
+    Receivers can change over while calls carry both signatures.
+    """
     actor, destinations = call.actor, call.services.destination.change
     overlap_seconds = call.body.overlap_seconds
     return await run_once_per_key(
@@ -207,131 +289,3 @@ async def rotate_signing_secret(call: Call[Services, RotateBody, None]) -> Reply
         status=200,
         hide=_without_secret,
     )
-
-
-def _endpoint(**parts: Any) -> AnyEndpoint:
-    """Declare an endpoint for administrators, with what they all share."""
-    return Endpoint(**({"scope": Scope.ADMIN, "tag": "destinations"} | parts))
-
-
-ENDPOINTS: Final[list[AnyEndpoint]] = [
-    _endpoint(
-        method="POST",
-        path="/destinations",
-        idempotency="optional",
-        handler=create_destination,
-        body=DestinationBody,
-        returns=CreatedDestination,
-        status=201,
-        summary="Create a destination; a webhook's secret is shown only now",
-        description="A job or a subscription then names it instead of an address, and shares its "
-        "limits.",
-        errors=(
-            Code.TARGET_NOT_ALLOWED,
-            Code.DESTINATION_UNREACHABLE,
-            Code.CONFLICT,
-            Code.SECRET_KEY_MISSING,
-        ),
-    ),
-    _endpoint(
-        method="GET",
-        path="/destinations",
-        handler=list_destinations,
-        scope=Scope.JOBS_READ,
-        query=PageQuery,
-        returns=DestinationList,
-        summary="List destinations by name",
-        description="Secrets and queue settings are not shown.",
-    ),
-    _endpoint(
-        method="GET",
-        path="/destinations/{name}",
-        handler=get_destination,
-        scope=Scope.JOBS_READ,
-        returns=DestinationView,
-        summary="Show a destination",
-        description="`trouble` tells how it fares while calls to it are held back.",
-        errors=(Code.NOT_FOUND,),
-    ),
-    _endpoint(
-        method="PATCH",
-        path="/destinations/{name}",
-        handler=change_destination,
-        body=DestinationPatch,
-        returns=DestinationView,
-        summary="Change address and limits",
-        description="What is absent stays as it is; calls under way are not affected.",
-        errors=(Code.NOT_FOUND, Code.TARGET_NOT_ALLOWED),
-    ),
-    _endpoint(
-        method="DELETE",
-        path="/destinations/{name}",
-        handler=delete_destination,
-        returns=None,
-        status=204,
-        summary="Delete a destination; jobs that still name it will fail",
-        description="Its secret is forgotten; the name can be given again.",
-        errors=(Code.NOT_FOUND,),
-    ),
-    _endpoint(
-        method="POST",
-        path="/destinations/{name}/rotate-secret",
-        idempotency="optional",
-        handler=rotate_destination_secret,
-        body=RotateBody,
-        returns=SigningSecret,
-        summary="Make a new secret; both sign until the overlap ends",
-        description="Receivers can change over while calls carry both signatures.",
-        errors=(Code.NOT_FOUND, Code.CONFLICT, Code.SECRET_KEY_MISSING),
-    ),
-    _endpoint(
-        method="POST",
-        path="/destinations/{name}/disable",
-        handler=disable_destination,
-        body=DestinationDisableBody,
-        returns=DestinationView,
-        summary="Let jobs for it fail until it is enabled again",
-        description="A receiver that answers 410 disables its destination in the same way.",
-        errors=(Code.NOT_FOUND,),
-    ),
-    _endpoint(
-        method="POST",
-        path="/destinations/{name}/enable",
-        handler=enable_destination,
-        returns=DestinationView,
-        summary="Let deliveries go on",
-        description="Jobs that failed meanwhile are in the dead letters: redrive them there.",
-        errors=(Code.NOT_FOUND,),
-    ),
-    _endpoint(
-        method="POST",
-        path="/destinations/{name}/test",
-        handler=test_destination,
-        returns=DestinationTestResult,
-        summary="Deliver one small event now and say what came of it",
-        description="No job is made and nothing is retried; the answer has status, duration and "
-        "response.",
-        errors=(Code.NOT_FOUND, Code.CONFLICT),
-        max_seconds=15.0,
-    ),
-    _endpoint(
-        method="GET",
-        path="/signing-secret",
-        handler=get_signing_secret,
-        returns=SigningSecret,
-        summary="Show the secret that signs jobs with a bare URL",
-        description="Receivers verify with it the webhooks of jobs that name no destination.",
-        errors=(Code.SECRET_KEY_MISSING,),
-    ),
-    _endpoint(
-        method="POST",
-        path="/signing-secret/rotate",
-        idempotency="optional",
-        handler=rotate_signing_secret,
-        body=RotateBody,
-        returns=SigningSecret,
-        summary="Make a new one; both sign until the overlap ends",
-        description="Receivers can change over while calls carry both signatures.",
-        errors=(Code.SECRET_KEY_MISSING,),
-    ),
-]

@@ -8,12 +8,15 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta
 
-from postdate.api.http.endpoint import AnyEndpoint, Call, Endpoint, Query, Reply
+from postdate.api.http.endpoint import Call, Query, Reply
 from postdate.api.http.page import DEFAULT_PAGE, MAX_PAGE, decode_cursor, encode_cursor
+from postdate.api.http.routes import Routes
 from postdate.api.services import Services
 from postdate.model.error import Code, refuse
 from postdate.model.event.event import CloudEvent, check_patterns, envelope, like, visible
 from postdate.views.event import EventFilter, EventPage
+
+ROUTES: Final = Routes("events")
 
 MAX_WAIT_SECONDS: Final = 30
 STREAM_BEAT_SECONDS: Final = 3.0
@@ -53,8 +56,21 @@ class EventList(msgspec.Struct, frozen=True):
     next_cursor: str
 
 
+@ROUTES.add(
+    "GET",
+    "/events",
+    "any",
+    returns=EventList,
+    errors=(Code.INVALID_FIELD, Code.INVALID_CURSOR, Code.FORBIDDEN),
+    max_seconds=MAX_WAIT_SECONDS + 10,
+)
 async def list_events(call: Call[Services, Any, EventQuery]) -> Reply | EventList:
-    """Answer with the next events, or with a stream of them."""
+    """Read events in order, wait for them, or stream them.
+
+    Each key sees the types that its scopes can read, and only events about its accounts if it is
+    limited to some. With `Accept: text/event-stream` the answer is a stream; `Last-Event-ID`
+    resumes it.
+    """
     wanted = _filter(call)
     stream = EVENT_STREAM in (call.header("accept") or "")
     if stream or call.query.wait_seconds:
@@ -153,22 +169,3 @@ async def _stream(
 def _message(event: CloudEvent) -> bytes:
     cursor = encode_cursor(int(event.sequence)).encode()
     return b"id: " + cursor + b"\ndata: " + msgspec.json.encode(event) + b"\n\n"
-
-
-ENDPOINTS: Final[list[AnyEndpoint]] = [
-    Endpoint(
-        method="GET",
-        path="/events",
-        handler=list_events,
-        scope="any",
-        query=EventQuery,
-        returns=EventList,
-        summary="Read events in order, wait for them, or stream them",
-        description="Each key sees the types that its scopes can read, and only events about its "
-        "accounts if it is limited to some. With `Accept: text/event-stream` the answer is a "
-        "stream; `Last-Event-ID` resumes it.",
-        tag="events",
-        errors=(Code.INVALID_FIELD, Code.INVALID_CURSOR, Code.FORBIDDEN),
-        max_seconds=MAX_WAIT_SECONDS + 10,
-    ),
-]

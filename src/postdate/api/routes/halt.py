@@ -5,7 +5,8 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import Meta
 
-from postdate.api.http.endpoint import AnyEndpoint, Body, Call, Endpoint
+from postdate.api.http.endpoint import Body, Call
+from postdate.api.http.routes import Routes
 from postdate.api.services import Services
 from postdate.intake.account.account import refuse_limited
 from postdate.intake.tenant.halt import FreezeWindow
@@ -13,6 +14,8 @@ from postdate.model.payment.payment import Instant
 from postdate.model.tenant.halt import Halt, Mode
 from postdate.model.tenant.identity import Scope
 from postdate.views.halt import HaltView, view
+
+ROUTES: Final = Routes("halts")
 
 Note = Annotated[str, Meta(min_length=1, max_length=500, description="Why.")]
 
@@ -48,28 +51,45 @@ def _list(halts: list[Halt]) -> HaltList:
     return HaltList([view(halt) for halt in halts])
 
 
+@ROUTES.add("GET", "/halts", "any")
 async def list_halts(call: Call[Services, Any, None]) -> HaltList:
-    """Answer with the tenant's halts."""
+    """Show whether the tenant stands still, why, and until when.
+
+    An empty list means that nothing is stopped, now or in a window ahead.
+    """
     return HaltList(await call.services.halt.read.page(call.actor.tenant_id))
 
 
+@ROUTES.add("PUT", "/kill-switch", Scope.ADMIN, halted="served")
 async def kill_tenant(call: Call[Services, KillBody, None]) -> HaltList:
-    """Turn the kill switch on."""
+    """Stop everything of the tenant at once.
+
+    Once this is answered, no payment of the tenant settles, nothing of it starts, and every change
+    is refused; reading goes on, and what runs may report.
+    """
     actor = call.actor
     return _list(
         await call.services.halt.change.kill(actor.tenant_id, call.body.note, actor.key_id)
     )
 
 
+@ROUTES.add("DELETE", "/kill-switch", Scope.ADMIN, halted="served")
 async def release_tenant(call: Call[Services, None, None]) -> HaltList:
-    """Turn the kill switch off."""
+    """Let the tenant go on.
+
+    Turns the kill switch off; what came due meanwhile runs as its policies say.
+    """
     actor = call.actor
     refuse_limited(actor)
     return _list(await call.services.halt.change.lift(actor.tenant_id, "kill", actor.key_id))
 
 
+@ROUTES.add("PUT", "/freeze", Scope.ADMIN, halted="served")
 async def freeze_tenant(call: Call[Services, FreezeBody, None]) -> HaltList:
-    """Open a freeze window."""
+    """Hold what is due, or accept nothing new, for a window of time.
+
+    What is due waits (`hold`), or runs while nothing new is accepted (`drain`).
+    """
     actor, body = call.actor, call.body
     refuse_limited(actor)
     window = FreezeWindow(from_at=body.from_at, until_at=body.until, mode=body.mode)
@@ -77,69 +97,12 @@ async def freeze_tenant(call: Call[Services, FreezeBody, None]) -> HaltList:
     return _list(done)
 
 
+@ROUTES.add("DELETE", "/freeze", Scope.ADMIN, halted="served")
 async def thaw_tenant(call: Call[Services, None, None]) -> HaltList:
-    """Close the freeze window."""
+    """End the freeze window now.
+
+    What was held runs now.
+    """
     actor = call.actor
     refuse_limited(actor)
     return _list(await call.services.halt.change.lift(actor.tenant_id, "freeze", actor.key_id))
-
-
-ENDPOINTS: Final[list[AnyEndpoint]] = [
-    Endpoint(
-        method="GET",
-        path="/halts",
-        handler=list_halts,
-        scope="any",
-        returns=HaltList,
-        summary="Show whether the tenant stands still, why, and until when",
-        description="An empty list means that nothing is stopped, now or in a window ahead.",
-        tag="halts",
-    ),
-    Endpoint(
-        method="PUT",
-        path="/kill-switch",
-        handler=kill_tenant,
-        scope=Scope.ADMIN,
-        body=KillBody,
-        returns=HaltList,
-        halted="served",
-        summary="Stop everything of the tenant at once",
-        description="Once this is answered, no payment of the tenant settles, nothing of it "
-        "starts, and every change is refused; reading goes on, and what runs may report.",
-        tag="halts",
-    ),
-    Endpoint(
-        method="DELETE",
-        path="/kill-switch",
-        handler=release_tenant,
-        scope=Scope.ADMIN,
-        returns=HaltList,
-        halted="served",
-        summary="Let the tenant go on",
-        description="Turns the kill switch off; what came due meanwhile runs as its policies say.",
-        tag="halts",
-    ),
-    Endpoint(
-        method="PUT",
-        path="/freeze",
-        handler=freeze_tenant,
-        scope=Scope.ADMIN,
-        body=FreezeBody,
-        returns=HaltList,
-        halted="served",
-        summary="Hold what is due, or accept nothing new, for a window of time",
-        description="What is due waits (`hold`), or runs while nothing new is accepted (`drain`).",
-        tag="halts",
-    ),
-    Endpoint(
-        method="DELETE",
-        path="/freeze",
-        handler=thaw_tenant,
-        scope=Scope.ADMIN,
-        returns=HaltList,
-        halted="served",
-        summary="End the freeze window now",
-        description="What was held runs now.",
-        tag="halts",
-    ),
-]

@@ -9,9 +9,10 @@ from msgspec import Meta
 
 from postdate.api.http import batch
 from postdate.api.http.batch import batch_reply, decoded, item_schema, merged
-from postdate.api.http.endpoint import AnyEndpoint, Body, Call, Endpoint, Reply, existing
+from postdate.api.http.endpoint import Body, Call, Reply, existing
 from postdate.api.http.page import PageQuery, encode_cursor, next_cursor
 from postdate.api.http.problem import Problem
+from postdate.api.http.routes import Routes
 from postdate.api.idempotency import reply
 from postdate.api.services import Services
 from postdate.intake.accept.idempotency import CREATED, Refused
@@ -23,6 +24,8 @@ from postdate.model.job.view import JobView
 from postdate.model.status import JobStatus
 from postdate.model.tenant.identity import Scope
 from postdate.views.job import AttemptView, JobCursor, JobFilter
+
+ROUTES: Final = Routes("jobs")
 
 JOB_BYTES: Final = 512 * 1024
 """A payload of 256 KB as base64, with room for the rest."""
@@ -117,14 +120,41 @@ class AttemptList(msgspec.Struct, frozen=True, kw_only=True):
     next_cursor: str | None
 
 
+@ROUTES.add(
+    "POST",
+    "/jobs",
+    Scope.JOBS_WRITE,
+    returns=JobView,
+    halted="new work",
+    status=201,
+    idempotency="optional",
+    max_body=JOB_BYTES,
+    errors=_REFUSALS,
+)
 async def create_job(call: Call[Services, JobSpec, None]) -> Reply:
-    """Accept one job."""
+    """Register a job.
+
+    Neither `run_at` nor `delay_seconds` means now. With an Idempotency-Key the request can be
+    repeated safely: a key is remembered for at least seven days.
+    """
     request = _request(call, call.body, call.idempotency_key)
     return reply(await call.services.job.intake.submit(request), call.request_id)
 
 
+@ROUTES.add(
+    "POST",
+    "/jobs/batch",
+    Scope.JOBS_WRITE,
+    returns=JobOutcomes,
+    halted="new work",
+    max_body=BATCH_BYTES,
+    errors=(Code.BATCH_TOO_LARGE, Code.IDEMPOTENCY_IN_FLIGHT, Code.UNAVAILABLE),
+)
 async def create_jobs(call: Call[Services, JobBatchBody, None]) -> Reply:
-    """Accept many jobs in one commit."""
+    """Register up to 1,000 jobs in one commit.
+
+    Each item is accepted or refused for itself, with the status a single request would have had.
+    """
     items = call.body.jobs
     if len(items) > MAX_BATCH:
         raise refuse(Code.BATCH_TOO_LARGE, f"A batch has at most {MAX_BATCH} items.", "jobs")
@@ -157,14 +187,22 @@ def _outcome(result: JobAnswer | Refusal, request_id: str) -> dict[str, Any]:
     return batch.accepted("job", CREATED, result.body, replayed=result.replayed)
 
 
+@ROUTES.add("GET", "/jobs/{job_id:uuid}", Scope.JOBS_READ)
 async def show_job(call: Call[Services, Any, None]) -> JobView:
-    """Show one job with its payload."""
+    """Show a job.
+
+    With its payload, where it stands, and how its last attempt went.
+    """
     job_id = call.uuid("job_id")
     return existing(await call.services.job.read.find(call.actor.tenant_id, job_id), "job", job_id)
 
 
+@ROUTES.add("GET", "/jobs", Scope.JOBS_READ, errors=(Code.INVALID_CURSOR,))
 async def list_jobs(call: Call[Services, None, JobQuery]) -> JobList:
-    """List jobs: open ones by their instant, others the newest first."""
+    """List jobs.
+
+    With an open status the soonest comes first, otherwise the newest.
+    """
     query = call.query
     after = query.start(JobCursor, None)
     jobs, following = await call.services.job.read.page(
@@ -173,8 +211,12 @@ async def list_jobs(call: Call[Services, None, JobQuery]) -> JobList:
     return JobList(jobs=jobs, next_cursor=next_cursor(following))
 
 
+@ROUTES.add("GET", "/jobs/{job_id:uuid}/attempts", Scope.JOBS_READ, errors=(Code.INVALID_CURSOR,))
 async def list_job_attempts(call: Call[Services, None, PageQuery]) -> AttemptList:
-    """List the attempts at a job."""
+    """List the attempts at a job.
+
+    One row for each try: when, how long, what was answered, and why it failed.
+    """
     job_id, limit = call.uuid("job_id"), call.query.limit
     after = call.query.start(AttemptCursor, AttemptCursor(0)).after
     found = existing(
@@ -187,73 +229,3 @@ async def list_job_attempts(call: Call[Services, None, PageQuery]) -> AttemptLis
         attempts=found[:limit],
         next_cursor=encode_cursor(AttemptCursor(found[limit - 1].attempt)) if more else None,
     )
-
-
-ENDPOINTS: Final[list[AnyEndpoint]] = [
-    Endpoint(
-        method="POST",
-        path="/jobs",
-        halted="new work",
-        handler=create_job,
-        scope=Scope.JOBS_WRITE,
-        body=JobSpec,
-        returns=JobView,
-        status=201,
-        idempotency="optional",
-        max_body=JOB_BYTES,
-        summary="Register a job",
-        description="Neither `run_at` nor `delay_seconds` means now. With an Idempotency-Key the "
-        "request can be repeated safely: a key is remembered for at least seven days.",
-        tag="jobs",
-        errors=_REFUSALS,
-    ),
-    Endpoint(
-        method="POST",
-        path="/jobs/batch",
-        halted="new work",
-        handler=create_jobs,
-        scope=Scope.JOBS_WRITE,
-        body=JobBatchBody,
-        returns=JobOutcomes,
-        max_body=BATCH_BYTES,
-        summary="Register up to 1,000 jobs in one commit",
-        description="Each item is accepted or refused for itself, with the status a single "
-        "request would have had.",
-        tag="jobs",
-        errors=(Code.BATCH_TOO_LARGE, Code.IDEMPOTENCY_IN_FLIGHT, Code.UNAVAILABLE),
-    ),
-    Endpoint(
-        method="GET",
-        path="/jobs",
-        handler=list_jobs,
-        scope=Scope.JOBS_READ,
-        query=JobQuery,
-        returns=JobList,
-        summary="List jobs",
-        description="With an open status the soonest comes first, otherwise the newest.",
-        tag="jobs",
-        errors=(Code.INVALID_CURSOR,),
-    ),
-    Endpoint(
-        method="GET",
-        path="/jobs/{job_id:uuid}",
-        handler=show_job,
-        scope=Scope.JOBS_READ,
-        returns=JobView,
-        summary="Show a job",
-        description="With its payload, where it stands, and how its last attempt went.",
-        tag="jobs",
-    ),
-    Endpoint(
-        method="GET",
-        path="/jobs/{job_id:uuid}/attempts",
-        handler=list_job_attempts,
-        scope=Scope.JOBS_READ,
-        query=PageQuery,
-        returns=AttemptList,
-        summary="List the attempts at a job",
-        description="One row for each try: when, how long, what was answered, and why it failed.",
-        tag="jobs",
-        errors=(Code.INVALID_CURSOR,),
-    ),
-]

@@ -5,7 +5,8 @@ from typing import Annotated, Final
 import msgspec
 from msgspec import Meta
 
-from postdate.api.http.endpoint import AnyEndpoint, Body, Call, Endpoint, Reason
+from postdate.api.http.endpoint import Body, Call, Reason
+from postdate.api.http.routes import Routes
 from postdate.api.routes.job import JOB_BYTES, show_job
 from postdate.api.services import Services
 from postdate.intake.job.bulk import BulkFilter, BulkOutcome, Instant
@@ -14,6 +15,8 @@ from postdate.model.error import Code
 from postdate.model.job.view import JobView
 from postdate.model.status import JobStatus
 from postdate.model.tenant.identity import Scope
+
+ROUTES: Final = Routes("jobs")
 
 BULK_SECONDS: Final = 60.0
 
@@ -48,132 +51,106 @@ class BulkRescheduleBody(Body, kw_only=True):
     dry_run: bool = False
 
 
+@ROUTES.add(
+    "PATCH",
+    "/jobs/{job_id:uuid}",
+    Scope.JOBS_WRITE,
+    max_body=JOB_BYTES,
+    errors=(
+        Code.CONFLICT,
+        Code.DUE_IN_PAST,
+        Code.BEYOND_HORIZON,
+        Code.PAYLOAD_TOO_LARGE,
+        Code.UNAVAILABLE,
+    ),
+)
 async def change_job(call: Call[Services, JobPatch, None]) -> JobView:
-    """Change time, payload or policy before the next execution."""
+    """Change a job that is not running.
+
+    Its instant, payload, retries or expiry; one that runs or has ended answers 409.
+    """
     actor, job_id = call.actor, call.uuid("job_id")
     await call.services.job.change.patch(actor.tenant_id, job_id, call.body, actor.key_id)
     return await show_job(call)
 
 
+@ROUTES.add(
+    "POST", "/jobs/{job_id:uuid}/cancel", Scope.JOBS_WRITE, errors=(Code.CONFLICT, Code.UNAVAILABLE)
+)
 async def cancel_job(call: Call[Services, None, None]) -> CancelledJob:
-    """Cancel a job."""
+    """Cancel a job, at any moment before its end.
+
+    A worker that has it is told at its next report; what it did by then is not undone.
+    """
     actor, job_id = call.actor, call.uuid("job_id")
     result = await call.services.job.change.cancel(actor.tenant_id, job_id, actor.key_id)
     return CancelledJob(status=JobStatus.CANCELLED, result=result)
 
 
+@ROUTES.add(
+    "POST",
+    "/jobs/{job_id:uuid}/run-now",
+    Scope.JOBS_WRITE,
+    errors=(Code.CONFLICT, Code.UNAVAILABLE),
+)
 async def run_job_now(call: Call[Services, None, None]) -> JobView:
-    """Make a pending job due at once."""
+    """Make a pending job due at once.
+
+    The rest of it, retries included, stays as it was registered.
+    """
     actor, job_id = call.actor, call.uuid("job_id")
     await call.services.job.change.run_now(actor.tenant_id, job_id, actor.key_id)
     return await show_job(call)
 
 
+@ROUTES.add(
+    "POST",
+    "/jobs/{job_id:uuid}/resolve",
+    Scope.JOBS_WRITE,
+    errors=(Code.CONFLICT, Code.UNAVAILABLE),
+)
 async def resolve_job(call: Call[Services, ResolveBody, None]) -> JobView:
-    """Resolve a job whose outcome is unknown."""
+    """Say what became of a job whose status is UNKNOWN.
+
+    Only a person can say whether the work of an ambiguous attempt was done.
+    """
     actor, job_id = call.actor, call.uuid("job_id")
     changes = call.services.job.change
     await changes.resolve(actor.tenant_id, job_id, call.body.outcome, actor.key_id)
     return await show_job(call)
 
 
+@ROUTES.add(
+    "POST",
+    "/jobs/bulk/cancel",
+    Scope.JOBS_WRITE,
+    max_seconds=BULK_SECONDS,
+    errors=(Code.UNAVAILABLE,),
+)
 async def cancel_jobs(call: Call[Services, BulkCancelBody, None]) -> BulkOutcome:
-    """Cancel by a filter."""
+    """Cancel jobs by a filter, at most 10,000 in a call.
+
+    A dry run counts them first. `more` says that another call is needed.
+    """
     actor, body = call.actor, call.body
     return await call.services.job.bulk.cancel(
         actor.tenant_id, body.filter, actor.key_id, body.reason, dry_run=body.dry_run
     )
 
 
+@ROUTES.add(
+    "POST",
+    "/jobs/bulk/reschedule",
+    Scope.JOBS_WRITE,
+    max_seconds=BULK_SECONDS,
+    errors=(Code.DUE_IN_PAST, Code.BEYOND_HORIZON, Code.UNAVAILABLE),
+)
 async def reschedule_jobs(call: Call[Services, BulkRescheduleBody, None]) -> BulkOutcome:
-    """Reschedule by a filter."""
+    """Reschedule jobs by a filter, at most 10,000 in a call.
+
+    A dry run counts them first. `spread_seconds` keeps them from being due all at once.
+    """
     actor, body = call.actor, call.body
     return await call.services.job.bulk.reschedule(
         actor.tenant_id, body.filter, body.to, actor.key_id, body.reason, dry_run=body.dry_run
     )
-
-
-ENDPOINTS: Final[list[AnyEndpoint]] = [
-    Endpoint(
-        method="PATCH",
-        path="/jobs/{job_id:uuid}",
-        handler=change_job,
-        scope=Scope.JOBS_WRITE,
-        body=JobPatch,
-        returns=JobView,
-        max_body=JOB_BYTES,
-        summary="Change a job that is not running",
-        description="Its instant, payload, retries or expiry; one that runs or has ended answers "
-        "409.",
-        tag="jobs",
-        errors=(
-            Code.CONFLICT,
-            Code.DUE_IN_PAST,
-            Code.BEYOND_HORIZON,
-            Code.PAYLOAD_TOO_LARGE,
-            Code.UNAVAILABLE,
-        ),
-    ),
-    Endpoint(
-        method="POST",
-        path="/jobs/{job_id:uuid}/cancel",
-        handler=cancel_job,
-        scope=Scope.JOBS_WRITE,
-        returns=CancelledJob,
-        summary="Cancel a job, at any moment before its end",
-        description="A worker that has it is told at its next report; what it did by then is not "
-        "undone.",
-        tag="jobs",
-        errors=(Code.CONFLICT, Code.UNAVAILABLE),
-    ),
-    Endpoint(
-        method="POST",
-        path="/jobs/{job_id:uuid}/run-now",
-        handler=run_job_now,
-        scope=Scope.JOBS_WRITE,
-        returns=JobView,
-        summary="Make a pending job due at once",
-        description="The rest of it, retries included, stays as it was registered.",
-        tag="jobs",
-        errors=(Code.CONFLICT, Code.UNAVAILABLE),
-    ),
-    Endpoint(
-        method="POST",
-        path="/jobs/{job_id:uuid}/resolve",
-        handler=resolve_job,
-        scope=Scope.JOBS_WRITE,
-        body=ResolveBody,
-        returns=JobView,
-        summary="Say what became of a job whose status is UNKNOWN",
-        description="Only a person can say whether the work of an ambiguous attempt was done.",
-        tag="jobs",
-        errors=(Code.CONFLICT, Code.UNAVAILABLE),
-    ),
-    Endpoint(
-        method="POST",
-        path="/jobs/bulk/cancel",
-        handler=cancel_jobs,
-        scope=Scope.JOBS_WRITE,
-        body=BulkCancelBody,
-        returns=BulkOutcome,
-        max_seconds=BULK_SECONDS,
-        summary="Cancel jobs by a filter, at most 10,000 in a call",
-        description="A dry run counts them first. `more` says that another call is needed.",
-        tag="jobs",
-        errors=(Code.UNAVAILABLE,),
-    ),
-    Endpoint(
-        method="POST",
-        path="/jobs/bulk/reschedule",
-        handler=reschedule_jobs,
-        scope=Scope.JOBS_WRITE,
-        body=BulkRescheduleBody,
-        returns=BulkOutcome,
-        max_seconds=BULK_SECONDS,
-        summary="Reschedule jobs by a filter, at most 10,000 in a call",
-        description="A dry run counts them first. `spread_seconds` keeps them from being due all "
-        "at once.",
-        tag="jobs",
-        errors=(Code.DUE_IN_PAST, Code.BEYOND_HORIZON, Code.UNAVAILABLE),
-    ),
-]

@@ -7,8 +7,9 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta
 
-from postdate.api.http.endpoint import AnyEndpoint, Body, Call, Endpoint, Reply
+from postdate.api.http.endpoint import Body, Call, Reply
 from postdate.api.http.page import PageQuery, next_cursor
+from postdate.api.http.routes import Routes
 from postdate.api.idempotency import run_once_per_key
 from postdate.api.services import Services
 from postdate.intake.tenant.tenant import IssuedKey, KeyLimits
@@ -17,6 +18,8 @@ from postdate.model.payment.money import MAX_AMOUNT
 from postdate.model.payment.payment import AccountId, Instant
 from postdate.model.tenant.identity import Scope
 from postdate.views.key import KeyView
+
+ROUTES: Final = Routes("keys")
 
 FIRST: Final = UUID(int=0)
 DAY_SECONDS: Final = 24 * 3600
@@ -68,8 +71,20 @@ class KeyList(msgspec.Struct, frozen=True, kw_only=True):
     next_cursor: str | None
 
 
+@ROUTES.add(
+    "POST",
+    "/keys",
+    Scope.ADMIN,
+    returns=CreatedKey,
+    idempotency="optional",
+    status=201,
+    errors=(Code.CONFLICT,),
+)
 async def create_key(call: Call[Services, KeyBody, None]) -> Reply | msgspec.Struct:
-    """Make a key."""
+    """Make a key that reaches at most as far as yours; it is shown only now.
+
+    Give it few scopes, an expiry, accounts or a largest amount to narrow it further.
+    """
     actor, body, keys = call.actor, call.body, call.services.key.change
     limits = KeyLimits(body.accounts, body.max_amount, body.expires_at)
     return await run_once_per_key(
@@ -81,8 +96,12 @@ async def create_key(call: Call[Services, KeyBody, None]) -> Reply | msgspec.Str
     )
 
 
+@ROUTES.add("GET", "/keys", Scope.ADMIN, errors=(Code.INVALID_CURSOR,))
 async def list_keys(call: Call[Services, None, PageQuery]) -> KeyList:
-    """List the tenant's keys."""
+    """List the keys.
+
+    Keys are named by the characters they begin with; none is shown again.
+    """
     after = call.query.start(UUID, FIRST)
     keys, following = await call.services.key.read.page(
         call.actor.tenant_id, after, call.query.limit
@@ -90,14 +109,30 @@ async def list_keys(call: Call[Services, None, PageQuery]) -> KeyList:
     return KeyList(keys=keys, next_cursor=next_cursor(following))
 
 
+@ROUTES.add("DELETE", "/keys/{key_id:uuid}", Scope.ADMIN, halted="served")
 async def revoke_key(call: Call[Services, None, None]) -> Reply:
-    """End a key."""
+    """Revoke a key; every node refuses it within five seconds.
+
+    A request that is being served is finished. A revoked key never comes back.
+    """
     await call.services.key.change.revoke(call.actor, call.uuid("key_id"))
     return Reply()
 
 
+@ROUTES.add(
+    "POST",
+    "/keys/{key_id:uuid}/rotate",
+    Scope.ADMIN,
+    returns=RotatedKey,
+    idempotency="optional",
+    halted="served",
+    errors=(Code.CONFLICT,),
+)
 async def rotate_key(call: Call[Services, KeyRotateBody, None]) -> Reply | msgspec.Struct:
-    """Put a new key in the place of an old one."""
+    """Put a new key in the place of one that ends after the overlap.
+
+    Both work during the overlap, so that clients can change over without a gap.
+    """
     actor, key_id, keys = call.actor, call.uuid("key_id"), call.services.key.change
     overlap_seconds = call.body.overlap_seconds
     return await run_once_per_key(
@@ -123,60 +158,3 @@ def _shown(issued: IssuedKey) -> dict[str, Any]:
         "scopes": issued.scopes,
         "expires_at": issued.expires_at,
     }
-
-
-ENDPOINTS: Final[list[AnyEndpoint]] = [
-    Endpoint(
-        method="POST",
-        path="/keys",
-        idempotency="optional",
-        handler=create_key,
-        scope=Scope.ADMIN,
-        body=KeyBody,
-        returns=CreatedKey,
-        status=201,
-        summary="Make a key that reaches at most as far as yours; it is shown only now",
-        description="Give it few scopes, an expiry, accounts or a largest amount to narrow it "
-        "further.",
-        tag="keys",
-        errors=(Code.CONFLICT,),
-    ),
-    Endpoint(
-        method="GET",
-        path="/keys",
-        handler=list_keys,
-        scope=Scope.ADMIN,
-        query=PageQuery,
-        returns=KeyList,
-        summary="List the keys",
-        description="Keys are named by the characters they begin with; none is shown again.",
-        tag="keys",
-        errors=(Code.INVALID_CURSOR,),
-    ),
-    Endpoint(
-        method="DELETE",
-        path="/keys/{key_id:uuid}",
-        halted="served",
-        handler=revoke_key,
-        scope=Scope.ADMIN,
-        returns=None,
-        status=204,
-        summary="Revoke a key; every node refuses it within five seconds",
-        description="A request that is being served is finished. A revoked key never comes back.",
-        tag="keys",
-    ),
-    Endpoint(
-        method="POST",
-        path="/keys/{key_id:uuid}/rotate",
-        idempotency="optional",
-        halted="served",
-        handler=rotate_key,
-        scope=Scope.ADMIN,
-        body=KeyRotateBody,
-        returns=RotatedKey,
-        summary="Put a new key in the place of one that ends after the overlap",
-        description="Both work during the overlap, so that clients can change over without a gap.",
-        tag="keys",
-        errors=(Code.CONFLICT,),
-    ),
-]

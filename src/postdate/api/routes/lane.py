@@ -5,13 +5,16 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from postdate.api.http.endpoint import AnyEndpoint, Body, Call, Endpoint, existing
+from postdate.api.http.endpoint import Body, Call, existing
 from postdate.api.http.page import PageQuery, next_cursor
+from postdate.api.http.routes import Routes
 from postdate.api.services import Services
 from postdate.intake.job.lane import LaneChange
 from postdate.model.error import Code, refuse
 from postdate.model.tenant.identity import Scope
 from postdate.views.lane import LaneView
+
+ROUTES: Final = Routes("lanes")
 
 
 class LaneList(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,8 +43,12 @@ class LanePauseBody(Body, kw_only=True):
     note: Annotated[str, Meta(max_length=500)] | None = None
 
 
+@ROUTES.add("GET", "/lanes", Scope.JOBS_READ, errors=(Code.INVALID_CURSOR,))
 async def list_lanes(call: Call[Services, None, PageQuery]) -> LaneList:
-    """List the tenant's lanes."""
+    """List the lanes and what waits in them.
+
+    With what waits, is ready and runs, and the limits that hold.
+    """
     after = call.query.start(str, "")
     lanes, following = await call.services.lane.read.page(
         call.actor.tenant_id, after, call.query.limit
@@ -49,14 +56,22 @@ async def list_lanes(call: Call[Services, None, PageQuery]) -> LaneList:
     return LaneList(lanes=lanes, next_cursor=next_cursor(following))
 
 
+@ROUTES.add("GET", "/lanes/{lane}", Scope.JOBS_READ)
 async def show_lane(call: Call[Services, Any, None]) -> LaneView:
-    """Show one lane."""
+    """Show a lane.
+
+    With what waits, is ready and runs, and the limits that hold.
+    """
     name = call.text("lane")
     return existing(await call.services.lane.read.find(call.actor.tenant_id, name), "lane", name)
 
 
+@ROUTES.add("PATCH", "/lanes/{lane}", Scope.JOBS_WRITE, errors=(Code.UNAVAILABLE,))
 async def change_lane(call: Call[Services, LaneBody, None]) -> LaneView:
-    """Change weight, width and limits."""
+    """Change the weight, width and limits of a lane.
+
+    Weight shares out what there is when lanes compete; limits hold over all nodes.
+    """
     actor, body = call.actor, call.body
     change = LaneChange(
         weight=body.weight,
@@ -70,8 +85,12 @@ async def change_lane(call: Call[Services, LaneBody, None]) -> LaneView:
     return await show_lane(call)
 
 
+@ROUTES.add("POST", "/lanes/{lane}/pause", Scope.JOBS_WRITE, errors=(Code.UNAVAILABLE,))
 async def pause_lane(call: Call[Services, LanePauseBody, None]) -> LaneView:
-    """Pause a lane."""
+    """Pause a lane: what runs goes on, nothing else starts.
+
+    Jobs are still accepted and keep their instants.
+    """
     actor, note = call.actor, call.body.note
     await call.services.lane.change.pause(
         actor.tenant_id, call.text("lane"), note=note, actor=actor.key_id
@@ -79,70 +98,12 @@ async def pause_lane(call: Call[Services, LanePauseBody, None]) -> LaneView:
     return await show_lane(call)
 
 
+@ROUTES.add("POST", "/lanes/{lane}/resume", Scope.JOBS_WRITE, errors=(Code.UNAVAILABLE,))
 async def resume_lane(call: Call[Services, None, None]) -> LaneView:
-    """Resume a lane."""
+    """Resume a paused lane.
+
+    What came due meanwhile starts at once, within the lane's limits.
+    """
     actor = call.actor
     await call.services.lane.change.resume(actor.tenant_id, call.text("lane"), actor=actor.key_id)
     return await show_lane(call)
-
-
-ENDPOINTS: Final[list[AnyEndpoint]] = [
-    Endpoint(
-        method="GET",
-        path="/lanes",
-        handler=list_lanes,
-        scope=Scope.JOBS_READ,
-        query=PageQuery,
-        returns=LaneList,
-        summary="List the lanes and what waits in them",
-        description="With what waits, is ready and runs, and the limits that hold.",
-        tag="lanes",
-        errors=(Code.INVALID_CURSOR,),
-    ),
-    Endpoint(
-        method="GET",
-        path="/lanes/{lane}",
-        handler=show_lane,
-        scope=Scope.JOBS_READ,
-        returns=LaneView,
-        summary="Show a lane",
-        description="With what waits, is ready and runs, and the limits that hold.",
-        tag="lanes",
-    ),
-    Endpoint(
-        method="PATCH",
-        path="/lanes/{lane}",
-        handler=change_lane,
-        scope=Scope.JOBS_WRITE,
-        body=LaneBody,
-        returns=LaneView,
-        summary="Change the weight, width and limits of a lane",
-        description="Weight shares out what there is when lanes compete; limits hold over all "
-        "nodes.",
-        tag="lanes",
-        errors=(Code.UNAVAILABLE,),
-    ),
-    Endpoint(
-        method="POST",
-        path="/lanes/{lane}/pause",
-        handler=pause_lane,
-        scope=Scope.JOBS_WRITE,
-        body=LanePauseBody,
-        returns=LaneView,
-        summary="Pause a lane: what runs goes on, nothing else starts",
-        description="Jobs are still accepted and keep their instants.",
-        tag="lanes",
-        errors=(Code.UNAVAILABLE,),
-    ),
-    Endpoint(
-        method="POST",
-        path="/lanes/{lane}/resume",
-        handler=resume_lane,
-        scope=Scope.JOBS_WRITE,
-        returns=LaneView,
-        summary="Resume a paused lane",
-        description="What came due meanwhile starts at once, within the lane's limits.",
-        tag="lanes",
-        errors=(Code.UNAVAILABLE,),
-    ),
-]

@@ -9,13 +9,16 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta
 
-from postdate.api.http.endpoint import Body, Call, Endpoint
+from postdate.api.http.endpoint import Body, Call
+from postdate.api.http.routes import Routes
 from postdate.api.services import Services
 from postdate.intake.lease.lease import MAX_CLAIM, MAX_WAIT_SECONDS, ClaimAsk, Leased
 from postdate.intake.lease.report import Report
 from postdate.model.error import Code, refuse
 from postdate.model.job.outcome import Completed, Failed, Throttled, Unknown
 from postdate.model.tenant.identity import Scope
+
+ROUTES: Final = Routes("leases")
 
 RESULT_BYTES: Final = 64 * 1024
 """The most that is kept of what a worker returns."""
@@ -105,8 +108,12 @@ class RenewView(msgspec.Struct, frozen=True, kw_only=True):
     lease_until: datetime
 
 
+@ROUTES.add("POST", "/lanes/{lane}/claim", Scope.JOBS_WRITE, max_seconds=MAX_WAIT_SECONDS + 10)
 async def claim_jobs(call: Call[Services, ClaimBody, None]) -> LeaseList:
-    """Wait for due jobs; end early when the client goes or the server stops."""
+    """Claim due jobs of a lane.
+
+    Only jobs whose destination is a worker; with none due, waits for some.
+    """
     if call.body.wait_seconds:
         call.hold_open()
     gone = asyncio.Event()
@@ -160,8 +167,18 @@ def _view(leased: Leased) -> LeaseView:
     )
 
 
+@ROUTES.add(
+    "POST",
+    "/leases/{job_id:uuid}/complete",
+    Scope.JOBS_WRITE,
+    errors=(Code.NOT_FOUND, Code.LEASE_LOST),
+    halted="served",
+)
 async def complete_lease(call: Call[Services, CompleteBody, None]) -> ReportView:
-    """Record that a job was done."""
+    """Record that a job was done.
+
+    The token of the claim proves the lease; a stale one changes nothing.
+    """
     result = call.body.result
     kept = None if result is msgspec.UNSET else bytes(result)
     if kept is not None and len(kept) > RESULT_BYTES:
@@ -171,8 +188,18 @@ async def complete_lease(call: Call[Services, CompleteBody, None]) -> ReportView
     return await _report(call, call.body.token, Completed(response=kept))
 
 
+@ROUTES.add(
+    "POST",
+    "/leases/{job_id:uuid}/fail",
+    Scope.JOBS_WRITE,
+    errors=(Code.NOT_FOUND, Code.LEASE_LOST),
+    halted="served",
+)
 async def fail_lease(call: Call[Services, FailBody, None]) -> ReportView:
-    """Record that an attempt failed; the job's policy says what follows."""
+    """Record that an attempt failed; the job's policy says what follows.
+
+    The token of the claim proves the lease; a stale one changes nothing.
+    """
     body = call.body
     if body.unknown:
         return await _report(call, body.token, Unknown(code=body.code, error=body.error))
@@ -185,8 +212,18 @@ async def fail_lease(call: Call[Services, FailBody, None]) -> ReportView:
     return await _report(call, body.token, failed)
 
 
+@ROUTES.add(
+    "POST",
+    "/leases/{job_id:uuid}/release",
+    Scope.JOBS_WRITE,
+    errors=(Code.NOT_FOUND, Code.LEASE_LOST),
+    halted="served",
+)
 async def release_lease(call: Call[Services, ReleaseBody, None]) -> ReportView:
-    """Release a job that was not started: it is due again, and no attempt is counted."""
+    """Release a job that was not started: it is due again, and no attempt is counted.
+
+    The token of the claim proves the lease; a stale one changes nothing.
+    """
     return await _report(call, call.body.token, Throttled(seconds=0.0, reason="released"))
 
 
@@ -203,46 +240,20 @@ async def _report(
     )
 
 
+@ROUTES.add(
+    "POST",
+    "/leases/{job_id:uuid}/renew",
+    Scope.JOBS_WRITE,
+    errors=(Code.NOT_FOUND, Code.LEASE_LOST),
+    halted="served",
+)
 async def renew_lease(call: Call[Services, RenewBody, None]) -> RenewView:
-    """Keep a lease for longer."""
+    """Keep a lease for longer.
+
+    The token of the claim proves the lease; a stale one changes nothing.
+    """
     job_id = call.uuid("job_id")
     until = await call.services.lease.report.renew(
         call.actor.tenant_id, job_id, call.body.token, call.body.lease_seconds
     )
     return RenewView(job_id=job_id, lease_until=until)
-
-
-def _of_lease(verb: str, handler: Any, body: type[Body], returns: type[msgspec.Struct]) -> Any:
-    return Endpoint(
-        method="POST",
-        path=f"/leases/{{job_id:uuid}}/{verb}",
-        halted="served",
-        handler=handler,
-        scope=Scope.JOBS_WRITE,
-        body=body,
-        returns=returns,
-        summary=handler.__doc__.rstrip("."),
-        description="The token of the claim proves the lease; a stale one changes nothing.",
-        tag="leases",
-        errors=(Code.NOT_FOUND, Code.LEASE_LOST),
-    )
-
-
-ENDPOINTS: Final = [
-    Endpoint(
-        method="POST",
-        path="/lanes/{lane}/claim",
-        handler=claim_jobs,
-        scope=Scope.JOBS_WRITE,
-        body=ClaimBody,
-        returns=LeaseList,
-        summary="Claim due jobs of a lane",
-        description="Only jobs whose destination is a worker; with none due, waits for some.",
-        tag="leases",
-        max_seconds=MAX_WAIT_SECONDS + 10,
-    ),
-    _of_lease("complete", complete_lease, CompleteBody, ReportView),
-    _of_lease("fail", fail_lease, FailBody, ReportView),
-    _of_lease("renew", renew_lease, RenewBody, RenewView),
-    _of_lease("release", release_lease, ReleaseBody, ReportView),
-]

@@ -8,9 +8,10 @@ from msgspec import Meta
 
 from postdate.api.http import batch
 from postdate.api.http.batch import batch_reply, decoded, item_schema, merged
-from postdate.api.http.endpoint import AnyEndpoint, Body, Call, Endpoint, Reply, existing
+from postdate.api.http.endpoint import Body, Call, Reply, existing
 from postdate.api.http.page import PageQuery, encode_cursor, next_cursor
 from postdate.api.http.problem import Problem
+from postdate.api.http.routes import Routes
 from postdate.api.idempotency import reply
 from postdate.api.services import Services
 from postdate.intake.accept.idempotency import CREATED, Refused
@@ -27,6 +28,8 @@ from postdate.views.payment import (
     PaymentFilter,
 )
 from postdate.views.payment_shape import PaymentView
+
+ROUTES: Final = Routes("payments")
 
 BATCH_BYTES: Final = 1024 * 1024
 
@@ -111,14 +114,41 @@ class PaymentEventList(msgspec.Struct, frozen=True):
     next_cursor: str | None
 
 
+@ROUTES.add(
+    "POST",
+    "/payments/schedule",
+    Scope.PAYMENTS_WRITE,
+    returns=Scheduled,
+    halted="new work",
+    status=201,
+    errors=_REFUSALS,
+    idempotency="required",
+)
 async def schedule_payment(call: Call[Services, PaymentOrder, None]) -> Reply:
-    """Accept a payment."""
+    """Schedule a payment.
+
+    Holds the amount now and moves it at the second it is due. A refusal that depends on the
+    accounts is remembered under the key, as a success is.
+    """
     request = PaymentRequest(call.body, call.idempotency_key or "", call.traceparent)
     return reply(await call.services.payment.intake.submit(call.actor, request), call.request_id)
 
 
+@ROUTES.add(
+    "POST",
+    "/payments/batch",
+    Scope.PAYMENTS_WRITE,
+    returns=PaymentOutcomes,
+    halted="new work",
+    errors=(Code.BATCH_TOO_LARGE,),
+    max_body=BATCH_BYTES,
+)
 async def schedule_payments(call: Call[Services, PaymentBatchBody, None]) -> Reply:
-    """Accept many payments, one outcome for each."""
+    """Schedule up to 1,000 payments.
+
+    Each item has its own `idempotency_key` and gets its own outcome, as if the payments had been
+    scheduled one after the other.
+    """
     items = call.body.payments
     if len(items) > MAX_BATCH:
         raise refuse(Code.BATCH_TOO_LARGE, f"The limit is {MAX_BATCH} payments.", "payments")
@@ -140,16 +170,24 @@ def _outcome(answer: PaymentAnswer | Refusal, request_id: str) -> dict[str, Any]
     return batch.accepted("payment", CREATED, answer.body, replayed=answer.replayed)
 
 
+@ROUTES.add("GET", "/payments/{payment_id:uuid}", Scope.PAYMENTS_READ)
 async def get_payment(call: Call[Services, None, None]) -> PaymentView:
-    """Answer with one payment."""
+    """Show a payment and where it stands.
+
+    `status` is final once it is COMPLETED, FAILED or CANCELLED.
+    """
     payment_id = call.uuid("payment_id")
     return existing(
         await call.services.payment.read.get(call.actor, payment_id), "payment", payment_id
     )
 
 
+@ROUTES.add("GET", "/payments", Scope.PAYMENTS_READ, errors=(Code.INVALID_CURSOR,))
 async def list_payments(call: Call[Services, None, PaymentQuery]) -> PaymentList:
-    """Answer with a page of payments."""
+    """List payments, the newest first.
+
+    Filter by account or status; `broken` finds those that wait for a person.
+    """
     query = call.query
     before = query.start(UUID, NEWEST)
     wanted = PaymentFilter(query.account_id, query.status, broken=query.broken)
@@ -159,8 +197,12 @@ async def list_payments(call: Call[Services, None, PaymentQuery]) -> PaymentList
     return PaymentList(found, next_cursor(following))
 
 
+@ROUTES.add("GET", "/payments/{payment_id:uuid}/executions", Scope.PAYMENTS_READ)
 async def list_payment_executions(call: Call[Services, None, None]) -> ExecutionList:
-    """Answer with the executions of a payment."""
+    """List every execution of a payment.
+
+    One row for each try to settle it, with its lateness and why it failed.
+    """
     payment_id = call.uuid("payment_id")
     found = existing(
         await call.services.payment.read.executions(call.actor, payment_id), "payment", payment_id
@@ -168,8 +210,14 @@ async def list_payment_executions(call: Call[Services, None, None]) -> Execution
     return ExecutionList(found)
 
 
+@ROUTES.add(
+    "GET", "/payments/{payment_id:uuid}/events", Scope.PAYMENTS_READ, errors=(Code.INVALID_CURSOR,)
+)
 async def list_payment_events(call: Call[Services, None, PageQuery]) -> PaymentEventList:
-    """Answer with the events of a payment."""
+    """List what happened to a payment.
+
+    In order, from its acceptance on, as sealed into the tenant's chain.
+    """
     payment_id = call.uuid("payment_id")
     after = call.query.start(UUID, None)
     limit = call.query.limit
@@ -180,82 +228,3 @@ async def list_payment_events(call: Call[Services, None, PageQuery]) -> PaymentE
     )
     following = encode_cursor(found[limit - 1].id) if len(found) > limit else None
     return PaymentEventList(found[:limit], following)
-
-
-ENDPOINTS: Final[list[AnyEndpoint]] = [
-    Endpoint(
-        method="POST",
-        path="/payments/schedule",
-        halted="new work",
-        handler=schedule_payment,
-        scope=Scope.PAYMENTS_WRITE,
-        body=PaymentOrder,
-        returns=Scheduled,
-        status=201,
-        summary="Schedule a payment",
-        description="Holds the amount now and moves it at the second it is due. A refusal that "
-        "depends on the accounts is remembered under the key, as a success is.",
-        tag="payments",
-        errors=_REFUSALS,
-        idempotency="required",
-    ),
-    Endpoint(
-        method="POST",
-        path="/payments/batch",
-        halted="new work",
-        handler=schedule_payments,
-        scope=Scope.PAYMENTS_WRITE,
-        body=PaymentBatchBody,
-        returns=PaymentOutcomes,
-        summary="Schedule up to 1,000 payments",
-        description="Each item has its own `idempotency_key` and gets its own outcome, as if the "
-        "payments had been scheduled one after the other.",
-        tag="payments",
-        errors=(Code.BATCH_TOO_LARGE,),
-        max_body=BATCH_BYTES,
-    ),
-    Endpoint(
-        method="GET",
-        path="/payments",
-        handler=list_payments,
-        scope=Scope.PAYMENTS_READ,
-        query=PaymentQuery,
-        returns=PaymentList,
-        summary="List payments, the newest first",
-        description="Filter by account or status; `broken` finds those that wait for a person.",
-        tag="payments",
-        errors=(Code.INVALID_CURSOR,),
-    ),
-    Endpoint(
-        method="GET",
-        path="/payments/{payment_id:uuid}",
-        handler=get_payment,
-        scope=Scope.PAYMENTS_READ,
-        returns=PaymentView,
-        summary="Show a payment and where it stands",
-        description="`status` is final once it is COMPLETED, FAILED or CANCELLED.",
-        tag="payments",
-    ),
-    Endpoint(
-        method="GET",
-        path="/payments/{payment_id:uuid}/executions",
-        handler=list_payment_executions,
-        scope=Scope.PAYMENTS_READ,
-        returns=ExecutionList,
-        summary="List every execution of a payment",
-        description="One row for each try to settle it, with its lateness and why it failed.",
-        tag="payments",
-    ),
-    Endpoint(
-        method="GET",
-        path="/payments/{payment_id:uuid}/events",
-        handler=list_payment_events,
-        scope=Scope.PAYMENTS_READ,
-        query=PageQuery,
-        returns=PaymentEventList,
-        summary="List what happened to a payment",
-        description="In order, from its acceptance on, as sealed into the tenant's chain.",
-        tag="payments",
-        errors=(Code.INVALID_CURSOR,),
-    ),
-]

@@ -8,15 +8,14 @@ import msgspec
 from msgspec import Meta
 
 from postdate.api.http.endpoint import (
-    AnyEndpoint,
     Body,
     Call,
-    Endpoint,
     Query,
     Reply,
     existing,
 )
 from postdate.api.http.page import PageQuery, next_cursor
+from postdate.api.http.routes import Routes
 from postdate.api.idempotency import run_once_per_key
 from postdate.api.routes.schedule import show_schedule
 from postdate.api.services import Services
@@ -27,6 +26,8 @@ from postdate.model.schedule.schedule import Status
 from postdate.model.schedule.spec import MAX_PREVIEW, PREVIEW_DEFAULT, ScheduleView
 from postdate.model.tenant.identity import Scope
 from postdate.views.schedule import OccurrenceView
+
+ROUTES: Final = Routes("schedules")
 
 _ID: Final = "/schedules/{schedule_id:uuid}"
 
@@ -64,21 +65,42 @@ class Book(msgspec.Struct, frozen=True, kw_only=True):
     next_cursor: str | None
 
 
+@ROUTES.add("POST", f"{_ID}/pause", Scope.SCHEDULES_WRITE, errors=(Code.NOT_FOUND,))
 async def pause_schedule(call: Call[Services, SchedulePauseBody, None]) -> ScheduleView:
-    """Skip occurrences until the schedule is resumed."""
+    """Pause a schedule: its occurrences are skipped and noted in the book.
+
+    A preview still shows what its rule says.
+    """
     note = call.body.note
     await call.services.schedule.change.pause(call.actor, call.uuid("schedule_id"), note)
     return await show_schedule(call)
 
 
+@ROUTES.add("POST", f"{_ID}/resume", Scope.SCHEDULES_WRITE, errors=(Code.NOT_FOUND,))
 async def resume_schedule(call: Call[Services, None, None]) -> ScheduleView:
-    """End a pause, or retry a schedule that was set aside."""
+    """Resume a schedule that is paused or set aside.
+
+    Goes on with the next occurrence; use a backfill for those that were skipped.
+    """
     await call.services.schedule.change.resume(call.actor, call.uuid("schedule_id"))
     return await show_schedule(call)
 
 
+@ROUTES.add(
+    "POST",
+    f"{_ID}/trigger",
+    Scope.SCHEDULES_WRITE,
+    returns=Triggered,
+    idempotency="optional",
+    halted="new work",
+    status=201,
+    errors=(Code.NOT_FOUND,),
+)
 async def trigger_schedule(call: Call[Services, None, None]) -> Reply | msgspec.Struct:
-    """Run the schedule once, now."""
+    """Run a schedule once, now.
+
+    In addition to its rule, which goes on as before.
+    """
     actor, schedule_id, runs = call.actor, call.uuid("schedule_id"), call.services.schedule.run
     return await run_once_per_key(
         call,
@@ -88,8 +110,20 @@ async def trigger_schedule(call: Call[Services, None, None]) -> Reply | msgspec.
     )
 
 
+@ROUTES.add(
+    "POST",
+    f"{_ID}/backfill",
+    Scope.SCHEDULES_WRITE,
+    returns=Backfill,
+    idempotency="optional",
+    halted="new work",
+    errors=(Code.NOT_FOUND,),
+)
 async def backfill_schedule(call: Call[Services, BackfillBody, None]) -> Reply | msgspec.Struct:
-    """Run the occurrences of a past range that have not run, or list them."""
+    """Run what has not run in the past; a dry run unless told otherwise.
+
+    For each occurrence of the window the answer says whether it runs, and if not, why.
+    """
     actor, schedule_id, runs = call.actor, call.uuid("schedule_id"), call.services.schedule.run
     span, dry_run = (call.body.begin, call.body.until), call.body.dry_run
     return await run_once_per_key(
@@ -103,8 +137,12 @@ async def backfill_schedule(call: Call[Services, BackfillBody, None]) -> Reply |
     )
 
 
+@ROUTES.add("GET", f"{_ID}/preview", Scope.SCHEDULES_READ, errors=(Code.NOT_FOUND,))
 async def preview_schedule(call: Call[Services, None, PreviewQuery]) -> Preview:
-    """Compute the next occurrences and what each policy does to them."""
+    """Show the next occurrences and what each policy does to them.
+
+    Nothing is made. Closed days, clock changes and spreads are taken into account.
+    """
     schedule_id = call.uuid("schedule_id")
     return existing(
         await call.services.schedule.read.preview(call.actor, schedule_id, call.query.count),
@@ -113,8 +151,14 @@ async def preview_schedule(call: Call[Services, None, PreviewQuery]) -> Preview:
     )
 
 
+@ROUTES.add(
+    "GET", f"{_ID}/occurrences", Scope.SCHEDULES_READ, errors=(Code.NOT_FOUND, Code.INVALID_CURSOR)
+)
 async def list_schedule_occurrences(call: Call[Services, Any, BookQuery]) -> Book:
-    """List the book."""
+    """List the book: what became of each occurrence.
+
+    Skipped, missed and merged occurrences stand in it too, with the reason.
+    """
     schedule_id, query = call.uuid("schedule_id"), call.query
     before = query.start(UUID, None)
     found = existing(
@@ -126,84 +170,3 @@ async def list_schedule_occurrences(call: Call[Services, Any, BookQuery]) -> Boo
     )
     rows, more = found
     return Book(occurrences=rows, next_cursor=next_cursor(more))
-
-
-ENDPOINTS: Final[list[AnyEndpoint]] = [
-    Endpoint(
-        method="POST",
-        path=f"{_ID}/pause",
-        handler=pause_schedule,
-        scope=Scope.SCHEDULES_WRITE,
-        body=SchedulePauseBody,
-        returns=ScheduleView,
-        errors=(Code.NOT_FOUND,),
-        summary="Pause a schedule: its occurrences are skipped and noted in the book",
-        description="A preview still shows what its rule says.",
-        tag="schedules",
-    ),
-    Endpoint(
-        method="POST",
-        path=f"{_ID}/resume",
-        handler=resume_schedule,
-        scope=Scope.SCHEDULES_WRITE,
-        returns=ScheduleView,
-        errors=(Code.NOT_FOUND,),
-        summary="Resume a schedule that is paused or set aside",
-        description="Goes on with the next occurrence; use a backfill for those that were skipped.",
-        tag="schedules",
-    ),
-    Endpoint(
-        method="POST",
-        path=f"{_ID}/trigger",
-        idempotency="optional",
-        halted="new work",
-        handler=trigger_schedule,
-        scope=Scope.SCHEDULES_WRITE,
-        returns=Triggered,
-        status=201,
-        errors=(Code.NOT_FOUND,),
-        summary="Run a schedule once, now",
-        description="In addition to its rule, which goes on as before.",
-        tag="schedules",
-    ),
-    Endpoint(
-        method="POST",
-        path=f"{_ID}/backfill",
-        idempotency="optional",
-        halted="new work",
-        handler=backfill_schedule,
-        scope=Scope.SCHEDULES_WRITE,
-        body=BackfillBody,
-        returns=Backfill,
-        errors=(Code.NOT_FOUND,),
-        summary="Run what has not run in the past; a dry run unless told otherwise",
-        description="For each occurrence of the window the answer says whether it runs, and if "
-        "not, why.",
-        tag="schedules",
-    ),
-    Endpoint(
-        method="GET",
-        path=f"{_ID}/preview",
-        handler=preview_schedule,
-        scope=Scope.SCHEDULES_READ,
-        query=PreviewQuery,
-        returns=Preview,
-        errors=(Code.NOT_FOUND,),
-        summary="Show the next occurrences and what each policy does to them",
-        description="Nothing is made. Closed days, clock changes and spreads are taken into "
-        "account.",
-        tag="schedules",
-    ),
-    Endpoint(
-        method="GET",
-        path=f"{_ID}/occurrences",
-        handler=list_schedule_occurrences,
-        scope=Scope.SCHEDULES_READ,
-        query=BookQuery,
-        returns=Book,
-        errors=(Code.NOT_FOUND, Code.INVALID_CURSOR),
-        summary="List the book: what became of each occurrence",
-        description="Skipped, missed and merged occurrences stand in it too, with the reason.",
-        tag="schedules",
-    ),
-]

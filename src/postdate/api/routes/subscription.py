@@ -7,8 +7,9 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta
 
-from postdate.api.http.endpoint import AnyEndpoint, Body, Call, Endpoint, Reply, existing
+from postdate.api.http.endpoint import Body, Call, Reply, existing
 from postdate.api.http.page import PageQuery, encode_cursor
+from postdate.api.http.routes import Routes
 from postdate.api.idempotency import run_once_per_key
 from postdate.api.routes.event import NOW, read_position
 from postdate.api.services import Services
@@ -18,6 +19,9 @@ from postdate.model.event.event import MAX_PATTERNS
 from postdate.model.job.job import Queue, Webhook
 from postdate.model.tenant.identity import Scope
 from postdate.views.subscription import BEFORE_ALL, SubscriptionStatus, status_of
+
+ROUTES: Final = Routes("events")
+_ONE: Final = "/subscriptions/{subscription_id:uuid}"
 
 From = Annotated[
     str,
@@ -103,10 +107,28 @@ async def _show(call: Call[Services, Any, Any], subscription_id: UUID) -> Subscr
     return _view(row)
 
 
+@ROUTES.add(
+    "POST",
+    "/subscriptions",
+    Scope.ADMIN,
+    returns=SubscriptionView,
+    idempotency="optional",
+    status=201,
+    errors=(
+        Code.INVALID_FIELD,
+        Code.INVALID_CURSOR,
+        Code.TARGET_NOT_ALLOWED,
+        Code.UNKNOWN_DESTINATION,
+        Code.CONFLICT,
+    ),
+)
 async def create_subscription(
     call: Call[Services, SubscriptionBody, None],
 ) -> Reply | msgspec.Struct:
-    """Create a subscription."""
+    """Have events delivered to a webhook or queue.
+
+    Delivered at least once, in order, each event with an id of its own.
+    """
     actor, body, subscriptions = call.actor, call.body, call.services.subscription.change
     spec = SubscriptionSpec(
         destination=body.destination,
@@ -119,8 +141,12 @@ async def create_subscription(
     )
 
 
+@ROUTES.add("GET", "/subscriptions", Scope.ADMIN, errors=(Code.INVALID_CURSOR,))
 async def list_subscriptions(call: Call[Services, None, PageQuery]) -> SubscriptionList:
-    """List the tenant's subscriptions."""
+    """List subscriptions with how far they are behind.
+
+    `lag_events` and `lag_seconds` tell whether a receiver keeps up.
+    """
     limit = call.query.limit
     after = call.query.start(UUID, BEFORE_ALL)
     rows = await call.services.subscription.read.page(call.actor.tenant_id, after, limit)
@@ -128,21 +154,33 @@ async def list_subscriptions(call: Call[Services, None, PageQuery]) -> Subscript
     return SubscriptionList([_view(row) for row in rows], more)
 
 
+@ROUTES.add("GET", _ONE, Scope.ADMIN, errors=(Code.NOT_FOUND,))
 async def show_subscription(call: Call[Services, None, None]) -> SubscriptionView:
-    """Show one subscription."""
+    """Look at a subscription.
+
+    With its place in the events, its failures, and when it tries again.
+    """
     return await _show(call, call.uuid("subscription_id"))
 
 
+@ROUTES.add("DELETE", _ONE, Scope.ADMIN, errors=(Code.NOT_FOUND,))
 async def delete_subscription(call: Call[Services, None, None]) -> Reply:
-    """End a subscription."""
+    """End a subscription.
+
+    An event that is on its way may still arrive.
+    """
     await call.services.subscription.change.delete(call.actor, call.uuid("subscription_id"))
     return Reply()
 
 
+@ROUTES.add("PATCH", _ONE, Scope.ADMIN, errors=(Code.NOT_FOUND,))
 async def change_subscription(
     call: Call[Services, SubscriptionPauseBody, None],
 ) -> SubscriptionView:
-    """Pause or resume a subscription."""
+    """Pause a subscription, or let it go on.
+
+    While it is paused its place is kept; nothing is left out.
+    """
     subscription_id = call.uuid("subscription_id")
     if call.body.paused:
         await call.services.subscription.change.pause(call.actor, subscription_id, call.body.note)
@@ -151,8 +189,19 @@ async def change_subscription(
     return await _show(call, subscription_id)
 
 
+@ROUTES.add(
+    "POST",
+    f"{_ONE}/replay",
+    Scope.ADMIN,
+    returns=SubscriptionView,
+    idempotency="optional",
+    errors=(Code.NOT_FOUND, Code.INVALID_CURSOR),
+)
 async def replay_subscription(call: Call[Services, ReplayBody, None]) -> Reply | msgspec.Struct:
-    """Go on from another point."""
+    """Go on from another point: send again, or leave something out.
+
+    Receivers know repeated events by their id.
+    """
     actor, subscriptions = call.actor, call.services.subscription.change
     subscription_id = call.uuid("subscription_id")
     position = read_position(call.body.start, "from")
@@ -163,89 +212,3 @@ async def replay_subscription(call: Call[Services, ReplayBody, None]) -> Reply |
         _view,
         status=200,
     )
-
-
-_ONE: Final = "/subscriptions/{subscription_id:uuid}"
-
-ENDPOINTS: Final[list[AnyEndpoint]] = [
-    Endpoint(
-        method="POST",
-        path="/subscriptions",
-        idempotency="optional",
-        handler=create_subscription,
-        scope=Scope.ADMIN,
-        body=SubscriptionBody,
-        returns=SubscriptionView,
-        status=201,
-        summary="Have events delivered to a webhook or queue",
-        description="Delivered at least once, in order, each event with an id of its own.",
-        tag="events",
-        errors=(
-            Code.INVALID_FIELD,
-            Code.INVALID_CURSOR,
-            Code.TARGET_NOT_ALLOWED,
-            Code.UNKNOWN_DESTINATION,
-            Code.CONFLICT,
-        ),
-    ),
-    Endpoint(
-        method="GET",
-        path="/subscriptions",
-        handler=list_subscriptions,
-        scope=Scope.ADMIN,
-        query=PageQuery,
-        returns=SubscriptionList,
-        summary="List subscriptions with how far they are behind",
-        description="`lag_events` and `lag_seconds` tell whether a receiver keeps up.",
-        tag="events",
-        errors=(Code.INVALID_CURSOR,),
-    ),
-    Endpoint(
-        method="GET",
-        path=_ONE,
-        handler=show_subscription,
-        scope=Scope.ADMIN,
-        returns=SubscriptionView,
-        summary="Look at a subscription",
-        description="With its place in the events, its failures, and when it tries again.",
-        tag="events",
-        errors=(Code.NOT_FOUND,),
-    ),
-    Endpoint(
-        method="PATCH",
-        path=_ONE,
-        handler=change_subscription,
-        scope=Scope.ADMIN,
-        body=SubscriptionPauseBody,
-        returns=SubscriptionView,
-        summary="Pause a subscription, or let it go on",
-        description="While it is paused its place is kept; nothing is left out.",
-        tag="events",
-        errors=(Code.NOT_FOUND,),
-    ),
-    Endpoint(
-        method="DELETE",
-        path=_ONE,
-        handler=delete_subscription,
-        scope=Scope.ADMIN,
-        returns=None,
-        status=204,
-        summary="End a subscription",
-        description="An event that is on its way may still arrive.",
-        tag="events",
-        errors=(Code.NOT_FOUND,),
-    ),
-    Endpoint(
-        method="POST",
-        path=f"{_ONE}/replay",
-        idempotency="optional",
-        handler=replay_subscription,
-        scope=Scope.ADMIN,
-        body=ReplayBody,
-        returns=SubscriptionView,
-        summary="Go on from another point: send again, or leave something out",
-        description="Receivers know repeated events by their id.",
-        tag="events",
-        errors=(Code.NOT_FOUND, Code.INVALID_CURSOR),
-    ),
-]

@@ -6,12 +6,15 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import Meta
 
-from postdate.api.http.endpoint import AnyEndpoint, Body, Call, Endpoint, Reply
+from postdate.api.http.endpoint import Body, Call, Reply
 from postdate.api.http.page import PageQuery, next_cursor
+from postdate.api.http.routes import Routes
 from postdate.api.idempotency import run_once_per_key
 from postdate.api.routes.halt import Note
 from postdate.api.services import Services
 from postdate.model.error import Code
+
+ROUTES: Final = Routes("tenants")
 
 OPERATOR: Final = "internal"
 """The actor of what is done with the operator's token."""
@@ -60,8 +63,20 @@ class TenantList(msgspec.Struct, frozen=True, kw_only=True):
     next_cursor: str | None
 
 
+@ROUTES.add(
+    "POST",
+    "/internal/tenants",
+    "internal",
+    returns=NewTenant,
+    idempotency="optional",
+    status=201,
+    errors=(Code.CONFLICT,),
+)
 async def create_tenant(call: Call[Services, TenantBody, None]) -> Reply | msgspec.Struct:
-    """Create a tenant with its first key."""
+    """Create a tenant and its first key, which is shown only now.
+
+    For operators, with `X-Internal-Auth`. Tenants never see each other's things.
+    """
     name, tenants = call.body.name, call.services.tenant.change
     return await run_once_per_key(
         call,
@@ -72,8 +87,12 @@ async def create_tenant(call: Call[Services, TenantBody, None]) -> Reply | msgsp
     )
 
 
+@ROUTES.add("GET", "/internal/tenants", "internal")
 async def list_tenants(call: Call[Services, Any, PageQuery]) -> TenantList:
-    """List the tenants."""
+    """List the tenants.
+
+    For operators, with `X-Internal-Auth`.
+    """
     after = call.query.start(str, "")
     rows, following = await call.services.tenant.read.page(after, call.query.limit)
     shown = [
@@ -83,66 +102,21 @@ async def list_tenants(call: Call[Services, Any, PageQuery]) -> TenantList:
     return TenantList(tenants=shown, next_cursor=next_cursor(following))
 
 
+@ROUTES.add("POST", "/internal/tenants/{name}/disable", "internal")
 async def disable_tenant(call: Call[Services, TenantDisableBody, None]) -> Reply:
-    """Disable a tenant."""
+    """Stop a tenant and take none of its keys any more.
+
+    For operators: nothing of the tenant starts or settles any more, and nothing is lost.
+    """
     await call.services.halt.change.disable(call.text("name"), call.body.note, OPERATOR)
     return Reply()
 
 
+@ROUTES.add("POST", "/internal/tenants/{name}/enable", "internal")
 async def enable_tenant(call: Call[Services, None, None]) -> Reply:
-    """Enable a tenant."""
+    """Take a tenant's keys again, and let it go on.
+
+    For operators: undoes disabling; what is overdue runs as its policies say.
+    """
     await call.services.halt.change.enable(call.text("name"), OPERATOR)
     return Reply()
-
-
-ENDPOINTS: Final[list[AnyEndpoint]] = [
-    Endpoint(
-        method="POST",
-        path="/internal/tenants",
-        idempotency="optional",
-        handler=create_tenant,
-        scope="internal",
-        body=TenantBody,
-        returns=NewTenant,
-        status=201,
-        summary="Create a tenant and its first key, which is shown only now",
-        description="For operators, with `X-Internal-Auth`. Tenants never see each other's things.",
-        errors=(Code.CONFLICT,),
-        tag="tenants",
-    ),
-    Endpoint(
-        method="GET",
-        path="/internal/tenants",
-        handler=list_tenants,
-        scope="internal",
-        query=PageQuery,
-        returns=TenantList,
-        summary="List the tenants",
-        description="For operators, with `X-Internal-Auth`.",
-        tag="tenants",
-    ),
-    Endpoint(
-        method="POST",
-        path="/internal/tenants/{name}/disable",
-        handler=disable_tenant,
-        scope="internal",
-        body=TenantDisableBody,
-        returns=None,
-        status=204,
-        summary="Stop a tenant and take none of its keys any more",
-        description="For operators: nothing of the tenant starts or settles any more, and "
-        "nothing is lost.",
-        tag="tenants",
-    ),
-    Endpoint(
-        method="POST",
-        path="/internal/tenants/{name}/enable",
-        handler=enable_tenant,
-        scope="internal",
-        returns=None,
-        status=204,
-        summary="Take a tenant's keys again, and let it go on",
-        description="For operators: undoes disabling; what is overdue runs as its policies say.",
-        tag="tenants",
-    ),
-]

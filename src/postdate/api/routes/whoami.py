@@ -4,8 +4,11 @@ from typing import Any, Final
 
 import msgspec
 
-from postdate.api.http.endpoint import Call, Endpoint
+from postdate.api.http.endpoint import Call
+from postdate.api.http.routes import Routes
 from postdate.model.tenant.identity import Scope
+
+ROUTES: Final = Routes("keys")
 
 
 class WhoAmI(msgspec.Struct, frozen=True, kw_only=True):
@@ -18,8 +21,12 @@ class WhoAmI(msgspec.Struct, frozen=True, kw_only=True):
     max_amount: int | None
 
 
+@ROUTES.add("GET", "/whoami", "any")
 async def whoami(call: Call[Any, None, None]) -> WhoAmI:
-    """Answer with the caller's own identity."""
+    """Show the tenant and scopes of the key.
+
+    The quickest way to see whether a key works, and what it may do.
+    """
     actor = call.actor
     return WhoAmI(
         tenant=actor.tenant,
@@ -28,17 +35,3 @@ async def whoami(call: Call[Any, None, None]) -> WhoAmI:
         accounts=None if actor.accounts is None else sorted(actor.accounts),
         max_amount=actor.max_amount,
     )
-
-
-ENDPOINTS: Final = [
-    Endpoint(
-        method="GET",
-        path="/whoami",
-        handler=whoami,
-        scope="any",
-        returns=WhoAmI,
-        summary="Show the tenant and scopes of the key",
-        description="The quickest way to see whether a key works, and what it may do.",
-        tag="keys",
-    )
-]

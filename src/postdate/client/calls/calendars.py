@@ -29,6 +29,13 @@ class Calendars(Group[K]):
         `weekend`: Closed days of the week; 1 is Monday.
         """
 
+    @call("show_calendar", "GET", "/calendars/{name}")
+    def get(self, name: str) -> Calendar:
+        """Show a business calendar.
+
+        Its holidays and its weekend.
+        """
+
     @call("list_calendars", "GET", "/calendars")
     def list_page(
         self, *, limit: int | UnsetType = UNSET, cursor: str | None = None
@@ -45,13 +52,6 @@ class Calendars(Group[K]):
         """List business calendars, page by page until the end.
 
         By name.
-        """
-
-    @call("show_calendar", "GET", "/calendars/{name}")
-    def get(self, name: str) -> Calendar:
-        """Show a business calendar.
-
-        Its holidays and its weekend.
         """
 
     @call("delete_calendar", "DELETE", "/calendars/{name}")

@@ -72,6 +72,13 @@ class Jobs(Group[K]):
         `jobs`: At most 1000.
         """
 
+    @call("show_job", "GET", "/jobs/{job_id}")
+    def get(self, job_id: UUID | str) -> Job:
+        """Show a job.
+
+        With its payload, where it stands, and how its last attempt went.
+        """
+
     @call("list_jobs", "GET", "/jobs")
     def list_page(
         self,
@@ -105,13 +112,6 @@ class Jobs(Group[K]):
         """List jobs, page by page until the end.
 
         With an open status the soonest comes first, otherwise the newest.
-        """
-
-    @call("show_job", "GET", "/jobs/{job_id}")
-    def get(self, job_id: UUID | str) -> Job:
-        """Show a job.
-
-        With its payload, where it stands, and how its last attempt went.
         """
 
     @call("list_job_attempts", "GET", "/jobs/{job_id}/attempts")

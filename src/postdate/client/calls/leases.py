@@ -53,6 +53,13 @@ class Leases(Group[K]):
         The token of the claim proves the lease; a stale one changes nothing.
         """
 
+    @call("release_lease", "POST", "/leases/{job_id}/release")
+    def release(self, job_id: UUID | str, *, token: int) -> LeaseReport:
+        """Release a job that was not started: it is due again, and no attempt is counted.
+
+        The token of the claim proves the lease; a stale one changes nothing.
+        """
+
     @call("renew_lease", "POST", "/leases/{job_id}/renew")
     def renew(
         self,
@@ -62,13 +69,6 @@ class Leases(Group[K]):
         lease_seconds: float | timedelta | UnsetType = UNSET,
     ) -> RenewedLease:
         """Keep a lease for longer.
-
-        The token of the claim proves the lease; a stale one changes nothing.
-        """
-
-    @call("release_lease", "POST", "/leases/{job_id}/release")
-    def release(self, job_id: UUID | str, *, token: int) -> LeaseReport:
-        """Release a job that was not started: it is due again, and no attempt is counted.
 
         The token of the claim proves the lease; a stale one changes nothing.
         """

@@ -72,6 +72,13 @@ class Payments(Group[K]):
         `payments`: At most 1000, each with its own key.
         """
 
+    @call("get_payment", "GET", "/payments/{payment_id}")
+    def get(self, payment_id: UUID | str) -> Payment:
+        """Show a payment and where it stands.
+
+        `status` is final once it is COMPLETED, FAILED or CANCELLED.
+        """
+
     @call("list_payments", "GET", "/payments")
     def list_page(
         self,
@@ -109,13 +116,6 @@ class Payments(Group[K]):
         `status`: Only these. A page may then hold fewer than `limit` and still have a
         `next_cursor`.
         `broken`: True: only those whose settling broke, which wait for a person.
-        """
-
-    @call("get_payment", "GET", "/payments/{payment_id}")
-    def get(self, payment_id: UUID | str) -> Payment:
-        """Show a payment and where it stands.
-
-        `status` is final once it is COMPLETED, FAILED or CANCELLED.
         """
 
     @call("list_payment_executions", "GET", "/payments/{payment_id}/executions")

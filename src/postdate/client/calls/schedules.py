@@ -60,34 +60,6 @@ class Schedules(Group[K]):
         The key also needs the scope that its template would need by itself.
         """
 
-    @call("preview_unsaved_schedule", "POST", "/schedules/preview")
-    def preview_unsaved(
-        self,
-        *,
-        cron: str | None = None,
-        every_seconds: int | timedelta | None = None,
-        rrule: str | None = None,
-        timezone: str | UnsetType = UNSET,
-        start_at: datetime | None = None,
-        end_at: datetime | None = None,
-        max_runs: int | None = None,
-        exclude_dates: Sequence[date] | UnsetType = UNSET,
-        roll: RollName | UnsetType = UNSET,
-        dst: DstParams | UnsetType = UNSET,
-        misfire: MisfireParams | UnsetType = UNSET,
-        overlap: OverlapName | UnsetType = UNSET,
-        jitter_seconds: int | timedelta | UnsetType = UNSET,
-        insufficient_funds: InsufficientFundsParams | UnsetType = UNSET,
-        template: TemplateParams | None = None,
-        name: str | UnsetType = UNSET,
-        calendar: str | InlineCalendarParams | None = None,
-        count: int | UnsetType = UNSET,
-    ) -> Preview:
-        """Show what a schedule would do, without creating it.
-
-        A template is checked as if it were created, and needs the same scopes.
-        """
-
     @call("list_schedules", "GET", "/schedules")
     def list_page(
         self,
@@ -126,6 +98,34 @@ class Schedules(Group[K]):
         """Show a schedule.
 
         With its rule in plain English and the next occurrence.
+        """
+
+    @call("preview_unsaved_schedule", "POST", "/schedules/preview")
+    def preview_unsaved(
+        self,
+        *,
+        cron: str | None = None,
+        every_seconds: int | timedelta | None = None,
+        rrule: str | None = None,
+        timezone: str | UnsetType = UNSET,
+        start_at: datetime | None = None,
+        end_at: datetime | None = None,
+        max_runs: int | None = None,
+        exclude_dates: Sequence[date] | UnsetType = UNSET,
+        roll: RollName | UnsetType = UNSET,
+        dst: DstParams | UnsetType = UNSET,
+        misfire: MisfireParams | UnsetType = UNSET,
+        overlap: OverlapName | UnsetType = UNSET,
+        jitter_seconds: int | timedelta | UnsetType = UNSET,
+        insufficient_funds: InsufficientFundsParams | UnsetType = UNSET,
+        template: TemplateParams | None = None,
+        name: str | UnsetType = UNSET,
+        calendar: str | InlineCalendarParams | None = None,
+        count: int | UnsetType = UNSET,
+    ) -> Preview:
+        """Show what a schedule would do, without creating it.
+
+        A template is checked as if it were created, and needs the same scopes.
         """
 
     @call("change_schedule", "PATCH", "/schedules/{schedule_id}")

@@ -59,6 +59,13 @@ class Subscriptions(Group[K]):
         With its place in the events, its failures, and when it tries again.
         """
 
+    @call("delete_subscription", "DELETE", "/subscriptions/{subscription_id}")
+    def delete(self, subscription_id: UUID | str) -> None:
+        """End a subscription.
+
+        An event that is on its way may still arrive.
+        """
+
     @call("change_subscription", "PATCH", "/subscriptions/{subscription_id}")
     def change(
         self, subscription_id: UUID | str, *, paused: bool, note: str | UnsetType = UNSET
@@ -67,13 +74,6 @@ class Subscriptions(Group[K]):
 
         While it is paused its place is kept; nothing is left out.
         `note`: Why it is paused.
-        """
-
-    @call("delete_subscription", "DELETE", "/subscriptions/{subscription_id}")
-    def delete(self, subscription_id: UUID | str) -> None:
-        """End a subscription.
-
-        An event that is on its way may still arrive.
         """
 
     @call("replay_subscription", "POST", "/subscriptions/{subscription_id}/replay")

@@ -256,6 +256,57 @@ class AcceptedSchedule(Struct, frozen=True, kw_only=True):
     warnings: list[ScheduleWarning]
 
 
+class ScheduleStatus(OpenEnum):
+    """What `ScheduleStatus` may be."""
+
+    ACTIVE = "ACTIVE"
+    ENDED = "ENDED"
+    PAUSED = "PAUSED"
+    SET_ASIDE = "SET_ASIDE"
+
+
+class Schedule(Struct, frozen=True, kw_only=True):
+    """A schedule with all of its policies, chosen or not; `next_due_at` includes the jitter."""
+
+    schedule_id: str
+    version: int
+    status: ScheduleStatus
+    name: str
+    cron: str | None
+    every_seconds: int | None
+    rrule: str | None
+    timezone: str
+    start_at: datetime | None
+    end_at: datetime | None
+    max_runs: int | None
+    exclude_dates: list[date]
+    calendar: str | None
+    roll: Roll
+    template: Template
+    dst: Dst
+    misfire: Misfire
+    overlap: Overlap
+    jitter_seconds: int
+    insufficient_funds: InsufficientFunds
+    next_due_at: datetime | None
+    runs: int
+    paused_at: datetime | None
+    paused_note: str | None
+    last_missed_at: datetime | None
+    set_aside_at: datetime | None
+    set_aside_error: str | None
+    created_at: datetime
+    changed_at: datetime
+    tzdata: str = "2026f"
+
+
+class ScheduleList(Struct, frozen=True, kw_only=True):
+    """A page of schedules, the oldest first."""
+
+    schedules: list[Schedule]
+    next_cursor: str | None
+
+
 class InlineCalendarParams(TypedDict, total=False):
     """A calendar that is not stored."""
 
@@ -314,57 +365,6 @@ class Preview(Struct, frozen=True, kw_only=True):
     tzdata: str
     occurrences: list[ComingOccurrence]
     warnings: list[ScheduleWarning]
-
-
-class ScheduleStatus(OpenEnum):
-    """What `ScheduleStatus` may be."""
-
-    ACTIVE = "ACTIVE"
-    ENDED = "ENDED"
-    PAUSED = "PAUSED"
-    SET_ASIDE = "SET_ASIDE"
-
-
-class Schedule(Struct, frozen=True, kw_only=True):
-    """A schedule with all of its policies, chosen or not; `next_due_at` includes the jitter."""
-
-    schedule_id: str
-    version: int
-    status: ScheduleStatus
-    name: str
-    cron: str | None
-    every_seconds: int | None
-    rrule: str | None
-    timezone: str
-    start_at: datetime | None
-    end_at: datetime | None
-    max_runs: int | None
-    exclude_dates: list[date]
-    calendar: str | None
-    roll: Roll
-    template: Template
-    dst: Dst
-    misfire: Misfire
-    overlap: Overlap
-    jitter_seconds: int
-    insufficient_funds: InsufficientFunds
-    next_due_at: datetime | None
-    runs: int
-    paused_at: datetime | None
-    paused_note: str | None
-    last_missed_at: datetime | None
-    set_aside_at: datetime | None
-    set_aside_error: str | None
-    created_at: datetime
-    changed_at: datetime
-    tzdata: str = "2026f"
-
-
-class ScheduleList(Struct, frozen=True, kw_only=True):
-    """A page of schedules, the oldest first."""
-
-    schedules: list[Schedule]
-    next_cursor: str | None
 
 
 class Triggered(Struct, frozen=True, kw_only=True):
