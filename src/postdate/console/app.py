@@ -13,6 +13,7 @@ from postdate.api.http.gate import Gate
 from postdate.api.services import Services
 from postdate.console import asset, bulk
 from postdate.console.actions.table import ACTIONS
+from postdate.console.forms import FORMS, SCHEDULE, preview_schedule
 from postdate.console.login import LoginPage
 from postdate.console.page_request import (
     HEADERS,
@@ -58,6 +59,11 @@ class Console:
             for action in ACTIONS
             for method, handler in (("GET", action.ask), ("POST", action.act))
         ]
+        forms = [
+            Route(form.path, self._guard(handler, form.operation), methods=[method])
+            for form in FORMS
+            for method, handler in (("GET", form.ask), ("POST", form.act))
+        ]
         steps = [
             Route(path, self._guard(step, step.__name__), methods=["POST"])
             for path, step in bulk.STEPS
@@ -68,6 +74,8 @@ class Console:
             Route("/login", self._login.enter, methods=["POST"]),
             Route("/logout", self._guard(self._sign_out, "sign_out"), methods=["POST"]),
             *confirmed,
+            *forms,
+            Route(SCHEDULE.preview, self._guard(preview_schedule, "preview"), methods=["POST"]),
             *steps,
             *pages,
             # The last of all routes: an address that no page has.

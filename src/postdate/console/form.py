@@ -1,0 +1,300 @@
+"""Forms that create or edit: each is one operation of the API, filled in by a person.
+
+The fields of a form become the JSON body of the operation, which is decoded, refused and carried
+out exactly as the API would do it; the form shows that request for a shell and for Python.
+"""
+
+import json
+import secrets
+import shlex
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final, Literal
+
+import msgspec
+from starlette.responses import Response
+
+from postdate.api.endpoints import ENDPOINTS
+from postdate.api.http import request_reader
+from postdate.api.http.endpoint import AnyEndpoint, Call, Reply
+from postdate.api.http.limit import RequestLimits
+from postdate.console.page_request import PageRequest, instant
+from postdate.model.error import Code, Refusal, RefusedError, refuse
+from postdate.model.tenant.identity import Scope
+
+FieldKind = Literal[
+    "text", "whole", "decimal", "datetime-local", "choice", "lines", "json", "checkbox"
+]
+"""How a field is typed in: `whole` and `decimal` are numbers, `lines` one value each."""
+
+Values = Mapping[str, Any]
+Answer = dict[str, Any]
+ENDPOINT_BY_NAME: Final = {endpoint.handler.__name__: endpoint for endpoint in ENDPOINTS}
+
+
+@dataclass(slots=True, frozen=True, kw_only=True)
+class FormField:
+    """One field; `name` is its path in the body, with dots between the parts."""
+
+    name: str
+    label: str
+    kind: FieldKind = "text"
+    hint: str = ""
+    required: bool = False
+    choices: tuple[str, ...] = ()
+    nullable: bool = False
+    """An empty field of an edit sends null, which takes a limit away."""
+
+    def value(self, text: str) -> Any:
+        """Return what was typed, as JSON; the API refuses what is no such value."""
+        return _READERS.get(self.kind, _as_typed)(text, self.name)
+
+    def text(self, value: Any) -> str:
+        """Write a stored value as the form shows it."""
+        if value is None:
+            return ""
+        match self.kind:
+            case "lines":
+                return "\n".join(map(str, value))
+            case "json":
+                return json.dumps(value, indent=2, ensure_ascii=False)
+            case "datetime-local":
+                at = datetime.fromisoformat(str(value)).astimezone(UTC)
+                return at.strftime("%Y-%m-%dT%H:%M:%S")
+            case _:
+                return str(value)
+
+
+def _as_typed(text: str, _: str) -> str:
+    return text
+
+
+def _whole(text: str, _: str) -> int | str:
+    try:
+        return int(text)
+    except ValueError:
+        return text
+
+
+def _decimal(text: str, name: str) -> float | str:
+    try:
+        return _whole(text, name) if text.isdecimal() else float(text)
+    except ValueError:
+        return text
+
+
+def _instant(text: str, name: str) -> str | None:
+    at = instant(text, name)
+    return None if at is None else at.isoformat()
+
+
+def _lines(text: str, _: str) -> list[str]:
+    return [line.strip() for line in text.splitlines() if line.strip()]
+
+
+def _json(text: str, name: str) -> Any:
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError as error:
+        raise refuse(Code.INVALID_FIELD, f"This is no JSON: {error}.", name) from None
+
+
+_READERS: Final[Mapping[FieldKind, Callable[[str, str], Any]]] = {
+    "whole": _whole,
+    "decimal": _decimal,
+    "datetime-local": _instant,
+    "lines": _lines,
+    "json": _json,
+    "checkbox": lambda *_: True,
+}
+
+
+@dataclass(slots=True, frozen=True, kw_only=True)
+class EndpointForm:
+    """A form for one operation.
+
+    `done` says what was done, and which page shows it.
+    """
+
+    path: str
+    operation: str
+    method_name: str
+    """The method of the Python client, such as `jobs.create`."""
+    title: str
+    button: str
+    means: str
+    fields: tuple[FormField, ...]
+    done: Callable[[PageRequest, Answer], tuple[str, str]]
+    back: Callable[[PageRequest], str]
+    stored: str = ""
+    """The operation that reads what an edit begins with."""
+    danger: bool = False
+    preview: str = ""
+    """A page that shows what the unsaved form would do."""
+
+    @property
+    def endpoint(self) -> AnyEndpoint:
+        """Return the operation that the form fills in."""
+        return ENDPOINT_BY_NAME[self.operation]
+
+    @property
+    def scope(self) -> Scope:
+        """Return the scope that the operation asks for."""
+        scope = self.endpoint.scope
+        if not isinstance(scope, Scope):
+            raise TypeError(f"{self.operation} asks for no scope of a key")
+        return scope
+
+    async def ask(self, request: PageRequest) -> Response:
+        """Show the form: empty, with what the address gives, or with what is stored."""
+        request.require(self.scope)
+        values = dict(request.http.query_params)
+        if self.stored:
+            stored = await call_endpoint(request, ENDPOINT_BY_NAME[self.stored])
+            values = {
+                field.name: field.text(value_at(stored, field.name)) for field in self.fields
+            } | values
+        return self._render(request, values)
+
+    async def act(self, request: PageRequest) -> Response:
+        """Carry the operation out; a refusal is shown on the form, which keeps what was typed."""
+        request.require(self.scope)
+        try:
+            body = self.body(request.form)
+            if "shown" in request.form:
+                return self._render(request, request.form)
+            self._check_halt(request)
+            # The form's own key: sent twice, it counts once.
+            once = request.form.get("once") if self.endpoint.idempotency else None
+            answer = await call_endpoint(request, self.endpoint, body, once)
+        except RefusedError as error:
+            return self._render(request, request.form, error.refusal)
+        request.services.overview.forget(request.actor.tenant_id)
+        notice, page = self.done(request, answer)
+        return request.finish(notice, page)
+
+    def body(self, form: Mapping[str, str]) -> dict[str, Any]:
+        """Make the body of the request from what was typed; an empty field is left out."""
+        body: dict[str, Any] = {}
+        for field in self.fields:
+            text = form.get(field.name, "").strip()
+            if text:
+                _put(body, field.name, field.value(text))
+            elif field.nullable:
+                _put(body, field.name, None)
+        return body
+
+    def _check_halt(self, request: PageRequest) -> None:
+        halted = self.endpoint.halted
+        if halted != "served":
+            request.gate.check_halt(request.actor, new_work=halted == "new work")
+
+    def _render(
+        self, request: PageRequest, values: Mapping[str, str], refusal: Refusal | None = None
+    ) -> Response:
+        commands: list[str] = []
+        if (refusal is None and not self.stored) or "shown" in request.form:
+            commands = self.commands(request.http.path_params, self._typed(values))
+        return request.render(
+            "form.html",
+            http_status=refusal.status if refusal else 200,
+            form=self,
+            values=values,
+            back=self.back(request),
+            refusal=refusal,
+            commands=commands,
+            # After a refusal it is another form; else it keeps its key, sent twice or shown first.
+            once=secrets.token_urlsafe(16),
+        )
+
+    def _typed(self, values: Mapping[str, str]) -> dict[str, Any]:
+        try:
+            return self.body(values)
+        except RefusedError:
+            return {}
+
+    def commands(self, path: Mapping[str, Any], body: Mapping[str, Any]) -> list[str]:
+        """Return the same request for the CLI, for curl and for Python."""
+        endpoint = self.endpoint
+        text = json.dumps(body, ensure_ascii=False)
+        paths = "".join(f" --path {shlex.quote(f'{name}={part}')}" for name, part in path.items())
+        key = ' -H "Idempotency-Key: $(uuidgen)"' if endpoint.idempotency else ""
+        where = endpoint.template
+        for name, part in path.items():
+            where = where.replace(f"{{{name}}}", str(part))
+        parts = [repr(str(part)) for part in path.values()]
+        parts += [f"{_keyword(name)}={value!r}" for name, value in body.items()]
+        sent = shlex.quote(text)
+        header = f' \\\n  -H "Content-Type: application/json" -d {sent}'
+        call = f'curl -s -X {endpoint.method} "$URL{where}" -H "Authorization: Bearer $KEY"{key}'
+        python = f"Client().{self.method_name}({', '.join(parts)})"
+        return [
+            f"postdate api {self.operation}{paths}{f' --body {sent}' if body else ''}",
+            f"{call}{header if body else ''}",
+            f"from postdate.client import Client\n{python}",
+        ]
+
+
+async def call_endpoint(
+    request: PageRequest,
+    endpoint: AnyEndpoint,
+    body: Mapping[str, Any] | None = None,
+    idempotency_key: str | None = None,
+) -> Answer:
+    """Carry out an operation as the API does, for who is signed in, and return its answer."""
+    raw = b"" if body is None else msgspec.json.encode(body)
+    decoded = None
+    if endpoint.body is not None:
+        decoder = msgspec.json.Decoder(endpoint.body)
+        decoded = request_reader.decode(raw, decoder, RequestLimits().json_depth)
+    answer = await endpoint.handler(
+        Call(
+            services=request.services,
+            caller=request.actor,
+            path=dict(request.http.path_params),
+            query=None,
+            body=decoded,
+            raw=raw,
+            idempotency_key=idempotency_key,
+            request_id=request.http.scope["request_id"],
+            traceparent=None,
+            draining=request.http.scope["draining"],
+            receive=request.http.receive,
+            headers={},
+            hold_open=lambda: None,
+        )
+    )
+    return _answered(answer)
+
+
+def _keyword(name: str) -> str:
+    return "from_" if name == "from" else name
+
+
+def _put(body: dict[str, Any], path: str, value: Any) -> None:
+    *parents, last = path.split(".")
+    for part in parents:
+        body = body.setdefault(part, {})
+    body[last] = value
+
+
+def value_at(values: Values, path: str) -> Any:
+    """Return the value at a path, None where there is nothing."""
+    found: Any = values
+    for part in path.split("."):
+        found = found.get(part) if isinstance(found, dict) else None
+    return found
+
+
+def _answered(answer: Reply | msgspec.Struct) -> Answer:
+    """Return the body of an answer; a remembered refusal is raised as if it were the first."""
+    body = answer.body if isinstance(answer, Reply) else answer
+    if isinstance(body, msgspec.Struct):
+        body = msgspec.json.encode(body)
+    if not isinstance(body, bytes):
+        return {}
+    found: Answer = msgspec.json.decode(body)
+    if isinstance(answer, Reply) and (answer.status or 200) >= 400:  # noqa: PLR2004 - refusals
+        raise refuse(Code(found["code"]), found["detail"], found.get("field"))
+    return found

@@ -1,0 +1,350 @@
+"""Every form that creates or edits something."""
+
+from typing import Final
+
+from starlette.responses import Response
+
+from postdate.console.form import (
+    ENDPOINT_BY_NAME,
+    Answer,
+    EndpointForm,
+    FormField,
+    call_endpoint,
+)
+from postdate.console.page_request import PageRequest
+from postdate.model.error import RefusedError
+from postdate.model.recurrence.calendar import Roll
+from postdate.model.schedule.schedule import MisfirePolicy, Overlap
+from postdate.model.tenant.identity import Scope
+
+_LIMITS: Final = (
+    FormField(name="max_running", label="At most at once", kind="whole", nullable=True),
+    FormField(name="rate_per_second", label="At most a second", kind="decimal", nullable=True),
+)
+_DESTINATION: Final = (
+    FormField(
+        name="destination.type",
+        label="Destination",
+        kind="choice",
+        required=True,
+        choices=("webhook", "queue", "worker"),
+    ),
+    FormField(name="destination.url", label="URL", hint="of a webhook without a name"),
+    FormField(name="destination.name", label="Name", hint="of a stored webhook or queue"),
+)
+_WHEN_HINT: Final = "in UTC; or give a delay"
+
+JOB: Final = EndpointForm(
+    path="/new/job",
+    operation="create_job",
+    method_name="jobs.create",
+    title="New job",
+    button="Create job",
+    means="It runs once, at the instant given, or now if there is none.",
+    fields=(
+        *_DESTINATION,
+        FormField(name="run_at", label="Run at", kind="datetime-local", hint=_WHEN_HINT),
+        FormField(name="delay_seconds", label="Delay in seconds", kind="decimal"),
+        FormField(name="lane", label="Lane", hint="default if empty"),
+        FormField(name="payload", label="Payload", kind="json", hint="JSON"),
+        FormField(name="description", label="Description"),
+        FormField(name="timeout_seconds", label="Timeout in seconds", kind="decimal"),
+        FormField(name="retry", label="Retry", kind="json", hint="JSON; as set if empty"),
+        FormField(name="expires_at", label="Expires", kind="datetime-local", hint="in UTC"),
+        FormField(name="metadata", label="Metadata", kind="json", hint="JSON"),
+    ),
+    done=lambda _, job: (f"Job {job['job_id']} was accepted.", f"/jobs/{job['job_id']}"),
+    back=lambda _: "/jobs",
+)
+PAYMENT: Final = EndpointForm(
+    path="/new/payment",
+    operation="schedule_payment",
+    method_name="payments.schedule",
+    title="New payment",
+    button="Schedule payment",
+    means="The amount is held now and settled at the due second, unless funding says otherwise.",
+    fields=(
+        FormField(name="from_account_id", label="From account", required=True),
+        FormField(name="to_account_id", label="To account", required=True),
+        FormField(
+            name="amount", label="Amount", kind="whole", required=True, hint="in minor units"
+        ),
+        FormField(name="scheduled_time", label="Due", kind="datetime-local", hint=_WHEN_HINT),
+        FormField(name="delay_seconds", label="Delay in seconds", kind="decimal"),
+        FormField(name="description", label="Description"),
+        FormField(name="funding", label="Funding", kind="choice", choices=("hold", "at_execution")),
+    ),
+    done=lambda _, made: (
+        f"Payment {made['payment_id']} is scheduled.",
+        f"/payments/{made['payment_id']}",
+    ),
+    back=lambda _: "/payments",
+)
+ACCOUNT: Final = EndpointForm(
+    path="/new/account",
+    operation="create_account",
+    method_name="accounts.create",
+    title="New account",
+    button="Create account",
+    means="It begins at zero; an adjustment or a payment brings money.",
+    fields=(
+        FormField(name="account_id", label="Account", hint="one is assigned if empty"),
+        FormField(name="floor", label="Floor", kind="whole", hint="how far below 0 it may go"),
+        FormField(name="max_amount", label="Largest payment", kind="whole"),
+        FormField(name="currency", label="Currency", hint="such as EUR; any if empty"),
+        FormField(name="note", label="Note"),
+    ),
+    done=lambda _, made: (
+        f"Account {made['account_id']} was created.",
+        f"/accounts/{made['account_id']}",
+    ),
+    back=lambda _: "/accounts",
+)
+ACCOUNT_EDIT: Final = EndpointForm(
+    path="/accounts/{account_id}/edit",
+    operation="change_account",
+    method_name="accounts.change",
+    title="Edit account",
+    button="Save",
+    means="A lower floor or limit counts for payments that are scheduled from now on.",
+    stored="get_account",
+    fields=(
+        FormField(name="floor", label="Floor", kind="whole", required=True),
+        FormField(name="max_amount", label="Largest payment", kind="whole", nullable=True),
+        FormField(name="note", label="Note", nullable=True),
+    ),
+    done=lambda request, _: (
+        f"Account {request.param('account_id')} was changed.",
+        f"/accounts/{request.param('account_id')}",
+    ),
+    back=lambda request: f"/accounts/{request.param('account_id')}",
+)
+
+
+def _made_destination(_: PageRequest, made: Answer) -> tuple[str, str]:
+    secret = f" Its secret, shown only now: {made['secret']}" if made.get("secret") else ""
+    return f"Destination {made['name']} was created.{secret}", "/destinations"
+
+
+DESTINATION: Final = EndpointForm(
+    path="/new/destination",
+    operation="create_destination",
+    method_name="destinations.create",
+    title="New destination",
+    button="Create destination",
+    means="A named place for jobs and events: limited, signed, and disabled by one switch.",
+    fields=(
+        FormField(name="name", label="Name", required=True),
+        FormField(
+            name="type", label="Type", kind="choice", required=True, choices=("webhook", "queue")
+        ),
+        FormField(name="url", label="URL", hint="of a webhook"),
+        FormField(name="kind", label="Kind of queue", hint="such as nats, amqp, redis"),
+        FormField(name="config", label="Settings of the queue", kind="json", hint="JSON"),
+        *(FormField(name=one.name, label=one.label, kind=one.kind) for one in _LIMITS),
+        FormField(
+            name="force", label="Create though the broker cannot be reached", kind="checkbox"
+        ),
+    ),
+    done=_made_destination,
+    back=lambda _: "/destinations",
+)
+DESTINATION_EDIT: Final = EndpointForm(
+    path="/destinations/{name}/edit",
+    operation="change_destination",
+    method_name="destinations.change",
+    title="Edit destination",
+    button="Save",
+    means="Limits count for what starts from now on; an empty limit is none.",
+    stored="get_destination",
+    fields=(FormField(name="url", label="URL", hint="of a webhook"), *_LIMITS),
+    done=lambda request, _: (f"Destination {request.param('name')} was changed.", "/destinations"),
+    back=lambda _: "/destinations",
+)
+SUBSCRIPTION: Final = EndpointForm(
+    path="/new/subscription",
+    operation="create_subscription",
+    method_name="subscriptions.create",
+    title="New subscription",
+    button="Create subscription",
+    means="Events of these types are delivered in order, at least once.",
+    fields=(
+        FormField(
+            name="destination.type",
+            label="Destination",
+            kind="choice",
+            required=True,
+            choices=("webhook", "queue"),
+        ),
+        *_DESTINATION[1:],
+        FormField(
+            name="types", label="Types", kind="lines", hint="such as payment.*; all if empty"
+        ),
+        FormField(name="accounts", label="Only these accounts", kind="lines"),
+        FormField(name="from", label="From", hint="now, beginning, or an instant"),
+    ),
+    done=lambda _, made: (
+        f"Subscription {made['subscription_id']} was created.",
+        "/subscriptions",
+    ),
+    back=lambda _: "/subscriptions",
+)
+LANE_EDIT: Final = EndpointForm(
+    path="/lanes/{lane}/edit",
+    operation="change_lane",
+    method_name="lanes.change",
+    title="Edit lane",
+    button="Save",
+    means="Limits hold across all nodes; an empty limit is none. The width only grows.",
+    stored="show_lane",
+    fields=(
+        FormField(name="weight", label="Weight", kind="whole", required=True, hint="1 to 100"),
+        FormField(name="width", label="Width", kind="whole", required=True, hint="1 to 64"),
+        *_LIMITS,
+    ),
+    done=lambda request, _: (f"Lane {request.param('lane')} was changed.", "/lanes"),
+    back=lambda _: "/lanes",
+)
+_RULE: Final = (
+    FormField(name="name", label="Name"),
+    FormField(name="cron", label="Cron", hint="such as 0 9 * * 1-5; one of these three"),
+    FormField(name="every_seconds", label="Every … seconds", kind="whole"),
+    FormField(name="rrule", label="RRULE", hint="such as FREQ=MONTHLY;BYMONTHDAY=-1"),
+    FormField(name="timezone", label="Time zone", hint="UTC if empty"),
+    FormField(name="start_at", label="Starts", kind="datetime-local", hint="in UTC"),
+    FormField(name="end_at", label="Ends", kind="datetime-local", hint="in UTC"),
+    FormField(name="calendar", label="Calendar", hint="its name"),
+    FormField(name="roll", label="On closed days", kind="choice", choices=tuple(map(str, Roll))),
+    FormField(
+        name="overlap", label="Overlapping runs", kind="choice", choices=tuple(map(str, Overlap))
+    ),
+    FormField(
+        name="misfire.policy",
+        label="Missed runs",
+        kind="choice",
+        choices=tuple(map(str, MisfirePolicy)),
+    ),
+    FormField(name="jitter_seconds", label="Jitter in seconds", kind="whole"),
+)
+SCHEDULE: Final = EndpointForm(
+    path="/new/schedule",
+    operation="create_schedule",
+    method_name="schedules.create",
+    title="New schedule",
+    button="Create schedule",
+    means="Each occurrence makes a job or a payment: fill in one of the two.",
+    fields=(
+        *_RULE,
+        FormField(
+            name="template.job.destination.type",
+            label="Job: destination",
+            kind="choice",
+            choices=("webhook", "queue", "worker"),
+        ),
+        FormField(name="template.job.destination.url", label="Job: URL"),
+        FormField(name="template.job.destination.name", label="Job: name of the destination"),
+        FormField(name="template.job.lane", label="Job: lane"),
+        FormField(name="template.job.payload", label="Job: payload", kind="json", hint="JSON"),
+        FormField(name="template.payment.from_account_id", label="Payment: from account"),
+        FormField(name="template.payment.to_account_id", label="Payment: to account"),
+        FormField(name="template.payment.amount", label="Payment: amount", kind="whole"),
+    ),
+    preview="/new/schedule/preview",
+    done=lambda _, made: (
+        f"Schedule {made['schedule_id']} was created.",
+        f"/schedules/{made['schedule_id']}",
+    ),
+    back=lambda _: "/schedules",
+)
+SCHEDULE_EDIT: Final = EndpointForm(
+    path="/schedules/{schedule_id:uuid}/edit",
+    operation="change_schedule",
+    method_name="schedules.change",
+    title="Edit schedule",
+    button="Save as a new version",
+    means="The new version counts for every occurrence that is not due yet.",
+    stored="show_schedule",
+    fields=tuple(
+        FormField(
+            name=one.name,
+            label=one.label,
+            kind=one.kind,
+            hint=one.hint,
+            choices=one.choices,
+            nullable=one.name in {"start_at", "end_at", "calendar"},
+        )
+        for one in _RULE
+    ),
+    preview="/new/schedule/preview",
+    done=lambda request, _: (
+        f"Schedule {request.param('schedule_id')} has a new version.",
+        f"/schedules/{request.param('schedule_id')}",
+    ),
+    back=lambda request: f"/schedules/{request.param('schedule_id')}",
+)
+KEY: Final = EndpointForm(
+    path="/new/key",
+    operation="create_key",
+    method_name="keys.create",
+    title="New key",
+    button="Create key",
+    means="The key is shown once. It may do what its scopes say and nothing else.",
+    fields=(
+        FormField(
+            name="scopes",
+            label="Scopes",
+            kind="lines",
+            required=True,
+            hint="one a line: " + ", ".join(map(str, Scope)),
+        ),
+        FormField(name="note", label="What it is for"),
+        FormField(name="accounts", label="Only these accounts", kind="lines"),
+        FormField(name="max_amount", label="Largest payment", kind="whole"),
+        FormField(name="expires_at", label="Ends", kind="datetime-local", hint="in UTC"),
+    ),
+    done=lambda _, made: (
+        f"The new key, shown only now: {made['key']} (id {made['key_id']})."
+        if made["key"]
+        else f"This form was already submitted and created the key {made['key_id']}.",
+        "/settings",
+    ),
+    back=lambda _: "/settings",
+)
+PURGE: Final = EndpointForm(
+    path="/jobs/{job_id:uuid}/purge",
+    operation="purge_dead_letter",
+    method_name="dead_letters.purge",
+    title="Purge failed job",
+    button="Purge",
+    means="The failed job and its attempts are removed for good; the events keep that it was.",
+    fields=(),
+    danger=True,
+    done=lambda request, _: (f"Job {request.param('job_id')} was purged.", "/dead-letters"),
+    back=lambda request: f"/jobs/{request.param('job_id')}",
+)
+FORMS: Final = (
+    JOB,
+    PAYMENT,
+    ACCOUNT,
+    ACCOUNT_EDIT,
+    DESTINATION,
+    DESTINATION_EDIT,
+    SUBSCRIPTION,
+    LANE_EDIT,
+    SCHEDULE,
+    SCHEDULE_EDIT,
+    KEY,
+    PURGE,
+)
+
+
+async def preview_schedule(request: PageRequest) -> Response:
+    """Show the next occurrences of a rule that is not saved, with the marks of DST and calendar."""
+    request.require(Scope.SCHEDULES_READ)
+    rule = {field.name for field in _RULE}
+    try:
+        body = SCHEDULE.body({k: v for k, v in request.form.items() if k in rule})
+        found = await call_endpoint(request, ENDPOINT_BY_NAME["preview_unsaved_schedule"], body)
+    except RefusedError as error:
+        return request.render("_schedule_preview.html", refusal=error.refusal, preview=None)
+    return request.render("_schedule_preview.html", refusal=None, preview=found)

@@ -1,0 +1,205 @@
+"""Forms that create and edit: each does what its operation of the API does, and says the same."""
+
+import shlex
+from collections.abc import AsyncIterator
+from operator import attrgetter
+from typing import Any
+from uuid import uuid4
+
+import msgspec
+import pytest
+
+from conftest import Api, eventually
+from postdate.client import Client
+from postdate.console.form import ENDPOINT_BY_NAME, EndpointForm
+from postdate.console.forms import FORMS
+from support.plain_browser import Browser, Seen
+
+CREATED = {
+    "/new/job": {
+        "destination.type": "worker",
+        "delay_seconds": "3600",
+        "lane": "mail",
+        "payload": '{"to": "ann"}',
+        "description": "<i>hello</i>",
+    },
+    "/new/account": {"account_id": "carol", "floor": "-500", "note": "savings"},
+    "/new/payment": {
+        "from_account_id": "alice",
+        "to_account_id": "bob",
+        "amount": "70",
+        "delay_seconds": "3600",
+    },
+    "/new/destination": {"name": "shop", "type": "webhook", "url": "https://shop.example/hook"},
+    "/new/subscription": {
+        "destination.type": "webhook",
+        "destination.url": "https://shop.example/events",
+        "types": "payment.*\njob.failed",
+    },
+    "/new/schedule": {
+        "name": "rent",
+        "cron": "0 9 1 * *",
+        "timezone": "Europe/Berlin",
+        "template.payment.from_account_id": "alice",
+        "template.payment.to_account_id": "bob",
+        "template.payment.amount": "900",
+        "misfire.policy": "fire_all",
+    },
+    "/new/key": {"scopes": "jobs:read\npayments:read", "note": "reporting"},
+}
+SHOWN = {
+    "/new/job": ("/jobs/", "Job ", "&lt;i&gt;hello"),
+    "/new/account": ("/accounts/carol", "Account carol was created", "-500"),
+    "/new/payment": ("/payments/", "Payment ", "70"),
+    "/new/destination": ("/destinations", "whsec_", "shop.example/hook"),
+    "/new/subscription": ("/subscriptions", "Subscription ", "shop.example/events"),
+    "/new/schedule": ("/schedules/", "Schedule ", "rent"),
+    "/new/key": ("/settings", "shown only now: ", "reporting"),
+}
+
+
+@pytest.fixture
+async def browser(api: Api) -> AsyncIterator[Browser]:
+    async with Browser(api) as opened:
+        await opened.sign_in()
+        for name in ("alice", "bob"):
+            answer = await api.call("POST", "/accounts", {"account_id": name})
+            assert answer.status in {201, 409}
+        headers = {"Idempotency-Key": uuid4().hex}
+        body = {"amount": 10_000, "reason": "opening"}
+        await api.call("POST", "/accounts/alice/adjustments", body, headers=headers)
+        yield opened
+
+
+async def fill(browser: Browser, path: str, **values: str) -> Seen:
+    """Open a form, fill it in, send it."""
+    page = await browser.get(path)
+    assert page.status == 200, page.text
+    once = page.text.partition('name="once" value="')[2].partition('"')[0]
+    return await browser.post(path, {"csrf": page.token, "once": once, **values})
+
+
+@pytest.mark.parametrize("path", CREATED)
+async def test_a_form_creates_and_leads_to_what_was_created(browser: Browser, path: str) -> None:
+    done = await fill(browser, path, **CREATED[path])
+    assert done.status == 303, done.text
+    where, notice, content = SHOWN[path]
+    assert done.headers["location"].startswith(where)
+    page = (await browser.get(done.headers["location"])).text
+    assert notice in page
+    assert content in page
+
+
+async def test_a_form_that_is_sent_twice_creates_once(browser: Browser) -> None:
+    page = await browser.get("/new/payment")
+    once = page.text.partition('name="once" value="')[2].partition('"')[0]
+    form = {"csrf": page.token, "once": once, **CREATED["/new/payment"]}
+    first, second = [(await browser.post("/new/payment", form)).headers["location"] for _ in "ab"]
+    assert first == second
+
+
+async def test_a_refused_form_names_every_problem_and_keeps_what_was_typed(
+    browser: Browser,
+) -> None:
+    refused = await fill(
+        browser, "/new/payment", from_account_id="alice", to_account_id="b b", amount="1.5"
+    )
+    assert refused.status == 422
+    assert "<code>amount</code>" in refused.text
+    assert "<code>to_account_id</code>" in refused.text
+    assert 'value="b b"' in refused.text
+    broken = await fill(browser, "/new/job", **{"destination.type": "worker", "payload": "{"})
+    assert "This is no JSON" in broken.text
+    poor = dict(CREATED["/new/payment"], amount="99999999")
+    assert "alice has 10000" in (await fill(browser, "/new/payment", **poor)).text
+
+
+async def test_a_form_shows_its_request_before_anything_is_done(browser: Browser) -> None:
+    values = dict(CREATED["/new/job"], shown="1")
+    shown = await fill(browser, "/new/job", **values)
+    assert shown.status == 200
+    assert "postdate api create_job --body" in shown.text
+    assert "Client().jobs.create(" in shown.text
+    assert "&#34;delay_seconds&#34;: 3600" in shown.text
+    assert (await browser.api.call("GET", "/jobs?lane=mail")).body["jobs"] == []
+
+
+async def test_edits_begin_with_what_is_stored_and_take_limits_away(browser: Browser) -> None:
+    api = browser.api
+    await api.call("POST", "/jobs", {"destination": {"type": "worker"}, "lane": "slow"})
+    await api.call("PATCH", "/lanes/slow", {"max_running": 7, "weight": 3})
+    assert 'value="7"' in (page := (await browser.get("/lanes/slow/edit")).text)
+    assert 'value="3"' in page
+    done = await fill(browser, "/lanes/slow/edit", weight="4", width="8", rate_per_second="2.5")
+    assert done.status == 303, done.text
+    lane = (await api.call("GET", "/lanes/slow")).body
+    assert (lane["weight"], lane["max_running"], lane["rate_per_second"]) == (4, None, 2.5)
+    done = await fill(browser, "/accounts/bob/edit", floor="-20", note="neighbour")
+    account = (await api.call("GET", "/accounts/bob")).body
+    assert (done.status, account["floor"], account["note"]) == (303, -20, "neighbour")
+    await fill(browser, "/new/destination", **CREATED["/new/destination"])
+    url = "https://shop.example/other"
+    assert (await fill(browser, "/destinations/shop/edit", url=url)).status == 303
+    assert (await api.call("GET", "/destinations/shop")).body["url"] == url
+
+
+async def test_a_schedule_is_previewed_before_it_is_saved_and_edited_after(
+    browser: Browser,
+) -> None:
+    token = (await browser.get("/new/schedule")).token
+    rule = {"cron": "30 2 * * *", "timezone": "Europe/Berlin", "start_at": "2027-03-26T00:00"}
+    shown = await browser.post("/new/schedule/preview", {"csrf": token, **rule})
+    assert shown.status == 200
+    assert "2027-03-28T03:" in shown.text
+    assert 'class="mark"' in shown.text
+    bad = await browser.post("/new/schedule/preview", {"csrf": token, "cron": "nonsense"})
+    assert "No preview yet" in bad.text
+    made = await fill(browser, "/new/schedule", **CREATED["/new/schedule"])
+    where = made.headers["location"]
+    assert 'value="0 9 1 * *"' in (await browser.get(f"{where}/edit")).text
+    done = await fill(browser, f"{where}/edit", rrule="FREQ=MONTHLY;BYMONTHDAY=-1", name="rent")
+    assert done.status == 303, done.text
+    schedule = (await browser.api.call("GET", where)).body
+    assert (schedule["cron"], schedule["rrule"]) == (None, "FREQ=MONTHLY;BYMONTHDAY=-1")
+    assert schedule["version"] == 2
+
+
+async def test_a_failed_job_is_purged(browser: Browser) -> None:
+    spec = {"destination": {"type": "worker"}, "lane": "once", "retry": {"max_attempts": 1}}
+    job_id = (await browser.api.call("POST", "/jobs", spec)).body["job_id"]
+
+    async def claimed() -> Any:
+        return (await browser.api.call("POST", "/lanes/once/claim", {"max": 1})).body["leases"]
+
+    [lease] = await eventually(claimed)
+    failed = {"token": lease["token"], "error": "no", "retryable": False}
+    assert (await browser.api.call("POST", f"/leases/{job_id}/fail", failed)).status == 200
+    assert (await fill(browser, f"/jobs/{job_id}/purge")).status == 303
+    assert (await browser.api.call("GET", f"/jobs/{job_id}")).status == 404
+
+
+async def test_a_key_without_the_scope_gets_no_form(browser: Browser) -> None:
+    await browser.sign_in(await browser.api.new_key("jobs:read"))
+    for path in CREATED:
+        assert (await browser.get(path)).status == 403
+    token = (await browser.get("/jobs")).token
+    form = {"csrf": token, "once": "x", **CREATED["/new/job"]}
+    assert (await browser.post("/new/job", form)).status == 403
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.operation)
+def test_every_form_names_an_operation_its_fields_and_the_method_of_the_client(
+    form: EndpointForm,
+) -> None:
+    assert form.operation in ENDPOINT_BY_NAME
+    with Client("http://127.0.0.1:1", api_key="x") as client:
+        assert callable(attrgetter(form.method_name)(client))
+    shape = form.endpoint.body
+    if shape is not None:
+        known = {field.encode_name for field in msgspec.structs.fields(shape)}
+        assert {field.name.partition(".")[0] for field in form.fields} <= known
+    path = {part[1:-1].partition(":")[0]: "p" for part in form.path.split("/") if part[:1] == "{"}
+    cli, curl, python = form.commands(path, {})
+    assert shlex.split(cli)[:3] == ["postdate", "api", form.operation]
+    assert "{" not in curl
+    assert python.endswith(f"Client().{form.method_name}({', '.join(map(repr, path.values()))})")
