@@ -81,7 +81,7 @@ CREATE FUNCTION claim_token(random_bits integer) RETURNS bigint
 CREATE FUNCTION current_tenant() RETURNS integer
     LANGUAGE sql STABLE PARALLEL SAFE;
 
-CREATE FUNCTION due_ahead(of_tenant integer, buckets smallint[], lanes integer[], slot_seconds integer, ahead_seconds integer, place_limit integer, walk_limit integer) RETURNS TABLE(slot integer, place integer, payments boolean, many integer, walked integer, known double precision)
+CREATE FUNCTION due_by_minute(of_tenant integer, buckets smallint[], lanes integer[], begin_at timestamp with time zone, until_at timestamp with time zone, place_limit integer, walk_limit integer) RETURNS TABLE(lane_id integer, place integer, minutes integer[], counts integer[], walked integer, known timestamp with time zone)
     LANGUAGE sql STABLE SECURITY DEFINER
     SET search_path TO 'postdate'
     SET enable_seqscan TO 'off'
@@ -1494,8 +1494,8 @@ REVOKE ALL ON FUNCTION account_locked(buckets smallint[], tenants integer[], acc
 GRANT ALL ON FUNCTION account_locked(buckets smallint[], tenants integer[], accounts text[]) TO postdate_writer;
 REVOKE ALL ON FUNCTION birthplace_moved() FROM PUBLIC;
 REVOKE ALL ON FUNCTION birthplace_now() FROM PUBLIC;
-REVOKE ALL ON FUNCTION due_ahead(of_tenant integer, buckets smallint[], lanes integer[], slot_seconds integer, ahead_seconds integer, place_limit integer, walk_limit integer) FROM PUBLIC;
-GRANT ALL ON FUNCTION due_ahead(of_tenant integer, buckets smallint[], lanes integer[], slot_seconds integer, ahead_seconds integer, place_limit integer, walk_limit integer) TO postdate_reader;
+REVOKE ALL ON FUNCTION due_by_minute(of_tenant integer, buckets smallint[], lanes integer[], begin_at timestamp with time zone, until_at timestamp with time zone, place_limit integer, walk_limit integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION due_by_minute(of_tenant integer, buckets smallint[], lanes integer[], begin_at timestamp with time zone, until_at timestamp with time zone, place_limit integer, walk_limit integer) TO postdate_reader;
 GRANT SELECT ON TABLE event TO postdate_reader;
 GRANT SELECT,INSERT ON TABLE event TO postdate_writer;
 REVOKE ALL ON FUNCTION halt_alone() FROM PUBLIC;

@@ -1,89 +1,137 @@
-"""What the overview says is coming, against a plain count of the same rows."""
+"""What becomes due, against a plain count of the same rows and the same occurrences."""
 
 from collections import Counter
+from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import pytest
 
+from conftest import INTERNAL_TOKEN, Api
 from postdate.model.ids import BUCKETS
 from postdate.store.connection.database import Database
-from postdate.store.operate.overview import DueCount, Places
+from postdate.store.foresight import due as due_store
+from postdate.store.operate.overview import Places
 from postdate.store.timer.timer import LANE_PAYMENT
-from postdate.views.monitor import forecast as module
-from postdate.views.monitor.forecast import _chart, forecast
+from postdate.views.foresight import due as module
+from postdate.views.foresight.due import StoredDue, stored_due
 
 LANE = 700
 EVERY_PLACE: Places = (
     [*range(BUCKETS), *range(8)],
     [LANE_PAYMENT] * BUCKETS + [LANE] * 8,
 )
+BEGIN = datetime.now(UTC).replace(second=0, microsecond=0) + timedelta(minutes=2)
 TIMERS = """
 INSERT INTO timer (bucket, tenant_id, lane_id, subject, due_at)
-SELECT {bucket}, $1, $2, gen_random_uuid(),
-       clock() + n % {minutes} * interval '1 minute' + interval '30 s'
+SELECT {bucket}, $1, $2, gen_random_uuid(), $4::timestamptz + (n % {minutes} - 1) *
+       interval '1 minute' + interval '30 s'
   FROM generate_series(1, $3::integer) AS n
 """
-BOTH = {False: 1.0, True: 1.0}
 
 
 async def _fill(database: Database, tenant_id: int, jobs: int, payments: int) -> None:
     async with database.write() as connection:
         narrow = TIMERS.format(bucket="n % 8", minutes=90)
         wide = TIMERS.format(bucket="hashint4(n) & 63", minutes=1440)
-        await connection.execute(narrow, tenant_id, LANE, jobs)
-        await connection.execute(wide, tenant_id, LANE_PAYMENT, payments)
+        await connection.execute(narrow, tenant_id, LANE, jobs, BEGIN)
+        await connection.execute(wide, tenant_id, LANE_PAYMENT, payments, BEGIN)
 
 
-async def test_what_comes_is_counted_exactly_and_per_minute(
+async def _due(database: Database, tenant_id: int, as_tenant: int | None = None) -> StoredDue:
+    async with database.read(as_tenant or tenant_id) as connection:
+        walk = partial(due_store.by_lane, connection, tenant_id)
+        return await stored_due(walk, EVERY_PLACE, BEGIN, BEGIN + timedelta(days=1))
+
+
+def _minutes(found: StoredDue, key: int) -> dict[int, int]:
+    [own] = [each for each in found.found if each.key == key]
+    return dict(zip(own.minutes, own.counts, strict=True))
+
+
+async def test_what_is_stored_is_counted_exactly_and_per_minute(
     database: Database, tenant_id: int
 ) -> None:
     await _fill(database, tenant_id, 2000, 3000)
     await _fill(database, tenant_id + 1000, 50, 4000)
-    async with database.read(tenant_id) as connection:
-        found = await forecast(connection, tenant_id, EVERY_PLACE)
-    jobs = Counter(n % 90 for n in range(1, 2001))
-    payments = Counter(n % 1440 for n in range(1, 3001))
+    found = await _due(database, tenant_id)
     assert found.error_percent is None
-    assert found.hour.jobs == [jobs[minute] for minute in range(60)]
-    assert found.hour.payments == [payments[minute] for minute in range(60)]
-    assert found.day.total == 5000
-    assert found.day.whole
+    assert _minutes(found, LANE) == Counter(n % 90 - 1 for n in range(1, 2001))
+    assert _minutes(found, LANE_PAYMENT) == Counter(n % 1440 - 1 for n in range(1, 3001))
+    assert found.backlog == 22 + 2  # one minute before the window begins
 
 
 async def test_beyond_the_limit_the_error_is_told_and_holds(
     database: Database, tenant_id: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "EXACT_LIMIT", 1000)
     await _fill(database, tenant_id, 1000, 9000)
+    monkeypatch.setattr(module, "SAMPLES", ((8, 5000),))
     held = 0
     async with database.read(tenant_id) as connection:
-        monkeypatch.setattr(module, "SAMPLE_LIMIT", 1000)
-        monkeypatch.setattr(module, "SAMPLED_LANE_BUCKETS", 8)
-        monkeypatch.setattr(module, "WALK_LIMIT", 100_001)
+        walk = partial(due_store.by_lane, connection, tenant_id)
+        until = BEGIN + timedelta(days=1)
         for _ in range(40):
-            found = await forecast(connection, tenant_id, EVERY_PLACE)
+            found = await stored_due(walk, EVERY_PLACE, BEGIN, until, exact_limit=1000)
             assert found.error_percent is not None
             assert 0 < found.error_percent < 50
-            held += abs(found.day.total - 10_000) <= 100 * found.error_percent
+            total = sum(sum(each.counts) for each in found.found)
+            held += abs(total - 10_000) <= 100 * found.error_percent
     assert held >= 30  # 19 of 20 are expected; 30 of 40 would fail once in a million runs
 
 
 async def test_another_tenant_cannot_be_counted(database: Database, tenant_id: int) -> None:
     await _fill(database, tenant_id, 10, 10)
-    async with database.read(tenant_id + 1) as connection:
-        found = await forecast(connection, tenant_id, EVERY_PLACE)
-    assert found.day.total == 0
+    assert (await _due(database, tenant_id, tenant_id + 1)).found == []
 
 
-async def test_the_charts_end_where_the_counting_did() -> None:
-    rows = [
-        DueCount(0, None, False, 3, 9, 1900.0),
-        DueCount(0, None, True, 2, 9, 1900.0),
-        DueCount(None, 1, True, 9, 9, 1900.0),
-    ]
-    hour, day = _chart(rows, BOTH, 1, 60), _chart(rows, BOTH, 15, 96)
-    assert hour.jobs == [3] + [0] * 30 + [None] * 29
-    assert hour.payments == [2] + [0] * 30 + [None] * 29
-    assert day.payments == [2, 0] + [None] * 94
-    assert not day.whole
-    late = [DueCount(1439, None, False, 4, 4, 86400.0)]
-    assert _chart(late, BOTH, 15, 96).jobs == [0] * 95 + [4]
+def _spec(**rule: object) -> dict[str, object]:
+    job = {"destination": {"type": "worker"}, "lane": "night"}
+    return {**rule, "template": {"job": job}}
+
+
+async def test_load_counts_stored_jobs_and_schedules_once(api: Api) -> None:
+    made = await api.call("POST", "/schedules", _spec(cron="*/10 * * * *"))
+    assert made.status == 201
+    await api.call("POST", "/schedules", _spec(every_seconds=60, jitter_seconds=3600))
+    paused = await api.call("POST", "/schedules", _spec(every_seconds=60))
+    await api.call("POST", f"/schedules/{paused.body['schedule_id']}/pause", {"note": "no"})
+    due = (datetime.now(UTC) + timedelta(hours=2)).isoformat()
+    for _ in range(3):
+        job = {"destination": {"type": "worker"}, "lane": "night", "run_at": due}
+        assert (await api.call("POST", "/jobs", job)).status == 201
+    [series] = (await api.call("GET", "/foresight/load?by=lane&lane=night")).body["series"]
+    assert (series["name"], series["stored"]) == ("night", 3)
+    assert series["scheduled"] in range(144 + 1440 - 62, 144 + 1441)
+    assert sum(series["counts"]) == series["stored"] + series["scheduled"]
+
+
+async def test_load_says_when_it_will_be_late_and_what_jitter_changes(api: Api) -> None:
+    for _ in range(5):
+        await api.call("POST", "/schedules", _spec(cron="0 * * * *"))
+    path = "/foresight/load?by=lane&jobs_per_second=0.02&jitter_seconds=3000"
+    found = (await api.call("GET", path)).body
+    [queue] = found["queues"]
+    assert queue["capacity"] == {"per_second": 0.02, "source": "given", "at_least": False}
+    assert queue["peak"]["count"] == 5
+    assert queue["peak"]["at"].endswith(":00:00Z")
+    worst = queue["lateness"]["worst"]
+    assert worst["late_seconds"] == 190  # 5 due at once, 1.2 done in that minute
+    assert worst["worst_hour"].endswith(":00:00Z")
+    [spread] = found["spread"]["queues"]
+    assert spread["peak"]["count"] < 5
+    assert (spread["lateness"]["worst"] or {"late_seconds": 0})["late_seconds"] < 190
+    year = (datetime.now(UTC) + timedelta(days=365)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    answer = await api.call("GET", f"/foresight/load?until_at={year}")
+    assert answer.body["slot_seconds"] == 86_400
+    assert abs(answer.body["queues"][0]["total"] - 5 * 24 * 365) <= 5
+
+
+async def test_the_operator_sees_all_tenants_and_a_limited_key_nothing(api: Api) -> None:
+    await api.call("POST", "/schedules", _spec(cron="0 * * * *"))
+    headers = {"X-Internal-Auth": INTERNAL_TOKEN}
+    found = (await api.call("GET", "/internal/foresight/load", headers=headers)).body
+    names = {series["name"]: series["scheduled"] for series in found["series"]}
+    assert names[api.tenant] in {23, 24}
+    key = await api.new_key("jobs:read")
+    assert (await api.call("GET", "/foresight/load", key=key)).status == 403
+    wrong = await api.call("GET", "/foresight/load?lane=night")
+    assert (wrong.status, wrong.body["field"]) == (422, "lane")

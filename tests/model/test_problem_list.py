@@ -9,9 +9,9 @@ import msgspec
 from postdate.model.destination.trouble import Trouble
 from postdate.store.operate.overview import DisabledDestination, LaggingSubscription
 from postdate.store.operate.vital import AuditRun
+from postdate.views.foresight.due_chart import DueChart, Forecast
 from postdate.views.halt import HaltView
 from postdate.views.monitor.activity import activity_view
-from postdate.views.monitor.forecast import DueChart, Forecast
 from postdate.views.monitor.overview import LaneBacklog, Overview, Slow
 from postdate.views.monitor.problem import OverviewProblem, ProblemFacts, Severity, find_problems
 
@@ -30,7 +30,7 @@ def slow(**values: object) -> Slow:
         unix_ms=0,
         jobs_failed=0,
         payments_failed=0,
-        forecast=Forecast(hour=CHART, day=CHART),
+        forecast=Forecast(begin=NOW, hour=CHART, day=CHART),
         nodes=NODES,
         checks=[],
     )

@@ -31,6 +31,8 @@ SPECIAL: Final = {
     "preview_unsaved_schedule": ("schedules", "preview_unsaved"),
     "list_schedule_occurrences": ("schedules", "list_occurrences"),
     "put_calendar": ("calendars", "put"),
+    "show_load": ("foresight", "get_load"),
+    "show_load_of_all": ("foresight", "get_load_of_all"),
 }
 """Operations whose method does not follow from their name: group and method."""
 
@@ -56,6 +58,7 @@ NOUNS: Final = {
     "dead_letters": "dead_letter",
     "schedules": "schedule",
     "calendars": "calendar",
+    "foresight": "foresight",
 }
 """Every group of the client, and what one of its things is called."""
 

@@ -11,6 +11,7 @@ from postdate.api.routes import (
     dead_letter,
     destination,
     event,
+    foresight,
     halt,
     job,
     job_change,
@@ -51,6 +52,7 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
         schedule,
         schedule_run,
         calendar,
+        foresight,
     )
     for endpoint in module.ROUTES.endpoints
 ]

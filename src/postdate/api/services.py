@@ -33,6 +33,7 @@ from postdate.views.audit import AuditViews
 from postdate.views.authentication.identity import Identities
 from postdate.views.destination import DestinationViews
 from postdate.views.event import EventViews
+from postdate.views.foresight.load import LoadViews
 from postdate.views.halt import HaltViews
 from postdate.views.job import JobViews
 from postdate.views.key import KeyViews
@@ -74,6 +75,13 @@ class DestinationServices:
     change: Destinations
     test: DestinationTests
     read: DestinationViews
+
+
+@dataclass(slots=True, frozen=True, kw_only=True)
+class ForesightServices:
+    """What will be: load ahead."""
+
+    load: LoadViews
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)
@@ -124,6 +132,7 @@ class Services:
     dead_letter: DeadLetters
     destination: DestinationServices
     event: EventViews
+    foresight: ForesightServices
     halt: NounServices[Halting, HaltViews]
     identities: Identities
     job: JobServices

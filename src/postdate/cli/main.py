@@ -36,6 +36,7 @@ COMMANDS: Final = {
     "subscription": "subscription:subscription_app",
     "schedule": "schedule:schedule_app",
     "calendar": "calendar:calendar_app",
+    "foresight": "foresight:foresight_app",
     "api": "api:api",
     "lane": "lane:lane_app",
     "top": "top:top",

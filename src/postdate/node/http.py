@@ -11,6 +11,7 @@ from postdate.api.routes.health import Degraded, NotReady
 from postdate.api.services import (
     AccountServices,
     DestinationServices,
+    ForesightServices,
     JobServices,
     LeaseServices,
     NounServices,
@@ -46,6 +47,7 @@ from postdate.views.audit import AuditViews
 from postdate.views.authentication.identity import Identities
 from postdate.views.destination import DestinationViews
 from postdate.views.event import EventViews
+from postdate.views.foresight.load import LoadViews
 from postdate.views.halt import HaltViews
 from postdate.views.job import JobViews
 from postdate.views.key import KeyViews
@@ -63,6 +65,7 @@ def services(node: Node, identities: Identities) -> Services:
     """Make what the endpoints and the pages call."""
     database, runtime, outgoing = node.database, node.runtime, node.outgoing
     accepting = job.intake(node)
+    load = LoadViews(database, node.lanes, runtime)
     return Services(
         account=AccountServices(
             change=Accounts(database, runtime),
@@ -77,6 +80,7 @@ def services(node: Node, identities: Identities) -> Services:
             read=DestinationViews(database, node.troubles),
         ),
         event=EventViews(database),
+        foresight=ForesightServices(load=load),
         halt=NounServices(Halting(database, node.halts), HaltViews(database)),
         identities=identities,
         job=JobServices(
@@ -94,7 +98,7 @@ def services(node: Node, identities: Identities) -> Services:
         once=CreateOnce(database, outgoing.cipher),
         operator_tenant=TENANT,
         overdue=node.overdue,
-        overview=OverviewViews(database, node.lanes),
+        overview=OverviewViews(database, node.lanes, load),
         payment=_payments(node),
         schedule=schedule.services(node, accepting),
         search=SearchViews(database, node.lanes),

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from postdate.client.calls.calendars import Calendars
     from postdate.client.calls.dead_letters import DeadLetters
     from postdate.client.calls.destinations import Destinations
+    from postdate.client.calls.foresight import Foresight
     from postdate.client.calls.halts import Halts
     from postdate.client.calls.keys import Keys
     from postdate.client.calls.lanes import Lanes
@@ -136,3 +137,10 @@ class Groups(Caller, Generic[K]):
         from postdate.client.calls.calendars import Calendars
 
         return Calendars(self)
+
+    @cached_property
+    def foresight(self) -> "Foresight[K]":
+        """Call about foresight."""
+        from postdate.client.calls.foresight import Foresight
+
+        return Foresight(self)

@@ -6,6 +6,7 @@ from postdate.client.models.calendars import *
 from postdate.client.models.dead_letters import *
 from postdate.client.models.destinations import *
 from postdate.client.models.events import *
+from postdate.client.models.foresight import *
 from postdate.client.models.halts import *
 from postdate.client.models.jobs import *
 from postdate.client.models.keys import *

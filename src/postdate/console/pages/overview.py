@@ -12,8 +12,8 @@ from postdate.console.page_request import HEADERS, ConsolePage, PageRequest
 from postdate.console.render import duration
 from postdate.model.error import Code, refuse
 from postdate.model.tenant.identity import Scope
+from postdate.views.foresight.due_chart import DueChart
 from postdate.views.monitor.activity import Minutes
-from postdate.views.monitor.forecast import DueChart
 from postdate.views.monitor.overview import Overview, Slow
 from postdate.views.monitor.problem import AUDITS, ProblemFacts, find_problems
 
@@ -127,7 +127,7 @@ def _columns(minutes: Minutes, names: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _chart(slow: Slow, due: DueChart) -> dict[str, list[int | None]]:
-    begin = slow.unix_ms / 1000
+    begin = slow.forecast.begin.timestamp()
     return {
         "x": [round(begin + slot * due.slot_seconds) for slot in range(len(due.jobs))],
         "jobs": list(due.jobs),

@@ -54,8 +54,15 @@ def _compiled(text: str) -> _Cron:
         raise _wrong(text, str(error) or "a field is wrong") from error
     times = (parsed.hours, parsed.minutes, parsed.seconds)
     hours, minutes, seconds = (tuple(sorted(each)) for each in times)
-    days = Days(partial(_chosen, parsed))
+    days = _shared_days(tuple(expression.split()[-3:]))
     return _Cron(parsed, DayWalk(days, clock(hours, minutes, seconds)))
+
+
+@lru_cache(maxsize=1024)
+def _shared_days(fields: tuple[str, ...]) -> Days:
+    """Return the days of all expressions whose day, month and weekday are written alike."""
+    midnight = CronSim(" ".join(("0", "0", *fields)), datetime(2000, 1, 1))  # noqa: DTZ001
+    return Days(partial(_chosen, midnight))
 
 
 def _check_steps(text: str, fields: list[str]) -> None:
@@ -86,6 +93,11 @@ def matches(text: str, start: datetime) -> Iterator[datetime]:
 def days(text: str) -> Days | None:
     """Return the days among which all times lie; None for any day."""
     return _compiled(text).walk.days
+
+
+def walk(text: str) -> DayWalk:
+    """Return the walk along the wall clock that an expression means."""
+    return _compiled(text).walk
 
 
 def explain(text: str) -> str:

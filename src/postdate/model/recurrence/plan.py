@@ -19,11 +19,15 @@ from postdate.model.recurrence.budget import HORIZON
 from postdate.model.recurrence.calendar import MAX_ROLL_DAYS, Calendar, Roll
 from postdate.model.recurrence.days import Days
 from postdate.model.recurrence.mapping import Nominal, mapped
+from postdate.model.recurrence.walk import Walk
 from postdate.model.schedule.schedule import EPOCH, Dst, Gap, Occurrence, Rule, Status
 
 _TICK: Final = timedelta(microseconds=1)
 _SECOND: Final = timedelta(seconds=1)
 _DAY: Final = timedelta(days=1)
+_NEAR: Final = timedelta(days=5)
+"""A rule whose end is nearer than this to an instant may end before it."""
+
 _WORTH_A_LEAP: Final = timedelta(hours=1)
 _END: Final = datetime(HORIZON.year, HORIZON.month, HORIZON.day, tzinfo=UTC)
 
@@ -150,6 +154,20 @@ def wall_clock(plan: RecurrencePlan, after: datetime) -> Iterator[datetime]:
     """Return what cron or rrule say after an instant, before zones and calendars move anything."""
     position = zone.find(plan.rule.timezone)
     return _wall_clock(plan, position, zone.to_local(position, after) + _TICK)
+
+
+def daily_walk(plan: RecurrencePlan, until: datetime) -> Walk | None:
+    """Return the walk of a rule of cron or rrule that does not end before an instant, else None."""
+    rule = plan.rule
+    if rule.cron is not None:
+        return cron.walk(rule.cron)
+    if rule.rrule is None:
+        return None
+    position = zone.find(rule.timezone)
+    anchor, uncounted = _anchor(rule, position), position if plan.dst.gap is Gap.SKIP else None
+    last = rrule.last(rule.rrule, anchor, uncounted)
+    ends = last is not None and last < until.replace(tzinfo=None) + _NEAR
+    return None if ends else rrule.walk(rule.rrule, anchor)
 
 
 def _wall_clock(plan: RecurrencePlan, position: ZoneInfo, start: datetime) -> Iterator[datetime]:

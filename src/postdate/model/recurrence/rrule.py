@@ -66,6 +66,16 @@ def days(text: str, anchor: datetime) -> Days | None:
     return _walk(text, anchor).days
 
 
+def walk(text: str, anchor: datetime) -> Walk:
+    """Return the walk along the wall clock that a rule means, its COUNT and UNTIL left aside."""
+    return _walk(text, anchor)
+
+
+def last(text: str, anchor: datetime, uncounted: ZoneInfo | None = None) -> datetime | None:
+    """Return a wall-clock time after which no time of a rule lies; None where it has no end."""
+    return _last(text, anchor, uncounted)
+
+
 @lru_cache(maxsize=4096)
 def _last(text: str, anchor: datetime, uncounted: ZoneInfo | None) -> datetime | None:
     rule = validate(text)

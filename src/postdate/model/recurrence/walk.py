@@ -51,6 +51,15 @@ class Walk(ABC):
     @abstractmethod
     def _times(self, start: datetime, budget: StepBudget) -> Iterator[datetime]: ...
 
+    def day_bits(self, first: int, count: int) -> int:
+        """Return which of some days in a row, at most a year, have times: the first is bit 0."""
+        return (1 << count) - 1 if self.days is None else self.days.within(first, count)
+
+    @cached_property
+    def seconds(self) -> tuple[int, ...] | None:
+        """Return the seconds of the day on which every day with times has them; None if none."""
+        return None
+
     def nth(self, start: datetime, count: int) -> datetime | None:
         """Return the n-th time from `start` on, counted from 1."""
         return next(islice(self._times(start, StepBudget()), count - 1, None), None)
@@ -75,6 +84,19 @@ class DayWalk(Walk):
             for position in range(first, len(clock)):
                 yield midnight + timedelta(seconds=clock[position])
             first, day = 0, self._day(day + 1, budget)
+
+    def day_bits(self, first: int, count: int) -> int:
+        """Return which of some days in a row have times."""
+        bits, cycle = super().day_bits(first, count), self._cycle
+        if cycle is None or cycle.interval == 1:
+            return bits
+        aligned = sum(1 << at for at in range(count) if cycle.aligned(first + at) == first + at)
+        return bits & aligned
+
+    @cached_property
+    def seconds(self) -> tuple[int, ...] | None:
+        """Return the seconds of each day."""
+        return tuple(self._clock[place] for place in range(len(self._clock)))
 
     def _day(self, day: int, budget: StepBudget) -> int | None:
         """Return the next chosen day: days and cycle leap over each other until they meet."""
@@ -182,6 +204,17 @@ class SlotWalk(Walk):
         self._wanted = wanted
         self._offsets = offsets
         self._reached = None if wanted is None else _residues(wanted, self._a_day, interval)
+
+    @cached_property
+    def seconds(self) -> tuple[int, ...] | None:
+        """Return the seconds of each day, where the interval fits into a day."""
+        if self._a_day % self._interval:
+            return None
+        first = self._origin % self._interval
+        chosen = (1 << self._a_day) - 1 if self._wanted is None else self._wanted.bits()
+        slots = [at for at in range(first, self._a_day, self._interval) if chosen >> at & 1]
+        inside = [self._offsets[place] for place in range(len(self._offsets))]
+        return tuple(slot * self._unit + offset for slot in slots for offset in inside)
 
     def _slot(self, at: datetime) -> int:
         return at.toordinal() * self._a_day + _second_of_day(at) // self._unit

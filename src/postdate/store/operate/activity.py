@@ -69,5 +69,11 @@ async def recent(connection: Connection, tenant_id: int, seconds: float) -> list
     return [ActivitySlot(*row) for row in rows]
 
 
+async def recent_of_all(connection: Connection, seconds: float) -> list[ActivitySlot]:
+    """Return the slots of the last seconds over all tenants, without their lateness."""
+    rows = await connection.fetch(query("activity_recent_of_all"), seconds)
+    return [ActivitySlot(*row) for row in rows]
+
+
 def _array(values: list[int]) -> str:
     return "{" + ",".join(map(str, values)) + "}"

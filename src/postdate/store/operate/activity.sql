@@ -32,5 +32,11 @@ SELECT slot, jobs_accepted, payments_accepted, jobs_executed, payments_executed,
   FROM activity
  WHERE tenant_id = $1 AND slot > clock() - make_interval(secs => $2) ORDER BY slot
 
+-- name: activity_recent_of_all
+SELECT slot, sum(jobs_accepted)::integer, sum(payments_accepted)::integer,
+       sum(jobs_executed)::integer, sum(payments_executed)::integer, sum(jobs_failed)::integer,
+       sum(payments_failed)::integer, '{}'::integer[], '{}'::integer[]
+  FROM activity WHERE slot > clock() - make_interval(secs => $1) GROUP BY slot ORDER BY slot
+
 -- name: activity_forget
 DELETE FROM activity WHERE slot < clock() - make_interval(secs => $1)

@@ -22,19 +22,6 @@ class CountedBacklog(msgspec.Struct, frozen=True):
     parked: int
 
 
-class DueCount(msgspec.Struct, frozen=True):
-    """How much becomes due in one slot of time, or in one bucket of a lane; the other is None."""
-
-    slot: int | None
-    lane_bucket: int | None
-    payments: bool
-    many: int
-    walked: int
-    """How many timers the whole count has seen."""
-    known_seconds: float
-    """For how long ahead every place was walked whole; what lies beyond is not counted."""
-
-
 class DisabledDestination(msgspec.Struct, frozen=True):
     """A destination that nothing is sent to."""
 
@@ -69,29 +56,6 @@ async def backlog(
     """Count what is late or waits for a person, at most so many in each bucket of a lane."""
     rows = await connection.fetch(query("overview_backlog"), tenant_id, *lane_buckets, max_count)
     return [CountedBacklog(*row) for row in rows]
-
-
-async def due(
-    connection: Connection,
-    tenant_id: int,
-    lane_buckets: Places,
-    *,
-    slot_seconds: int,
-    ahead_seconds: int,
-    bucket_limit: int,
-    walk_limit: int,
-) -> list[DueCount]:
-    """Count what becomes due, by slots of time and by buckets of lanes (numbered from 1)."""
-    rows = await connection.fetch(
-        query("overview_due"),
-        tenant_id,
-        *lane_buckets,
-        slot_seconds,
-        ahead_seconds,
-        bucket_limit,
-        walk_limit,
-    )
-    return [DueCount(*row) for row in rows]
 
 
 async def failed(

@@ -22,10 +22,6 @@ SELECT wanted.lane_id, sum(late.many)::integer AS overdue, min(late.oldest) AS o
             LIMIT $4) AS head) AS parked
  GROUP BY wanted.lane_id
 
--- name: overview_due
-SELECT slot, place, payments, many, walked, known
-  FROM due_ahead($1, $2::smallint[], $3::integer[], $4, $5, $6, $7)
-
 -- name: overview_failed
 -- Jobs and payments accepted since $2 that failed for good.
 SELECT count(*) FILTER (WHERE found.job)::integer AS jobs,

@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from postdate.model.ids import BUCKETS, floor_id
+from postdate.model.ids import floor_id
 from postdate.store.connection.database import Connection, Database
 from postdate.store.job import job_list
 from postdate.store.operate import activity as activity_store
@@ -17,19 +17,20 @@ from postdate.store.operate.overview import (
     CountedBacklog,
     DisabledDestination,
     LaggingSubscription,
-    Places,
 )
 from postdate.store.operate.vital import AuditRun
 from postdate.store.schedule import schedule as schedule_store
 from postdate.store.timer.lane import Lane, LaneDirectory
 from postdate.store.timer.timer import LANE_APPROVAL, LANE_PAYMENT
+from postdate.views.foresight.due import lane_buckets as places_of
+from postdate.views.foresight.due_chart import Forecast, forecast
+from postdate.views.foresight.load import LoadViews
 from postdate.views.monitor.activity import (
     HOUR_SECONDS,
     MINUTE_SECONDS,
     ActivityView,
     activity_view,
 )
-from postdate.views.monitor.forecast import Forecast, forecast
 
 MAX_COUNT: Final = 100
 """How far one bucket of a lane is counted: a lane of 8 buckets shows 800 exactly."""
@@ -116,9 +117,10 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
 class OverviewViews:
     """Read the overview of one tenant, remembering it for a moment."""
 
-    def __init__(self, database: Database, lanes: LaneDirectory) -> None:
+    def __init__(self, database: Database, lanes: LaneDirectory, load: LoadViews) -> None:
         self._database = database
         self._lanes = lanes
+        self._load = load
         self._known: dict[int, tuple[float, Overview]] = {}
         self._slow: dict[int, tuple[float, Slow]] = {}
 
@@ -139,12 +141,12 @@ class OverviewViews:
 
     async def _read(self, tenant_id: int) -> Overview:
         lanes = sorted(self._lanes.of_tenant(tenant_id), key=lambda lane: (lane.name, lane.kind))
-        lane_buckets = _lane_buckets(lanes, LANE_PAYMENT, LANE_APPROVAL)
+        lane_buckets = places_of(lanes, LANE_PAYMENT, LANE_APPROVAL)
         async with self._database.read(tenant_id) as connection:
             rows = await store.backlog(connection, tenant_id, lane_buckets, MAX_COUNT)
             seconds = HOUR_SECONDS + MINUTE_SECONDS
             slots = await activity_store.recent(connection, tenant_id, seconds)
-            slow = await self._read_slow(connection, tenant_id, _lane_buckets(lanes, LANE_PAYMENT))
+            slow = await self._read_slow(connection, tenant_id, lanes)
             set_aside = await schedule_store.count_set_aside(connection, tenant_id, MAX_COUNT)
             disabled = await store.disabled(connection, tenant_id, MAX_LISTED)
             lagging = await store.lagging(connection, tenant_id, MIN_LAG_EVENTS, MAX_LISTED)
@@ -170,7 +172,7 @@ class OverviewViews:
         )
 
     async def _read_slow(
-        self, connection: Connection, tenant_id: int, lane_buckets: Places
+        self, connection: Connection, tenant_id: int, lanes: Sequence[Lane]
     ) -> Slow:
         until, known = self._slow.get(tenant_id, (0.0, None))
         if known is not None and time.monotonic() < until:
@@ -182,7 +184,7 @@ class OverviewViews:
             unix_ms=unix_ms,
             jobs_failed=failed.jobs,
             payments_failed=failed.payments,
-            forecast=await forecast(connection, tenant_id, lane_buckets),
+            forecast=await forecast(self._load, connection, tenant_id, lanes),
             nodes=await vital_store.nodes(connection),
             checks=await vital_store.audits(connection),
         )
@@ -190,13 +192,6 @@ class OverviewViews:
             self._slow.clear()
         self._slow[tenant_id] = (time.monotonic() + REMEMBER_SLOW_SECONDS, fresh)
         return fresh
-
-
-def _lane_buckets(lanes: Sequence[Lane], *own: int) -> Places:
-    """Return where the timers of lanes and of the system's own lanes lie."""
-    pairs = [(bucket, lane_id) for lane_id in own for bucket in range(BUCKETS)]
-    pairs += [(bucket, lane.lane_id) for lane in lanes for bucket in lane.buckets]
-    return [bucket for bucket, _ in pairs], [lane_id for _, lane_id in pairs]
 
 
 def _lane(lane: Lane, backlog: CountedBacklog, running: int) -> LaneBacklog:

@@ -1,0 +1,113 @@
+"""Foresight: what becomes due, and when that is too much."""
+
+from datetime import datetime
+from typing import Annotated, Any, Final, Literal
+from uuid import UUID
+
+from msgspec import Meta
+
+from postdate.api.http.endpoint import Call, Query
+from postdate.api.http.routes import Routes
+from postdate.api.services import Services
+from postdate.model.error import Code, refuse
+from postdate.model.schedule.spec import Jitter
+from postdate.model.tenant.identity import Identity, Scope
+from postdate.views.foresight.load import MAX_WINDOW
+from postdate.views.foresight.load_shape import LoadQuestion, LoadView
+from postdate.views.foresight.rules import Spread
+
+ROUTES: Final = Routes("foresight")
+
+Instant = Annotated[datetime, Meta(tz=True)]
+Rate = Annotated[float, Meta(gt=0, le=1_000_000)]
+
+
+class LoadQuery(Query, kw_only=True):
+    """Which window, and against what."""
+
+    from_at: Annotated[Instant | None, Meta(description="The next whole minute by default.")] = None
+    until_at: Annotated[
+        Instant | None, Meta(description="A day later by default, a year at the most.")
+    ] = None
+    slot_seconds: (
+        Annotated[int, Meta(ge=60, le=86_400, description="Whole minutes; by default, as fits.")]
+        | None
+    ) = None
+    jobs_per_second: Annotated[
+        Rate | None, Meta(description="The capacity; what was measured by default.")
+    ] = None
+    payments_per_second: Annotated[Rate | None, Meta(description="The same for payments.")] = None
+    jitter_seconds: Annotated[
+        Jitter | None, Meta(description="Tell what this jitter would change.")
+    ] = None
+
+
+class TenantLoadQuery(LoadQuery, kw_only=True):
+    """The same within a tenant."""
+
+    by: Annotated[
+        Literal["total", "lane", "destination"], Meta(description="What to tell apart.")
+    ] = "total"
+    lane: Annotated[str | None, Meta(description="Only jobs of this lane; needs by=lane.")] = None
+    schedule_id: Annotated[
+        UUID | None, Meta(description="Whose jitter; that of all schedules by default.")
+    ] = None
+
+
+def question_of(query: LoadQuery) -> LoadQuestion:
+    """Read a question; one that cannot be answered is refused by its field."""
+    if query.from_at and query.until_at and query.from_at >= query.until_at:
+        raise refuse(Code.INVALID_FIELD, "The window ends before it begins.", "until_at")
+    if query.from_at and query.until_at and query.until_at - query.from_at > MAX_WINDOW:
+        raise refuse(Code.INVALID_FIELD, "A window is a year at the most.", "until_at")
+    if query.slot_seconds and query.slot_seconds % 60:
+        raise refuse(Code.INVALID_FIELD, "A slot has whole minutes.", "slot_seconds")
+    tenant = query if isinstance(query, TenantLoadQuery) else TenantLoadQuery()
+    if tenant.lane is not None and tenant.by != "lane":
+        raise refuse(Code.INVALID_FIELD, "One lane is told apart with by=lane.", "lane")
+    only = None if tenant.schedule_id is None else frozenset({tenant.schedule_id})
+    if only is not None and query.jitter_seconds is None:
+        raise refuse(Code.INVALID_FIELD, "Say which jitter.", "jitter_seconds")
+    return LoadQuestion(
+        begin=query.from_at,
+        until=query.until_at,
+        by=tenant.by,
+        lane=tenant.lane,
+        slot_minutes=None if query.slot_seconds is None else query.slot_seconds // 60,
+        jobs_per_second=query.jobs_per_second,
+        payments_per_second=query.payments_per_second,
+        spread=None if query.jitter_seconds is None else Spread(query.jitter_seconds, only),
+    )
+
+
+def check_whole(actor: Identity) -> None:
+    """Refuse a key that may not see all of its tenant: the figures are of all of it."""
+    if actor.accounts is not None:
+        raise refuse(Code.FORBIDDEN, "The key is limited to accounts and sees no totals.")
+    if not actor.allows(Scope.PAYMENTS_READ):
+        detail = "The figures count payments: the key may not see them."
+        raise refuse(Code.FORBIDDEN, detail, scope=Scope.PAYMENTS_READ)
+
+
+@ROUTES.add("GET", "/foresight/load", Scope.JOBS_READ, errors=(Code.RATE_LIMITED,))
+async def show_load(call: Call[Services, Any, TenantLoadQuery]) -> LoadView:
+    """Show what becomes due, and when that is too much.
+
+    What is stored and what schedules will make (their rules, calendars and changes of the clock
+    included), by slots of time that begin with a whole minute. `queues` says when the work is more
+    than the capacity, from when until when and how late, at most a minute too little;
+    `jitter_seconds` what another jitter would change. Paused schedules count nothing, and overlaps
+    are taken as allowed. Up to 100,000 stored items are counted one by one; beyond,
+    `error_percent` says how far the estimate may be off.
+    """
+    check_whole(call.actor)
+    return await call.services.foresight.load.load(call.actor.tenant_id, question_of(call.query))
+
+
+@ROUTES.add("GET", "/internal/foresight/load", "internal")
+async def show_load_of_all(call: Call[Services, Any, LoadQuery]) -> LoadView:
+    """Show what becomes due of all tenants.
+
+    For operators, with `X-Internal-Auth`; by tenant.
+    """
+    return await call.services.foresight.load.load_of_all(question_of(call.query))

@@ -1,0 +1,71 @@
+"""Calls about foresight. Written by `make docs` from the endpoints."""
+
+# mypy: disable-error-code="empty-body"
+
+from datetime import datetime, timedelta
+from typing import Literal
+from uuid import UUID
+
+from msgspec import UNSET, UnsetType
+
+from postdate.client.call import Group, K, call
+from postdate.client.models.foresight import Load
+
+
+class Foresight(Group[K]):
+    """What the API offers about foresight."""
+
+    @call("show_load", "GET", "/foresight/load")
+    def get_load(
+        self,
+        *,
+        from_at: datetime | None = None,
+        until_at: datetime | None = None,
+        slot_seconds: int | timedelta | None = None,
+        jobs_per_second: float | None = None,
+        payments_per_second: float | None = None,
+        jitter_seconds: int | timedelta | None = None,
+        by: Literal["destination", "lane", "total"] | UnsetType = UNSET,
+        lane: str | None = None,
+        schedule_id: UUID | str | None = None,
+    ) -> Load:
+        """Show what becomes due, and when that is too much.
+
+        What is stored and what schedules will make (their rules, calendars and changes of the
+        clock included), by slots of time that begin with a whole minute. `queues` says when the
+        work is more than the capacity, from when until when and how late, at most a minute too
+        little; `jitter_seconds` what another jitter would change. Paused schedules count nothing,
+        and overlaps are taken as allowed. Up to 100,000 stored items are counted one by one;
+        beyond, `error_percent` says how far the estimate may be off.
+        `from_at`: The next whole minute by default.
+        `until_at`: A day later by default, a year at the most.
+        `slot_seconds`: Whole minutes; by default, as fits.
+        `jobs_per_second`: The capacity; what was measured by default.
+        `payments_per_second`: The same for payments.
+        `jitter_seconds`: Tell what this jitter would change.
+        `by`: What to tell apart.
+        `lane`: Only jobs of this lane; needs by=lane.
+        `schedule_id`: Whose jitter; that of all schedules by default.
+        """
+
+    @call("show_load_of_all", "GET", "/internal/foresight/load", internal=True)
+    def get_load_of_all(
+        self,
+        *,
+        from_at: datetime | None = None,
+        until_at: datetime | None = None,
+        slot_seconds: int | timedelta | None = None,
+        jobs_per_second: float | None = None,
+        payments_per_second: float | None = None,
+        jitter_seconds: int | timedelta | None = None,
+    ) -> Load:
+        """Show what becomes due of all tenants.
+
+        For operators, with `X-Internal-Auth`; by tenant.
+        `from_at`: The next whole minute by default.
+        `until_at`: A day later by default, a year at the most.
+        `slot_seconds`: Whole minutes; by default, as fits.
+        `jobs_per_second`: The capacity; what was measured by default.
+        `payments_per_second`: The same for payments.
+        `jitter_seconds`: Tell what this jitter would change.
+        """

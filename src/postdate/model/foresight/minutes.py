@@ -1,0 +1,115 @@
+"""Counts per minute over up to a year, a day packed into one integer.
+
+Each minute has 32 bits of the integer of its day, so that adding what many rules do on a day is one
+addition. 10,000 schedules over a year are added in milliseconds, without a library of arrays.
+"""
+
+import sys
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Final, TypeAlias
+
+Counts: TypeAlias = "array[int]"
+"""How much there is in each minute."""
+
+DAY_MINUTES: Final = 1440
+MINUTE_BITS: Final = 32
+MAX_DAYS: Final = 367
+"""A window is a year at most; one more day where it begins in the middle of one."""
+
+_MARGIN_DAYS: Final = 4
+"""What lies so near the window may be counted as well: it is cut off at the end."""
+
+_DAY_BITS: Final = DAY_MINUTES * MINUTE_BITS
+_DAY_MASK: Final = (1 << _DAY_BITS) - 1
+_MINUTE: Final = timedelta(minutes=1)
+_COUNT_BYTES: Final = MINUTE_BITS // 8
+
+
+def pack(counts: Mapping[int, int]) -> int:
+    """Pack counts by minute, counted from a midnight on, into one integer."""
+    row = array("I", bytes(_COUNT_BYTES * (max(counts, default=0) + 1)))
+    for minute, count in counts.items():
+        row[minute] += count
+    return int.from_bytes(row.tobytes(), sys.byteorder)
+
+
+class MinuteGrid:
+    """Counts for each minute from `begin` until `until`, both whole minutes."""
+
+    def __init__(self, begin: datetime, until: datetime) -> None:
+        self.begin, self.until = begin.astimezone(UTC), until.astimezone(UTC)
+        self.first_day = self.begin.toordinal() - _MARGIN_DAYS
+        self.last_day = self.until.toordinal() + _MARGIN_DAYS
+        self._days = [0] * (self.last_day - self.first_day + 1)
+        self._single: Counter[int] = Counter()
+
+    def add_day(self, day: int, minute: int, packed: int) -> None:
+        """Add packed counts; their midnight is `minute` minutes after that of a day in UTC."""
+        ahead, minute = divmod(minute, DAY_MINUTES)
+        place, packed = day + ahead - self.first_day, packed << minute * MINUTE_BITS
+        while packed:
+            if 0 <= place < len(self._days):
+                self._days[place] += packed & _DAY_MASK
+            packed >>= _DAY_BITS
+            place += 1
+
+    def add(self, at: datetime, count: int = 1) -> None:
+        """Add what is due at one instant."""
+        if self.begin <= at < self.until:
+            self._single[(at - self.begin) // _MINUTE] += count
+
+    def add_minutes(self, minutes: Iterable[tuple[int, int]]) -> None:
+        """Add counts by minutes after `begin`."""
+        for minute, count in minutes:
+            self._single[minute] += count
+
+    @property
+    def size(self) -> int:
+        """Return how many minutes there are."""
+        return (self.until - self.begin) // _MINUTE
+
+    @property
+    def _start(self) -> int:
+        midnight = self.begin.replace(hour=0, minute=0, second=0, microsecond=0)
+        days = self.begin.toordinal() - self.first_day
+        return days * DAY_MINUTES + (self.begin - midnight) // _MINUTE
+
+    def counts(self) -> Counts:
+        """Return the counts, minute by minute."""
+        length = DAY_MINUTES * _COUNT_BYTES
+        row = array("I")
+        row.frombytes(b"".join(day.to_bytes(length, sys.byteorder) for day in self._days))
+        row = row[self._start : self._start + self.size]
+        for minute, count in self._single.items():
+            row[minute] += count
+        return row
+
+    def counts_within(self, begin: datetime, until: datetime) -> Counts:
+        """Return the counts of a window within this one."""
+        first = (begin - self.begin) // _MINUTE
+        return self.counts()[first : first + (until - begin) // _MINUTE]
+
+
+def added(parts: Sequence[Counts]) -> Counts:
+    """Add counts up, minute by minute: as integers, which costs no step for each minute."""
+    if len(parts) == 1:
+        return parts[0]
+    total = sum(int.from_bytes(part.tobytes(), sys.byteorder) for part in parts)
+    row = array("I")
+    row.frombytes(total.to_bytes(_COUNT_BYTES * len(parts[0]), sys.byteorder))
+    return row
+
+
+def day_grid(begin: datetime, until: datetime) -> MinuteGrid:
+    """Make a grid of the whole days in which a window lies."""
+    day = timedelta(days=1)
+    first, last = (at.astimezone(UTC).replace(hour=0, minute=0) for at in (begin, until))
+    return MinuteGrid(first, last + day)
+
+
+def joined(counts: Counts, width: int) -> list[int]:
+    """Add up so many minutes at a time."""
+    return [sum(counts[at : at + width]) for at in range(0, len(counts), width)]

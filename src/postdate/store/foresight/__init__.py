@@ -1,0 +1,1 @@
+"""What will be due, by minute."""

@@ -1,0 +1,62 @@
+-- What is due within a window, by minute: bounded walks along the index of timers.
+
+-- name: due_by_minute
+SELECT lane_id, place, minutes, counts, walked, known
+  FROM due_by_minute($1, $2::smallint[], $3::integer[], $4, $5, $6, $7)
+
+-- name: due_by_destination
+-- The same for jobs, by where they go; only timers of the tenant's own lanes are walked.
+WITH walked AS MATERIALIZED (
+    SELECT wanted.place, head.bucket, head.subject, head.due_at, head.claimed_at
+      FROM unnest($2::smallint[], $3::integer[]) WITH ORDINALITY AS wanted (bucket, lane_id, place)
+     CROSS JOIN LATERAL (
+           SELECT t.bucket, t.subject, t.due_at, t.claimed_at FROM timer t
+            WHERE t.bucket = wanted.bucket AND t.lane_id = wanted.lane_id AND t.due_at < $5
+            ORDER BY t.due_at LIMIT $6) AS head
+     LIMIT $7),
+cut AS (SELECT max(due_at) AS at FROM walked GROUP BY place HAVING count(*) = $6),
+seen AS MATERIALIZED (
+    SELECT (SELECT count(*) FROM walked)::integer AS walked,
+           coalesce((SELECT min(at) FROM cut), $5) AS known),
+counted AS (
+    SELECT coalesce(j.destination ->> 'name', split_part(j.destination ->> 'url', '?', 1),
+                    j.destination ->> 'type') AS label,
+           greatest(-1, floor(date_part('epoch', w.due_at - $4) / 60))::integer AS minute,
+           count(*)::integer AS many
+      FROM walked w CROSS JOIN seen
+      JOIN job j ON j.bucket = w.bucket AND j.tenant_id = $1 AND j.job_id = w.subject
+     WHERE w.claimed_at IS NULL AND w.due_at <= seen.known
+     GROUP BY 1, 2)
+SELECT c.label, array_agg(c.minute ORDER BY c.minute), array_agg(c.many ORDER BY c.minute),
+       seen.walked, seen.known
+  FROM counted c, seen GROUP BY c.label, seen.walked, seen.known
+ UNION ALL
+SELECT NULL, '{}', '{}', seen.walked, seen.known FROM seen
+
+-- name: due_by_tenant
+-- The same over all tenants, for the operator: payments and jobs of each.
+WITH walked AS MATERIALIZED (
+    SELECT wanted.place, wanted.lane_id = 0 AS payments, head.tenant_id, head.due_at,
+           head.claimed_at
+      FROM unnest($1::smallint[], $2::integer[]) WITH ORDINALITY AS wanted (bucket, lane_id, place)
+     CROSS JOIN LATERAL (
+           SELECT t.tenant_id, t.due_at, t.claimed_at FROM timer t
+            WHERE t.bucket = wanted.bucket AND t.lane_id = wanted.lane_id AND t.due_at < $4
+            ORDER BY t.due_at LIMIT $5) AS head
+     LIMIT $6),
+cut AS (SELECT max(due_at) AS at FROM walked GROUP BY place HAVING count(*) = $5),
+seen AS MATERIALIZED (
+    SELECT (SELECT count(*) FROM walked)::integer AS walked,
+           coalesce((SELECT min(at) FROM cut), $4) AS known),
+counted AS (
+    SELECT w.tenant_id, w.payments,
+           greatest(-1, floor(date_part('epoch', w.due_at - $3) / 60))::integer AS minute,
+           count(*)::integer AS many
+      FROM walked w CROSS JOIN seen
+     WHERE w.claimed_at IS NULL AND w.due_at <= seen.known
+     GROUP BY 1, 2, 3)
+SELECT c.tenant_id, c.payments, array_agg(c.minute ORDER BY c.minute),
+       array_agg(c.many ORDER BY c.minute), seen.walked, seen.known
+  FROM counted c, seen GROUP BY c.tenant_id, c.payments, seen.walked, seen.known
+ UNION ALL
+SELECT NULL, NULL, '{}', '{}', seen.walked, seen.known FROM seen

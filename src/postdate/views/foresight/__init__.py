@@ -1,0 +1,1 @@
+"""What will be: load, lateness and money ahead."""

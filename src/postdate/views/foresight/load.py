@@ -1,0 +1,356 @@
+"""Load ahead: how much becomes due, when that is too much, and what spreading would change."""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Final
+
+import msgspec
+
+from postdate.model.foresight.capacity import LoadCapacity, chosen, limited
+from postdate.model.foresight.lateness import late_forecast
+from postdate.model.foresight.minutes import Counts, MinuteGrid, added, joined
+from postdate.model.setting.setting import Settings
+from postdate.store.connection.database import Connection, Database
+from postdate.store.connection.off_loop import computed
+from postdate.store.foresight import due as due_store
+from postdate.store.foresight.rule import ScheduleRule
+from postdate.store.operate import activity as activity_store
+from postdate.store.operate import vital as vital_store
+from postdate.store.operate.activity import ActivitySlot
+from postdate.store.schedule import schedule as schedule_store
+from postdate.store.timer.lane import Lane, LaneDirectory
+from postdate.views.foresight.due import StoredDue, lane_buckets, stored_due
+from postdate.views.foresight.load_shape import (
+    By,
+    LoadPeak,
+    LoadQuestion,
+    LoadQueue,
+    LoadSeries,
+    LoadView,
+    SpreadEffect,
+)
+from postdate.views.foresight.rules import (
+    MAX_SERIES,
+    OTHERS,
+    CountedSchedules,
+    RuleBook,
+    RuleBooks,
+    ScheduleCounts,
+    SeriesKey,
+    Spread,
+)
+
+Window = tuple[datetime, datetime]
+"""From when until when, both whole minutes."""
+
+MINUTE: Final = timedelta(minutes=1)
+DAY: Final = timedelta(days=1)
+MAX_WINDOW: Final = timedelta(days=366)
+DEFAULT_WINDOW: Final = DAY
+MEASURED_SECONDS: Final = 7200
+
+_WIDTHS: Final = ((DAY, 1), (7 * DAY, 15), (31 * DAY, 60), (MAX_WINDOW, 1440))
+"""Up to which window a slot has how many minutes."""
+
+
+class LoadViews:
+    """Answers what becomes due."""
+
+    def __init__(self, database: Database, lanes: LaneDirectory, settings: Settings) -> None:
+        self._database = database
+        self._lanes = lanes
+        self._settings = settings
+        self._books = RuleBooks()
+        self._counts = ScheduleCounts()
+
+    async def load(self, tenant_id: int, question: LoadQuestion) -> LoadView:
+        """Answer for one tenant."""
+        lanes = self._lanes.of_tenant(tenant_id, question.lane)
+        async with self._database.read(tenant_id) as connection:
+            window = await self._window(connection, question)
+            stored = await _stored(connection, tenant_id, question.by, lanes, window)
+            book = await self._books.get(connection, tenant_id)
+            slots = await activity_store.recent(connection, tenant_id, MEASURED_SECONDS)
+        limits = self._capacities(tenant_id, question, slots)
+        naming = _Naming(question.by, lanes, {})
+        return await self._view(
+            tenant_id, LoadParts(question, window, stored, naming, limits), book
+        )
+
+    async def load_of_all(self, question: LoadQuestion) -> LoadView:
+        """Answer for all tenants, by tenant: for the operator."""
+        question = msgspec.structs.replace(question, by="tenant", lane=None)
+        lanes = list(self._lanes.by_id.values())
+        async with self._database.connection() as connection:
+            window = await self._window(connection, question)
+            walk = partial(due_store.by_tenant, connection)
+            stored = await stored_due(walk, lane_buckets(lanes), *window)
+            book = await self._books.get(connection, None)
+            slots = await activity_store.recent_of_all(connection, MEASURED_SECONDS)
+            ids = {each.schedule.tenant_id for each in book.planned}
+            ids |= {int(each.key) for each in stored.found if each.key is not None}
+            names = await vital_store.tenant_names(connection, sorted(ids))
+        limits = self._capacities(0, question, slots)
+        naming = _Naming("tenant", lanes, names)
+        return await self._view(None, LoadParts(question, window, stored, naming, limits), book)
+
+    async def counts(
+        self, connection: Connection, tenant_id: int, lanes: Sequence[Lane], window: Window
+    ) -> tuple[StoredDue, CountedSchedules]:
+        """Count for the overview: what is stored, and what schedules have to come."""
+        walk = partial(due_store.by_lane, connection, tenant_id)
+        stored = await stored_due(walk, lane_buckets(lanes), *window)
+        book = await self._books.get(connection, tenant_id)
+        naming = _Naming("total", lanes, {})
+        scheduled = await computed(None, self._counts.get, book, "total", naming.of_rule, window)
+        return stored, scheduled
+
+    async def _window(self, connection: Connection, question: LoadQuestion) -> Window:
+        now = next_minute(await schedule_store.now(connection))
+        begin = max(now, next_minute(question.begin or now))
+        until = next_minute(question.until or begin + DEFAULT_WINDOW)
+        return begin, min(max(until, begin + MINUTE), begin + MAX_WINDOW)
+
+    async def _view(self, tenant_id: int | None, part: "LoadParts", book: RuleBook) -> LoadView:
+        naming, window, spread = part.naming, part.window, part.question.spread
+
+        def compute() -> LoadView:
+            view = part.view(self._counts.get(book, naming.by, naming.of_rule, window), book)
+            if spread is None:
+                return view
+            changed = self._counts.get(book, naming.by, naming.of_rule, window, spread)
+            return msgspec.structs.replace(view, spread=part.effect(changed, spread))
+
+        return await computed(tenant_id, compute)
+
+    def _capacities(
+        self, tenant_id: int, question: LoadQuestion, slots: Sequence[ActivitySlot]
+    ) -> dict[bool, LoadCapacity]:
+        get = partial(self._settings.number, tenant_id=tenant_id)
+        jobs = [(s.slot.timestamp(), s.jobs_executed + s.jobs_failed, s.jobs_late) for s in slots]
+        payments = [
+            (s.slot.timestamp(), s.payments_executed + s.payments_failed, s.payments_late)
+            for s in slots
+        ]
+        return {
+            False: chosen(question.jobs_per_second, get("foresight.jobs_per_second"), jobs),
+            True: chosen(
+                question.payments_per_second, get("foresight.payments_per_second"), payments
+            ),
+        }
+
+
+def next_minute(at: datetime) -> datetime:
+    """Return the first whole minute that is not before an instant."""
+    whole = at.astimezone(UTC).replace(second=0, microsecond=0)
+    return whole if whole == at else whole + MINUTE
+
+
+async def _stored(
+    connection: Connection, tenant_id: int, by: By, lanes: Sequence[Lane], window: Window
+) -> StoredDue:
+    by_lane = partial(due_store.by_lane, connection, tenant_id)
+    found = await stored_due(by_lane, lane_buckets(lanes), *window)
+    if by != "destination":
+        return found
+    own = [(bucket, lane.lane_id) for lane in lanes for bucket in lane.buckets]
+    places = [bucket for bucket, _ in own], [lane_id for _, lane_id in own]
+    walk = partial(due_store.by_destination, connection, tenant_id)
+    jobs = await stored_due(walk, places, *window)
+    payments = [each for each in found.found if each.payments]
+    return StoredDue(
+        found=jobs.found + payments,
+        known_until=min(jobs.known_until, found.known_until),
+        error_percent=_either(jobs.error_percent, found.error_percent),
+    )
+
+
+def _either(one: int | None, two: int | None) -> int | None:
+    known = [each for each in (one, two) if each is not None]
+    return max(known, default=None)
+
+
+class _Naming:
+    """Names the series of what is stored and of what schedules make."""
+
+    def __init__(self, by: By, lanes: Sequence[Lane], tenants: dict[int, str]) -> None:
+        self.by = by
+        self.lanes = {lane.lane_id: lane for lane in lanes}
+        self._tenants = tenants
+
+    def of_rule(self, rule: ScheduleRule) -> str:
+        """Return the name of the series to which the occurrences of a schedule belong."""
+        match self.by:
+            case "lane":
+                return rule.lane or ("default" if rule.payment_json is None else "")
+            case "destination":
+                return rule.destination or ""
+            case "tenant":
+                return self._tenants.get(rule.tenant_id, str(rule.tenant_id))
+            case "total":
+                return ""
+
+    def of_stored(self, key: int | str | None) -> str:
+        """Return the name of the series of a lane's id, a destination or a tenant's id."""
+        match self.by:
+            case "lane":
+                lane = self.lanes.get(int(key or 0))
+                return lane.name if lane else ""
+            case "tenant":
+                return self._tenants.get(int(key or 0), str(key))
+            case "destination":
+                return "" if key == 0 else str(key or "")
+            case "total":
+                return ""
+
+    def wanted(self, question: LoadQuestion) -> Callable[[SeriesKey], bool]:
+        """Return which series belong to the answer: those of one lane where one is asked for."""
+        if question.lane is None:
+            return lambda _: True
+        return lambda series: series == (False, question.lane)
+
+
+class LoadParts(msgspec.Struct, frozen=True):
+    """All that an answer is made of, but for what schedules have to come."""
+
+    question: LoadQuestion
+    window: Window
+    stored: StoredDue
+    naming: _Naming
+    capacities: dict[bool, LoadCapacity]
+
+    def view(self, counted: CountedSchedules, book: RuleBook) -> LoadView:
+        """Put the answer together."""
+        begin, until = self.window
+        width = self.question.slot_minutes or _width(until - begin)
+        grids = self._grids(counted)
+        return LoadView(
+            from_at=begin,
+            until_at=until,
+            known_until=self.stored.known_until,
+            slot_seconds=width * 60,
+            by=self.naming.by,
+            series=self._series(grids, width),
+            queues=self._queues(grids),
+            error_percent=self.stored.error_percent,
+            schedules=len(book.planned),
+            left_out=counted.left_out + book.left_out,
+        )
+
+    def effect(self, counted: CountedSchedules, spread: Spread) -> SpreadEffect:
+        """Return the queues as they would be with another jitter."""
+        only = next(iter(spread.schedules)) if spread.schedules else None
+        queues = self._queues(self._grids(counted))
+        return SpreadEffect(jitter_seconds=spread.seconds, schedule_id=only, queues=queues)
+
+    def _grids(self, counted: CountedSchedules) -> dict[SeriesKey, "_Both"]:
+        wanted = self.naming.wanted(self.question)
+        grids: dict[SeriesKey, _Both] = defaultdict(lambda: _Both(self.window))
+        for series, grid in counted.grids.items():
+            if wanted(series):
+                grids[series].scheduled = grid.counts_within(*self.window)
+        for each in self.stored.found:
+            series = (each.payments, self.naming.of_stored(each.key))
+            if wanted(series):
+                grids[series].add_stored(each.minutes, each.counts)
+        return _largest(grids, self.window)
+
+    def _series(self, grids: dict[SeriesKey, "_Both"], width: int) -> list[LoadSeries]:
+        return [
+            LoadSeries(
+                kind="payments" if payments else "jobs",
+                name=name,
+                stored=both.stored.total(),
+                scheduled=sum(both.scheduled),
+                counts=joined(both.total, width),
+            )
+            for (payments, name), both in sorted(grids.items())
+        ]
+
+    def _queues(self, grids: dict[SeriesKey, "_Both"]) -> list[LoadQueue]:
+        queues = []
+        for payments in (False, True):
+            parts = [both for (kind, _), both in grids.items() if kind is payments]
+            if parts:
+                capacity = self.capacities[payments]
+                queues.append(self._queue(payments, self.question.lane or "", parts, capacity))
+        for lane in {lane.name: lane for lane in self.naming.lanes.values()}.values():
+            own = grids.get((False, lane.name))
+            if self.naming.by == "lane" and own and lane.rate_per_second is not None:
+                capacity = limited(self.capacities[False], lane.rate_per_second)
+                queues.append(self._queue(False, lane.name, [own], capacity))
+        return queues
+
+    def _queue(
+        self,
+        payments: bool,  # noqa: FBT001 - it is the kind
+        name: str,
+        parts: Sequence["_Both"],
+        capacity: LoadCapacity,
+    ) -> LoadQueue:
+        counts = added([part.total for part in parts])
+        backlog = sum(part.backlog for part in parts)
+        most = max(counts)
+        begin = self.window[0]
+        return LoadQueue(
+            kind="payments" if payments else "jobs",
+            name=name,
+            total=sum(counts),
+            backlog=backlog,
+            peak=LoadPeak(begin + counts.index(most) * MINUTE, most) if most else None,
+            capacity=capacity,
+            lateness=late_forecast(counts, begin, capacity.per_second, backlog)
+            if capacity.per_second
+            else None,
+        )
+
+
+class _Both:
+    """What is stored and what schedules make of one series, by minute."""
+
+    def __init__(self, window: Window) -> None:
+        self.scheduled = MinuteGrid(*window).counts()
+        self.stored: Counter[int] = Counter()
+        self.backlog = 0
+        self._total: Counts | None = None
+
+    def add_stored(self, minutes: Sequence[int], counts: Sequence[int]) -> None:
+        """Add what is stored; what is due before the window waits at its beginning."""
+        for minute, count in zip(minutes, counts, strict=True):
+            if minute < 0:
+                self.backlog += count
+            else:
+                self.stored[minute] += count
+
+    @property
+    def total(self) -> Counts:
+        """Return both together."""
+        if self._total is None:
+            self._total = self.scheduled[:]
+            for minute, count in self.stored.items():
+                self._total[minute] += count
+        return self._total
+
+    def join(self, other: "_Both") -> None:
+        """Add another series."""
+        self.scheduled = added([self.scheduled, other.scheduled])
+        self.stored.update(other.stored)
+        self.backlog += other.backlog
+        self._total = None
+
+
+def _largest(grids: dict[SeriesKey, _Both], window: Window) -> dict[SeriesKey, _Both]:
+    """Keep the largest series, and make one of all others."""
+    if len(grids) <= MAX_SERIES:
+        return dict(grids)
+    order = sorted(grids.items(), key=lambda each: -sum(each[1].total))
+    kept = dict(order[:MAX_SERIES])
+    for (payments, _), both in order[MAX_SERIES:]:
+        kept.setdefault((payments, OTHERS), _Both(window)).join(both)
+    return kept
+
+
+def _width(window: timedelta) -> int:
+    return next(minutes for upto, minutes in _WIDTHS if window <= upto)

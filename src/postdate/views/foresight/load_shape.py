@@ -1,0 +1,85 @@
+"""Load ahead, as somebody asks for it and as it is shown."""
+
+from datetime import datetime
+from typing import Literal
+from uuid import UUID
+
+import msgspec
+
+from postdate.model.foresight.capacity import LoadCapacity
+from postdate.model.foresight.lateness import LateForecast
+from postdate.views.foresight.rules import Spread
+
+By = Literal["total", "lane", "destination", "tenant"]
+
+
+class LoadQuestion(msgspec.Struct, frozen=True, kw_only=True):
+    """What somebody wants to know."""
+
+    begin: datetime | None = None
+    until: datetime | None = None
+    by: By = "total"
+    lane: str | None = None
+    slot_minutes: int | None = None
+    jobs_per_second: float | None = None
+    payments_per_second: float | None = None
+    spread: Spread | None = None
+
+
+class LoadSeries(msgspec.Struct, frozen=True, kw_only=True):
+    """What becomes due of one lane, destination or tenant, slot by slot."""
+
+    kind: Literal["jobs", "payments"]
+    name: str
+    stored: int
+    """How much of it is stored already."""
+    scheduled: int
+    """How much schedules will make of it."""
+    counts: list[int]
+
+
+class LoadPeak(msgspec.Struct, frozen=True):
+    """The busiest minute."""
+
+    at: datetime
+    count: int
+
+
+class LoadQueue(msgspec.Struct, frozen=True, kw_only=True):
+    """All jobs, all payments, or the jobs of a lane with a limit of its own, against a capacity."""
+
+    kind: Literal["jobs", "payments"]
+    name: str
+    total: int
+    backlog: int
+    peak: LoadPeak | None
+    capacity: LoadCapacity
+    lateness: LateForecast | None
+    """None where no capacity is known."""
+
+
+class SpreadEffect(msgspec.Struct, frozen=True, kw_only=True):
+    """What would be with another jitter: the same queues, computed again."""
+
+    jitter_seconds: int
+    schedule_id: UUID | None
+    queues: list[LoadQueue]
+
+
+class LoadView(msgspec.Struct, frozen=True, kw_only=True):
+    """What becomes due in a window that begins with a whole minute."""
+
+    from_at: datetime
+    until_at: datetime
+    known_until: datetime
+    """Where counting stopped; what is stored beyond is not in the figures."""
+    slot_seconds: int
+    by: By
+    series: list[LoadSeries]
+    queues: list[LoadQueue]
+    error_percent: int | None
+    """None where every stored item was counted; else how far the estimate may be off."""
+    schedules: int
+    left_out: int
+    """Schedules that are not in the figures: they cannot be read, or take too long to count."""
+    spread: SpreadEffect | None = None

@@ -1,0 +1,52 @@
+"""Lateness by minutes, against a queue that is followed second by second."""
+
+from collections import deque
+from datetime import UTC, datetime, timedelta
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from postdate.model.foresight.lateness import ERROR_SECONDS, late_forecast
+
+BEGIN = datetime(2026, 11, 17, 7, 58, tzinfo=UTC)
+
+
+def _worst_seconds(counts: list[int], per_second: int, backlog: int) -> int:
+    """Follow each item: everything of a minute is due at its first second, in order."""
+    queue = deque([0] * backlog)
+    worst = second = 0
+    while second < len(counts) * 60 or queue:
+        minute, within = divmod(second, 60)
+        if within == 0 and minute < len(counts):
+            queue.extend([second] * counts[minute])
+        for _ in range(min(per_second, len(queue))):
+            worst = max(worst, second + 1 - queue.popleft())
+        second += 1
+    return worst
+
+
+@given(
+    st.lists(st.integers(0, 400), min_size=1, max_size=30),
+    st.integers(1, 5),
+    st.integers(0, 300),
+)
+def test_the_worst_lateness_is_within_its_error(
+    counts: list[int], per_second: int, backlog: int
+) -> None:
+    found = late_forecast(counts, BEGIN, per_second, backlog)
+    worst = _worst_seconds(counts, per_second, backlog)
+    told = found.worst.late_seconds if found.worst else 0
+    assert told <= worst <= told + ERROR_SECONDS + 1
+    assert (found.worst is None) == (found.first_late_at is None)
+
+
+def test_episodes_have_a_beginning_a_worst_hour_and_an_end() -> None:
+    counts = [0, 0, 600, 0, 60, 0, 0, 0, 0, 0, 0, 0, 0]
+    [episode] = late_forecast(counts, BEGIN, 1.0).episodes
+    assert episode.from_at == BEGIN + timedelta(minutes=2)
+    assert episode.worst_at == BEGIN + timedelta(minutes=3)
+    assert episode.worst_hour == datetime(2026, 11, 17, 8, tzinfo=UTC)
+    assert (episode.late_seconds, episode.waiting) == (540, 540)
+    assert episode.until_at == BEGIN + timedelta(minutes=13)
+    assert late_forecast(counts[:8], BEGIN, 1.0).episodes[0].until_at is None
+    assert late_forecast(counts, BEGIN, 10.0).episodes == []
