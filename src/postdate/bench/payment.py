@@ -189,7 +189,7 @@ async def bulk(at: Testbed, plan: PaymentPlan) -> list[Measure]:
 async def _direct(at: Testbed, plan: PaymentPlan) -> float:
     bank = await open_bank(at, plan.accounts)
     intake = PaymentIntake(at.node.database, at.node.runtime)
-    who = Identity(
+    actor = Identity(
         tenant_id=bank.tenant_id, tenant=bank.tenant, key_id="bench",
         scopes=frozenset({Scope.ADMIN}),
     )  # fmt: skip
@@ -204,7 +204,7 @@ async def _direct(at: Testbed, plan: PaymentPlan) -> float:
 
     async def send(first: int) -> None:
         for start in range(first, len(requested), 2 * MAX_ASK):
-            answers = await intake.accept(who, requested[start : start + MAX_ASK])
+            answers = await intake.accept(actor, requested[start : start + MAX_ASK])
             if any(isinstance(answer, Refused) for answer in answers):
                 raise RuntimeError("a payment was refused")
 

@@ -70,7 +70,7 @@ class Receiver:
         return f"http://127.0.0.1:{self.port}/hook"
 
     def cpu_seconds(self) -> float:
-        """Say how much of a processor it has used."""
+        """Return how much of a processor it has used."""
         times = psutil.Process(self.process.pid).cpu_times()
         return float(times.user + times.system)
 

@@ -96,12 +96,12 @@ class Hourly:
     async def begin(cls, at: Testbed) -> "Hourly":
         """Make the first one."""
         tenant_id, name = await at.tenant()
-        who = Identity(
+        actor = Identity(
             tenant_id=tenant_id, tenant=name, key_id="bench", scopes=frozenset({Scope.ADMIN})
         )
         services = schedule_parts.services(at.node, job_parts.intake(at.node))
         spec = msgspec.json.decode(_HOURLY, type=ScheduleSpec)
-        answer = await services.change.create(who, spec, None)
+        answer = await services.change.create(actor, spec, None)
         if isinstance(answer, Refused) or answer.subject is None:
             raise RuntimeError(f"refused: {answer}")
         return cls(at, tenant_id, answer.subject)

@@ -31,7 +31,7 @@ class Served:
     pid: int
 
     def cpu_seconds(self) -> float:
-        """Say how much of a processor it has used, without its database."""
+        """Return how much of a processor it has used, without its database."""
         times = psutil.Process(self.pid).cpu_times()
         return float(times.user + times.system)
 

@@ -28,7 +28,7 @@ class CallAnswer(msgspec.Struct, frozen=True):
 
     @property
     def is_ok(self) -> bool:
-        """Say whether it was done."""
+        """Return whether it was done."""
         return self.status < CLIENT_ERROR
 
     @property

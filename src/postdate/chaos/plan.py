@@ -88,7 +88,7 @@ class ChaosPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _lasts(name: str, drawn: random.Random, lease_seconds: float) -> float:
-    """Say how long a fault lasts: a zombie longer than its leases, a cut no time at all."""
+    """Return how long a fault lasts: a zombie longer than its leases, a cut no time at all."""
     if name == "zombie":
         return 2.0 * lease_seconds + drawn.random()
     if name in {"cut", "backend", "postmaster"}:

@@ -44,7 +44,7 @@ class ChaosReport(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def holds(self) -> bool:
-        """Say whether every invariant held."""
+        """Return whether every invariant held."""
         return not self.violations
 
 

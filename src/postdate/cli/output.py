@@ -67,7 +67,7 @@ def options() -> OutputOptions:
 
 
 def wants_json() -> bool:
-    """Say whether all of it is to be one JSON document."""
+    """Return whether all of it is to be one JSON document."""
     return options().form == "json"
 
 
@@ -125,7 +125,7 @@ def _shown(cell: Any) -> str:
 
 
 def relative(seconds: float) -> str:
-    """Say how far away an instant is."""
+    """Return how far away an instant is."""
     size = abs(seconds)
     for unit, name in UNITS:
         if size >= unit:
@@ -220,7 +220,7 @@ def take(arguments: Sequence[str]) -> list[str]:
 
 
 def asks() -> bool:
-    """Say whether a person sits there to be asked."""
+    """Return whether a person sits there to be asked."""
     plain = options().form == "table" and not options().no_input
     return plain and sys.stdin.isatty() and sys.stderr.isatty()
 

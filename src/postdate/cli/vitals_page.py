@@ -151,7 +151,7 @@ def _failures(grown: Samples, seconds: float) -> dict[str, float]:
 
 
 def _warnings(after: Samples) -> list[str]:
-    """Say in words what an operator should see first."""
+    """Return in words what an operator should see first."""
     warnings = []
     if _of(after, "postdate_loop_blocked", loop="settlement"):
         warnings.append("settlement stands still: postdate settlement status")

@@ -42,7 +42,7 @@ class ProblemError(PostdateError):
         self.body = body
 
     def __str__(self) -> str:
-        """Say what the server said, and the code to look up."""
+        """Return the server's detail, and the code to look up."""
         place = f" ({self.body['field']})" if self.body.get("field") else ""
         code = f" [{self.body['code']}]" if self.body.get("code") else ""
         return f"{self.args[0]}{place}{code}"

@@ -59,7 +59,7 @@ def returned(value: Any) -> HandlerReport:
 
 
 def kept(ending: HandlerReport) -> bool:
-    """Say whether the result of work that was done is kept as it was returned."""
+    """Return whether the result of work that was done is kept as it was returned."""
     return not (isinstance(ending.result, dict) and "not_kept" in ending.result)
 
 

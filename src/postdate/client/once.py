@@ -26,7 +26,7 @@ _IDLE: Final = 0
 
 
 async def once(connection: Any, job_id: UUID | str | None = None) -> bool:
-    """Say whether this job is done for the first time; asyncpg, or psycopg's AsyncConnection.
+    """Return whether this job is done for the first time; asyncpg, or psycopg's AsyncConnection.
 
     Within a worker's function the job is known. Whoever comes second waits for the first one's
     commit. True: do the work in the same transaction. False: it was done, return.
@@ -43,7 +43,7 @@ async def once(connection: Any, job_id: UUID | str | None = None) -> bool:
 
 
 def once_sync(connection: Any, job_id: UUID | str | None = None) -> bool:
-    """Say whether this job is done for the first time; psycopg's Connection, in plain functions."""
+    """Return whether this job is done for the first time; with psycopg's plain Connection."""
     found = _job(job_id)
     _check(connection)
     return bool(connection.execute(_INSERT.format("%s"), [found]).rowcount == 1)

@@ -42,7 +42,7 @@ class Portal:
 
     @property
     def started(self) -> bool:
-        """Say whether a thread of this process was started."""
+        """Return whether a thread of this process was started."""
         return self._loop is not None and self._pid == os.getpid()
 
     def close(self) -> None:

@@ -127,7 +127,7 @@ class Transport:
 
 
 def _pause(error: Exception, request: Request, tried: int) -> float | None:
-    """Say how long to wait before the next try; None when there must be none."""
+    """Return how long to wait before the next try; None when there must be none."""
     backoff = min(PAUSE_SECONDS * 2.0**tried, MAX_PAUSE_SECONDS) * random.uniform(0.5, 1.5)
     match error:
         case UnreachableError(maybe_done=True):

@@ -87,7 +87,7 @@ class PageRequest:
         return self.address_with(**position)
 
     def render(self, template: str, *, http_status: int = 200, **values: Any) -> Response:
-        """Answer with a page."""
+        """Return a page as the answer."""
         return HTMLResponse(self.fragment(template, **values), http_status, HEADERS)
 
     def fragment(self, template: str, **values: Any) -> str:
@@ -122,7 +122,7 @@ class ConsolePage:
     has_filters: bool = True
 
     async def show(self, request: PageRequest) -> Response:
-        """Answer with the page; an address with empty filters is first sent to the shorter one."""
+        """Return the page; an address with empty filters is first sent to the shorter one."""
         if self.scope is not None:
             request.require(self.scope)
         shorter = _without_empty_filters(request.http) if self.has_filters else None

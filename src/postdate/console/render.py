@@ -95,7 +95,7 @@ def marked(sentence: str) -> Markup:
 
 
 def relative(seconds: float) -> str:
-    """Say how far away an instant is."""
+    """Return how far away an instant is."""
     size = abs(seconds)
     for unit, name in UNITS:
         if size >= unit:
@@ -170,15 +170,15 @@ def short(identifier: object) -> str:
     return "…" + str(identifier)[-12:]
 
 
-def actor(who: str | None) -> str:
-    """Name who did something: a key by the end of its id, everybody else by name."""
-    if not who:
+def actor(name: str | None) -> str:
+    """Return who did something: a key by the end of its id, everybody else by name."""
+    if not name:
         return "system"
-    return short(who) if len(who) > ACTOR_CHARS else who
+    return short(name) if len(name) > ACTOR_CHARS else name
 
 
 def target(destination: Destination) -> str:
-    """Say where a job goes."""
+    """Return where a job goes."""
     match destination:
         case Webhook(url=url, name=name):
             return f"webhook {name or url}"

@@ -107,7 +107,7 @@ class _Search:
         self._add(at, Code.UNKNOWN_FIELD, f"`{at}` is not known.{hint}", nearest=nearest)
 
     def _add_wrong_tag(self, value: dict[str, Any], tags: dict[str, str], path: str) -> None:
-        """Say which kinds there are where none is given, or one that there is not."""
+        """Return which kinds there are where none is given, or one that there is not."""
         (name,) = set(tags.values())
         given, at = value.get(name), join(path, name)
         if isinstance(given, str):
@@ -157,7 +157,7 @@ FIELD_CHARS: Final = 200
 
 
 def join(path: str, name: str) -> str:
-    """Name a field by its way into the body."""
+    """Return the name of a field: its path in the body."""
     return (f"{path}.{name}" if path else name)[:FIELD_CHARS]
 
 

@@ -73,7 +73,7 @@ def _say(schema: Json, text: str) -> None:
 
 
 def _fits(schema: Json, example: Any) -> bool:
-    """Tell whether an example of a word is one of this field: some words have several types."""
+    """Return whether an example of a word is one of this field: some words have several types."""
     return any(_is_one(each, example) for each in schema.get("anyOf", [schema]))
 
 

@@ -35,7 +35,7 @@ class RequestSpan(Protocol):
 Trace = Callable[[str, str, str | None], AbstractContextManager[RequestSpan]]
 """Open a span for a request: its route, its method, and the traceparent it came with."""
 Halted = Callable[[int, bool], Refusal | None]
-"""Say why a change of a tenant is refused; the flag says whether it is new work."""
+"""Returns why a change of a tenant is refused; the flag says whether it is new work."""
 
 log = Log()
 

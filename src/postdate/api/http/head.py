@@ -33,7 +33,7 @@ TRANSFER_ENCODING: Final = b"transfer-encoding"
 
 
 def ambiguity(headers: Sequence[tuple[bytes, bytes]]) -> Refusal | None:
-    """Say why a head can be read in two ways, or None."""
+    """Return why a head can be read in two ways; None when it cannot."""
     counts = Counter(name for name, _ in headers)
     for name in sorted(ONCE):
         if counts[name] > 1:

@@ -105,7 +105,7 @@ def document(endpoints: Sequence[AnyEndpoint], version: str) -> Json:
 
 
 def _rank(endpoint: AnyEndpoint) -> int:
-    """Say where an operation stands: what people come for first, the rest in its own order."""
+    """Return where an operation stands: what people come for first, the rest in its own order."""
     return _FIRST.index(endpoint.tag) if endpoint.tag in _FIRST else len(_FIRST)
 
 
@@ -266,7 +266,7 @@ def _request_codes(endpoint: AnyEndpoint) -> Iterator[Code]:
 
 
 def open_shapes(endpoints: Sequence[AnyEndpoint]) -> list[str]:
-    """Name the request shapes, nested ones too, that would let unknown fields pass."""
+    """Return the request shapes, nested ones too, that would let unknown fields pass."""
     bodies = list(dict.fromkeys(t for e in endpoints for t in (e.body, e.query) if t is not None))
     _, components = msgspec.json.schema_components(bodies, ref_template=_REF)
     return [

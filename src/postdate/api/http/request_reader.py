@@ -179,7 +179,7 @@ def query(raw: bytes, shape: type[Q]) -> Q:
 
 @cache
 def _instants(shape: type) -> frozenset[str]:
-    """Name the parameters that are instants."""
+    """Return the parameters that are instants."""
     found = inspect.type_info(shape)
     fields = found.fields if isinstance(found, inspect.StructType) else ()
     return frozenset(field.encode_name for field in fields if _is_instant(field.type))

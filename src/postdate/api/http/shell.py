@@ -309,7 +309,7 @@ class Shell:
 
 
 def _page_name(scope: ConnectionScope) -> str:
-    """Name a page by its endpoint: paths are unbounded and would flood the metric labels."""
+    """Return the name of a page: its endpoint, since paths would flood the metric labels."""
     endpoint = scope.get("endpoint")
     if endpoint is None:
         return "unmatched"

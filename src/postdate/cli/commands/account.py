@@ -80,15 +80,15 @@ def account_repair(account_id: str, *, request: str | None = None, approve: bool
     """
 
     async def run(database: Database) -> Repair:
-        who = await Identities(database).authenticate(server()[1])
-        if who is None:
+        actor = await Identities(database).authenticate(server()[1])
+        if actor is None:
             raise refuse(Code.UNAUTHENTICATED, "The key is not valid.")
         repairs = Repairs(database)
         if approve:
-            return await repairs.approve(who, account_id)
+            return await repairs.approve(actor, account_id)
         if request is not None:
-            return await repairs.request(who, account_id, request)
-        return await repairs.look(who, account_id)
+            return await repairs.request(actor, account_id, request)
+        return await repairs.look(actor, account_id)
 
     if approve and request is not None:
         raise refuse(Code.INVALID_FIELD, "Ask for it or approve it, not both.", "approve")

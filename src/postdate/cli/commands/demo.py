@@ -41,7 +41,7 @@ def demo(
 
 
 def _life(client: Client) -> str | None:
-    """Name what a tenant has that a demonstration would mix with."""
+    """Return what a tenant has that a demonstration would mix with."""
     if client.accounts.list_page(limit=1).accounts:
         return "accounts"
     if client.jobs.list_page(limit=1).jobs:

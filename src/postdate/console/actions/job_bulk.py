@@ -189,7 +189,7 @@ async def _outcome(
     usual: Collection[JobStatus],
     rest: str,
 ) -> BulkStep:
-    """Say why some were left alone: by how they stand now, or else for the reason that is left."""
+    """Return why some were left alone: how they stand now, or else the reason that is left."""
     if done.jobs == len(piece):
         return BulkStep(done.jobs)
     now = await request.services.job.read.some(request.actor.tenant_id, piece)

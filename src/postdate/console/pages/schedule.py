@@ -121,7 +121,7 @@ async def _preview(request: PageRequest, schedule_id: UUID) -> Preview | None:
 
 
 def words(schedule: ScheduleView) -> str:
-    """Say a schedule's rule in words."""
+    """Return a schedule's rule in words."""
     return in_words(schedule.cron, schedule.every_seconds, schedule.rrule)
 
 

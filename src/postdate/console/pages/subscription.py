@@ -36,7 +36,7 @@ async def subscriptions_page(request: PageRequest) -> Response:
 
 
 def target_of(destination: Mapping[str, Any]) -> str:
-    """Say where a subscription sends."""
+    """Return where a subscription sends."""
     return f"{destination['type']} {destination.get('name') or destination.get('url') or ''}"
 
 
