@@ -148,7 +148,7 @@ async def test_what_an_action_did_is_told_once(browser: Browser) -> None:
     assert "Lane mail is paused: nothing" not in (await browser.get("/lanes")).text
     told = (await browser.get("/")).text
     assert '<li class="note"><strong>Note</strong> Lane mail is paused.' in told
-    assert ": &lt;b&gt;deploying&lt;/b&gt;" in told
+    assert "&lt;b&gt;deploying&lt;/b&gt;." in told
 
 
 async def test_a_key_without_the_scope_is_told_which_one_it_lacks(browser: Browser) -> None:

@@ -120,7 +120,7 @@ def test_money_comes_first_then_what_stands_still_and_notes_last() -> None:
 def test_a_lane_paused_on_purpose_is_a_note_that_names_who_and_why() -> None:
     found = only(overview(lanes=[lane(paused_at=ago(60), paused_by="ann", paused_note="deploy")]))
     assert found.severity is Severity.NOTE
-    assert found.cause == "By ann: deploy"
+    assert (found.actor, found.cause) == ("ann", "deploy.")
     assert found.holds_up == "3 jobs due."
     assert found.since == ago(60)
 
@@ -148,7 +148,7 @@ def test_late_payments_name_the_missing_settlement_node() -> None:
 def test_what_a_halt_holds_up_is_no_alarm_and_the_halt_is_a_note() -> None:
     late = overview(lanes=[lane()], payments_overdue=1, payments_oldest=ago(30))
     found = only(late, halts=[HALT])
-    assert (found.severity, found.cause) == (Severity.NOTE, "By eve: fraud")
+    assert (found.severity, found.actor, found.cause) == (Severity.NOTE, "eve", "fraud.")
     over = msgspec.structs.replace(HALT, until_at=ago(1))
     assert len(find_problems(facts(late, halts=[over]))) == 2
 
@@ -156,7 +156,7 @@ def test_what_a_halt_holds_up_is_no_alarm_and_the_halt_is_a_note() -> None:
 def test_subscriptions_that_fail_lag_or_are_paused_are_told_apart() -> None:
     def one(failures: int = 0, *, paused: bool = False, lag: int = 2000) -> OverviewProblem:
         row = LaggingSubscription(
-            UUID(int=1), "hooks", failures, ago(50) if failures else None, "HTTP 500",
+            UUID(int=1), {"name": "hooks"}, failures, ago(50) if failures else None, "HTTP 500",
             ago(70) if paused else None, "moving" if paused else None, lag,
         )  # fmt: skip
         return only(overview(subscriptions=[row]))
@@ -164,7 +164,7 @@ def test_subscriptions_that_fail_lag_or_are_paused_are_told_apart() -> None:
     assert one().text == "Subscription to hooks is 2,000 events behind."
     assert one(failures=3).cause == "Delivery failed 3 times: HTTP 500."
     assert one(failures=3).since == ago(50)
-    assert (one(paused=True).severity, one(paused=True).cause) == (Severity.NOTE, "moving")
+    assert (one(paused=True).severity, one(paused=True).cause) == (Severity.NOTE, "moving.")
 
 
 def test_the_list_names_ten_failing_destinations_and_counts_the_others() -> None:
@@ -192,7 +192,9 @@ def test_every_runbook_that_is_named_exists() -> None:
                 schedules_set_aside=1,
                 disabled=[DisabledDestination("shop", ago(600), None)],
                 subscriptions=[
-                    LaggingSubscription(UUID(int=1), "hooks", 1, ago(5), "x", None, None, 5)
+                    LaggingSubscription(
+                        UUID(int=1), {"name": "hooks"}, 1, ago(5), "x", None, None, 5
+                    )
                 ],
                 slow=slow(payments_failed=1, jobs_failed=1),
             ),

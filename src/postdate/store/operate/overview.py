@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 import msgspec
@@ -34,7 +35,7 @@ class LaggingSubscription(msgspec.Struct, frozen=True):
     """A subscription that is paused, fails, or is far behind."""
 
     subscription_id: UUID
-    destination: str
+    destination: dict[str, Any]
     failures: int
     failing_since: datetime | None
     error: str | None

@@ -4,10 +4,10 @@ Each problem says what it is, why, since when, what it holds up, and where help 
 did on purpose (a paused lane, a halt) is a note and not an alarm.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from enum import IntEnum
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -54,6 +54,8 @@ class OverviewProblem(msgspec.Struct, frozen=True, kw_only=True):
     help: str
     """What the link is called: what one does about it."""
     cause: str = ""
+    actor: str | None = None
+    """Who wanted it so."""
     since: datetime | None = None
     holds_up: str = ""
     runbook: str = ""
@@ -184,7 +186,8 @@ def _lane(lane: LaneBacklog, facts: ProblemFacts) -> Iterator[OverviewProblem]:
         yield OverviewProblem(
             severity=Severity.NOTE,
             text=f"Lane {lane.name} is paused.",
-            cause=_by_whom(lane.paused_by, lane.paused_note),
+            cause=_sentence(lane.paused_note),
+            actor=lane.paused_by,
             since=lane.paused_at,
             holds_up=f"{count(lane.overdue, 'job')} due." if lane.overdue else "",
             link="/lanes",
@@ -269,8 +272,8 @@ def _subscriptions(lagging: Sequence[LaggingSubscription]) -> Iterator[OverviewP
         failing = f"Delivery failed {count(one.failures, 'time')}: {one.error}."
         yield OverviewProblem(
             severity=Severity.NOTE if paused else Severity.FAILING,
-            text=f"Subscription to {one.destination} is {'paused' if paused else behind}.",
-            cause=(one.paused_note or "") if paused else failing if one.failures else "",
+            text=f"Subscription to {_place(one.destination)} is {'paused' if paused else behind}.",
+            cause=_sentence(one.paused_note) if paused else failing if one.failures else "",
             since=one.paused_at or one.failing_since,
             holds_up=f"It is {behind}." if paused and one.lag_events else "",
             link="/subscriptions",
@@ -283,7 +286,7 @@ def _failed(facts: ProblemFacts) -> Iterator[OverviewProblem]:
     slow = facts.overview.slow
     if slow.payments_failed:
         yield OverviewProblem(
-            severity=Severity.MONEY,
+            severity=Severity.FAILING,
             text=f"{count(slow.payments_failed, 'payment')} accepted in the last 24 h failed.",
             cause="Each shows its code; most often funds are missing.",
             link="/payments?status=FAILED",
@@ -310,7 +313,8 @@ def _halts(facts: ProblemFacts) -> Iterator[OverviewProblem]:
         yield OverviewProblem(
             severity=Severity.NOTE,
             text=f"{kind}{until}.",
-            cause=_by_whom(halt.set_by, halt.note),
+            cause=_sentence(halt.note),
+            actor=halt.set_by,
             since=max(halt.from_at, halt.set_at),
             holds_up="Nothing of the tenant starts or settles.",
             link="/settings",
@@ -326,8 +330,12 @@ def _holds(halt: HaltView, now: datetime) -> bool:
     return halt.from_at <= now and (halt.until_at is None or now < halt.until_at)
 
 
-def _by_whom(actor: str | None, note: str | None) -> str:
-    return f"By {actor}: {note}" if actor and note else f"By {actor}." if actor else note or ""
+def _sentence(note: str | None) -> str:
+    return "" if not note else note if note.endswith((".", "!", "?")) else f"{note}."
+
+
+def _place(destination: Mapping[str, Any]) -> str:
+    return str(destination.get("name") or destination.get("url"))
 
 
 def _seconds(since: datetime | None, now: datetime) -> float:
