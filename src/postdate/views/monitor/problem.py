@@ -272,7 +272,7 @@ def _subscriptions(lagging: Sequence[LaggingSubscription]) -> Iterator[OverviewP
         failing = f"Delivery failed {count(one.failures, 'time')}: {one.error}."
         yield OverviewProblem(
             severity=Severity.NOTE if paused else Severity.FAILING,
-            text=f"Subscription to {_place(one.destination)} is {'paused' if paused else behind}.",
+            text=f"Subscription to {_target(one.destination)} is {'paused' if paused else behind}.",
             cause=_sentence(one.paused_note) if paused else failing if one.failures else "",
             since=one.paused_at or one.failing_since,
             holds_up=f"It is {behind}." if paused and one.lag_events else "",
@@ -334,7 +334,7 @@ def _sentence(note: str | None) -> str:
     return "" if not note else note if note.endswith((".", "!", "?")) else f"{note}."
 
 
-def _place(destination: Mapping[str, Any]) -> str:
+def _target(destination: Mapping[str, Any]) -> str:
     return str(destination.get("name") or destination.get("url"))
 
 
