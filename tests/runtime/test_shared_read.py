@@ -1,18 +1,21 @@
 """What loops ask in the same moment is one statement, and each gets its own answer."""
 
 import asyncio
+import time
 from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
 
+import asyncpg
 import pytest
 
 from postdate.runtime.loop import POLL_SECONDS, next_tick
-from postdate.runtime.shared_read import SharedReads
+from postdate.runtime.shared_read import SHARED_SECONDS, SharedReads
 from postdate.store.connection import combined
 from postdate.store.connection.combined import Question
 from postdate.store.connection.database import Connection, Database
-from postdate.store.connection.error import DatabaseError
+from postdate.store.connection.error import DatabaseError, LockNotAvailableError
+from postdate.store.embedded import Embedded
 from postdate.store.operate import node
 from postdate.store.tenant import halt, setting
 from postdate.store.timer import timer
@@ -25,9 +28,9 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     counts: list[int] = []
     ask = combined.ask
 
-    async def counting(connection: Connection, questions: list[Question]) -> Any:
+    async def counting(connection: Connection, questions: list[Question], *given: Any) -> Any:
         counts.append(len(questions))
-        return await ask(connection, questions)
+        return await ask(connection, questions, *given)
 
     monkeypatch.setattr(combined, "ask", counting)
     return counts
@@ -78,6 +81,41 @@ async def test_a_question_that_fails_costs_the_others_nothing(database: Database
     )
     assert answers[0] == 1
     assert isinstance(answers[1], DatabaseError)
+
+
+async def test_a_table_that_somebody_locks_holds_up_no_question_about_another(
+    database: Database, asked: list[int], server: Embedded, database_name: str
+) -> None:
+    """The others wait for it once, for a moment; it is asked alone until it is answered."""
+    reads = SharedReads(database)
+
+    async def waited(question: str) -> float:
+        began = time.monotonic()
+        assert await reads.fetchval(question) is not None
+        return time.monotonic() - began
+
+    free, held = "SELECT 1", "SELECT count(*) FROM tenant"
+    stranger = await asyncpg.connect(server.credentials.superuser_dsn(database_name))
+    try:
+        async with stranger.transaction():
+            await stranger.execute("LOCK TABLE postdate.tenant IN ACCESS EXCLUSIVE MODE")
+            blocked = asyncio.create_task(reads.fetchval(held))
+            first = await waited(free)
+            second = await waited(free)
+            blocked_too = asyncio.create_task(reads.fetchval(held))
+            third = await waited(free)
+            with pytest.raises(LockNotAvailableError):
+                await blocked
+        assert await blocked_too is not None
+    finally:
+        await stranger.close()
+    assert first < SHARED_SECONDS + 1.0, "it waits no longer than they share an answer"
+    assert max(second, third) < SHARED_SECONDS
+    assert max(asked[1:]) == 1, "nobody is asked together with it again"
+    await waited(held)
+    asked.clear()
+    await asyncio.gather(reads.fetchval(held), reads.fetchval(free))
+    assert asked == [2], "all is well: they are asked together"
 
 
 @pytest.mark.parametrize("poll_seconds", [POLL_SECONDS, 1.0, 2.0, 5.0])

@@ -1,13 +1,57 @@
 """Which buckets a node looks at first: a preference, never a right."""
 
+import asyncio
+import time
 from collections.abc import Iterable
 from hashlib import blake2b
 from typing import Final
 from uuid import UUID
 
 from postdate.model.ids import BUCKETS
+from postdate.model.log import Log
+from postdate.store.connection.combined import Reader
+from postdate.store.connection.error import LockNotAvailableError
+from postdate.store.operate import node as node_store
+
+log = Log()
 
 EVERY_BUCKET: Final = frozenset(range(BUCKETS))
+
+
+WAIT_SECONDS: Final = 0.5
+"""How long the list of nodes is waited for; somebody may hold its table."""
+
+STALE_SECONDS: Final = 10.0
+"""How long a list that did not come is not asked for again."""
+
+
+class BucketShare:
+    """The buckets that this node prefers among the live nodes of a role.
+
+    Nothing waits for it for long: who cannot learn which nodes there are goes on as before.
+    """
+
+    def __init__(self, reads: Reader, node_id: UUID, role: str) -> None:
+        self._reads = reads
+        self._node_id = node_id
+        self._role = role
+        self._again_at = 0.0
+        self.buckets = EVERY_BUCKET
+
+    async def refresh(self) -> frozenset[int]:
+        """Return the buckets, by the nodes that are alive now if that is known soon."""
+        if time.monotonic() < self._again_at:
+            return self.buckets
+        try:
+            async with asyncio.timeout(WAIT_SECONDS):
+                nodes = await node_store.live(self._reads)
+        except (TimeoutError, LockNotAvailableError) as error:
+            log.debug("nodes.unknown", error=repr(error))
+            self._again_at = time.monotonic() + STALE_SECONDS
+            return self.buckets
+        live = [node.node_id for node in nodes if self._role in node.roles]
+        self.buckets = preferred_buckets(self._node_id, live)
+        return self.buckets
 
 
 def preferred_buckets(node_id: UUID, nodes: Iterable[UUID]) -> frozenset[int]:

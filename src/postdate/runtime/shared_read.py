@@ -3,6 +3,10 @@
 An idle process asks much and hears nothing: what is due, who is alive, what was set. Its loops wake
 on common ticks (`runtime.loop`), and whatever they ask then is sent together. A loop that is busy
 asks alone, and waits for nobody.
+
+One question may wait for a lock that somebody holds on its table. It must not hold up the others:
+questions that got no answer together within `SHARED_SECONDS` are asked one by one, and each stays
+alone until it is answered in time.
 """
 
 import asyncio
@@ -10,16 +14,30 @@ import time
 from collections.abc import Sequence
 from typing import Any, Final
 
+from postdate.model.log import Log
 from postdate.runtime.coalescer import Coalescer
 from postdate.store.connection import combined
 from postdate.store.connection.combined import Question
-from postdate.store.connection.database import Database
+from postdate.store.connection.database import Connection, Database
+from postdate.store.connection.error import (
+    DatabaseError,
+    NoAnswerError,
+    StatementTimedOutError,
+    UnavailableError,
+)
+
+log = Log()
+
+_SLOW: Final = (NoAnswerError, StatementTimedOutError)
 
 GATHER_SECONDS: Final = 0.003
 """How long the first to wake waits for the others."""
 
 IDLE_SECONDS: Final = 0.3
 """After so long without a question the process counts as idle: nobody is in a hurry."""
+
+SHARED_SECONDS: Final = 0.5
+"""How long questions wait for each other's answers."""
 
 MAX_QUESTIONS: Final = 16
 """The most questions of one statement: PostgreSQL keeps a plan for each combination of them."""
@@ -31,14 +49,18 @@ class SharedReads:
     def __init__(self, database: Database) -> None:
         self.database = database
         self._asked_at = 0.0
-        self._reads: Coalescer[Question, Sequence[Any]] = Coalescer(
+        self._slow: set[str] = set()
+        """The texts of questions that are asked alone."""
+        self._reads: Coalescer[Question, Sequence[Any] | None] = Coalescer(
             self._read, max_group=MAX_QUESTIONS, gather_seconds=self._gather_seconds
         )
 
     async def fetch(self, query: str, *args: Any, timeout: float | None = None) -> Sequence[Any]:
         """Read rows, together with whatever else is asked now."""
+        question = Question(query, args)
         async with asyncio.timeout(timeout):
-            return await self._reads.submit(Question(query, args))
+            found = None if query in self._slow else await self._reads.submit(question)
+            return await self._read_alone(question) if found is None else found
 
     async def fetchrow(self, query: str, *args: Any, timeout: float | None = None) -> Any:
         """Read the first row, or None."""
@@ -54,11 +76,34 @@ class SharedReads:
         idle = time.monotonic() - self._asked_at > IDLE_SECONDS
         return GATHER_SECONDS if idle else 0.0
 
-    async def _read(self, questions: Sequence[Question]) -> Sequence[Sequence[Any]]:
-        """Ask in an order of their own, so that a combination is always the same statement."""
-        self._asked_at = time.monotonic()
-        order = sorted(range(len(questions)), key=lambda number: questions[number].text)
+    async def _read_alone(self, question: Question) -> Sequence[Any]:
+        began = time.monotonic()
         async with self.database.connection() as connection:
-            found = await combined.ask(connection, [questions[number] for number in order])
-        answers = dict(zip(order, found, strict=True))
-        return [answers[number] for number in range(len(questions))]
+            [found] = await combined.ask(connection, [question])
+        if time.monotonic() - began < SHARED_SECONDS:
+            self._slow.discard(question.text)
+        return found
+
+    async def _read(self, questions: Sequence[Question]) -> Sequence[Sequence[Any] | None]:
+        """Ask questions together; None for each where one of them fails, or is slow."""
+        self._asked_at = time.monotonic()
+        async with self.database.connection() as connection:
+            try:
+                return await _ask_in_order(connection, questions)
+            except DatabaseError as error:
+                if isinstance(error, UnavailableError) and not isinstance(error, _SLOW):
+                    raise
+                log.debug("shared_read.failed", questions=len(questions), error=repr(error))
+        self._slow |= {question.text for question in questions}
+        return [None] * len(questions)
+
+
+async def _ask_in_order(
+    connection: Connection, questions: Sequence[Question]
+) -> list[Sequence[Any]]:
+    """Ask in an order of their own, so that a combination is always the same statement."""
+    order = sorted(range(len(questions)), key=lambda number: questions[number].text)
+    ordered = [questions[number] for number in order]
+    found = await combined.ask(connection, ordered, SHARED_SECONDS)
+    answers = dict(zip(order, found, strict=True))
+    return [answers[number] for number in range(len(questions))]

@@ -24,7 +24,7 @@ from postdate.model.ids import BUCKETS
 from postdate.model.log import Log
 from postdate.model.setting.setting import Settings
 from postdate.runtime.retry import RetryLadder, RetryLimits
-from postdate.runtime.share import preferred_buckets
+from postdate.runtime.share import BucketShare
 from postdate.runtime.shared_read import SharedReads
 from postdate.settlement import poison_payment
 from postdate.settlement.blocked_payment import BlockedPayments
@@ -37,7 +37,6 @@ from postdate.store.connection.error import (
     CheckViolationError,
     LockNotAvailableError,
 )
-from postdate.store.operate import node as node_store
 from postdate.store.operate import vital as vital_store
 from postdate.store.operate.item_log import items
 from postdate.store.payment import settlement as store
@@ -112,7 +111,7 @@ class Settler:
         self._reads = reads or SharedReads(database)
         self._database = database
         self._settings = settings
-        self._node_id = node_id
+        self._share = BucketShare(self._reads, node_id, ROLE)
         self._meter = meter or SettlementMeter()
         self._followed = followed
         self._max_batch = max_batch
@@ -219,8 +218,7 @@ class Settler:
         if now < self._shared_at + SHARE_SECONDS:
             return
         self._shared_at = now
-        live = [n.node_id for n in await node_store.live(self._reads) if ROLE in n.roles]
-        self._marks.own = preferred_buckets(self._node_id, live)
+        self._marks.own = await self._share.refresh()
 
     async def _settle_all(self, keys: Sequence[Key]) -> int:
         """Settle these in batches that overlap; the first error is raised when all have ended."""

@@ -17,13 +17,12 @@ from postdate.model.lane import Kind
 from postdate.model.log import Log
 from postdate.model.setting.setting import Settings
 from postdate.runtime.capacity import Capacity
-from postdate.runtime.share import EVERY_BUCKET, preferred_buckets
+from postdate.runtime.share import EVERY_BUCKET, BucketShare
 from postdate.runtime.shared_read import SharedReads
 from postdate.store.connection.database import Connection, Database
 from postdate.store.connection.error import LockNotAvailableError
 from postdate.store.job import execution
 from postdate.store.job.execution import ClaimedExecution
-from postdate.store.operate import node
 from postdate.store.secret.payload_encryption import PayloadCipher
 from postdate.store.tenant import halt
 from postdate.store.timer import timer
@@ -76,12 +75,14 @@ class Claimer:
     reads: SharedReads = field(init=False)
     _looking: asyncio.Lock = field(default_factory=asyncio.Lock)
     _policies: RetryPolicies = field(init=False)
+    _share: BucketShare = field(init=False)
     _transactions: set[ClaimTransaction] = field(default_factory=set)
     _stale: bool = True
 
     def __post_init__(self) -> None:
         self._policies = RetryPolicies(self.settings)
         self.reads = self.shared_reads or SharedReads(self.database)
+        self._share = BucketShare(self.reads, self.node_id, ROLE)
         self.ready = ReadyQueue(self.capacity)
 
     async def refresh(self, _: int = 1) -> int:
@@ -89,8 +90,7 @@ class Claimer:
         if self._stale:
             self._stale = False
             await self.lanes.refresh()
-        nodes, held = await asyncio.gather(node.live(self.reads), halt.held(self.reads))
-        self.mine = preferred_buckets(self.node_id, [n.node_id for n in nodes if ROLE in n.roles])
+        self.mine, held = await asyncio.gather(self._share.refresh(), halt.held(self.reads))
         now = time.monotonic()
         known = self.lanes.by_id
         self.lane_buckets.replace(

@@ -33,13 +33,15 @@ class Reader(Protocol):
         ...
 
 
-async def ask(connection: Connection, questions: Sequence[Question]) -> list[Sequence[Any]]:
+async def ask(
+    connection: Connection, questions: Sequence[Question], seconds: float | None = None
+) -> list[Sequence[Any]]:
     """Answer each question with its rows; one alone is sent as it is."""
     if len(questions) == 1:
         [only] = questions
-        return [await connection.fetch(only.text, *only.arguments)]
+        return [await connection.fetch(only.text, *only.arguments, timeout=seconds)]
     arguments = [each for question in questions for each in question.arguments]
-    row = await connection.fetchrow(_combine(questions), *arguments)
+    row = await connection.fetchrow(_combine(questions), *arguments, timeout=seconds)
     return list(row or ())
 
 
