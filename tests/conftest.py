@@ -48,15 +48,19 @@ _numbers = itertools.count(1)
 # Durability is what the fault tests check with their own servers; here it would only cost time.
 FAST = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
 
-TEST_CLOCK = """
+SHIFTED_CLOCK = """
 INSERT INTO setting (tenant_id, name, value, operator, changed_by)
     VALUES (0, 'payment.unsafe_commits', '"accept"', true, 'tests');
-CREATE TABLE test_clock (shift interval NOT NULL);
-INSERT INTO test_clock VALUES ('0');
-GRANT SELECT, UPDATE ON test_clock TO postdate_writer;
-GRANT SELECT ON test_clock TO postdate_reader;
+CREATE TABLE clock_shift (shift interval NOT NULL);
+INSERT INTO clock_shift VALUES ('0');
+GRANT SELECT, UPDATE ON clock_shift TO postdate_writer;
+GRANT SELECT ON clock_shift TO postdate_reader;
+CREATE OR REPLACE FUNCTION server_clock() RETURNS timestamptz LANGUAGE sql STABLE AS
+    'SELECT statement_timestamp() + shift FROM postdate.clock_shift';
 CREATE OR REPLACE FUNCTION clock() RETURNS timestamptz LANGUAGE sql STABLE AS
-    'SELECT statement_timestamp() + shift FROM postdate.test_clock';
+    $$SELECT CASE WHEN current_setting('postdate.clock', true) <> ''
+                  THEN current_setting('postdate.clock')::timestamptz
+                  ELSE postdate.server_clock() END$$;
 """
 
 
@@ -117,7 +121,7 @@ async def template(server: Embedded) -> str:
     await admin(server, f"CREATE DATABASE {TEMPLATE} OWNER postdate_owner")
     await migrate.migrate(owner_dsn(server, TEMPLATE))
     connection = await asyncpg.connect(owner_dsn(server, TEMPLATE))
-    await connection.execute("SET search_path = postdate;" + TEST_CLOCK)
+    await connection.execute("SET search_path = postdate;" + SHIFTED_CLOCK)
     await connection.close()
     return TEMPLATE
 
@@ -159,7 +163,7 @@ class Clock:
     async def set(self, seconds: float) -> None:
         self.seconds = seconds
         await self.database.writer.execute(
-            "UPDATE test_clock SET shift = make_interval(secs => $1)", seconds
+            "UPDATE clock_shift SET shift = make_interval(secs => $1)", seconds
         )
 
     async def advance(self, seconds: float) -> None:

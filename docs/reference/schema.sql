@@ -261,6 +261,9 @@ CREATE FUNCTION job_remove(in_bucket smallint, in_tenant integer, ids uuid[]) RE
 CREATE FUNCTION job_rows(ids uuid[], tenants integer[], lanes integer[], dues timestamp with time zone[], effectives timestamp with time zone[], expiries timestamp with time zone[], destinations text[], policies text[], payloads bytea[], types text[], refs text[], spreads integer[], metadatas text[], descriptions text[], schedules uuid[], origins uuid[], traceparents text[], actors text[], keys uuid[], at timestamp with time zone) RETURNS SETOF job
     LANGUAGE sql STABLE;
 
+CREATE FUNCTION lane_purpose(lane_id integer) RETURNS integer
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE;
+
 CREATE FUNCTION occurrence_final() RETURNS trigger
     LANGUAGE plpgsql;
 
@@ -357,6 +360,9 @@ CREATE FUNCTION seal_find(of_tenant integer, of_subject uuid, of_event uuid, sin
     LANGUAGE sql STABLE
     SET search_path TO 'postdate';
 
+CREATE FUNCTION server_clock() RETURNS timestamp with time zone
+    LANGUAGE sql STABLE PARALLEL SAFE;
+
 CREATE FUNCTION settlement_clock_record() RETURNS void
     LANGUAGE sql
     SET search_path TO 'postdate';
@@ -389,9 +395,15 @@ CREATE FUNCTION table_guard(target regclass, fact boolean) RETURNS void
 CREATE FUNCTION tenant_bucket(tenant_id integer) RETURNS smallint
     LANGUAGE sql IMMUTABLE PARALLEL SAFE;
 
+CREATE FUNCTION tenant_keeps_mode() RETURNS trigger
+    LANGUAGE plpgsql;
+
 CREATE FUNCTION tenants_held() RETURNS integer[]
     LANGUAGE sql STABLE
     SET search_path TO 'postdate';
+
+CREATE FUNCTION test_clock_refuse() RETURNS trigger
+    LANGUAGE plpgsql;
 
 CREATE FUNCTION transfer_digest(o outcome, debit bigint, debit_balance bigint, debit_at timestamp with time zone, credit bigint, credit_balance bigint, credit_at timestamp with time zone) RETURNS bytea
     LANGUAGE sql STABLE PARALLEL SAFE;
@@ -456,7 +468,7 @@ CREATE TABLE api_key (
     accounts text[],
     max_amount bigint,
     persons text[] NOT NULL,
-    created_at timestamp with time zone DEFAULT clock() NOT NULL,
+    created_at timestamp with time zone DEFAULT server_clock() NOT NULL,
     expires_at timestamp with time zone,
     revoked_at timestamp with time zone,
     last_used_at timestamp with time zone,
@@ -704,7 +716,8 @@ CREATE TABLE lane (
     paused_note text,
     paused_by text,
     created_at timestamp with time zone DEFAULT clock() NOT NULL,
-    changed_at timestamp with time zone DEFAULT clock() NOT NULL,
+    changed_at timestamp with time zone DEFAULT server_clock() NOT NULL,
+    test boolean DEFAULT false NOT NULL,
     CONSTRAINT lane_kind_check CHECK ((kind = ANY (ARRAY['push'::text, 'pull'::text]))),
     CONSTRAINT lane_max_running_check CHECK ((max_running > 0)),
     CONSTRAINT lane_name_check CHECK ((name ~ '^[A-Za-z0-9][A-Za-z0-9_.:-]{0,62}$'::text)),
@@ -767,7 +780,7 @@ ALTER TABLE ONLY occurrence FORCE ROW LEVEL SECURITY;
 CREATE TABLE outbox (
     bucket smallint NOT NULL,
     tenant_id integer NOT NULL,
-    "time" timestamp with time zone DEFAULT clock() NOT NULL,
+    "time" timestamp with time zone DEFAULT server_clock() NOT NULL,
     subject uuid NOT NULL,
     event_id uuid NOT NULL,
     type text NOT NULL,
@@ -985,6 +998,7 @@ CREATE TABLE tenant (
     name text NOT NULL COLLATE pg_catalog."C",
     created_at timestamp with time zone DEFAULT clock() NOT NULL,
     disabled_at timestamp with time zone,
+    test boolean DEFAULT false NOT NULL,
     CONSTRAINT tenant_name_check CHECK ((name ~ '^[a-z0-9][a-z0-9_-]{0,62}$'::text))
 );
 ALTER TABLE ONLY tenant FORCE ROW LEVEL SECURITY;
@@ -1014,6 +1028,33 @@ ALTER TABLE tenant ALTER COLUMN tenant_id ADD GENERATED ALWAYS AS IDENTITY (
     NO MAXVALUE
     CACHE 1
 );
+
+CREATE TABLE test_clock (
+    tenant_id integer NOT NULL,
+    at timestamp with time zone NOT NULL,
+    advance integer DEFAULT 0 NOT NULL,
+    target timestamp with time zone,
+    began_at timestamp with time zone,
+    advance_key text,
+    holder uuid,
+    held_until timestamp with time zone,
+    "position" bigint DEFAULT 0 NOT NULL,
+    entries bigint DEFAULT 0 NOT NULL,
+    CONSTRAINT test_clock_advance_check CHECK ((advance >= 0)),
+    CONSTRAINT test_clock_check CHECK ((target >= at))
+);
+ALTER TABLE ONLY test_clock FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE test_clock_entry (
+    tenant_id integer NOT NULL,
+    number bigint NOT NULL,
+    advance integer NOT NULL,
+    at timestamp with time zone NOT NULL,
+    type text NOT NULL,
+    subject uuid NOT NULL,
+    outcome jsonb NOT NULL
+);
+ALTER TABLE ONLY test_clock_entry FORCE ROW LEVEL SECURITY;
 
 CREATE TABLE timer (
     bucket smallint NOT NULL,
@@ -1137,6 +1178,10 @@ ALTER TABLE ONLY tenant
     ADD CONSTRAINT tenant_name_key UNIQUE (name);
 ALTER TABLE ONLY tenant
     ADD CONSTRAINT tenant_pkey PRIMARY KEY (tenant_id);
+ALTER TABLE ONLY test_clock_entry
+    ADD CONSTRAINT test_clock_entry_pkey PRIMARY KEY (tenant_id, number);
+ALTER TABLE ONLY test_clock
+    ADD CONSTRAINT test_clock_pkey PRIMARY KEY (tenant_id);
 ALTER TABLE ONLY timer
     ADD CONSTRAINT timer_pkey PRIMARY KEY (bucket, subject);
 
@@ -1219,6 +1264,14 @@ CREATE TRIGGER schedule_version_fact_truncate BEFORE TRUNCATE ON schedule_versio
 CREATE TRIGGER seal_fact BEFORE DELETE OR UPDATE ON seal FOR EACH ROW EXECUTE FUNCTION refuse_change();
 
 CREATE TRIGGER seal_fact_truncate BEFORE TRUNCATE ON seal FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+
+CREATE TRIGGER tenant_mode BEFORE UPDATE OF test ON tenant FOR EACH ROW WHEN ((old.test <> new.test)) EXECUTE FUNCTION tenant_keeps_mode();
+
+CREATE TRIGGER test_clock_entry_fact BEFORE DELETE OR UPDATE ON test_clock_entry FOR EACH ROW EXECUTE FUNCTION refuse_change();
+
+CREATE TRIGGER test_clock_entry_fact_truncate BEFORE TRUNCATE ON test_clock_entry FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+
+CREATE TRIGGER test_clock_forward BEFORE UPDATE ON test_clock FOR EACH ROW WHEN ((new.at < old.at)) EXECUTE FUNCTION test_clock_refuse();
 ALTER TABLE ONLY api_key
     ADD CONSTRAINT api_key_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenant(tenant_id);
 ALTER TABLE ONLY destination
@@ -1233,6 +1286,10 @@ ALTER TABLE ONLY subscription
     ADD CONSTRAINT subscription_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenant(tenant_id);
 ALTER TABLE ONLY tenant_halt
     ADD CONSTRAINT tenant_halt_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenant(tenant_id);
+ALTER TABLE ONLY test_clock_entry
+    ADD CONSTRAINT test_clock_entry_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenant(tenant_id);
+ALTER TABLE ONLY test_clock
+    ADD CONSTRAINT test_clock_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenant(tenant_id);
 ALTER TABLE account ENABLE ROW LEVEL SECURITY;
 ALTER TABLE account_proof ENABLE ROW LEVEL SECURITY;
 ALTER TABLE account_repair ENABLE ROW LEVEL SECURITY;
@@ -1325,6 +1382,10 @@ CREATE POLICY owner_all ON tenant TO postdate_owner USING (true) WITH CHECK (tru
 
 CREATE POLICY owner_all ON tenant_halt TO postdate_owner USING (true) WITH CHECK (true);
 
+CREATE POLICY owner_all ON test_clock TO postdate_owner USING (true) WITH CHECK (true);
+
+CREATE POLICY owner_all ON test_clock_entry TO postdate_owner USING (true) WITH CHECK (true);
+
 CREATE POLICY owner_all ON timer TO postdate_owner USING (true) WITH CHECK (true);
 ALTER TABLE payload_key ENABLE ROW LEVEL SECURITY;
 ALTER TABLE payment ENABLE ROW LEVEL SECURITY;
@@ -1398,6 +1459,10 @@ CREATE POLICY reader_own ON tenant FOR SELECT TO postdate_reader USING ((tenant_
 
 CREATE POLICY reader_own ON tenant_halt FOR SELECT TO postdate_reader USING ((tenant_id = current_tenant()));
 
+CREATE POLICY reader_own ON test_clock FOR SELECT TO postdate_reader USING ((tenant_id = current_tenant()));
+
+CREATE POLICY reader_own ON test_clock_entry FOR SELECT TO postdate_reader USING ((tenant_id = current_tenant()));
+
 CREATE POLICY reader_own ON timer FOR SELECT TO postdate_reader USING ((tenant_id = current_tenant()));
 ALTER TABLE schedule ENABLE ROW LEVEL SECURITY;
 ALTER TABLE schedule_version ENABLE ROW LEVEL SECURITY;
@@ -1407,6 +1472,8 @@ ALTER TABLE signing_secret ENABLE ROW LEVEL SECURITY;
 ALTER TABLE subscription ENABLE ROW LEVEL SECURITY;
 ALTER TABLE tenant ENABLE ROW LEVEL SECURITY;
 ALTER TABLE tenant_halt ENABLE ROW LEVEL SECURITY;
+ALTER TABLE test_clock ENABLE ROW LEVEL SECURITY;
+ALTER TABLE test_clock_entry ENABLE ROW LEVEL SECURITY;
 ALTER TABLE timer ENABLE ROW LEVEL SECURITY;
 
 CREATE POLICY writer_all ON account TO postdate_writer USING (true) WITH CHECK (true);
@@ -1476,6 +1543,10 @@ CREATE POLICY writer_all ON subscription TO postdate_writer USING (true) WITH CH
 CREATE POLICY writer_all ON tenant TO postdate_writer USING (true) WITH CHECK (true);
 
 CREATE POLICY writer_all ON tenant_halt TO postdate_writer USING (true) WITH CHECK (true);
+
+CREATE POLICY writer_all ON test_clock TO postdate_writer USING (true) WITH CHECK (true);
+
+CREATE POLICY writer_all ON test_clock_entry TO postdate_writer USING (true) WITH CHECK (true);
 
 CREATE POLICY writer_all ON timer TO postdate_writer USING (true) WITH CHECK (true);
 GRANT USAGE ON SCHEMA postdate TO postdate_writer;
@@ -1653,5 +1724,9 @@ GRANT SELECT ON TABLE tenant TO postdate_reader;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE tenant TO postdate_writer;
 GRANT SELECT ON TABLE tenant_halt TO postdate_reader;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE tenant_halt TO postdate_writer;
+GRANT SELECT ON TABLE test_clock TO postdate_reader;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE test_clock TO postdate_writer;
+GRANT SELECT ON TABLE test_clock_entry TO postdate_reader;
+GRANT SELECT,INSERT ON TABLE test_clock_entry TO postdate_writer;
 GRANT SELECT ON TABLE timer TO postdate_reader;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE timer TO postdate_writer;

@@ -33,10 +33,11 @@ SPECIAL: Final = {
     "put_calendar": ("calendars", "put"),
     "show_load": ("foresight", "get_load"),
     "show_load_of_all": ("foresight", "get_load_of_all"),
+    "list_test_clock_entries": ("test_clock", "list_entries"),
 }
 """Operations whose method does not follow from their name: group and method."""
 
-GROUPS: Final = {"dead letters": "dead_letters"}
+GROUPS: Final = {"dead letters": "dead_letters", "test clock": "test_clock"}
 """Tags that are not one word."""
 
 SUBSCRIPTIONS: Final = "/subscriptions"
@@ -59,6 +60,7 @@ NOUNS: Final = {
     "schedules": "schedule",
     "calendars": "calendar",
     "foresight": "foresight",
+    "test_clock": "test_clock",
 }
 """Every group of the client, and what one of its things is called."""
 
@@ -84,6 +86,8 @@ MODELS: Final = {
     "JobBatchItem": "BatchJob",
     "CreatedKey": "NewKey",
     "KeyedOrder": "BatchPayment",
+    "AdvanceView": "AdvancedClock",
+    "TestClockView": "ClockState",
 }
 """Models whose name in the API's code says too little beside all the others."""
 

@@ -50,7 +50,8 @@ COMMANDS: Final = {
     "backfill_schedule": "schedule backfill", "preview_schedule": "schedule preview",
     "list_schedule_occurrences": "schedule occurrences", "put_calendar": "calendar put",
     "list_calendars": "calendar list", "show_calendar": "calendar get",
-    "delete_calendar": "calendar delete",
+    "delete_calendar": "calendar delete", "get_test_clock": "clock show",
+    "advance_test_clock": "clock advance", "list_test_clock_entries": "clock entries",
 }  # fmt: skip
 """The commands of their own; the others are called by `postdate api NAME`."""
 

@@ -26,7 +26,7 @@ SHARED = {
     "permit_scope",
     "schedule_tzdata",
     "secret_key",
-    "test_clock",
+    "clock_shift",
 }
 """Tables that belong to no tenant."""
 

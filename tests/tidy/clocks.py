@@ -38,7 +38,8 @@ _SQL_CLOCK: Final = re.compile(
     re.IGNORECASE,
 )
 _CLOCK_FUNCTION: Final = re.compile(
-    r"\bCREATE\s+(OR\s+REPLACE\s+)?FUNCTION\s+(\w+\.)?clock\s*\(.*?(?:(\$\w*\$).*?\3|;)",
+    r"\bCREATE\s+(OR\s+REPLACE\s+)?FUNCTION\s+(\w+\.)?(?:server_)?clock\s*\("
+    r".*?(?:(\$\w*\$).*?\3|;)",
     re.IGNORECASE | re.DOTALL,
 )
 _POLL: Final = re.compile(r"_?(poll|eventually|until|wait)(_\w+)?")

@@ -25,6 +25,7 @@ from postdate.api.routes import (
     setting,
     subscription,
     tenant,
+    test_clock,
     whoami,
 )
 
@@ -36,6 +37,7 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
         audit,
         halt,
         tenant,
+        test_clock,
         setting,
         destination,
         account,

@@ -28,6 +28,7 @@ from postdate.intake.tenant.halt import Halting
 from postdate.intake.tenant.key import Keys
 from postdate.intake.tenant.setting import SettingChanges
 from postdate.intake.tenant.tenant import Tenants
+from postdate.intake.tenant.test_clock import TestClocks
 from postdate.views.account import AccountViews
 from postdate.views.audit import AuditViews
 from postdate.views.authentication.identity import Identities
@@ -46,6 +47,7 @@ from postdate.views.search import SearchViews
 from postdate.views.setting import SettingViews
 from postdate.views.subscription import SubscriptionViews
 from postdate.views.tenant import TenantViews
+from postdate.views.test_clock import TestClockViews
 
 C = TypeVar("C")
 R = TypeVar("R")
@@ -150,5 +152,6 @@ class Services:
     setting: NounServices[SettingChanges, SettingViews]
     subscription: NounServices[Subscriptions, SubscriptionViews]
     tenant: NounServices[Tenants, TenantViews]
+    test_clock: NounServices[TestClocks, TestClockViews]
     unix_ms: Callable[[], int]
     """The time of the database in milliseconds."""

@@ -22,6 +22,7 @@ COMMANDS: Final = {
     "key": "key:key_app",
     "setting": "setting:setting_app",
     "tenant": "tenant:tenant_app",
+    "clock": "clock:clock_app",
     "node": "node:node_app",
     "settlement": "settlement:settlement_app",
     "secret": "secret:secret_app",

@@ -162,6 +162,29 @@ class TenantHaltedError(ProblemError, code="tenant_halted"):
     """
 
 
+class NotInTestModeError(ProblemError, code="not_in_test_mode"):
+    """The tenant is not in test mode.
+
+    HTTP 409. Only a tenant that was created with `test` has a clock that can be advanced; nothing
+    switches a tenant between the two.
+    """
+
+
+class ClockAdvancingError(ProblemError, code="clock_advancing"):
+    """The test clock is being advanced.
+
+    HTTP 409. One advance runs at a time. `retry_after_seconds` says when to ask again.
+    """
+
+
+class AdvanceUnfinishedError(ProblemError, code="advance_unfinished"):
+    """An advance of the test clock is not finished.
+
+    HTTP 409. It was broken off, or took longer than one request may: send an empty body to
+    continue it to its `target`.
+    """
+
+
 class QuotaExceededError(ProblemError, code="quota_exceeded"):
     """The tenant has as much as it may.
 

@@ -34,6 +34,9 @@ class Code(StrEnum):
     UNKNOWN_TENANT = "unknown_tenant"
     UNKNOWN_SCOPE = "unknown_scope"
     TENANT_HALTED = "tenant_halted"
+    NOT_IN_TEST_MODE = "not_in_test_mode"
+    CLOCK_ADVANCING = "clock_advancing"
+    ADVANCE_UNFINISHED = "advance_unfinished"
     QUOTA_EXCEEDED = "quota_exceeded"
     # Money
     UNKNOWN_ACCOUNT = "unknown_account"
@@ -161,6 +164,23 @@ EXPLANATIONS: Final[dict[Code, Explanation]] = {
         "The tenant stands still",
         "Its kill switch is on, or a freeze window accepts nothing new: `GET /halts` says why, by "
         "whom and until when.",
+    ),
+    Code.NOT_IN_TEST_MODE: Explanation(
+        409,
+        "The tenant is not in test mode",
+        "Only a tenant that was created with `test` has a clock that can be advanced; nothing "
+        "switches a tenant between the two.",
+    ),
+    Code.CLOCK_ADVANCING: Explanation(
+        409,
+        "The test clock is being advanced",
+        "One advance runs at a time. `retry_after_seconds` says when to ask again.",
+    ),
+    Code.ADVANCE_UNFINISHED: Explanation(
+        409,
+        "An advance of the test clock is not finished",
+        "It was broken off, or took longer than one request may: send an empty body to continue "
+        "it to its `target`.",
     ),
     Code.QUOTA_EXCEEDED: Explanation(
         409, "The tenant has as much as it may", "Wait, remove some, or have the quota raised."

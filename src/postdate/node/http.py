@@ -37,7 +37,7 @@ from postdate.intake.tenant.rate_limit import Rates
 from postdate.intake.tenant.setting import SettingChanges
 from postdate.intake.tenant.tenant import Tenants
 from postdate.model.destination.destination import DestinationType
-from postdate.node import job, publisher, schedule
+from postdate.node import job, publisher, schedule, test_clock
 from postdate.node.initial_key import TENANT
 from postdate.node.node import Node
 from postdate.node.refusal import translate
@@ -59,6 +59,7 @@ from postdate.views.search import SearchViews
 from postdate.views.setting import SettingViews
 from postdate.views.subscription import SubscriptionViews
 from postdate.views.tenant import TenantViews
+from postdate.views.test_clock import TestClockViews
 
 
 def services(node: Node, identities: Identities) -> Services:
@@ -105,6 +106,7 @@ def services(node: Node, identities: Identities) -> Services:
         setting=NounServices(SettingChanges(database), SettingViews(database)),
         subscription=NounServices(publisher.intake(node), SubscriptionViews(database)),
         tenant=NounServices(Tenants(database), TenantViews(database)),
+        test_clock=NounServices(test_clock.clocks(node, accepting), TestClockViews(database)),
         unix_ms=database.unix_ms,
     )
 

@@ -12,6 +12,7 @@ from postdate.model.ids import BUCKETS, bucket_of, new_id
 from postdate.model.job.outcome import Handler
 from postdate.model.log import Log
 from postdate.model.setting.setting import Settings
+from postdate.model.tenant.test_clock import own_lane
 from postdate.publisher.event_batch import DeliveryStop, EventBatch
 from postdate.publisher.meter import PublisherMeter
 from postdate.runtime.shared_read import SharedReads
@@ -87,7 +88,7 @@ class Deliverer:
             async with self._database.write("publish.claim") as connection:
                 claims = await lease.claim(
                     connection,
-                    (head.bucket, LANE_EVENT),
+                    (head.bucket, own_lane(LANE_EVENT)),
                     head.due_at,
                     free - claimed,
                     LEASE_SECONDS,
@@ -99,7 +100,7 @@ class Deliverer:
         return claimed
 
     async def _heads(self) -> list[timer.Head]:
-        places = [(bucket, LANE_EVENT, LONG_AGO) for bucket in range(BUCKETS)]
+        places = [(bucket, own_lane(LANE_EVENT), LONG_AGO) for bucket in range(BUCKETS)]
         heads = await timer.heads(self._reads, places)
         self._next = min((head.seconds for head in heads if head.seconds > 0), default=None)
         return heads

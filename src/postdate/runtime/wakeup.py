@@ -35,7 +35,7 @@ class Wakeup:
 
     def hint(self, lane_id: int, seconds: float) -> None:
         """Note that a lane has something due in so many seconds; only what is soon is told."""
-        if seconds <= POLL_SECONDS:
+        if seconds <= POLL_SECONDS and lane_id >= 0:
             self._lanes.add(lane_id)
             self._gathered.set()
 

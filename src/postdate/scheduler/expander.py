@@ -17,6 +17,7 @@ from postdate.model.ids import BUCKETS, new_id
 from postdate.model.log import Log
 from postdate.model.schedule.firing import Fired
 from postdate.model.setting.setting import Settings
+from postdate.model.tenant.test_clock import own_lane
 from postdate.runtime.low_water import LowWaterMark
 from postdate.runtime.retry import RetryLadder, RetryLimits
 from postdate.runtime.shared_read import SharedReads
@@ -174,7 +175,8 @@ class Expander:
         return self._marks[bucket].low(time.monotonic(), self._settings.floor)
 
     async def _due_buckets(self) -> list[int]:
-        looks = [(bucket, LANE_SCHEDULE, self._low(bucket)) for bucket in range(BUCKETS)]
+        lane_id = own_lane(LANE_SCHEDULE)
+        looks = [(bucket, lane_id, self._low(bucket)) for bucket in range(BUCKETS)]
         heads = await timer_store.heads(self._reads, looks)
         for head in heads:
             self._marks[head.bucket].passed(head.due_at, head.at)

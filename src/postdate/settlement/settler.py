@@ -150,6 +150,10 @@ class Settler:
         self._beyond = self._behind(candidates) if self._busy and self._more else None
         return count
 
+    async def settle(self, keys: Sequence[Key]) -> int:
+        """Settle these payments, given in order, as far as they are due; return how many left."""
+        return await self._settle_all(keys)
+
     async def _idle(self) -> bool:
         """Return whether a look would be in vain: nothing was due a moment ago, and nothing is now.
 

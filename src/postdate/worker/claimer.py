@@ -96,7 +96,7 @@ class Claimer:
         self.lane_buckets.replace(
             [
                 lane
-                for lane in known.values()
+                for lane in self.lanes.live()
                 if lane.kind in self.kinds and not lane.paused and lane.tenant_id not in held
             ],
             now,
@@ -109,7 +109,7 @@ class Claimer:
         if lane_id is not None and not self.lane_buckets.watches(lane_id):
             lane = self.lanes.by_id.get(lane_id)
             self._stale = self._stale or lane is None
-            return lane is not None and (lane.paused or lane.kind not in self.kinds)
+            return lane is not None and (lane.paused or lane.test or lane.kind not in self.kinds)
         self.lane_buckets.hint(lane_id, time.monotonic())
         return True
 

@@ -31,6 +31,7 @@ from postdate.api.http.route_table import RouteTable, convert, parameters_of
 from postdate.model import origin
 from postdate.model.error import Code, Refusal, RefusedError, refuse
 from postdate.model.log import Log
+from postdate.model.tenant import test_clock
 from postdate.model.tenant.identity import Identity
 
 NO_ANSWER: Final = 499
@@ -121,6 +122,7 @@ class Shell:
         address = self._gate.proxies.client(peer[0], headers.get(b"x-forwarded-for"))
         request = _Request(scope, receive, headers, head.request_id(headers), address)
         request.came = origin.arrive(request.id, address)
+        test_clock.follow(None)
         if scope["method"] not in _READING:
             request.came.wanted = origin.PRIMARY
         serving = self.active.enter()
@@ -263,6 +265,9 @@ class Shell:
         return actor
 
     async def _run(self, bound: _Bound, call: Call[Any, Any, Any]) -> Any:
+        if call.caller is not None and call.caller.test:
+            # Not before: rates and keys are counted by the server's clock.
+            test_clock.follow(call.caller.tenant_id)
         deadline = Deadline(bound.max_seconds)
         try:
             with deadline:

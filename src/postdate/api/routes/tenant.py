@@ -12,7 +12,9 @@ from postdate.api.http.routes import Routes
 from postdate.api.idempotency import run_once_per_key
 from postdate.api.routes.halt import Note
 from postdate.api.services import Services
+from postdate.intake.tenant.tenant import TenantMode
 from postdate.model.error import Code
+from postdate.model.payment.payment import Instant
 
 ROUTES: Final = Routes("tenants")
 
@@ -30,6 +32,17 @@ class TenantBody(Body, kw_only=True):
             description="1 to 63 of a-z 0-9 _ -, beginning with a letter or digit.",
         ),
     ]
+    test: Annotated[
+        bool,
+        Meta(
+            description="In test mode the tenant's time stands still until its test clock is "
+            "advanced. Decided here, for good."
+        ),
+    ] = False
+    clock_at: Annotated[
+        Instant | None,
+        Meta(description="The instant at which a test clock begins; the present if null."),
+    ] = None
 
 
 class TenantDisableBody(Body, kw_only=True):
@@ -54,6 +67,7 @@ class TenantView(msgspec.Struct, frozen=True, kw_only=True):
     tenant: str
     created_at: datetime
     disabled_at: datetime | None
+    test: bool
 
 
 class TenantList(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,10 +92,11 @@ async def create_tenant(call: Call[Services, TenantBody, None]) -> Reply | msgsp
     For operators, with `X-Internal-Auth`. Tenants never see each other's things.
     """
     name, tenants = call.body.name, call.services.tenant.change
+    mode = TenantMode(test=call.body.test, clock_at=call.body.clock_at)
     return await run_once_per_key(
         call,
         "tenant",
-        lambda remember: tenants.open(name, OPERATOR, remember),
+        lambda remember: tenants.open(name, OPERATOR, remember, mode),
         lambda issued: NewTenant(tenant=name, key=issued.key),
         hide=lambda shown: msgspec.structs.replace(shown, key=None),
     )
@@ -96,7 +111,12 @@ async def list_tenants(call: Call[Services, Any, PageQuery]) -> TenantList:
     after = call.query.start(str, "")
     rows, following = await call.services.tenant.read.page(after, call.query.limit)
     shown = [
-        TenantView(tenant=row.name, created_at=row.created_at, disabled_at=row.disabled_at)
+        TenantView(
+            tenant=row.name,
+            created_at=row.created_at,
+            disabled_at=row.disabled_at,
+            test=row.test,
+        )
         for row in rows
     ]
     return TenantList(tenants=shown, next_cursor=next_cursor(following))

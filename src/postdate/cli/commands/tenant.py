@@ -11,7 +11,7 @@ from postdate.cli.database import MAX_ROWS, tenant_number, with_database
 from postdate.cli.output import show
 from postdate.intake.accept.events import CLI
 from postdate.intake.tenant.halt import FreezeWindow, Halting
-from postdate.intake.tenant.tenant import Tenants
+from postdate.intake.tenant.tenant import TenantMode, Tenants
 from postdate.model.error import Code, refuse
 from postdate.model.tenant.halt import Halt, Halts, Mode
 from postdate.store.connection.database import Database
@@ -19,14 +19,21 @@ from postdate.store.tenant import halt as halt_store
 from postdate.store.tenant import tenant as tenant_store
 
 tenant_app = cyclopts.App(name="tenant", help="Create, list and stop tenants.")
+Test = Annotated[
+    bool, Parameter(help="In test mode: time stands still until `postdate clock advance`.")
+]
+ClockAt = Annotated[
+    datetime | None, Parameter(help="The instant at which a test clock begins; else the present.")
+]
 Why = Annotated[str, Parameter(help="Why; shown to the tenant and the auditor.")]
 
 
 @tenant_app.command(name="create")
-def tenant_create(name: str) -> None:
+def tenant_create(name: str, *, test: Test = False, clock_at: ClockAt = None) -> None:
     """Create a tenant."""
-    tenant_id = with_database(lambda database: Tenants(database).create(name))
-    show({"tenant_id": tenant_id, "name": name})
+    mode = TenantMode(test=test, clock_at=clock_at and clock_at.astimezone(UTC))
+    tenant_id = with_database(lambda database: Tenants(database).create(name, mode=mode))
+    show({"tenant_id": tenant_id, "name": name, "test": test})
 
 
 @tenant_app.command(name="list")

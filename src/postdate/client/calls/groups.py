@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from postdate.client.calls.settings import Settings
     from postdate.client.calls.subscriptions import Subscriptions
     from postdate.client.calls.tenants import Tenants
+    from postdate.client.calls.test_clock import TestClock
     from postdate.client.extended import Events, Jobs, Payments
 
 
@@ -144,3 +145,10 @@ class Groups(Caller, Generic[K]):
         from postdate.client.calls.foresight import Foresight
 
         return Foresight(self)
+
+    @cached_property
+    def test_clock(self) -> "TestClock[K]":
+        """Call about test clock."""
+        from postdate.client.calls.test_clock import TestClock
+
+        return TestClock(self)

@@ -3,6 +3,7 @@
 # mypy: disable-error-code="empty-body"
 
 from collections.abc import Iterator
+from datetime import datetime
 
 from msgspec import UNSET, UnsetType
 
@@ -14,11 +15,21 @@ class Tenants(Group[K]):
     """What the API offers about tenants."""
 
     @call("create_tenant", "POST", "/internal/tenants", internal=True)
-    def create(self, *, name: str, idempotency_key: str | None = None) -> NewTenant:
+    def create(
+        self,
+        *,
+        name: str,
+        test: bool | UnsetType = UNSET,
+        clock_at: datetime | None = None,
+        idempotency_key: str | None = None,
+    ) -> NewTenant:
         """Create a tenant and its first key, which is shown only now.
 
         For operators, with `X-Internal-Auth`. Tenants never see each other's things.
         `name`: 1 to 63 of a-z 0-9 _ -, beginning with a letter or digit.
+        `test`: In test mode the tenant's time stands still until its test clock is advanced.
+        Decided here, for good.
+        `clock_at`: The instant at which a test clock begins; the present if null.
         """
 
     @call("list_tenants", "GET", "/internal/tenants", internal=True)

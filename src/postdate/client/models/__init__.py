@@ -18,3 +18,4 @@ from postdate.client.models.settings import *
 from postdate.client.models.shared import *
 from postdate.client.models.subscriptions import *
 from postdate.client.models.tenants import *
+from postdate.client.models.test_clock import *

@@ -18,6 +18,7 @@ class Tenant(Struct, frozen=True, kw_only=True):
     tenant: str
     created_at: datetime
     disabled_at: datetime | None
+    test: bool
 
 
 class TenantList(Struct, frozen=True, kw_only=True):

@@ -5,7 +5,7 @@ import secrets
 from collections.abc import Collection, Sequence
 from datetime import datetime
 from hashlib import sha256
-from typing import Final
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 import msgspec
@@ -19,6 +19,7 @@ from postdate.model.tenant.identity import Scope
 from postdate.store.connection.database import Connection, Database
 from postdate.store.tenant import key as key_store
 from postdate.store.tenant import tenant as tenant_store
+from postdate.store.tenant import test_clock
 
 PREFIX: Final = "pdk_"
 """Makes a leaked key recognisable."""
@@ -42,6 +43,16 @@ class IssuedKey(msgspec.Struct, frozen=True):
     scopes: list[Scope]
     key: str
     expires_at: datetime | None = None
+
+
+class TenantMode(NamedTuple):
+    """Whether a new tenant's time stands still, and at which instant; without one, at present."""
+
+    test: bool = False
+    clock_at: datetime | None = None
+
+
+LIVE: Final = TenantMode()
 
 
 class KeyLimits(msgspec.Struct, frozen=True):
@@ -76,19 +87,23 @@ class Tenants:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def create(self, name: str, actor: str = CLI) -> int:
+    async def create(self, name: str, actor: str = CLI, mode: TenantMode | None = None) -> int:
         """Create a tenant; a name that exists is refused."""
         _check_name(name)
         async with self._database.write() as connection:
-            return await self._create(connection, name, actor)
+            return await self._create(connection, name, actor, mode or LIVE)
 
     async def open(
-        self, name: str, actor: str, remember: Remember[IssuedKey] = forget
+        self,
+        name: str,
+        actor: str,
+        remember: Remember[IssuedKey] = forget,
+        mode: TenantMode | None = None,
     ) -> IssuedKey:
         """Create a tenant together with its first key, which has the scope admin."""
         _check_name(name)
         async with self._database.write() as connection:
-            tenant_id = await self._create(connection, name, actor)
+            tenant_id = await self._create(connection, name, actor, mode or LIVE)
             row, key = draft(self._database, tenant_id, [Scope.ADMIN], KeyLimits())
             row = msgspec.structs.replace(row, note="first key")
             await key_store.create(connection, row)
@@ -97,14 +112,19 @@ class Tenants:
             await remember(connection, issued)
         return issued
 
-    async def _create(self, connection: Connection, name: str, actor: str) -> int:
-        tenant_id = await tenant_store.create(connection, name)
+    async def _create(self, connection: Connection, name: str, actor: str, mode: TenantMode) -> int:
+        if mode.clock_at is not None and not mode.test:
+            detail = "Only the clock of a tenant in test mode can be set."
+            raise refuse(Code.INVALID_FIELD, detail, "clock_at")
+        tenant_id = await tenant_store.create(connection, name, test=mode.test)
         if tenant_id is None:
             raise refuse(Code.CONFLICT, f"There is a tenant {name} already.", "name")
+        data: dict[str, Any] = {"tenant": name}
+        if mode.test:
+            data["test"] = True
+            await test_clock.create(connection, tenant_id, mode.clock_at)
         about = named(tenant_id, "tenant", name)
-        await record_event(
-            connection, self._database, about, "tenant.created", actor, {"tenant": name}
-        )
+        await record_event(connection, self._database, about, "tenant.created", actor, data)
         return tenant_id
 
     async def issue(

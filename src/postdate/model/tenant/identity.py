@@ -58,6 +58,8 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
     tenant: str
     key_id: str
     scopes: frozenset[Scope]
+    # Whether the tenant is in test mode.
+    test: bool = False
     accounts: frozenset[str] | None = None
     max_amount: int | None = None
     # Of a signed token, which is not stored: until when it holds.

@@ -11,6 +11,7 @@ import asyncpg
 from postdate.model import origin
 from postdate.model.failpoint import reach
 from postdate.model.log import Log
+from postdate.model.tenant import test_clock
 from postdate.store.connection import freshness, pool
 from postdate.store.connection.combined import Reader
 from postdate.store.connection.error import (
@@ -95,6 +96,11 @@ class Database:
 
         The time bounds waiting for a free one, and giving it back when the server is gone.
         """
+        if test_clock.current_tenant() is not None:
+            # What the clock shows is said to one transaction at a time.
+            async with self.write() as connection:
+                yield connection
+            return
         held = await acquire(self.writer, seconds)
         try:
             with translated:
@@ -139,6 +145,11 @@ class Database:
         A look on a lost connection is repeated on another one; a statement never is: where it gets
         no answer, its commit is an unknown one.
         """
+        if test_clock.current_tenant() is not None:
+            async with self.write() as connection:
+                await look(connection)
+                yield connection
+            return
         async with begun(self.writer, look, ACQUIRE_SECONDS) as connection:
             reach(failpoint, BEFORE)
             with _warnings(connection) as warnings:
@@ -201,6 +212,9 @@ class Database:
         async def run(held: Connection) -> None:
             found[:] = [await read(held)]
 
+        if (tenant_id := test_clock.current_tenant()) is not None:
+            async with self.read(tenant_id) as connection:
+                return await read(connection)
         with translated:
             async with self._reading(run):
                 return found[0]
@@ -248,12 +262,25 @@ async def _start(connection: Connection) -> Transaction:
     transaction = connection.transaction()
     # Entered, not started: what is cancelled in between is then rolled back without a complaint.
     await transaction.__aenter__()
+    if (tenant_id := test_clock.current_tenant()) is not None:
+        await connection.execute(_follow_clock(tenant_id))
     return transaction
 
 
 async def _start_reading(connection: Connection, tenant_id: int) -> None:
     # An integer formatted by us, never text from outside: SET takes no parameters.
-    await _begin(connection, f"BEGIN READ ONLY; SET LOCAL postdate.tenant_id = {tenant_id:d}")
+    statement = f"BEGIN READ ONLY; SET LOCAL postdate.tenant_id = {tenant_id:d}"
+    if test_clock.current_tenant() is not None:
+        statement += ";" + _follow_clock(tenant_id)
+    await _begin(connection, statement)
+
+
+def _follow_clock(tenant_id: int) -> str:
+    """Write the statement by which a transaction follows the clock of a tenant in test mode."""
+    return (
+        "SELECT set_config('postdate.clock', at::text, true) FROM test_clock "  # noqa: S608
+        f"WHERE tenant_id = {tenant_id:d}"
+    )
 
 
 async def _start_looking(connection: Connection) -> None:

@@ -5,9 +5,9 @@ WITH recorded AS (
     INSERT INTO event (bucket, tenant_id, subject, event_id, type, actor, data)
     SELECT * FROM unnest($1::smallint[], $2::integer[], $3::uuid[], $4::uuid[], $5::text[],
                          $6::text[], $7::jsonb[])
-    RETURNING bucket, tenant_id, time, subject, event_id, type, event_digest(event) AS digest)
+    RETURNING bucket, tenant_id, subject, event_id, type, event_digest(event) AS digest)
 INSERT INTO outbox (bucket, tenant_id, time, subject, event_id, type, digest)
-SELECT bucket, tenant_id, time, subject, event_id, type, digest FROM recorded
+SELECT bucket, tenant_id, server_clock(), subject, event_id, type, digest FROM recorded
 
 -- name: event_insert_state
 -- The same for changes of rows: with the digest of what each leaves behind. The change comes
@@ -18,9 +18,9 @@ WITH recorded AS (
            state_now(type, tenant_id, subject, data)
       FROM unnest($1::smallint[], $2::integer[], $3::uuid[], $4::uuid[], $5::text[], $6::text[],
                   $7::jsonb[]) AS new (bucket, tenant_id, subject, event_id, type, actor, data)
-    RETURNING bucket, tenant_id, time, subject, event_id, type, event_digest(event) AS digest)
+    RETURNING bucket, tenant_id, subject, event_id, type, event_digest(event) AS digest)
 INSERT INTO outbox (bucket, tenant_id, time, subject, event_id, type, digest)
-SELECT bucket, tenant_id, time, subject, event_id, type, digest FROM recorded
+SELECT bucket, tenant_id, server_clock(), subject, event_id, type, digest FROM recorded
 
 -- name: event_of_subject
 -- In order. An event is never older than its subject, whose id bounds the partitions to look into.

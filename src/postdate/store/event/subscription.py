@@ -8,6 +8,7 @@ from uuid import UUID
 import msgspec
 
 from postdate.model.ids import bucket_of
+from postdate.model.tenant.test_clock import own_lane
 from postdate.store.connection.combined import Reader
 from postdate.store.connection.database import Connection
 from postdate.store.connection.query import query
@@ -139,14 +140,16 @@ async def start(connection: Connection, tenant_id: int, subscription_id: UUID) -
     """Have a subscription looked at now."""
     bucket = bucket_of(subscription_id)
     await connection.execute(
-        query("subscription_start"), bucket, tenant_id, LANE_EVENT, subscription_id
+        query("subscription_start"), bucket, tenant_id, own_lane(LANE_EVENT), subscription_id
     )
 
 
 async def stop(connection: Connection, subscription_id: UUID) -> None:
     """Take the timer away; a delivery under way no longer moves anything."""
     bucket = bucket_of(subscription_id)
-    await connection.execute(query("subscription_stop"), bucket, subscription_id, LANE_EVENT)
+    await connection.execute(
+        query("subscription_stop"), bucket, subscription_id, own_lane(LANE_EVENT)
+    )
 
 
 async def wake(connection: Connection, recorded: Collection[tuple[int, str]]) -> None:

@@ -39,11 +39,14 @@ DELETE FROM timer WHERE bucket = $1 AND subject = $2 AND lane_id = $3
 
 -- name: subscription_wake
 -- Make timers for those who have none and may want these events. Of a tenant's many subscriptions
--- only those whose types match are touched.
+-- only those whose types match are touched. A tenant in test mode has its own lane and clock.
 INSERT INTO timer (bucket, tenant_id, lane_id, subject, due_at)
-SELECT DISTINCT s.bucket, s.tenant_id, $3::integer, s.subscription_id, clock()
+SELECT DISTINCT s.bucket, s.tenant_id,
+       CASE WHEN c.at IS NULL THEN $3::integer ELSE -(s.tenant_id * 16 + $3) END,
+       s.subscription_id, coalesce(c.at, clock())
   FROM unnest($1::integer[], $2::text[]) AS recorded (tenant_id, type)
   JOIN subscription s ON s.tenant_id = recorded.tenant_id AND recorded.type LIKE ANY (s.patterns)
+  LEFT JOIN test_clock c ON c.tenant_id = s.tenant_id
  WHERE s.paused_at IS NULL
  ORDER BY s.bucket, s.subscription_id
 ON CONFLICT (bucket, subject) DO NOTHING

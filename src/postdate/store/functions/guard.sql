@@ -34,6 +34,20 @@ BEGIN
         OLD.schedule_id USING ERRCODE = 'PD003';
 END $$;
 
+-- Test mode is decided when a tenant is created: no live one is ever played with, no matter who
+-- writes.
+CREATE OR REPLACE FUNCTION tenant_keeps_mode() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION 'the tenant % keeps its mode', OLD.name USING ERRCODE = 'PD001';
+END $$;
+
+-- No clock goes back.
+CREATE OR REPLACE FUNCTION test_clock_refuse() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION 'the test clock of tenant % does not go back', OLD.tenant_id
+        USING ERRCODE = 'PD001';
+END $$;
+
 -- Turn a table into one of ours: row-level security forced, rights given, facts guarded.
 -- Rights of a fact: insert and select. A definition may also be changed and deleted.
 CREATE OR REPLACE FUNCTION table_guard(target regclass, fact boolean) RETURNS void

@@ -42,7 +42,7 @@ BEGIN
       FROM (SELECT unnest(buckets) AS bucket, unnest(tenants) AS tenant, unnest(ids) AS id,
                    unnest(dues) AS due) AS new;
     INSERT INTO outbox (bucket, tenant_id, time, subject, event_id, type, digest)
-    SELECT p.bucket, p.tenant_id, clock(), p.payment_id, p.payment_id, 'payment.scheduled',
+    SELECT p.bucket, p.tenant_id, server_clock(), p.payment_id, p.payment_id, 'payment.scheduled',
            payment_digest(p)
       FROM payment_rows(buckets, tenants, ids, payers, payees, amounts, dues, holds, retries,
                               descriptions, schedules, traces, brokens, actors, keys) AS p;
@@ -99,7 +99,8 @@ BEGIN
                    unnest(from_versions) AS from_version,
                    unnest(to_versions) AS to_version) AS done;
     INSERT INTO outbox (bucket, tenant_id, time, subject, event_id, type, digest)
-    SELECT bucket, coalesce(tenant, first_tenant), clock(), id, transfer, 'payment.completed',
+    SELECT bucket, coalesce(tenant, first_tenant), server_clock(), id, transfer,
+           'payment.completed',
            transfer_digest(
                ROW(bucket, coalesce(token, first_token) + 1, coalesce(tenant, first_tenant), id,
                    'COMPLETED', due, started, clock(), transfer, NULL, execution, NULL, NULL, NULL,

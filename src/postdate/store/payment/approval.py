@@ -8,6 +8,7 @@ from uuid import UUID
 import msgspec
 
 from postdate.model.ids import bucket_of, new_id, unix_ms_of
+from postdate.model.tenant.test_clock import current_tenant, own_lane
 from postdate.store.connection.database import Connection
 from postdate.store.connection.query import query
 from postdate.store.event import event
@@ -55,7 +56,9 @@ async def request(connection: Connection, requests: Sequence[ApprovalRequest]) -
         columns = [list(column) for column in zip(*requests, strict=True)]
         columns[4] = [msgspec.json.encode(sorted(persons)).decode() for persons in columns[4]]
         await connection.execute(query("approval_request"), *columns)
-        await connection.execute(query("approval_set_aside"), columns[0], columns[2], LANE_APPROVAL)
+        await connection.execute(
+            query("approval_set_aside"), columns[0], columns[2], own_lane(LANE_APPROVAL)
+        )
         await event.insert(connection, [_requested(one) for one in requests])
 
 
@@ -115,14 +118,16 @@ async def void(
     )
     if row is None:
         return False
-    await connection.execute(query("approval_set_aside"), [key[0]], [payment_id], LANE_APPROVAL)
+    await connection.execute(
+        query("approval_set_aside"), [key[0]], [payment_id], own_lane(LANE_APPROVAL)
+    )
     return True
 
 
 async def admit(connection: Connection, payment_id: UUID) -> None:
     """Move an approved payment back to the lane of payments, due at its instant."""
     await connection.execute(
-        query("approval_open"), bucket_of(payment_id), payment_id, LANE_PAYMENT
+        query("approval_open"), bucket_of(payment_id), payment_id, own_lane(LANE_PAYMENT)
     )
 
 
@@ -142,5 +147,13 @@ async def expired(
 ) -> list[Expired]:
     """List what has waited too long, without payments and accounts that somebody holds."""
     tenants, names = [each[0] for each in accounts], [each[1] for each in accounts]
-    rows = await connection.fetch(query("approval_expired"), limit, list(held), tenants, names)
+    rows = await connection.fetch(
+        query("approval_expired"), limit, list(held), tenants, names, current_tenant()
+    )
     return [Expired(*row) for row in rows]
+
+
+async def next_end(connection: Connection, tenant_id: int) -> datetime | None:
+    """Return when the first of a tenant's payments will have waited too long; None for never."""
+    found: datetime | None = await connection.fetchval(query("approval_next_end"), tenant_id)
+    return found

@@ -62,11 +62,19 @@ SELECT payment_id FROM payment_approval
  WHERE tenant_id = $1 AND payment_id > $2 AND decision IS NULL ORDER BY payment_id LIMIT $3
 
 -- name: approval_expired
--- Without payments ($2) and accounts ($3, $4) that somebody holds.
+-- Without payments ($2) and accounts ($3, $4) that somebody holds: of live tenants, or ($5) of one
+-- in test mode.
 SELECT a.tenant_id, a.payment_id, p.from_account
   FROM payment_approval a
   JOIN payment p ON p.bucket = a.bucket AND p.tenant_id = a.tenant_id
    AND p.payment_id = a.payment_id
  WHERE a.expires_at <= clock() AND a.decision IS NULL AND a.payment_id <> ALL ($2::uuid[])
    AND (a.tenant_id, p.from_account) NOT IN (SELECT * FROM unnest($3::integer[], $4::text[]))
+   AND CASE WHEN $5::integer IS NULL
+            THEN NOT EXISTS (SELECT FROM test_clock c WHERE c.tenant_id = a.tenant_id)
+            ELSE a.tenant_id = $5 END
  ORDER BY a.expires_at LIMIT $1
+
+-- name: approval_next_end
+-- When the first of a tenant's payments that wait will have waited too long.
+SELECT min(expires_at) FROM payment_approval WHERE tenant_id = $1 AND decision IS NULL

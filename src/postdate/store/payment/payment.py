@@ -9,6 +9,7 @@ import msgspec
 
 from postdate.model.ids import bucket_of
 from postdate.model.payment.payment import OnBroken
+from postdate.model.tenant.test_clock import own_lane
 from postdate.store.account.account import (
     Account,
     AccountKey,
@@ -186,7 +187,7 @@ async def accept(
         await connection.execute(
             query("payment_accept"),
             *_columns(payments),
-            LANE_PAYMENT,
+            own_lane(LANE_PAYMENT),
             *(zip(*holds, strict=True) if holds else ((),) * len(Hold._fields)),
             *idempotency.columns(keys),
         )
@@ -287,7 +288,7 @@ async def ended(connection: Reader, span: PaymentSpan, status: str) -> Seen:
 
 async def parked(connection: Reader, span: PaymentSpan) -> Seen:
     """List the dead letters, the newest first."""
-    return await _whole(connection, "payment_parked", span, LANE_PAYMENT)
+    return await _whole(connection, "payment_parked", span, own_lane(LANE_PAYMENT))
 
 
 async def waiting(connection: Reader, tenant_id: int, after: UUID, limit: int) -> list[PaymentRow]:

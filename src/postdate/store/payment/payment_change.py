@@ -6,6 +6,7 @@ from uuid import UUID
 import msgspec
 
 from postdate.model.ids import bucket_of
+from postdate.model.tenant.test_clock import lane_purpose, own_lane
 from postdate.store.connection.database import Connection
 from postdate.store.connection.query import query
 from postdate.store.payment.settlement import LockedTimer
@@ -40,7 +41,7 @@ async def lock(
         query("payment_change_lock"),
         bucket_of(payment_id),
         payment_id,
-        LANES_OF_PAYMENTS,
+        [own_lane(lane_id) for lane_id in LANES_OF_PAYMENTS],
         tenant_id,
     )
     if row is None:
@@ -48,7 +49,7 @@ async def lock(
     timer = LockedTimer(*row[:6])
     if row["parked"]:
         timer = msgspec.structs.replace(timer, due_at=row["ready_at"])
-    return OpenPayment(timer, row["parked"], row["lane_id"] == LANE_APPROVAL)
+    return OpenPayment(timer, row["parked"], lane_purpose(row["lane_id"]) == LANE_APPROVAL)
 
 
 async def move(connection: Connection, timer: LockedTimer, due_at: datetime) -> None:

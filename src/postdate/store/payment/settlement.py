@@ -10,6 +10,7 @@ import msgspec
 
 from postdate.model.ids import bucket_of
 from postdate.model.payment.payment import OnBroken
+from postdate.model.tenant.test_clock import own_lane
 from postdate.store.account.account import AccountKey, key_of
 from postdate.store.connection.column import compact
 from postdate.store.connection.database import Connection
@@ -125,7 +126,7 @@ async def peek(
     """
     columns = zip(*positions, strict=True)
     *rows, last = await connection.fetch(
-        query("settlement_peek"), *map(list, columns), LANE_PAYMENT, depth, limit, aside
+        query("settlement_peek"), *map(list, columns), own_lane(LANE_PAYMENT), depth, limit, aside
     )
     return last["at"], [Candidate(*row[:3]) for row in rows]
 
@@ -139,7 +140,10 @@ async def lock(
     """
     ordered = sorted(keys)
     *rows, last = await connection.fetch(
-        query("settlement_lock"), LANE_PAYMENT, [k[0] for k in ordered], [k[1] for k in ordered]
+        query("settlement_lock"),
+        own_lane(LANE_PAYMENT),
+        [k[0] for k in ordered],
+        [k[1] for k in ordered],
     )
     at = last["at"]
     free = [_locked(row, at) for row in rows if not row["held"]]
@@ -180,7 +184,7 @@ async def earlier(
 
     What is among ours does not count. Almost always there is none at all, which is quick to see.
     """
-    where = (*map(list, zip(*lows, strict=True)), LANE_PAYMENT, *until, ours)
+    where = (*map(list, zip(*lows, strict=True)), own_lane(LANE_PAYMENT), *until, ours)
     tenants = sorted({key.tenant_id for key in accounts})
     if not await connection.fetchval(query("settlement_earlier"), *where, tenants):
         return {}

@@ -156,7 +156,7 @@ SELECT a.tenant_id, a.account_id AS subject,
        SELECT p.bucket, p.tenant_id, p.from_account AS account_id, sum(p.amount) AS held
          FROM timer t JOIN payment p ON p.bucket = t.bucket AND p.tenant_id = t.tenant_id
               AND p.payment_id = t.subject
-        WHERE t.lane_id IN (0, 3, 4) AND p.hold
+        WHERE t.lane_id < 16 AND lane_purpose(t.lane_id) IN (0, 3, 4) AND p.hold
           AND ($2::smallint[] IS NULL OR t.bucket = ANY ($2))
           AND ($1::integer IS NULL OR t.tenant_id = $1)
         GROUP BY 1, 2, 3) AS p USING (bucket, tenant_id, account_id)
@@ -176,7 +176,7 @@ SELECT p.tenant_id, p.payment_id::text AS subject,
  WHERE ($1::integer IS NULL OR p.tenant_id = $1)
    AND ($2::smallint[] IS NULL OR p.bucket = ANY ($2))
    AND p.payment_id >= $4::uuid AND p.payment_id < $5::uuid
-   AND ((t.subject IS NULL) = (o.subject IS NULL) OR t.lane_id NOT IN (0, 3, 4))
+   AND ((t.subject IS NULL) = (o.subject IS NULL) OR lane_purpose(t.lane_id) NOT IN (0, 3, 4))
  ORDER BY p.payment_id LIMIT $3
 
 -- name: prove_timer_has_payment
@@ -184,7 +184,8 @@ SELECT t.tenant_id, t.subject::text AS subject, 'a timer without its payment' AS
   FROM timer t
   LEFT JOIN payment p ON p.bucket = t.bucket AND p.tenant_id = t.tenant_id
        AND p.payment_id = t.subject
- WHERE t.lane_id IN (0, 3, 4) AND ($1::integer IS NULL OR t.tenant_id = $1)
+ WHERE t.lane_id < 16 AND lane_purpose(t.lane_id) IN (0, 3, 4)
+   AND ($1::integer IS NULL OR t.tenant_id = $1)
    AND ($2::smallint[] IS NULL OR t.bucket = ANY ($2)) AND $4::uuid < $5::uuid
    AND p.payment_id IS NULL
  ORDER BY t.subject LIMIT $3

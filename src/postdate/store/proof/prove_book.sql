@@ -85,5 +85,5 @@ SELECT s.tenant_id, s.schedule_id::text AS subject,
    AND s.schedule_id >= $4::uuid AND $5::uuid IS NOT NULL AND s.deleted_at IS NULL
    AND (s.handled < b.last_at OR s.runs <> b.runs OR s.last_id IS DISTINCT FROM l.subject
         OR (t.subject IS NULL AND s.ended_at IS NULL AND s.set_aside_at IS NULL)
-        OR t.lane_id <> 1)
+        OR lane_purpose(t.lane_id) <> 1)
  ORDER BY s.schedule_id LIMIT $3

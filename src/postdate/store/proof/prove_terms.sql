@@ -26,12 +26,14 @@ SELECT t.tenant_id, t.subject::text AS subject,
         WHERE a.bucket = t.bucket AND a.subject = t.subject
         ORDER BY a.attempt DESC LIMIT 1) AS a ON true
  CROSS JOIN LATERAL (
-       SELECT (v.payment_id IS NOT NULL AND v.decision IS NULL) <> (t.lane_id = 3)
-              OR (t.lane_id = 4 AND NOT EXISTS (SELECT FROM tenant_halt h
+       SELECT (v.payment_id IS NOT NULL AND v.decision IS NULL) <> (lane_purpose(t.lane_id) = 3)
+              OR (lane_purpose(t.lane_id) = 4 AND NOT EXISTS (SELECT FROM tenant_halt h
                                                  WHERE h.tenant_id = t.tenant_id)) AS lane,
               t.attempt <> 0 OR t.claimed_by IS NOT NULL
               OR (t.claimed_at IS NOT NULL) <> (t.due_at = 'infinity')
-              OR t.claimed_at > clock() + interval '1 minute'
+              OR (t.claimed_at > clock() + interval '1 minute'
+                  AND t.claimed_at > coalesce((SELECT c.at FROM test_clock c
+                      WHERE c.tenant_id = t.tenant_id), '-infinity') + interval '1 minute')
               OR (t.subject >= $4::uuid AND t.token <> coalesce(a.attempt, 0)) AS claim,
               t.subject >= $4 AND (t.revision <> coalesce(m.changes, 0) OR NOT coalesce(
                   t.due_at = coalesce(m.due_at, p.due_at) OR t.due_at = a.retry_at
@@ -40,7 +42,8 @@ SELECT t.tenant_id, t.subject::text AS subject,
                       AND t.due_at - v.decided_at
                           BETWEEN interval '-1 minute' AND interval '1 minute'), false))
               AS due) AS wrong
- WHERE t.lane_id IN (0, 3, 4) AND ($1::integer IS NULL OR t.tenant_id = $1)
+ WHERE t.lane_id < 16 AND lane_purpose(t.lane_id) IN (0, 3, 4)
+   AND ($1::integer IS NULL OR t.tenant_id = $1)
    AND ($2::smallint[] IS NULL OR t.bucket = ANY ($2)) AND $5::uuid IS NOT NULL
    AND (wrong.lane OR wrong.claim OR wrong.due)
  ORDER BY t.subject LIMIT $3
@@ -85,8 +88,11 @@ SELECT t.tenant_id, t.subject::text AS subject,
         OR (t.due_at = 'infinity' AND t.subject >= $4
             AND coalesce(l.status, 'none') NOT IN ('UNKNOWN', 'LOST'))
         OR (t.due_at < 'infinity' AND t.due_at > interval '1 day' + greatest(
-            coalesce(r.effective_at, j.effective_at), l.retry_at, clock()))
-        OR t.claimed_at > clock() + interval '1 minute'
+            coalesce(r.effective_at, j.effective_at), l.retry_at, clock(),
+            (SELECT c.at FROM test_clock c WHERE c.tenant_id = t.tenant_id)))
+        OR (t.claimed_at > clock() + interval '1 minute'
+                  AND t.claimed_at > coalesce((SELECT c.at FROM test_clock c
+                      WHERE c.tenant_id = t.tenant_id), '-infinity') + interval '1 minute')
         OR t.claimed_at < terms.due_at - interval '1 minute')
  ORDER BY t.subject LIMIT $3
 
@@ -105,11 +111,12 @@ SELECT t.tenant_id, t.subject::text AS subject, 'a timer without its job' AS det
 SELECT t.tenant_id, t.subject::text AS subject,
        format('a timer in lane %s of no schedule or subscription', t.lane_id) AS detail
   FROM timer t
-  LEFT JOIN schedule s ON t.lane_id = 1 AND s.bucket = t.bucket AND s.tenant_id = t.tenant_id
+  LEFT JOIN schedule s ON lane_purpose(t.lane_id) = 1 AND s.bucket = t.bucket
+       AND s.tenant_id = t.tenant_id
        AND s.schedule_id = t.subject AND s.deleted_at IS NULL AND s.ended_at IS NULL
-  LEFT JOIN subscription b ON t.lane_id = 2 AND b.bucket = t.bucket
+  LEFT JOIN subscription b ON lane_purpose(t.lane_id) = 2 AND b.bucket = t.bucket
        AND b.tenant_id = t.tenant_id AND b.subscription_id = t.subject
- WHERE t.lane_id < 16 AND t.lane_id NOT IN (0, 3, 4)
+ WHERE t.lane_id < 16 AND lane_purpose(t.lane_id) NOT IN (0, 3, 4)
    AND ($1::integer IS NULL OR t.tenant_id = $1)
    AND ($2::smallint[] IS NULL OR t.bucket = ANY ($2)) AND $4::uuid < $5::uuid
    AND coalesce(s.schedule_id, b.subscription_id) IS NULL
@@ -244,7 +251,8 @@ SELECT tenant_id, scope, key, subject
         SELECT j.bucket, j.tenant_id, 'job', j.idempotency_key::text, j.job_id
           FROM job j LEFT JOIN timer t ON t.bucket = j.bucket AND t.subject = j.job_id
          WHERE j.idempotency_key IS NOT NULL AND j.job_id >= $4 AND j.job_id < $5
-           AND (j.created_at > clock() - interval '7 days' OR t.subject IS NOT NULL)
+           AND (least(j.created_at, uuid_instant(j.job_id)) > clock() - interval '7 days'
+                OR t.subject IS NOT NULL)
          UNION ALL
         SELECT bucket, tenant_id, 'adjustment', data ->> 'idempotency_key',
                (data ->> 'transfer_id')::uuid

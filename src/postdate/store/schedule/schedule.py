@@ -12,6 +12,7 @@ from postdate.model.ids import bucket_of
 from postdate.model.recurrence.calendar import Roll
 from postdate.model.schedule.schedule import Definition, Policies, Rule, Template
 from postdate.model.schedule.timeline import Version
+from postdate.model.tenant.test_clock import own_lane
 from postdate.store.connection.column import compact, filled
 from postdate.store.connection.combined import Reader
 from postdate.store.connection.database import Connection
@@ -291,7 +292,7 @@ async def put_timer(connection: Connection, key: ScheduleKey, due_at: datetime |
             query("schedule_put_timer"),
             key.bucket,
             key.tenant_id,
-            LANE_SCHEDULE,
+            own_lane(LANE_SCHEDULE),
             key.schedule_id,
             due_at,
         )

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
+from postdate.model.tenant.test_clock import own_lane
 from postdate.store.connection.database import Connection
 from postdate.store.connection.query import query
 from postdate.store.timer.timer import LANE_SCHEDULE
@@ -32,5 +33,5 @@ class Wanted(NamedTuple):
 async def take(connection: Connection, wanted: Wanted) -> list[DueTimer]:
     """Lock the first due timers of a bucket that nobody else is at."""
     bucket, *more = wanted
-    rows = await connection.fetch(query("schedule_due"), bucket, LANE_SCHEDULE, *more)
+    rows = await connection.fetch(query("schedule_due"), bucket, own_lane(LANE_SCHEDULE), *more)
     return [DueTimer(*row) for row in rows]

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from postdate.model.tenant.halt import Halt, Kind, Mode
+from postdate.model.tenant.test_clock import current_tenant, own_lane
 from postdate.store.connection.combined import Reader
 from postdate.store.connection.database import Connection
 from postdate.store.connection.query import query
@@ -85,8 +86,14 @@ async def lift(connection: Connection, tenant_id: int, kind: Kind) -> None:
 
 
 async def over(reader: Reader) -> list[EndedHalt]:
-    """List the halts that have ended."""
-    return [EndedHalt(*row) for row in await reader.fetch(query("halt_over"))]
+    """List the halts that have ended: of live tenants, or of the current one in test mode."""
+    return [EndedHalt(*row) for row in await reader.fetch(query("halt_over"), current_tenant())]
+
+
+async def next_end(connection: Connection, tenant_id: int) -> datetime | None:
+    """Return when the next halt of a tenant ends by itself; None when none does."""
+    found: datetime | None = await connection.fetchval(query("halt_next_end"), tenant_id)
+    return found
 
 
 async def set_aside(connection: Connection, timers: Sequence[LockedTimer]) -> None:
@@ -96,7 +103,7 @@ async def set_aside(connection: Connection, timers: Sequence[LockedTimer]) -> No
             query("halt_set_aside"),
             [timer.bucket for timer in timers],
             [timer.subject for timer in timers],
-            LANE_HELD,
+            own_lane(LANE_HELD),
         )
 
 
@@ -105,8 +112,8 @@ async def bring_back(connection: Connection, bucket: int, tenant_id: int) -> boo
 
     A payment that somebody holds is passed by.
     """
-    place = (bucket, tenant_id, LANE_HELD)
-    await connection.execute(query("halt_return"), *place, LANE_PAYMENT)
+    place = (bucket, tenant_id, own_lane(LANE_HELD))
+    await connection.execute(query("halt_return"), *place, own_lane(LANE_PAYMENT))
     left: bool = await connection.fetchval(query("halt_left"), *place)
     return not left
 

@@ -45,9 +45,17 @@ SELECT set_by FROM tenant_halt
 UPDATE tenant_halt SET lifted_at = clock() WHERE tenant_id = $1 AND kind = $2
 
 -- name: halt_over
--- Those that have ended, by a person or by the clock, and whose timers are not yet back.
-SELECT tenant_id, kind, lifted_at IS NULL AS by_clock FROM tenant_halt
- WHERE lifted_at IS NOT NULL OR until_at <= clock()
+-- Those that have ended, by a person or by the clock, and whose timers are not yet back: of live
+-- tenants, or ($1) of one in test mode.
+SELECT h.tenant_id, h.kind, h.lifted_at IS NULL AS by_clock
+  FROM tenant_halt h JOIN tenant t USING (tenant_id)
+ WHERE (h.lifted_at IS NOT NULL OR h.until_at <= clock())
+   AND CASE WHEN $1::integer IS NULL THEN NOT t.test ELSE h.tenant_id = $1 END
+
+-- name: halt_next_end
+-- When the next halt of a tenant ends by the clock; long ago where somebody has lifted it.
+SELECT min(CASE WHEN lifted_at IS NOT NULL THEN 'epoch' ELSE until_at END) FROM tenant_halt
+ WHERE tenant_id = $1
 
 -- name: halt_set_aside
 -- Due payments of a tenant that stands still leave the lane that settlers look at.

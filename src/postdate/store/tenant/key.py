@@ -51,6 +51,7 @@ class KeyFound(msgspec.Struct, frozen=True):
     ended: bool
     seconds_left: float | None
     persons: list[str]
+    test: bool
 
 
 class NewKeyRow(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,10 +1,12 @@
 -- Quotas: how much of some tenants there is. Never asked on behalf of a request for work.
 
 -- name: quota_pending
--- One bucket's timers of these tenants: payments lie in lanes 0, 3 and 4, jobs from 16 on.
+-- One bucket's timers of these tenants: payments lie in lanes 0, 3 and 4 (of tenants in
+-- test mode in those that stand for them), jobs from 16 on.
 SELECT tenant_id, CASE WHEN lane_id >= 16 THEN 'jobs' ELSE 'payments' END AS kind, count(*) AS many
   FROM timer
- WHERE bucket = $1 AND tenant_id = ANY ($2::integer[]) AND (lane_id IN (0, 3, 4) OR lane_id >= 16)
+ WHERE bucket = $1 AND tenant_id = ANY ($2::integer[])
+   AND (lane_purpose(lane_id) IN (0, 3, 4) OR lane_id >= 16)
  GROUP BY 1, 2
 
 -- name: quota_tenants

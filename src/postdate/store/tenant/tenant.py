@@ -1,6 +1,7 @@
 """Tenants."""
 
 from datetime import datetime
+from typing import NamedTuple
 
 import msgspec
 
@@ -15,11 +16,19 @@ class TenantRow(msgspec.Struct, frozen=True):
     name: str
     created_at: datetime
     disabled_at: datetime | None
+    test: bool
 
 
-async def create(connection: Connection, name: str) -> int | None:
+class EnabledTenant(NamedTuple):
+    """A tenant whose keys and tokens are taken."""
+
+    tenant_id: int
+    test: bool
+
+
+async def create(connection: Connection, name: str, *, test: bool = False) -> int | None:
     """Insert a tenant and give its number, or None when the name is taken."""
-    found: int | None = await connection.fetchval(query("tenant_create"), name)
+    found: int | None = await connection.fetchval(query("tenant_create"), name, test)
     return found
 
 
@@ -29,10 +38,10 @@ async def find(connection: Connection, name: str) -> int | None:
     return found
 
 
-async def enabled(connection: Connection, name: str) -> int | None:
-    """Return the number of a tenant that is not disabled."""
-    found: int | None = await connection.fetchval(query("tenant_enabled"), name)
-    return found
+async def enabled(connection: Connection, name: str) -> EnabledTenant | None:
+    """Return a tenant that is not disabled."""
+    row = await connection.fetchrow(query("tenant_enabled"), name)
+    return EnabledTenant(*row) if row else None
 
 
 async def disable(connection: Connection, tenant_id: int, *, disabled: bool) -> None:

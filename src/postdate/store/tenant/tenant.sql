@@ -1,17 +1,18 @@
 -- Tenants: few, read by name.
 
 -- name: tenant_create
-INSERT INTO tenant (name) VALUES ($1) ON CONFLICT (name) DO NOTHING RETURNING tenant_id
+INSERT INTO tenant (name, test) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING RETURNING tenant_id
 
 -- name: tenant_find
 SELECT tenant_id FROM tenant WHERE name = $1
 
 -- name: tenant_enabled
-SELECT tenant_id FROM tenant WHERE name = $1 AND disabled_at IS NULL
+SELECT tenant_id, test FROM tenant WHERE name = $1 AND disabled_at IS NULL
 
 -- name: tenant_disable
 UPDATE tenant SET disabled_at = CASE WHEN $2 THEN coalesce(disabled_at, clock()) END
  WHERE tenant_id = $1
 
 -- name: tenant_list
-SELECT tenant_id, name, created_at, disabled_at FROM tenant WHERE name > $1 ORDER BY name LIMIT $2
+SELECT tenant_id, name, created_at, disabled_at, test FROM tenant
+ WHERE name > $1 ORDER BY name LIMIT $2

@@ -41,6 +41,7 @@ class Lane(msgspec.Struct, frozen=True):
     paused_by: str | None
     created_at: datetime
     changed_at: datetime
+    test: bool = False
 
     @property
     def paused(self) -> bool:
@@ -152,6 +153,10 @@ class LaneDirectory:
             self.by_id[lane.lane_id] = lane
             self.by_place[lane.tenant_id, lane.name, lane.kind] = lane
             self.by_tenant.setdefault(lane.tenant_id, {})[lane.lane_id] = lane
+
+    def live(self) -> list[Lane]:
+        """Return the lanes of all tenants but those in test mode."""
+        return [lane for lane in self.by_id.values() if not lane.test]
 
     def of_tenant(self, tenant_id: int, name: str | None = None) -> list[Lane]:
         """Return a tenant's lanes, all of them or those of one name."""

@@ -3,17 +3,18 @@
 -- name: lane_changed
 -- From an instant on, with an overlap for transactions that committed late. Rows never vanish.
 SELECT lane_id, tenant_id, name, kind, weight, width, max_running, rate_per_second, paused_at,
-       paused_note, paused_by, created_at, changed_at
+       paused_note, paused_by, created_at, changed_at, test
   FROM lane WHERE changed_at >= $1::timestamptz - interval '10 seconds'
 
 -- name: lane_ensure
 -- The second kind of a name takes over what was set for the first.
 INSERT INTO lane (tenant_id, name, kind, weight, width, max_running, rate_per_second, paused_at,
-                  paused_note, paused_by)
+                  paused_note, paused_by, test)
 SELECT wanted.tenant_id, wanted.name, wanted.kind, coalesce(twin.weight, 1),
        coalesce(twin.width, 8), twin.max_running, twin.rate_per_second, twin.paused_at,
-       twin.paused_note, twin.paused_by
+       twin.paused_note, twin.paused_by, t.test
   FROM unnest($1::integer[], $2::text[], $3::text[]) AS wanted (tenant_id, name, kind)
+  JOIN tenant t ON t.tenant_id = wanted.tenant_id
   LEFT JOIN lane twin ON twin.tenant_id = wanted.tenant_id AND twin.name = wanted.name
                      AND twin.kind <> wanted.kind
  ORDER BY 1, 2, 3
@@ -21,13 +22,13 @@ ON CONFLICT (tenant_id, name, kind) DO NOTHING
 
 -- name: lane_find
 SELECT l.lane_id, l.tenant_id, l.name, l.kind, l.weight, l.width, l.max_running, l.rate_per_second,
-       l.paused_at, l.paused_note, l.paused_by, l.created_at, l.changed_at
+       l.paused_at, l.paused_note, l.paused_by, l.created_at, l.changed_at, l.test
   FROM unnest($1::integer[], $2::text[]) AS wanted (tenant_id, name)
   JOIN lane l USING (tenant_id, name)
 
 -- name: lane_list
 SELECT lane_id, tenant_id, name, kind, weight, width, max_running, rate_per_second, paused_at,
-       paused_note, paused_by, created_at, changed_at
+       paused_note, paused_by, created_at, changed_at, test
   FROM lane WHERE tenant_id = $1 AND name > $2 ORDER BY name, kind LIMIT $3
 
 -- name: lane_count
@@ -36,16 +37,16 @@ SELECT count(DISTINCT name)::integer FROM lane WHERE tenant_id = $1
 -- name: lane_change
 -- Widening only: jobs already stored lie in the buckets of the old width.
 UPDATE lane SET weight = $3, width = greatest(width, $4), max_running = $5, rate_per_second = $6,
-       changed_at = clock()
+       changed_at = server_clock()
  WHERE tenant_id = $1 AND name = $2
 RETURNING lane_id, tenant_id, name, kind, weight, width, max_running, rate_per_second, paused_at,
-       paused_note, paused_by, created_at, changed_at
+       paused_note, paused_by, created_at, changed_at, test
 
 -- name: lane_pause
 -- The first pause counts; pausing again only changes the note, and who wrote it.
 UPDATE lane SET paused_at = CASE WHEN $3 THEN coalesce(paused_at, clock()) END,
        paused_note = CASE WHEN $3 THEN $4::text END,
-       paused_by = CASE WHEN $3 THEN $5::text END, changed_at = clock()
+       paused_by = CASE WHEN $3 THEN $5::text END, changed_at = server_clock()
  WHERE tenant_id = $1 AND name = $2
 RETURNING lane_id, tenant_id, name, kind, weight, width, max_running, rate_per_second, paused_at,
-       paused_note, paused_by, created_at, changed_at
+       paused_note, paused_by, created_at, changed_at, test

@@ -122,7 +122,7 @@ ended AS (
     RETURNING bucket, tenant_id, subject, finished_at, status, outcome_digest(outcome) AS digest),
 sent AS (
     INSERT INTO outbox (bucket, tenant_id, time, subject, event_id, type, digest)
-    SELECT bucket, tenant_id, finished_at, subject, outcome_event_id(subject, finished_at),
+    SELECT bucket, tenant_id, server_clock(), subject, outcome_event_id(subject, finished_at),
            CASE status WHEN 'COMPLETED' THEN 'job.completed' ELSE 'job.failed' END, digest
       FROM ended)
 SELECT CASE WHEN count(*) < cardinality($2::uuid[])

@@ -95,6 +95,7 @@ class Identities:
         identity = Identity(
             tenant_id=found.tenant_id,
             tenant=found.tenant,
+            test=found.test,
             key_id=str(found.key_id),
             scopes=frozenset(Scope(scope) for scope in found.scopes),
             accounts=None if found.accounts is None else frozenset(found.accounts),

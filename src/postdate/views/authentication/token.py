@@ -123,13 +123,14 @@ class Tokens:
         if not _storable(name) or not _storable(subject) or not scopes:
             return None
         async with self._database.look_up() as connection:
-            tenant_id = await tenant_store.enabled(connection, name)
-        if tenant_id is None:
+            found = await tenant_store.enabled(connection, name)
+        if found is None:
             return None
         accounts = claims.get("accounts")
         return Identity(
-            tenant_id=tenant_id,
+            tenant_id=found.tenant_id,
             tenant=name,
+            test=found.test,
             key_id=f"jwt:{subject[:200]}",
             scopes=scopes,
             accounts=None if accounts is None else frozenset(map(_text, accounts)),

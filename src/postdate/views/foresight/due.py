@@ -10,6 +10,7 @@ from typing import Final
 import msgspec
 
 from postdate.model.ids import BUCKETS
+from postdate.model.tenant.test_clock import lane_purpose, own_lane
 from postdate.store.foresight.due import DueMinutes, DueWalk, WalkWindow
 from postdate.store.operate.overview import Places
 from postdate.store.timer.lane import Lane
@@ -47,7 +48,11 @@ class StoredDue(msgspec.Struct, frozen=True, kw_only=True):
 
 def lane_buckets(lanes: Sequence[Lane], *own: int) -> Places:
     """Return where the timers of lanes lie, and those of the system's own, of payments if none."""
-    pairs = [(bucket, lane_id) for lane_id in own or (LANE_PAYMENT,) for bucket in range(BUCKETS)]
+    pairs = [
+        (bucket, lane_id)
+        for lane_id in own or (own_lane(LANE_PAYMENT),)
+        for bucket in range(BUCKETS)
+    ]
     pairs += [(bucket, lane.lane_id) for lane in lanes for bucket in lane.buckets]
     return [bucket for bucket, _ in pairs], [lane_id for _, lane_id in pairs]
 
@@ -84,7 +89,7 @@ def _draw(everywhere: Places, count: int) -> Places:
     pairs = list(zip(*everywhere, strict=True))
     drawn: list[tuple[int, int]] = []
     for payments in (True, False):
-        kind = [pair for pair in pairs if (pair[1] == LANE_PAYMENT) is payments]
+        kind = [pair for pair in pairs if (lane_purpose(pair[1]) == LANE_PAYMENT) is payments]
         drawn += random.sample(kind, min(count, len(kind)))
     return [bucket for bucket, _ in drawn], [lane_id for _, lane_id in drawn]
 
@@ -114,7 +119,7 @@ def _carried(counts: Sequence[int], weight: float) -> Iterator[int]:
 
 
 def _count(everywhere: Places, payments: bool) -> int:  # noqa: FBT001 - it is the kind counted
-    return sum((lane_id == LANE_PAYMENT) is payments for lane_id in everywhere[1])
+    return sum((lane_purpose(lane_id) == LANE_PAYMENT) is payments for lane_id in everywhere[1])
 
 
 def _error_percent(sampled: DueWalk, drawn: Places, sizes: dict[bool, tuple[int, int]]) -> int:
@@ -128,7 +133,7 @@ def _error_percent(sampled: DueWalk, drawn: Places, sizes: dict[bool, tuple[int,
         counts = [
             sampled.by_lane_bucket.get(number, 0)
             for number, lane_id in enumerate(drawn[1], 1)
-            if (lane_id == LANE_PAYMENT) is kind
+            if (lane_purpose(lane_id) == LANE_PAYMENT) is kind
         ]
         if part:
             total += whole * sum(counts) / part

@@ -224,7 +224,7 @@ class OverdueWatch:
             return []
         lane_buckets = [
             (bucket, lane.lane_id, self._settings.number("job.timeout_seconds", lane.tenant_id))
-            for lane in self._lanes.by_id.values()
+            for lane in self._lanes.live()
             if lane.kind == "push"
             for bucket in lane.buckets
         ]

@@ -8,6 +8,7 @@ from typing import Final
 import msgspec
 
 from postdate.model.ids import floor_id
+from postdate.model.tenant.test_clock import own_lane
 from postdate.store.connection.database import Connection, Database
 from postdate.store.job import job_list
 from postdate.store.operate import activity as activity_store
@@ -141,7 +142,7 @@ class OverviewViews:
 
     async def _read(self, tenant_id: int) -> Overview:
         lanes = sorted(self._lanes.of_tenant(tenant_id), key=lambda lane: (lane.name, lane.kind))
-        lane_buckets = places_of(lanes, LANE_PAYMENT, LANE_APPROVAL)
+        lane_buckets = places_of(lanes, own_lane(LANE_PAYMENT), own_lane(LANE_APPROVAL))
         async with self._database.read(tenant_id) as connection:
             rows = await store.backlog(connection, tenant_id, lane_buckets, MAX_COUNT)
             seconds = HOUR_SECONDS + MINUTE_SECONDS
@@ -153,7 +154,8 @@ class OverviewViews:
             backlog = {row.lane_id: row for row in rows}
             late = [lane for lane in lanes if backlog[lane.lane_id].overdue]
             counts = await job_list.count(connection, late, MAX_RUNNING_COUNT)
-        payments, approvals = backlog[LANE_PAYMENT], backlog[LANE_APPROVAL]
+        payments = backlog[own_lane(LANE_PAYMENT)]
+        approvals = backlog[own_lane(LANE_APPROVAL)]
         running = {lane_id: count.running for lane_id, count in counts.items()}
         return Overview(
             lanes=[

@@ -108,7 +108,7 @@ class PendingWatch:
             for lane_id, group in _SYSTEM.items()
             for bucket in range(BUCKETS)
         }
-        for lane in self._lanes.by_id.values():
+        for lane in self._lanes.live():
             group = PendingGroup(lane.kind, "paused" if lane.paused else "pending")
             for bucket in buckets(lane.lane_id, lane.width):
                 found[bucket, lane.lane_id] = group

@@ -12,7 +12,41 @@ CREATE TABLE tenant (
     name       text COLLATE "C" NOT NULL UNIQUE CHECK (name ~ '^[a-z0-9][a-z0-9_-]{0,62}$'),
     created_at timestamptz NOT NULL DEFAULT clock(),
     -- Disabled: none of its keys and tokens is taken, and it stands still.
-    disabled_at timestamptz
+    disabled_at timestamptz,
+    -- In test mode its time stands still; decided when it is created, for good.
+    test       boolean NOT NULL DEFAULT false
+);
+CREATE TRIGGER tenant_mode BEFORE UPDATE OF test ON tenant
+    FOR EACH ROW WHEN (OLD.test <> NEW.test) EXECUTE FUNCTION tenant_keeps_mode();
+
+-- The clock of a tenant in test mode: what it shows, and the advance under way. `held_until` is by
+-- the server's clock: whoever runs the advance pushes it out, and whoever finds it passed goes on.
+-- The first `position` events of the chain are entered in the log.
+CREATE TABLE test_clock (
+    tenant_id  integer PRIMARY KEY REFERENCES tenant,
+    at         timestamptz NOT NULL,
+    advance    integer NOT NULL DEFAULT 0 CHECK (advance >= 0),
+    target     timestamptz CHECK (target >= at),
+    began_at   timestamptz,
+    advance_key text,
+    holder     uuid,
+    held_until timestamptz,
+    position   bigint NOT NULL DEFAULT 0,
+    entries    bigint NOT NULL DEFAULT 0
+);
+CREATE TRIGGER test_clock_forward BEFORE UPDATE ON test_clock
+    FOR EACH ROW WHEN (NEW.at < OLD.at) EXECUTE FUNCTION test_clock_refuse();
+
+-- What happened while a test clock was advanced, in order.
+CREATE TABLE test_clock_entry (
+    tenant_id integer NOT NULL REFERENCES tenant,
+    number    bigint NOT NULL,
+    advance   integer NOT NULL,
+    at        timestamptz NOT NULL,
+    type      text NOT NULL,
+    subject   uuid NOT NULL,
+    outcome   jsonb NOT NULL,
+    PRIMARY KEY (tenant_id, number)
 );
 
 -- A key is kept only as the hash of its random bits.
@@ -28,7 +62,7 @@ CREATE TABLE api_key (
     -- Everybody who may have seen the secret of this key, or of one that it replaced: a key that
     -- the operator issued stands for a person of its own, one that a key made for its maker.
     persons      text[] NOT NULL CHECK (cardinality(persons) BETWEEN 1 AND 100),
-    created_at   timestamptz NOT NULL DEFAULT clock(),
+    created_at   timestamptz NOT NULL DEFAULT server_clock(),
     expires_at   timestamptz,
     revoked_at   timestamptz,
     last_used_at timestamptz
@@ -67,6 +101,8 @@ CREATE TABLE tenant_halt (
 );
 
 SELECT table_guard('tenant', fact => false);
+SELECT table_guard('test_clock', fact => false);
+SELECT table_guard('test_clock_entry', fact => true);
 SELECT table_guard('api_key', fact => false);
 SELECT table_guard('setting', fact => false);
 SELECT table_guard('tenant_halt', fact => false);

@@ -2,7 +2,8 @@
 -- (permits).
 
 -- A lane is a tenant's queue of jobs. Ids below 16 are the system's own lanes (payments, schedules,
--- deliveries of events), which have no row here. `width` is how many of the buckets its jobs use.
+-- deliveries of events; below zero those of tenants in test mode), which have no row here.
+-- `width` is how many of the buckets its jobs use.
 -- A name has up to two rows, which share everything but the id: our own handlers take from the one
 -- (push), workers that ask over HTTP from the other (pull), so that neither walks past the other's.
 CREATE TABLE lane (
@@ -18,7 +19,9 @@ CREATE TABLE lane (
     paused_note     text,
     paused_by       text,
     created_at      timestamptz NOT NULL DEFAULT clock(),
-    changed_at      timestamptz NOT NULL DEFAULT clock(),
+    changed_at      timestamptz NOT NULL DEFAULT server_clock(),
+    -- Of a tenant in test mode: nobody claims here but its test clock.
+    test            boolean NOT NULL DEFAULT false,
     UNIQUE (tenant_id, name, kind)
 );
 -- Every node asks every other second which lanes have changed.

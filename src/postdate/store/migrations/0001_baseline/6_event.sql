@@ -22,12 +22,12 @@ CREATE TABLE event (
 CREATE INDEX event_state ON event (bucket, tenant_id, subject, time) WHERE state IS NOT NULL;
 
 -- The addresses of what is committed and not sealed yet. `time` is when the inserting statement
--- began: whoever changes a subject holds its lock, so of two rows of one subject the later one has
--- the later time.
+-- began, by the server's clock: whoever changes a subject holds its lock, so of two rows of one
+-- subject the later one has the later time.
 CREATE TABLE outbox (
     bucket    smallint NOT NULL CHECK (bucket BETWEEN 0 AND 63),
     tenant_id integer NOT NULL,
-    time      timestamptz NOT NULL DEFAULT clock(),
+    time      timestamptz NOT NULL DEFAULT server_clock(),
     subject   uuid NOT NULL,
     event_id  uuid NOT NULL,
     type      text NOT NULL,

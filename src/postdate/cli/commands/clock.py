@@ -1,0 +1,43 @@
+"""`postdate clock`: show and advance the test clock of a tenant in test mode."""
+
+import secrets
+from typing import Annotated, Any
+
+import cyclopts
+from cyclopts import Parameter
+
+from postdate.cli.output import show
+from postdate.cli.remote import Limit, call, listed, without_none
+
+clock_app = cyclopts.App(name="clock", help="Show and advance the clock of a tenant in test mode.")
+
+By = Annotated[str | None, Parameter(help="A duration: 90s, 15m, 12h, 30d, 2w or 1d12h.")]
+To = Annotated[str | None, Parameter(help="An instant, not before what the clock shows.")]
+Number = Annotated[int | None, Parameter(help="Only those of this advance.")]
+
+
+@clock_app.command(name="show")
+def clock_show() -> None:
+    """Show what the test clock shows."""
+    show(call("GET", "/test-clock"))
+
+
+@clock_app.command(name="advance")
+def clock_advance(by: By = None, *, to: To = None) -> None:
+    """Advance the test clock and run what comes due; without a word, continue what broke off."""
+    body = without_none(by=by, to=to)
+    entries: list[Any] = []
+    while True:
+        key = secrets.token_hex(16) if body else None
+        answer = call("POST", "/test-clock/advance", body, idempotency_key=key)
+        entries += answer["entries"]
+        if answer["finished"]:
+            break
+        body = {}
+    show({**answer, "entries": entries})
+
+
+@clock_app.command(name="entries")
+def clock_entries(*, advance: Number = None, limit: Limit = 20) -> None:
+    """List what happened while the test clock was advanced, in order."""
+    listed("/test-clock/entries", "entries", advance=advance, limit=limit)

@@ -1,0 +1,322 @@
+"""Advance a test clock: from one due instant to the next, and everything due at each, in order.
+
+The stages are those of live tenants. The clock stands at the instant at which something is due
+while that happens, so nothing is late, and what is made meanwhile is due by the same clock.
+"""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import IntEnum
+from typing import Final, NamedTuple, Protocol
+from uuid import UUID
+
+import msgspec
+
+from postdate.model.error import Code, refuse
+from postdate.model.event.audit import STAMP
+from postdate.model.event.event import Sealed
+from postdate.model.tenant.test_clock import following, lane_in_test, lane_purpose
+from postdate.store.connection.database import Connection, Database
+from postdate.store.event import seal
+from postdate.store.event.seal import EventWindow
+from postdate.store.payment import approval
+from postdate.store.tenant import halt
+from postdate.store.tenant import test_clock as store
+from postdate.store.tenant.test_clock import (
+    DueHead,
+    NewClockEntry,
+    PassedTimer,
+    SubscriptionState,
+)
+from postdate.store.timer import lane as lane_store
+from postdate.store.timer.lane import Lane
+from postdate.store.timer.timer import LANE_EVENT, LANE_PAYMENT, LANE_SCHEDULE
+
+MAX_BATCH: Final = 1000
+"""Payments of one commit."""
+
+MAX_LANES: Final = 10_000
+PAGE: Final = 500
+FLUSH_STEPS: Final = 100
+"""After so many steps what happened is entered, should nothing ask for it before."""
+
+HOLD_SECONDS: Final = 5.0
+"""How long the clock stays held without a sign of life: then an advance may be continued."""
+
+
+class Rank(IntEnum):
+    """In which order things happen that are due at one instant."""
+
+    HALT = 0
+    APPROVAL = 1
+    SCHEDULE = 2
+    PAYMENT = 3
+    JOB = 4
+    EVENT = 5
+
+
+_RANKS: Final = {
+    LANE_SCHEDULE: Rank.SCHEDULE,
+    LANE_PAYMENT: Rank.PAYMENT,
+    LANE_EVENT: Rank.EVENT,
+}
+
+
+class Stages(Protocol):
+    """The stages that an advance drives; each does what is due by the clock of the tenant."""
+
+    async def thaw(self) -> object:
+        """Bring back what waited for halts that have ended."""
+        ...
+
+    async def expire(self) -> object:
+        """End payments that nobody has approved in time."""
+        ...
+
+    async def expand(self) -> object:
+        """Expand schedules."""
+        ...
+
+    async def settle(self, keys: Sequence[tuple[int, UUID]]) -> object:
+        """Settle payments, given in order."""
+        ...
+
+    async def run(self, lane: Lane, bucket: int, low: datetime) -> object:
+        """Run the first job of a bucket's lane."""
+        ...
+
+    async def deliver(self) -> object:
+        """Deliver events to subscriptions."""
+        ...
+
+    async def seal(self) -> object:
+        """Seal what waits in the outbox, of all tenants."""
+        ...
+
+    def passed(self, lane_id: int) -> None:
+        """Tell workers that wait for jobs of a lane that some are due."""
+        ...
+
+
+class AdvanceStep(NamedTuple):
+    """What happens next; those due at one instant have an order, too."""
+
+    at: datetime
+    rank: Rank
+    due_at: datetime
+    subject: UUID | None = None
+    bucket: int = 0
+    lane_id: int = 0
+
+    @property
+    def order(self) -> tuple[datetime, Rank, datetime, str]:
+        """Return its place among all steps."""
+        return self.at, self.rank, self.due_at, str(self.subject)
+
+
+@dataclass(slots=True, kw_only=True)
+class ClockAdvance:
+    """One holder's part of an advance; another may continue it from what is stored."""
+
+    database: Database
+    stages: Stages
+    tenant_id: int
+    holder: UUID
+    at: datetime
+    target: datetime
+    _lanes: dict[int, Lane] = field(default_factory=dict)
+    # What was done at the instant that the clock shows, and what that has not moved.
+    _tried: set[tuple[UUID | Rank, datetime]] = field(default_factory=set)
+    _stuck: set[UUID] = field(default_factory=set)
+    _subscribed: bool = False
+    _unflushed: int = 0
+
+    async def run(self, seconds: float) -> bool:
+        """Go on for some seconds of the server's; return whether the target was reached."""
+        until = time.monotonic() + seconds
+        with following(self.tenant_id):
+            self._subscribed = bool(await self._subscriptions())
+            while (step := await self._next()) is not None:
+                if time.monotonic() >= until:
+                    await self._flush()
+                    return False
+                if step.at > self.at:
+                    await self._move(step.at)
+                self._tried.add((step.subject or step.rank, step.due_at))
+                await self._perform(step)
+            await self._move(self.target)
+            await self._flush()
+        return True
+
+    async def _next(self) -> AdvanceStep | None:
+        """Find what is due first; what was tried at this instant in vain has to wait."""
+        with following(None):
+            async with self.database.connection() as connection:
+                found = await self._ends(connection)
+                heads = await self._heads(connection)
+        for head in heads:
+            rank = _RANKS.get(lane_purpose(head.lane_id), Rank.JOB)
+            at = max(self.at, head.due_at)
+            found.append(
+                AdvanceStep(at, rank, head.due_at, head.subject, head.bucket, head.lane_id)
+            )
+        return min(found, key=lambda step: step.order, default=None)
+
+    async def _heads(self, connection: Connection) -> list[DueHead]:
+        lanes = [lane_in_test(self.tenant_id, lane_id) for lane_id in _RANKS]
+        while True:
+            heads = await store.heads(connection, self.tenant_id, lanes, self.target, self._stuck)
+            stuck = {head.subject for head in heads if (head.subject, head.due_at) in self._tried}
+            if not stuck:
+                return heads
+            self._stuck |= stuck
+
+    async def _ends(self, connection: Connection) -> list[AdvanceStep]:
+        """Find the ends of halts and of the time to approve."""
+        ends = [
+            (Rank.HALT, await halt.next_end(connection, self.tenant_id)),
+            (Rank.APPROVAL, await approval.next_end(connection, self.tenant_id)),
+        ]
+        steps = [
+            AdvanceStep(max(self.at, due_at), rank, due_at)
+            for rank, due_at in ends
+            if due_at is not None and due_at <= self.target
+        ]
+        return [step for step in steps if (step.rank, step.due_at) not in self._tried]
+
+    async def _move(self, at: datetime) -> None:
+        """Let the clock show an instant, and enter which jobs of workers came due until then."""
+        passed = await self._passed(at)
+        if passed:
+            await self._flush()
+        with following(None):
+            async with self.database.write() as connection:
+                if passed:
+                    await store.enter(
+                        connection, self.tenant_id, [_passed_entry(p) for p in passed]
+                    )
+                moved = await store.move(connection, self.tenant_id, self.holder, at, HOLD_SECONDS)
+                if moved is None:
+                    raise refuse(Code.CLOCK_ADVANCING, "Somebody else has continued this advance.")
+        self.at = moved
+        self._tried.clear()
+        self._stuck.clear()
+        for lane_id in {each.lane_id for each in passed}:
+            self.stages.passed(lane_id)
+
+    async def _passed(self, until: datetime) -> list[PassedTimer]:
+        with following(None):
+            async with self.database.connection() as connection:
+                return await store.passed(connection, self.tenant_id, self.at, until, MAX_BATCH)
+
+    async def _perform(self, step: AdvanceStep) -> None:
+        match step.rank:
+            case Rank.HALT:
+                await self.stages.thaw()
+            case Rank.APPROVAL:
+                await self.stages.expire()
+            case Rank.SCHEDULE:
+                await self.stages.expand()
+            case Rank.PAYMENT:
+                await self._settle(step)
+            case Rank.JOB:
+                await self.stages.run(await self._lane(step.lane_id), step.bucket, step.due_at)
+            case Rank.EVENT:
+                await self._deliver()
+        self._unflushed += 1
+        # What was sealed wakes subscriptions, which are due at once.
+        if self._subscribed or self._unflushed >= FLUSH_STEPS:
+            await self._flush()
+
+    async def _settle(self, step: AdvanceStep) -> None:
+        with following(None):
+            async with self.database.connection() as connection:
+                keys = await store.payments(connection, step.lane_id, step.at, MAX_BATCH)
+        await self.stages.settle(keys)
+
+    async def _lane(self, lane_id: int) -> Lane:
+        if lane_id not in self._lanes:
+            async with self.database.connection() as connection:
+                lanes = await lane_store.page(connection, self.tenant_id, "", MAX_LANES)
+            self._lanes = {lane.lane_id: lane for lane in lanes}
+        return self._lanes[lane_id]
+
+    async def _deliver(self) -> None:
+        """Deliver, and enter how far each subscription came."""
+        await self._flush()
+        before = {each.subscription_id: each for each in await self._subscriptions()}
+        await self.stages.deliver()
+        entries = [
+            _delivery_entry(self.at, before[each.subscription_id], each)
+            for each in await self._subscriptions()
+            if _served(before.get(each.subscription_id), each, self.at)
+        ]
+        if entries:
+            with following(None):
+                async with self.database.write() as connection:
+                    await store.enter(connection, self.tenant_id, entries)
+
+    async def _subscriptions(self) -> list[SubscriptionState]:
+        with following(None):
+            async with self.database.connection() as connection:
+                return await store.subscriptions(connection, self.tenant_id)
+
+    async def _flush(self) -> None:
+        """Seal what has happened and enter it: from the chain, so that nothing is left out."""
+        self._unflushed = 0
+        with following(None):
+            await self.stages.seal()
+            more = True
+            while more:
+                async with self.database.write() as connection:
+                    clock = await store.lock(connection, self.tenant_id)
+                    if clock is None:
+                        return
+                    events = await self._events(connection, clock.position)
+                    if events:
+                        entries = [_event_entry(event) for event in events]
+                        last = events[-1].position
+                        await store.enter(connection, self.tenant_id, entries, last)
+                more = len(events) == PAGE
+
+    async def _events(self, connection: Connection, after: int) -> list[Sealed]:
+        window = EventWindow(
+            tenant_id=self.tenant_id,
+            after=after,
+            upto=min(await seal.position(connection, self.tenant_id), after + PAGE),
+            patterns=["%"],
+            accounts=None,
+            limit=PAGE,
+        )
+        return await seal.page(connection, window)
+
+
+def _event_entry(event: Sealed) -> NewClockEntry:
+    data = msgspec.json.decode(event.data) if event.data else {}
+    data.pop(STAMP, None)
+    return NewClockEntry(event.time, event.type, event.subject, data)
+
+
+def _passed_entry(timer: PassedTimer) -> NewClockEntry:
+    """Tell of a job that waits for its worker, or of a lease that has ended."""
+    kind = "lease.expired" if timer.leased else "job.ready"
+    return NewClockEntry(timer.due_at, kind, timer.subject, {"lane": timer.lane})
+
+
+def _served(before: SubscriptionState | None, now: SubscriptionState, at: datetime) -> bool:
+    """Return whether something was sent; events that a subscription does not want are passed by."""
+    if before is None or now == before:
+        return False
+    return now.failures > before.failures or now.delivered_at == at
+
+
+def _delivery_entry(
+    at: datetime, before: SubscriptionState, now: SubscriptionState
+) -> NewClockEntry:
+    if now.failures > before.failures:
+        outcome = {"failures": now.failures, "error": now.error}
+        return NewClockEntry(at, "subscription.failed", now.subscription_id, outcome)
+    outcome = {"position": now.position}
+    return NewClockEntry(at, "subscription.delivered", now.subscription_id, outcome)

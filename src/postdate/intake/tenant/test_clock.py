@@ -1,0 +1,165 @@
+"""Test clocks: advance them, one advance at a time."""
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from datetime import datetime, timedelta
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from postdate.intake.tenant.advance import HOLD_SECONDS, ClockAdvance, Stages
+from postdate.model.error import Code, RefusedError, refuse
+from postdate.model.instant import instant_text
+from postdate.model.tenant.test_clock import check_duration, following
+from postdate.store.connection.database import Connection, Database
+from postdate.store.tenant import test_clock as store
+from postdate.store.tenant.test_clock import LockedClock
+
+WORK_SECONDS: Final = 5.0
+"""How long one request advances a clock; what is left is for the next one."""
+
+
+class AdvanceOrder(NamedTuple):
+    """How far to go: by a duration, to an instant, or (neither) to where a broken one was going."""
+
+    by: timedelta | None = None
+    to: datetime | None = None
+    key: str | None = None
+
+
+class Advanced(NamedTuple):
+    """How far an advance has come; `first` is the last entry from before this request."""
+
+    at: datetime
+    target: datetime
+    advance: int
+    first: int
+    finished: bool
+
+
+class TestClocks:
+    """Advance the clocks of tenants in test mode."""
+
+    __test__ = False  # it is no test of pytest's
+
+    def __init__(self, database: Database, stages: Callable[[int], Stages]) -> None:
+        self._database = database
+        self._stages = stages
+
+    async def advance(self, tenant_id: int, order: AdvanceOrder) -> Advanced:
+        """Advance a clock, or continue what was broken off."""
+        stages = self._stages(tenant_id)
+        with following(None):
+            await stages.seal()
+            clock, begun = await self._begin(tenant_id, order)
+        if not begun.held:
+            return clock
+        going = ClockAdvance(
+            database=self._database,
+            stages=stages,
+            tenant_id=tenant_id,
+            holder=begun.holder,
+            at=clock.at,
+            target=clock.target,
+        )
+        async with self._held(going):
+            finished = await going.run(WORK_SECONDS)
+        return clock._replace(at=going.at, finished=finished)
+
+    async def _begin(self, tenant_id: int, order: AdvanceOrder) -> "tuple[Advanced, _Begun]":
+        holder = UUID(bytes=secrets.token_bytes(16))
+        async with self._database.write() as connection:
+            clock = await store.lock(connection, tenant_id)
+            if clock is None:
+                raise refuse(Code.NOT_IN_TEST_MODE, "The time of a live tenant cannot be moved.")
+            if clock.held:
+                raise refuse(
+                    Code.CLOCK_ADVANCING,
+                    "Another request is advancing this clock.",
+                    retry_after_seconds=HOLD_SECONDS,
+                )
+            known = order.key is not None and order.key == clock.advance_key
+            if known and clock.target is None:
+                # The same request again: it was answered, or its answer got lost.
+                return _ended(clock), _Begun(holder, held=False)
+            target = clock.target
+            if target is None:
+                target = _target(clock.at, order)
+                await store.begin(connection, tenant_id, target, order.key)
+                clock = await _again(connection, tenant_id)
+            elif not known and (order.by is not None or order.to is not None):
+                raise _unfinished(target)
+            await store.take(connection, tenant_id, holder, HOLD_SECONDS)
+        return _going(clock, target), _Begun(holder, held=True)
+
+    @asynccontextmanager
+    async def _held(self, going: ClockAdvance) -> AsyncIterator[None]:
+        """Keep hold of the clock meanwhile, and let go of it however this ends."""
+        keeping = asyncio.create_task(self._keep(going))
+        try:
+            yield
+        finally:
+            keeping.cancel()
+            with suppress(asyncio.CancelledError):
+                await keeping
+            await asyncio.shield(self._let_go(going))
+
+    async def _keep(self, going: ClockAdvance) -> None:
+        with following(None):
+            while True:
+                await asyncio.sleep(HOLD_SECONDS / 4)
+                async with self._database.write() as connection:
+                    await store.move(
+                        connection, going.tenant_id, going.holder, going.at, HOLD_SECONDS
+                    )
+
+    async def _let_go(self, going: ClockAdvance) -> None:
+        with following(None):
+            async with self._database.write() as connection:
+                await store.let_go(connection, going.tenant_id, going.holder)
+
+
+class _Begun(NamedTuple):
+    holder: UUID
+    held: bool
+
+
+async def _again(connection: Connection, tenant_id: int) -> LockedClock:
+    clock = await store.lock(connection, tenant_id)
+    if clock is None:
+        raise RuntimeError("a test clock vanished while it was locked")
+    return clock
+
+
+def _target(at: datetime, order: AdvanceOrder) -> datetime:
+    if (order.by is None) == (order.to is None):
+        raise refuse(Code.INVALID_FIELD, "Say how far: `by` a duration, or `to` an instant.", "by")
+    if order.by is not None:
+        try:
+            return at + order.by
+        except OverflowError:
+            raise refuse(Code.INVALID_FIELD, "No clock shows such a time.", "by") from None
+    to = order.to or at
+    if to < at:
+        detail = f"The clock shows {instant_text(at)} and never goes back."
+        raise refuse(Code.INVALID_FIELD, detail, "to")
+    check_duration((to - at).total_seconds(), "to")
+    return to
+
+
+def _unfinished(target: datetime) -> RefusedError:
+    return refuse(
+        Code.ADVANCE_UNFINISHED,
+        f"The advance to {instant_text(target)} is not finished.",
+        target=instant_text(target),
+    )
+
+
+def _going(clock: LockedClock, target: datetime) -> Advanced:
+    return Advanced(clock.at, target, clock.advance, clock.entries, finished=False)
+
+
+def _ended(clock: LockedClock) -> Advanced:
+    """Return an advance that is over; its entries are found by its number."""
+    return Advanced(clock.at, clock.at, clock.advance, 0, finished=True)

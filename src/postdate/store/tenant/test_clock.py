@@ -1,0 +1,169 @@
+"""Test clocks: the time of tenants in test mode, and the log of what happened as it went on."""
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from postdate.model.tenant.test_clock import AdvanceEntry
+from postdate.store.connection.database import Connection
+from postdate.store.connection.query import query
+
+
+class ClockRow(NamedTuple):
+    """A test clock as stored; `target` is set while an advance is not finished."""
+
+    at: datetime
+    advance: int
+    target: datetime | None
+    advance_key: str | None
+    entries: int
+    position: int
+
+
+class LockedClock(NamedTuple):
+    """A test clock whose row is locked until the commit, and whether somebody advances it."""
+
+    at: datetime
+    advance: int
+    target: datetime | None
+    advance_key: str | None
+    entries: int
+    position: int
+    held: bool
+
+
+class DueHead(NamedTuple):
+    """The first timer of a lane and bucket that is due."""
+
+    bucket: int
+    lane_id: int
+    subject: UUID
+    due_at: datetime
+
+
+class PassedTimer(NamedTuple):
+    """The timer of a worker's job whose instant was passed; of a lease, its end."""
+
+    due_at: datetime
+    subject: UUID
+    leased: bool
+    lane: str
+    lane_id: int
+
+
+class SubscriptionState(NamedTuple):
+    """How far a subscription has come, and what stopped it."""
+
+    subscription_id: UUID
+    position: int
+    failures: int
+    error: str | None
+    delivered_at: datetime | None
+
+
+class NewClockEntry(NamedTuple):
+    """Something that happened, about to be entered."""
+
+    at: datetime
+    type: str
+    subject: UUID
+    outcome: dict[str, Any]
+
+
+async def create(connection: Connection, tenant_id: int, at: datetime | None) -> None:
+    """Give a new tenant its clock; without an instant it shows the present."""
+    await connection.execute(query("test_clock_create"), tenant_id, at)
+
+
+async def find(connection: Connection, tenant_id: int) -> ClockRow | None:
+    """Read a tenant's clock; None for a live tenant."""
+    row = await connection.fetchrow(query("test_clock_find"), tenant_id)
+    return ClockRow(*row) if row else None
+
+
+async def lock(connection: Connection, tenant_id: int) -> LockedClock | None:
+    """Lock a tenant's clock until the commit; None for a live tenant."""
+    row = await connection.fetchrow(query("test_clock_lock"), tenant_id)
+    return LockedClock(*row) if row else None
+
+
+async def begin(connection: Connection, tenant_id: int, target: datetime, key: str | None) -> None:
+    """Note how far the clock is to be advanced."""
+    await connection.execute(query("test_clock_begin"), tenant_id, target, key)
+
+
+async def take(connection: Connection, tenant_id: int, holder: UUID, seconds: float) -> None:
+    """Hold the clock for some seconds of the server's."""
+    await connection.execute(query("test_clock_take"), tenant_id, holder, seconds)
+
+
+async def move(
+    connection: Connection, tenant_id: int, holder: UUID, at: datetime, seconds: float
+) -> datetime | None:
+    """Go on to an instant and give what the clock shows; None where somebody else holds it."""
+    found: datetime | None = await connection.fetchval(
+        query("test_clock_move"), tenant_id, holder, at, seconds
+    )
+    return found
+
+
+async def let_go(connection: Connection, tenant_id: int, holder: UUID) -> None:
+    """Hold the clock no more; an advance that has reached its target is finished."""
+    await connection.execute(query("test_clock_let_go"), tenant_id, holder)
+
+
+async def heads(
+    connection: Connection,
+    tenant_id: int,
+    lanes: Sequence[int],
+    until: datetime,
+    without: Collection[UUID],
+) -> list[DueHead]:
+    """Find the first timer of each of a tenant's lanes and buckets that is due by an instant."""
+    rows = await connection.fetch(query("test_clock_heads"), tenant_id, lanes, until, list(without))
+    return [DueHead(*row) for row in rows]
+
+
+async def payments(
+    connection: Connection, lane_id: int, until: datetime, limit: int
+) -> list[tuple[int, UUID]]:
+    """List the payments due in a lane by an instant, in the order of settling."""
+    rows = await connection.fetch(query("test_clock_payments"), lane_id, until, limit)
+    return [(row[0], row[1]) for row in rows]
+
+
+async def passed(
+    connection: Connection, tenant_id: int, after: datetime, until: datetime, limit: int
+) -> list[PassedTimer]:
+    """List the timers of workers' jobs that come due between two instants, in order."""
+    rows = await connection.fetch(query("test_clock_passed"), tenant_id, after, until, limit)
+    return [PassedTimer(*row) for row in rows]
+
+
+async def unsealed(connection: Connection, tenant_id: int) -> bool:
+    """Return whether events of a tenant wait for their seal."""
+    found: bool = await connection.fetchval(query("test_clock_unsealed"), tenant_id)
+    return found
+
+
+async def subscriptions(connection: Connection, tenant_id: int) -> list[SubscriptionState]:
+    """List how far a tenant's subscriptions have come."""
+    rows = await connection.fetch(query("test_clock_subscriptions"), tenant_id)
+    return [SubscriptionState(*row) for row in rows]
+
+
+async def enter(
+    connection: Connection, tenant_id: int, entries: Sequence[NewClockEntry], position: int = 0
+) -> None:
+    """Enter what happened, in order; `position` is the last event that this tells of."""
+    columns = [list(column) for column in zip(*entries, strict=True)] or [[], [], [], []]
+    await connection.execute(query("test_clock_enter"), tenant_id, len(entries), *columns, position)
+
+
+async def entries(
+    connection: Connection, tenant_id: int, after: int, advance: int | None, limit: int
+) -> list[AdvanceEntry]:
+    """List what happened after an entry, of one advance or of all."""
+    rows = await connection.fetch(query("test_clock_entries"), tenant_id, after, advance, limit)
+    return [AdvanceEntry(*row) for row in rows]

@@ -1,0 +1,49 @@
+"""Read test clocks, and the log of what happened as they went on."""
+
+from datetime import datetime
+
+import msgspec
+
+from postdate.model.error import Code, refuse
+from postdate.model.tenant.test_clock import AdvanceEntry
+from postdate.store.connection.database import Database
+from postdate.store.tenant import test_clock as store
+
+
+class TestClockView(msgspec.Struct, frozen=True, kw_only=True):
+    """What the clock of a tenant in test mode shows.
+
+    `target` is the instant to which an advance was going that is not finished.
+    """
+
+    __test__ = False  # it is no test of pytest's
+
+    at: datetime
+    target: datetime | None
+    advance: int
+    entries: int
+
+
+class TestClockViews:
+    """Read the clock of the tenant who asks."""
+
+    __test__ = False
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def get(self, tenant_id: int) -> TestClockView:
+        """Return what the clock shows; refuse for a live tenant."""
+        async with self._database.read(tenant_id) as connection:
+            row = await store.find(connection, tenant_id)
+        if row is None:
+            raise refuse(Code.NOT_IN_TEST_MODE, "The tenant lives by the server's clock.")
+        return TestClockView(at=row.at, target=row.target, advance=row.advance, entries=row.entries)
+
+    async def entries(
+        self, tenant_id: int, after: int, advance: int | None, limit: int
+    ) -> tuple[list[AdvanceEntry], int | None]:
+        """List what happened, in order, and return where to go on."""
+        async with self._database.read(tenant_id) as connection:
+            rows = await store.entries(connection, tenant_id, after, advance, limit + 1)
+        return rows[:limit], rows[limit - 1].number if len(rows) > limit else None
