@@ -51,31 +51,19 @@ def dead_letter_list(
 
 @dead_letter_app.command(name="redrive")
 def dead_letter_redrive(
-    *job_ids: str,
+    *job_ids: Annotated[str, Parameter(help="Which ones; without ids, all that the filter finds.")],
     which: FailedJobOptions | None = None,
-    per_second: float | None = None,
+    per_second: Annotated[
+        float | None,
+        Parameter(
+            help="Spread them, so that a destination that has just recovered is not overrun."
+        ),
+    ] = None,
     reason: Reason = None,
     dry_run: DryRun = False,
     yes: Yes = False,
 ) -> None:
-    """Try failed jobs again, as new jobs that remember where they came from.
-
-    Parameters
-    ----------
-    job_ids
-        Which ones; without ids, all that the filter finds.
-    which
-        Redrive everything of a lane, of a schedule or of a time, a thousand at a time.
-    per_second
-        Spread them, so that a destination that has just recovered is not overrun.
-    reason
-        Why.
-    dry_run
-        Only say what would be done.
-    yes
-        Do it without being asked.
-
-    """
+    """Try failed jobs again, as new jobs that remember where they came from."""
     body = _chosen(job_ids, which) | without_none(per_second=per_second, reason=reason)
     path = "/dead-letters/redrive"
     if dry_run or not job_ids:

@@ -1,9 +1,11 @@
 """`postdate key`: issue, list, rotate and revoke API keys."""
 
 from datetime import datetime
+from typing import Annotated
 from uuid import UUID
 
 import cyclopts
+from cyclopts import Parameter
 
 from postdate.cli.database import MAX_ROWS, tenant_number, with_database
 from postdate.cli.output import show
@@ -17,31 +19,14 @@ key_app = cyclopts.App(name="key", help="Issue, list, rotate and revoke API keys
 @key_app.command(name="create")
 def key_create(
     *,
-    tenant: str = "default",
-    scope: list[str],
-    note: str = "",
-    account: list[str] | None = None,
-    max_amount: int | None = None,
-    expires_at: datetime | None = None,
+    tenant: Annotated[str, Parameter(help="The tenant it belongs to.")] = "default",
+    scope: Annotated[list[str], Parameter(help="What it may do; may be given several times.")],
+    note: Annotated[str, Parameter(help="What it is for.")] = "",
+    account: Annotated[list[str] | None, Parameter(help="Limit it to these accounts.")] = None,
+    max_amount: Annotated[int | None, Parameter(help="Limit the amount of one payment.")] = None,
+    expires_at: Annotated[datetime | None, Parameter(help="When it ends.")] = None,
 ) -> None:
-    """Issue a key; it is shown only now.
-
-    Parameters
-    ----------
-    tenant
-        The tenant it belongs to.
-    scope
-        What it may do; may be given several times.
-    note
-        What it is for.
-    account
-        Limit it to these accounts.
-    max_amount
-        Limit the amount of one payment.
-    expires_at
-        When it ends.
-
-    """
+    """Issue a key; it is shown only now."""
     limits = KeyLimits(accounts=account, max_amount=max_amount, expires_at=expires_at)
     issued = with_database(
         lambda database: Tenants(database).issue(tenant, scope, note=note, limits=limits)

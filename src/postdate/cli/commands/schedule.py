@@ -93,19 +93,13 @@ def _template(
 
 
 @schedule_app.command(name="list")
-def list_all(*, missed: bool = False, set_aside: bool = False, limit: Limit = 20) -> None:
-    """List schedules; with --missed those that missed an occurrence.
-
-    Parameters
-    ----------
-    missed
-        Only those that missed an occurrence.
-    set_aside
-        Only those that cannot be expanded.
-    limit
-        How many at most.
-
-    """
+def list_all(
+    *,
+    missed: Annotated[bool, Parameter(help="Only those that missed an occurrence.")] = False,
+    set_aside: Annotated[bool, Parameter(help="Only those that cannot be expanded.")] = False,
+    limit: Limit = 20,
+) -> None:
+    """List schedules; with --missed those that missed an occurrence."""
     listed("/schedules", "schedules", limit=limit, missed=missed, set_aside=set_aside)
 
 
@@ -132,41 +126,22 @@ def preview(
 
 
 @schedule_app.command(name="trigger")
-def trigger(schedule_id: ScheduleId, *, idempotency_key: str | None = None) -> None:
-    """Run a schedule once, now.
-
-    Parameters
-    ----------
-    schedule_id
-        The id of the schedule.
-    idempotency_key
-        Makes repeating the command harmless.
-
-    """
+def trigger(schedule_id: ScheduleId, *, idempotency_key: Key = None) -> None:
+    """Run a schedule once, now."""
     path = f"/schedules/{schedule_id}/trigger"
     show(call("POST", path, idempotency_key=idempotency_key))
 
 
 @schedule_app.command(name="backfill")
 def backfill(
-    schedule_id: ScheduleId, begin: str, until: str, *, dry_run: DryRun = False, yes: Yes = False
+    schedule_id: ScheduleId,
+    begin: Annotated[str, Parameter(help="The first instant, such as 2030-01-01T00:00:00Z.")],
+    until: Annotated[str, Parameter(help="The instant before which the range ends.")],
+    *,
+    dry_run: DryRun = False,
+    yes: Yes = False,
 ) -> None:
-    """Run what a range of the past has not run; it says first how much that is.
-
-    Parameters
-    ----------
-    schedule_id
-        The id of the schedule.
-    begin
-        The first instant, such as 2030-01-01T00:00:00Z.
-    until
-        The instant before which the range ends.
-    dry_run
-        Only say what would be done.
-    yes
-        Do it without being asked.
-
-    """
+    """Run what a range of the past has not run; it says first how much that is."""
     path = f"/schedules/{schedule_id}/backfill"
     body = {"from": begin, "until": until}
     found = call("POST", path, {**body, "dry_run": True})
