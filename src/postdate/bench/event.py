@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry
 
 from postdate.bench.arm import Arm, run_arms
 from postdate.bench.nats import Nats, nats_server
-from postdate.bench.testbed import Measure, Stopwatch, Testbed, at_least, at_most, plain
+from postdate.bench.testbed import Measure, Stopwatch, Testbed, at_least, at_most, plain, running
 from postdate.bench.worker import Accepting, Bench
 from postdate.intake.destination.destination import DestinationSpec
 from postdate.intake.subscription.subscription import SubscriptionSpec
@@ -196,13 +196,10 @@ async def publishing(at: Testbed) -> AsyncIterator[None]:
     node.registry = CollectorRegistry()
     loops = publisher_parts.loops(node)
     node.loops[:] = loops
-    going = [asyncio.create_task(loop.run()) for loop in loops]
     try:
-        yield
+        async with running(loops):
+            yield
     finally:
-        for loop in loops:
-            loop.stop()
-        await asyncio.gather(*going)
         node.loops.clear()
 
 

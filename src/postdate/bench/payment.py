@@ -22,7 +22,16 @@ from postdate.bench.load import LoadReport
 from postdate.bench.loader import Order, load
 from postdate.bench.payment_database import Due, Shape
 from postdate.bench.server_process import Served, key_for, serving
-from postdate.bench.testbed import Measure, Stopwatch, Testbed, at_least, at_most, median, plain
+from postdate.bench.testbed import (
+    Measure,
+    Stopwatch,
+    Testbed,
+    at_least,
+    at_most,
+    median,
+    plain,
+    running,
+)
 from postdate.intake.accept.idempotency import Refused
 from postdate.intake.payment.accept import MAX_BATCH as MAX_ASK
 from postdate.intake.payment.accept import PaymentIntake
@@ -318,13 +327,8 @@ async def _settling(at: Testbed, count: int) -> AsyncIterator[None]:
     loops = [
         loop for node in nodes for loop in (*node.housekeeping(), *settlement_parts.loops(node))
     ]
-    going = [asyncio.create_task(loop.run()) for loop in loops]
-    try:
+    async with running(loops):
         yield
-    finally:
-        for loop in loops:
-            loop.stop()
-        await asyncio.gather(*going)
 
 
 async def pending(at: Testbed, plan: PaymentPlan) -> list[Measure]:

@@ -1,5 +1,6 @@
 """The ground of a measurement: a durable PostgreSQL of its own, a node, a tenant for each arm."""
 
+import asyncio
 import itertools
 import math
 import statistics
@@ -24,6 +25,7 @@ from postdate.node.node import Node
 from postdate.node.settings import ProcessSettings
 from postdate.publisher.meter import PublisherMeter
 from postdate.publisher.sealer import Sealer
+from postdate.runtime.loop import Loop
 from postdate.store import migrate
 from postdate.store.connection import opening
 from postdate.store.connection.database import SCHEMA, Database
@@ -199,6 +201,18 @@ async def _rest_proofs(database: Database) -> None:
     rest = Stored(0, "proof.round_seconds", PROOF_ROUND_SECONDS)
     async with database.write() as connection:
         await setting_store.put(connection, rest, "bench")
+
+
+@asynccontextmanager
+async def running(loops: Sequence[Loop]) -> AsyncIterator[None]:
+    """Run loops until the block ends."""
+    tasks = [asyncio.create_task(loop.run()) for loop in loops]
+    try:
+        yield
+    finally:
+        for loop in loops:
+            loop.stop()
+        await asyncio.gather(*tasks)
 
 
 @asynccontextmanager

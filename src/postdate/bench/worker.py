@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from postdate.bench import database as bench
-from postdate.bench.testbed import Stopwatch, Testbed
+from postdate.bench.testbed import Stopwatch, Testbed, running
 from postdate.intake.job.request import AcceptedJob, JobRequest
 from postdate.model.job.job import Destination, JobSpec
 from postdate.model.job.job import Worker as ToWorker
@@ -106,13 +106,8 @@ class Bench:
         await self.worker.claimer.refresh()
         worker = self.worker
         loops = [*claim_loops(worker, self._step), *care_loops(worker, drain_seconds=5)]
-        going = [asyncio.create_task(loop.run()) for loop in loops]
-        try:
+        async with running(loops):
             yield
-        finally:
-            for loop in loops:
-                loop.stop()
-            await asyncio.gather(*going)
 
     async def until(self, count: int, seconds: float = 600) -> None:
         """Wait until so many have run and been recorded."""

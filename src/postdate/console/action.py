@@ -4,15 +4,19 @@ import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeVar
 
 from starlette.responses import Response
 
 from postdate.console.bulk import BulkRun, begin
 from postdate.console.equivalent_command import EquivalentCommand
 from postdate.console.page_request import PageRequest, instant
+from postdate.intake.accept.create_once import CreateRequest, Remember, Shown
+from postdate.intake.accept.idempotency import CREATED, Granted, Refused
 from postdate.model.error import Code, RefusedError, refuse
 from postdate.model.tenant.identity import Scope
+
+T = TypeVar("T")
 
 TYPE_COUNT_ABOVE: Final = 1000
 """Above this many items the person must type the count to confirm."""
@@ -72,6 +76,35 @@ def reason_of(request: PageRequest, name: str = "reason") -> str:
     if not reason:
         raise refuse(Code.INVALID_FIELD, "Give a reason: the next person on call reads it.", name)
     return reason
+
+
+def form_key(request: PageRequest) -> str:
+    """Return the form's own idempotency key: the same form sent twice counts once."""
+    return request.form.get("once") or secrets.token_urlsafe(16)
+
+
+def granted(answer: T | Refused) -> T:
+    """Return an answer that grants what was asked; raise the refusal of another."""
+    if isinstance(answer, Refused):
+        raise RefusedError(answer.refusal)
+    return answer
+
+
+async def create_once(
+    request: PageRequest,
+    operation: str,
+    members: Mapping[str, Any],
+    create: Callable[[Remember[T]], Awaitable[T]],
+    show: Callable[[T], Shown],
+) -> Granted:
+    """Create something once for each form, and return the answer that is kept of it."""
+    wanted = CreateRequest(
+        tenant_id=request.actor.tenant_id,
+        operation=operation,
+        key=form_key(request),
+        members=members,
+    )
+    return granted(await request.services.once.run(wanted, create, show, CREATED))
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)

@@ -1,15 +1,13 @@
 """Actions on an account: freeze, unfreeze, close, adjust."""
 
-import secrets
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from postdate.console.action import Action, Field
+from postdate.console.action import Action, Field, form_key, granted
 from postdate.console.equivalent_command import EquivalentCommand
 from postdate.console.page_request import PageRequest
-from postdate.intake.accept.idempotency import Refused
 from postdate.intake.account.account import Accounts
-from postdate.model.error import Code, RefusedError, refuse
+from postdate.model.error import Code, refuse
 from postdate.model.payment.money import MAX_AMOUNT
 from postdate.model.tenant.identity import Identity, Scope
 
@@ -41,13 +39,8 @@ async def _adjust(request: PageRequest) -> str:
         raise refuse(Code.INVALID_FIELD, detail, "amount")
     if not reason:
         raise refuse(Code.INVALID_FIELD, "Give a reason: the statement shows it.", "reason")
-    # The form's own key: the same form sent twice moves the money once.
-    key = request.form.get("once") or secrets.token_urlsafe(16)
-    answer = await request.services.account.adjustment.adjust(
-        request.actor, account_id, amount, reason, key
-    )
-    if isinstance(answer, Refused):
-        raise RefusedError(answer.refusal)
+    adjusting = request.services.account.adjustment
+    granted(await adjusting.adjust(request.actor, account_id, amount, reason, form_key(request)))
     return f"{account_id} was adjusted by {amount:,}: {reason}"
 
 

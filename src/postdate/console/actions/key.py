@@ -1,19 +1,17 @@
 """Actions on an API key: revoke, rotate."""
 
-import secrets
 from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
 import msgspec
 
-from postdate.console.action import Action, Field
+from postdate.console.action import Action, Field, create_once
 from postdate.console.equivalent_command import EquivalentCommand
 from postdate.console.page_request import PageRequest
-from postdate.intake.accept.create_once import CreateRequest, Shown
-from postdate.intake.accept.idempotency import CREATED, Refused
+from postdate.intake.accept.create_once import Shown
 from postdate.intake.tenant.key import RotatedTenantKey
-from postdate.model.error import Code, RefusedError, refuse
+from postdate.model.error import Code, refuse
 from postdate.model.tenant.identity import Scope
 from postdate.views.key import KeyView
 
@@ -51,22 +49,14 @@ class _RotatedKey(msgspec.Struct, frozen=True):
 async def _rotate(request: PageRequest) -> str:
     """Make a new key, once for each form: sent twice, it must not make two."""
     key_id, overlap_seconds = request.uuid("key_id"), _overlap(request)
-    wanted = CreateRequest(
-        tenant_id=request.actor.tenant_id,
-        operation="key.rotate",
-        key=request.form.get("once") or secrets.token_urlsafe(16),
-        members={"key_id": str(key_id), "overlap_seconds": overlap_seconds},
-    )
-    answer = await request.services.once.run(
-        wanted,
-        lambda remember: request.services.key.change.rotate(
-            request.actor, key_id, overlap_seconds, remember
-        ),
+    keys = request.services.key.change
+    answer = await create_once(
+        request,
+        "key.rotate",
+        {"key_id": str(key_id), "overlap_seconds": overlap_seconds},
+        lambda remember: keys.rotate(request.actor, key_id, overlap_seconds, remember),
         _shown,
-        CREATED,
     )
-    if isinstance(answer, Refused):
-        raise RefusedError(answer.refusal)
     made = answer.body_as(_RotatedKey)
     until = f"The old key works until {made.previous_until:%Y-%m-%d %H:%M:%S} UTC."
     if made.key is None:

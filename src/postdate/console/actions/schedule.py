@@ -1,6 +1,5 @@
 """Actions on a schedule: pause, resume, trigger, backfill, delete."""
 
-import secrets
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
@@ -11,6 +10,7 @@ from postdate.console.action import (
     DryRun,
     Field,
     MakeDryRun,
+    create_once,
     moment_of,
     plan_of,
     reason_of,
@@ -18,10 +18,8 @@ from postdate.console.action import (
 from postdate.console.equivalent_command import EquivalentCommand
 from postdate.console.page_request import PageRequest
 from postdate.console.render import NONE
-from postdate.intake.accept.create_once import CreateRequest, Shown
-from postdate.intake.accept.idempotency import CREATED, Refused
+from postdate.intake.accept.create_once import Shown
 from postdate.intake.schedule.run import Triggered
-from postdate.model.error import RefusedError
 from postdate.model.tenant.identity import Scope
 
 SHOWN: Final = 5
@@ -55,22 +53,14 @@ async def _resume(request: PageRequest) -> str:
 
 
 async def _trigger(request: PageRequest) -> str:
-    # The form's own key: the same form sent twice runs the schedule once.
     schedule_id, runs = request.uuid("schedule_id"), request.services.schedule.run
-    wanted = CreateRequest(
-        tenant_id=request.actor.tenant_id,
-        operation="console.trigger",
-        key=request.form.get("once") or secrets.token_urlsafe(16),
-        members={"schedule_id": str(schedule_id)},
-    )
-    answer = await request.services.once.run(
-        wanted,
+    answer = await create_once(
+        request,
+        "console.trigger",
+        {"schedule_id": str(schedule_id)},
         lambda remember: runs.trigger(request.actor, schedule_id, remember=remember),
         lambda triggered: Shown(triggered, triggered),
-        CREATED,
     )
-    if isinstance(answer, Refused):
-        raise RefusedError(answer.refusal)
     done = answer.body_as(Triggered)
     made = f"job {done.job_id}" if done.payment_id is None else f"payment {done.payment_id}"
     return f"It ran once, as {made}."
