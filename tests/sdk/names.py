@@ -32,6 +32,7 @@ SPECIAL: Final = {
     "list_schedule_occurrences": ("schedules", "list_occurrences"),
     "put_calendar": ("calendars", "put"),
     "show_load": ("foresight", "get_load"),
+    "show_money": ("foresight", "get_money"),
     "show_load_of_all": ("foresight", "get_load_of_all"),
     "list_test_clock_entries": ("test_clock", "list_entries"),
 }

@@ -35,6 +35,7 @@ from postdate.views.authentication.identity import Identities
 from postdate.views.destination import DestinationViews
 from postdate.views.event import EventViews
 from postdate.views.foresight.load import LoadViews
+from postdate.views.foresight.money import MoneyViews
 from postdate.views.halt import HaltViews
 from postdate.views.job import JobViews
 from postdate.views.key import KeyViews
@@ -81,9 +82,10 @@ class DestinationServices:
 
 @dataclass(slots=True, frozen=True, kw_only=True)
 class ForesightServices:
-    """What will be: load ahead."""
+    """What will be: load and money ahead."""
 
     load: LoadViews
+    money: MoneyViews
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)

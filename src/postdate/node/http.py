@@ -48,6 +48,8 @@ from postdate.views.authentication.identity import Identities
 from postdate.views.destination import DestinationViews
 from postdate.views.event import EventViews
 from postdate.views.foresight.load import LoadViews
+from postdate.views.foresight.money import MoneyViews
+from postdate.views.foresight.rules import RuleBooks
 from postdate.views.halt import HaltViews
 from postdate.views.job import JobViews
 from postdate.views.key import KeyViews
@@ -66,7 +68,8 @@ def services(node: Node, identities: Identities) -> Services:
     """Make what the endpoints and the pages call."""
     database, runtime, outgoing = node.database, node.runtime, node.outgoing
     accepting = job.intake(node)
-    load = LoadViews(database, node.lanes, runtime)
+    books = RuleBooks()
+    load = LoadViews(database, node.lanes, runtime, books)
     return Services(
         account=AccountServices(
             change=Accounts(database, runtime),
@@ -81,7 +84,7 @@ def services(node: Node, identities: Identities) -> Services:
             read=DestinationViews(database, node.troubles),
         ),
         event=EventViews(database),
-        foresight=ForesightServices(load=load),
+        foresight=ForesightServices(load=load, money=MoneyViews(database, books)),
         halt=NounServices(Halting(database, node.halts), HaltViews(database)),
         identities=identities,
         job=JobServices(

@@ -1,4 +1,4 @@
-"""Foresight: what becomes due, and when that is too much."""
+"""Foresight: what becomes due, when that is too much, and which payments will fail."""
 
 from datetime import datetime
 from typing import Annotated, Any, Final, Literal
@@ -6,7 +6,7 @@ from uuid import UUID
 
 from msgspec import Meta
 
-from postdate.api.http.endpoint import Call, Query
+from postdate.api.http.endpoint import Call, Query, existing
 from postdate.api.http.routes import Routes
 from postdate.api.services import Services
 from postdate.model.error import Code, refuse
@@ -14,6 +14,7 @@ from postdate.model.schedule.spec import Jitter
 from postdate.model.tenant.identity import Identity, Scope
 from postdate.views.foresight.load import MAX_WINDOW
 from postdate.views.foresight.load_shape import LoadQuestion, LoadView
+from postdate.views.foresight.money import MoneyView
 from postdate.views.foresight.rules import Spread
 
 ROUTES: Final = Routes("foresight")
@@ -111,3 +112,29 @@ async def show_load_of_all(call: Call[Services, Any, LoadQuery]) -> LoadView:
     For operators, with `X-Internal-Auth`; by tenant.
     """
     return await call.services.foresight.load.load_of_all(question_of(call.query))
+
+
+class MoneyQuery(Query, kw_only=True):
+    """Until when, and of which account."""
+
+    until_at: Annotated[
+        Instant | None, Meta(description="30 days from now by default, a year at the most.")
+    ] = None
+    account_id: Annotated[str | None, Meta(description="Project this account.")] = None
+
+
+@ROUTES.add("GET", "/foresight/money", Scope.PAYMENTS_READ, errors=(Code.RATE_LIMITED,))
+async def show_money(call: Call[Services, Any, MoneyQuery]) -> MoneyView:
+    """Show which payments will fail, and how a balance will go.
+
+    The open payments and those that schedules will make are settled on a copy of the accounts, in
+    the order of settlement. Payments that wait for an approval are left out; one that waits for
+    its money is taken to try again every hour. Up to 100,000 open payments all of the window is
+    settled; beyond, only until `known_until`.
+    """
+    actor, account_id = call.actor, call.query.account_id
+    if actor.accounts is not None:
+        raise refuse(Code.FORBIDDEN, "The key is limited to accounts and sees no totals.")
+    money = call.services.foresight.money
+    found = await money.project(actor.tenant_id, call.query.until_at, account_id)
+    return existing(found, "account", account_id or "")

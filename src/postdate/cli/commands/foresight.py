@@ -1,4 +1,4 @@
-"""`postdate foresight`: what becomes due, and when that is too much."""
+"""`postdate foresight`: what becomes due, when that is too much, which payments will fail."""
 
 from dataclasses import asdict, dataclass
 from typing import Annotated, Literal
@@ -9,7 +9,7 @@ from cyclopts import Parameter
 from postdate.cli.output import show
 from postdate.cli.remote import Lane, ScheduleId, call, without_none
 
-foresight_app = cyclopts.App(name="foresight", help="See what will be: load ahead.")
+foresight_app = cyclopts.App(name="foresight", help="See what will be: load and money ahead.")
 
 
 @Parameter(name="*")
@@ -35,3 +35,17 @@ def foresight_load(options: LoadOptions | None = None) -> None:
     """Show what becomes due, schedules included, and when it will be late."""
     asked = without_none(**asdict(options or LoadOptions()))
     show(call("GET", "/foresight/load", query=asked))
+
+
+@foresight_app.command(name="money")
+def foresight_money(
+    *,
+    account_id: Annotated[str | None, Parameter(help="Project this account.")] = None,
+    until_at: Annotated[str | None, Parameter(help="An instant; 30 days from now.")] = None,
+) -> None:
+    """Show which payments will fail and why, and how the balance of an account will go."""
+    show(
+        call(
+            "GET", "/foresight/money", query=without_none(account_id=account_id, until_at=until_at)
+        )
+    )

@@ -9,7 +9,7 @@ from uuid import UUID
 from msgspec import UNSET, UnsetType
 
 from postdate.client.call import Group, K, call
-from postdate.client.models.foresight import Load
+from postdate.client.models.foresight import Load, Money
 
 
 class Foresight(Group[K]):
@@ -68,4 +68,18 @@ class Foresight(Group[K]):
         `jobs_per_second`: The capacity; what was measured by default.
         `payments_per_second`: The same for payments.
         `jitter_seconds`: Tell what this jitter would change.
+        """
+
+    @call("show_money", "GET", "/foresight/money")
+    def get_money(
+        self, *, until_at: datetime | None = None, account_id: str | None = None
+    ) -> Money:
+        """Show which payments will fail, and how a balance will go.
+
+        The open payments and those that schedules will make are settled on a copy of the
+        accounts, in the order of settlement. Payments that wait for an approval are left out; one
+        that waits for its money is taken to try again every hour. Up to 100,000 open payments all
+        of the window is settled; beyond, only until `known_until`.
+        `until_at`: 30 days from now by default, a year at the most.
+        `account_id`: Project this account.
         """

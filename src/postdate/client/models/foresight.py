@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from postdate.client.open_enum import OpenEnum
 
@@ -122,3 +122,46 @@ class Load(Struct, frozen=True, kw_only=True):
     schedules: int
     left_out: int
     spread: SpreadEffect | None = None
+
+
+class BalancePoint(Struct, frozen=True, kw_only=True):
+    """An account right after a change."""
+
+    at: datetime
+    balance: int
+    held: int
+    available: int
+
+
+class FailingPayment(Struct, frozen=True, kw_only=True):
+    """A payment that will fail: when it is due, when it fails for good, and why."""
+
+    due_at: datetime
+    fails_at: datetime
+    code: str
+    from_account_id: str
+    to_account_id: str
+    amount: int
+    available: int | None
+    payment_id: str | None
+    schedule_id: str | None
+
+
+class Money(Struct, frozen=True, kw_only=True):
+    """What will become of a tenant's payments, and of one account if one was asked for."""
+
+    from_at: datetime
+    until_at: datetime
+    known_until: datetime
+    completed: int
+    failing_count: int
+    failing: list[FailingPayment]
+    first_failing_at: datetime | None
+    account_id: str | None = None
+    balance: int | None = None
+    available: int | None = None
+    floor: int | None = None
+    lowest: BalancePoint | None = None
+    first_short_at: datetime | None = None
+    end: BalancePoint | None = None
+    points: list[BalancePoint] = field(default_factory=list)

@@ -123,14 +123,6 @@ SETTINGS: Final[Mapping[str, Setting]] = {
         choices=("refuse", "accept"),
         per_tenant=False,
     ),
-    "foresight.warn_hours": Setting(
-        24.0,
-        "How many hours before a payment will fail for lack of money the tenant is warned, by the "
-        "event `foresight.shortfall`; 0 looks ahead for nothing.",
-        0,
-        31 * 24,
-        tenant_may=CHOOSE,
-    ),
     "foresight.jobs_per_second": Setting(
         0.0,
         "How many jobs can be executed in a second, as `/foresight/load` counts with; 0 takes the "

@@ -58,11 +58,13 @@ _WIDTHS: Final = ((DAY, 1), (7 * DAY, 15), (31 * DAY, 60), (MAX_WINDOW, 1440))
 class LoadViews:
     """Answers what becomes due."""
 
-    def __init__(self, database: Database, lanes: LaneDirectory, settings: Settings) -> None:
+    def __init__(
+        self, database: Database, lanes: LaneDirectory, settings: Settings, books: RuleBooks
+    ) -> None:
         self._database = database
         self._lanes = lanes
         self._settings = settings
-        self._books = RuleBooks()
+        self._books = books
         self._counts = ScheduleCounts()
 
     async def load(self, tenant_id: int, question: LoadQuestion) -> LoadView:

@@ -1,0 +1,66 @@
+"""Money ahead: what is open, and the accounts that it touches."""
+
+from collections.abc import Iterable
+from datetime import datetime
+
+import msgspec
+
+from postdate.model.foresight.money import ExpectedPayment, ProjectedAccount
+from postdate.store.account.account import key_of
+from postdate.store.connection.database import Connection
+from postdate.store.connection.query import query
+
+
+class OpenPayments(msgspec.Struct, frozen=True):
+    """Payments that become due, and up to when all of them are there."""
+
+    payments: list[ExpectedPayment]
+    walked: int
+    known_until: datetime
+
+
+async def open_payments(
+    connection: Connection, tenant_id: int, until: datetime, bucket_limit: int, walk_limit: int
+) -> OpenPayments:
+    """Return the payments of a tenant that become due before an instant."""
+    found = query("money_open")
+    rows = await connection.fetch(found, tenant_id, until, bucket_limit, walk_limit)
+    payments = [
+        ExpectedPayment(
+            due_at=due_at,
+            payment_id=payment_id,
+            from_account_id=payer,
+            to_account_id=payee,
+            amount=amount,
+            hold=hold,
+            retry_until=retry_until,
+            schedule_id=schedule_id,
+        )
+        for (
+            _,
+            _,
+            due_at,
+            payment_id,
+            payer,
+            payee,
+            amount,
+            hold,
+            retry_until,
+            schedule_id,
+        ) in rows[1:]
+    ]
+    return OpenPayments(payments, rows[0]["walked"], rows[0]["known"])
+
+
+async def accounts(
+    connection: Connection, tenant_id: int, account_ids: Iterable[str]
+) -> dict[str, ProjectedAccount]:
+    """Return the accounts of these ids, those that exist."""
+    keys = [key_of(tenant_id, account_id) for account_id in account_ids]
+    rows = await connection.fetch(
+        query("money_accounts"),
+        tenant_id,
+        [key.bucket for key in keys],
+        [key.account_id for key in keys],
+    )
+    return {row[0]: ProjectedAccount(*row) for row in rows}

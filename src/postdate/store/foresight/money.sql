@@ -1,0 +1,13 @@
+-- Money ahead: what is open, and the accounts that it touches.
+
+-- name: money_open
+SELECT walked, known, due_at, payment_id, from_account, to_account, amount, hold, retry_until,
+       schedule_id
+  FROM payments_ahead($1, $2, $3, $4)
+
+-- name: money_accounts
+SELECT a.account_id, a.balance, a.held, a.floor, a.frozen_at IS NOT NULL, a.closed_at IS NOT NULL,
+       a.currency
+  FROM unnest($2::smallint[], $3::text[]) AS wanted (bucket, account_id)
+  JOIN account a ON a.bucket = wanted.bucket AND a.tenant_id = $1
+       AND a.account_id = wanted.account_id

@@ -1,0 +1,185 @@
+"""Money ahead: the balance of an account, and the payments that will fail."""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from itertools import islice
+from typing import Final
+
+import msgspec
+
+from postdate.model.foresight.money import (
+    BalancePoint,
+    ExpectedPayment,
+    FailingPayment,
+    ProjectedAccount,
+    Projection,
+    project,
+)
+from postdate.model.recurrence.plan import occurrences
+from postdate.model.schedule.schedule import FundsPolicy, jitter
+from postdate.store.connection.database import Connection, Database
+from postdate.store.connection.off_loop import computed
+from postdate.store.foresight import money as store
+from postdate.store.foresight.money import OpenPayments
+from postdate.store.foresight.rule import policies_of
+from postdate.store.schedule import schedule as schedule_store
+from postdate.views.foresight.rules import PlannedSchedule, RuleBook, RuleBooks
+
+EXACT_LIMIT: Final = 100_000
+"""Up to so many payments the whole window is settled; beyond, only its beginning."""
+
+BUCKET_LIMIT: Final = 300
+"""How many payments of each bucket are settled then."""
+
+ORDER_LIMIT: Final = 100_000
+"""How many payments of schedules are settled in all."""
+
+MAX_FAILING: Final = 200
+MAX_POINTS: Final = 500
+DEFAULT_WINDOW: Final = timedelta(days=30)
+MAX_WINDOW: Final = timedelta(days=366)
+
+
+class MoneyView(msgspec.Struct, frozen=True, kw_only=True):
+    """What will become of a tenant's payments, and of one account if one was asked for."""
+
+    from_at: datetime
+    until_at: datetime
+    known_until: datetime
+    """Up to here everything was settled; later payments are not in the figures."""
+    completed: int
+    failing_count: int
+    failing: list[FailingPayment]
+    first_failing_at: datetime | None
+    account_id: str | None = None
+    balance: int | None = None
+    available: int | None = None
+    floor: int | None = None
+    lowest: BalancePoint | None = None
+    first_short_at: datetime | None = None
+    """When a payment would take `available` below the floor for the first time."""
+    end: BalancePoint | None = None
+    points: list[BalancePoint] = []
+
+
+class MoneyViews:
+    """Projects balances."""
+
+    def __init__(self, database: Database, books: RuleBooks) -> None:
+        self._database = database
+        self._books = books
+
+    async def project(
+        self, tenant_id: int, until: datetime | None = None, account_id: str | None = None
+    ) -> MoneyView | None:
+        """Settle what is expected until an instant, on a copy; None without such an account."""
+        async with self._database.read(tenant_id) as connection:
+            now = await schedule_store.now(connection)
+            end = min(until or now + DEFAULT_WINDOW, now + MAX_WINDOW)
+            found = await _open(connection, tenant_id, end)
+            book = await self._books.get(connection, tenant_id)
+            orders, known = await computed(tenant_id, standing_orders, book, now, found.known_until)
+            expected = [each for each in [*found.payments, *orders] if each.due_at < known]
+            names = {
+                name for each in expected for name in (each.from_account_id, each.to_account_id)
+            }
+            names |= set() if account_id is None else {account_id}
+            accounts = await store.accounts(connection, tenant_id, names)
+        if account_id is not None and account_id not in accounts:
+            return None
+        before = msgspec.structs.replace(accounts[account_id]) if account_id else None
+        result = await computed(tenant_id, project, accounts, expected, account_id)
+        return _view(result, (now, end, known), before)
+
+
+async def _open(connection: Connection, tenant_id: int, until: datetime) -> OpenPayments:
+    limit = EXACT_LIMIT + 1
+    found = await store.open_payments(connection, tenant_id, until, limit, limit)
+    if found.walked <= EXACT_LIMIT:
+        return found
+    return await store.open_payments(connection, tenant_id, until, BUCKET_LIMIT, limit)
+
+
+def standing_orders(
+    book: RuleBook, now: datetime, until: datetime, limit: int = ORDER_LIMIT
+) -> tuple[list[ExpectedPayment], datetime]:
+    """Return the payments that schedules will make until an instant, and up to when all of them.
+
+    Where there are too many, the window is cut in halves until they are few enough.
+    """
+    orders = [each for each in book.planned if each.schedule.payment_json is not None]
+    found: list[ExpectedPayment] = []
+    for each in orders:
+        found.extend(islice(_payments(each, now, until), limit + 1 - len(found)))
+        if len(found) > limit:
+            return standing_orders(book, now, now + (until - now) / 2, limit)
+    return found, until
+
+
+def _payments(
+    planned: PlannedSchedule, now: datetime, until: datetime
+) -> Iterator[ExpectedPayment]:
+    schedule, plan = planned.schedule, planned.plan
+    payment, funds = schedule.payment, policies_of(schedule.policies_json).insufficient_funds
+    shift = jitter(schedule.schedule_id, planned.jitter_seconds)
+    left = None if plan.rule.max_runs is None else plan.rule.max_runs - schedule.runs
+    for each in occurrences(plan, max(schedule.handled, now - shift)):
+        due_at = each.scheduled_for + shift
+        if payment is None or due_at >= until or left == 0:
+            return
+        if each.skip is not None:
+            continue
+        left = None if left is None else left - 1
+        waits = timedelta(seconds=funds.retry_seconds)
+        yield ExpectedPayment(
+            due_at=due_at,
+            from_account_id=payment.from_account_id,
+            to_account_id=payment.to_account_id,
+            amount=payment.amount,
+            retry_until=due_at + waits if funds.policy is FundsPolicy.RETRY else None,
+            schedule_id=schedule.schedule_id,
+        )
+
+
+def _view(
+    result: Projection,
+    window: tuple[datetime, datetime, datetime],
+    account: ProjectedAccount | None,
+) -> MoneyView:
+    begin, until, known = window
+    failing = sorted(result.failing, key=lambda each: each.fails_at)
+    view = MoneyView(
+        from_at=begin,
+        until_at=until,
+        known_until=known,
+        completed=result.completed,
+        failing_count=len(failing),
+        failing=failing[:MAX_FAILING],
+        first_failing_at=failing[0].fails_at if failing else None,
+    )
+    if account is None:
+        return view
+    now = BalancePoint(begin, account.balance, account.held, account.available)
+    points = [now, *result.points]
+    own = [
+        each for each in failing if account.account_id in {each.from_account_id, each.to_account_id}
+    ]
+    short = [
+        each.due_at
+        for each in own
+        if each.available is not None and each.from_account_id == account.account_id
+    ]
+    return msgspec.structs.replace(
+        view,
+        account_id=account.account_id,
+        balance=account.balance,
+        available=account.available,
+        floor=account.floor,
+        lowest=min(points, key=lambda point: point.available),
+        first_short_at=min(short, default=None),
+        end=points[-1],
+        points=points[:MAX_POINTS],
+        failing_count=len(own),
+        failing=own[:MAX_FAILING],
+        first_failing_at=own[0].fails_at if own else None,
+    )

@@ -1,0 +1,106 @@
+"""Payments settled ahead, against the ledger's own decisions about the same payments."""
+
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from postdate.ledger.settle import DuePayment, TransferFailed, decide
+from postdate.model.foresight.money import ExpectedPayment, ProjectedAccount, project
+from postdate.store.account.account import Account, AccountKey
+
+BEGIN = datetime(2026, 11, 17, tzinfo=UTC)
+NAMES = ("a", "b", "c")
+
+
+@st.composite
+def payments(draw: st.DrawFn) -> list[ExpectedPayment]:
+    found = []
+    for number in range(draw(st.integers(1, 25))):
+        payer, payee = draw(st.permutations(NAMES))[:2]
+        found.append(
+            ExpectedPayment(
+                due_at=BEGIN + timedelta(minutes=draw(st.integers(0, 9))),
+                payment_id=UUID(int=number),
+                from_account_id=payer,
+                to_account_id=payee,
+                amount=draw(st.integers(1, 40)),
+                hold=draw(st.booleans()),
+            )
+        )
+    return found
+
+
+@given(
+    payments(),
+    st.tuples(*[st.integers(0, 60)] * 3),
+    st.sampled_from((None, 0, 10)),
+    st.sampled_from((*NAMES, None)),
+)
+def test_projection_equals_the_decisions_of_the_ledger(
+    expected: list[ExpectedPayment],
+    balances: tuple[int, ...],
+    floor: int | None,
+    frozen: str | None,
+) -> None:
+    held = {
+        name: sum(p.amount for p in expected if p.hold and p.from_account_id == name)
+        for name in NAMES
+    }
+    ahead, ledger = {}, {}
+    for name, spare in zip(NAMES, balances, strict=True):
+        balance, at = spare + held[name] + (floor or 0), BEGIN if name == frozen else None
+        ahead[name] = ProjectedAccount(name, balance, held[name], floor, frozen=at is not None)
+        key = AccountKey(0, 1, name)
+        ledger[key] = Account(0, 1, name, balance, held[name], 0, floor, None, at, None)
+    order = sorted(expected, key=lambda p: (p.due_at, str(p.payment_id)))
+    dues = [
+        DuePayment(
+            p.due_at,
+            p.payment_id or UUID(int=0),
+            AccountKey(0, 1, p.from_account_id),
+            AccountKey(0, 1, p.to_account_id),
+            p.amount,
+            p.hold,
+            None,
+            0,
+        )
+        for p in order
+    ]
+    decisions = decide(ledger, dues, BEGIN, lambda _: timedelta(0))
+    found = project(ahead, expected, "a")
+    failed = {
+        due.payment_id: str(decision.reason)
+        for due, decision in zip(dues, decisions, strict=True)
+        if isinstance(decision, TransferFailed)
+    }
+    assert {each.payment_id: each.code for each in found.failing} == failed
+    assert found.completed == len(dues) - len(failed)
+    for name, account in ahead.items():
+        own = ledger[AccountKey(0, 1, name)]
+        assert (account.balance, account.held) == (own.balance, own.held)
+    if found.points:
+        assert found.points[-1].balance == ahead["a"].balance
+
+
+def test_one_that_waits_for_its_money_is_paid_when_it_comes() -> None:
+    accounts = {name: ProjectedAccount(name, 0, 0) for name in NAMES}
+    accounts["c"].balance = 50
+    late = BEGIN + timedelta(hours=3)
+    expected = [
+        ExpectedPayment(
+            due_at=BEGIN,
+            from_account_id="a",
+            to_account_id="b",
+            amount=50,
+            retry_until=BEGIN + timedelta(hours=wait),
+        )
+        for wait in (2, 5)
+    ]
+    expected.append(ExpectedPayment(due_at=late, from_account_id="c", to_account_id="a", amount=50))
+    found = project(accounts, expected)
+    assert [(each.fails_at - BEGIN, each.available) for each in found.failing] == [
+        (timedelta(hours=2), 0)
+    ]
+    assert (accounts["b"].balance, found.completed) == (50, 2)
