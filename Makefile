@@ -82,7 +82,7 @@ soak: setup
 
 # Seed each bug of tests/mutants into a copy of the project: some test must catch it.
 mutants: setup
-	PYTHONPATH=tests $(BIN)/python -m mutants.run $(NAMES)
+	PYTHONPATH=tests $(BIN)/python -m mutants.run $(or $(SLICE),$(NAMES))
 
 audit: setup
 	@mkdir -p build

@@ -1,50 +1,103 @@
-"""Thousands of histories of the worker's own code, each from a seed that replays it."""
+"""Thousands of histories of the stages' own code, each from a seed that replays it."""
 
 import os
+from collections.abc import Callable, Coroutine
+from contextlib import AbstractContextManager
+from typing import Any, NamedTuple
 
 import pytest
 
+from postdate.publisher import sealer
+from postdate.runtime.low_water import LowWaterMark
+from postdate.settlement.clock_guard import ClockGuard
 from sim.loop import simulate
+from sim.seal import SealHistory, simulated_sealing
+from sim.settle import SettleHistory, simulated_settlement
 from sim.worker import History, simulated_store
 
-FEW = 80
-MANY = 100_000
+MANY = int(os.environ.get("POSTDATE_TEST_HISTORIES", "100000"))
 
 
-async def play(seed: int) -> History:
+class Stage(NamedTuple):
+    """A stage that is simulated: how a history runs, what stands for its store, how many here."""
+
+    play: Callable[[int], Coroutine[Any, Any, Any]]
+    store: Callable[[], AbstractContextManager[None]]
+    few: int
+    meets: frozenset[str]
+
+
+async def _work(seed: int) -> History:
     return await History(seed).run()
 
 
-def broken(first: int, count: int, met: set[str]) -> list[str]:
+async def _settle(_: int) -> SettleHistory:
+    return await SettleHistory().run()
+
+
+async def _seal(_: int) -> SealHistory:
+    return await SealHistory().run()
+
+
+STAGES = {
+    "worker": Stage(
+        _work, simulated_store, 60, frozenset({"take", "end", "permit", "heads", "commit late"})
+    ),
+    "settle": Stage(
+        _settle, simulated_settlement, 30, frozenset({"lock", "transfer", "peek", "commit never"})
+    ),
+    "seal": Stage(_seal, simulated_sealing, 40, frozenset({"take", "insert", "commit done"})),
+}
+
+
+def broken(stage: Stage, first: int, count: int, met: set[str]) -> list[str]:
     """Play histories; give the seeds of those that went wrong, with why, and the faults met."""
     found = []
-    with simulated_store():
+    with stage.store():
         for seed in range(first, first + count):
-            history = simulate(seed, play(seed))
-            met.update(history.world.faults)
+            history: Any = simulate(seed, stage.play(seed))
+            met.update((history.world if stage.play is _work else history.tables).faults)
             if history.problems:
                 found.append(f"seed {seed}: {'; '.join(history.problems)}")
     return found
 
 
-def test_every_history_ends_well() -> None:
-    """Replay one by `POSTDATE_TEST_SEED=n pytest tests/faults/test_simulation.py`."""
-    seed, met = os.environ.get("POSTDATE_TEST_SEED"), set[str]()
-    assert broken(int(seed or 0), 1 if seed else FEW, met) == []
+@pytest.mark.parametrize("name", STAGES)
+def test_every_history_ends_well(name: str) -> None:
+    """Replay one by `POSTDATE_TEST_SEED=n pytest tests/faults/test_simulation.py -k settle`."""
+    seed, met, stage = os.environ.get("POSTDATE_TEST_SEED"), set[str](), STAGES[name]
+    assert broken(stage, int(seed or 0), 1 if seed else stage.few, met) == []
     if not seed:
-        assert {"take", "end", "permit", "heads", "commit late", "commit never"} <= met
+        assert stage.meets <= met
 
 
 def test_one_seed_gives_one_history() -> None:
     with simulated_store():
-        first, second = (simulate(7, play(7)) for _ in range(2))
+        first, second = (simulate(7, _work(7)) for _ in range(2))
     assert first.effects == second.effects
     assert first.world.faults == second.world.faults
     assert [row.committed for row in first.world.rows.values()] == [
         row.committed for row in second.world.rows.values()
     ]
+    with simulated_settlement():
+        third, fourth = (simulate(7, _settle(7)) for _ in range(2))
+    assert third.tables.rows == fourth.tables.rows
+    assert third.tables.faults == fourth.tables.faults
+
+
+def test_it_sees_money_that_leaves_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ClockGuard, "leap", lambda *_: None)
+    assert any("early" in each for each in broken(STAGES["settle"], 0, 30, set()))
+
+
+def test_it_sees_events_that_are_never_sealed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LowWaterMark, "_behind", lambda mark, _: mark.lowest)
+    monkeypatch.setattr(sealer, "WHOLE_SECONDS", 1e9)
+    assert any("sealed" in each for each in broken(STAGES["seal"], 0, 20, set()))
 
 
 @pytest.mark.soak
-def test_a_hundred_thousand_histories_end_well() -> None:
-    assert broken(1_000_000, MANY, set()) == []
+@pytest.mark.parametrize("name", STAGES)
+def test_a_hundred_thousand_histories_end_well(name: str) -> None:
+    """`POSTDATE_TEST_HISTORIES=n` says how many of each stage."""
+    assert broken(STAGES[name], 1_000_000, MANY, set()) == []

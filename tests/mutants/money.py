@@ -57,6 +57,11 @@ MUTANTS = (
         f"{CLOCK}::test_a_node_that_starts_under_a_wrong_clock_pays_nothing_early",
     ),
     mutant(
+        "return_of_the_clock_taken_for_a_leap", "settlement/stop.py",
+        "self._guard.believe(max(at, recorded))", "self._guard.believe(at)",
+        f"{CLOCK}::test_a_clock_that_was_behind_at_the_start_may_return",
+    ),
+    mutant(
         "leap_of_the_clock_believed", "settlement/clock_guard.py",
         "if ahead > max_seconds:", "if False:",
         f"{CLOCK}::test_only_a_leap_beyond_what_was_believed_counts",
@@ -113,12 +118,12 @@ MUTANTS = (
     mutant(
         "cancel_of_another_tenant", "store/payment/payment_change.sql",
         "AND ($4::integer IS NULL OR tenant_id = $4)", "AND ($4::integer IS NULL OR true)",
-        "flows/test_payment_changes.py", "flows/test_matrix.py", "store/payment/test_payment.py",
+        "store/payment/test_payment.py::test_a_payment_of_another_tenant_is_not_even_locked",
     ),
     mutant(
         "approved_by_the_person_who_asked", "intake/payment/approval.py",
         "if not persons.isdisjoint(who.persons):", "if False:",
-        "flows/test_approvals.py",
+        "hostile/test_authority.py",
     ),
     mutant(
         "key_with_another_body_replayed", "intake/accept/idempotency.py",

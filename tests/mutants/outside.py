@@ -28,7 +28,7 @@ MUTANTS = (
         "subscription_advanced_by_a_zombie", SUBSCRIPTION,
         "   AND t.token = $4 AND t.claimed_at IS NOT NULL\nRETURNING",
         "   AND $4::bigint > 0 AND t.claimed_at IS NOT NULL\nRETURNING",
-        DELIVERER,
+        f"{DELIVERER}::test_a_node_that_comes_back_too_late_moves_nothing",
     ),
     mutant(
         "replay_lost_to_a_delivery", SUBSCRIPTION,
@@ -41,7 +41,7 @@ MUTANTS = (
     mutant(
         "readers_see_every_tenant", "store/functions/guard.sql",
         "'USING (tenant_id = current_tenant())'", "'USING (true)'",
-        "flows/test_isolation.py::test_tenants_over_one_pool_see_nothing_of_each_other",
+        "store/test_guards.py::test_a_reader_sees_its_tenant_and_cannot_write",
     ),
     mutant(
         "facts_can_be_changed", "store/functions/guard.sql",

@@ -1,15 +1,18 @@
 """Seed each bug into a copy of the project, run its tests there, and say which layer caught it.
 
-`make mutants` runs all of them; `python -m mutants.run name …` some. None may survive.
+`make mutants` runs all of them, `make mutants SLICE=2/5` the second fifth, and
+`make mutants NAMES="token_reused"` those named. None may survive. What came of each is kept in
+`build/mutants.json`, from which `PYTHONPATH=tests python -m mutants.page` writes the docs page.
 """
 
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -20,9 +23,11 @@ from mutants.catalog import MUTANTS
 from mutants.mutant import ROOT, SOURCE, Mutant
 
 AT_ONCE = 2
-SECONDS_MOST = 240
+SECONDS_MOST = 120
 FAILED = re.compile(r"^(?:FAILED|ERROR) tests/(\S+)", re.MULTILINE)
 TESTS_FAILED = 1
+SLICE = re.compile(r"(\d+)/(\d+)")
+KEPT = ROOT / "build" / "mutants.json"
 
 
 class Verdict(NamedTuple):
@@ -83,24 +88,48 @@ def judge(mutant: Mutant) -> Verdict:
 
 def baseline(mutants: Sequence[Mutant]) -> bool:
     """Run every test that is to catch something, without any bug: they must pass."""
-    wanted = sorted({each for mutant in mutants for each in mutant.tests})
-    code, said = pytest(ROOT, wanted)
-    if code:
-        print(said)
-        print("these tests fail without any bug: they catch nothing")
-    return not code
+    by_file: dict[str, set[str]] = defaultdict(set)
+    for each in {test for mutant in mutants for test in mutant.tests}:
+        by_file[each.partition("::")[0]].add(each)
+    failed = 0
+    for name, tests in sorted(by_file.items()):
+        code, said = pytest(ROOT, [name] if name in tests else sorted(tests))
+        if code:
+            failed += 1
+            print(said)
+            print(f"{name} fails without any bug: it catches nothing")
+    return not failed
 
 
-def main(names: Sequence[str]) -> int:
-    """Judge the bugs of these names, or all; give the exit code."""
-    mutants = [each for each in MUTANTS if not names or each.name in names]
-    (ROOT / "build").mkdir(exist_ok=True)
+def chosen(words: Sequence[str]) -> list[Mutant]:
+    """Give the bugs that are meant: all, those named, or one slice of all (`2/5`)."""
+    if words and (part := SLICE.fullmatch(words[0])):
+        number, count = int(part[1]), int(part[2])
+        return list(MUTANTS)[number - 1 :: count]
+    known = {each.name: each for each in MUTANTS}
+    return [known[word] for word in words] or list(MUTANTS)
+
+
+def keep(verdicts: Sequence[Verdict]) -> None:
+    """Keep what came of these beside what came of others before."""
+    known = json.loads(KEPT.read_text()) if KEPT.exists() else {}
+    for each in verdicts:
+        found = {"caught": each.caught, "by": each.by, "seconds": round(each.seconds)}
+        known[each.mutant.name] = found
+    KEPT.write_text(json.dumps(known, indent=1, sort_keys=True))
+
+
+def main(words: Sequence[str]) -> int:
+    """Judge the bugs that these words mean; give the exit code."""
+    mutants = chosen(words)
+    KEPT.parent.mkdir(exist_ok=True)
     if not baseline(mutants):
         return 1
     verdicts = []
     with ThreadPoolExecutor(AT_ONCE) as pool:
         for verdict in pool.map(judge, mutants):
             verdicts.append(verdict)
+            keep([verdict])
             word = "caught" if verdict.caught else "SURVIVED"
             print(
                 f"{word:9}{verdict.mutant.name:42}{verdict.mutant.layer:10}"

@@ -281,6 +281,33 @@ async def test_a_dead_node_is_taken_over(subscribed: SubscribedTenant, clock: Cl
     assert subscribed.subscriber.ids() == made
 
 
+async def test_a_node_that_comes_back_too_late_moves_nothing(
+    subscribed: SubscribedTenant, clock: Clock
+) -> None:
+    subscription_id = await subscribed.subscribe("job.*")
+    await subscribed.run()
+    made = await subscribed.tell("job.accepted")
+    before = (await subscribed.row(subscription_id)).position
+    held = subscribed.subscriber.block[URL] = asyncio.Event()
+    await subscribed.deliverer.run_once(64)
+
+    async def delivering() -> bool:
+        return bool(held._waiters)
+
+    await eventually(delivering)
+    await clock.advance(31)
+    slow = Subscriber(block={URL: asyncio.Event()})
+    other = node(subscribed.database, slow, subscribed.settings)
+    assert await other.run_once(64) == 1
+    subscribed.subscriber.block.pop(URL).set()
+    await subscribed.deliverer.drain()
+    assert (await subscribed.row(subscription_id)).position == before, "its lease was lost"
+    slow.block.pop(URL).set()
+    await other.drain()
+    assert (await subscribed.row(subscription_id)).position > before
+    assert slow.ids() == subscribed.subscriber.ids() == made
+
+
 async def test_no_event_slips_past_a_subscription_that_comes_to_rest(
     subscribed: SubscribedTenant,
 ) -> None:

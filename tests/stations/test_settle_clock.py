@@ -123,6 +123,18 @@ async def test_a_person_confirms_the_clock_at_the_start(bank: Bank, tomorrow: UU
     assert later.blocked() is None
 
 
+async def test_a_clock_that_was_behind_at_the_start_may_return(bank: Bank, clock: Clock) -> None:
+    await careful(bank.database).run_once()
+    await clock.advance(-3600)
+    late = careful(bank.database)
+    await late.run_once()
+    await clock.advance(3600)
+    payment = (await bank.pay([DuePayment("a", "b", 1, await bank.now())]))[0]
+    await late.run_once()
+    assert late.blocked() is None, "the time it returned to was recorded as trusted"
+    assert await bank.outcome(payment) is not None
+
+
 async def test_a_node_whose_own_clock_is_wrong_believes_what_was_recorded(bank: Bank) -> None:
     async with bank.database.connection() as connection:
         await clock_store.record(connection)

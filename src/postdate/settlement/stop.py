@@ -71,7 +71,8 @@ class SettlementStop:
             ahead = seconds_ahead(at, self._node_clock(), recorded)
             if ahead > most:
                 return f"is {ahead:.0f} s ahead of this node's clock and of what it has recorded"
-            self._guard.believe(at)
+            # A clock that is behind what was trusted before may return to it: that is no leap.
+            self._guard.believe(max(at, recorded))
         leap = self._guard.leap(at, most)
         return None if leap is None else f"leapt {leap:.0f} s ahead"
 

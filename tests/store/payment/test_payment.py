@@ -6,6 +6,7 @@ from postdate.store.account.account import key_of
 from postdate.store.connection.database import Database
 from postdate.store.connection.pooled import PooledConnection
 from postdate.store.payment import payment as payment_store
+from postdate.store.payment import payment_change
 from postdate.store.payment.payment import NewPayment, PaymentSpan
 
 LAST = UUID(int=2**128 - 1)
@@ -36,6 +37,15 @@ async def test_payments_are_found_by_id_tenant_and_account(
     assert (newest.edge, of_a.edge) == (sorted(ids)[1], None)
     assert [row.payment_id for row in rows] == sorted(ids, reverse=True)
     assert {(row.timer_due_at, row.status) for row in rows} == {(DUE, None)}
+
+
+async def test_a_payment_of_another_tenant_is_not_even_locked(
+    database: Database, tenant_id: int
+) -> None:
+    payment_id = await _insert(database, tenant_id, "a", "b")
+    async with database.write() as connection:
+        assert await payment_change.lock(connection, payment_id, tenant_id + 1) is None
+        assert await payment_change.lock(connection, payment_id, tenant_id) is not None
 
 
 async def test_a_reader_sees_no_payment_of_another_tenant(

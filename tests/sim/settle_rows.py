@@ -1,0 +1,300 @@
+"""What stands for the statements of `settlement.sql` and `account.sql` in a simulation."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+from unittest import mock
+from uuid import UUID
+
+import msgspec
+
+from postdate.model.ids import bucket_of
+from postdate.model.setting.setting import Stored
+from postdate.settlement.stop import STOPPED
+from postdate.store.account import account as account_store
+from postdate.store.account.account import Account, AccountKey, BalanceChange
+from postdate.store.event import event as event_store
+from postdate.store.operate import node as node_store
+from postdate.store.operate import vital as vital_store
+from postdate.store.payment import settlement, settlement_clock
+from postdate.store.payment.settlement import Candidate, LockedPayment, Order
+from postdate.store.tenant import halt, setting
+from postdate.store.timer import timer
+from postdate.store.timer.timer import Head
+from sim.table import Tables, TableTransaction, database_of
+
+TENANT = 1
+
+
+@dataclass(frozen=True)
+class Open:
+    """A payment with its timer, while it is open."""
+
+    due_at: datetime
+    payer: AccountKey
+    payee: AccountKey
+    amount: int
+    hold: bool
+    retry_until: datetime | None
+    token: int = 0
+    aside: bool = False
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a payment ended, and when by everybody's watch."""
+
+    status: str
+    at: datetime
+
+
+def open_payments(tables: Tables) -> list[tuple[UUID, Open]]:
+    found: list[tuple[Any, Open]] = [(key[1], row) for key, row in tables.of("payment")]
+    return found
+
+
+async def peek(
+    transaction: TableTransaction, looks: Sequence[Any], depth: int, limit: int,
+    aside: Collection[UUID] = (),
+) -> tuple[datetime, list[Candidate]]:  # fmt: skip
+    """Stand for settlement_peek."""
+    await transaction.database.step("peek")
+    now = transaction.tables.now()
+    by_bucket = {look.bucket: look for look in looks}
+    found: dict[int, list[Candidate]] = defaultdict(list)
+    for payment_id, row in open_payments(transaction.tables):
+        look = by_bucket[bucket_of(payment_id)]
+        if row.aside or payment_id in aside:
+            continue
+        if look.low <= row.due_at <= now - timedelta(seconds=look.grace):
+            found[look.bucket].append(Candidate(row.due_at, payment_id, look.bucket))
+    return now, sorted(each for due in found.values() for each in sorted(due)[:depth])[:limit]
+
+
+async def lock(
+    transaction: TableTransaction, keys: Iterable[tuple[int, UUID]]
+) -> tuple[list[LockedPayment], list[LockedPayment]]:
+    """Stand for settlement_lock: the share of the kill switch, then timers that nobody holds."""
+    await transaction.database.step("lock")
+    tables = transaction.tables
+    tables.sharers.add(transaction)
+    now, halted = tables.now(), tables.rows.get(("halt", TENANT)) is not None
+    free, held = list[LockedPayment](), list[LockedPayment]()
+    for bucket, payment_id in keys:
+        key = ("payment", payment_id)
+        row = transaction.get(key)
+        if row is None or row.aside or row.due_at > now or not transaction.free(key):
+            continue
+        await transaction.lock(key)
+        found = LockedPayment(
+            bucket, TENANT, payment_id, row.due_at, row.token, now, row.payer.account_id,
+            row.payee.account_id, row.amount, row.hold, row.retry_until, None,
+        )  # fmt: skip
+        (held if halted else free).append(found)
+    return free, held
+
+
+async def set_aside(transaction: TableTransaction, timers: Sequence[LockedPayment]) -> None:
+    """Stand for halt_set_aside."""
+    for each in timers:
+        key = ("payment", each.subject)
+        await transaction.put(key, replace(transaction.get(key), aside=True))
+
+
+async def earlier(
+    transaction: TableTransaction, lows: Any, until: Order, ours: Sequence[UUID],
+    accounts: Collection[AccountKey],
+) -> dict[AccountKey, Order]:  # fmt: skip
+    """Stand for settlement_earlier."""
+    await transaction.database.step("earlier")
+    low = dict(lows)
+    found: dict[AccountKey, Order] = {}
+    for payment_id, row in open_payments(transaction.tables):
+        order = row.due_at, payment_id
+        if row.aside or payment_id in ours or order >= until:
+            continue
+        if row.due_at < low[bucket_of(payment_id)]:
+            continue
+        for key in {row.payer, row.payee} & set(accounts):
+            found[key] = min(found.get(key, order), order)
+    return found
+
+
+async def nothing(transaction: Any, *_: Any) -> Any:
+    """Stand for what only writes history down, or finds none."""
+    await database_of(transaction).step("history")
+    return {}
+
+
+async def nobody(_: Any) -> list[Any]:
+    return []
+
+
+async def leave(transaction: TableTransaction, rows: Sequence[Any]) -> None:
+    """Stand for settlement_leave."""
+    await transaction.database.step("leave")
+    for each in rows:
+        key = ("payment", each.payment_id)
+        if transaction.get(key) is None:
+            raise RuntimeError("a locked timer is gone")
+        await transaction.put(key, None)
+
+
+async def end_payment(transaction: TableTransaction, payment_id: UUID, status: str) -> None:
+    if transaction.get(("ended", payment_id)) is not None:
+        raise RuntimeError("it has ended already")
+    await transaction.put(("ended", payment_id), Ended(status, transaction.tables.true_now()))
+
+
+async def write_transfers(transaction: TableTransaction, rows: Sequence[Any], _: Any) -> None:
+    """Stand for settlement_transfer: entries and outcomes."""
+    await transaction.database.step("transfer")
+    for each in rows:
+        await end_payment(transaction, each.payment_id, "COMPLETED")
+        for account, version, leg in (
+            (each.from_account, each.from_version, -each.amount),
+            (each.to_account, each.to_version, each.amount),
+        ):
+            key = ("entry", account, version)
+            if transaction.get(key) is not None:
+                raise RuntimeError("two entries with one version")
+            await transaction.put(key, leg)
+
+
+async def write_failed(transaction: TableTransaction, endings: Sequence[Any], _: Any) -> None:
+    """Stand for settlement_failed."""
+    await transaction.database.step("failed")
+    for each in endings:
+        await end_payment(transaction, each.timer.subject, "FAILED")
+
+
+async def retry(transaction: TableTransaction, endings: Sequence[Any]) -> None:
+    """Stand for settlement_retry."""
+    for each in endings:
+        key = ("payment", each.timer.subject)
+        row = transaction.get(key)
+        await transaction.put(key, replace(row, due_at=each.retry_at, token=row.token + 1))
+
+
+async def delete(transaction: TableTransaction, timers: Sequence[Any]) -> None:
+    """Stand for settlement_delete."""
+    for each in timers:
+        await transaction.put(("payment", each.subject), None)
+
+
+async def account_lock(
+    transaction: TableTransaction, keys: Iterable[AccountKey]
+) -> dict[AccountKey, Account]:
+    """Stand for account_lock: in the one order, and not for long."""
+    await transaction.database.step("account")
+    found = {}
+    for key in sorted(set(keys)):
+        await transaction.lock(("account", key), 0.5)
+        found[key] = msgspec.structs.replace(transaction.get(("account", key)))
+    return found
+
+
+async def account_add(
+    transaction: TableTransaction, changes: Mapping[AccountKey, BalanceChange]
+) -> dict[AccountKey, Account]:
+    """Stand for account_add: gives what was before."""
+    before = await account_lock(transaction, changes)
+    for key, more in changes.items():
+        was = before[key]
+        await transaction.put(
+            ("account", key),
+            msgspec.structs.replace(
+                was, balance=was.balance + more.balance, held=was.held + more.held,
+                version=was.version + more.version,
+            ),
+        )  # fmt: skip
+    return before
+
+
+async def account_write(transaction: TableTransaction, accounts: Sequence[Account]) -> None:
+    """Stand for account_write."""
+    for each in accounts:
+        await transaction.put(("account", each.key), msgspec.structs.replace(each))
+
+
+async def account_locked(
+    transaction: TableTransaction, keys: Iterable[AccountKey]
+) -> set[AccountKey]:
+    """Stand for account_locked."""
+    await transaction.database.step("locked")
+    return {key for key in keys if not transaction.free(("account", key))}
+
+
+async def now(reader: Any) -> datetime:
+    """Stand for vital_now."""
+    database = database_of(reader)
+    await database.step("now")
+    return database.tables.now()
+
+
+async def heads(reader: Any, places: Sequence[tuple[int, int, datetime]]) -> list[Head]:
+    """Stand for timer_heads."""
+    database = database_of(reader)
+    await database.step("heads")
+    lows = {bucket: (lane, low) for bucket, lane, low in places}
+    found: dict[int, Head] = {}
+    for payment_id, row in open_payments(database.tables):
+        bucket = bucket_of(payment_id)
+        lane, low = lows[bucket]
+        if row.aside or row.due_at < low:
+            continue
+        seconds = (row.due_at - database.tables.now()).total_seconds()
+        if bucket not in found or row.due_at < found[bucket].due_at:
+            found[bucket] = Head(bucket, lane, row.due_at, seconds)
+    return list(found.values())
+
+
+async def clock_read(transaction: TableTransaction) -> datetime:
+    """Stand for settlement_clock_read."""
+    await transaction.database.step("clock")
+    found: datetime = transaction.get(("clock",))
+    return found
+
+
+async def clock_record(transaction: TableTransaction) -> None:
+    """Stand for settlement_clock_record."""
+    await transaction.put(("clock",), transaction.tables.now())
+
+
+async def setting_find(transaction: TableTransaction, name: str) -> Any:
+    """Stand for setting_find."""
+    await transaction.database.step("setting")
+    row = transaction.get(("setting", name))
+    return None if row is None else row[0]
+
+
+async def setting_put(transaction: TableTransaction, stored: Stored, by: str) -> None:
+    """Stand for setting_put."""
+    await transaction.put(("setting", stored.name), (stored.value, by))
+
+
+async def setting_delete(transaction: TableTransaction, _: int, name: str) -> None:
+    """Stand for setting_delete."""
+    await transaction.put(("setting", name), None)
+
+
+async def setting_page(transaction: TableTransaction, _: int) -> list[Any]:
+    """Stand for setting_page."""
+    row = transaction.get(("setting", STOPPED))
+    return [] if row is None else [mock.Mock(changed_by=row[1])]
+
+
+STATEMENTS: dict[Any, dict[str, Any]] = {
+    settlement: {"peek": peek, "lock": lock, "first_due": nothing, "earlier": earlier,
+                 "leave": leave, "write_transfers": write_transfers, "write_failed": write_failed,
+                 "write_attempts": nothing, "retry": retry, "delete": delete},
+    account_store: {"lock": account_lock, "add": account_add, "write": account_write,
+                    "locked": account_locked},
+    settlement_clock: {"read": clock_read, "record": clock_record},
+    setting: {"find": setting_find, "put": setting_put, "delete": setting_delete,
+              "page": setting_page},
+    halt: {"set_aside": set_aside}, event_store: {"insert": nothing}, timer: {"heads": heads},
+    node_store: {"live": nobody}, vital_store: {"now": now},
+}  # fmt: skip
