@@ -61,6 +61,9 @@ CREATE FUNCTION account_locked(buckets smallint[], tenants integer[], accounts t
     LANGUAGE plpgsql
     SET search_path TO 'postdate';
 
+CREATE FUNCTION account_since_proof(tenant integer, buckets smallint[], floor uuid) RETURNS TABLE(bucket smallint, tenant_id integer, account_id text, version bigint, balance bigint, from_version bigint, start bigint, entries bigint, amounts numeric)
+    LANGUAGE sql STABLE;
+
 CREATE FUNCTION array_sum(integer[], integer[]) RETURNS integer[]
     LANGUAGE sql IMMUTABLE PARALLEL SAFE;
 

@@ -343,5 +343,5 @@ def test_of_many_anchors_enough_are_kept(monkeypatch: pytest.MonkeyPatch) -> Non
     kept = Anchors()
     for seq in range(1, 101):
         kept.add(seq, f"{seq}", AT)
-    assert len([seq for seq in range(1, 100) if kept.get(seq)]) > 3
-    assert kept.get(100) == "100"
+    assert len([seq for seq in range(1, 100) if kept.find(seq)]) > 3
+    assert kept.find(100) == "100"

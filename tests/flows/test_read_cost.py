@@ -83,12 +83,12 @@ Read = Callable[[World], Awaitable[Any]]
 READS: dict[str, Read] = {
     "job": lambda w: w.jobs.find(w.who.tenant_id, w.ids["job"]),
     "jobs": lambda w: w.jobs.page(w.who.tenant_id, JobFilter(status=JobStatus.PENDING), None, 9),
-    "account": lambda w: w.accounts.get(w.who, "anna"),
+    "account": lambda w: w.accounts.find(w.who, "anna"),
     "accounts": lambda w: w.accounts.page(w.who, "", 9),
     "statement": lambda w: w.accounts.statement(w.who, "anna", None, MAX_VERSION, 9),
     "schedule": lambda w: w.schedules.find(w.who, w.ids["schedule"]),
     "schedules": lambda w: w.schedules.page(w.who, None, 9),
-    "payment": lambda w: w.payments.get(w.who, w.ids["payment"]),
+    "payment": lambda w: w.payments.find(w.who, w.ids["payment"]),
     "payments of an account": lambda w: w.payments.page(
         w.who, PaymentFilter(account_id="bert"), NEWEST, 1
     ),

@@ -122,7 +122,7 @@ MUTANTS = (
     ),
     mutant(
         "approved_by_the_person_who_asked", "intake/payment/approval.py",
-        "if not persons.isdisjoint(who.persons):", "if False:",
+        "if not persons.isdisjoint(actor.persons):", "if False:",
         "hostile/test_authority.py",
     ),
     mutant(

@@ -53,7 +53,7 @@ def outcome(answer: PaymentAnswer) -> str:
 
 async def held(database: Database, tenant_id: int) -> list[int]:
     async with database.read(tenant_id) as connection:
-        rows = [await account_store.get(connection, key_of(tenant_id, name)) for name in NAMES]
+        rows = [await account_store.find(connection, key_of(tenant_id, name)) for name in NAMES]
     return [row.held for row in rows if row]
 
 

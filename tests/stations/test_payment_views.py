@@ -66,7 +66,7 @@ async def test_payments_asked_for_at_once_share_a_statement_and_nothing_else(
         (_who(tenant_id), unknown, False),
         (_who(tenant_id), mine, True),
     ]
-    seen = await asyncio.gather(*(views.get(who, payment_id) for who, payment_id, _ in asked))
+    seen = await asyncio.gather(*(views.find(who, payment_id) for who, payment_id, _ in asked))
     for (_, payment_id, visible), view in zip(asked, seen, strict=True):
         assert (None if view is None else view.payment_id) == (payment_id if visible else None)
     assert counted.reads == 2  # one for each tenant

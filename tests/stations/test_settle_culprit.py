@@ -88,7 +88,7 @@ async def break_for_good(bank: Bank, clock: Clock, one: Settler, **terms: str | 
 
 
 async def shown(bank: Bank, payment_id: UUID) -> PaymentView:
-    found = await PaymentViews(bank.database).get(operator_of(bank), payment_id)
+    found = await PaymentViews(bank.database).find(operator_of(bank), payment_id)
     assert found is not None
     return found
 

@@ -277,11 +277,11 @@ async def _open(settings: NatsSettings, access: Access) -> QueueBroker:
 
 def _url(server: str) -> str:
     """Write a server's address from its parts, as the library wants it."""
-    place = parse_broker_url(_with_scheme(server), PORTS)
-    if isinstance(place, Malformed):
-        raise RejectedError("invalid_url", place.reason)
-    host = f"[{place.host}]" if isinstance(place.host, IPv6Address) else place.host
-    return f"{place.scheme}://{host}:{place.port}"
+    url = parse_broker_url(_with_scheme(server), PORTS)
+    if isinstance(url, Malformed):
+        raise RejectedError("invalid_url", url.reason)
+    host = f"[{url.host}]" if isinstance(url.host, IPv6Address) else url.host
+    return f"{url.scheme}://{host}:{url.port}"
 
 
 def _with_scheme(server: str) -> str:
@@ -293,8 +293,13 @@ def _refuse(settings: NatsSettings, permitted: Permitted) -> Refusal | None:
         url = _with_scheme(server)
         if refusal := check_broker_url(url, PORTS, permitted.networks):
             return refusal
-        place = parse_broker_url(url, PORTS)
-        if isinstance(place, Malformed) or place.path or place.user or place.password is not None:
+        parsed = parse_broker_url(url, PORTS)
+        if (
+            isinstance(parsed, Malformed)
+            or parsed.path
+            or parsed.user
+            or parsed.password is not None
+        ):
             return Refusal(
                 Code.INVALID_FIELD,
                 "A server is written nats://host:port; `user`, `password` and `token` are fields.",

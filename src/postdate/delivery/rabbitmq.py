@@ -136,16 +136,16 @@ async def _connect(connection: aio_pika.Connection, name: str) -> RabbitBroker:
 
 
 def _url(settings: RabbitSettings) -> URL:
-    place = parse_broker_url(settings.url, PORTS)
-    if isinstance(place, Malformed):
-        raise RejectedError("invalid_url", place.reason)
-    virtual_host = "" if place.path == "/" else place.path
+    url = parse_broker_url(settings.url, PORTS)
+    if isinstance(url, Malformed):
+        raise RejectedError("invalid_url", url.reason)
+    virtual_host = "" if url.path == "/" else url.path
     return URL.build(
-        scheme=place.scheme,
-        user=place.user or USER,
-        password=place.password or USER,
-        host=str(place.host),
-        port=place.port,
+        scheme=url.scheme,
+        user=url.user or USER,
+        password=url.password or USER,
+        host=str(url.host),
+        port=url.port,
         path=f"/{virtual_host}",
     )
 

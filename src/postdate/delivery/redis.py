@@ -126,18 +126,18 @@ async def _open(settings: RedisSettings, access: Access) -> QueueBroker:
 
 
 def _client(settings: RedisSettings, dial: Dial) -> Client:
-    place = parse_broker_url(settings.url, PORTS)
-    if isinstance(place, Malformed):
-        raise RejectedError("invalid_url", place.reason)
+    url = parse_broker_url(settings.url, PORTS)
+    if isinstance(url, Malformed):
+        raise RejectedError("invalid_url", url.reason)
     pool = ConnectionPool(
         connection_class=_Connection,
-        host=str(place.host),
-        port=place.port,
+        host=str(url.host),
+        port=url.port,
         dial=dial,
-        tls=tls_context(settings.ca_pem) if place.scheme == "rediss" else None,
-        db=int(place.path or 0),
-        username=place.user,
-        password=place.password,
+        tls=tls_context(settings.ca_pem) if url.scheme == "rediss" else None,
+        db=int(url.path or 0),
+        username=url.user,
+        password=url.password,
         protocol=RESP,
         # No retries inside: a repeated XADD would be a duplicate that we know nothing of.
         retry=Retry(NoBackoff(), 0),
@@ -148,8 +148,8 @@ def _client(settings: RedisSettings, dial: Dial) -> Client:
 def _refuse(settings: RedisSettings, permitted: Permitted) -> Refusal | None:
     if refusal := refuse_url(settings, PORTS, permitted):
         return refusal
-    place = parse_broker_url(settings.url, PORTS)
-    if isinstance(place, BrokerUrl) and not _is_database(place.path):
+    url = parse_broker_url(settings.url, PORTS)
+    if isinstance(url, BrokerUrl) and not _is_database(url.path):
         return Refusal(Code.INVALID_FIELD, "The path is the number of a database.", "config")
     return None
 

@@ -147,8 +147,8 @@ def _call_of(delivery: Delivery, found: Destination) -> WebhookCall | Outcome:
     if isinstance(target, Malformed):
         return _refused("invalid_url", f"the URL {target.reason}")
     # A bare URL stands for itself: another path of its host may well work.
-    place = found.name if found.name is not None else url_trouble_name(target)
-    return WebhookCall(target, found.secrets, (delivery.tenant_id, place))
+    destination = found.name if found.name is not None else url_trouble_name(target)
+    return WebhookCall(target, found.secrets, (delivery.tenant_id, destination))
 
 
 def answer_of(outcome: Outcome) -> str:

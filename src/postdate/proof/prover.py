@@ -52,11 +52,11 @@ class Prover:
             return 0
         self._ask_at = self._clock() + min(self._pause, LOOK_SECONDS)
         async with self._database.write() as connection:
-            turn = await proof_store.take(connection, self._pause)
-        if turn is not None:
-            await self.prove_bucket(turn.bucket, turn.round)
-            if turn.bucket == BUCKETS - 1:
-                await self._end_round(turn.seconds)
+            share = await proof_store.take(connection, self._pause)
+        if share is not None:
+            await self.prove_bucket(share.bucket, share.round)
+            if share.bucket == BUCKETS - 1:
+                await self._end_round(share.seconds)
         return 0
 
     async def prove_bucket(self, bucket: int, number: int = 0) -> list[LedgerFinding]:

@@ -86,7 +86,7 @@ class Anchors:
         if len(self._known) > MAX_REMEMBERED:
             self._known = dict(list(self._known.items())[::2])
 
-    def get(self, position: int) -> str | None:
+    def find(self, position: int) -> str | None:
         """Return the hash that was anchored for the seal that ends at a position."""
         if self.last is not None and position == self.last[0]:
             return self.last[1]

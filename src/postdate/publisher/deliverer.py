@@ -100,8 +100,8 @@ class Deliverer:
         return claimed
 
     async def _heads(self) -> list[timer.Head]:
-        places = [(bucket, own_lane(LANE_EVENT), LONG_AGO) for bucket in range(BUCKETS)]
-        heads = await timer.heads(self._reads, places)
+        looks = [(bucket, own_lane(LANE_EVENT), LONG_AGO) for bucket in range(BUCKETS)]
+        heads = await timer.heads(self._reads, looks)
         self._next = min((head.seconds for head in heads if head.seconds > 0), default=None)
         return heads
 
@@ -234,12 +234,12 @@ class _Service:
         log.warning("subscription.paused", id=str(self._id), reason=stop.error)
 
     def _too_old(self, held: LeasedSubscription) -> bool:
-        most = self._settings.number("event.max_age_seconds", held.tenant_id)
-        return held.failing_seconds is not None and held.failing_seconds > most
+        max_seconds = self._settings.number("event.max_age_seconds", held.tenant_id)
+        return held.failing_seconds is not None and held.failing_seconds > max_seconds
 
     def _backoff(self, held: LeasedSubscription, failures: int) -> float:
-        most = self._settings.number("event.max_seconds", held.tenant_id)
-        return min(most, FIRST_RETRY_SECONDS * 2.0 ** min(failures - 1, _MAX_DOUBLINGS))
+        max_seconds = self._settings.number("event.max_seconds", held.tenant_id)
+        return min(max_seconds, FIRST_RETRY_SECONDS * 2.0 ** min(failures - 1, _MAX_DOUBLINGS))
 
 
 async def _parents(

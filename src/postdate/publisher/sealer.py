@@ -190,7 +190,7 @@ def _tally(taken: Sequence[Waiting], now: datetime) -> Mapping[activity.Counted,
     counted: Tally[activity.Counted] = Tally()
     oldest = now.timestamp() - KEEP_SECONDS
     for each in taken:
-        place = COUNTED.get(each.type)
-        if place is not None and (at := each.time.timestamp()) > oldest:
-            counted[each.tenant_id, int(at) // SLOT_SECONDS, place] += 1
+        column = COUNTED.get(each.type)
+        if column is not None and (at := each.time.timestamp()) > oldest:
+            counted[each.tenant_id, int(at) // SLOT_SECONDS, column] += 1
     return counted

@@ -241,7 +241,7 @@ class ChainCheck:
         return pruned and content.types[content.kinds[number] - 1] in JOB_FACTS
 
     def _anchor(self) -> ChainFinding | None:
-        known = self._anchors.get(self._upto)
+        known = self._anchors.find(self._upto)
         if known is None:
             return None
         if known != self._hash.hex():

@@ -20,8 +20,8 @@ class Capacity:
     def free(self, tenant_id: int) -> int:
         """Return how many more one tenant may start while others may still come."""
         own = self._running_of[tenant_id]
-        most = max(1, int((self.size - self.running + own) * TENANT_PART))
-        return max(0, min(most - own, self.size - self.running))
+        max_count = max(1, int((self.size - self.running + own) * TENANT_PART))
+        return max(0, min(max_count - own, self.size - self.running))
 
     def take(self, tenant_id: int, count: int) -> "Room":
         """Take room for so many starts; whoever owns the room gives it back."""

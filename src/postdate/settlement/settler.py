@@ -361,8 +361,8 @@ def _line(settled: tuple[DuePayment, Decision]) -> dict[str, Any]:
 def _complete(found: Sequence[Candidate], depth: int) -> Sequence[Candidate]:
     """Cut where a bucket may hold more than was looked at, so that the order has no holes."""
     counts: dict[int, int] = {}
-    for place, candidate in enumerate(found):
+    for number, candidate in enumerate(found):
         counts[candidate.bucket] = counts.get(candidate.bucket, 0) + 1
         if counts[candidate.bucket] == depth:
-            return found[: place + 1]
+            return found[: number + 1]
     return found

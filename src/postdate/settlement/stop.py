@@ -65,15 +65,15 @@ class SettlementStop:
         The first time is believed when it is not ahead of this node's clock, or not ahead of the
         last time that settlement recorded: either may be wrong, or long ago, but hardly both.
         """
-        most = self._settings.number(STEP)
+        max_seconds = self._settings.number(STEP)
         if not self._guard.believes:
             recorded = await clock_store.read(connection)
             ahead = seconds_ahead(at, self._node_clock(), recorded)
-            if ahead > most:
+            if ahead > max_seconds:
                 return f"is {ahead:.0f} s ahead of this node's clock and of what it has recorded"
             # A clock that is behind what was trusted before may return to it: that is no leap.
             self._guard.believe(max(at, recorded))
-        leap = self._guard.leap(at, most)
+        leap = self._guard.leap(at, max_seconds)
         return None if leap is None else f"leapt {leap:.0f} s ahead"
 
     async def _stop(self, connection: Connection, wrong: str) -> None:

@@ -68,12 +68,12 @@ class AccountViews:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def get(self, actor: Identity, account_id: str) -> AccountView | None:
+    async def find(self, actor: Identity, account_id: str) -> AccountView | None:
         """Read one account."""
         if not _visible(actor, account_id):
             return None
         reader = self._database.tenant_reader(actor.tenant_id)
-        row = await account_store.get(reader, key_of(actor.tenant_id, account_id))
+        row = await account_store.find(reader, key_of(actor.tenant_id, account_id))
         return None if row is None else view(row)
 
     async def page(

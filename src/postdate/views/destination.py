@@ -95,7 +95,7 @@ class DestinationViews:
         """List the names and URLs that fail, those that began first in front."""
         return self._troubles.of_tenant(tenant_id)
 
-    async def get(self, tenant_id: int, name: str) -> DestinationView | None:
+    async def find(self, tenant_id: int, name: str) -> DestinationView | None:
         """Find one by name."""
         reader = self._database.tenant_reader(tenant_id)
         row = await destination_store.find(reader, tenant_id, name)

@@ -121,7 +121,7 @@ class PaymentViews:
         self._database = database
         self._readers: dict[int, Coalescer[UUID, tuple[PaymentRow | None, bool]]] = {}
 
-    async def get(self, actor: Identity, payment_id: UUID) -> PaymentView | None:
+    async def find(self, actor: Identity, payment_id: UUID) -> PaymentView | None:
         """Read one payment, coalesced with concurrent reads of the same tenant."""
         if origin.wanted() and self._database.spares.replica_reads:
             # Others may not have seen as much: they need not wait for it.
@@ -211,7 +211,7 @@ class PaymentViews:
 
     async def executions(self, actor: Identity, payment_id: UUID) -> list[ExecutionView] | None:
         """List every execution of a payment, in order."""
-        if await self.get(actor, payment_id) is None:
+        if await self.find(actor, payment_id) is None:
             return None
         reader = self._database.tenant_reader(actor.tenant_id)
         rows = await payment_store.executions(reader, actor.tenant_id, payment_id)
@@ -222,7 +222,7 @@ class PaymentViews:
     ) -> list[PaymentEventView] | None:
         """List what happened to a payment, in order."""
         start = after or floor_id(unix_ms_of(payment_id) - SKEW_MS)
-        if await self.get(actor, payment_id) is None:
+        if await self.find(actor, payment_id) is None:
             return None
         reader = self._database.tenant_reader(actor.tenant_id)
         rows = await event_store.of_subject(reader, actor.tenant_id, payment_id, start, limit)

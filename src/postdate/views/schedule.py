@@ -160,7 +160,7 @@ class ScheduleViews:
 
     async def calendar(self, tenant_id: int, name: str) -> CalendarRow | None:
         """Show one calendar."""
-        return await calendar_store.get(self._database.tenant_reader(tenant_id), tenant_id, name)
+        return await calendar_store.find(self._database.tenant_reader(tenant_id), tenant_id, name)
 
     async def calendars(
         self, tenant_id: int, after: str, limit: int

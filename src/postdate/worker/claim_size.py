@@ -18,7 +18,7 @@ class ClaimSize:
     """The size of the next claim, learned from the last ones."""
 
     def __init__(self, max_size: int = MAX_JOBS) -> None:
-        self._most = max_size
+        self._max_size = max_size
         self._size = float(min(FIRST_JOBS, max_size))
 
     @property
@@ -31,5 +31,5 @@ class ClaimSize:
         if count < self.size or seconds <= 0:
             return
         fits = count * TARGET_SECONDS / seconds
-        least = min(MIN_JOBS, self._most)
-        self._size += SHARE * (min(max(fits, least), self._most) - self._size)
+        min_size = min(MIN_JOBS, self._max_size)
+        self._size += SHARE * (min(max(fits, min_size), self._max_size) - self._size)

@@ -158,7 +158,7 @@ async def get_account(call: Call[Services, None, None]) -> AccountView:
     """
     account_id = call.text("account_id")
     return existing(
-        await call.services.account.read.get(call.actor, account_id), "account", account_id
+        await call.services.account.read.find(call.actor, account_id), "account", account_id
     )
 
 

@@ -159,7 +159,7 @@ async def get_destination(call: Call[Services, Any, Any]) -> DestinationView:
     """
     name = call.text("name")
     return existing(
-        await call.services.destination.read.get(call.actor.tenant_id, name), "destination", name
+        await call.services.destination.read.find(call.actor.tenant_id, name), "destination", name
     )
 
 

@@ -178,7 +178,7 @@ async def get_payment(call: Call[Services, None, None]) -> PaymentView:
     """
     payment_id = call.uuid("payment_id")
     return existing(
-        await call.services.payment.read.get(call.actor, payment_id), "payment", payment_id
+        await call.services.payment.read.find(call.actor, payment_id), "payment", payment_id
     )
 
 

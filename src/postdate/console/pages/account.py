@@ -48,7 +48,7 @@ async def account_page(request: PageRequest) -> Response:
     if query.at is not None and query.at.tzinfo is None:
         raise refuse(Code.INVALID_FIELD, "Give the instant with its zone: 2026-05-01T00:00Z.", "at")
     views = request.services.account.read
-    account = existing(await views.get(request.actor, account_id), "account", account_id)
+    account = existing(await views.find(request.actor, account_id), "account", account_id)
     statement = existing(
         await views.statement(request.actor, account_id, query.at, query.version, PAGE),
         "account",

@@ -100,7 +100,7 @@ async def _why_waiting(request: PageRequest, job: JobView) -> str | None:
         pulled=isinstance(job.destination, Worker),
         halts=await services.halt.read.page(tenant_id),
         worker_nodes=overview.slow.nodes.get("worker", 0),
-        destination=None if name is None else await services.destination.read.get(tenant_id, name),
+        destination=None if name is None else await services.destination.read.find(tenant_id, name),
         now=request.now,
     )
     return why_waiting(job, facts)

@@ -141,7 +141,7 @@ async def payment_page(request: PageRequest) -> Response:
     """Show one payment: did money move, and who did what."""
     payment_id = request.uuid("payment_id")
     views = request.services.payment.read
-    payment = existing(await views.get(request.actor, payment_id), "payment", payment_id)
+    payment = existing(await views.find(request.actor, payment_id), "payment", payment_id)
     return request.render(
         "payment.html",
         payment=payment,

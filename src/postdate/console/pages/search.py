@@ -60,7 +60,7 @@ async def _hits(request: PageRequest, wanted: str) -> list[SearchHit]:
 
 async def _by_id(request: PageRequest, identifier: UUID) -> AsyncIterator[SearchHit]:
     actor, services, text = request.actor, request.services, str(identifier)
-    if actor.allows(Scope.PAYMENTS_READ) and await services.payment.read.get(actor, identifier):
+    if actor.allows(Scope.PAYMENTS_READ) and await services.payment.read.find(actor, identifier):
         yield SearchHit("payment", text, f"/payments/{text}")
     if actor.allows(Scope.JOBS_READ) and await services.job.read.find(actor.tenant_id, identifier):
         yield SearchHit("job", text, f"/jobs/{text}")
@@ -75,7 +75,7 @@ async def _by_id(request: PageRequest, identifier: UUID) -> AsyncIterator[Search
 
 async def _by_name(request: PageRequest, wanted: str) -> AsyncIterator[SearchHit]:
     actor, services = request.actor, request.services
-    if actor.allows(Scope.PAYMENTS_READ) and await services.account.read.get(actor, wanted):
+    if actor.allows(Scope.PAYMENTS_READ) and await services.account.read.find(actor, wanted):
         yield SearchHit("account", wanted, f"/accounts/{wanted}")
     for made in await services.search.under_key(actor.tenant_id, wanted):
         if await _visible(request, made.kind, made.subject):
@@ -94,7 +94,7 @@ async def _visible(request: PageRequest, kind: str, subject: UUID) -> bool:
     match kind:
         case "payment":
             allowed = actor.allows(Scope.PAYMENTS_READ)
-            return allowed and await services.payment.read.get(actor, subject) is not None
+            return allowed and await services.payment.read.find(actor, subject) is not None
         case "job":
             return actor.allows(Scope.JOBS_READ)
         case _:

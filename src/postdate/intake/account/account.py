@@ -45,7 +45,7 @@ class Accounts:
 
     async def create(
         self,
-        who: Identity,
+        actor: Identity,
         account_id: str | None,
         limits: AccountChange,
         remember: Remember[AccountRow] = forget,
@@ -54,82 +54,85 @@ class Accounts:
     ) -> AccountRow:
         """Create an empty account under the given id, or under one of ours."""
         given = account_id or ASSIGNED + new_id(0, self._database.unix_ms()).hex
-        allow(who, given)
-        _allow_floor(who, limits)
+        allow(actor, given)
+        _allow_floor(actor, limits)
         terms = limits.amend(AccountTerms())
-        if who.accounts is not None:
-            _refuse_lifting(AccountTerms(), terms, self._tenant_max(who))
+        if actor.accounts is not None:
+            _refuse_lifting(AccountTerms(), terms, self._tenant_max(actor))
         if given == ISSUER:
             raise refuse(Code.ACCOUNT_RESERVED, f"{ISSUER} is the ledger's own.", "account_id")
         if terms.floor is not None and terms.floor > 0:
             raise refuse(Code.INSUFFICIENT_FUNDS, "A new account has 0 available.", "floor")
-        key = key_of(who.tenant_id, given)
+        key = key_of(actor.tenant_id, given)
         async with self._database.write("account.create") as connection:
-            await check_accounts(connection, self._settings, who.tenant_id)
+            await check_accounts(connection, self._settings, actor.tenant_id)
             row = await account_store.create(connection, key, terms, currency)
             if row is None:
                 raise refuse(
                     Code.ACCOUNT_EXISTS, f"There is an account {given} already.", "account_id"
                 )
-            await self._record(connection, key, "account.created", who, row)
+            await self._record(connection, key, "account.created", actor, row)
             await remember(connection, row)
         return row
 
-    async def change(self, who: Identity, account_id: str, wanted: AccountChange) -> AccountRow:
+    async def change(self, actor: Identity, account_id: str, wanted: AccountChange) -> AccountRow:
         """Set limits and the note."""
-        _allow_floor(who, wanted)
-        return await self._change(who, account_id, "account.changed", wanted.amend)
+        _allow_floor(actor, wanted)
+        return await self._change(actor, account_id, "account.changed", wanted.amend)
 
-    async def freeze(self, who: Identity, account_id: str) -> AccountRow:
+    async def freeze(self, actor: Identity, account_id: str) -> AccountRow:
         """Refuse every new payment from and to an account."""
         return await self._change(
-            who, account_id, "account.frozen", lambda t: msgspec.structs.replace(t, frozen=True)
+            actor, account_id, "account.frozen", lambda t: msgspec.structs.replace(t, frozen=True)
         )
 
-    async def unfreeze(self, who: Identity, account_id: str) -> AccountRow:
+    async def unfreeze(self, actor: Identity, account_id: str) -> AccountRow:
         """Allow payments again."""
         return await self._change(
-            who, account_id, "account.unfrozen", lambda t: msgspec.structs.replace(t, frozen=False)
+            actor,
+            account_id,
+            "account.unfrozen",
+            lambda t: msgspec.structs.replace(t, frozen=False),
         )
 
-    async def close(self, who: Identity, account_id: str) -> AccountRow:
+    async def close(self, actor: Identity, account_id: str) -> AccountRow:
         """Close an empty account for ever; its history stays."""
         return await self._change(
-            who, account_id, "account.closed", lambda t: msgspec.structs.replace(t, closed=True)
+            actor, account_id, "account.closed", lambda t: msgspec.structs.replace(t, closed=True)
         )
 
     async def _change(
         self,
-        who: Identity,
+        actor: Identity,
         account_id: str,
         event: str,
         amend: Callable[[AccountTerms], AccountTerms],
     ) -> AccountRow:
-        allow(who, account_id)
-        key = key_of(who.tenant_id, account_id)
+        allow(actor, account_id)
+        key = key_of(actor.tenant_id, account_id)
         async with self._database.write("account.change") as connection:
             locked = (await account_store.lock(connection, [key])).get(key)
-            row = await account_store.get(connection, key)
+            row = await account_store.find(connection, key)
             if locked is None or row is None:
                 raise unknown(account_id)
             before = _terms(row)
             after = amend(before)
-            if who.accounts is not None:
-                _refuse_lifting(before, after, self._tenant_max(who))
+            if actor.accounts is not None:
+                _refuse_lifting(before, after, self._tenant_max(actor))
             refusal = ledger.change(locked, before, after)
             if refusal is not None:
                 raise RefusedError(refusal)
             if after == before:
                 return row
             row = await account_store.change(connection, key, after)
-            await self._record(connection, key, event, who, row)
+            await self._record(connection, key, event, actor, row)
         return row
 
-    def _tenant_max(self, who: Identity) -> int:
-        return self._settings.whole("payment.max_amount", who.tenant_id)
+    def _tenant_max(self, actor: Identity) -> int:
+        return self._settings.whole("payment.max_amount", actor.tenant_id)
 
     async def _record(
-        self, connection: Connection, key: AccountKey, kind: str, who: Identity, row: AccountRow
+        self, connection: Connection, key: AccountKey, kind: str, actor: Identity, row: AccountRow
     ) -> None:
         data = {
             "account_id": row.account_id,
@@ -140,18 +143,18 @@ class Accounts:
         if row.currency is not None:
             data["currency"] = row.currency
         about = account_subject(key.tenant_id, key.account_id)
-        await record_event(connection, self._database, about, kind, who.key_id, data)
+        await record_event(connection, self._database, about, kind, actor.key_id, data)
 
 
-def allow(who: Identity, account_id: str) -> None:
+def allow(actor: Identity, account_id: str) -> None:
     """Hold a limited key to its accounts; others look missing to it."""
-    if who.accounts is not None and account_id not in who.accounts:
+    if actor.accounts is not None and account_id not in actor.accounts:
         raise unknown(account_id)
 
 
-def refuse_limited(who: Identity) -> None:
+def refuse_limited(actor: Identity) -> None:
     """Refuse a key limited to accounts where something holds for the whole tenant."""
-    if who.accounts is not None:
+    if actor.accounts is not None:
         detail = "A key limited to accounts decides nothing for the whole tenant."
         raise refuse(Code.FORBIDDEN, detail)
 
@@ -161,10 +164,10 @@ def unknown(account_id: str) -> RefusedError:
     return refuse(Code.NOT_FOUND, f"There is no account {account_id}.")
 
 
-def _allow_floor(who: Identity, limits: AccountChange) -> None:
+def _allow_floor(actor: Identity, limits: AccountChange) -> None:
     # To spend below zero is to make money.
     below = limits.floor is not UNSET and limits.floor < 0
-    if below and not who.allows(Scope.LEDGER_ADJUST):
+    if below and not actor.allows(Scope.LEDGER_ADJUST):
         detail = f"A floor below 0 needs the scope `{Scope.LEDGER_ADJUST}`."
         raise refuse(Code.FORBIDDEN, detail, "floor", scope=Scope.LEDGER_ADJUST)
 

@@ -128,26 +128,26 @@ class Adjustments:
         )
 
     async def adjust(
-        self, who: Identity, account_id: str, amount: int, reason: str, key: str
+        self, actor: Identity, account_id: str, amount: int, reason: str, key: str
     ) -> AdjustmentAnswer:
         """Credit an account, or debit it by a negative amount."""
-        allow(who, account_id)
-        if who.max_amount is not None and abs(amount) > who.max_amount:
-            raise refuse(Code.FORBIDDEN, f"The key may move {who.max_amount} at most.", "amount")
-        await self._ensure_issuer(who.tenant_id)
-        place = idempotency_key_of(who.tenant_id, KeyScope.ADJUSTMENT, key)
+        allow(actor, account_id)
+        if actor.max_amount is not None and abs(amount) > actor.max_amount:
+            raise refuse(Code.FORBIDDEN, f"The key may move {actor.max_amount} at most.", "amount")
+        await self._ensure_issuer(actor.tenant_id)
+        idempotency_key = idempotency_key_of(actor.tenant_id, KeyScope.ADJUSTMENT, key)
         asked = canonical({"account_id": account_id, "amount": amount, "reason": reason})
         item = AdjustmentRequest(
             key=key,
-            keyed=keyed(place, asked),
-            account=key_of(who.tenant_id, account_id),
-            issuer=key_of(who.tenant_id, ISSUER),
+            keyed=keyed(idempotency_key, asked),
+            account=key_of(actor.tenant_id, account_id),
+            issuer=key_of(actor.tenant_id, ISSUER),
             amount=amount,
             reason=reason,
-            actor=who.key_id,
+            actor=actor.key_id,
             stamp=origin.stamp(),
         )
-        with self._open_keys.hold(place):
+        with self._open_keys.hold(idempotency_key):
             return await self._around.submit(item)
 
     async def _ensure_issuer(self, tenant_id: int) -> None:

@@ -26,27 +26,27 @@ class Repairs:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def look(self, who: Identity, account_id: str) -> Repair:
+    async def look(self, actor: Identity, account_id: str) -> Repair:
         """Return what a repair would change; nothing is written."""
         async with self._database.write() as connection:
-            return (await _decide(connection, who, account_id))[1]
+            return (await _decide(connection, actor, account_id))[1]
 
-    async def request(self, who: Identity, account_id: str, reason: str) -> Repair:
+    async def request(self, actor: Identity, account_id: str, reason: str) -> Repair:
         """Ask for a repair, which another person approves within a day."""
         async with self._database.write() as connection:
-            _, repair = await _decide(connection, who, account_id)
+            _, repair = await _decide(connection, actor, account_id)
             _refuse_needless(repair)
-            data = _shown(repair) | {"reason": reason, "persons": sorted(who.persons)}
-            await self._record(connection, who, account_id, "account.repair_requested", data)
+            data = _shown(repair) | {"reason": reason, "persons": sorted(actor.persons)}
+            await self._record(connection, actor, account_id, "account.repair_requested", data)
         return repair
 
-    async def approve(self, who: Identity, account_id: str) -> Repair:
+    async def approve(self, actor: Identity, account_id: str) -> Repair:
         """Make the repair that another person has asked for, if it is still the same one."""
         async with self._database.write() as connection:
-            account, repair = await _decide(connection, who, account_id)
+            account, repair = await _decide(connection, actor, account_id)
             _refuse_needless(repair)
-            key = key_of(who.tenant_id, account_id)
-            asked_by, asked = await _requested(connection, who, key)
+            key = key_of(actor.tenant_id, account_id)
+            asked_by, asked = await _requested(connection, actor, key)
             if asked["difference"] != msgspec.to_builtins(repair.difference):
                 detail = f"The account {account_id} differs otherwise than when it was asked for."
                 raise refuse(Code.CONFLICT, detail)
@@ -61,33 +61,38 @@ class Repairs:
                 before=repair.before,
                 jumps=repair.jumps,
                 requested_by=asked_by,
-                approved_by=who.key_id,
+                approved_by=actor.key_id,
                 reason=asked["reason"],
             )
             await store.insert(connection, key, made)
             data = _shown(repair) | {"reason": made.reason, "requested_by": asked_by}
-            await self._record(connection, who, account_id, "account.repaired", data)
+            await self._record(connection, actor, account_id, "account.repaired", data)
         return repair
 
     async def _record(
         self,
         connection: Connection,
-        who: Identity,
+        actor: Identity,
         account_id: str,
         kind: str,
         data: dict[str, Any],
     ) -> None:
-        about, data = account_subject(who.tenant_id, account_id), {"account_id": account_id} | data
-        await record_event(connection, self._database, about, kind, who.key_id, data)
+        about, data = (
+            account_subject(actor.tenant_id, account_id),
+            {"account_id": account_id} | data,
+        )
+        await record_event(connection, self._database, about, kind, actor.key_id, data)
 
 
-async def _decide(connection: Connection, who: Identity, account_id: str) -> tuple[Account, Repair]:
+async def _decide(
+    connection: Connection, actor: Identity, account_id: str
+) -> tuple[Account, Repair]:
     """Lock an account and compare it with its entries; settlements wait meanwhile."""
-    if not who.allows(Scope.LEDGER_ADJUST):
+    if not actor.allows(Scope.LEDGER_ADJUST):
         detail = f"To repair an account needs the scope `{Scope.LEDGER_ADJUST}`."
         raise refuse(Code.FORBIDDEN, detail, scope=Scope.LEDGER_ADJUST)
-    allow(who, account_id)
-    key = key_of(who.tenant_id, account_id)
+    allow(actor, account_id)
+    key = key_of(actor.tenant_id, account_id)
     account = (await account_store.lock(connection, [key])).get(key)
     if account is None:
         raise unknown(account_id)
@@ -103,7 +108,7 @@ async def _decide(connection: Connection, who: Identity, account_id: str) -> tup
 
 
 async def _requested(
-    connection: Connection, who: Identity, key: AccountKey
+    connection: Connection, actor: Identity, key: AccountKey
 ) -> tuple[str, dict[str, Any]]:
     """Find the request, which must come from somebody else."""
     _, subject = account_subject(key.tenant_id, key.account_id)
@@ -111,9 +116,9 @@ async def _requested(
     if found is None:
         raise refuse(Code.CONFLICT, f"Nobody has asked to repair {key.account_id} since yesterday.")
     asked_by, data = found
-    if asked_by == who.key_id:
+    if asked_by == actor.key_id:
         raise refuse(Code.APPROVAL_BY_REQUESTER, "The key that asked for it cannot approve.")
-    if not who.persons.isdisjoint(data["persons"]):
+    if not actor.persons.isdisjoint(data["persons"]):
         detail = "Your key and the one that asked for it come from one person."
         raise refuse(Code.APPROVAL_BY_REQUESTER, detail)
     return asked_by, data

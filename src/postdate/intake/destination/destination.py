@@ -95,65 +95,67 @@ class Destinations:
         self._reach = reach
 
     async def create(
-        self, who: Identity, spec: DestinationSpec, remember: Remember[Created] = forget
+        self, actor: Identity, spec: DestinationSpec, remember: Remember[Created] = forget
     ) -> Created:
         """Create a destination; a webhook's secret is given only now."""
         await self._check(spec)
-        await self._try_out(who.tenant_id, spec)
+        await self._try_out(actor.tenant_id, spec)
         secret = (spec.secret or new_secret()) if spec.type is DestinationType.WEBHOOK else None
-        most = self._settings.whole("destination.most", who.tenant_id)
+        max_destinations = self._settings.whole("destination.most", actor.tenant_id)
         async with self._database.write() as connection:
             await secret_store.admit(connection, self._keyring)
-            if await destination_store.count(connection, who.tenant_id) >= most:
-                raise refuse(Code.CONFLICT, f"A tenant has at most {most} destinations.")
-            row = await destination_store.create(connection, self._new(who, spec, secret))
+            if await destination_store.count(connection, actor.tenant_id) >= max_destinations:
+                raise refuse(
+                    Code.CONFLICT, f"A tenant has at most {max_destinations} destinations."
+                )
+            row = await destination_store.create(connection, self._new(actor, spec, secret))
             if row is None:
                 raise refuse(Code.CONFLICT, f"There is a destination {spec.name} already.", "name")
-            await self._record(connection, who.tenant_id, who.key_id, row, "created")
+            await self._record(connection, actor.tenant_id, actor.key_id, row, "created")
             await remember(connection, (row, secret))
-        self._changed(who.tenant_id, spec.name)
+        self._changed(actor.tenant_id, spec.name)
         return row, secret
 
-    async def change(self, who: Identity, name: str, wanted: DestinationChange) -> DestinationRow:
+    async def change(self, actor: Identity, name: str, wanted: DestinationChange) -> DestinationRow:
         """Change address and limits."""
         async with self._database.write() as connection:
-            row = await destination_store.find(connection, who.tenant_id, name)
+            row = await destination_store.find(connection, actor.tenant_id, name)
             if row is None:
                 raise _missing(name)
             if wanted.url is not UNSET:
                 self._check_url(DestinationType(row.type), wanted.url)
             row = await destination_store.change(
-                connection, who.tenant_id, name, **msgspec.structs.asdict(wanted)
+                connection, actor.tenant_id, name, **msgspec.structs.asdict(wanted)
             )
             if row is None:
                 raise _missing(name)
-            await self._record(connection, who.tenant_id, who.key_id, row, "changed")
-        self._changed(who.tenant_id, name)
+            await self._record(connection, actor.tenant_id, actor.key_id, row, "changed")
+        self._changed(actor.tenant_id, name)
         return row
 
     async def rotate(
         self,
-        who: Identity,
+        actor: Identity,
         name: str,
         overlap_seconds: float,
         remember: Remember[RotatedSecret] = forget,
     ) -> RotatedSecret:
         """Make a new secret for a webhook; the present one signs too until the overlap ends."""
         secret = new_secret()
-        envelope = self._keyring.encrypt(who.tenant_id, secret_label(name), secret.encode())
+        envelope = self._keyring.encrypt(actor.tenant_id, secret_label(name), secret.encode())
         async with self._database.write() as connection:
             await secret_store.admit(connection, self._keyring)
             row = await destination_store.rotate(
-                connection, who.tenant_id, name, envelope, overlap_seconds
+                connection, actor.tenant_id, name, envelope, overlap_seconds
             )
             if row is None:
-                if await destination_store.find(connection, who.tenant_id, name):
+                if await destination_store.find(connection, actor.tenant_id, name):
                     raise refuse(Code.CONFLICT, f"{name} is no webhook: it has no secret.")
                 raise _missing(name)
-            await self._record(connection, who.tenant_id, who.key_id, row, "rotated")
+            await self._record(connection, actor.tenant_id, actor.key_id, row, "rotated")
             rotated = RotatedSecret(secret, row.previous_until)
             await remember(connection, rotated)
-        self._changed(who.tenant_id, name)
+        self._changed(actor.tenant_id, name)
         return rotated
 
     async def disable(self, tenant_id: int, name: str, reason: str, actor: str = SYSTEM) -> None:
@@ -163,51 +165,53 @@ class Destinations:
             await self._switched(connection, tenant_id, name, actor, done, "disabled")
         self._changed(tenant_id, name)
 
-    async def enable(self, who: Identity, name: str) -> None:
+    async def enable(self, actor: Identity, name: str) -> None:
         """Let deliveries go on; enabling again changes nothing."""
         async with self._database.write() as connection:
-            done = await destination_store.enable(connection, who.tenant_id, name)
-            await self._switched(connection, who.tenant_id, name, who.key_id, done, "enabled")
-        self._changed(who.tenant_id, name)
+            done = await destination_store.enable(connection, actor.tenant_id, name)
+            await self._switched(connection, actor.tenant_id, name, actor.key_id, done, "enabled")
+        self._changed(actor.tenant_id, name)
 
-    async def delete(self, who: Identity, name: str) -> None:
+    async def delete(self, actor: Identity, name: str) -> None:
         """Forget a destination; jobs that still name it will fail."""
         async with self._database.write() as connection:
-            row = await destination_store.find(connection, who.tenant_id, name)
-            if row is None or not await destination_store.delete(connection, who.tenant_id, name):
+            row = await destination_store.find(connection, actor.tenant_id, name)
+            if row is None or not await destination_store.delete(connection, actor.tenant_id, name):
                 raise _missing(name)
-            await self._record(connection, who.tenant_id, who.key_id, row, "deleted")
-        self._changed(who.tenant_id, name)
+            await self._record(connection, actor.tenant_id, actor.key_id, row, "deleted")
+        self._changed(actor.tenant_id, name)
 
-    async def signing_secret(self, who: Identity) -> RotatedSecret:
+    async def signing_secret(self, actor: Identity) -> RotatedSecret:
         """Return the secret that signs jobs with a bare URL; the first call makes it."""
         async with self._database.write() as connection:
-            found = await destination_store.signing_ensure(connection, self._keyring, who.tenant_id)
+            found = await destination_store.signing_ensure(
+                connection, self._keyring, actor.tenant_id
+            )
         try:
-            opened = self._keyring.decrypt(who.tenant_id, SIGNING, found.secret)
+            opened = self._keyring.decrypt(actor.tenant_id, SIGNING, found.secret)
         except SecretError as error:
             raise refuse(Code.SECRET_KEY_MISSING, f"The secret stays closed: {error}.") from error
         return RotatedSecret(opened.decode(), found.previous_until)
 
     async def rotate_signing_secret(
-        self, who: Identity, overlap_seconds: float, remember: Remember[RotatedSecret] = forget
+        self, actor: Identity, overlap_seconds: float, remember: Remember[RotatedSecret] = forget
     ) -> RotatedSecret:
         """Make a new one; the present one signs too until the overlap ends."""
         secret = new_secret()
-        envelope = self._keyring.encrypt(who.tenant_id, SIGNING, secret.encode())
+        envelope = self._keyring.encrypt(actor.tenant_id, SIGNING, secret.encode())
         async with self._database.write() as connection:
             await secret_store.admit(connection, self._keyring)
-            await destination_store.signing_ensure(connection, self._keyring, who.tenant_id)
+            await destination_store.signing_ensure(connection, self._keyring, actor.tenant_id)
             until = await destination_store.signing_rotate(
-                connection, who.tenant_id, envelope, overlap_seconds
+                connection, actor.tenant_id, envelope, overlap_seconds
             )
-            about = named(who.tenant_id, "destination", SIGNING)
+            about = named(actor.tenant_id, "destination", SIGNING)
             await record_event(
-                connection, self._database, about, "destination.rotated", who.key_id, {}
+                connection, self._database, about, "destination.rotated", actor.key_id, {}
             )
             rotated = RotatedSecret(secret, until)
             await remember(connection, rotated)
-        self._changed(who.tenant_id, None)
+        self._changed(actor.tenant_id, None)
         return rotated
 
     async def _check(self, spec: DestinationSpec) -> None:
@@ -256,17 +260,17 @@ class Destinations:
                 "config",
             )
 
-    def _new(self, who: Identity, spec: DestinationSpec, secret: str | None) -> NewDestination:
+    def _new(self, actor: Identity, spec: DestinationSpec, secret: str | None) -> NewDestination:
         config = None
         if spec.config is not None:
             config = self._keyring.encrypt(
-                who.tenant_id, config_label(spec.name), msgspec.json.encode(spec.config)
+                actor.tenant_id, config_label(spec.name), msgspec.json.encode(spec.config)
             )
         envelope = secret and self._keyring.encrypt(
-            who.tenant_id, secret_label(spec.name), secret.encode()
+            actor.tenant_id, secret_label(spec.name), secret.encode()
         )
         return NewDestination(
-            who.tenant_id,
+            actor.tenant_id,
             spec.name,
             spec.type.value,
             spec.url,

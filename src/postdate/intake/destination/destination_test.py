@@ -46,10 +46,10 @@ class DestinationTests:
         self._database = database
         self._handlers = handlers
 
-    async def run(self, who: Identity, name: str) -> DestinationTestResult:
+    async def run(self, actor: Identity, name: str) -> DestinationTestResult:
         """Deliver once and say what came of it; nothing is written down or retried."""
-        async with self._database.read(who.tenant_id) as connection:
-            row = await destination_store.find(connection, who.tenant_id, name)
+        async with self._database.read(actor.tenant_id) as connection:
+            row = await destination_store.find(connection, actor.tenant_id, name)
             now = await job_store.now(connection)
         if row is None:
             raise refuse(Code.NOT_FOUND, f"There is no destination {name}.")
@@ -57,10 +57,10 @@ class DestinationTests:
         if handler is None:
             raise refuse(Code.CONFLICT, f"This node delivers to no {row.type}.")
         delivery = Delivery(
-            job_id=new_id(who.tenant_id % BUCKETS, self._database.unix_ms()),
+            job_id=new_id(actor.tenant_id % BUCKETS, self._database.unix_ms()),
             token=1,
             attempt=1,
-            tenant_id=who.tenant_id,
+            tenant_id=actor.tenant_id,
             lane="",
             destination={"type": row.type, "name": name},
             due_at=now,

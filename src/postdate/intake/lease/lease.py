@@ -170,9 +170,9 @@ class LeaseClaims:
         limits = lane_limits(lane, self._settings)
         passed: list[tuple[LowWaterMark, list[ClaimedExecution]]] = []
         async with self._database.write("lease.claim") as connection:
-            most, pause = await self._room(connection, limits, ask)
+            max_leases, pause = await self._room(connection, limits, ask)
             for bucket in random.sample(lane.buckets, len(lane.buckets)):
-                if len(taken) < most:
+                if len(taken) < max_leases:
                     mark = door.marks[bucket]
                     found = await execution.take(
                         connection,
@@ -181,7 +181,7 @@ class LeaseClaims:
                         self._policies,
                         self._cipher,
                         low=mark.low(time.monotonic(), self._settings.floor),
-                        limit=most - len(taken),
+                        limit=max_leases - len(taken),
                         lease_seconds=ask.lease_seconds,
                         claimed_by=ask.holder,
                     )
@@ -201,11 +201,11 @@ class LeaseClaims:
     async def _room(
         self, connection: Connection, limits: Sequence[Limit], ask: ClaimAsk
     ) -> tuple[int, float]:
-        most, pause = ask.max_leases, 0.0
+        max_leases, pause = ask.max_leases, 0.0
         for limit in limits:
-            grant = await permit.room(connection, limit, ask.holder, 0, most)
-            most, pause = grant.starts, max(pause, grant.wait_seconds)
-        return most, pause if most else max(pause, FULL_SECONDS)
+            grant = await permit.room(connection, limit, ask.holder, 0, max_leases)
+            max_leases, pause = grant.starts, max(pause, grant.wait_seconds)
+        return max_leases, pause if max_leases else max(pause, FULL_SECONDS)
 
     async def _record_judged(self, taken: Sequence[ClaimedExecution]) -> None:
         """Record what must not run."""

@@ -69,12 +69,12 @@ class PaymentStrategy(Strategy[AskedBy, CheckedPayment, AcceptedPayment]):
 
     async def validate(self, items: Sequence[AskedBy]) -> list[CheckedPayment | Refusal]:
         """Check what needs no database."""
-        return [self.check(who, request) for who, request in items]
+        return [self.check(actor, request) for actor, request in items]
 
-    def check(self, who: Identity, request: PaymentRequest) -> CheckedPayment | Refusal:
+    def check(self, actor: Identity, request: PaymentRequest) -> CheckedPayment | Refusal:
         """Check an order, and hold a limited key to its accounts and amount."""
-        order, tenant_id = request.order, who.tenant_id
-        refusal = self._safety.refusal() or validate(order) or _forbidden(who, order)
+        order, tenant_id = request.order, actor.tenant_id
+        refusal = self._safety.refusal() or validate(order) or _forbidden(actor, order)
         if refusal is not None:
             return refusal
         key = idempotency_key_of(tenant_id, KeyScope.PAYMENT, request.key)
@@ -82,8 +82,8 @@ class PaymentStrategy(Strategy[AskedBy, CheckedPayment, AcceptedPayment]):
             order=order,
             payer=key_of(tenant_id, order.from_account_id),
             payee=key_of(tenant_id, order.to_account_id),
-            actor=who.key_id,
-            persons=who.persons,
+            actor=actor.key_id,
+            persons=actor.persons,
             limits=amount_limits(self._settings, tenant_id),
             max_delay_seconds=self._settings.whole("payment.max_delay_seconds", tenant_id),
             approval_seconds=approval_seconds(self._settings, tenant_id, order.amount),
@@ -172,19 +172,19 @@ class PaymentIntake:
         )
         self._batches = asyncio.Semaphore(MAX_GROUPS)
 
-    async def submit(self, who: Identity, request: PaymentRequest) -> PaymentAnswer:
+    async def submit(self, actor: Identity, request: PaymentRequest) -> PaymentAnswer:
         """Accept one payment, in one commit with whatever else arrives now."""
-        item = self._strategy.check(who, request)
+        item = self._strategy.check(actor, request)
         if isinstance(item, Refusal):
             return Refused(item)
         with self._open_keys.hold(_key(item)):
             return await self._around.submit(item)
 
     async def accept(
-        self, who: Identity, requests: Sequence[PaymentRequest]
+        self, actor: Identity, requests: Sequence[PaymentRequest]
     ) -> list[PaymentAnswer]:
         """Accept many payments as if one came after the other: one outcome for each, in order."""
-        items = [self._strategy.check(who, request) for request in requests]
+        items = [self._strategy.check(actor, request) for request in requests]
         keys = {_key(item) for item in items if isinstance(item, CheckedPayment)}
         with self._open_keys.hold_all(keys) as busy:
             ready = [i for i in items if isinstance(i, CheckedPayment) and _key(i) not in busy]
@@ -245,12 +245,12 @@ def _changed(item: CheckedPayment) -> Collection[AccountKey]:
     return (item.payer,) if item.holds else ()
 
 
-def _forbidden(who: Identity, order: PaymentOrder) -> Refusal | None:
+def _forbidden(actor: Identity, order: PaymentOrder) -> Refusal | None:
     """Hold a limited key to its accounts and amount; not remembered, another key may do it."""
-    if who.accounts is not None and order.from_account_id not in who.accounts:
+    if actor.accounts is not None and order.from_account_id not in actor.accounts:
         return Refusal(
             Code.FORBIDDEN, f"The key may not pay from {order.from_account_id}.", "from_account_id"
         )
-    if who.max_amount is not None and order.amount > who.max_amount:
-        return Refusal(Code.FORBIDDEN, f"The key may pay {who.max_amount} at most.", "amount")
+    if actor.max_amount is not None and order.amount > actor.max_amount:
+        return Refusal(Code.FORBIDDEN, f"The key may pay {actor.max_amount} at most.", "amount")
     return None

@@ -34,33 +34,33 @@ class Approvals:
         self._meter = meter or PaymentMeter()
         self._held: dict[UUID, float] = {}
 
-    async def approve(self, who: Identity, payment_id: UUID, note: str | None) -> Approval:
+    async def approve(self, actor: Identity, payment_id: UUID, note: str | None) -> Approval:
         """Let a payment be settled at its instant, or at once if that has passed."""
         async with self._database.write("approval.approve") as connection:
-            found, terms = await changeable_payment(connection, who, payment_id)
-            await self._check(connection, who, found, terms.amount)
+            found, terms = await changeable_payment(connection, actor, payment_id)
+            await self._check(connection, actor, found, terms.amount)
             decided = await store.decide(
                 connection,
-                who.tenant_id,
+                actor.tenant_id,
                 payment_id,
                 "approved",
-                Decider(who.key_id, who.persons),
+                Decider(actor.key_id, actor.persons),
                 note,
             )
             await store.admit(connection, payment_id)
-            about, data = (who.tenant_id, payment_id), {"note": note} if note else None
+            about, data = (actor.tenant_id, payment_id), {"note": note} if note else None
             await record_event(
-                connection, self._database, about, "payment.approved", who.key_id, data
+                connection, self._database, about, "payment.approved", actor.key_id, data
             )
         return _known(decided)
 
-    async def refuse(self, who: Identity, payment_id: UUID, note: str | None) -> Approval:
+    async def refuse(self, actor: Identity, payment_id: UUID, note: str | None) -> Approval:
         """End a payment that waits; its hold is released."""
         async with self._database.write("approval.refuse") as connection:
-            found, terms = await changeable_payment(connection, who, payment_id)
-            await self._check(connection, who, found, terms.amount)
+            found, terms = await changeable_payment(connection, actor, payment_id)
+            await self._check(connection, actor, found, terms.amount)
             ending = Ending(PaymentStatus.CANCELLED, "approval_refused", note, "refused")
-            decided = await self._ends.end(connection, found, terms, ending, who.key_id)
+            decided = await self._ends.end(connection, found, terms, ending, actor.key_id)
         self._meter.cancelled(terms.amount if terms.hold else 0)
         return _known(decided)
 
@@ -105,23 +105,23 @@ class Approvals:
                 await self._ends.end(connection, found, terms, ending, SYSTEM)
 
     async def _check(
-        self, connection: Connection, who: Identity, found: OpenPayment, amount: int
+        self, connection: Connection, actor: Identity, found: OpenPayment, amount: int
     ) -> None:
         payment_id = found.timer.subject
-        asked = await store.find(connection, who.tenant_id, payment_id)
+        asked = await store.find(connection, actor.tenant_id, payment_id)
         if asked is None or not found.unapproved:
             raise refuse(Code.CONFLICT, f"The payment {payment_id} does not wait for approval.")
         approval, persons = asked
-        if approval.requested_by == who.key_id:
+        if approval.requested_by == actor.key_id:
             raise refuse(Code.APPROVAL_BY_REQUESTER, "The key that asked for it cannot decide.")
-        if not persons.isdisjoint(who.persons):
+        if not persons.isdisjoint(actor.persons):
             detail = (
                 "Your key and the one that asked for it come from one person: they were made or "
                 "rotated by the same key, or you took part in the schedule that made the payment."
             )
             raise refuse(Code.APPROVAL_BY_REQUESTER, detail)
-        if who.max_amount is not None and amount > who.max_amount:
-            raise refuse(Code.FORBIDDEN, f"The key may decide on {who.max_amount} at most.")
+        if actor.max_amount is not None and amount > actor.max_amount:
+            raise refuse(Code.FORBIDDEN, f"The key may decide on {actor.max_amount} at most.")
 
 
 def _known(decided: Approval | None) -> Approval:

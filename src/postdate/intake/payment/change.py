@@ -90,91 +90,91 @@ class PaymentChanges:
         self._meter = meter or PaymentMeter()
         self.ends = PaymentEnds(database)
 
-    async def cancel(self, who: Identity, payment_id: UUID) -> None:
+    async def cancel(self, actor: Identity, payment_id: UUID) -> None:
         """End an open payment and release its hold; refused with its status when it has ended.
 
         To cancel it once more changes nothing and is no mistake: an answer may have been lost.
         """
         async with self._database.write("payment.cancel") as connection:
-            found, terms = await _payment(connection, who, payment_id)
+            found, terms = await _payment(connection, actor, payment_id)
             if found is None:
                 ended = await _ended(connection, payment_id)
                 if ended == PaymentStatus.CANCELLED:
                     return
                 raise _not_pending(payment_id, ended)
-            await halt_store.refuse_killed(connection, who.tenant_id)
+            await halt_store.refuse_killed(connection, actor.tenant_id)
             ending = Ending(PaymentStatus.CANCELLED)
-            await self.ends.end(connection, found, terms, ending, who.key_id)
+            await self.ends.end(connection, found, terms, ending, actor.key_id)
         self._meter.cancelled(terms.amount if terms.hold else 0)
 
-    async def reschedule(self, who: Identity, payment_id: UUID, when: When) -> Scheduled:
+    async def reschedule(self, actor: Identity, payment_id: UUID, when: When) -> Scheduled:
         """Move an open payment to another instant; one that waits for a person is tried again then.
 
         Who approved it approved the old instant: it waits for a second person once more.
         """
-        most = self._settings.whole("payment.max_delay_seconds", who.tenant_id)
+        max_seconds = self._settings.whole("payment.max_delay_seconds", actor.tenant_id)
         async with self._database.write("payment.reschedule") as connection:
-            found, terms = await changeable_payment(connection, who, payment_id)
+            found, terms = await changeable_payment(connection, actor, payment_id)
             timer = found.timer
-            if who.max_amount is not None and terms.amount > who.max_amount:
-                raise refuse(Code.FORBIDDEN, f"The key may pay {who.max_amount} at most.")
-            due_at = instant(when, timer.at, most, terms.retry_until)
+            if actor.max_amount is not None and terms.amount > actor.max_amount:
+                raise refuse(Code.FORBIDDEN, f"The key may pay {actor.max_amount} at most.")
+            due_at = instant(when, timer.at, max_seconds, terms.retry_until)
             if not isinstance(due_at, datetime):
                 raise RefusedError(due_at)
             await store.move(connection, timer, due_at)
             data = {"scheduled_time": due_at, "before": timer.due_at}
-            about = who.tenant_id, payment_id
+            about = actor.tenant_id, payment_id
             await record_event(
-                connection, self._database, about, "payment.rescheduled", who.key_id, data
+                connection, self._database, about, "payment.rescheduled", actor.key_id, data
             )
-            waits = await self._ask_again(connection, who, timer)
+            waits = await self._ask_again(connection, actor, timer)
         return Scheduled(payment_id, due_at, approval=NeedsApproval() if waits else msgspec.UNSET)
 
-    async def _ask_again(self, connection: Connection, who: Identity, timer: LockedTimer) -> bool:
+    async def _ask_again(self, connection: Connection, actor: Identity, timer: LockedTimer) -> bool:
         """Ask for approval once more, if the payment needs one; who changed it must not give it."""
-        seconds = self._settings.number("payment.approval_seconds", who.tenant_id)
-        asks = Decider(who.key_id, who.persons)
-        if not await approval_store.void(connection, who.tenant_id, timer.subject, asks, seconds):
+        seconds = self._settings.number("payment.approval_seconds", actor.tenant_id)
+        asks = Decider(actor.key_id, actor.persons)
+        if not await approval_store.void(connection, actor.tenant_id, timer.subject, asks, seconds):
             return False
-        about, kind = (who.tenant_id, timer.subject), "payment.approval_requested"
-        await record_event(connection, self._database, about, kind, who.key_id)
+        about, kind = (actor.tenant_id, timer.subject), "payment.approval_requested"
+        await record_event(connection, self._database, about, kind, actor.key_id)
         return True
 
 
 async def changeable_payment(
-    connection: Connection, who: Identity, payment_id: UUID
+    connection: Connection, actor: Identity, payment_id: UUID
 ) -> tuple[OpenPayment, PaymentTerms]:
     """Lock an open payment, of a tenant that nobody has killed."""
-    found, terms = await open_payment(connection, who, payment_id)
-    await halt_store.refuse_killed(connection, who.tenant_id)
+    found, terms = await open_payment(connection, actor, payment_id)
+    await halt_store.refuse_killed(connection, actor.tenant_id)
     return found, terms
 
 
 async def open_payment(
-    connection: Connection, who: Identity, payment_id: UUID
+    connection: Connection, actor: Identity, payment_id: UUID
 ) -> tuple[OpenPayment, PaymentTerms]:
     """Lock an open payment of this tenant, or refuse in the words that fit."""
-    found, terms = await _payment(connection, who, payment_id)
+    found, terms = await _payment(connection, actor, payment_id)
     if found is None:
         raise await not_pending(connection, payment_id)
     return found, terms
 
 
 async def _payment(
-    connection: Connection, who: Identity, payment_id: UUID
+    connection: Connection, actor: Identity, payment_id: UUID
 ) -> tuple[OpenPayment | None, PaymentTerms]:
     """Lock a payment that the caller may change; None where it has ended."""
-    found = await store.lock(connection, payment_id, who.tenant_id)
-    terms = await settlement_store.terms(connection, who.tenant_id, payment_id)
-    if terms is None or not _sees(who, terms):
+    found = await store.lock(connection, payment_id, actor.tenant_id)
+    terms = await settlement_store.terms(connection, actor.tenant_id, payment_id)
+    if terms is None or not _sees(actor, terms):
         raise refuse(Code.NOT_FOUND, f"There is no payment {payment_id}.")
-    if who.accounts is not None and terms.from_account not in who.accounts:
+    if actor.accounts is not None and terms.from_account not in actor.accounts:
         raise refuse(Code.FORBIDDEN, f"The key may not pay from {terms.from_account}.")
     return found, terms
 
 
-def _sees(who: Identity, terms: PaymentTerms) -> bool:
-    return who.accounts is None or not who.accounts.isdisjoint(
+def _sees(actor: Identity, terms: PaymentTerms) -> bool:
+    return actor.accounts is None or not actor.accounts.isdisjoint(
         (terms.from_account, terms.to_account)
     )
 

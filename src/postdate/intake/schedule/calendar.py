@@ -40,49 +40,51 @@ class Calendars:
         self._database = database
 
     async def put(
-        self, who: Identity, calendar: Calendar, remember: Remember[CalendarRow] = forget
+        self, actor: Identity, calendar: Calendar, remember: Remember[CalendarRow] = forget
     ) -> CalendarRow:
         """Upload a calendar; it decides about what is scheduled after now, never about the past."""
         _check(calendar)
         async with self._database.write() as connection:
-            before = await store.lock(connection, who.tenant_id, calendar.name)
+            before = await store.lock(connection, actor.tenant_id, calendar.name)
             if before is not None and before.calendar == calendar:
                 row = store.row_of(before)
             else:
-                row = await self._replace(connection, who, calendar)
+                row = await self._replace(connection, actor, calendar)
             await remember(connection, row)
         return row
 
     async def _replace(
-        self, connection: Connection, who: Identity, calendar: Calendar
+        self, connection: Connection, actor: Identity, calendar: Calendar
     ) -> CalendarRow:
-        followers = await _locked_followers(connection, who.tenant_id, calendar.name)
+        followers = await _locked_followers(connection, actor.tenant_id, calendar.name)
         # With every follower locked: none is being expanded by the old one any more.
         since = await schedule_store.now(connection)
-        row = await store.put(connection, who.tenant_id, calendar, since)
+        row = await store.put(connection, actor.tenant_id, calendar, since)
         for follower in followers[:COMPUTED_AT_ONCE]:
             await _set_timer(connection, follower, since)
         for follower in followers[COMPUTED_AT_ONCE:]:
             # It is due now: the expander finds its next occurrence, in transactions of its own.
             if follower.set_aside_at is None and follower.buffered_for is None:
                 await schedule_store.put_timer(connection, follower.key, since)
-        await self._record(connection, who, calendar.name, "calendar.changed")
+        await self._record(connection, actor, calendar.name, "calendar.changed")
         return row
 
-    async def delete(self, who: Identity, name: str) -> None:
+    async def delete(self, actor: Identity, name: str) -> None:
         """Delete a calendar that no schedule follows."""
         async with self._database.write() as connection:
-            used = await store.used(connection, who.tenant_id, name, 1)
+            used = await store.used(connection, actor.tenant_id, name, 1)
             if used:
                 detail = f"The schedule {used[0]} follows it."
                 raise refuse(Code.CONFLICT, detail, status="in_use")
-            if not await store.delete(connection, who.tenant_id, name):
+            if not await store.delete(connection, actor.tenant_id, name):
                 raise refuse(Code.NOT_FOUND, f"There is no calendar {name[:64]}.")
-            await self._record(connection, who, name, "calendar.deleted")
+            await self._record(connection, actor, name, "calendar.deleted")
 
-    async def _record(self, connection: Connection, who: Identity, name: str, kind: str) -> None:
-        about = named(who.tenant_id, "calendar", name)
-        await record_event(connection, self._database, about, kind, who.key_id, {"calendar": name})
+    async def _record(self, connection: Connection, actor: Identity, name: str, kind: str) -> None:
+        about = named(actor.tenant_id, "calendar", name)
+        await record_event(
+            connection, self._database, about, kind, actor.key_id, {"calendar": name}
+        )
 
 
 def _check(calendar: Calendar) -> None:

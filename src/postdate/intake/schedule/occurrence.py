@@ -48,10 +48,10 @@ class OccurrenceIntake:
 
     async def cancel(self, connection: Connection, running: Sequence[tuple[int, UUID]]) -> None:
         """Cancel jobs, by tenant and id, that the next occurrence replaces."""
-        places: dict[tuple[int, int], list[UUID]] = {}
+        by_bucket: dict[tuple[int, int], list[UUID]] = {}
         for tenant_id, job_id in sorted(running):
-            places.setdefault((tenant_id, bucket_of(job_id)), []).append(job_id)
-        for (tenant_id, bucket), job_ids in places.items():
+            by_bucket.setdefault((tenant_id, bucket_of(job_id)), []).append(job_id)
+        for (tenant_id, bucket), job_ids in by_bucket.items():
             locked = await job_change.lock(connection, tenant_id, bucket, job_ids)
             # What is in doubt stays so: a person decides.
             ending = [job for job in locked if job.status is not JobStatus.UNKNOWN]

@@ -97,7 +97,7 @@ class JobOccurrences:
     ) -> tuple[Mapping[LaneKey, Lane], list[CheckedJob | Refusal]]:
         known = self._lanes.directory.by_place
         lane_keys = {each.lane_key for each in items if not isinstance(each, Refusal)}
-        missing = {place for place in lane_keys if place not in known}
+        missing = {lane_key for lane_key in lane_keys if lane_key not in known}
         if not missing:
             return known, items
         # Not told to the directory: this transaction may yet fail.

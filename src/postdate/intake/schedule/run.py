@@ -91,29 +91,29 @@ class ScheduleRuns:
 
     async def trigger(
         self,
-        who: Identity,
+        actor: Identity,
         schedule_id: UUID,
         traceparent: str | None = None,
         remember: Remember[Triggered] = forget,
     ) -> Triggered:
         """Run a schedule once, now, whatever its rule and its pause say."""
         async with self._database.write("schedule.trigger") as connection:
-            row = await own(connection, who, schedule_id)
-            may(who, row.definition)
+            row = await own(connection, actor, schedule_id)
+            may(actor, row.definition)
             now = await store.now(connection)
             at = now.replace(microsecond=now.microsecond // 1000 * 1000)
-            firing = _firing(row, (row.version, row.definition), (at, now), traceparent, who)
+            firing = _firing(row, (row.version, row.definition), (at, now), traceparent, actor)
             [result] = await self._occurrences.fire(connection, [firing], now)
             if isinstance(result, Refusal):
                 raise RefusedError(result)
             await self._end_open(connection, row)
-            place = zone.find(row.definition.rule.timezone)
+            timezone = zone.get(row.definition.rule.timezone)
             where = occurrence_id(schedule_id, at, f"trigger:{now.isoformat()}")
             entry = NewOccurrence(
                 *row.key,
                 occurrence_id=where,
                 scheduled_for=at,
-                nominal_local=zone.to_local(place, at),
+                nominal_local=zone.to_local(timezone, at),
                 due_at=now,
                 status=Status.FIRED.value,
                 cause="trigger",
@@ -125,7 +125,7 @@ class ScheduleRuns:
             await store.advance(connection, [_advance(row, last_id=result.subject)])
             data = {"occurrence_id": where, "subject": result.subject}
             await self._schedules.record(
-                connection, row.key, "schedule.triggered", who.key_id, data
+                connection, row.key, "schedule.triggered", actor.key_id, data
             )
             is_job = row.definition.template.job is not None
             triggered = Triggered(
@@ -140,7 +140,7 @@ class ScheduleRuns:
 
     async def backfill(
         self,
-        who: Identity,
+        actor: Identity,
         schedule_id: UUID,
         span: tuple[datetime, datetime],
         traceparent: str | None = None,
@@ -150,8 +150,8 @@ class ScheduleRuns:
     ) -> Backfill:
         """Run what the rule says for a range of the past and what has not run, at its pace."""
         async with self._database.write() as connection:
-            row = await own(connection, who, schedule_id)
-            may(who, row.definition)
+            row = await own(connection, actor, schedule_id)
+            may(actor, row.definition)
             now = await store.now(connection)
             expected = await _expected(connection, row, span, now)
             keys = [OccurrenceKey(*row.key, identify(schedule_id, each)) for _, each in expected]
@@ -162,7 +162,7 @@ class ScheduleRuns:
                 return _answer(items, dry_run=True)
             wanted = [n for n, item in enumerate(items) if item.action == "run"]
             firings = [
-                _firing(row, _by(expected[n][0]), _when(items[n], now), traceparent, who)
+                _firing(row, _by(expected[n][0]), _when(items[n], now), traceparent, actor)
                 for n in wanted
             ]
             fired = await self._occurrences.fire(connection, firings, now)
@@ -173,7 +173,7 @@ class ScheduleRuns:
             await self._count(connection, row, fired, now)
             data = {"from": span[0], "until": span[1], "count": len(wanted)}
             await self._schedules.record(
-                connection, row.key, "schedule.backfilled", who.key_id, data
+                connection, row.key, "schedule.backfilled", actor.key_id, data
             )
             answer = _answer(items, dry_run=False)
             await remember(connection, answer)
@@ -197,8 +197,8 @@ class ScheduleRuns:
         if not made:
             return
         await self._end_open(connection, row)
-        most, runs = row.definition.rule.max_runs, row.runs + len(made)
-        ends = most is not None and runs >= most and row.ended_at is None
+        max_runs, runs = row.definition.rule.max_runs, row.runs + len(made)
+        ends = max_runs is not None and runs >= max_runs and row.ended_at is None
         ended_at = now if ends else row.ended_at
         step = _advance(row, runs=runs, last_id=made[-1], ended_at=ended_at)
         await store.advance(connection, [step])
@@ -214,7 +214,7 @@ def _firing(
     by: tuple[int, Definition],
     when: tuple[datetime, datetime],
     traceparent: str | None,
-    who: Identity,
+    actor: Identity,
 ) -> Firing:
     version, definition = by
     return Firing(
@@ -225,7 +225,7 @@ def _firing(
         definition.template,
         definition.policies,
         traceparent,
-        ran_by=who.persons,
+        ran_by=actor.persons,
     )
 
 
@@ -286,8 +286,8 @@ def _plan(
         if why is not None:
             items[number] = replace(items[number], action="left_out", left_out=why)
     runs = (number for number in wanted if number not in allowed)
-    for turn, number in enumerate(runs):
-        items[number] = replace(items[number], due_at=now + turn * pace)
+    for run, number in enumerate(runs):
+        items[number] = replace(items[number], due_at=now + run * pace)
     return items
 
 
@@ -296,7 +296,7 @@ def _allowed(row: ScheduleRow, wanted: Sequence[int], *, running: bool) -> dict[
 
     Where runs must not overlap, one of them runs at most: nobody knows when it will have ended.
     """
-    overlap, most = row.definition.policies.overlap, row.definition.rule.max_runs
+    overlap, max_runs = row.definition.policies.overlap, row.definition.rule.max_runs
     match overlap:
         case Overlap.ALLOW:
             runs = wanted
@@ -305,7 +305,7 @@ def _allowed(row: ScheduleRow, wanted: Sequence[int], *, running: bool) -> dict[
         case Overlap.CANCEL_RUNNING:
             runs = wanted[-1:]
     found: dict[int, LeftOut] = {number: "overlap" for number in wanted if number not in runs}
-    left = len(runs) if most is None else max(0, most - row.runs)
+    left = len(runs) if max_runs is None else max(0, max_runs - row.runs)
     return found | dict.fromkeys(runs[left:], "max_runs")
 
 

@@ -58,16 +58,16 @@ class Schedules:
         self._once = CreateOnce(database)
 
     async def create(
-        self, who: Identity, spec: ScheduleSpec, key: str | None, traceparent: str | None = None
+        self, actor: Identity, spec: ScheduleSpec, key: str | None, traceparent: str | None = None
     ) -> Granted | Refused:
         """Accept a schedule; its first occurrence is the first after now."""
-        await self._encryption.prepare_keys(self._database, [who.tenant_id])
+        await self._encryption.prepare_keys(self._database, [actor.tenant_id])
         if key is None:
-            made = await self._create(who, spec, traceparent, forget)
+            made = await self._create(actor, spec, traceparent, forget)
             return Granted(made, made.schedule_id)
-        canonical = self._encryption.canonical_schedule(who.tenant_id, spec)
+        canonical = self._encryption.canonical_schedule(actor.tenant_id, spec)
         wanted = CreateRequest(
-            tenant_id=who.tenant_id,
+            tenant_id=actor.tenant_id,
             operation="",
             key=key,
             members=msgspec.json.decode(canonical),
@@ -75,14 +75,14 @@ class Schedules:
         )
         return await self._once.run(
             wanted,
-            lambda remember: self._create(who, spec, traceparent, remember),
+            lambda remember: self._create(actor, spec, traceparent, remember),
             lambda made: Shown(made, made, made.schedule_id),
             CREATED,
         )
 
     async def _create(
         self,
-        who: Identity,
+        actor: Identity,
         spec: ScheduleSpec,
         traceparent: str | None,
         remember: Remember[AcceptedSchedule],
@@ -90,24 +90,24 @@ class Schedules:
         async with self._database.connection() as connection:
             now = await store.now(connection)
             definition = schedule_rules.completed(spec.definition(), now)
-            await self._check.room(connection, who)
-            calendar = await self._check.run(connection, who, definition, now)
+            await self._check.room(connection, actor)
+            calendar = await self._check.run(connection, actor, definition, now)
             first = _first(definition, calendar, now)
             warned = await computed(
-                who.tenant_id, warnings_of, first.plan, definition.policies, now
+                actor.tenant_id, warnings_of, first.plan, definition.policies, now
             )
         async with self._database.write("schedule.create") as connection:
-            made = await self._insert(connection, who, first, warned, traceparent)
+            made = await self._insert(connection, actor, first, warned, traceparent)
             await remember(connection, made)
         return made
 
-    async def preview(self, who: Identity, spec: PreviewSpec) -> Preview:
+    async def preview(self, actor: Identity, spec: PreviewSpec) -> Preview:
         """Show what a schedule would do; nothing is written."""
         async with self._database.connection() as connection:
             now = await store.now(connection)
-            compute = await self._check.preview(connection, who, spec, now)
+            compute = await self._check.preview(connection, actor, spec, now)
         # The connection is given back first: a rule can take a while to look through.
-        return await computed(who.tenant_id, compute)
+        return await computed(actor.tenant_id, compute)
 
     def _sealed(self, key: ScheduleKey, definition: Definition) -> Definition:
         """Return a definition as it is stored."""
@@ -117,16 +117,16 @@ class Schedules:
     async def _insert(
         self,
         connection: Connection,
-        who: Identity,
+        actor: Identity,
         first: Segment,
         warned: list[ScheduleWarning],
         traceparent: str | None,
     ) -> AcceptedSchedule:
         unix_ms = self._database.unix_ms()
-        schedule = key_of(who.tenant_id, new_id(random.randrange(BUCKETS), unix_ms))
+        schedule = key_of(actor.tenant_id, new_id(random.randrange(BUCKETS), unix_ms))
         now, definition = await store.now(connection), first.definition
         progress = ExpansionProgress(schedule_id=schedule.schedule_id, handled=now)
-        due_at = await computed(who.tenant_id, next_due, [first], progress)
+        due_at = await computed(actor.tenant_id, next_due, [first], progress)
         if due_at is None:
             raise refuse(Code.INVALID_FIELD, "The last occurrence has just passed.", "end_at")
         await store.insert(connection, schedule, now)
@@ -136,12 +136,12 @@ class Schedules:
             previous_until=now,
             definition=self._sealed(schedule, definition),
         )
-        authors = Authors(who.key_id, who.persons)
+        authors = Authors(actor.key_id, actor.persons)
         await store.insert_version(
-            connection, schedule, version, who.key_id, traceparent, authors=authors
+            connection, schedule, version, actor.key_id, traceparent, authors=authors
         )
         await store.put_timer(connection, schedule, due_at)
-        await self.record(connection, schedule, "schedule.created", who.key_id, {"version": 1})
+        await self.record(connection, schedule, "schedule.created", actor.key_id, {"version": 1})
         standing = Standing(
             schedule_id=schedule.schedule_id,
             version=1,
@@ -150,13 +150,13 @@ class Schedules:
             changed_at=now,
             next_due_at=due_at,
         )
-        template = self._encryption.answered(who.tenant_id, definition.template)
+        template = self._encryption.answered(actor.tenant_id, definition.template)
         shown = msgspec.structs.replace(definition, template=template)
         return accepted(view(shown, standing), warned)
 
     async def change(
         self,
-        who: Identity,
+        actor: Identity,
         schedule_id: UUID,
         patch: SchedulePatch,
         traceparent: str | None = None,
@@ -165,28 +165,28 @@ class Schedules:
         fields = sorted(patch.changes())
         if not fields:
             raise refuse(Code.INVALID_FIELD, "Nothing is to be changed.")
-        await self._encryption.prepare_keys(self._database, [who.tenant_id])
+        await self._encryption.prepare_keys(self._database, [actor.tenant_id])
         async with self._database.write() as connection:
-            row = await own(connection, who, schedule_id)
+            row = await own(connection, actor, schedule_id)
             now = await store.now(connection)
             before = await self._opened(connection, row)
             after = schedule_rules.completed(patch.applied(before), now)
-            calendar = await self._check.run(connection, who, after, now)
+            calendar = await self._check.run(connection, actor, after, now)
             plan = plan_of(after, calendar)
-            warned = await computed(who.tenant_id, warnings_of, plan, after.policies, now)
+            warned = await computed(actor.tenant_id, warnings_of, plan, after.policies, now)
             version = _next_version(row, before, after, now)
             sealed = msgspec.structs.replace(version, definition=self._sealed(row.key, after))
             known = await store.authors(connection, row.key, row.version)
-            authors = _authors(who, known, before, after)
+            authors = _authors(actor, known, before, after)
             await store.insert_version(
-                connection, row.key, sealed, who.key_id, traceparent, authors=authors
+                connection, row.key, sealed, actor.key_id, traceparent, authors=authors
             )
             if _decides_alike(before, after) and row.set_aside_at is None:
                 await store.change(connection, row.key, version.number, row.ended_at)
             else:
                 await _set_timer(connection, row, version)
             data = {"version": version.number, "fields": fields}
-            await self.record(connection, row.key, "schedule.changed", who.key_id, data)
+            await self.record(connection, row.key, "schedule.changed", actor.key_id, data)
         return warned
 
     async def _opened(self, connection: Connection, row: ScheduleRow) -> Definition:
@@ -196,37 +196,37 @@ class Schedules:
         )
         return msgspec.structs.replace(definition, template=template)
 
-    async def pause(self, who: Identity, schedule_id: UUID, note: str | None) -> None:
+    async def pause(self, actor: Identity, schedule_id: UUID, note: str | None) -> None:
         """Skip every occurrence from now on, until it is resumed; each is noted in the book."""
         async with self._database.write() as connection:
-            row = await own(connection, who, schedule_id, legible=False)
+            row = await own(connection, actor, schedule_id, legible=False)
             if row.paused:
                 return
             await store.pause(connection, row.key, note)
-            await self.record(connection, row.key, "schedule.paused", who.key_id, {"note": note})
+            await self.record(connection, row.key, "schedule.paused", actor.key_id, {"note": note})
 
-    async def resume(self, who: Identity, schedule_id: UUID) -> None:
+    async def resume(self, actor: Identity, schedule_id: UUID) -> None:
         """End a pause, or try again what was set aside.
 
         What a pause skipped stays skipped and can be backfilled; what was due while a schedule was
         set aside is decided by its misfire policy.
         """
         async with self._database.write() as connection:
-            row = await own(connection, who, schedule_id, legible=False)
+            row = await own(connection, actor, schedule_id, legible=False)
             if row.paused:
                 await store.resume(connection, row.key)
             if row.set_aside_at is not None:
                 await store.take_up(connection, row.key, await store.now(connection))
             if row.paused or row.set_aside_at is not None:
-                await self.record(connection, row.key, "schedule.resumed", who.key_id, {})
+                await self.record(connection, row.key, "schedule.resumed", actor.key_id, {})
 
-    async def delete(self, who: Identity, schedule_id: UUID) -> None:
+    async def delete(self, actor: Identity, schedule_id: UUID) -> None:
         """End a schedule for ever; jobs and payments that it has made go on."""
         async with self._database.write("schedule.delete") as connection:
-            row = await own(connection, who, schedule_id, legible=False)
+            row = await own(connection, actor, schedule_id, legible=False)
             await store.put_timer(connection, row.key, None)
             await store.delete(connection, row.key)
-            await self.record(connection, row.key, "schedule.deleted", who.key_id, {})
+            await self.record(connection, row.key, "schedule.deleted", actor.key_id, {})
 
     async def record(
         self,
@@ -241,12 +241,12 @@ class Schedules:
         await record_event(connection, self._database, about, kind, actor, data)
 
 
-def _authors(who: Identity, known: Authors, before: Definition, after: Definition) -> Authors:
+def _authors(actor: Identity, known: Authors, before: Definition, after: Definition) -> Authors:
     """Return who is behind a new version: a name changes nothing about what will be executed."""
     if after.template != before.template:
-        return Authors(who.key_id, who.persons)
+        return Authors(actor.key_id, actor.persons)
     if (after.rule, after.policies) != (before.rule, before.policies):
-        return Authors(known.template_by, known.persons | who.persons)
+        return Authors(known.template_by, known.persons | actor.persons)
     return known
 
 
@@ -261,20 +261,20 @@ async def locked(connection: Connection, tenant_id: int, schedule_id: UUID) -> S
 
 
 async def own(
-    connection: Connection, who: Identity, schedule_id: UUID, *, legible: bool = True
+    connection: Connection, actor: Identity, schedule_id: UUID, *, legible: bool = True
 ) -> ScheduleRow:
     """Lock a schedule that a key may change: a limited one only what it could have made.
 
     Unless it need not be `legible`, one whose definition can no longer be read is refused.
     """
-    row = await locked(connection, who.tenant_id, schedule_id)
-    if not row.visible(who.accounts):
+    row = await locked(connection, actor.tenant_id, schedule_id)
+    if not row.visible(actor.accounts):
         raise no_schedule(schedule_id)
     try:
         payment = (row.definition if legible else row.legible).template.payment
     except msgspec.MsgspecError as error:
         raise schedule_rules.illegible(schedule_id) from error
-    if payment and who.accounts is not None and payment.from_account_id not in who.accounts:
+    if payment and actor.accounts is not None and payment.from_account_id not in actor.accounts:
         raise refuse(Code.FORBIDDEN, f"The key may not pay from {payment.from_account_id}.")
     return row
 

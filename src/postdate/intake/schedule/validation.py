@@ -32,83 +32,87 @@ class ScheduleCheck:
         self._settings = settings
         self._jobs = jobs
 
-    async def room(self, connection: Connection, who: Identity) -> None:
+    async def room(self, connection: Connection, actor: Identity) -> None:
         """Refuse one more than the tenant may have."""
-        await check_schedules(connection, self._settings, who.tenant_id)
+        await check_schedules(connection, self._settings, actor.tenant_id)
 
     async def run(
-        self, connection: Connection, who: Identity, definition: Definition, now: datetime
+        self, connection: Connection, actor: Identity, definition: Definition, now: datetime
     ) -> Calendar | None:
         """Refuse what cannot be kept, naming the part; return the calendar of the rule."""
-        await self.template(connection, who, definition)
-        calendar = await _calendar(connection, who.tenant_id, definition.rule.calendar)
-        least = self._settings.number("schedule.min_interval_seconds", who.tenant_id)
+        await self.template(connection, actor, definition)
+        calendar = await _calendar(connection, actor.tenant_id, definition.rule.calendar)
+        min_seconds = self._settings.number("schedule.min_interval_seconds", actor.tenant_id)
         # A rule can take a while to look through; other requests go on meanwhile.
-        await computed(who.tenant_id, schedule_rules.check, definition, calendar, now, least)
+        await computed(
+            actor.tenant_id, schedule_rules.check, definition, calendar, now, min_seconds
+        )
         return calendar
 
     async def preview(
-        self, connection: Connection, who: Identity, spec: PreviewSpec, now: datetime
+        self, connection: Connection, actor: Identity, spec: PreviewSpec, now: datetime
     ) -> Callable[[], Preview]:
         """Refuse what no change of its rule could mend; return what computes the rest."""
         definition = schedule_rules.completed(spec.definition(), now)
         if spec.template is not None:
-            await self.template(connection, who, definition)
+            await self.template(connection, actor, definition)
         if isinstance(spec.calendar, InlineCalendar):
             days = spec.calendar
             calendar: Calendar | None = Calendar("", days.holidays, days.weekend)
         else:
-            calendar = await _calendar(connection, who.tenant_id, spec.calendar)
-        least = self._settings.number("schedule.min_interval_seconds", who.tenant_id)
-        return partial(preview_unsaved, definition, calendar, now, spec.count, least)
+            calendar = await _calendar(connection, actor.tenant_id, spec.calendar)
+        min_seconds = self._settings.number("schedule.min_interval_seconds", actor.tenant_id)
+        return partial(preview_unsaved, definition, calendar, now, spec.count, min_seconds)
 
-    async def template(self, connection: Connection, who: Identity, definition: Definition) -> None:
+    async def template(
+        self, connection: Connection, actor: Identity, definition: Definition
+    ) -> None:
         """Refuse what could not be made by itself, or not by this key."""
         schedule_rules.check_template(definition.template, definition.policies)
-        may(who, definition)
+        may(actor, definition)
         if definition.template.payment is not None:
-            await self._check_payment(connection, who, definition.template.payment)
+            await self._check_payment(connection, actor, definition.template.payment)
         if definition.template.job is not None:
-            await self._check_job(who, definition.template.job)
+            await self._check_job(actor, definition.template.job)
 
-    async def _check_job(self, who: Identity, template: JobTemplate) -> None:
-        requests = [JobRequest(tenant_id=who.tenant_id, spec=template.spec(), actor=who.key_id)]
+    async def _check_job(self, actor: Identity, template: JobTemplate) -> None:
+        requests = [JobRequest(tenant_id=actor.tenant_id, spec=template.spec(), actor=actor.key_id)]
         [checked] = await self._jobs.strategy.validate(requests)
         if isinstance(checked, Refusal):
             raise RefusedError(of_template(checked, "job"))
 
     async def _check_payment(
-        self, connection: Connection, who: Identity, template: PaymentTemplate
+        self, connection: Connection, actor: Identity, template: PaymentTemplate
     ) -> None:
         names = (template.from_account_id, template.to_account_id)
-        payer, payee = (key_of(who.tenant_id, name) for name in names)
+        payer, payee = (key_of(actor.tenant_id, name) for name in names)
         _, found = await account_store.gather(connection, (), [payer, payee])
-        limits = amount_limits(self._settings, who.tenant_id)
+        limits = amount_limits(self._settings, actor.tenant_id)
         refusal = admit(template.order(), found.get(payer), found.get(payee), limits)
         if refusal is not None:
             raise RefusedError(of_template(refusal, "payment"))
 
 
-def may(who: Identity, definition: Definition) -> None:
+def may(actor: Identity, definition: Definition) -> None:
     """Hold a key to what it could do without a schedule."""
     payment = definition.template.payment
     needed = Scope.JOBS_WRITE if payment is None else Scope.PAYMENTS_WRITE
-    if not who.allows(needed):
+    if not actor.allows(needed):
         raise refuse(Code.FORBIDDEN, f"This template needs the scope {needed}.", "template")
     if payment is None:
         return
-    if who.accounts is not None and payment.from_account_id not in who.accounts:
+    if actor.accounts is not None and payment.from_account_id not in actor.accounts:
         detail = f"The key may not pay from {payment.from_account_id}."
         raise refuse(Code.FORBIDDEN, detail, "template.payment.from_account_id")
-    if who.max_amount is not None and payment.amount > who.max_amount:
-        detail = f"The key may pay {who.max_amount} at most."
+    if actor.max_amount is not None and payment.amount > actor.max_amount:
+        detail = f"The key may pay {actor.max_amount} at most."
         raise refuse(Code.FORBIDDEN, detail, "template.payment.amount")
 
 
 async def _calendar(connection: Connection, tenant_id: int, name: str | None) -> Calendar | None:
     if name is None:
         return None
-    found = await calendar_store.find(connection, [(tenant_id, name)])
+    found = await calendar_store.current(connection, [(tenant_id, name)])
     if (tenant_id, name) not in found:
         raise refuse(Code.INVALID_FIELD, f"There is no calendar {name[:64]}.", "calendar")
     return found[tenant_id, name].calendar

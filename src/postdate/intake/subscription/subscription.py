@@ -56,76 +56,78 @@ class Subscriptions:
         self._started = started
 
     async def create(
-        self, who: Identity, spec: SubscriptionSpec, remember: Remember[SubscriptionRow] = forget
+        self, actor: Identity, spec: SubscriptionSpec, remember: Remember[SubscriptionRow] = forget
     ) -> SubscriptionRow:
         """Create a subscription and begin to deliver."""
         types = check_patterns(spec.types) or EVERYTHING
-        accounts = _accounts(who, spec.accounts)
-        await self._check(who.tenant_id, spec.destination)
-        most = self._settings.whole("event.max_subscriptions", who.tenant_id)
+        accounts = _accounts(actor, spec.accounts)
+        await self._check(actor.tenant_id, spec.destination)
+        max_count = self._settings.whole("event.max_subscriptions", actor.tenant_id)
         subscription_id = new_id(random.randrange(BUCKETS), self._database.unix_ms())
         async with self._database.write("subscription.create") as connection:
-            if await subscription_store.count(connection, who.tenant_id) >= most:
-                raise refuse(Code.CONFLICT, f"A tenant has at most {most} subscriptions.")
+            if await subscription_store.count(connection, actor.tenant_id) >= max_count:
+                raise refuse(Code.CONFLICT, f"A tenant has at most {max_count} subscriptions.")
             new = NewSubscription(
-                tenant_id=who.tenant_id,
+                tenant_id=actor.tenant_id,
                 subscription_id=subscription_id,
                 destination=msgspec.to_builtins(spec.destination),
                 types=types,
                 patterns=like(types),
                 accounts=accounts,
-                position=await _position(connection, who.tenant_id, spec.position),
+                position=await _position(connection, actor.tenant_id, spec.position),
             )
             await subscription_store.insert(connection, new)
-            await subscription_store.start(connection, who.tenant_id, subscription_id)
-            await self._record(connection, who, subscription_id, "created", {"types": types})
-            row = await _found(connection, who.tenant_id, subscription_id)
+            await subscription_store.start(connection, actor.tenant_id, subscription_id)
+            await self._record(connection, actor, subscription_id, "created", {"types": types})
+            row = await _found(connection, actor.tenant_id, subscription_id)
             await remember(connection, row)
         self._started()
         return row
 
-    async def delete(self, who: Identity, subscription_id: UUID) -> None:
+    async def delete(self, actor: Identity, subscription_id: UUID) -> None:
         """End a subscription."""
         async with self._database.write() as connection:
-            if not await subscription_store.delete(connection, who.tenant_id, subscription_id):
+            if not await subscription_store.delete(connection, actor.tenant_id, subscription_id):
                 raise _missing(subscription_id)
             await subscription_store.stop(connection, subscription_id)
-            await self._record(connection, who, subscription_id, "deleted")
+            await self._record(connection, actor, subscription_id, "deleted")
 
-    async def pause(self, who: Identity, subscription_id: UUID, note: str) -> None:
+    async def pause(self, actor: Identity, subscription_id: UUID, note: str) -> None:
         """Deliver nothing more until it is resumed; pausing again changes nothing."""
         async with self._database.write() as connection:
-            if await subscription_store.pause(connection, who.tenant_id, subscription_id, note):
+            if await subscription_store.pause(connection, actor.tenant_id, subscription_id, note):
                 await subscription_store.stop(connection, subscription_id)
-                await self._record(connection, who, subscription_id, "paused", {"note": note})
+                await self._record(connection, actor, subscription_id, "paused", {"note": note})
 
-    async def resume(self, who: Identity, subscription_id: UUID) -> None:
+    async def resume(self, actor: Identity, subscription_id: UUID) -> None:
         """Go on where it was paused; resuming again changes nothing."""
         async with self._database.write() as connection:
-            if await subscription_store.resume(connection, who.tenant_id, subscription_id):
-                await subscription_store.start(connection, who.tenant_id, subscription_id)
-                await self._record(connection, who, subscription_id, "resumed")
+            if await subscription_store.resume(connection, actor.tenant_id, subscription_id):
+                await subscription_store.start(connection, actor.tenant_id, subscription_id)
+                await self._record(connection, actor, subscription_id, "resumed")
         self._started()
 
     async def replay(
         self,
-        who: Identity,
+        actor: Identity,
         subscription_id: UUID,
         position: int | None,
         remember: Remember[SubscriptionRow] = forget,
     ) -> SubscriptionRow:
         """Go on from another position: back to send again, forward to leave something out."""
         async with self._database.write() as connection:
-            position = await _position(connection, who.tenant_id, position)
+            position = await _position(connection, actor.tenant_id, position)
             running = await subscription_store.replay(
-                connection, who.tenant_id, subscription_id, position
+                connection, actor.tenant_id, subscription_id, position
             )
             if running is None:
                 raise _missing(subscription_id)
             if running:
-                await subscription_store.start(connection, who.tenant_id, subscription_id)
-            await self._record(connection, who, subscription_id, "replayed", {"position": position})
-            row = await _found(connection, who.tenant_id, subscription_id)
+                await subscription_store.start(connection, actor.tenant_id, subscription_id)
+            await self._record(
+                connection, actor, subscription_id, "replayed", {"position": position}
+            )
+            row = await _found(connection, actor.tenant_id, subscription_id)
             await remember(connection, row)
         self._started()
         return row
@@ -143,23 +145,23 @@ class Subscriptions:
     async def _record(
         self,
         connection: Connection,
-        who: Identity,
+        actor: Identity,
         subscription_id: UUID,
         verb: str,
         data: dict[str, Any] | None = None,
     ) -> None:
-        about, kind = (who.tenant_id, subscription_id), f"subscription.{verb}"
-        await record_event(connection, self._database, about, kind, who.key_id, data)
+        about, kind = (actor.tenant_id, subscription_id), f"subscription.{verb}"
+        await record_event(connection, self._database, about, kind, actor.key_id, data)
 
 
-def _accounts(who: Identity, accounts: list[str] | None) -> list[str] | None:
+def _accounts(actor: Identity, accounts: list[str] | None) -> list[str] | None:
     """Keep a subscription within the accounts of the key that makes it."""
     if accounts is not None and not 0 < len(accounts) <= MAX_ACCOUNTS:
         raise refuse(Code.INVALID_FIELD, f"Name 1 to {MAX_ACCOUNTS} accounts.", "accounts")
-    if who.accounts is None:
+    if actor.accounts is None:
         return accounts
-    wanted = set(who.accounts if accounts is None else accounts)
-    if not wanted <= who.accounts:
+    wanted = set(actor.accounts if accounts is None else accounts)
+    if not wanted <= actor.accounts:
         raise refuse(Code.FORBIDDEN, "The key is limited to other accounts.", "accounts")
     return sorted(wanted)
 

@@ -41,7 +41,7 @@ class Keys:
 
     async def create(
         self,
-        who: Identity,
+        actor: Identity,
         scopes: Sequence[str],
         note: str,
         limits: KeyLimits,
@@ -49,77 +49,77 @@ class Keys:
     ) -> IssuedKey:
         """Make a key; a maker that is limited makes only keys that are as limited."""
         wanted = parse_scopes(scopes)
-        row, key = draft(self._database, who.tenant_id, wanted, limits, persons=who.persons)
+        row, key = draft(self._database, actor.tenant_id, wanted, limits, persons=actor.persons)
         row = msgspec.structs.replace(row, note=note)
         async with self._database.write() as connection:
-            await self._within(connection, who, _reach(wanted, limits))
-            await self._room(connection, who)
+            await self._within(connection, actor, _reach(wanted, limits))
+            await self._room(connection, actor)
             await key_store.create(connection, row)
-            await record_created(connection, self._database, row, who.key_id)
-            issued = IssuedKey(row.key_id, who.tenant, wanted, key, row.expires_at)
+            await record_created(connection, self._database, row, actor.key_id)
+            issued = IssuedKey(row.key_id, actor.tenant, wanted, key, row.expires_at)
             await remember(connection, issued)
         return issued
 
     async def rotate(
         self,
-        who: Identity,
+        actor: Identity,
         key_id: UUID,
         overlap_seconds: float,
         remember: Remember[RotatedTenantKey] = forget,
     ) -> RotatedTenantKey:
         """Put a new key in the place of one that ends after the overlap."""
         async with self._database.write() as connection:
-            old = await key_store.get(connection, who.tenant_id, key_id)
+            old = await key_store.find(connection, actor.tenant_id, key_id)
             if old is None:
                 raise no_key(key_id)
-            await self._within(connection, who, _reach_of(old))
-            await self._room(connection, who)
+            await self._within(connection, actor, _reach_of(old))
+            await self._room(connection, actor)
             row, key, until = await replace_key(
                 connection,
                 self._database,
-                who.tenant_id,
+                actor.tenant_id,
                 (key_id, old),
                 overlap_seconds,
-                who.key_id,
-                seen_by=who.persons,
+                actor.key_id,
+                seen_by=actor.persons,
             )
             scopes = parse_scopes(row.scopes)
-            issued = IssuedKey(row.key_id, who.tenant, scopes, key, row.expires_at)
+            issued = IssuedKey(row.key_id, actor.tenant, scopes, key, row.expires_at)
             rotated = RotatedTenantKey(issued, until)
             await remember(connection, rotated)
         return rotated
 
-    async def revoke(self, who: Identity, key_id: UUID) -> datetime:
+    async def revoke(self, actor: Identity, key_id: UUID) -> datetime:
         """End a key; every node notices within five seconds."""
         async with self._database.write() as connection:
-            old = await key_store.get(connection, who.tenant_id, key_id)
+            old = await key_store.find(connection, actor.tenant_id, key_id)
             if old is None:
                 raise no_key(key_id)
             # How long it would have lasted does not matter: tokens, which end soon, end keys too.
-            field = await self._beyond(connection, who, _reach_of(old))
+            field = await self._beyond(connection, actor, _reach_of(old))
             if field not in {None, "expires_at"}:
                 raise _too_far(field)
-            return await end_key(connection, self._database, who.tenant_id, key_id, who.key_id)
+            return await end_key(connection, self._database, actor.tenant_id, key_id, actor.key_id)
 
-    async def _within(self, connection: Connection, who: Identity, wanted: Reach) -> None:
-        field = await self._beyond(connection, who, wanted)
+    async def _within(self, connection: Connection, actor: Identity, wanted: Reach) -> None:
+        field = await self._beyond(connection, actor, wanted)
         if field is not None:
             raise _too_far(field)
 
-    async def _beyond(self, connection: Connection, who: Identity, wanted: Reach) -> str | None:
+    async def _beyond(self, connection: Connection, actor: Identity, wanted: Reach) -> str | None:
         """Compare with the maker as it is stored: a node may remember it a moment too long."""
-        reach = who.reach
-        if who.expires_at is None:
-            own = await key_store.get(connection, who.tenant_id, UUID(who.key_id))
+        reach = actor.reach
+        if actor.expires_at is None:
+            own = await key_store.find(connection, actor.tenant_id, UUID(actor.key_id))
             if own is None or own.ended:
                 raise refuse(Code.UNAUTHENTICATED, "The key is not valid.")
             reach = _reach_of(own)
         return wanted.beyond(reach)
 
-    async def _room(self, connection: Connection, who: Identity) -> None:
-        most = self._settings.whole("key.most", who.tenant_id)
-        if await key_store.count(connection, who.tenant_id) >= most:
-            raise refuse(Code.CONFLICT, f"A tenant has at most {most} keys: revoke some.")
+    async def _room(self, connection: Connection, actor: Identity) -> None:
+        max_keys = self._settings.whole("key.most", actor.tenant_id)
+        if await key_store.count(connection, actor.tenant_id) >= max_keys:
+            raise refuse(Code.CONFLICT, f"A tenant has at most {max_keys} keys: revoke some.")
 
 
 def _reach(scopes: Sequence[Scope], limits: KeyLimits) -> Reach:

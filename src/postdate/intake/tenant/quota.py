@@ -37,13 +37,13 @@ class PendingCounts:
 
 async def check_accounts(connection: Connection, settings: Settings, tenant_id: int) -> None:
     """Refuse an account beyond the quota."""
-    most = settings.whole("quota.accounts", tenant_id)
-    if most and await store.accounts(connection, tenant_id, most) >= most:
-        raise refuse(Code.QUOTA_EXCEEDED, f"The tenant may have {most} accounts.", quota=most)
+    quota = settings.whole("quota.accounts", tenant_id)
+    if quota and await store.accounts(connection, tenant_id, quota) >= quota:
+        raise refuse(Code.QUOTA_EXCEEDED, f"The tenant may have {quota} accounts.", quota=quota)
 
 
 async def check_schedules(connection: Connection, settings: Settings, tenant_id: int) -> None:
     """Refuse a schedule beyond the quota."""
-    most = settings.whole("quota.schedules", tenant_id)
-    if most and await store.schedules(connection, tenant_id, most) >= most:
-        raise refuse(Code.QUOTA_EXCEEDED, f"The tenant may have {most} schedules.", quota=most)
+    quota = settings.whole("quota.schedules", tenant_id)
+    if quota and await store.schedules(connection, tenant_id, quota) >= quota:
+        raise refuse(Code.QUOTA_EXCEEDED, f"The tenant may have {quota} schedules.", quota=quota)

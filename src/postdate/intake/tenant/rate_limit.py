@@ -55,18 +55,18 @@ class Rates:
         self._node_id = node_id
         self._stocks: dict[str, _Tokens] = {}
 
-    async def admit(self, who: Identity) -> Mapping[str, str]:
+    async def admit(self, actor: Identity) -> Mapping[str, str]:
         """Take a token of the key and one of the tenant, or refuse; return the headers to send."""
-        by_key = self._settings.number("rate.key_per_second", who.tenant_id)
-        by_tenant = self._settings.number("rate.tenant_per_second", who.tenant_id)
+        by_key = self._settings.number("rate.key_per_second", actor.tenant_id)
+        by_tenant = self._settings.number("rate.tenant_per_second", actor.tenant_id)
         if not by_key and not by_tenant:
             return _NOTHING
         remaining: list[tuple[str, int]] = []
         if by_key:
-            remaining.append(("key", await self._take("key", who.key_id, by_key)))
+            remaining.append(("key", await self._take("key", actor.key_id, by_key)))
         if by_tenant:
             # A request of the key that its tenant refuses keeps the key's token: it did come.
-            left = await self._take("tenant", str(who.tenant_id), by_tenant)
+            left = await self._take("tenant", str(actor.tenant_id), by_tenant)
             remaining.append(("tenant", left))
         return {
             "ratelimit-policy": _policy(by_key, by_tenant),

@@ -30,22 +30,22 @@ class SettingChanges:
         async with self._database.write() as connection:
             await self._clear(connection, tenant_id, name, changed_by, operator=True)
 
-    async def put_own(self, who: Identity, name: str, value: Any) -> None:
+    async def put_own(self, actor: Identity, name: str, value: Any) -> None:
         """Set a value for the tenant that asks, at least as tight as the operator allows."""
-        setting = _own(who, name)
-        stored = Stored(who.tenant_id, name, _valid(who, name, value), operator=False)
+        setting = _own(actor, name)
+        stored = Stored(actor.tenant_id, name, _valid(actor, name, value), operator=False)
         async with self._database.write() as connection:
-            found = await setting_store.allowed(connection, who.tenant_id, name)
+            found = await setting_store.allowed(connection, actor.tenant_id, name)
             allowed = setting.default if found is None else found
             if not setting.as_tight(stored.value, allowed):
                 raise _too_loose(name, setting, allowed)
-            await self._put(connection, stored, who.key_id)
+            await self._put(connection, stored, actor.key_id)
 
-    async def clear_own(self, who: Identity, name: str) -> None:
+    async def clear_own(self, actor: Identity, name: str) -> None:
         """Forget what the tenant that asks has set; what the operator has set stays."""
-        _own(who, name)
+        _own(actor, name)
         async with self._database.write() as connection:
-            await self._clear(connection, who.tenant_id, name, who.key_id, operator=False)
+            await self._clear(connection, actor.tenant_id, name, actor.key_id, operator=False)
 
     async def _put(self, connection: Connection, stored: Stored, actor: str) -> None:
         await setting_store.put(connection, stored, actor)
@@ -66,17 +66,17 @@ class SettingChanges:
         await record_event(connection, self._database, about, "setting.changed", actor, data)
 
 
-def _own(who: Identity, name: str) -> Setting:
+def _own(actor: Identity, name: str) -> Setting:
     """Return a setting that tenants may set, if this key may decide for its tenant."""
     setting = known(name)
-    refuse_limited(who)
+    refuse_limited(actor)
     if setting.tenant_may is TenantMay.NOTHING:
         raise refuse(Code.FORBIDDEN, f"Only the operator sets {name}.", "name")
     return setting
 
 
-def _valid(who: Identity, name: str, value: Any) -> Value:
-    return validate(name, value, tenant_id=who.tenant_id)
+def _valid(actor: Identity, name: str, value: Any) -> Value:
+    return validate(name, value, tenant_id=actor.tenant_id)
 
 
 def _too_loose(name: str, setting: Setting, allowed: Value) -> RefusedError:

@@ -160,7 +160,7 @@ class Tenants:
         """Put a new key in the place of one that ends after the overlap."""
         async with self._database.write() as connection:
             tenant_id = await _tenant(connection, tenant)
-            old = await key_store.get(connection, tenant_id, key_id)
+            old = await key_store.find(connection, tenant_id, key_id)
             if old is None:
                 raise no_key(key_id)
             row, key, _ = await replace_key(

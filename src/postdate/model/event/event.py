@@ -97,9 +97,9 @@ def like(patterns: Iterable[str]) -> list[str]:
     return [pattern.replace("_", r"\_").replace("*", "%") for pattern in patterns]
 
 
-def visible(who: Identity, wanted: Iterable[str]) -> list[str]:
+def visible(actor: Identity, wanted: Iterable[str]) -> list[str]:
     """Return the patterns that match what is wanted and what the key may see."""
-    allowed = [pattern for scope in VISIBLE if scope in who.scopes for pattern in VISIBLE[scope]]
+    allowed = [pattern for scope in VISIBLE if scope in actor.scopes for pattern in VISIBLE[scope]]
     if not allowed:
         raise _forbidden(allowed)
     patterns = list(wanted) or allowed

@@ -75,14 +75,14 @@ def first_that_runs(plan: RecurrencePlan, after: datetime) -> Occurrence | None:
 
 def _never_opens(plan: RecurrencePlan, open_days: Days, after: datetime) -> bool:
     """Return whether no day is open from an instant on: neither to run on, nor to roll to."""
-    first = zone.to_local(zone.find(plan.rule.timezone), after).toordinal() - MAX_ROLL_DAYS
+    first = zone.to_local(zone.get(plan.rule.timezone), after).toordinal() - MAX_ROLL_DAYS
     return open_days.common(None, max(1, first)) is None
 
 
 def _reopening(plan: RecurrencePlan, open_days: Days, closed: Occurrence) -> datetime:
     """Return an instant before which nothing that is due after a closed one can run."""
     rule, rolls = plan.rule, plan.rule.roll is not Roll.NONE
-    position = zone.find(rule.timezone)
+    position = zone.get(rule.timezone)
     # What does not roll is judged by its own day; a change of the clock may have moved it on.
     day = closed.nominal_local.date()
     if rolls:
@@ -120,7 +120,7 @@ def _anchor(rule: Rule, position: ZoneInfo) -> datetime:
 
 def _fixed(plan: RecurrencePlan, after: datetime) -> Iterator[Occurrence]:
     """Return the occurrences of an interval: counted in elapsed time, whatever clocks do."""
-    position = zone.find(plan.rule.timezone)
+    position = zone.get(plan.rule.timezone)
     excluded = frozenset(plan.rule.exclude_dates)
     every = timedelta(seconds=plan.rule.every_seconds or 0)
     origin = plan.rule.start_at or EPOCH
@@ -135,7 +135,7 @@ def _fixed(plan: RecurrencePlan, after: datetime) -> Iterator[Occurrence]:
 
 
 def _walled(plan: RecurrencePlan, after: datetime) -> Iterator[Occurrence]:
-    position = zone.find(plan.rule.timezone)
+    position = zone.get(plan.rule.timezone)
     rolls = plan.calendar is not None and plan.rule.roll is not Roll.NONE
     nominals = partial(_nominals, plan, position, frozenset(plan.rule.exclude_dates))
     found = mapped(nominals, position, plan.dst, after, twins=rolls)
@@ -152,7 +152,7 @@ def _was_rolled(occurrence: Occurrence) -> bool:
 
 def wall_clock(plan: RecurrencePlan, after: datetime) -> Iterator[datetime]:
     """Return what cron or rrule say after an instant, before zones and calendars move anything."""
-    position = zone.find(plan.rule.timezone)
+    position = zone.get(plan.rule.timezone)
     return _wall_clock(plan, position, zone.to_local(position, after) + _TICK)
 
 

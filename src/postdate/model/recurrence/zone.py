@@ -45,7 +45,7 @@ def names() -> frozenset[str]:
 
 
 @cache
-def find(name: str) -> ZoneInfo:
+def get(name: str) -> ZoneInfo:
     """Load a zone; an unknown one is refused by name.
 
     The package's data is read, never the machine's: every node computes the same instants.

@@ -90,7 +90,7 @@ def _shown(coming: Coming) -> ComingView:
     each = coming.occurrence
     return ComingView(
         nominal_local=each.nominal_local,
-        local=each.scheduled_for.astimezone(zone.find(coming.segment.plan.rule.timezone)),
+        local=each.scheduled_for.astimezone(zone.get(coming.segment.plan.rule.timezone)),
         scheduled_for=each.scheduled_for,
         due_at=coming.due_at,
         notes=list(each.notes),

@@ -83,7 +83,7 @@ def _check_form(rule: Rule) -> None:
     if len(given) != 1:
         wrong = given[1] if given else "cron"
         raise _wrong(wrong, "Give one of cron, every_seconds and rrule.")
-    zone.find(rule.timezone)
+    zone.get(rule.timezone)
     if rule.cron is not None:
         cron.validate(rule.cron)
     if rule.rrule is not None:

@@ -184,9 +184,9 @@ async def create(
     return None if row is None else AccountRow(*row)
 
 
-async def get(connection: Reader, key: AccountKey) -> AccountRow | None:
+async def find(connection: Reader, key: AccountKey) -> AccountRow | None:
     """Read one account."""
-    row = await connection.fetchrow(query("account_get"), *key)
+    row = await connection.fetchrow(query("account_find"), *key)
     return None if row is None else AccountRow(*row)
 
 

@@ -29,7 +29,7 @@ RETURNING bucket, tenant_id, account_id, balance, held, version, floor, max_amou
 -- name: account_gather
 SELECT * FROM account_gather($1, $2, $3, $4, $5, $6)
 
--- name: account_get
+-- name: account_find
 SELECT bucket, tenant_id, account_id, balance, held, version, floor, max_amount, frozen_at,
        closed_at, created_at, updated_at, note, currency
   FROM account WHERE bucket = $1 AND tenant_id = $2 AND account_id = $3

@@ -26,8 +26,8 @@ async def write_reports(
     """Record what changed in a process, and forget what nobody has reported for long."""
     gone = list(over)
     if gone:
-        tenants, places = zip(*gone, strict=True)
-        await connection.execute(query("trouble_over"), node_id, tenants, places)
+        tenants, destinations = zip(*gone, strict=True)
+        await connection.execute(query("trouble_over"), node_id, tenants, destinations)
     if reports:
         columns = zip(*(_row(key, report) for key, report in reports.items()), strict=True)
         await connection.execute(query("trouble_report"), node_id, *columns)

@@ -158,3 +158,33 @@ REVOKE EXECUTE ON FUNCTION account_lock, account_locked, account_gather, account
     FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION account_lock, account_locked, account_gather, account_add, account_hold
     TO postdate_writer;
+
+-- The accounts of some buckets that differ from what is proved of them, with what is proved and what
+-- their entries since then come to. Where history below `floor` was detached, an account that was
+-- never proved starts with the first entry that is left. Inlined, so that the caller's plan is used.
+CREATE OR REPLACE FUNCTION account_since_proof(tenant integer, buckets smallint[], floor uuid)
+    RETURNS TABLE (bucket smallint, tenant_id integer, account_id text, version bigint,
+                   balance bigint, from_version bigint, start bigint, entries bigint,
+                   amounts numeric)
+    LANGUAGE sql STABLE AS $$
+    SELECT a.bucket, a.tenant_id, a.account_id, a.version, a.balance,
+           coalesce(m.version, first.version - 1, 0),
+           coalesce(m.balance, first.balance - first.amount, 0),
+           since.entries, since.amounts
+      FROM account a
+      LEFT JOIN account_proof m ON m.bucket = a.bucket AND m.tenant_id = a.tenant_id
+           AND m.account_id = a.account_id
+      LEFT JOIN LATERAL (
+           SELECT e.version, e.balance, e.amount FROM entry e
+            WHERE e.bucket = a.bucket AND e.tenant_id = a.tenant_id
+              AND e.account_id = a.account_id AND m.version IS NULL
+              AND $3 > uuid_floor('epoch')
+            ORDER BY e.version LIMIT 1) AS first ON true
+     CROSS JOIN LATERAL (
+           SELECT count(*) AS entries, coalesce(sum(e.amount), 0) AS amounts FROM entry e
+            WHERE e.bucket = a.bucket AND e.tenant_id = a.tenant_id
+              AND e.account_id = a.account_id
+              AND e.version > coalesce(m.version, first.version - 1, 0)) AS since
+     WHERE ($1 IS NULL OR a.tenant_id = $1) AND a.bucket = ANY ($2)
+       AND (m.version, m.balance) IS DISTINCT FROM (a.version, a.balance)
+$$;

@@ -131,14 +131,14 @@ class _Walk(msgspec.Struct, frozen=True):
         """Find jobs that are not final, the soonest first."""
         wanted, after = self.wanted, self.after
         lanes = self.own if wanted.lanes is None else wanted.lanes
-        places = [(bucket, lane.lane_id) for lane in lanes for bucket in lane.buckets]
-        if not places:
+        lane_buckets = [(bucket, lane.lane_id) for lane in lanes for bucket in lane.buckets]
+        if not lane_buckets:
             return FoundJobs([], None)
         listed, found = await self._ask(
             "job_list_open",
             "subject, due_at, is_edge",
             wanted.tenant_id,
-            *map(list, zip(*places, strict=True)),
+            *map(list, zip(*lane_buckets, strict=True)),
             wanted.status,
             wanted.from_text,
             wanted.until_text,
@@ -211,10 +211,10 @@ class LaneCount(msgspec.Struct, frozen=True):
 
 async def count(connection: Reader, lanes: Sequence[Lane], max_count: int) -> dict[int, LaneCount]:
     """Count the open jobs of lanes, at most so many in each of their buckets."""
-    places = [(bucket, lane.lane_id) for lane in lanes for bucket in lane.buckets]
-    if not places:
+    lane_buckets = [(bucket, lane.lane_id) for lane in lanes for bucket in lane.buckets]
+    if not lane_buckets:
         return {}
-    columns = map(list, zip(*places, strict=True))
+    columns = map(list, zip(*lane_buckets, strict=True))
     rows = await connection.fetch(query("job_list_count"), *columns, max_count)
     return {row["lane_id"]: LaneCount(*row) for row in rows}
 

@@ -33,8 +33,8 @@ class ActivitySlot(msgspec.Struct, frozen=True):
 async def count(connection: Connection, counted: Mapping[Counted, int]) -> None:
     """Add what was counted, inside the transaction that sealed it."""
     rows: dict[tuple[int, int], list[int]] = {}
-    for (tenant_id, slot, place), many in counted.items():
-        rows.setdefault((tenant_id, slot), [0] * _WIDTH)[place] += many
+    for (tenant_id, slot, column), many in counted.items():
+        rows.setdefault((tenant_id, slot), [0] * _WIDTH)[column] += many
     if not rows:
         return
     await connection.execute(

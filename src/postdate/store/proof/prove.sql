@@ -95,28 +95,9 @@ SELECT coalesce(a.tenant_id, e.tenant_id) AS tenant_id,
 SELECT tenant_id, account_id AS subject,
        format('balance %s at version %s, but from %s at version %s its %s entries lead to %s',
               balance, version, start, from_version, entries, start + amounts) AS detail
-  FROM (SELECT a.tenant_id, a.account_id, a.version, a.balance,
-               coalesce(m.version, first.version - 1, 0) AS from_version,
-               coalesce(m.balance, first.balance - first.amount, 0) AS start,
-               since.entries, since.amounts
-          FROM account a
-          LEFT JOIN account_proof m ON m.bucket = a.bucket AND m.tenant_id = a.tenant_id
-               AND m.account_id = a.account_id
-          LEFT JOIN LATERAL (
-               SELECT e.version, e.balance, e.amount FROM entry e
-                WHERE e.bucket = a.bucket AND e.tenant_id = a.tenant_id
-                  AND e.account_id = a.account_id AND m.version IS NULL
-                  AND $4::uuid > uuid_floor('epoch')
-                ORDER BY e.version LIMIT 1) AS first ON true
-         CROSS JOIN LATERAL (
-               SELECT count(*) AS entries, coalesce(sum(e.amount), 0) AS amounts FROM entry e
-                WHERE e.bucket = a.bucket AND e.tenant_id = a.tenant_id
-                  AND e.account_id = a.account_id
-                  AND e.version > coalesce(m.version, first.version - 1, 0)) AS since
-         WHERE ($1::integer IS NULL OR a.tenant_id = $1) AND a.bucket = ANY ($2::smallint[])
-           AND $5::uuid IS NOT NULL
-           AND (m.version, m.balance) IS DISTINCT FROM (a.version, a.balance)) AS moved
- WHERE version <> from_version + entries OR balance <> start + amounts
+  FROM account_since_proof($1, $2, $4)
+ WHERE $5::uuid IS NOT NULL
+   AND (version <> from_version + entries OR balance <> start + amounts)
  ORDER BY tenant_id, account_id LIMIT $3
 
 -- name: prove_account_proved
@@ -124,26 +105,7 @@ SELECT tenant_id, account_id AS subject,
 -- balance.
 INSERT INTO account_proof AS known (bucket, tenant_id, account_id, version, balance)
 SELECT bucket, tenant_id, account_id, version, balance
-  FROM (SELECT a.bucket, a.tenant_id, a.account_id, a.version, a.balance,
-               coalesce(m.version, first.version - 1, 0) AS from_version,
-               coalesce(m.balance, first.balance - first.amount, 0) AS start,
-               since.entries, since.amounts
-          FROM account a
-          LEFT JOIN account_proof m ON m.bucket = a.bucket AND m.tenant_id = a.tenant_id
-               AND m.account_id = a.account_id
-          LEFT JOIN LATERAL (
-               SELECT e.version, e.balance, e.amount FROM entry e
-                WHERE e.bucket = a.bucket AND e.tenant_id = a.tenant_id
-                  AND e.account_id = a.account_id AND m.version IS NULL
-                  AND $2::uuid > uuid_floor('epoch')
-                ORDER BY e.version LIMIT 1) AS first ON true
-         CROSS JOIN LATERAL (
-               SELECT count(*) AS entries, coalesce(sum(e.amount), 0) AS amounts FROM entry e
-                WHERE e.bucket = a.bucket AND e.tenant_id = a.tenant_id
-                  AND e.account_id = a.account_id
-                  AND e.version > coalesce(m.version, first.version - 1, 0)) AS since
-         WHERE a.bucket = ANY ($1::smallint[])
-           AND (m.version, m.balance) IS DISTINCT FROM (a.version, a.balance)) AS moved
+  FROM account_since_proof(NULL, $1, $2)
  WHERE version = from_version + entries AND balance = start + amounts
 ON CONFLICT (bucket, tenant_id, account_id) DO UPDATE
    SET version = excluded.version, balance = excluded.balance

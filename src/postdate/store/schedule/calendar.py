@@ -59,11 +59,11 @@ async def put(
     return CalendarRow(*row)
 
 
-async def find(
+async def current(
     connection: Reader, names: Iterable[CalendarKey]
 ) -> dict[CalendarKey, CalendarVersion]:
     """Find what calendars say now, by tenant and name."""
-    found = await _find(connection, "calendar_find", names)
+    found = await _find(connection, "calendar_current", names)
     return {key: versions[-1] for key, versions in found.items()}
 
 
@@ -90,9 +90,9 @@ def _version(row: asyncpg.Record) -> CalendarVersion:
     return CalendarVersion(since, Calendar(name, frozenset(holidays), frozenset(weekend)))
 
 
-async def get(connection: Reader, tenant_id: int, name: str) -> CalendarRow | None:
+async def find(connection: Reader, tenant_id: int, name: str) -> CalendarRow | None:
     """Read one calendar."""
-    row = await connection.fetchrow(query("calendar_get"), tenant_id, name)
+    row = await connection.fetchrow(query("calendar_find"), tenant_id, name)
     return None if row is None else CalendarRow(*row)
 
 

@@ -24,7 +24,7 @@ DELETE FROM calendar_version
            SELECT since FROM calendar_version WHERE tenant_id = $1 AND name = $2
             ORDER BY since DESC LIMIT $3) AS kept)
 
--- name: calendar_find
+-- name: calendar_current
 SELECT c.tenant_id, c.name, c.weekend, c.holidays, c.changed_at
   FROM unnest($1::integer[], $2::text[]) AS wanted (tenant_id, name)
   JOIN calendar c USING (tenant_id, name)
@@ -39,7 +39,7 @@ SELECT c.tenant_id, c.name, c.weekend, c.holidays, c.since
 SELECT name, weekend, holidays, changed_at FROM calendar
  WHERE tenant_id = $1 AND name > $2 ORDER BY name LIMIT $3
 
--- name: calendar_get
+-- name: calendar_find
 SELECT name, weekend, holidays, changed_at FROM calendar WHERE tenant_id = $1 AND name = $2
 
 -- name: calendar_delete

@@ -28,7 +28,7 @@ async def load(connection: Reader, wanted: Sequence[tuple[ScheduleRow, datetime]
     stored = await schedule_store.versions(connection, old)
     read = {row.schedule_id: _read(row, stored.get(row.schedule_id)) for row, _ in wanted}
     begins = _followed(wanted, read)
-    newest = await calendar_store.find(connection, begins)
+    newest = await calendar_store.current(connection, begins)
     behind = [k for k, begin in begins.items() if k not in newest or begin < newest[k].since]
     older = await calendar_store.versions(connection, behind)
     calendars = {key: [version] for key, version in newest.items()} | older

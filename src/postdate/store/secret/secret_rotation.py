@@ -100,6 +100,6 @@ def _anew(
     return [
         each
         if each is None or envelope_key(each) == keyring.newest
-        else keyring.encrypt(tenant_id, place, keyring.decrypt(tenant_id, place, each))
-        for place, each in zip(labels, envelopes, strict=True)
+        else keyring.encrypt(tenant_id, label, keyring.decrypt(tenant_id, label, each))
+        for label, each in zip(labels, envelopes, strict=True)
     ]

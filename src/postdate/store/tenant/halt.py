@@ -112,9 +112,9 @@ async def bring_back(connection: Connection, bucket: int, tenant_id: int) -> boo
 
     A payment that somebody holds is passed by.
     """
-    place = (bucket, tenant_id, own_lane(LANE_HELD))
-    await connection.execute(query("halt_return"), *place, own_lane(LANE_PAYMENT))
-    left: bool = await connection.fetchval(query("halt_left"), *place)
+    waiting = (bucket, tenant_id, own_lane(LANE_HELD))
+    await connection.execute(query("halt_return"), *waiting, own_lane(LANE_PAYMENT))
+    left: bool = await connection.fetchval(query("halt_left"), *waiting)
     return not left
 
 

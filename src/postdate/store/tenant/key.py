@@ -75,9 +75,9 @@ async def create(connection: Connection, key: NewKeyRow) -> bool:
     return done.endswith(" 1")
 
 
-async def find(connection: Connection, digest: bytes) -> KeyFound | None:
+async def find_by_secret(connection: Connection, digest: bytes) -> KeyFound | None:
     """Look up a key by the hash of its secret."""
-    row = await connection.fetchrow(query("key_find"), digest)
+    row = await connection.fetchrow(query("key_find_by_secret"), digest)
     return KeyFound(*row) if row else None
 
 
@@ -93,9 +93,9 @@ async def page(connection: Reader, tenant_id: int, after: UUID, limit: int) -> l
     return [KeyRow(*row) for row in rows]
 
 
-async def get(connection: Connection, tenant_id: int, key_id: UUID) -> StoredKey | None:
+async def find(connection: Connection, tenant_id: int, key_id: UUID) -> StoredKey | None:
     """Read how far a key of a tenant goes."""
-    row = await connection.fetchrow(query("key_get"), tenant_id, key_id)
+    row = await connection.fetchrow(query("key_find"), tenant_id, key_id)
     return StoredKey(*row) if row else None
 
 

@@ -7,7 +7,7 @@ INSERT INTO api_key (key_id, tenant_id, hash, hint, note, scopes, accounts, max_
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
 ON CONFLICT (hash) DO NOTHING
 
--- name: key_find
+-- name: key_find_by_secret
 SELECT k.key_id, k.tenant_id, t.name AS tenant, k.scopes, k.accounts, k.max_amount,
        k.revoked_at IS NOT NULL OR t.disabled_at IS NOT NULL
            OR coalesce(k.expires_at <= server_clock(), false) AS ended,
@@ -30,7 +30,7 @@ SELECT key_id, hint, note, scopes, accounts, max_amount, created_at, expires_at,
 UPDATE api_key SET revoked_at = coalesce(revoked_at, server_clock())
  WHERE tenant_id = $1 AND key_id = $2 RETURNING revoked_at
 
--- name: key_get
+-- name: key_find
 SELECT note, scopes, accounts, max_amount, expires_at,
        revoked_at IS NOT NULL OR coalesce(expires_at <= server_clock(), false) AS ended, persons
   FROM api_key WHERE tenant_id = $1 AND key_id = $2

@@ -34,11 +34,11 @@ async def acquire(
 async def room(connection: Connection, limit: Limit, holder: UUID, held: int, wanted: int) -> Grant:
     """Lock a scope until the commit and say how much it lets start; nothing is taken yet."""
     tokens = await lock(connection, limit)
-    place = (_bucket(limit.scope), limit.scope)
+    key = (_bucket(limit.scope), limit.scope)
     rate = limit.rate_per_second
     starts = wanted
     if limit.max_running is not None:
-        others = await connection.fetchval(query("permit_others"), *place, holder)
+        others = await connection.fetchval(query("permit_others"), *key, holder)
         starts = min(starts, limit.max_running - others - held)
     if rate is not None:
         starts = min(starts, math.floor(tokens))
@@ -58,8 +58,8 @@ async def lock(connection: Connection, limit: Limit) -> float:
 async def spend(connection: Connection, limit: Limit, starts: int) -> None:
     """Take the tokens of so many starts."""
     if limit.rate_per_second is not None and starts:
-        place = (_bucket(limit.scope), limit.scope)
-        await connection.execute(query("permit_spend"), *place, starts)
+        key = (_bucket(limit.scope), limit.scope)
+        await connection.execute(query("permit_spend"), *key, starts)
 
 
 async def hold(
@@ -67,8 +67,8 @@ async def hold(
 ) -> None:
     """Grant each holder one slot, under the lock that `room` took."""
     if limit.max_running is not None and holders:
-        place = (_bucket(limit.scope), limit.scope)
-        await connection.execute(query("permit_hold"), *place, holders, seconds)
+        key = (_bucket(limit.scope), limit.scope)
+        await connection.execute(query("permit_hold"), *key, holders, seconds)
 
 
 def claim_holder(job_id: UUID, token: int) -> UUID:
@@ -92,11 +92,11 @@ async def keep(
     connection: Connection, scope: str, holder: UUID, slots: int, seconds: float
 ) -> None:
     """Hold so many slots for so many seconds more; with none left, give the row back."""
-    place = (_bucket(scope), scope)
+    key = (_bucket(scope), scope)
     if slots:
-        await connection.execute(query("permit_put"), *place, holder, slots, seconds)
+        await connection.execute(query("permit_put"), *key, holder, slots, seconds)
     else:
-        await connection.execute(query("permit_drop"), *place, [holder])
+        await connection.execute(query("permit_drop"), *key, [holder])
 
 
 async def sweep(connection: Connection, scope: str) -> None:

@@ -88,7 +88,7 @@ class Identities:
 
     async def _look_up(self, digest: bytes, now: float) -> tuple[Identity | None, float]:
         async with self._database.look_up() as connection:
-            found = await key_store.find(connection, digest)
+            found = await key_store.find_by_secret(connection, digest)
         if found is None or found.ended:
             return None, now + REMEMBER_SECONDS
         left = REMEMBER_SECONDS if found.seconds_left is None else found.seconds_left
