@@ -159,9 +159,9 @@ REVOKE EXECUTE ON FUNCTION account_lock, account_locked, account_gather, account
 GRANT EXECUTE ON FUNCTION account_lock, account_locked, account_gather, account_add, account_hold
     TO postdate_writer;
 
--- The accounts of some buckets that differ from what is proved of them, with what is proved and what
--- their entries since then come to. Where history below `floor` was detached, an account that was
--- never proved starts with the first entry that is left. Inlined, so that the caller's plan is used.
+-- The accounts of some buckets that differ from what is proved of them, with what is proved and
+-- what their entries since then come to. Where history below `floor` was detached, an account that
+-- was never proved starts with the first entry that is left. Inlined: the caller's plan is used.
 CREATE OR REPLACE FUNCTION account_since_proof(tenant integer, buckets smallint[], floor uuid)
     RETURNS TABLE (bucket smallint, tenant_id integer, account_id text, version bigint,
                    balance bigint, from_version bigint, start bigint, entries bigint,
