@@ -259,7 +259,7 @@ class _Change(NamedTuple):
 @lru_cache(maxsize=512)
 def _offsets(timezone: str, first: int, count: int) -> tuple[int, ...]:
     """Return the offset from UTC of each day's noon, in minutes."""
-    position = zone.find(timezone)
+    position = zone.get(timezone)
     noons = (datetime.combine(date.fromordinal(first + at), time(12)) for at in range(count))
     return tuple(int(zone.offsets(position, noon)[0].total_seconds()) // 60 for noon in noons)
 
@@ -267,7 +267,7 @@ def _offsets(timezone: str, first: int, count: int) -> tuple[int, ...]:
 @lru_cache(maxsize=512)
 def _changes(timezone: str, first: int, count: int) -> tuple[_Change, ...]:
     """Return the changes of the clock between some days."""
-    position, found = zone.find(timezone), []
+    position, found = zone.get(timezone), []
     at = datetime.combine(date.fromordinal(first), time(), UTC) - _DAY
     until = at + timedelta(days=count + 2)
     while at < until:

@@ -163,7 +163,7 @@ def daily_walk(plan: RecurrencePlan, until: datetime) -> Walk | None:
         return cron.walk(rule.cron)
     if rule.rrule is None:
         return None
-    position = zone.find(rule.timezone)
+    position = zone.get(rule.timezone)
     anchor, uncounted = _anchor(rule, position), position if plan.dst.gap is Gap.SKIP else None
     last = rrule.last(rule.rrule, anchor, uncounted)
     ends = last is not None and last < until.replace(tzinfo=None) + _NEAR

@@ -102,7 +102,7 @@ async def _book(
         for row in rows
         if (rule := rules[row.rule_json]) is not None and rule.calendar is not None
     }
-    found = await calendar_store.find(connection, names) if names else {}
+    found = await calendar_store.current(connection, names) if names else {}
     calendars = {key: version.calendar for key, version in found.items()}
     planned, left_out = [], int(more)
     for row in rows:
