@@ -13,6 +13,7 @@ from postdate.bench.loader import Order, requests
 from postdate.bench.testbed import percentile
 from postdate.bench.transfer import pairs, pgledger_scripts
 from postdate.model.error import StartError
+from postdate.model.foresight.spike import Fleet, Spike, simulate_spike
 
 FEW = 1280
 TINY = replace(payment.QUICK, settled=400, naive=40, bulk=400, pending=2 * FEW)
@@ -137,3 +138,22 @@ def test_percentiles_are_values_that_occurred() -> None:
     assert percentile([3.0, 1.0, 2.0, 4.0], 0.5) == 2.0
     assert percentile([3.0, 1.0, 2.0, 4.0], 0.99) == 4.0
     assert percentile([7.0], 0.01) == 7.0
+
+
+@pytest.mark.soak
+async def test_a_spike_is_as_late_as_was_simulated(shared: testbed.Testbed) -> None:
+    """A spike tells the rate of this machine; a larger one is as late as that rate says."""
+
+    async def measured(items: int) -> dict[str, float]:
+        found = await payment.spike(shared, replace(payment.QUICK, spike=items))
+        return {each.metric: each.value for each in found}
+
+    small = await measured(8000)
+    rate = next(value for metric, value in small.items() if "in one second" in metric)
+    large = await measured(40_000)
+    fleet = Fleet(processes=1, process_per_second=rate, database_per_second=rate)
+    told = simulate_spike(fleet, Spike(items=40_000, spread_seconds=1.0))
+    print(
+        f"rate {rate:.0f}/s, told {told.p50_seconds:.2f} s, was {large['lateness p50'] / 1000:.2f}"
+    )
+    assert large["lateness p50"] / 1000 == pytest.approx(told.p50_seconds, rel=0.4)

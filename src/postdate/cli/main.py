@@ -47,6 +47,7 @@ COMMANDS: Final = {
     "reconcile": "prove:reconcile",
     "history": "history:history_app",
     "demo": "demo:demo",
+    "simulate": "simulate:simulate",
     "open": "desktop:open_page",
     "completion": "desktop:completion",
 }
