@@ -28,6 +28,7 @@ from postdate.console.pages.table import PAGES
 from postdate.console.render import environment
 from postdate.console.session import COOKIE, ConsoleSession, Sessions
 from postdate.model.error import EXPLANATIONS, Code, Refusal, refuse
+from postdate.model.tenant import test_clock
 
 Handler = Callable[[PageRequest], Awaitable[Response]]
 _FAILED: Final = "The page could not be made."
@@ -107,6 +108,10 @@ class Console:
             self._sessions.end(http.cookies.get(COOKIE))
             return self._login.required(http)
         await self._gate.pace(actor)
+        clock = None
+        if actor.test:
+            test_clock.follow(actor.tenant_id)
+            clock = await self._services.test_clock.read.get(actor.tenant_id)
         request = PageRequest(
             http=http,
             services=self._services,
@@ -114,6 +119,7 @@ class Console:
             templates=self._templates,
             actor=actor,
             session=session,
+            clock=clock,
             form=await _form(http, session) if http.method == "POST" else {},
         )
         try:

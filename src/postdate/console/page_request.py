@@ -19,6 +19,7 @@ from postdate.console.render import moment
 from postdate.console.session import ConsoleSession
 from postdate.model.error import Code, RefusedError, refuse
 from postdate.model.tenant.identity import Identity, Scope
+from postdate.views.test_clock import TestClockView
 
 Q = TypeVar("Q", bound=msgspec.Struct)
 
@@ -44,11 +45,15 @@ class PageRequest:
     templates: Environment
     actor: Identity
     session: ConsoleSession
+    # Of a tenant in test mode.
+    clock: TestClockView | None = None
     form: Mapping[str, str]
 
     @property
     def now(self) -> datetime:
         """Return the database's time: ages are counted by its clock, not by the browser's."""
+        if self.clock is not None:
+            return self.clock.at
         return datetime.fromtimestamp(self.services.unix_ms() / 1000, UTC)
 
     def query(self, shape: type[Q]) -> Q:
@@ -95,6 +100,7 @@ class PageRequest:
         now = self.now
         return self.templates.get_template(template).render(
             actor=self.actor,
+            clock=self.clock,
             csrf=self.session.csrf,
             notice=self.session.take_notice() if not template.startswith("_") else None,
             works=list(self.session.works.values()),
