@@ -1,16 +1,22 @@
 """Several processes answer the API on one port: started, kept and stopped by the first."""
 
+import asyncio
 import os
 import signal
+import socket
+import sys
 from pathlib import Path
 
 import psutil
 import pytest
 
 from conftest import eventually
+from postdate.api.http.listener import bind, bind_beside
 from postdate.model.error import StartError
+from postdate.node import api_process
 from postdate.node.api_process import environment, share
 from postdate.node.settings import ProcessSettings, load
+from support.log import capture_logs
 from support.serve_process import Served, free_port
 
 
@@ -26,6 +32,45 @@ def test_processes_share_one_budget_of_connections() -> None:
 def test_too_many_processes_for_the_connections_are_refused() -> None:
     with pytest.raises(StartError, match="needs POSTDATE_WRITERS of at least 10"):
         load({"api_processes": 5})
+
+
+def test_a_process_that_starts_takes_no_connection_before_it_listens() -> None:
+    with bind("127.0.0.1", 0, shared=True) as first:
+        first.settimeout(5)
+        port = first.getsockname()[1]
+        with bind_beside("127.0.0.1", port) as starting:
+            for _ in range(32):
+                with socket.create_connection(("127.0.0.1", port), 5):
+                    first.accept()[0].close()
+            starting.listen()
+            with pytest.raises(StartError):
+                bind("127.0.0.1", port)
+
+
+@pytest.mark.parametrize("says", ["", "import os; os.write(1, b'.'); "])
+async def test_one_that_says_no_more_that_it_is_alive_is_ended(
+    monkeypatch: pytest.MonkeyPatch, says: str
+) -> None:
+    """As after SIGSTOP, or in a loop that never ends: the kernel still gives it connections."""
+    monkeypatch.setattr(api_process, "START_SECONDS", 0.5)
+    monkeypatch.setattr(api_process, "SILENT_SECONDS", 0.1)
+    silent = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", f"{says}import time; time.sleep(60)", stdout=asyncio.subprocess.PIPE
+    )
+    with capture_logs() as logs:
+        await api_process._until_silent(silent)
+    assert await silent.wait() == -signal.SIGKILL
+    assert [line["event"] for line in logs] == ["api_process.silent"]
+
+
+async def test_one_that_lives_is_left_alone_until_it_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(api_process, "SILENT_SECONDS", 5.0)
+    beats = "import os, time; [(os.write(1, b'.'), time.sleep(0.05)) for _ in range(5)]"
+    alive = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", beats, stdout=asyncio.subprocess.PIPE
+    )
+    await api_process._until_silent(alive)
+    assert await alive.wait() == 0
 
 
 def _others(served: Served) -> list[psutil.Process]:

@@ -21,6 +21,16 @@ RESTART_SECONDS: Final = 1.0
 """How long a process that has ended is missing: one that fails at once must not fill the log."""
 
 PARENT_SECONDS: Final = 1.0
+"""How often a process says that it is alive, and looks whether the first one is."""
+
+START_SECONDS: Final = 120.0
+"""How long a process may take to start: until then nobody connects to it."""
+
+SILENT_SECONDS: Final = 5.0
+MAX_SILENCES: Final = 2
+"""A process that was silent so often in a row is ended: the kernel would give it connections that
+nobody answers. Once is too few, for the first process may itself have stood still."""
+
 MIN_CONNECTIONS: Final = 64
 RUN: Final = "from postdate.cli.main import main; main()"
 
@@ -80,11 +90,12 @@ class ApiProcesses:
         words = ("serve", "--role", "api", "--parent", str(os.getpid()))
         while not self._stopped.is_set():
             process = await asyncio.create_subprocess_exec(
-                sys.executable, "-c", RUN, *words, env=environ, stdout=asyncio.subprocess.DEVNULL
+                sys.executable, "-c", RUN, *words, env=environ, stdout=asyncio.subprocess.PIPE
             )
             self._running.add(process)
             if self._stopped.is_set():
                 self._signal(signal.SIGTERM)
+            await _until_silent(process)
             code = await process.wait()
             self._running.discard(process)
             if not self._stopped.is_set():
@@ -98,8 +109,31 @@ class ApiProcesses:
                 process.send_signal(number)
 
 
+async def _until_silent(process: asyncio.subprocess.Process) -> None:
+    """Return when a process has ended; end one that says no more that it is alive."""
+    if process.stdout is None:
+        raise TypeError("the process was started without a pipe")
+    silences, seconds = 0, START_SECONDS
+    while silences < MAX_SILENCES:
+        try:
+            said = await asyncio.wait_for(process.stdout.read(64), seconds)
+        except TimeoutError:
+            silences += 1
+            continue
+        if not said:
+            return
+        silences, seconds = 0, SILENT_SECONDS
+    log.error("api_process.silent", pid=process.pid)
+    with suppress(ProcessLookupError):
+        process.kill()
+
+
 async def end_with(parent: int, stop: asyncio.Event) -> None:
-    """Stop this process when the one that started it is gone: nobody else would."""
-    while os.getppid() == parent:  # noqa: ASYNC110 - another process sets no event
+    """Say again and again that this process is alive; stop it when the one that hears is gone."""
+    pipe = sys.stdout.fileno()
+    os.set_blocking(pipe, False)
+    while os.getppid() == parent:
+        with suppress(OSError):
+            os.write(pipe, b".")
         await asyncio.sleep(PARENT_SECONDS)
     stop.set()

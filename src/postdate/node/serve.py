@@ -6,7 +6,7 @@ import socket
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
-from postdate.api.http.listener import bind
+from postdate.api.http.listener import bind, bind_beside
 from postdate.node import api_process, database_address
 from postdate.node.settings import ProcessSettings
 from postdate.store import migrate
@@ -58,7 +58,7 @@ def _listeners(
     if "api" not in roles:
         return own
     if beside_parent:
-        return [bind(settings.host, settings.port, shared=True), *own]
+        return [bind_beside(settings.host, settings.port), *own]
     if settings.api_processes == 1:
         return [bind(settings.host, settings.port)]
     # A port that somebody has must be refused: shared, it would be taken beside him.

@@ -16,11 +16,31 @@ def bind(host: str, port: int, backlog: int = BACKLOG, *, shared: bool = False) 
     A shared one may be taken by other processes of this user too, which get their part of the
     connections.
     """
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    family = _family(host)
     try:
         return socket.create_server((host, port), family=family, backlog=backlog, reuse_port=shared)
     except OSError as error:
         raise StartError(_bind_sentence(host, port, error)) from None
+
+
+def bind_beside(host: str, port: int) -> socket.socket:
+    """Take a port beside another process, and no connection before the server listens.
+
+    Whoever connects while this process starts is answered by the other one.
+    """
+    taken = socket.socket(_family(host), socket.SOCK_STREAM)
+    try:
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        taken.bind((host, port))
+    except OSError as error:
+        taken.close()
+        raise StartError(_bind_sentence(host, port, error)) from None
+    return taken
+
+
+def _family(host: str) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in host else socket.AF_INET
 
 
 def _bind_sentence(host: str, port: int, error: OSError) -> str:
