@@ -146,7 +146,7 @@ async def test_a_spike_is_as_late_as_was_simulated(shared: testbed.Testbed) -> N
 
     async def measured(items: int) -> dict[str, float]:
         found = await payment.spike(shared, replace(payment.QUICK, spike=items))
-        return {each.metric: each.value for each in found}
+        return {each.what: each.value for each in found}
 
     small = await measured(8000)
     rate = next(value for metric, value in small.items() if "in one second" in metric)
