@@ -1,9 +1,11 @@
 """Every way a request can be refused: stable codes, one table."""
 
 from enum import StrEnum
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
+
+T = TypeVar("T")
 
 
 class Code(StrEnum):
@@ -350,3 +352,10 @@ class StartError(Exception):
 def refuse(code: Code, detail: str, field: str | None = None, **extra: Any) -> RefusedError:
     """Make the exception for a refusal; the caller raises it."""
     return RefusedError(Refusal(code=code, detail=detail, field=field, extra=extra))
+
+
+def accepted(value: T | Refusal) -> T:
+    """Return a value that was not refused; raise a refusal."""
+    if isinstance(value, Refusal):
+        raise RefusedError(value)
+    return value

@@ -8,7 +8,7 @@ from postdate.intake.accept.events import account_subject, record_event
 from postdate.intake.account.account import allow, unknown
 from postdate.ledger import repair as ledger
 from postdate.ledger.repair import Repair
-from postdate.model.error import Code, Refusal, RefusedError, refuse
+from postdate.model.error import Code, RefusedError, accepted, refuse
 from postdate.model.tenant.identity import Identity, Scope
 from postdate.store.account import account as account_store
 from postdate.store.account import repair as store
@@ -98,9 +98,8 @@ async def _decide(
         raise unknown(account_id)
     said = await store.witness(connection, key)
     jumps = await store.jumps(connection, key)
-    decided = ledger.decide(account, said, jumps, await store.explained(connection, key))
-    if isinstance(decided, Refusal):
-        raise RefusedError(decided)
+    explained = await store.explained(connection, key)
+    decided = accepted(ledger.decide(account, said, jumps, explained))
     refusal = ledger.covered(account, decided.after)
     if refusal is not None:
         raise RefusedError(refusal)

@@ -13,7 +13,7 @@ import msgspec
 from postdate.intake.accept.events import record_events
 from postdate.intake.job import validation
 from postdate.intake.job.change import cancellation, result_of
-from postdate.model.error import Code, Refusal, RefusedError, refuse
+from postdate.model.error import Code, Refusal, accepted, refuse
 from postdate.model.ids import bucket_of
 from postdate.model.job.job import Delay, JobSpec, Spread, When, Worker
 from postdate.model.setting.setting import Settings
@@ -198,7 +198,7 @@ class JobBulk:
             raise refuse(Code.INVALID_FIELD, "Give either `run_at` or `delay_seconds`.", "run_at")
         async with self._database.read(tenant_id) as connection:
             now = await job_store.now(connection)
-        first = _right(self._times(tenant_id, to, None, now))
+        first = accepted(self._times(tenant_id, to, None, now))
         if first <= now:
             raise refuse(Code.DUE_IN_PAST, "The new instant must lie ahead.", "run_at")
         return first
@@ -243,8 +243,8 @@ class JobBulk:
 
     def _revision(self, tenant_id: int, job: OpenJob, row: JobRow, to: Instant) -> Revision | None:
         """Move one job, unless it would expire before its new instant."""
-        due = _right(self._times(tenant_id, to, None, job.now))
-        effective = _right(self._times(tenant_id, to, row, job.now))
+        due = accepted(self._times(tenant_id, to, None, job.now))
+        effective = accepted(self._times(tenant_id, to, row, job.now))
         if row.expires_at is not None and row.expires_at <= effective:
             return None
         return Revision(row.job_id, job.revision + 1, due, effective, row.expires_at, row.policy)
@@ -331,9 +331,3 @@ def _outcome(found: Found, changed: Changed, *, dry_run: bool) -> BulkOutcome:
     matched = {str(status): count for status, count in Counter(found.jobs.values()).items()}
     more = found.more or changed.held > 0
     return BulkOutcome(dry_run=dry_run, matched=matched, changed=changed.jobs, more=more)
-
-
-def _right(value: datetime | Refusal) -> datetime:
-    if isinstance(value, Refusal):
-        raise RefusedError(value)
-    return value

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Final, Literal, TypeVar
+from typing import Final, Literal
 from uuid import UUID
 
 import msgspec
@@ -12,7 +12,7 @@ from postdate.intake.accept.events import record_events
 from postdate.intake.job import validation
 from postdate.intake.job.accept import OnAccept
 from postdate.intake.job.payload_encryption import PayloadEncryption
-from postdate.model.error import Code, Refusal, RefusedError, refuse
+from postdate.model.error import Code, RefusedError, accepted, refuse
 from postdate.model.ids import bucket_of
 from postdate.model.job.job import (
     ContentType,
@@ -38,7 +38,6 @@ from postdate.store.secret.payload_encryption import PayloadCipher
 CancelResult = Literal["cancelled_before_claim", "stopped_in_flight"]
 Resolution = Literal["completed", "failed", "retry"]
 
-T = TypeVar("T")
 
 BEFORE_CLAIM: Final[CancelResult] = "cancelled_before_claim"
 WHILE_RUNNING: Final[CancelResult] = "stopped_in_flight"
@@ -164,11 +163,11 @@ class JobChanges:
         limits = validation.window(self._settings, tenant_id)
         if patch.has_time:
             seed = row.schedule_id or row.job_id
-            due, effective = _right(validation.times(spec, job.now, limits, seed))
+            due, effective = accepted(validation.times(spec, job.now, limits, seed))
         else:
             due, effective = row.due_at, row.effective_at
             _allow_expiry(spec, job, job.now + limits.horizon)
-        payload, content_type = _right(validation.payload_of(spec))
+        payload, content_type = accepted(validation.payload_of(spec))
         return Revision(
             job_id=row.job_id,
             revision=job.revision + 1,
@@ -256,9 +255,3 @@ async def _found(connection: Connection, tenant_id: int, job_id: UUID) -> JobRow
 
 def _conflict(detail: str, status: str) -> RefusedError:
     return refuse(Code.CONFLICT, detail, current_status=str(status))
-
-
-def _right(value: T | Refusal) -> T:
-    if isinstance(value, Refusal):
-        raise RefusedError(value)
-    return value

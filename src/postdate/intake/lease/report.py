@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from uuid import UUID
 
 from postdate.intake.lease.release import LeaseReturns
-from postdate.model.error import Code, Refusal, RefusedError
+from postdate.model.error import Code, Refusal, RefusedError, accepted
 from postdate.model.ids import bucket_of
 from postdate.model.job.outcome import Completed, Failed, Throttled, Unknown
 from postdate.model.job.retry import RetryPolicies
@@ -74,10 +74,7 @@ class LeaseReports:
 
     async def submit(self, report: Report) -> Reported:
         """Record one report together with whatever else has gathered."""
-        result = await self._group.submit(report)
-        if isinstance(result, Refusal):
-            raise RefusedError(result)
-        return result
+        return accepted(await self._group.submit(report))
 
     async def renew(self, tenant_id: int, job_id: UUID, token: int, seconds: float) -> datetime:
         """Keep a lease for so many seconds from now; return its new end."""

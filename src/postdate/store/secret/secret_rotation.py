@@ -1,6 +1,6 @@
 """Encrypt everything anew with the newest key, so that older ones can be thrown away."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 from postdate.store.connection.database import Connection, Database
@@ -31,43 +31,24 @@ async def rotate(database: Database, keyring: Keyring) -> int:
 
 
 async def _round(database: Database, keyring: Keyring) -> int:
+    changed = await _walk(database, keyring, query("secret_destinations"), _destination)
+    changed += await _walk(database, keyring, query("secret_signings"), _signing)
+    return changed + await _walk(database, keyring, query("payload_encryption_all"), _payload_key)
+
+
+async def _walk(
+    database: Database, keyring: Keyring, text: str, renew: Callable[..., Awaitable[bool]]
+) -> int:
+    """Renew the rows of a table in the order of their id, their first column."""
     changed, after = 0, 0
     while True:
         async with database.write() as connection:
-            rows = await connection.fetch(query("secret_destinations"), after, BATCH)
+            rows = await connection.fetch(text, after, BATCH)
             for row in rows:
-                changed += await _destination(connection, keyring, *row)
-        if not rows:
-            break
-        after = rows[-1]["destination_id"]
-    after = 0
-    while True:
-        async with database.write() as connection:
-            rows = await connection.fetch(query("secret_signings"), after, BATCH)
-            for row in rows:
-                changed += await _signing(connection, keyring, *row)
-        if not rows:
-            break
-        after = rows[-1]["tenant_id"]
-    return changed + await _payload_keys(database, keyring)
-
-
-async def _payload_keys(database: Database, keyring: Keyring) -> int:
-    """Payloads themselves stay as they are: only the envelopes of their keys are written anew."""
-    changed, after = 0, 0
-    while True:
-        async with database.write() as connection:
-            rows = await connection.fetch(query("payload_encryption_all"), after, BATCH)
-            for tenant_id, old in rows:
-                [new] = _anew(keyring, tenant_id, [payload_encryption.FIELD], [old])
-                if new != old:
-                    await connection.execute(
-                        query("payload_encryption_replace"), tenant_id, new, old
-                    )
-                    changed += 1
+                changed += await renew(connection, keyring, *row)
         if not rows:
             return changed
-        after = rows[-1]["tenant_id"]
+        after = rows[-1][0]
 
 
 async def _destination(
@@ -77,21 +58,29 @@ async def _destination(
     tenant_id: int,
     name: str,
     *old: Envelope,
-) -> int:
+) -> bool:
     labels = [config_label(name), secret_label(name), secret_label(name)]
-    new = _anew(keyring, tenant_id, labels, old)
-    if new == list(old):
-        return 0
-    await connection.execute(query("secret_destination_replace"), destination_id, *new, *old)
-    return 1
+    if (new := _anew(keyring, tenant_id, labels, old)) != list(old):
+        await connection.execute(query("secret_destination_replace"), destination_id, *new, *old)
+    return new != list(old)
 
 
-async def _signing(connection: Connection, keyring: Keyring, tenant_id: int, *old: Envelope) -> int:
-    new = _anew(keyring, tenant_id, [SIGNING, SIGNING], old)
-    if new == list(old):
-        return 0
-    await connection.execute(query("secret_signing_replace"), tenant_id, *new, *old)
-    return 1
+async def _signing(
+    connection: Connection, keyring: Keyring, tenant_id: int, *old: Envelope
+) -> bool:
+    if (new := _anew(keyring, tenant_id, [SIGNING, SIGNING], old)) != list(old):
+        await connection.execute(query("secret_signing_replace"), tenant_id, *new, *old)
+    return new != list(old)
+
+
+async def _payload_key(
+    connection: Connection, keyring: Keyring, tenant_id: int, old: Envelope
+) -> bool:
+    """Payloads themselves stay as they are: only the envelopes of their keys are written anew."""
+    [new] = _anew(keyring, tenant_id, [payload_encryption.FIELD], [old])
+    if new != old:
+        await connection.execute(query("payload_encryption_replace"), tenant_id, new, old)
+    return new != old
 
 
 def _anew(
