@@ -66,6 +66,19 @@ async def test_a_redrive_by_filter_keeps_its_pace(api: Api) -> None:
     assert len(set(ends)) == 4
 
 
+async def test_a_filter_by_code_touches_only_what_failed_so(api: Api) -> None:
+    await failed(api, 2, lane="a")
+    (other,) = await failed(api, lane="a", code="timeout")
+    listed = (await api.call("GET", "/dead-letters?code=timeout")).body["jobs"]
+    assert [job["job_id"] for job in listed] == [other]
+    body: dict[str, Any] = {"filter": {"lane": "a", "code": "timeout"}, "dry_run": True}
+    assert (await api.call("POST", "/dead-letters/redrive", body)).body["redriven"] == 1
+    body["dry_run"] = False
+    assert (await api.call("POST", "/dead-letters/redrive", body)).body["redriven"] == 1
+    body["filter"]["code"] = "http_500"
+    assert (await api.call("POST", "/dead-letters/redrive", body)).body["redriven"] == 2
+
+
 async def test_the_pace_is_one_over_all_calls_of_a_filter(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:

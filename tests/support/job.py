@@ -36,16 +36,16 @@ def ask(tenant_id: int, key: str | None = None, **members: Any) -> JobRequest:
     return JobRequest(tenant_id=tenant_id, spec=spec, actor="test", key=key)
 
 
-async def failed(api: Api, count: int = 1, **members: Any) -> list[str]:
+async def failed(api: Api, count: int = 1, *, code: str = "http_500", **members: Any) -> list[str]:
     """Make jobs that have failed, as a worker would leave them."""
     jobs = [{"destination": {"type": "worker"}, **members}] * count
     outcomes = (await api.call("POST", "/jobs/batch", {"jobs": jobs})).body["outcomes"]
     ids = [outcome["job"]["job_id"] for outcome in outcomes]
-    await end_as_failed(api.node.database, [UUID(job_id) for job_id in ids])
+    await end_as_failed(api.node.database, [UUID(job_id) for job_id in ids], code)
     return ids
 
 
-async def end_as_failed(database: Database, ids: Sequence[UUID]) -> None:
+async def end_as_failed(database: Database, ids: Sequence[UUID], code: str = "http_500") -> None:
     """End jobs as failed, after an attempt that failed before."""
     for job_id in ids:
         await database.writer.execute(
@@ -57,8 +57,9 @@ async def end_as_failed(database: Database, ids: Sequence[UUID]) -> None:
                            clock(), 'http_500', 'no' FROM gone)
                INSERT INTO outcome (bucket, tenant_id, subject, attempt, status, due_at, started_at,
                                     finished_at, code, error, http_status)
-               SELECT bucket, tenant_id, subject, 2, 'FAILED', due_at, clock(), clock(), 'http_500',
+               SELECT bucket, tenant_id, subject, 2, 'FAILED', due_at, clock(), clock(), $3,
                       'still no', 500 FROM gone""",
             bucket_of(job_id),
             job_id,
+            code,
         )

@@ -62,6 +62,8 @@ class JobFilter(msgspec.Struct, frozen=True, kw_only=True):
     schedule_id: UUID | None = None
     due_after: datetime | None = None
     due_before: datetime | None = None
+    code: str | None = None
+    """Why it failed: for failed and cancelled jobs."""
 
 
 class JobViews:
@@ -135,6 +137,7 @@ class JobViews:
             schedule_id=wanted.schedule_id,
             due_after=wanted.due_after,
             due_before=wanted.due_before,
+            code=wanted.code,
         )
 
     async def attempts(

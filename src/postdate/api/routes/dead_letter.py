@@ -42,6 +42,7 @@ class DeadLetterQuery(PageQuery, kw_only=True):
     schedule_id: UUID | None = None
     due_after: When | None = None
     due_before: When | None = None
+    code: str | None = None
 
 
 class DeadLetterList(msgspec.Struct, frozen=True, kw_only=True):
@@ -121,6 +122,7 @@ async def list_dead_letters(call: Call[Services, None, DeadLetterQuery]) -> Dead
         schedule_id=query.schedule_id,
         due_after=query.due_after,
         due_before=query.due_before,
+        code=query.code,
     )
     jobs, following = await call.services.job.read.page(
         call.actor.tenant_id, wanted, after, query.limit

@@ -37,6 +37,7 @@ class FailedJobOptions:
     schedule_id: ScheduleId | None = None
     due_after: Annotated[str | None, Parameter(help="Due after this instant.")] = None
     due_before: Annotated[str | None, Parameter(help="Due before this instant.")] = None
+    code: Annotated[str | None, Parameter(help="Failed for this reason, such as http_500.")] = None
 
 
 @dead_letter_app.command(name="list")

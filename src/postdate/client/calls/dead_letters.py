@@ -34,6 +34,7 @@ class DeadLetters(Group[K]):
         schedule_id: UUID | str | None = None,
         due_after: datetime | None = None,
         due_before: datetime | None = None,
+        code: str | None = None,
     ) -> DeadLetterList:
         """List failed jobs, or payments that wait for a person.
 
@@ -51,6 +52,7 @@ class DeadLetters(Group[K]):
         schedule_id: UUID | str | None = None,
         due_after: datetime | None = None,
         due_before: datetime | None = None,
+        code: str | None = None,
         page_size: int = 100,
     ) -> Iterator[Job | Payment]:
         """List failed jobs, or payments that wait for a person, page by page until the end.

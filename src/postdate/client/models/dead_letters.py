@@ -31,6 +31,7 @@ class DeadLetterFilterParams(TypedDict, total=False):
     schedule_id: UUID | str | None
     due_after: datetime | None
     due_before: datetime | None
+    code: str | None
 
 
 class Redriven(Struct, frozen=True, kw_only=True):

@@ -118,6 +118,7 @@ def _filter(given: Mapping[str, str]) -> DeadLetterFilter:
         schedule_id=schedule_id,
         due_after=instant(given.get("due_after"), "due_after"),
         due_before=instant(given.get("due_before"), "due_before"),
+        code=given.get("code") or None,
     )
 
 
@@ -167,11 +168,14 @@ ACTIONS: Final = (
         rehearse=_rehearse,
         same=EquivalentCommand(
             "POST /dead-letters/redrive",
-            '{"filter": {"lane": "<lane>"}, "per_second": 10, "reason": "<reason>"}',
-            "dead-letter redrive --lane {lane} --per-second 10 --reason {reason} --yes",
+            '{"filter": {"lane": "<lane>", "code": "<code>"}, "per_second": 10, '
+            '"reason": "<reason>"}',
+            "dead-letter redrive --lane {lane} --code {code} --per-second 10 --reason {reason} "
+            "--yes",
         ),
         fields=(
             Field(name="lane", label="Lane", hint="empty: any", required=False),
+            Field(name="code", label="Code", hint="empty: any", required=False),
             Field(name="schedule", label="Schedule", hint="empty: any", required=False),
             Field(name="due_after", label="Due after", kind="datetime-local", required=False),
             Field(name="due_before", label="Due before", kind="datetime-local", required=False),

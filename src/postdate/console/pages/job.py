@@ -27,6 +27,7 @@ class JobFilters(msgspec.Struct, frozen=True, kw_only=True):
 
     status: JobStatus | None = None
     lane: str | None = None
+    code: str | None = None
     schedule: UUID | None = None
     due_after: str | None = None
     due_before: str | None = None
@@ -39,6 +40,7 @@ class JobFilters(msgspec.Struct, frozen=True, kw_only=True):
         return JobFilter(
             status=self.status,
             lane=self.lane,
+            code=self.code,
             schedule_id=self.schedule,
             due_after=instant(self.due_after, "due_after"),
             due_before=instant(self.due_before, "due_before"),

@@ -45,6 +45,7 @@ class DeadLetterFilter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     schedule_id: UUID | None = None
     due_after: When | None = None
     due_before: When | None = None
+    code: str | None = None
 
 
 class Redriven(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -93,6 +94,7 @@ class DeadLetters:
             schedule_id=wanted.schedule_id,
             due_after=wanted.due_after,
             due_before=wanted.due_before,
+            code=wanted.code,
         )
         after = None if before is None else Position(before)
         async with self._database.read(tenant_id) as connection:

@@ -39,6 +39,8 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
     schedule_id: UUID | None = None
     due_after: datetime | None = None
     due_before: datetime | None = None
+    code: str | None = None
+    """Why it failed; only of final jobs, and of those of a schedule."""
 
     @property
     def from_text(self) -> str:
@@ -153,12 +155,13 @@ class _Walk(msgspec.Struct, frozen=True):
 
     async def other(self, scan: int) -> FoundJobs:
         """Find jobs by their age, the newest first: final ones, all, or those of a schedule."""
-        wanted, more = self.wanted, []
+        wanted = self.wanted
+        more: list[object] = []
         name = "job_list_recent"
         if wanted.schedule_id is not None:
-            name, more = "job_list_schedule", [wanted.schedule_id]
+            name, more = "job_list_schedule", [wanted.schedule_id, wanted.code]
         elif wanted.status in {"FAILED", "CANCELLED"}:
-            name = "job_list_ended"
+            name, more = "job_list_ended", [wanted.code]
         listed, found = await self._ask(
             name,
             "subject, is_edge",

@@ -73,6 +73,7 @@ shown AS (
            SELECT FROM outcome o
             WHERE o.bucket = near.bucket AND o.subject = near.subject
               AND o.due_at BETWEEN $5::text::timestamptz AND $6::text::timestamptz
+              AND ($10::text IS NULL OR o.code = $10)
            OFFSET 0) AS timely
      ORDER BY near.subject DESC LIMIT $9)
 SELECT subject, false AS is_edge FROM shown UNION ALL SELECT subject, true FROM edge
@@ -127,6 +128,7 @@ shown AS (
        AND ($4::text IS NULL OR $4 = CASE WHEN o.subject IS NOT NULL THEN o.status
                 WHEN t.due_at = 'infinity' THEN 'UNKNOWN' WHEN t.due_at <= clock() THEN 'READY'
                 WHEN t.claimed_at IS NOT NULL THEN 'RUNNING' ELSE 'PENDING' END)
+       AND ($11::text IS NULL OR o.code = $11)
      ORDER BY s.subject DESC LIMIT $9)
 SELECT subject, false AS is_edge FROM shown UNION ALL SELECT subject, true FROM edge
 
