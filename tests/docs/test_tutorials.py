@@ -119,9 +119,9 @@ def test_the_rent_is_paid_once_and_reminded_of(postdate_server: PostdateServer) 
         for _ in range(2):
             answer = ask("POST", f"{url}/tenancies/ada/deposits", paid_in)
             assert answer == (201, {"balance": 100_000})
-        assert ask("POST", f"{url}/tenancies/bob/deposits", paid_in)[0] == 409
+        assert ask("POST", f"{url}/tenancies/mallory/deposits", paid_in)[0] == 409
         other = {**paid_in, "reference": "sepa-2"}
-        assert ask("POST", f"{url}/tenancies/bob/deposits", other)[0] == 404
+        assert ask("POST", f"{url}/tenancies/mallory/deposits", other)[0] == 404
         with postdate_server.client() as client:
             for each in ("rent", "reminder"):
                 client.schedules.trigger(made[each])
