@@ -8,6 +8,7 @@ from aiohttp import web
 
 from conftest import Api
 from support.clock_bench import START, Bench, instant, new_bench, told
+from support.plain_browser import Browser
 from support.receiver import Receiver
 
 
@@ -264,3 +265,13 @@ async def test_a_freeze_ends_by_the_test_clock(bench: Bench) -> None:
     assert "payment.completed" not in {e["type"] for e in await bench.advance("59m")}
     entries = await bench.advance("1m")
     assert ("1:00:00", "payment.completed") in told(entries)
+
+
+async def test_the_console_shows_the_test_clock(bench: Bench) -> None:
+    await bench.advance("90m")
+    async with Browser(bench.api) as browser:
+        await browser.sign_in(bench.key)
+        for page in ("/", "/jobs", "/payments"):
+            seen = await browser.get(page)
+            assert seen.status == 200
+            assert "test clock 2027-01-01 01:30:00 UTC" in seen.text
