@@ -25,6 +25,8 @@ PAGES = (
     "/events",
     "/destinations",
     "/lanes",
+    "/foresight",
+    "/foresight?window=year",
     "/settings",
     "/find?q=nothing",
 )

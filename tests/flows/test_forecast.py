@@ -125,13 +125,22 @@ async def test_load_says_when_it_will_be_late_and_what_jitter_changes(api: Api) 
     assert abs(answer.body["queues"][0]["total"] - 5 * 24 * 365) <= 5
 
 
-async def test_the_operator_sees_all_tenants_and_a_limited_key_nothing(api: Api) -> None:
+async def test_the_operator_sees_all_tenants_and_a_narrow_key_no_payments(api: Api) -> None:
     await api.call("POST", "/schedules", _spec(cron="0 * * * *"))
     headers = {"X-Internal-Auth": INTERNAL_TOKEN}
     found = (await api.call("GET", "/internal/foresight/load", headers=headers)).body
     names = {series["name"]: series["scheduled"] for series in found["series"]}
     assert names[api.tenant] in {23, 24}
+    for name in ("ada", "bob"):
+        await api.call("POST", "/accounts", {"account_id": name})
+    pay = {"from_account_id": "ada", "to_account_id": "bob", "amount": 1}
+    await api.call("POST", "/schedules", {"cron": "0 * * * *", "template": {"payment": pay}})
     key = await api.new_key("jobs:read")
-    assert (await api.call("GET", "/foresight/load", key=key)).status == 403
+    both, narrow = (
+        (await api.call("GET", "/foresight/load", key=each)).body["queues"]
+        for each in (api.key, key)
+    )
+    assert [queue["kind"] for queue in both] == ["jobs", "payments"]
+    assert [queue["kind"] for queue in narrow] == ["jobs"]
     wrong = await api.call("GET", "/foresight/load?lane=night")
     assert (wrong.status, wrong.body["field"]) == (422, "lane")

@@ -1,6 +1,7 @@
 """Which payments will fail, from the API: stored ones and those that schedules will make."""
 
 from conftest import Api
+from support.plain_browser import Browser
 
 
 async def _account(api: Api, name: str, amount: int = 0) -> None:
@@ -35,3 +36,8 @@ async def test_failing_payments_are_named_with_when_and_why(api: Api) -> None:
     assert everything["failing_count"] == found["failing_count"]
     assert (await api.call("GET", "/foresight/money?account_id=bob")).status == 404
     assert (await api.call("GET", "/accounts/ada")).body["balance"] == 250
+    async with Browser(api) as browser:
+        await browser.sign_in()
+        page = await browser.get("/foresight?window=month")
+        assert "insufficient funds" in page.text
+        assert "27 of" in page.text or "28 of" in page.text or "29 of" in page.text

@@ -23,6 +23,7 @@ PAGES: Final = (
     ("/dead-letters", "Dead letters"),
     ("/events", "Events"),
     ("/lanes", "Lanes"),
+    ("/foresight", "Foresight"),
     ("/destinations", "Destinations"),
     ("/subscriptions", "Subscriptions"),
     ("/audit", "Audit"),

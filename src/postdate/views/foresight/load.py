@@ -210,7 +210,7 @@ class _Naming:
     def wanted(self, question: LoadQuestion) -> Callable[[SeriesKey], bool]:
         """Return which series belong to the answer: those of one lane where one is asked for."""
         if question.lane is None:
-            return lambda _: True
+            return lambda series: question.payments or not series[0]
         return lambda series: series == (False, question.lane)
 
 

@@ -24,6 +24,8 @@ class LoadQuestion(msgspec.Struct, frozen=True, kw_only=True):
     jobs_per_second: float | None = None
     payments_per_second: float | None = None
     spread: Spread | None = None
+    payments: bool = True
+    """Whether payments are counted: not for a key that may not see all of them."""
 
 
 class LoadSeries(msgspec.Struct, frozen=True, kw_only=True):
