@@ -351,7 +351,7 @@ CREATE FUNCTION payment_settle(tenants integer[], ids uuid[], tokens integer[], 
     LANGUAGE plpgsql
     SET search_path TO 'postdate';
 
-CREATE FUNCTION payments_ahead(of_tenant integer, until_at timestamp with time zone, place_limit integer, walk_limit integer) RETURNS TABLE(walked integer, known timestamp with time zone, due_at timestamp with time zone, payment_id uuid, from_account text, to_account text, amount bigint, hold boolean, retry_until timestamp with time zone, schedule_id uuid)
+CREATE FUNCTION payments_ahead(of_tenant integer, of_lane integer, until_at timestamp with time zone, place_limit integer, walk_limit integer) RETURNS TABLE(walked integer, known timestamp with time zone, due_at timestamp with time zone, payment_id uuid, from_account text, to_account text, amount bigint, hold boolean, retry_until timestamp with time zone, schedule_id uuid)
     LANGUAGE sql STABLE SECURITY DEFINER
     SET search_path TO 'postdate'
     SET enable_seqscan TO 'off'
@@ -1636,8 +1636,8 @@ REVOKE ALL ON FUNCTION payment_read(of_tenant integer, buckets smallint[], ids u
 GRANT ALL ON FUNCTION payment_read(of_tenant integer, buckets smallint[], ids uuid[], first_id uuid, last_id uuid) TO postdate_reader;
 REVOKE ALL ON FUNCTION payment_settle(tenants integer[], ids uuid[], tokens integer[], dues timestamp with time zone[], transfers uuid[], amounts bigint[], from_buckets smallint[], payers text[], from_balances bigint[], from_versions bigint[], to_buckets smallint[], payees text[], to_balances bigint[], to_versions bigint[], started timestamp with time zone, execution text, actor text) FROM PUBLIC;
 GRANT ALL ON FUNCTION payment_settle(tenants integer[], ids uuid[], tokens integer[], dues timestamp with time zone[], transfers uuid[], amounts bigint[], from_buckets smallint[], payers text[], from_balances bigint[], from_versions bigint[], to_buckets smallint[], payees text[], to_balances bigint[], to_versions bigint[], started timestamp with time zone, execution text, actor text) TO postdate_writer;
-REVOKE ALL ON FUNCTION payments_ahead(of_tenant integer, until_at timestamp with time zone, place_limit integer, walk_limit integer) FROM PUBLIC;
-GRANT ALL ON FUNCTION payments_ahead(of_tenant integer, until_at timestamp with time zone, place_limit integer, walk_limit integer) TO postdate_reader;
+REVOKE ALL ON FUNCTION payments_ahead(of_tenant integer, of_lane integer, until_at timestamp with time zone, place_limit integer, walk_limit integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION payments_ahead(of_tenant integer, of_lane integer, until_at timestamp with time zone, place_limit integer, walk_limit integer) TO postdate_reader;
 REVOKE ALL ON FUNCTION permit_lock(in_bucket smallint, in_scope text, rate double precision, burst double precision) FROM PUBLIC;
 GRANT ALL ON FUNCTION permit_lock(in_bucket smallint, in_scope text, rate double precision, burst double precision) TO postdate_writer;
 REVOKE ALL ON FUNCTION seal_find(of_tenant integer, of_subject uuid, of_event uuid, since timestamp with time zone) FROM PUBLIC;

@@ -136,10 +136,10 @@ async def test_the_operator_sees_all_tenants_and_a_narrow_key_no_payments(api: A
     pay = {"from_account_id": "ada", "to_account_id": "bob", "amount": 1}
     await api.call("POST", "/schedules", {"cron": "0 * * * *", "template": {"payment": pay}})
     key = await api.new_key("jobs:read")
-    both, narrow = (
+    both, narrow = [
         (await api.call("GET", "/foresight/load", key=each)).body["queues"]
         for each in (api.key, key)
-    )
+    ]
     assert [queue["kind"] for queue in both] == ["jobs", "payments"]
     assert [queue["kind"] for queue in narrow] == ["jobs"]
     wrong = await api.call("GET", "/foresight/load?lane=night")

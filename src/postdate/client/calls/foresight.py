@@ -36,7 +36,8 @@ class Foresight(Group[K]):
         work is more than the capacity, from when until when and how late, at most a minute too
         little; `jitter_seconds` what another jitter would change. Paused schedules count nothing,
         and overlaps are taken as allowed. Up to 100,000 stored items are counted one by one;
-        beyond, `error_percent` says how far the estimate may be off.
+        beyond, `error_percent` says how far the estimate may be off. A key that may not see all
+        payments is shown jobs alone.
         `from_at`: The next whole minute by default.
         `until_at`: A day later by default, a year at the most.
         `slot_seconds`: Whole minutes; by default, as fits.

@@ -5,9 +5,11 @@ from datetime import datetime
 
 import msgspec
 
+from postdate.model.tenant.test_clock import lane_purpose
 from postdate.store.connection.database import Connection
 from postdate.store.connection.query import query
 from postdate.store.operate.overview import Places
+from postdate.store.timer.timer import LANE_PAYMENT
 
 
 class WalkWindow(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,7 +57,11 @@ async def by_lane(connection: Connection, tenant_id: int, window: WalkWindow) ->
         window.walk_limit,
     )
     return DueWalk(
-        [DueMinutes(lane, lane == 0, *rest[:2]) for lane, _, *rest in rows if lane is not None],
+        [
+            DueMinutes(lane, lane_purpose(lane) == LANE_PAYMENT, *rest[:2])
+            for lane, _, *rest in rows
+            if lane is not None
+        ],
         {place: counts[0] for _, place, _, counts, *_ in rows if place is not None},
         *rows[-1][4:],
     )

@@ -6,9 +6,11 @@ from datetime import datetime
 import msgspec
 
 from postdate.model.foresight.money import ExpectedPayment, ProjectedAccount
+from postdate.model.tenant.test_clock import own_lane
 from postdate.store.account.account import key_of
 from postdate.store.connection.database import Connection
 from postdate.store.connection.query import query
+from postdate.store.timer.timer import LANE_PAYMENT
 
 
 class OpenPayments(msgspec.Struct, frozen=True):
@@ -24,7 +26,8 @@ async def open_payments(
 ) -> OpenPayments:
     """Return the payments of a tenant that become due before an instant."""
     found = query("money_open")
-    rows = await connection.fetch(found, tenant_id, until, bucket_limit, walk_limit)
+    lane_id = own_lane(LANE_PAYMENT)
+    rows = await connection.fetch(found, tenant_id, lane_id, until, bucket_limit, walk_limit)
     payments = [
         ExpectedPayment(
             due_at=due_at,

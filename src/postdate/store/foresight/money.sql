@@ -3,7 +3,7 @@
 -- name: money_open
 SELECT walked, known, due_at, payment_id, from_account, to_account, amount, hold, retry_until,
        schedule_id
-  FROM payments_ahead($1, $2, $3, $4)
+  FROM payments_ahead($1, $2, $3, $4, $5)
 
 -- name: money_accounts
 SELECT a.account_id, a.balance, a.held, a.floor, a.frozen_at IS NOT NULL, a.closed_at IS NOT NULL,

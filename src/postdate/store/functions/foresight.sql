@@ -4,7 +4,8 @@
 -- walked in a bucket and `walk_limit` in all, those of other tenants included. The first row has
 -- no payment: it says how many timers were walked, and up to when every bucket was walked whole.
 CREATE OR REPLACE FUNCTION payments_ahead(
-    of_tenant integer, until_at timestamptz, place_limit integer, walk_limit integer
+    of_tenant integer, of_lane integer, until_at timestamptz, place_limit integer,
+    walk_limit integer
 ) RETURNS TABLE (walked integer, known timestamptz, due_at timestamptz, payment_id uuid,
                  from_account text, to_account text, amount bigint, hold boolean,
                  retry_until timestamptz, schedule_id uuid)
@@ -14,7 +15,7 @@ WITH walked AS MATERIALIZED (
     SELECT head.* FROM outbox_lock buckets
      CROSS JOIN LATERAL (
            SELECT t.bucket, t.subject, t.tenant_id, t.due_at FROM timer t
-            WHERE t.bucket = buckets.bucket AND t.lane_id = 0 AND t.due_at < until_at
+            WHERE t.bucket = buckets.bucket AND t.lane_id = of_lane AND t.due_at < until_at
             ORDER BY t.due_at LIMIT place_limit) AS head
      LIMIT walk_limit),
 cut AS (SELECT max(due_at) AS at FROM walked GROUP BY bucket HAVING count(*) = place_limit),

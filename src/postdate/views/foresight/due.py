@@ -4,6 +4,7 @@ import math
 import random
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from datetime import datetime
+from functools import partial
 from statistics import variance
 from typing import Final
 
@@ -19,12 +20,15 @@ from postdate.store.timer.timer import LANE_PAYMENT
 EXACT_LIMIT: Final = 100_000
 """Up to so many timers are counted one by one."""
 
-SAMPLES: Final = ((8, 20_000), (2, 80_000))
+SAMPLES: Final = ((8, 4000), (2, 20_000))
 """Beyond that so many buckets of the payments and of the lanes stand for all of them, and so many
 timers are walked in each; the first that reaches the end of the window decides."""
 
-WALK_LIMIT: Final = 160_000
+WALK_LIMIT: Final = 80_000
 """How many timers a walk over a sample sees at the most."""
+
+PROBE: Final = (2, 5000)
+"""A first look: where it says that there is twice as much as can be counted, none of it is."""
 
 DEVIATIONS: Final = 2.0
 """The error is told as two standard errors: about 19 of 20 estimates lie within it."""
@@ -61,27 +65,62 @@ async def stored_due(
     walk: Walk, everywhere: Places, begin: datetime, until: datetime, exact_limit: int = EXACT_LIMIT
 ) -> StoredDue:
     """Count what becomes due; estimate it from a sample of lane buckets when there is too much."""
-    limit = exact_limit + 1
-    window = WalkWindow(
-        begin=begin, until=until, lane_buckets=everywhere, lane_bucket_limit=limit, walk_limit=limit
-    )
-    exact = await walk(window)
-    if exact.walked <= exact_limit:
-        return StoredDue(found=exact.found, known_until=until)
-    for count, lane_bucket_limit in SAMPLES:
-        drawn = _draw(everywhere, count)
-        sampled = await walk(
+    look = partial(_walk, walk, everywhere, begin, until)
+    probed, drawn = await look(*PROBE)
+    if _estimate(probed, _sizes(everywhere, drawn), drawn) <= 2 * exact_limit:
+        exact = await walk(
             WalkWindow(
                 begin=begin,
                 until=until,
-                lane_buckets=drawn,
-                lane_bucket_limit=lane_bucket_limit,
-                walk_limit=WALK_LIMIT,
+                lane_buckets=everywhere,
+                lane_bucket_limit=exact_limit + 1,
+                walk_limit=exact_limit + 1,
             )
         )
+        if exact.walked <= exact_limit:
+            return StoredDue(found=exact.found, known_until=until)
+    for count, limit in SAMPLES:
+        sampled, drawn = await look(count, limit)
         if sampled.known_until >= until:
             break
     return _estimated(sampled, everywhere, drawn)
+
+
+async def _walk(
+    walk: Walk, everywhere: Places, begin: datetime, until: datetime, count: int, limit: int
+) -> tuple[DueWalk, Places]:
+    """Walk some lane buckets that are drawn, each up to a limit."""
+    drawn = _draw(everywhere, count)
+    window = WalkWindow(
+        begin=begin,
+        until=until,
+        lane_buckets=drawn,
+        lane_bucket_limit=limit,
+        walk_limit=WALK_LIMIT,
+    )
+    return await walk(window), drawn
+
+
+def _sizes(everywhere: Places, drawn: Places) -> dict[bool, tuple[int, int]]:
+    """Return how many buckets of payments and of lanes were drawn, and how many there are."""
+    return {kind: (_count(drawn, kind), _count(everywhere, kind)) for kind in (False, True)}
+
+
+def _estimate(sampled: DueWalk, sizes: dict[bool, tuple[int, int]], drawn: Places) -> float:
+    """Return how much there is, as far as a sample tells."""
+    return sum(
+        whole * sum(_counts(sampled, drawn, kind)) / part
+        for kind, (part, whole) in sizes.items()
+        if part
+    )
+
+
+def _counts(sampled: DueWalk, drawn: Places, payments: bool) -> list[int]:  # noqa: FBT001
+    return [
+        sampled.by_lane_bucket.get(number, 0)
+        for number, lane_id in enumerate(drawn[1], 1)
+        if (lane_purpose(lane_id) == LANE_PAYMENT) is payments
+    ]
 
 
 def _draw(everywhere: Places, count: int) -> Places:
@@ -95,7 +134,7 @@ def _draw(everywhere: Places, count: int) -> Places:
 
 
 def _estimated(sampled: DueWalk, everywhere: Places, drawn: Places) -> StoredDue:
-    sizes = {kind: (_count(drawn, kind), _count(everywhere, kind)) for kind in (False, True)}
+    sizes = _sizes(everywhere, drawn)
     weights = {kind: whole / max(1, part) for kind, (part, whole) in sizes.items()}
     found = [_weighted(each, weights[each.payments]) for each in sampled.found]
     return StoredDue(
@@ -128,15 +167,9 @@ def _error_percent(sampled: DueWalk, drawn: Places, sizes: dict[bool, tuple[int,
     Few buckets tell little of how much buckets differ: they differ at least as much as if each
     timer had drawn its bucket.
     """
-    total = squares = 0.0
+    total, squares = _estimate(sampled, sizes, drawn), 0.0
     for kind, (part, whole) in sizes.items():
-        counts = [
-            sampled.by_lane_bucket.get(number, 0)
-            for number, lane_id in enumerate(drawn[1], 1)
-            if (lane_purpose(lane_id) == LANE_PAYMENT) is kind
-        ]
-        if part:
-            total += whole * sum(counts) / part
+        counts = _counts(sampled, drawn, kind)
         if part < whole and part:
             least = sum(counts) / part
             spread = max(variance(counts), least) if part > 1 else least
