@@ -6,18 +6,18 @@ CREATE SCHEMA postdate;
 
 CREATE FUNCTION account_add(buckets smallint[], tenants integer[], accounts text[], balances bigint[], helds bigint[], versions bigint[]) RETURNS TABLE(bucket smallint, tenant_id integer, account_id text, balance bigint, held bigint, version bigint, floor bigint, max_amount bigint, frozen_at timestamp with time zone, closed_at timestamp with time zone)
     LANGUAGE plpgsql
-    SET search_path TO 'postdate'
+    SET search_path TO 'postdate', 'pg_temp'
     SET enable_hashjoin TO 'off'
     SET enable_mergejoin TO 'off'
     SET lock_timeout TO '500ms';
 
 CREATE FUNCTION account_gather(lock_buckets smallint[], lock_tenants integer[], lock_accounts text[], look_buckets smallint[], look_tenants integer[], look_accounts text[]) RETURNS TABLE(at timestamp with time zone, bucket smallint, tenant_id integer, account_id text, balance bigint, held bigint, version bigint, floor bigint, max_amount bigint, frozen_at timestamp with time zone, closed_at timestamp with time zone, currency text)
     LANGUAGE plpgsql
-    SET search_path TO 'postdate';
+    SET search_path TO 'postdate', 'pg_temp';
 
 CREATE FUNCTION account_hold(buckets smallint[], tenants integer[], accounts text[], amounts bigint[], floors bigint[], limits bigint[]) RETURNS void
     LANGUAGE plpgsql
-    SET search_path TO 'postdate'
+    SET search_path TO 'postdate', 'pg_temp'
     SET enable_hashjoin TO 'off'
     SET enable_mergejoin TO 'off'
     SET lock_timeout TO '500ms';
@@ -54,12 +54,12 @@ ALTER TABLE ONLY account FORCE ROW LEVEL SECURITY;
 
 CREATE FUNCTION account_lock(buckets smallint[], tenants integer[], accounts text[]) RETURNS SETOF account
     LANGUAGE plpgsql
-    SET search_path TO 'postdate'
+    SET search_path TO 'postdate', 'pg_temp'
     SET lock_timeout TO '500ms';
 
 CREATE FUNCTION account_locked(buckets smallint[], tenants integer[], accounts text[]) RETURNS TABLE(bucket smallint, tenant_id integer, account_id text)
     LANGUAGE plpgsql
-    SET search_path TO 'postdate';
+    SET search_path TO 'postdate', 'pg_temp';
 
 CREATE FUNCTION account_since_proof(tenant integer, buckets smallint[], floor uuid) RETURNS TABLE(bucket smallint, tenant_id integer, account_id text, version bigint, balance bigint, from_version bigint, start bigint, entries bigint, amounts numeric)
     LANGUAGE sql STABLE;
@@ -69,26 +69,190 @@ CREATE FUNCTION array_sum(integer[], integer[]) RETURNS integer[]
 
 CREATE FUNCTION birthplace_moved() RETURNS boolean
     LANGUAGE plpgsql
-    SET search_path TO 'postdate';
+    SET search_path TO 'postdate', 'pg_temp';
 
 CREATE FUNCTION birthplace_now() RETURNS text
     LANGUAGE sql STABLE
-    SET search_path TO 'postdate';
+    SET search_path TO 'postdate', 'pg_temp';
 
 CREATE FUNCTION bucket_of(id uuid) RETURNS smallint
     LANGUAGE sql IMMUTABLE PARALLEL SAFE;
 
+CREATE FUNCTION cancel(id uuid) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'postdate', 'pg_temp'
+    SET client_encoding TO 'UTF8';
+
 CREATE FUNCTION claim_token(random_bits integer) RETURNS bigint
     LANGUAGE sql STABLE PARALLEL SAFE;
+
+CREATE FUNCTION client_accept() RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'postdate', 'pg_temp';
+
+CREATE FUNCTION client_accept_cancels(mine xid8, of_tenant integer) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'postdate', 'pg_temp';
+
+CREATE FUNCTION client_accept_jobs(mine xid8, of_tenant integer) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'postdate', 'pg_temp';
+
+CREATE FUNCTION client_accept_payments(mine xid8, of_tenant integer) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'postdate', 'pg_temp';
+
+CREATE FUNCTION client_account(of_tenant integer, of_account text) RETURNS account
+    LANGUAGE sql STABLE
+    SET search_path TO 'postdate', 'pg_temp';
+
+CREATE FUNCTION client_admit(of_tenant integer, body jsonb, at timestamp with time zone, taken bigint) RETURNS account
+    LANGUAGE plpgsql
+    SET search_path TO 'postdate', 'pg_temp';
+
+CREATE FUNCTION client_bind(of_role text, of_tenant integer, of_scopes text[], of_accounts text[], of_max bigint, by_actor text) RETURNS text
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'postdate', 'pg_temp';
+
+CREATE FUNCTION client_check_destination(of_tenant integer, given jsonb) RETURNS jsonb
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'postdate', 'pg_temp';
+
+CREATE FUNCTION client_check_key(key text) RETURNS void
+    LANGUAGE plpgsql;
+
+CREATE FUNCTION client_check_members(name text, given jsonb, known text[]) RETURNS void
+    LANGUAGE plpgsql;
+
+CREATE FUNCTION client_check_number(name text, given jsonb, low numeric, high numeric, whole boolean DEFAULT false) RETURNS void
+    LANGUAGE plpgsql;
+
+CREATE FUNCTION client_check_retry(retry jsonb) RETURNS void
+    LANGUAGE plpgsql;
+
+CREATE FUNCTION client_check_text(name text, given text, low integer, high integer) RETURNS void
+    LANGUAGE plpgsql;
+
+CREATE FUNCTION client_commit() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'postdate', 'pg_temp'
+    SET client_encoding TO 'UTF8'
+    SET lock_timeout TO '500ms';
+
+CREATE FUNCTION client_count(of_tenant integer, of_kind text, more bigint) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'postdate', 'pg_temp';
+
+CREATE FUNCTION client_differs(before jsonb, after jsonb) RETURNS text[]
+    LANGUAGE sql IMMUTABLE;
+
+CREATE FUNCTION client_event(of_tenant integer, of_subject uuid, of_type text, by_actor text, says jsonb, changes boolean) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'postdate', 'pg_temp';
+
+CREATE TABLE client_role (
+    role_name text NOT NULL COLLATE pg_catalog."C",
+    tenant_id integer NOT NULL,
+    scopes text[] NOT NULL,
+    accounts text[],
+    max_amount bigint,
+    bound_at timestamp with time zone DEFAULT clock() NOT NULL,
+    bound_by text NOT NULL,
+    CONSTRAINT client_role_max_amount_check CHECK ((max_amount > 0)),
+    CONSTRAINT client_role_scopes_check CHECK (((cardinality(scopes) > 0) AND (scopes <@ ARRAY['jobs:write'::text, 'payments:write'::text])))
+);
+ALTER TABLE ONLY client_role FORCE ROW LEVEL SECURITY;
+
+CREATE FUNCTION client_identity(scope text) RETURNS client_role
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'postdate', 'pg_temp';
+
+CREATE FUNCTION client_job_asked(destination jsonb, lane text, policy jsonb, expires_at timestamp with time zone, payload bytea, content_type text, payload_ref text, metadata jsonb, description text, spread integer, due_at timestamp with time zone) RETURNS jsonb
+    LANGUAGE plpgsql STABLE;
+
+CREATE FUNCTION client_job_due(of_tenant integer, body jsonb, at timestamp with time zone) RETURNS timestamp with time zone
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'postdate', 'pg_temp';
+
+CREATE UNLOGGED TABLE client_request (
+    transaction xid8 DEFAULT pg_current_xact_id() NOT NULL,
+    number bigint NOT NULL,
+    tenant_id integer NOT NULL,
+    kind text NOT NULL,
+    subject uuid NOT NULL,
+    actor text NOT NULL,
+    key uuid,
+    fingerprint uuid,
+    body jsonb DEFAULT '{}'::jsonb NOT NULL,
+    payload bytea,
+    CONSTRAINT client_request_kind_check CHECK ((kind = ANY (ARRAY['job'::text, 'payment'::text, 'cancel'::text])))
+)
+WITH (autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='5000', autovacuum_vacuum_cost_delay='0');
+ALTER TABLE ONLY client_request FORCE ROW LEVEL SECURITY;
+
+CREATE FUNCTION client_job_known(asked client_request) RETURNS uuid
+    LANGUAGE plpgsql
+    SET search_path TO 'postdate', 'pg_temp';
+
+CREATE FUNCTION client_key(scope integer, of_tenant integer, key text) RETURNS uuid
+    LANGUAGE sql IMMUTABLE;
+
+CREATE FUNCTION client_lane(of_tenant integer, of_name text, of_kind text, OUT lane_id integer, OUT bucket smallint) RETURNS record
+    LANGUAGE plpgsql
+    SET search_path TO 'postdate', 'pg_temp';
+
+CREATE FUNCTION client_new_id(bucket integer, tail bytea, at timestamp with time zone) RETURNS uuid
+    LANGUAGE sql;
+
+CREATE FUNCTION client_open(of_tenant integer, id uuid) RETURNS boolean
+    LANGUAGE plpgsql
+    SET search_path TO 'postdate', 'pg_temp';
+
+CREATE FUNCTION client_payment_due(body jsonb, at timestamp with time zone) RETURNS timestamp with time zone
+    LANGUAGE sql STABLE;
+
+CREATE FUNCTION client_payment_known(asked client_request) RETURNS uuid
+    LANGUAGE plpgsql
+    SET search_path TO 'postdate', 'pg_temp';
+
+CREATE FUNCTION client_refuse(status integer, code text, message text, field text DEFAULT NULL::text, hint text DEFAULT NULL::text, more jsonb DEFAULT '{}'::jsonb) RETURNS void
+    LANGUAGE plpgsql;
+
+CREATE FUNCTION client_refuse_halted(of_tenant integer, new_work boolean) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'postdate', 'pg_temp';
+
+CREATE FUNCTION client_refuse_reused(differs text[]) RETURNS void
+    LANGUAGE sql;
+
+CREATE FUNCTION client_refuse_unsafe() RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'postdate', 'pg_temp';
+
+CREATE FUNCTION client_setting(of_tenant integer, of_name text) RETURNS jsonb
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'postdate', 'pg_temp';
+
+CREATE FUNCTION client_usable(of_tenant integer, of_account text, field text) RETURNS account
+    LANGUAGE plpgsql
+    SET search_path TO 'postdate', 'pg_temp';
+
+CREATE FUNCTION client_wrong(field text, message text) RETURNS void
+    LANGUAGE sql;
 
 CREATE FUNCTION current_tenant() RETURNS integer
     LANGUAGE sql STABLE PARALLEL SAFE;
 
 CREATE FUNCTION due_by_minute(of_tenant integer, buckets smallint[], lanes integer[], begin_at timestamp with time zone, until_at timestamp with time zone, place_limit integer, walk_limit integer) RETURNS TABLE(lane_id integer, place integer, minutes integer[], counts integer[], walked integer, known timestamp with time zone)
     LANGUAGE sql STABLE SECURITY DEFINER
-    SET search_path TO 'postdate'
+    SET search_path TO 'postdate', 'pg_temp'
     SET enable_seqscan TO 'off'
     SET enable_bitmapscan TO 'off';
+
+CREATE FUNCTION enqueue(destination jsonb, payload jsonb DEFAULT NULL::jsonb, run_at timestamp with time zone DEFAULT NULL::timestamp with time zone, delay_seconds double precision DEFAULT NULL::double precision, lane text DEFAULT 'default'::text, idempotency_key text DEFAULT NULL::text, retry jsonb DEFAULT NULL::jsonb, timeout_seconds double precision DEFAULT NULL::double precision, expires_at timestamp with time zone DEFAULT NULL::timestamp with time zone, metadata jsonb DEFAULT NULL::jsonb, description text DEFAULT NULL::text, payload_ref text DEFAULT NULL::text, payload_bytes bytea DEFAULT NULL::bytea, content_type text DEFAULT NULL::text, traceparent text DEFAULT NULL::text) RETURNS uuid
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'postdate', 'pg_temp'
+    SET client_encoding TO 'UTF8';
 
 CREATE FUNCTION entry_balanced() RETURNS trigger
     LANGUAGE plpgsql;
@@ -121,32 +285,39 @@ CREATE FUNCTION halt_alone() RETURNS void
     LANGUAGE sql
     SET lock_timeout TO '1s';
 
+CREATE FUNCTION halt_client_alone(of_tenant integer) RETURNS void
+    LANGUAGE sql
+    SET lock_timeout TO '1s';
+
+CREATE FUNCTION halt_client_share(of_tenant integer) RETURNS void
+    LANGUAGE sql;
+
 CREATE FUNCTION halt_refuse_held(tenants integer[]) RETURNS void
     LANGUAGE plpgsql
-    SET search_path TO 'postdate';
+    SET search_path TO 'postdate', 'pg_temp';
 
 CREATE FUNCTION halt_refuse_killed(tenant integer) RETURNS void
     LANGUAGE plpgsql
-    SET search_path TO 'postdate';
+    SET search_path TO 'postdate', 'pg_temp';
 
 CREATE FUNCTION halt_refuse_new(tenants integer[], schedules uuid[]) RETURNS void
     LANGUAGE plpgsql
-    SET search_path TO 'postdate';
+    SET search_path TO 'postdate', 'pg_temp';
 
 CREATE FUNCTION halt_share() RETURNS void
     LANGUAGE sql;
 
 CREATE FUNCTION history_detach(child text, money boolean) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'postdate';
+    SET search_path TO 'postdate', 'pg_temp';
 
 CREATE FUNCTION history_drop(child text) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'postdate';
+    SET search_path TO 'postdate', 'pg_temp';
 
 CREATE FUNCTION history_floor(parents text[]) RETURNS uuid
     LANGUAGE sql STABLE
-    SET search_path TO 'postdate';
+    SET search_path TO 'postdate', 'pg_temp';
 
 CREATE TABLE idempotency (
     bucket smallint NOT NULL,
@@ -169,11 +340,11 @@ CREATE FUNCTION idempotency_fits(key uuid, fingerprint uuid, subject uuid) RETUR
 
 CREATE FUNCTION idempotency_insert(buckets smallint[], scopes smallint[], tenants integer[], keys uuid[], fingerprints uuid[], subjects uuid[], instants timestamp with time zone[], kepts bytea[]) RETURNS void
     LANGUAGE plpgsql
-    SET search_path TO 'postdate';
+    SET search_path TO 'postdate', 'pg_temp';
 
 CREATE FUNCTION idempotency_prune(in_bucket smallint, in_tenant integer, in_scope smallint, before timestamp with time zone, after uuid, most integer, OUT removed integer, OUT last uuid) RETURNS record
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'postdate'
+    SET search_path TO 'postdate', 'pg_temp'
     SET enable_seqscan TO 'off';
 
 CREATE FUNCTION instant_text(at timestamp with time zone) RETURNS text
@@ -243,23 +414,23 @@ CREATE FUNCTION job_ended_data(o outcome) RETURNS jsonb
 
 CREATE FUNCTION job_insert(ids uuid[], tenants integer[], lanes integer[], dues timestamp with time zone[], effectives timestamp with time zone[], expiries timestamp with time zone[], destinations text[], policies text[], payloads bytea[], types text[], refs text[], spreads integer[], metadatas text[], descriptions text[], schedules uuid[], origins uuid[], traceparents text[], actors text[], keys uuid[], at timestamp with time zone) RETURNS void
     LANGUAGE plpgsql
-    SET search_path TO 'postdate';
+    SET search_path TO 'postdate', 'pg_temp';
 
 CREATE FUNCTION job_prune(in_bucket smallint, in_tenant integer, before timestamp with time zone, after uuid, most integer, OUT removed integer, OUT last uuid) RETURNS record
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'postdate'
+    SET search_path TO 'postdate', 'pg_temp'
     SET enable_seqscan TO 'off';
 
 CREATE FUNCTION job_purge(in_bucket smallint, in_tenant integer, ids uuid[]) RETURNS uuid[]
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'postdate';
+    SET search_path TO 'postdate', 'pg_temp';
 
 CREATE FUNCTION job_read(of_tenant integer, buckets smallint[], ids uuid[], first_id uuid, last_id uuid, with_payload boolean) RETURNS TABLE(job_id uuid, lane_id integer, lane text, status text, due_at timestamp with time zone, effective_at timestamp with time zone, expires_at timestamp with time zone, created_at timestamp with time zone, destination text, policy text, payload bytea, content_type text, payload_ref text, spread_seconds integer, metadata jsonb, description text, schedule_id uuid, origin_id uuid, revision integer, attempt integer, timer_due_at timestamp with time zone, claimed_at timestamp with time zone, outcome_due_at timestamp with time zone, started_at timestamp with time zone, finished_at timestamp with time zone, code text, error text, http_status smallint, worker_id uuid)
     LANGUAGE plpgsql STABLE;
 
 CREATE FUNCTION job_remove(in_bucket smallint, in_tenant integer, ids uuid[]) RETURNS integer
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'postdate';
+    SET search_path TO 'postdate', 'pg_temp';
 
 CREATE FUNCTION job_rows(ids uuid[], tenants integer[], lanes integer[], dues timestamp with time zone[], effectives timestamp with time zone[], expiries timestamp with time zone[], destinations text[], policies text[], payloads bytea[], types text[], refs text[], spreads integer[], metadatas text[], descriptions text[], schedules uuid[], origins uuid[], traceparents text[], actors text[], keys uuid[], at timestamp with time zone) RETURNS SETOF job
     LANGUAGE sql STABLE;
@@ -272,7 +443,7 @@ CREATE FUNCTION occurrence_final() RETURNS trigger
 
 CREATE FUNCTION outbox_take(low timestamp with time zone, per_bucket integer, without integer[], around boolean) RETURNS TABLE(tenant_id integer, "time" timestamp with time zone, subject uuid, event_id uuid, type text, digest bytea)
     LANGUAGE plpgsql
-    SET search_path TO 'postdate';
+    SET search_path TO 'postdate', 'pg_temp';
 
 CREATE FUNCTION outcome_digest(o outcome) RETURNS bytea
     LANGUAGE sql STABLE PARALLEL SAFE;
@@ -282,26 +453,26 @@ CREATE FUNCTION outcome_event_id(subject uuid, finished_at timestamp with time z
 
 CREATE FUNCTION partition_ahead(weeks integer, OUT made integer, OUT blocked text[]) RETURNS record
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'postdate';
+    SET search_path TO 'postdate', 'pg_temp';
 
 CREATE FUNCTION partition_ensure(parent regclass, monday timestamp with time zone) RETURNS boolean
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'postdate';
+    SET search_path TO 'postdate', 'pg_temp';
 
 CREATE FUNCTION partition_mend(parent text, monday timestamp with time zone) RETURNS bigint
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'postdate';
+    SET search_path TO 'postdate', 'pg_temp';
 
 CREATE FUNCTION partition_name(parent regclass, monday timestamp with time zone) RETURNS text
     LANGUAGE sql STABLE;
 
 CREATE FUNCTION partition_strays() RETURNS TABLE(parent text, monday timestamp with time zone, strays bigint)
     LANGUAGE plpgsql STABLE SECURITY DEFINER
-    SET search_path TO 'postdate';
+    SET search_path TO 'postdate', 'pg_temp';
 
 CREATE FUNCTION payment_accept(buckets smallint[], tenants integer[], ids uuid[], payers text[], payees text[], amounts bigint[], dues timestamp with time zone[], holds boolean[], retries timestamp with time zone[], descriptions text[], schedules uuid[], traces text[], brokens text[], actors text[], keys uuid[], lane integer) RETURNS void
     LANGUAGE plpgsql
-    SET search_path TO 'postdate';
+    SET search_path TO 'postdate', 'pg_temp';
 
 CREATE TABLE payment (
     bucket smallint NOT NULL,
@@ -336,7 +507,7 @@ CREATE FUNCTION payment_digest(p payment) RETURNS bytea
 
 CREATE FUNCTION payment_leave(buckets smallint[], ids uuid[]) RETURNS integer
     LANGUAGE plpgsql
-    SET search_path TO 'postdate';
+    SET search_path TO 'postdate', 'pg_temp';
 
 CREATE FUNCTION payment_read(of_tenant integer, buckets smallint[], ids uuid[], first_id uuid, last_id uuid) RETURNS TABLE(bucket smallint, tenant_id integer, payment_id uuid, from_account text, to_account text, amount bigint, due_at timestamp with time zone, hold boolean, retry_until timestamp with time zone, created_at timestamp with time zone, description text, schedule_id uuid, on_broken text, parked boolean, timer_due_at timestamp with time zone, status text, outcome_due_at timestamp with time zone, finished_at timestamp with time zone, transfer_id uuid, code text, error text, attempt_due_at timestamp with time zone, attempts smallint, attempted_at timestamp with time zone, first_due_at timestamp with time zone, requested_by text, requested_at timestamp with time zone, expires_at timestamp with time zone, decision text, decided_by text, decided_at timestamp with time zone, note text)
     LANGUAGE plpgsql STABLE;
@@ -349,36 +520,41 @@ CREATE FUNCTION payment_scheduled_data(p payment) RETURNS jsonb
 
 CREATE FUNCTION payment_settle(tenants integer[], ids uuid[], tokens integer[], dues timestamp with time zone[], transfers uuid[], amounts bigint[], from_buckets smallint[], payers text[], from_balances bigint[], from_versions bigint[], to_buckets smallint[], payees text[], to_balances bigint[], to_versions bigint[], started timestamp with time zone, execution text, actor text) RETURNS void
     LANGUAGE plpgsql
-    SET search_path TO 'postdate';
+    SET search_path TO 'postdate', 'pg_temp';
 
 CREATE FUNCTION payments_ahead(of_tenant integer, of_lane integer, until_at timestamp with time zone, place_limit integer, walk_limit integer) RETURNS TABLE(walked integer, known timestamp with time zone, due_at timestamp with time zone, payment_id uuid, from_account text, to_account text, amount bigint, hold boolean, retry_until timestamp with time zone, schedule_id uuid)
     LANGUAGE sql STABLE SECURITY DEFINER
-    SET search_path TO 'postdate'
+    SET search_path TO 'postdate', 'pg_temp'
     SET enable_seqscan TO 'off'
     SET enable_bitmapscan TO 'off';
 
 CREATE FUNCTION permit_lock(in_bucket smallint, in_scope text, rate double precision, burst double precision) RETURNS double precision
     LANGUAGE plpgsql
-    SET search_path TO 'postdate'
+    SET search_path TO 'postdate', 'pg_temp'
     SET lock_timeout TO '200ms';
 
 CREATE FUNCTION refuse_change() RETURNS trigger
     LANGUAGE plpgsql;
 
+CREATE FUNCTION schedule_payment(from_account_id text, to_account_id text, amount bigint, idempotency_key text, delay_seconds bigint DEFAULT NULL::bigint, scheduled_time timestamp with time zone DEFAULT NULL::timestamp with time zone, description text DEFAULT NULL::text, funding text DEFAULT 'hold'::text, retry_until timestamp with time zone DEFAULT NULL::timestamp with time zone, on_broken text DEFAULT NULL::text, traceparent text DEFAULT NULL::text) RETURNS uuid
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'postdate', 'pg_temp'
+    SET client_encoding TO 'UTF8';
+
 CREATE FUNCTION seal_find(of_tenant integer, of_subject uuid, of_event uuid, since timestamp with time zone) RETURNS bigint
     LANGUAGE sql STABLE
-    SET search_path TO 'postdate';
+    SET search_path TO 'postdate', 'pg_temp';
 
 CREATE FUNCTION server_clock() RETURNS timestamp with time zone
     LANGUAGE sql STABLE PARALLEL SAFE;
 
 CREATE FUNCTION settlement_clock_record() RETURNS void
     LANGUAGE sql
-    SET search_path TO 'postdate';
+    SET search_path TO 'postdate', 'pg_temp';
 
 CREATE FUNCTION settlement_lock(lane integer, buckets smallint[], subjects uuid[]) RETURNS TABLE(bucket smallint, tenant_id integer, subject uuid, due_at timestamp with time zone, token integer, from_account text, to_account text, amount bigint, hold boolean, retry_until timestamp with time zone, traceparent text, held boolean, at timestamp with time zone)
     LANGUAGE plpgsql
-    SET search_path TO 'postdate'
+    SET search_path TO 'postdate', 'pg_temp'
     SET enable_hashjoin TO 'off'
     SET enable_mergejoin TO 'off';
 
@@ -387,19 +563,19 @@ CREATE FUNCTION state_noun(type text) RETURNS text
 
 CREATE FUNCTION state_now(type text, of_tenant integer, of_subject uuid, data jsonb) RETURNS bytea
     LANGUAGE sql STABLE
-    SET search_path TO 'postdate';
+    SET search_path TO 'postdate', 'pg_temp';
 
 CREATE FUNCTION state_text(noun text, of_tenant integer, of_subject uuid, name text) RETURNS text
     LANGUAGE plpgsql STABLE
-    SET search_path TO 'postdate';
+    SET search_path TO 'postdate', 'pg_temp';
 
 CREATE FUNCTION subscription_rest(_bucket smallint, _tenant_id integer, _subscription_id uuid, _token bigint, _position bigint) RETURNS boolean
     LANGUAGE plpgsql
-    SET search_path TO 'postdate';
+    SET search_path TO 'postdate', 'pg_temp';
 
 CREATE FUNCTION table_guard(target regclass, fact boolean) RETURNS void
     LANGUAGE plpgsql
-    SET search_path TO 'postdate';
+    SET search_path TO 'postdate', 'pg_temp';
 
 CREATE FUNCTION tenant_bucket(tenant_id integer) RETURNS smallint
     LANGUAGE sql IMMUTABLE PARALLEL SAFE;
@@ -409,7 +585,7 @@ CREATE FUNCTION tenant_keeps_mode() RETURNS trigger
 
 CREATE FUNCTION tenants_held() RETURNS integer[]
     LANGUAGE sql STABLE
-    SET search_path TO 'postdate';
+    SET search_path TO 'postdate', 'pg_temp';
 
 CREATE FUNCTION test_clock_refuse() RETURNS trigger
     LANGUAGE plpgsql;
@@ -580,6 +756,14 @@ CREATE TABLE chain_start (
     CONSTRAINT chain_start_position_check CHECK (("position" > 0))
 );
 ALTER TABLE ONLY chain_start FORCE ROW LEVEL SECURITY;
+ALTER TABLE client_request ALTER COLUMN number ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME client_request_number_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
 
 CREATE TABLE destination (
     destination_id integer NOT NULL,
@@ -1029,6 +1213,16 @@ CREATE TABLE tenant_halt (
     CONSTRAINT tenant_halt_mode_check CHECK ((mode = ANY (ARRAY['hold'::text, 'drain'::text])))
 );
 ALTER TABLE ONLY tenant_halt FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE tenant_pending (
+    tenant_id integer NOT NULL,
+    kind text NOT NULL,
+    pending bigint NOT NULL,
+    CONSTRAINT tenant_pending_kind_check CHECK ((kind = ANY (ARRAY['jobs'::text, 'payments'::text]))),
+    CONSTRAINT tenant_pending_pending_check CHECK ((pending >= 0))
+)
+WITH (fillfactor='50');
+ALTER TABLE ONLY tenant_pending FORCE ROW LEVEL SECURITY;
 ALTER TABLE tenant ALTER COLUMN tenant_id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME tenant_tenant_id_seq
     START WITH 1
@@ -1113,6 +1307,10 @@ ALTER TABLE ONLY chain_proof
     ADD CONSTRAINT chain_proof_pkey PRIMARY KEY (bucket, tenant_id);
 ALTER TABLE ONLY chain_start
     ADD CONSTRAINT chain_start_pkey PRIMARY KEY (bucket, tenant_id);
+ALTER TABLE ONLY client_request
+    ADD CONSTRAINT client_request_pkey PRIMARY KEY (transaction, number);
+ALTER TABLE ONLY client_role
+    ADD CONSTRAINT client_role_pkey PRIMARY KEY (role_name);
 ALTER TABLE ONLY destination
     ADD CONSTRAINT destination_pkey PRIMARY KEY (destination_id);
 ALTER TABLE ONLY destination
@@ -1185,6 +1383,8 @@ ALTER TABLE ONLY tenant_halt
     ADD CONSTRAINT tenant_halt_pkey PRIMARY KEY (tenant_id, kind);
 ALTER TABLE ONLY tenant
     ADD CONSTRAINT tenant_name_key UNIQUE (name);
+ALTER TABLE ONLY tenant_pending
+    ADD CONSTRAINT tenant_pending_pkey PRIMARY KEY (tenant_id, kind);
 ALTER TABLE ONLY tenant
     ADD CONSTRAINT tenant_pkey PRIMARY KEY (tenant_id);
 ALTER TABLE ONLY test_clock_entry
@@ -1238,6 +1438,8 @@ CREATE TRIGGER attempt_fact BEFORE DELETE OR UPDATE ON attempt FOR EACH ROW EXEC
 
 CREATE TRIGGER attempt_fact_truncate BEFORE TRUNCATE ON attempt FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 
+CREATE CONSTRAINT TRIGGER client_request_due AFTER INSERT ON client_request DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION client_commit();
+
 CREATE TRIGGER entry_balanced AFTER INSERT ON entry REFERENCING NEW TABLE AS inserted FOR EACH STATEMENT EXECUTE FUNCTION entry_balanced();
 
 CREATE TRIGGER entry_fact BEFORE DELETE OR UPDATE ON entry FOR EACH ROW EXECUTE FUNCTION refuse_change();
@@ -1283,6 +1485,8 @@ CREATE TRIGGER test_clock_entry_fact_truncate BEFORE TRUNCATE ON test_clock_entr
 CREATE TRIGGER test_clock_forward BEFORE UPDATE ON test_clock FOR EACH ROW WHEN ((new.at < old.at)) EXECUTE FUNCTION test_clock_refuse();
 ALTER TABLE ONLY api_key
     ADD CONSTRAINT api_key_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenant(tenant_id);
+ALTER TABLE ONLY client_role
+    ADD CONSTRAINT client_role_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenant(tenant_id);
 ALTER TABLE ONLY destination
     ADD CONSTRAINT destination_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenant(tenant_id);
 ALTER TABLE ONLY lane
@@ -1295,6 +1499,8 @@ ALTER TABLE ONLY subscription
     ADD CONSTRAINT subscription_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenant(tenant_id);
 ALTER TABLE ONLY tenant_halt
     ADD CONSTRAINT tenant_halt_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenant(tenant_id);
+ALTER TABLE ONLY tenant_pending
+    ADD CONSTRAINT tenant_pending_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenant(tenant_id);
 ALTER TABLE ONLY test_clock_entry
     ADD CONSTRAINT test_clock_entry_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenant(tenant_id);
 ALTER TABLE ONLY test_clock
@@ -1310,6 +1516,8 @@ ALTER TABLE calendar_version ENABLE ROW LEVEL SECURITY;
 ALTER TABLE chain ENABLE ROW LEVEL SECURITY;
 ALTER TABLE chain_proof ENABLE ROW LEVEL SECURITY;
 ALTER TABLE chain_start ENABLE ROW LEVEL SECURITY;
+ALTER TABLE client_request ENABLE ROW LEVEL SECURITY;
+ALTER TABLE client_role ENABLE ROW LEVEL SECURITY;
 ALTER TABLE destination ENABLE ROW LEVEL SECURITY;
 ALTER TABLE destination_trouble ENABLE ROW LEVEL SECURITY;
 ALTER TABLE entry ENABLE ROW LEVEL SECURITY;
@@ -1344,6 +1552,10 @@ CREATE POLICY owner_all ON chain TO postdate_owner USING (true) WITH CHECK (true
 CREATE POLICY owner_all ON chain_proof TO postdate_owner USING (true) WITH CHECK (true);
 
 CREATE POLICY owner_all ON chain_start TO postdate_owner USING (true) WITH CHECK (true);
+
+CREATE POLICY owner_all ON client_request TO postdate_owner USING (true) WITH CHECK (true);
+
+CREATE POLICY owner_all ON client_role TO postdate_owner USING (true) WITH CHECK (true);
 
 CREATE POLICY owner_all ON destination TO postdate_owner USING (true) WITH CHECK (true);
 
@@ -1391,6 +1603,8 @@ CREATE POLICY owner_all ON tenant TO postdate_owner USING (true) WITH CHECK (tru
 
 CREATE POLICY owner_all ON tenant_halt TO postdate_owner USING (true) WITH CHECK (true);
 
+CREATE POLICY owner_all ON tenant_pending TO postdate_owner USING (true) WITH CHECK (true);
+
 CREATE POLICY owner_all ON test_clock TO postdate_owner USING (true) WITH CHECK (true);
 
 CREATE POLICY owner_all ON test_clock_entry TO postdate_owner USING (true) WITH CHECK (true);
@@ -1421,6 +1635,10 @@ CREATE POLICY reader_own ON chain FOR SELECT TO postdate_reader USING ((tenant_i
 CREATE POLICY reader_own ON chain_proof FOR SELECT TO postdate_reader USING ((tenant_id = current_tenant()));
 
 CREATE POLICY reader_own ON chain_start FOR SELECT TO postdate_reader USING ((tenant_id = current_tenant()));
+
+CREATE POLICY reader_own ON client_request FOR SELECT TO postdate_reader USING ((tenant_id = current_tenant()));
+
+CREATE POLICY reader_own ON client_role FOR SELECT TO postdate_reader USING ((tenant_id = current_tenant()));
 
 CREATE POLICY reader_own ON destination FOR SELECT TO postdate_reader USING ((tenant_id = current_tenant()));
 
@@ -1468,6 +1686,8 @@ CREATE POLICY reader_own ON tenant FOR SELECT TO postdate_reader USING ((tenant_
 
 CREATE POLICY reader_own ON tenant_halt FOR SELECT TO postdate_reader USING ((tenant_id = current_tenant()));
 
+CREATE POLICY reader_own ON tenant_pending FOR SELECT TO postdate_reader USING ((tenant_id = current_tenant()));
+
 CREATE POLICY reader_own ON test_clock FOR SELECT TO postdate_reader USING ((tenant_id = current_tenant()));
 
 CREATE POLICY reader_own ON test_clock_entry FOR SELECT TO postdate_reader USING ((tenant_id = current_tenant()));
@@ -1481,6 +1701,7 @@ ALTER TABLE signing_secret ENABLE ROW LEVEL SECURITY;
 ALTER TABLE subscription ENABLE ROW LEVEL SECURITY;
 ALTER TABLE tenant ENABLE ROW LEVEL SECURITY;
 ALTER TABLE tenant_halt ENABLE ROW LEVEL SECURITY;
+ALTER TABLE tenant_pending ENABLE ROW LEVEL SECURITY;
 ALTER TABLE test_clock ENABLE ROW LEVEL SECURITY;
 ALTER TABLE test_clock_entry ENABLE ROW LEVEL SECURITY;
 ALTER TABLE timer ENABLE ROW LEVEL SECURITY;
@@ -1506,6 +1727,10 @@ CREATE POLICY writer_all ON chain TO postdate_writer USING (true) WITH CHECK (tr
 CREATE POLICY writer_all ON chain_proof TO postdate_writer USING (true) WITH CHECK (true);
 
 CREATE POLICY writer_all ON chain_start TO postdate_writer USING (true) WITH CHECK (true);
+
+CREATE POLICY writer_all ON client_request TO postdate_writer USING (true) WITH CHECK (true);
+
+CREATE POLICY writer_all ON client_role TO postdate_writer USING (true) WITH CHECK (true);
 
 CREATE POLICY writer_all ON destination TO postdate_writer USING (true) WITH CHECK (true);
 
@@ -1553,6 +1778,8 @@ CREATE POLICY writer_all ON tenant TO postdate_writer USING (true) WITH CHECK (t
 
 CREATE POLICY writer_all ON tenant_halt TO postdate_writer USING (true) WITH CHECK (true);
 
+CREATE POLICY writer_all ON tenant_pending TO postdate_writer USING (true) WITH CHECK (true);
+
 CREATE POLICY writer_all ON test_clock TO postdate_writer USING (true) WITH CHECK (true);
 
 CREATE POLICY writer_all ON test_clock_entry TO postdate_writer USING (true) WITH CHECK (true);
@@ -1560,6 +1787,7 @@ CREATE POLICY writer_all ON test_clock_entry TO postdate_writer USING (true) WIT
 CREATE POLICY writer_all ON timer TO postdate_writer USING (true) WITH CHECK (true);
 GRANT USAGE ON SCHEMA postdate TO postdate_writer;
 GRANT USAGE ON SCHEMA postdate TO postdate_reader;
+GRANT USAGE ON SCHEMA postdate TO postdate_client;
 REVOKE ALL ON FUNCTION account_add(buckets smallint[], tenants integer[], accounts text[], balances bigint[], helds bigint[], versions bigint[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION account_add(buckets smallint[], tenants integer[], accounts text[], balances bigint[], helds bigint[], versions bigint[]) TO postdate_writer;
 REVOKE ALL ON FUNCTION account_gather(lock_buckets smallint[], lock_tenants integer[], lock_accounts text[], look_buckets smallint[], look_tenants integer[], look_accounts text[]) FROM PUBLIC;
@@ -1574,12 +1802,56 @@ REVOKE ALL ON FUNCTION account_locked(buckets smallint[], tenants integer[], acc
 GRANT ALL ON FUNCTION account_locked(buckets smallint[], tenants integer[], accounts text[]) TO postdate_writer;
 REVOKE ALL ON FUNCTION birthplace_moved() FROM PUBLIC;
 REVOKE ALL ON FUNCTION birthplace_now() FROM PUBLIC;
+REVOKE ALL ON FUNCTION cancel(id uuid) FROM PUBLIC;
+GRANT ALL ON FUNCTION cancel(id uuid) TO postdate_client;
+REVOKE ALL ON FUNCTION client_accept() FROM PUBLIC;
+REVOKE ALL ON FUNCTION client_accept_cancels(mine xid8, of_tenant integer) FROM PUBLIC;
+REVOKE ALL ON FUNCTION client_accept_jobs(mine xid8, of_tenant integer) FROM PUBLIC;
+REVOKE ALL ON FUNCTION client_accept_payments(mine xid8, of_tenant integer) FROM PUBLIC;
+REVOKE ALL ON FUNCTION client_account(of_tenant integer, of_account text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION client_admit(of_tenant integer, body jsonb, at timestamp with time zone, taken bigint) FROM PUBLIC;
+REVOKE ALL ON FUNCTION client_bind(of_role text, of_tenant integer, of_scopes text[], of_accounts text[], of_max bigint, by_actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION client_bind(of_role text, of_tenant integer, of_scopes text[], of_accounts text[], of_max bigint, by_actor text) TO postdate_writer;
+REVOKE ALL ON FUNCTION client_check_destination(of_tenant integer, given jsonb) FROM PUBLIC;
+REVOKE ALL ON FUNCTION client_check_key(key text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION client_check_members(name text, given jsonb, known text[]) FROM PUBLIC;
+REVOKE ALL ON FUNCTION client_check_number(name text, given jsonb, low numeric, high numeric, whole boolean) FROM PUBLIC;
+REVOKE ALL ON FUNCTION client_check_retry(retry jsonb) FROM PUBLIC;
+REVOKE ALL ON FUNCTION client_check_text(name text, given text, low integer, high integer) FROM PUBLIC;
+REVOKE ALL ON FUNCTION client_commit() FROM PUBLIC;
+REVOKE ALL ON FUNCTION client_count(of_tenant integer, of_kind text, more bigint) FROM PUBLIC;
+REVOKE ALL ON FUNCTION client_differs(before jsonb, after jsonb) FROM PUBLIC;
+REVOKE ALL ON FUNCTION client_event(of_tenant integer, of_subject uuid, of_type text, by_actor text, says jsonb, changes boolean) FROM PUBLIC;
+GRANT SELECT ON TABLE client_role TO postdate_reader;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE client_role TO postdate_writer;
+REVOKE ALL ON FUNCTION client_identity(scope text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION client_job_asked(destination jsonb, lane text, policy jsonb, expires_at timestamp with time zone, payload bytea, content_type text, payload_ref text, metadata jsonb, description text, spread integer, due_at timestamp with time zone) FROM PUBLIC;
+REVOKE ALL ON FUNCTION client_job_due(of_tenant integer, body jsonb, at timestamp with time zone) FROM PUBLIC;
+REVOKE ALL ON FUNCTION client_job_known(asked client_request) FROM PUBLIC;
+REVOKE ALL ON FUNCTION client_key(scope integer, of_tenant integer, key text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION client_lane(of_tenant integer, of_name text, of_kind text, OUT lane_id integer, OUT bucket smallint) FROM PUBLIC;
+REVOKE ALL ON FUNCTION client_new_id(bucket integer, tail bytea, at timestamp with time zone) FROM PUBLIC;
+REVOKE ALL ON FUNCTION client_open(of_tenant integer, id uuid) FROM PUBLIC;
+REVOKE ALL ON FUNCTION client_payment_due(body jsonb, at timestamp with time zone) FROM PUBLIC;
+REVOKE ALL ON FUNCTION client_payment_known(asked client_request) FROM PUBLIC;
+REVOKE ALL ON FUNCTION client_refuse(status integer, code text, message text, field text, hint text, more jsonb) FROM PUBLIC;
+REVOKE ALL ON FUNCTION client_refuse_halted(of_tenant integer, new_work boolean) FROM PUBLIC;
+REVOKE ALL ON FUNCTION client_refuse_reused(differs text[]) FROM PUBLIC;
+REVOKE ALL ON FUNCTION client_refuse_unsafe() FROM PUBLIC;
+REVOKE ALL ON FUNCTION client_setting(of_tenant integer, of_name text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION client_usable(of_tenant integer, of_account text, field text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION client_wrong(field text, message text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION due_by_minute(of_tenant integer, buckets smallint[], lanes integer[], begin_at timestamp with time zone, until_at timestamp with time zone, place_limit integer, walk_limit integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION due_by_minute(of_tenant integer, buckets smallint[], lanes integer[], begin_at timestamp with time zone, until_at timestamp with time zone, place_limit integer, walk_limit integer) TO postdate_reader;
+REVOKE ALL ON FUNCTION enqueue(destination jsonb, payload jsonb, run_at timestamp with time zone, delay_seconds double precision, lane text, idempotency_key text, retry jsonb, timeout_seconds double precision, expires_at timestamp with time zone, metadata jsonb, description text, payload_ref text, payload_bytes bytea, content_type text, traceparent text) FROM PUBLIC;
+GRANT ALL ON FUNCTION enqueue(destination jsonb, payload jsonb, run_at timestamp with time zone, delay_seconds double precision, lane text, idempotency_key text, retry jsonb, timeout_seconds double precision, expires_at timestamp with time zone, metadata jsonb, description text, payload_ref text, payload_bytes bytea, content_type text, traceparent text) TO postdate_client;
 GRANT SELECT ON TABLE event TO postdate_reader;
 GRANT SELECT,INSERT ON TABLE event TO postdate_writer;
 REVOKE ALL ON FUNCTION halt_alone() FROM PUBLIC;
 GRANT ALL ON FUNCTION halt_alone() TO postdate_writer;
+REVOKE ALL ON FUNCTION halt_client_alone(of_tenant integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION halt_client_alone(of_tenant integer) TO postdate_writer;
+REVOKE ALL ON FUNCTION halt_client_share(of_tenant integer) FROM PUBLIC;
 REVOKE ALL ON FUNCTION halt_refuse_held(tenants integer[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION halt_refuse_held(tenants integer[]) TO postdate_writer;
 REVOKE ALL ON FUNCTION halt_refuse_killed(tenant integer) FROM PUBLIC;
@@ -1640,6 +1912,8 @@ REVOKE ALL ON FUNCTION payments_ahead(of_tenant integer, of_lane integer, until_
 GRANT ALL ON FUNCTION payments_ahead(of_tenant integer, of_lane integer, until_at timestamp with time zone, place_limit integer, walk_limit integer) TO postdate_reader;
 REVOKE ALL ON FUNCTION permit_lock(in_bucket smallint, in_scope text, rate double precision, burst double precision) FROM PUBLIC;
 GRANT ALL ON FUNCTION permit_lock(in_bucket smallint, in_scope text, rate double precision, burst double precision) TO postdate_writer;
+REVOKE ALL ON FUNCTION schedule_payment(from_account_id text, to_account_id text, amount bigint, idempotency_key text, delay_seconds bigint, scheduled_time timestamp with time zone, description text, funding text, retry_until timestamp with time zone, on_broken text, traceparent text) FROM PUBLIC;
+GRANT ALL ON FUNCTION schedule_payment(from_account_id text, to_account_id text, amount bigint, idempotency_key text, delay_seconds bigint, scheduled_time timestamp with time zone, description text, funding text, retry_until timestamp with time zone, on_broken text, traceparent text) TO postdate_client;
 REVOKE ALL ON FUNCTION seal_find(of_tenant integer, of_subject uuid, of_event uuid, since timestamp with time zone) FROM PUBLIC;
 GRANT ALL ON FUNCTION seal_find(of_tenant integer, of_subject uuid, of_event uuid, since timestamp with time zone) TO postdate_reader;
 GRANT ALL ON FUNCTION seal_find(of_tenant integer, of_subject uuid, of_event uuid, since timestamp with time zone) TO postdate_writer;
@@ -1735,6 +2009,8 @@ GRANT SELECT ON TABLE tenant TO postdate_reader;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE tenant TO postdate_writer;
 GRANT SELECT ON TABLE tenant_halt TO postdate_reader;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE tenant_halt TO postdate_writer;
+GRANT SELECT ON TABLE tenant_pending TO postdate_reader;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE tenant_pending TO postdate_writer;
 GRANT SELECT ON TABLE test_clock TO postdate_reader;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE test_clock TO postdate_writer;
 GRANT SELECT ON TABLE test_clock_entry TO postdate_reader;

@@ -117,6 +117,7 @@ def notifications(tree: Tree) -> Iterator[Finding]:
 
 ELSEWHERE: Final = {
     "src/postdate/client/once.py": "runs in the user's database, on a table of the user's own",
+    "src/postdate/client/relay.py": "runs in the user's database, on a table of the user's own",
 }
 """Modules that speak SQL to another database than ours, and why."""
 

@@ -48,6 +48,7 @@ COMMANDS: Final = {
     "history": "history:history_app",
     "demo": "demo:demo",
     "simulate": "simulate:simulate",
+    "relay": "relay:relay",
     "open": "desktop:open_page",
     "completion": "desktop:completion",
 }

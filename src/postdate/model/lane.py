@@ -1,7 +1,7 @@
 """Lanes: a tenant's queues of jobs, and the buckets each of them uses."""
 
 import re
-from hashlib import blake2b
+from hashlib import sha256
 from typing import Final, Literal
 
 from postdate.model.ids import BUCKETS
@@ -26,10 +26,11 @@ def kind_of(destination_type: str) -> Kind:
 def buckets(lane_id: int, width: int) -> list[int]:
     """Choose `width` buckets for a lane: for ever the same, and widening only adds some.
 
-    Few buckets make a lane with little work cheap to watch; many spread a busy one.
+    Few buckets make a lane with little work cheap to watch; many spread a busy one. SQL chooses
+    the same: `client_lane` in store/functions/client_job.sql.
     """
 
     def rank(bucket: int) -> bytes:
-        return blake2b(f"{lane_id}/{bucket}".encode(), digest_size=8).digest()
+        return sha256(f"{lane_id}/{bucket}".encode()).digest()
 
     return sorted(sorted(range(BUCKETS), key=rank)[:width])

@@ -20,6 +20,7 @@ from postdate.model.error import StartError
 from postdate.model.log import Log
 from postdate.model.setting.table import QUARANTINE
 from postdate.store.connection.database import (
+    CLIENT,
     CONNECT_SECONDS,
     OWNER,
     READER,
@@ -193,7 +194,7 @@ async def _migrate(
     await connection.execute("SELECT pg_advisory_lock($1)", LOCK)
     await _ensure_roles(connection)
     await connection.execute(
-        f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}; SET search_path = {SCHEMA};"
+        f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}; SET search_path = {SCHEMA}, pg_temp;"
         f"GRANT USAGE ON SCHEMA {SCHEMA} TO {WRITER}, {READER};"
         "CREATE TABLE IF NOT EXISTS migration (version integer PRIMARY KEY, name text NOT NULL, "
         "checksum text NOT NULL, applied_at timestamptz NOT NULL DEFAULT statement_timestamp());"
@@ -301,16 +302,20 @@ async def _ensure_roles(connection: DatabaseSession) -> None:
     """Make the missing roles and let this login act as each; if it may not, tell what to run."""
     existing = {r["rolname"] for r in await connection.fetch("SELECT rolname FROM pg_roles")}
     try:
-        for role in (OWNER, WRITER, READER):
+        for role in (OWNER, WRITER, READER, CLIENT):
             if role not in existing:
                 await connection.execute(f"CREATE ROLE {role} NOLOGIN")
                 await connection.execute(f"GRANT {role} TO CURRENT_USER")
+        if CLIENT not in existing:
+            # So that `postdate tenant bind-role` can let login roles in.
+            await connection.execute(f"GRANT {CLIENT} TO {OWNER} WITH ADMIN OPTION")
         await _let_owner_create(connection)
         await connection.execute(f"SET ROLE {OWNER}")
     except PermissionDeniedError as error:
         raise StartError(
             f"this login may not set the roles up ({error}); as an administrator run: "
             f"CREATE ROLE {OWNER}; CREATE ROLE {WRITER}; CREATE ROLE {READER}; "
+            f"CREATE ROLE {CLIENT}; GRANT {CLIENT} TO {OWNER} WITH ADMIN OPTION; "
             f"GRANT {OWNER}, {WRITER}, {READER} TO the login; "
             f"GRANT CREATE ON DATABASE the database TO {OWNER};"
         ) from error

@@ -10,11 +10,13 @@ from cyclopts import Parameter
 from postdate.cli.database import MAX_ROWS, tenant_number, with_database
 from postdate.cli.output import show
 from postdate.intake.accept.events import CLI
+from postdate.intake.tenant.client_role import SCOPES, ClientRoles
 from postdate.intake.tenant.halt import FreezeWindow, Halting
 from postdate.intake.tenant.tenant import TenantMode, Tenants
 from postdate.model.error import Code, refuse
 from postdate.model.tenant.halt import Halt, Halts, Mode
 from postdate.store.connection.database import Database
+from postdate.store.tenant import client_role as role_store
 from postdate.store.tenant import halt as halt_store
 from postdate.store.tenant import tenant as tenant_store
 
@@ -109,6 +111,48 @@ def tenant_halts() -> None:
     async def run(database: Database) -> list[Halt]:
         async with database.connection() as connection:
             return await halt_store.load(connection)
+
+    show(with_database(run))
+
+
+@tenant_app.command(name="bind-role")
+def tenant_bind_role(
+    role: str,
+    *,
+    tenant: str,
+    scope: Annotated[
+        tuple[str, ...], Parameter(help="jobs:write and payments:write, or one of them.")
+    ] = SCOPES,
+    account: Annotated[
+        tuple[str, ...], Parameter(help="Only these accounts may pay; repeat it.")
+    ] = (),
+    max_amount: int | None = None,
+) -> None:
+    """Let a login role of this PostgreSQL use enqueue, schedule_payment and cancel for a tenant."""
+
+    async def run(database: Database) -> str | None:
+        return await ClientRoles(database).bind(
+            role, tenant, scope, list(account) or None, max_amount
+        )
+
+    left = with_database(run)
+    show({"role": role, "tenant": tenant, "still_to_run": left})
+
+
+@tenant_app.command(name="unbind-role")
+def tenant_unbind_role(role: str) -> None:
+    """Let a login role speak for no tenant any more."""
+    with_database(lambda database: ClientRoles(database).unbind(role))
+    show({"role": role, "tenant": None})
+
+
+@tenant_app.command(name="roles")
+def tenant_roles() -> None:
+    """List the login roles that speak for tenants."""
+
+    async def run(database: Database) -> list[role_store.ClientRole]:
+        async with database.connection() as connection:
+            return await role_store.page(connection, MAX_ROWS)
 
     show(with_database(run))
 

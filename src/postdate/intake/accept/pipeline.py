@@ -140,8 +140,8 @@ class Strategy(ABC, Generic[Item, Valid, Made]):
             raise TypeError("only refusals are kept here")
         return refused
 
-    async def differing(self, connection: Connection, known: Known[Valid]) -> list[str]:
-        """Name the fields in which a request differs from what its key led to."""
+    async def differing(self, connection: Connection, known: Known[Valid]) -> list[str] | None:
+        """Name the fields in which a request differs from what its key led to; None: it is gone."""
         raise TypeError(f"{type(self).__name__} keeps its requests: {connection}, {known}")
 
 
@@ -228,8 +228,12 @@ class Pipeline(Generic[Item, Valid, Made]):
         """Answer the items whose keys were used before: the same again, or what differs."""
         again: list[Known[Valid]] = []
         for each in known:
+            # What SQL has accepted has another fingerprint: the fields decide.
+            differs: list[str] | None = []
             if each.row.fingerprint != each.request.fingerprint:
-                outcomes[each.number] = Refused(reused(await self._differing(connection, each)))
+                differs = await self._differing(connection, each)
+            if differs != []:
+                outcomes[each.number] = Refused(reused(differs or []))
             elif each.row.kept is None:
                 again.append(each)
             else:
@@ -262,9 +266,9 @@ class Pipeline(Generic[Item, Valid, Made]):
             for each in known:
                 await self._answer_after_commit(outcomes, [each])
 
-    async def _differing(self, connection: Connection, known: Known[Valid]) -> list[str]:
+    async def _differing(self, connection: Connection, known: Known[Valid]) -> list[str] | None:
         if known.row.kept is not None:
-            return kept_differences(known.row, known.request)
+            return kept_differences(known.row, known.request) or None
         return await self._strategy.differing(connection, known)
 
 

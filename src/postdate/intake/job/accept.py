@@ -161,7 +161,7 @@ class JobStrategy(Strategy[JobRequest, CheckedJob, AcceptedJob]):
         """Return the jobs as they were accepted: the same request, id and time, the same answer."""
         return [_again(each) for each in known]
 
-    async def differing(self, connection: Connection, known: Known[CheckedJob]) -> list[str]:
+    async def differing(self, connection: Connection, known: Known[CheckedJob]) -> list[str] | None:
         """Name the fields in which a request differs from the job as it was accepted."""
         return await differing(connection, self._lanes.directory, self._encryption, known)
 

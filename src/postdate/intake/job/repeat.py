@@ -22,15 +22,15 @@ async def differing(
     lanes: LaneDirectory,
     encryption: PayloadEncryption,
     known: Known[CheckedJob],
-) -> list[str]:
+) -> list[str] | None:
     """Name the fields in which a request differs from the job as it was accepted.
 
-    There are none to name when the job is gone: its key outlives it by some days.
+    None when the job is gone: its key outlives it by some days.
     """
     subject, tenant_id = known.row.subject, known.row.key.tenant_id
     job = None if subject is None else await job_store.as_accepted(connection, tenant_id, subject)
     if subject is None or job is None:
-        return []
+        return None
     payload = await encryption.open(connection, tenant_id, subject, job.payload)
     before = _asked(job, lanes.by_id[job.lane_id].name)
     spec = known.item.request.spec

@@ -126,14 +126,16 @@ class PaymentStrategy(Strategy[AskedBy, CheckedPayment, AcceptedPayment]):
             found.append(AcceptedPayment(body, replayed=True))
         return found
 
-    async def differing(self, connection: Connection, known: Known[CheckedPayment]) -> list[str]:
+    async def differing(
+        self, connection: Connection, known: Known[CheckedPayment]
+    ) -> list[str] | None:
         """Name the fields in which an order differs from the payment as it was accepted."""
         row, order = known.row, known.item.order
         payment = None
         if row.subject is not None:
             payment = await payment_store.as_accepted(connection, row.key.tenant_id, row.subject)
         if payment is None:
-            return []
+            return None
         before = {
             "from_account_id": payment.from_account,
             "to_account_id": payment.to_account,

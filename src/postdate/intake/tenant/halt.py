@@ -116,10 +116,10 @@ class Halting:
                 msgspec.to_builtins(data),
             )
         halts = await self._refresh(new.tenant_id)
-        await self._wait_for_others()
+        await self._wait_for_others(new.tenant_id)
         return halts
 
-    async def _wait_for_others(self) -> None:
+    async def _wait_for_others(self, tenant_id: int) -> None:
         """Wait until everything that did not see the switch has ended.
 
         The switch is committed before: what begins now sees it, whether or not this succeeds.
@@ -128,6 +128,9 @@ class Halting:
             try:
                 async with self._database.write("halt.wait") as connection:
                     await store.wait_alone(connection)
+                # Apart, so that nobody else waits for a client that takes its time to commit.
+                async with self._database.write() as connection:
+                    await store.wait_client_alone(connection, tenant_id)
             except LockNotAvailableError:
                 continue
             return

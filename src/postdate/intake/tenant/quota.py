@@ -30,7 +30,10 @@ class PendingCounts:
         async with self._database.connection() as connection:
             limited = self._quotas.limited(await store.tenants(connection))
         if limited:
-            self._quotas.learn(await store.pending(self._database, limited))
+            counted = await store.pending(self._database, limited)
+            self._quotas.learn(counted)
+            async with self._database.connection() as connection:
+                await store.remember(connection, limited, counted)
         self._not_before = started + SHARE * (time.monotonic() - started)
         return 0
 

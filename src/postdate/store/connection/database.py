@@ -34,6 +34,8 @@ SCHEMA: Final = "postdate"
 OWNER: Final = "postdate_owner"
 WRITER: Final = "postdate_writer"
 READER: Final = "postdate_reader"
+CLIENT: Final = "postdate_client"
+"""May call enqueue, schedule_payment and cancel, and nothing else: for login roles of clients."""
 
 CONNECT_SECONDS: Final = 5
 ACQUIRE_SECONDS: Final = 5

@@ -10,6 +10,7 @@ _LOGIN: Final = "LOGIN NOSUPERUSER NOBYPASSRLS NOCREATEDB NOCREATEROLE NOREPLICA
 _GROUP: Final = "NOLOGIN NOSUPERUSER NOBYPASSRLS NOCREATEDB NOCREATEROLE NOREPLICATION"
 WRITER: Final = "postdate_writer"
 READER: Final = "postdate_reader"
+CLIENT: Final = "postdate_client"
 
 
 async def ensure(credentials: Credentials) -> None:
@@ -20,6 +21,9 @@ async def ensure(credentials: Credentials) -> None:
         await _role(connection, login.owner, f"{_LOGIN} PASSWORD '{login.owner_password}'")
         await _role(connection, WRITER, _GROUP)
         await _role(connection, READER, _GROUP)
+        await _role(connection, CLIENT, _GROUP)
+        # The owner lets the login roles of clients in: see `postdate tenant bind-role`.
+        await connection.execute(f"GRANT {CLIENT} TO {login.owner} WITH ADMIN OPTION")
         await _role(connection, login.app, f"{_LOGIN} PASSWORD '{login.app_password}'")
         await connection.execute(f"GRANT {WRITER}, {READER} TO {login.app}")
         # Metrics name the session that pins the oldest snapshot, whoever's it is.

@@ -48,6 +48,18 @@ BEGIN
         USING ERRCODE = 'PD001';
 END $$;
 
+-- Accept what a client asked for in its own transaction, just before that commits: locks are held
+-- for as long as a commit takes, however long the transaction was. The digests that are sealed are
+-- taken of UTF-8, whatever the client speaks.
+CREATE OR REPLACE FUNCTION client_commit() RETURNS trigger LANGUAGE plpgsql
+    SECURITY DEFINER SET search_path FROM CURRENT SET client_encoding = 'UTF8'
+    SET lock_timeout = '500ms' AS $$
+BEGIN
+    PERFORM client_accept();
+    RETURN NULL;
+END $$;
+REVOKE EXECUTE ON FUNCTION client_commit FROM PUBLIC;
+
 -- Turn a table into one of ours: row-level security forced, rights given, facts guarded.
 -- Rights of a fact: insert and select. A definition may also be changed and deleted.
 CREATE OR REPLACE FUNCTION table_guard(target regclass, fact boolean) RETURNS void

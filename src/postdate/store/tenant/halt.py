@@ -43,6 +43,11 @@ async def held(reader: Reader) -> frozenset[int]:
     return frozenset(row[0] for row in await reader.fetch(query("halt_held")))
 
 
+async def wait_client_alone(connection: Connection, tenant_id: int) -> None:
+    """Wait until no client's own transaction that did not see the switch is committing."""
+    await connection.execute(query("halt_client_alone"), tenant_id)
+
+
 async def wait_alone(connection: Connection) -> None:
     """Wait until whoever shares has ended, a second at most; others wait until we have."""
     await connection.execute(query("halt_alone"))

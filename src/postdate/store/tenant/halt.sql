@@ -10,6 +10,9 @@ SELECT h.tenant_id, t.name, h.kind, h.mode, h.from_at, h.until_at, h.note, h.set
 -- name: halt_alone
 SELECT halt_alone()
 
+-- name: halt_client_alone
+SELECT halt_client_alone($1)
+
 -- name: halt_change
 -- Whoever changes a tenant's halts does so alone; nothing else waits for this.
 SELECT pg_advisory_xact_lock(hashtext('tenant_halt_change'), $1)

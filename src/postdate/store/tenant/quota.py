@@ -1,10 +1,10 @@
 """Count what quotas limit."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from postdate.model.ids import BUCKETS
-from postdate.model.tenant.quota import Kind
+from postdate.model.tenant.quota import SETTING_OF, Kind
 from postdate.store.connection.database import Connection, Database
 from postdate.store.connection.query import query
 
@@ -18,6 +18,17 @@ async def pending(database: Database, tenant_ids: Sequence[int]) -> Counter[tupl
         for tenant_id, kind, many in rows:
             found[tenant_id, kind] += many
     return found
+
+
+async def remember(
+    connection: Connection, tenant_ids: Sequence[int], counted: Mapping[tuple[int, Kind], int]
+) -> None:
+    """Write down what was counted, for transactions of clients."""
+    keys = [(tenant_id, kind) for tenant_id in sorted(tenant_ids) for kind in sorted(SETTING_OF)]
+    tenants, kinds = zip(*keys, strict=True)
+    await connection.execute(
+        query("quota_remember"), tenants, kinds, [counted.get(key, 0) for key in keys]
+    )
 
 
 async def tenants(connection: Connection) -> dict[int, None]:

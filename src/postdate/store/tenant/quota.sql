@@ -9,6 +9,12 @@ SELECT tenant_id, CASE WHEN lane_id >= 16 THEN 'jobs' ELSE 'payments' END AS kin
    AND (lane_purpose(lane_id) IN (0, 3, 4) OR lane_id >= 16)
  GROUP BY 1, 2
 
+-- name: quota_remember
+-- For transactions of clients, which no node sees.
+INSERT INTO tenant_pending (tenant_id, kind, pending)
+SELECT * FROM unnest($1::integer[], $2::text[], $3::bigint[])
+ON CONFLICT (tenant_id, kind) DO UPDATE SET pending = excluded.pending
+
 -- name: quota_tenants
 SELECT tenant_id FROM tenant
 

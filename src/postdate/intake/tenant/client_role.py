@@ -1,0 +1,60 @@
+"""Bind login roles of the same server to tenants: who may use SQL in their own transaction."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from postdate.intake.accept.events import CLI, named, record_event
+from postdate.model.error import Code, refuse
+from postdate.model.tenant.identity import Scope
+from postdate.store.connection.database import Database
+from postdate.store.tenant import client_role as store
+from postdate.store.tenant import tenant as tenant_store
+
+SCOPES: Final = (Scope.JOBS_WRITE, Scope.PAYMENTS_WRITE)
+"""What a role may be given: to ask for work and money, and to cancel it."""
+
+
+class ClientRoles:
+    """Binds and unbinds login roles; both are events of the tenant."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def bind(
+        self,
+        role: str,
+        tenant: str,
+        scopes: Sequence[str] = SCOPES,
+        accounts: Sequence[str] | None = None,
+        max_amount: int | None = None,
+    ) -> str | None:
+        """Let a login role speak for a tenant; return what an administrator has to run, if any."""
+        strange = [scope for scope in scopes if scope not in SCOPES]
+        if strange or not scopes:
+            allowed = ", ".join(SCOPES)
+            raise refuse(Code.UNKNOWN_SCOPE, f"A role may have {allowed}.", "scope")
+        async with self._database.write() as connection:
+            tenant_id = await tenant_store.find(connection, tenant)
+            if tenant_id is None:
+                raise refuse(Code.UNKNOWN_TENANT, f"There is no tenant {tenant}.", "tenant")
+            if not await store.exists(connection, role):
+                detail = f"The server has no role {role}: CREATE ROLE {role} LOGIN first."
+                raise refuse(Code.NOT_FOUND, detail, "role")
+            limits = sorted(scopes), accounts, max_amount
+            left = await store.bind(connection, role, tenant_id, *limits, actor=CLI)
+            names = "role", "scopes", "accounts", "max_amount"
+            data = dict(zip(names, (role, *limits), strict=True))
+            about = named(tenant_id, "tenant", tenant)
+            await record_event(connection, self._database, about, "tenant.role_bound", CLI, data)
+        return left
+
+    async def unbind(self, role: str) -> None:
+        """Let a login role speak for nobody any more."""
+        async with self._database.write() as connection:
+            spoke_for = await store.unbind(connection, role)
+            if spoke_for is None:
+                raise refuse(Code.NOT_FOUND, f"The role {role} speaks for no tenant.", "role")
+            tenant_id, tenant = spoke_for
+            about = named(tenant_id, "tenant", tenant)
+            data = {"role": role}
+            await record_event(connection, self._database, about, "tenant.role_unbound", CLI, data)

@@ -1,0 +1,53 @@
+"""Login roles of clients: for which tenant each speaks in its own transactions."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+import msgspec
+
+from postdate.store.connection.database import Connection
+from postdate.store.connection.query import query
+
+
+class ClientRole(msgspec.Struct, frozen=True):
+    """A login role as it was bound; None for accounts or amount means no limit."""
+
+    role: str
+    tenant: str
+    scopes: list[str]
+    accounts: list[str] | None
+    max_amount: int | None
+    bound_at: datetime
+
+
+async def exists(connection: Connection, role: str) -> bool:
+    """Say whether the server has such a role."""
+    return bool(await connection.fetchval(query("client_role_exists"), role))
+
+
+async def bind(
+    connection: Connection,
+    role: str,
+    tenant_id: int,
+    scopes: Sequence[str],
+    accounts: Sequence[str] | None,
+    max_amount: int | None,
+    *,
+    actor: str,
+) -> str | None:
+    """Bind a role; return the statement that an administrator has to run, if any."""
+    found: str | None = await connection.fetchval(
+        query("client_role_bind"), role, tenant_id, scopes, accounts, max_amount, actor
+    )
+    return found
+
+
+async def unbind(connection: Connection, role: str) -> tuple[int, str] | None:
+    """Forget a role; return the number and name of the tenant it spoke for, or None."""
+    row = await connection.fetchrow(query("client_role_unbind"), role)
+    return None if row is None else (row[0], row[1])
+
+
+async def page(connection: Connection, limit: int) -> list[ClientRole]:
+    """List the roles by name."""
+    return [ClientRole(*row) for row in await connection.fetch(query("client_role_list"), limit)]
