@@ -136,3 +136,13 @@ async def test_settings_of_the_session_change_nothing(
     seen = (await ledger.api.call("GET", f"/jobs/{job_id}")).body
     assert seen["description"] == "grü"
     await all_is_proved(ledger)
+
+
+async def test_a_client_sets_no_clock(ledger: Ledger, own: asyncpg.Connection) -> None:
+    async with own.transaction():
+        await own.execute("SET postdate.clock = '2001-01-01T00:00:00Z'")
+        job_id = await enqueue(own)
+        await own.execute("SET postdate.clock = '2099-01-01T00:00:00Z'")
+    created = (await ledger.api.call("GET", f"/jobs/{job_id}")).body["created_at"]
+    now = await own.fetchval("SELECT to_json(now()) #>> '{}'")
+    assert created[:4] == now[:4]
