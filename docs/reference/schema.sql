@@ -975,7 +975,7 @@ CREATE TABLE outbox (
     tenant_id integer NOT NULL,
     "time" timestamp with time zone DEFAULT server_clock() NOT NULL,
     subject uuid NOT NULL,
-    event_id uuid NOT NULL,
+    event_id uuid,
     type text NOT NULL,
     digest bytea NOT NULL,
     CONSTRAINT outbox_bucket_check CHECK (((bucket >= 0) AND (bucket <= 63))),
@@ -1345,8 +1345,6 @@ ALTER TABLE ONLY occurrence
     ADD CONSTRAINT occurrence_pkey PRIMARY KEY (bucket, tenant_id, schedule_id, occurrence_id);
 ALTER TABLE ONLY outbox_lock
     ADD CONSTRAINT outbox_lock_pkey PRIMARY KEY (bucket);
-ALTER TABLE ONLY outbox
-    ADD CONSTRAINT outbox_pkey PRIMARY KEY (bucket, "time", event_id);
 ALTER TABLE ONLY outcome
     ADD CONSTRAINT outcome_pkey PRIMARY KEY (bucket, subject);
 ALTER TABLE ONLY payload_key
@@ -1405,6 +1403,8 @@ CREATE INDEX event_state ON ONLY event USING btree (bucket, tenant_id, subject, 
 CREATE INDEX job_schedule ON ONLY job USING btree (bucket, schedule_id, job_id) WHERE (schedule_id IS NOT NULL);
 
 CREATE INDEX lane_changed ON lane USING btree (changed_at);
+
+CREATE INDEX outbox_time ON outbox USING btree (bucket, "time");
 
 CREATE INDEX outcome_not_completed ON ONLY outcome USING btree (bucket, tenant_id, status, subject) WHERE (status <> 'COMPLETED'::text);
 

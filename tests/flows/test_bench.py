@@ -18,7 +18,7 @@ from postdate.model.foresight.spike import Fleet, Spike, simulate_spike
 FEW = 1280
 TINY = replace(payment.QUICK, settled=400, naive=40, bulk=400, pending=2 * FEW)
 # The other arms start servers of their own, or wait for nothing to happen.
-SMALL_PAYMENTS = ["settle", "bulk", "pending"]
+SMALL_PAYMENTS = ["settle", "life", "bulk", "pending"]
 SMALL_EVENTS = ["seal", "deliver", "lag", "queue"]
 
 
@@ -62,12 +62,19 @@ async def test_payments_give_their_figures() -> None:
         assert figures[f"settle, {shape}", "postdate"].value > 0
     assert figures["bulk", "POST /payments/batch"].value > 0
     assert figures["pending", "ratio"].value > 0
+    assert figures["settle", "a payment, processor of Python"].target == "<= 30"
+    assert figures["life", "write-ahead log with seals"].target == "<= 2800"
 
 
 @pytest.mark.usefixtures("small")
 async def test_jobs_without_peers_give_their_figures() -> None:
-    found = await job.run(job.JobPlan(200, 2 * FEW, rounds=1), ["pending", "webhooks"])
+    found = await job.run(job.JobPlan(200, 2 * FEW, rounds=1), ["life", "pending", "webhooks"])
     figures = {(each.arm, each.what): each.value for each in found}
+    parts = [value for (_, what), value in figures.items() if what.startswith("write-ahead log,")]
+    # A job of nothing would be a life of nothing: each of the four parts writes at least its row.
+    assert len(parts) == 4
+    assert min(parts) > 54
+    assert figures["life", "write-ahead log with seals"] == pytest.approx(sum(parts), abs=0.1)
     assert figures["webhooks", "to a local receiver"] > 0
     assert figures["pending", f"claim + delete beside {2 * FEW}"] > 0
     assert {each.held for each in found if each.target} <= {True, False}

@@ -1,6 +1,7 @@
 """Arms: named parts of a measurement, run one after another on one server."""
 
 import sys
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TypeAlias, TypeVar
 
@@ -21,5 +22,7 @@ async def run_arms(arms: Mapping[str, Arm[Plan]], plan: Plan, only: Sequence[str
         for name, arm in arms.items():
             if not only or name in only:
                 print(f"{name} …", file=sys.stderr, flush=True)
+                began = time.monotonic()
                 found += await arm(at, plan)
+                print(f"{name}: {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
     return found

@@ -1,8 +1,9 @@
 """What only `postdate bench` asks."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from functools import partial
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 from uuid import UUID
 
 import asyncpg
@@ -54,6 +55,34 @@ async def wal(connection: Connection) -> int:
     """Return the position in the write-ahead log, in bytes."""
     position: int = await connection.fetchval(_query("bench_wal"))
     return position
+
+
+async def at_rest(connection: asyncpg.Connection, tables: Sequence[str]) -> int:
+    """Return the bytes of partitioned tables and of the keys of requests, indexes included."""
+    size: int = await connection.fetchval(_query("bench_at_rest"), tables)
+    return size
+
+
+Switch = Literal["autovacuum", "full_page_writes"]
+
+
+@asynccontextmanager
+async def switched_off(connection: asyncpg.Connection, switch: Switch) -> AsyncIterator[None]:
+    """Leave out vacuuming by itself, or the images of pages that follow a checkpoint."""
+    await connection.execute(f"ALTER SYSTEM SET {switch} = off")
+    await connection.execute(_query("bench_reload"))
+    await connection.execute("CHECKPOINT")
+    try:
+        yield
+    finally:
+        await connection.execute(f"ALTER SYSTEM RESET {switch}")
+        await connection.execute(_query("bench_reload"))
+
+
+async def committed(connection: asyncpg.Connection) -> int:
+    """Return how many transactions the database has committed; most are one statement."""
+    count: int = await connection.fetchval(_query("bench_committed"))
+    return count
 
 
 async def copy_schedule(

@@ -21,6 +21,17 @@ SELECT count(*)::integer AS jobs,
 -- name: bench_wal
 SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::bigint
 
+-- name: bench_at_rest
+SELECT (SELECT sum(pg_total_relation_size(t.relid)) FROM unnest($1::text[]) AS name
+         CROSS JOIN LATERAL pg_partition_tree(name::regclass) AS t WHERE t.isleaf)::bigint
+       + pg_total_relation_size('idempotency')
+
+-- name: bench_reload
+SELECT pg_reload_conf()
+
+-- name: bench_committed
+SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()
+
 -- name: bench_copy_schedule
 -- Copies of one schedule, each due at the top of this hour plus $5 hours.
 WITH place AS (

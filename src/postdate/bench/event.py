@@ -11,7 +11,16 @@ from prometheus_client import CollectorRegistry
 
 from postdate.bench.arm import Arm, run_arms
 from postdate.bench.nats import Nats, nats_server
-from postdate.bench.testbed import Measure, Stopwatch, Testbed, at_least, at_most, plain, running
+from postdate.bench.testbed import (
+    Measure,
+    Stopwatch,
+    Testbed,
+    at_least,
+    at_most,
+    plain,
+    processor_goals,
+    running,
+)
 from postdate.bench.worker import Accepting, Bench
 from postdate.intake.destination.destination import DestinationSpec
 from postdate.intake.subscription.subscription import SubscriptionSpec
@@ -30,6 +39,8 @@ LAG_RATE: Final = 1000
 MAX_IDLE: Final = 100
 IDLE_ROUNDS: Final = 3
 NAME: Final = "bench"
+SEAL_MICROSECONDS: Final = (5, 3)
+"""The most that sealing an event may take of Python and of PostgreSQL."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -48,16 +59,18 @@ async def seal(at: Testbed, plan: EventPlan) -> list[Measure]:
     await source.record(plan.events)
     await at.settle()
     sealer = Sealer(at.node.database, PublisherMeter(CollectorRegistry()))
-    before, watch = await at.wal(), Stopwatch()
+    before, used, watch = await at.wal(), at.processor(), Stopwatch()
     done = 0
     while more := await sealer.run_once():
         done += more
     rate, written = watch.rate(done), await at.wal() - before
+    cost = at.processor().each(used, max(done, 1))
     if done < plan.events:
         raise RuntimeError(f"{done} of {plan.events} events were sealed")
     return [
         at_least("seal", f"{plan.events} events", rate, 50_000, "events/s"),
         plain("seal", "write-ahead log", written / done, "bytes/event"),
+        *processor_goals("seal", "an event", [cost], SEAL_MICROSECONDS),
     ]
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import statistics
+import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,11 +10,13 @@ from datetime import timedelta
 from typing import Final, NamedTuple
 
 from postdate.bench import database as bench
-from postdate.bench import limit, peer
+from postdate.bench import life, limit, peer
 from postdate.bench.arm import Arm, run_arms
 from postdate.bench.receiver import receiving
+from postdate.bench.server_process import serving
 from postdate.bench.testbed import (
     Measure,
+    Processor,
     Stopwatch,
     Testbed,
     at_least,
@@ -21,6 +24,7 @@ from postdate.bench.testbed import (
     median,
     percentile,
     plain,
+    processor_goals,
 )
 from postdate.bench.worker import Accepting, Bench, bare
 from postdate.model.job.job import Webhook
@@ -33,6 +37,11 @@ MAX_FILL: Final = 50_000
 """The most timers of one statement and bucket: no statement of a node may take half a minute."""
 
 LOADED_SECONDS: Final = 10
+EXECUTE_MICROSECONDS: Final = (20, 36)
+"""The most that executing a job may take of Python and of PostgreSQL."""
+
+IDLE_SECONDS: Final = 30
+SETTLING_SECONDS: Final = 10
 
 
 @dataclass(slots=True, frozen=True)
@@ -53,8 +62,10 @@ async def execute(at: Testbed, plan: JobPlan) -> list[Measure]:
     accepted: dict[str, list[float]] = defaultdict(list)
     executed: dict[str, list[float]] = defaultdict(list)
     logged: dict[str, list[float]] = defaultdict(list)
+    used = []
     for _ in range(plan.rounds):
         ours = await _ours(at, plan.count)
+        used.append(ours.processor)
         accepted[OURS].append(ours.accepted)
         executed[OURS].append(ours.executed)
         logged["accept"].append(ours.accept_wal)
@@ -69,6 +80,7 @@ async def execute(at: Testbed, plan: JobPlan) -> list[Measure]:
         median("accept", "write-ahead log", logged["accept"], "bytes/job"),
         *_compared("execute", executed, {"pgqueuer": 2.5, LIMIT: 0.6}),
         median("execute", "write-ahead log", logged["execute"], "bytes/job"),
+        *processor_goals("execute", "a job", used, EXECUTE_MICROSECONDS),
     ]
 
 
@@ -77,6 +89,7 @@ class _Ours(NamedTuple):
     executed: float
     accept_wal: float
     execute_wal: float
+    processor: Processor
 
 
 async def _ours(at: Testbed, count: int) -> _Ours:
@@ -86,11 +99,12 @@ async def _ours(at: Testbed, count: int) -> _Ours:
     await adding.add(lane, [None] * count)
     accepted, accept_wal = watch.rate(count), (await at.wal() - before) / count
     await at.settle()
-    before, watch = await at.wal(), Stopwatch()
+    before, used, watch = await at.wal(), at.processor(), Stopwatch()
     async with worker.running():
         await worker.until(count)
         executed = watch.rate(count)
-    return _Ours(accepted, executed, accept_wal, (await at.wal() - before) / count)
+    execute_wal = (await at.wal() - before) / count
+    return _Ours(accepted, executed, accept_wal, execute_wal, at.processor().each(used, count))
 
 
 def _compared(
@@ -211,8 +225,31 @@ async def webhooks(at: Testbed, plan: JobPlan) -> list[Measure]:
     ]
 
 
+async def life_of_job(at: Testbed, plan: JobPlan) -> list[Measure]:
+    """Weigh what a job writes from its acceptance to its end."""
+    return await life.job(at, plan.count // 2)
+
+
+async def idle(at: Testbed, plan: JobPlan) -> list[Measure]:
+    """Start a server with all roles on a migrated database, and let it idle."""
+    part = min(1.0, plan.count / JobPlan().count)
+    async with serving(at) as served, at.superuser() as connection:
+        ready = served.ready_seconds
+        async with bench.switched_off(connection, "autovacuum"):
+            await asyncio.sleep(SETTLING_SECONDS * part)
+            before, since = await bench.committed(connection), time.monotonic()
+            await asyncio.sleep(IDLE_SECONDS * part)
+            rate = (await bench.committed(connection) - before) / (time.monotonic() - since)
+    return [
+        at_most("idle", "ready after a warm start", ready, 1.2, "s"),
+        at_most("idle", "transactions of all roles", rate, 5, "1/s"),
+    ]
+
+
 ARMS: Final[Mapping[str, Arm[JobPlan]]] = {
     "execute": execute,
+    "life": life_of_job,
+    "idle": idle,
     "pinned": pinned,
     "pending": pending,
     "fairness": fairness,

@@ -10,10 +10,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from postdate.bench import database as bench
-from postdate.bench import limit
+from postdate.bench import life, limit
 from postdate.bench import payment_database as bench_payment
 from postdate.bench import transfer as transfers
 from postdate.bench.arm import Arm, run_arms
@@ -24,12 +24,14 @@ from postdate.bench.payment_database import Due, Shape
 from postdate.bench.server_process import Served, key_for, serving
 from postdate.bench.testbed import (
     Measure,
+    Processor,
     Stopwatch,
     Testbed,
     at_least,
     at_most,
     median,
     plain,
+    processor_goals,
     running,
 )
 from postdate.intake.accept.idempotency import Refused
@@ -60,6 +62,11 @@ CLIENTS: Final = (1, 4, 16)
 FEW: Final = 10_000
 SETTLERS: Final = 2
 DRAIN_SECONDS: Final = 600
+SETTLE_MICROSECONDS: Final = (30, 55)
+ACCEPT_MICROSECONDS: Final = (220, 110)
+READ_MICROSECONDS: Final = (400, 180)
+"""The most that each may take of Python and of PostgreSQL."""
+
 BATCHES: Final = 5
 """Settle batches that are timed beside each number of pending timers."""
 
@@ -99,11 +106,13 @@ async def settle(at: Testbed, plan: PaymentPlan) -> list[Measure]:
         rivals["pgledger"] = await transfers.pgledger(at, names, plan.pgledger)
     rates: dict[tuple[Shape, str], list[float]] = defaultdict(list)
     logged: dict[Shape, list[float]] = defaultdict(list)
+    used: dict[Shape, list[Processor]] = defaultdict(list)
     for _ in range(plan.rounds):
         for shape in SHAPES:
-            rate, wal = await _ours(at, plan, shape)
-            rates[shape, OURS].append(rate)
-            logged[shape].append(wal)
+            settled = await _ours(at, plan, shape)
+            rates[shape, OURS].append(settled.rate)
+            logged[shape].append(settled.wal)
+            used[shape].append(settled.processor)
         for shape in COMPARED:
             hot = shape == "hot"
             wanted = transfers.pairs(range(plan.accounts), plan.settled, hot=hot)
@@ -118,22 +127,32 @@ async def settle(at: Testbed, plan: PaymentPlan) -> list[Measure]:
             if "pgledger" in rivals:
                 moved = await rivals["pgledger"].batched(plan.naive, hot=hot)
                 rates[shape, f"pgledger, {transfers.CALL} a call"].append(moved)
-    return [m for shape in SHAPES for m in _compared(rates, logged, shape)]
+    return [
+        *(m for shape in SHAPES for m in _compared(rates, logged, shape)),
+        *processor_goals("settle", "a payment", used["spread"], SETTLE_MICROSECONDS),
+    ]
 
 
-async def _ours(at: Testbed, plan: PaymentPlan, shape: Shape) -> tuple[float, float]:
-    """Settle so many payments of a new ledger; give the rate, and WAL bytes for each."""
+class _Settled(NamedTuple):
+    rate: float
+    wal: float
+    processor: Processor
+
+
+async def _ours(at: Testbed, plan: PaymentPlan, shape: Shape) -> _Settled:
+    """Settle so many payments of a new ledger; give the rate, and what each cost."""
     bank, count = await open_bank(at, plan.accounts), plan.settled
     await bank.fill(count, shape)
-    before = await at.wal()
+    before, used = await at.wal(), at.processor()
     rate = await transfers.ours(bank)
+    processor = at.processor().each(used, count)
     wal = (await at.wal() - before) / count
     ended = await bank.ended()
     paid = count - count // 10 if shape == "short" else count
     if (ended.ended, ended.early) != (paid, 0):
         raise RuntimeError(f"of {paid} payments {ended.ended} ended, {ended.early} of them early")
     await bank.prove()
-    return rate, wal
+    return _Settled(rate, wal, processor)
 
 
 def _compared(
@@ -164,9 +183,9 @@ async def accept(at: Testbed, plan: PaymentPlan) -> list[Measure]:
                 url=served.url, key=await key_for(bank), kind="schedule", count=plan.accepted,
                 accounts=bank.names, connections=128,
             )  # fmt: skip
-            report, cpu = await _sent(served, order)
+            report, cost = await _sent(at, served, order)
         await _all_accepted(bank, report, 201, plan.accepted)
-        found.append(plain("accept", f"{what}, processor", cpu, "us/payment"))
+        found += processor_goals("accept", what, [cost], ACCEPT_MICROSECONDS)
         if arguments:
             found.append(plain("accept", what, report.per_second, "payments/s"))
             found.append(plain("accept", f"{what}, p95", report.p95_ms, "ms"))
@@ -184,13 +203,13 @@ async def bulk(at: Testbed, plan: PaymentPlan) -> list[Measure]:
             url=served.url, key=await key_for(bank), kind="batch", count=plan.bulk,
             accounts=bank.names, connections=4,
         )  # fmt: skip
-        report, cpu = await _sent(served, order)
+        report, cost = await _sent(at, served, order)
     await _all_accepted(bank, report, 200, plan.bulk)
     direct = statistics.median([await _direct(at, plan) for _ in range(plan.rounds)])
     over_http = plan.bulk / report.seconds
     return [
         at_least("bulk", "POST /payments/batch", over_http, 10_000, "payments/s"),
-        plain("bulk", "POST /payments/batch, processor", cpu, "us/payment"),
+        plain("bulk", "POST /payments/batch, processor", cost.python, "us/payment"),
         at_least("bulk", "intake alone", direct, 10_000, "payments/s"),
     ]
 
@@ -221,11 +240,11 @@ async def _direct(at: Testbed, plan: PaymentPlan) -> float:
     return watch.rate(len(requested))
 
 
-async def _sent(served: Served, order: Order) -> tuple[LoadReport, float]:
+async def _sent(at: Testbed, served: Served, order: Order) -> tuple[LoadReport, Processor]:
     """Send a load; give its report, and the microseconds of a processor that each item took."""
-    before = served.cpu_seconds()
+    before = at.processor(served.pid)
     report = await load(order)
-    return report, 1e6 * (served.cpu_seconds() - before) / order.count
+    return report, at.processor(served.pid).each(before, order.count)
 
 
 async def _all_accepted(bank: Bank, report: LoadReport, status: int, count: int) -> None:
@@ -249,13 +268,13 @@ async def status(at: Testbed, plan: PaymentPlan) -> list[Measure]:
             url=served.url, key=await key_for(bank), kind="status", count=plan.asked,
             payment_ids=[str(one) for one in ids], per_second=plan.rate,
         )  # fmt: skip
-        report, cpu = await _sent(served, order)
+        report, cost = await _sent(at, served, order)
     if report.statuses != {200: plan.asked}:
         raise RuntimeError(f"not every payment was shown: {report}")
     what = f"p95 at {plan.rate}/s, {plan.stored} stored"
     return [
         plain("status", "answered", report.per_second, "requests/s"),
-        plain("status", "processor", cpu, "us/request"),
+        *processor_goals("status", f"at {plan.rate}/s", [cost], READ_MICROSECONDS),
         at_most("status", what, report.p95_ms, 50, "ms"),
     ]
 
@@ -359,6 +378,7 @@ async def _batch_ms(at: Testbed, plan: PaymentPlan) -> float:
 
 ARMS: Final[Mapping[str, Arm[PaymentPlan]]] = {
     "settle": settle,
+    "life": lambda at, plan: life.payment(at, plan.settled // 2, plan.accounts),
     "accept": accept,
     "bulk": bulk,
     "spike": spike,

@@ -5,6 +5,7 @@ import os
 import signal
 import socket
 import sys
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ class Served:
 
     url: str
     pid: int
+    ready_seconds: float
 
     def cpu_seconds(self) -> float:
         """Return how much of a processor it has used, without its database."""
@@ -37,8 +39,8 @@ class Served:
 
 
 @asynccontextmanager
-async def serving(testbed: Testbed, *arguments: str) -> AsyncIterator[Served]:
-    """Run a server until the block ends."""
+async def serving(testbed: Testbed, *arguments: str, processes: int = 1) -> AsyncIterator[Served]:
+    """Run a server until the block ends, with so many processes that answer the API."""
     await testbed.seal()
     login, port = testbed.server.credentials.login, _free_port()
     own = {
@@ -47,8 +49,10 @@ async def serving(testbed: Testbed, *arguments: str) -> AsyncIterator[Served]:
         "POSTDATE_DATA_DIR": str(testbed.home / "served"),
         "POSTDATE_PORT": str(port),
         "POSTDATE_LOG_LEVEL": "error",
+        "POSTDATE_API_PROCESSES": str(processes),
     }
     others = {k: v for k, v in os.environ.items() if not k.startswith("POSTDATE_")}
+    began = time.monotonic()
     process = await asyncio.create_subprocess_exec(
         Path(sys.executable).with_name("postdate"),
         "serve",
@@ -60,7 +64,7 @@ async def serving(testbed: Testbed, *arguments: str) -> AsyncIterator[Served]:
         url = f"http://127.0.0.1:{port}"
         async with asyncio.timeout(READY_SECONDS):
             await _until_ready(url, process)
-        yield Served(url, process.pid)
+        yield Served(url, process.pid, time.monotonic() - began)
     finally:
         if process.returncode is None:
             process.send_signal(signal.SIGTERM)
@@ -77,7 +81,7 @@ async def _until_ready(url: str, process: asyncio.subprocess.Process) -> None:
     while not await _ready(url):
         if process.returncode is not None:
             raise RuntimeError(f"the server ended with {process.returncode}")
-        await asyncio.sleep(0.1)
+        await asyncio.sleep(0.02)
 
 
 async def _ready(url: str) -> bool:

@@ -6,11 +6,11 @@ import math
 import statistics
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final
+from typing import Final, NamedTuple
 
 import asyncpg
 import msgspec
@@ -146,10 +146,14 @@ class Testbed:
 
     async def seal(self) -> None:
         """Seal what the arms before have left, so that no server does it while it is measured."""
+        await self.seal_all()
+        await self.settle()
+
+    async def seal_all(self) -> None:
+        """Seal everything that was committed."""
         sealer = Sealer(self.node.database, PublisherMeter(CollectorRegistry()))
         while await sealer.run_once():
             pass
-        await self.settle()
 
     @asynccontextmanager
     async def pinned(self) -> AsyncIterator[None]:
@@ -163,14 +167,48 @@ class Testbed:
 
     def cpu_seconds(self) -> float:
         """Return the processor time of this process and of the database together."""
+        return sum(self.processor())
+
+    def processor(self, pid: int | None = None) -> "Processor":
+        """Return the processor time of a process (this one), and of the database.
+
+        The database's is that of its living processes, and of those that it has outlived.
+        """
         server = psutil.Process(self.server.pid)
-        used = [psutil.Process(), server, *server.children()]
-        return sum(sum(each.cpu_times()[:2]) for each in used)
+        used = sum(server.cpu_times()[:4])
+        for child in server.children():
+            with suppress(psutil.NoSuchProcess):
+                used += sum(child.cpu_times()[:2])
+        return Processor(sum(psutil.Process(pid).cpu_times()[:2]), used)
 
     async def wal(self) -> int:
         """Return the position in the write-ahead log."""
         async with self.node.database.connection() as connection:
             return await bench.wal(connection)
+
+
+class Processor(NamedTuple):
+    """Seconds on a processor: of a process in Python, and of the database."""
+
+    python: float
+    database: float
+
+    def each(self, since: "Processor", count: int) -> "Processor":
+        """Return the microseconds that each of so many items took since then."""
+        python, database = self.python - since.python, self.database - since.database
+        return Processor(1e6 * python / count, 1e6 * database / count)
+
+
+def processor_goals(
+    arm: str, what: str, rounds: Sequence[Processor], limits: tuple[float, float]
+) -> list[Measure]:
+    """Make the two figures of what an item costs, medians of rounds, each with its limit."""
+    python = statistics.median(each.python for each in rounds)
+    database = statistics.median(each.database for each in rounds)
+    return [
+        at_most(arm, f"{what}, processor of Python", python, limits[0], "us"),
+        at_most(arm, f"{what}, processor of PostgreSQL", database, limits[1], "us"),
+    ]
 
 
 class Stopwatch:

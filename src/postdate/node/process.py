@@ -90,7 +90,7 @@ def _http(
         Loop("keys", identities.run_once, limit=1, poll_seconds=USED_SECONDS),
         Loop(
             "quotas",
-            PendingCounts(node.database, node.quotas).run_once,
+            PendingCounts(node.database, node.quotas, node.reads).run_once,
             limit=1,
             poll_seconds=COUNT_SECONDS,
         ),

@@ -49,7 +49,7 @@ def loops(node: Node) -> list[Loop]:
     expanding = expander.Expander(
         node.database, occurrences(node), meter, node.runtime, follow, node.reads
     )
-    auditing = audit.Audit(node.database, node.runtime, meter)
+    auditing = audit.Audit(node.database, node.runtime, meter, node.reads)
     following = recompute.Recompute(node.database, meter)
     loop = Loop(
         "schedules",

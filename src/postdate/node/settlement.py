@@ -18,7 +18,7 @@ def loops(node: Node) -> list[Loop]:
     followed = node.tracing.settled if node.tracing else None
     settler = Settler(node.database, node.runtime, node.node_id, meter, followed, reads=node.reads)
     ends = halt.HaltEnds(node.database, settler.look_everywhere, node.reads)
-    approvals = Approvals(node.database, node.payment_meter)
+    approvals = Approvals(node.database, node.payment_meter, node.reads)
     prover = Prover(node.database, node.runtime, ProofMeter(node.registry))
     settling = Loop(
         "settlement",

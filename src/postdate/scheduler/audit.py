@@ -13,6 +13,7 @@ from postdate.model.log import Log
 from postdate.model.schedule.schedule import Occurrence, Status, identify, jitter
 from postdate.model.schedule.timeline import Segment, upcoming
 from postdate.model.setting.setting import Settings
+from postdate.runtime.shared_read import SharedReads
 from postdate.scheduler.meter import ScheduleMeter
 from postdate.store.connection.database import Connection, Database
 from postdate.store.connection.off_loop import computed
@@ -46,9 +47,14 @@ class Audit:
     """Walks through all schedules, some in each step, again and again."""
 
     def __init__(
-        self, database: Database, settings: Settings, meter: ScheduleMeter | None = None
+        self,
+        database: Database,
+        settings: Settings,
+        meter: ScheduleMeter | None = None,
+        reads: SharedReads | None = None,
     ) -> None:
         self._database = database
+        self._reads = reads or SharedReads(database)
         self._settings = settings
         self._meter = meter or ScheduleMeter()
         self._after = _START._replace(bucket=random.randrange(BUCKETS))
@@ -83,11 +89,10 @@ class Audit:
     async def _next(self, limit: int) -> list[ScheduleRow]:
         """Return the schedules after those of the last step, and at the end begin again."""
         before = self._after
-        async with self._database.connection() as connection:
-            rows = await store.walk(connection, before, limit)
-            if len(rows) < limit and before > _START:
-                first = await store.walk(connection, _START, limit - len(rows))
-                rows += [row for row in first if row.key <= before]
+        rows = await store.walk(self._reads, before, limit)
+        if len(rows) < limit and before > _START:
+            first = await store.walk(self._reads, _START, limit - len(rows))
+            rows += [row for row in first if row.key <= before]
         self._after = rows[-1].key if rows else _START
         return rows
 

@@ -11,6 +11,7 @@ from postdate.model.error import Code, RefusedError, refuse
 from postdate.model.log import Log
 from postdate.model.status import PaymentStatus
 from postdate.model.tenant.identity import Identity
+from postdate.runtime.shared_read import SharedReads
 from postdate.store.connection.database import Connection, Database
 from postdate.store.connection.error import LockNotAvailableError
 from postdate.store.payment import approval as store
@@ -28,8 +29,14 @@ HELD_SECONDS: Final = 10.0
 class Approvals:
     """Decide about payments that wait for a second person."""
 
-    def __init__(self, database: Database, meter: PaymentMeter | None = None) -> None:
+    def __init__(
+        self,
+        database: Database,
+        meter: PaymentMeter | None = None,
+        reads: SharedReads | None = None,
+    ) -> None:
         self._database = database
+        self._reads = reads or SharedReads(database)
         self._ends = PaymentEnds(database)
         self._meter = meter or PaymentMeter()
         self._held: dict[UUID, float] = {}
@@ -70,8 +77,7 @@ class Approvals:
         self._held = {key: until for key, until in self._held.items() if until > now}
         accounts: set[tuple[int, str]] = set()
         while count < limit:
-            async with self._database.connection() as connection:
-                late = await store.expired(connection, limit - count, self._held, accounts)
+            late = await store.expired(self._reads, limit - count, self._held, accounts)
             known = len(accounts)
             for tenant_id, payment_id, payer in late:
                 # One wait in vain for each account: its other payments may need it, too.

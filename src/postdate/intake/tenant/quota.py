@@ -6,6 +6,7 @@ from typing import Final
 from postdate.model.error import Code, refuse
 from postdate.model.setting.setting import Settings
 from postdate.model.tenant.quota import Quotas
+from postdate.runtime.shared_read import SharedReads
 from postdate.store.connection.database import Connection, Database
 from postdate.store.tenant import quota as store
 
@@ -17,8 +18,11 @@ SHARE: Final = 20
 class PendingCounts:
     """Counts what is pending, for the tenants that have a quota."""
 
-    def __init__(self, database: Database, quotas: Quotas) -> None:
+    def __init__(
+        self, database: Database, quotas: Quotas, reads: SharedReads | None = None
+    ) -> None:
         self._database = database
+        self._reads = reads or SharedReads(database)
         self._quotas = quotas
         self._not_before = 0.0
 
@@ -27,8 +31,7 @@ class PendingCounts:
         started = time.monotonic()
         if started < self._not_before:
             return 0
-        async with self._database.connection() as connection:
-            limited = self._quotas.limited(await store.tenants(connection))
+        limited = self._quotas.limited(await store.tenants(self._reads))
         if limited:
             counted = await store.pending(self._database, limited)
             self._quotas.learn(counted)

@@ -109,7 +109,6 @@ class StaleAccountError(DatabaseError):
 _OWN_STATES: Final[dict[str, type[DatabaseError]]] = {
     "PD003": PartitionRefusedError,
     "PD004": TenantHaltedError,
-    "PD005": KeyTakenError,
     "PD006": StaleAccountError,
 }
 """The SQLSTATEs that our own functions raise and somebody tells apart."""

@@ -197,7 +197,7 @@ SELECT f.tenant_id, f.event_id
                           AND s.types[s.kinds[place]] = f.type)
          LIMIT 1),
        (SELECT true FROM outbox o
-         WHERE o.bucket = bucket_of(f.subject) AND o.event_id = f.event_id
+         WHERE o.bucket = bucket_of(f.subject) AND coalesce(o.event_id, o.subject) = f.event_id
            AND (o.subject, o.type, o.tenant_id) = (f.subject, f.type, f.tenant_id) LIMIT 1))
        IS NULL
  ORDER BY f.tenant_id, f.event_id LIMIT $3

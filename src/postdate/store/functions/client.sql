@@ -226,7 +226,7 @@ EXCEPTION
             MESSAGE = 'Another transaction holds the account or the timer just now.',
             DETAIL = '{"code": "overloaded", "retry_after_seconds": 1}',
             HINT = 'Nothing was done: run the transaction again.';
-    WHEN SQLSTATE 'PD005' OR unique_violation THEN
+    WHEN unique_violation THEN
         RAISE EXCEPTION USING ERRCODE = 'serialization_failure',
             MESSAGE = 'Another transaction has used the key, or made the lane, meanwhile.',
             DETAIL = '{"code": "idempotency_in_flight", "retry_after_seconds": 1}',

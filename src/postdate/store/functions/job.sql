@@ -60,8 +60,7 @@ BEGIN
       FROM (SELECT unnest(ids) AS id, unnest(tenants) AS tenant, unnest(lanes) AS lane,
                    unnest(effectives) AS effective) AS new;
     INSERT INTO outbox (bucket, tenant_id, time, subject, event_id, type, digest)
-    SELECT j.bucket, j.tenant_id, server_clock(), j.job_id, j.job_id, 'job.accepted',
-           job_digest(j)
+    SELECT j.bucket, j.tenant_id, server_clock(), j.job_id, NULL, 'job.accepted', job_digest(j)
       FROM job_rows(ids, tenants, lanes, dues, effectives, expiries, destinations, policies,
                           payloads, types, refs, spreads, metadatas, descriptions, schedules,
                           origins, traceparents, actors, keys, at) AS j;

@@ -42,7 +42,7 @@ BEGIN
       FROM (SELECT unnest(buckets) AS bucket, unnest(tenants) AS tenant, unnest(ids) AS id,
                    unnest(dues) AS due) AS new;
     INSERT INTO outbox (bucket, tenant_id, time, subject, event_id, type, digest)
-    SELECT p.bucket, p.tenant_id, server_clock(), p.payment_id, p.payment_id, 'payment.scheduled',
+    SELECT p.bucket, p.tenant_id, server_clock(), p.payment_id, NULL, 'payment.scheduled',
            payment_digest(p)
       FROM payment_rows(buckets, tenants, ids, payers, payees, amounts, dues, holds, retries,
                               descriptions, schedules, traces, brokens, actors, keys) AS p;

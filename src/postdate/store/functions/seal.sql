@@ -4,7 +4,8 @@
 -- The lock comes before the look: a snapshot from before it could miss what the last sealer has
 -- left. Below `low` only dead rows remain. `around` goes around rows that a stranger has locked,
 -- and around what came after them of the same subject: a tenant's order is made here, so they come
--- later. It is no habit, for it writes each row once more.
+-- later. It is no habit, for it writes each row once more. Whoever holds the bucket's lock is the
+-- only one to delete, and nobody changes a row: one is found again by its place in the table.
 CREATE OR REPLACE FUNCTION outbox_take(
     low timestamptz, per_bucket integer, without integer[], around boolean
 ) RETURNS TABLE (tenant_id integer, "time" timestamptz, subject uuid, event_id uuid, type text,
@@ -20,34 +21,36 @@ BEGIN
         IF around THEN
             RETURN QUERY
                 WITH head AS MATERIALIZED (
-                    SELECT head.time, head.event_id, head.subject FROM outbox head
+                    SELECT head.ctid AS place, head.time, head.subject FROM outbox head
                      WHERE head.bucket = one AND head.time >= low
                        AND head.tenant_id <> ALL (without)
-                     ORDER BY head.time, head.event_id LIMIT per_bucket),
+                     ORDER BY head.time, coalesce(head.event_id, head.subject) LIMIT per_bucket),
                 free AS MATERIALIZED (
-                    SELECT o.time, o.event_id FROM head
-                      JOIN outbox o ON o.bucket = one AND o.time = head.time
-                       AND o.event_id = head.event_id
+                    SELECT head.place FROM head
+                      JOIN outbox o ON o.bucket = one AND o.ctid = head.place
                        FOR UPDATE OF o SKIP LOCKED),
                 locked AS (
                     SELECT head.subject, min(head.time) AS since FROM head
-                     WHERE (head.time, head.event_id) NOT IN (SELECT time, event_id FROM free)
+                     WHERE head.place NOT IN (SELECT place FROM free)
                      GROUP BY head.subject)
                 DELETE FROM outbox o USING free
-                 WHERE o.bucket = one AND o.time = free.time AND o.event_id = free.event_id
+                 WHERE o.bucket = one AND o.ctid = free.place
                    AND NOT EXISTS (SELECT FROM locked
                                     WHERE locked.subject = o.subject AND locked.since <= o.time)
-                RETURNING o.tenant_id, o.time, o.subject, o.event_id, o.type, o.digest;
+                RETURNING o.tenant_id, o.time, o.subject, coalesce(o.event_id, o.subject),
+                          o.type, o.digest;
             CONTINUE;
         END IF;
         RETURN QUERY
             DELETE FROM outbox o
-             USING (SELECT head.time, head.event_id FROM outbox head
+             USING (SELECT head.ctid AS place FROM outbox head
                      WHERE head.bucket = one AND head.time >= low
                        AND head.tenant_id <> ALL (without)
-                     ORDER BY head.time, head.event_id LIMIT per_bucket) AS head
-             WHERE o.bucket = one AND o.time = head.time AND o.event_id = head.event_id
-            RETURNING o.tenant_id, o.time, o.subject, o.event_id, o.type, o.digest;
+                     ORDER BY head.time, coalesce(head.event_id, head.subject)
+                     LIMIT per_bucket) AS head
+             WHERE o.bucket = one AND o.ctid = head.place
+            RETURNING o.tenant_id, o.time, o.subject, coalesce(o.event_id, o.subject),
+                          o.type, o.digest;
     END LOOP;
 END $$;
 

@@ -20,6 +20,7 @@ from postdate.model.ids import BUCKETS
 from postdate.store.connection.column import compact, filled
 from postdate.store.connection.combined import Reader
 from postdate.store.connection.database import Connection
+from postdate.store.connection.error import KeyTakenError, UniqueViolationError
 from postdate.store.connection.query import query
 
 _HASH_BYTES: Final = 16
@@ -118,8 +119,12 @@ def _key(record: asyncpg.Record | tuple[Any, ...]) -> IdempotencyKey:
 
 async def insert(connection: Connection, rows: Sequence[IdempotencyRow]) -> None:
     """Insert rows; raise KeyTakenError when another transaction was quicker with one of them."""
-    if rows:
+    if not rows:
+        return
+    try:
         await connection.execute(query("idempotency_insert"), *columns(rows))
+    except UniqueViolationError as error:
+        raise KeyTakenError(str(error)) from error
 
 
 def columns(rows: Sequence[IdempotencyRow]) -> list[Sequence[object]]:

@@ -134,7 +134,7 @@ async def accept(
             query("job_accept_keyed"), ids, *lean, created_at, *idempotency.columns(keys)
         )
     except UniqueViolationError as error:
-        # The other transaction made the same id of the key, in the same millisecond.
+        # Another transaction was quicker with a key, or made the same id of it.
         raise KeyTakenError(str(error)) from error
 
 

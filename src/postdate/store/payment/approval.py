@@ -9,6 +9,7 @@ import msgspec
 
 from postdate.model.ids import bucket_of, new_id, unix_ms_of
 from postdate.model.tenant.test_clock import current_tenant, own_lane
+from postdate.store.connection.combined import Reader
 from postdate.store.connection.database import Connection
 from postdate.store.connection.query import query
 from postdate.store.event import event
@@ -140,7 +141,7 @@ class Expired(NamedTuple):
 
 
 async def expired(
-    connection: Connection,
+    connection: Reader,
     limit: int,
     held: Collection[UUID] = (),
     accounts: Collection[tuple[int, str]] = (),

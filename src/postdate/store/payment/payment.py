@@ -194,7 +194,7 @@ async def accept(
     except CheckViolationError as error:
         raise StaleAccountError(str(error)) from error
     except UniqueViolationError as error:
-        # The other transaction made the same id of the key, in the same millisecond.
+        # Another transaction was quicker with a key, or made the same id of it.
         raise KeyTakenError(str(error)) from error
 
 

@@ -352,7 +352,7 @@ async def timers(connection: Connection, keys: Sequence[ScheduleKey]) -> dict[UU
     return {row[0]: row[1] for row in rows}
 
 
-async def walk(connection: Connection, after: ScheduleKey, limit: int) -> list[ScheduleRow]:
+async def walk(connection: Reader, after: ScheduleKey, limit: int) -> list[ScheduleRow]:
     """Return the next schedules that have neither ended nor been set aside."""
     rows = await connection.fetch(query("schedule_walk"), *after, limit)
     return [ScheduleRow(*row) for row in rows]

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from postdate.model.ids import BUCKETS
 from postdate.model.tenant.quota import SETTING_OF, Kind
+from postdate.store.connection.combined import Reader
 from postdate.store.connection.database import Connection, Database
 from postdate.store.connection.query import query
 
@@ -31,7 +32,7 @@ async def remember(
     )
 
 
-async def tenants(connection: Connection) -> dict[int, None]:
+async def tenants(connection: Reader) -> dict[int, None]:
     """List the numbers of all tenants."""
     return {row[0]: None for row in await connection.fetch(query("quota_tenants"))}
 

@@ -1,0 +1,120 @@
+"""What the whole life of a job or a payment writes: to the log, seals included, and to the disk."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Final, NamedTuple
+
+from postdate.bench import database as bench
+from postdate.bench import transfer
+from postdate.bench.bank import open_bank
+from postdate.bench.testbed import Measure, Testbed, at_most, plain
+from postdate.bench.worker import Accepting, Bench
+from postdate.intake.accept.idempotency import Refused
+from postdate.intake.payment.accept import MAX_BATCH as MAX_ASK
+from postdate.intake.payment.accept import PaymentIntake
+from postdate.intake.payment.request import PaymentRequest
+from postdate.model.payment.payment import PaymentOrder
+from postdate.model.setting.setting import Stored
+from postdate.model.tenant.identity import Identity, Scope
+from postdate.store.tenant import setting as setting_store
+
+JOB_TABLES: Final = ("job", "outcome", "attempt", "seal")
+PAYMENT_TABLES: Final = ("payment", "outcome", "attempt", "entry", "seal")
+UNSAFE: Final = "payment.unsafe_commits"
+
+Work = Callable[[], Awaitable[None]]
+
+
+class LifeGoal(NamedTuple):
+    """The most bytes of one item: written to the log in its life, and left when it has ended."""
+
+    log_bytes: int
+    rest_bytes: int
+
+
+JOB_GOAL: Final = LifeGoal(1800, 900)
+PAYMENT_GOAL: Final = LifeGoal(2800, 1500)
+
+
+async def job(at: Testbed, count: int) -> list[Measure]:
+    """Accept, seal, run and seal so many jobs."""
+    lane, adding, worker = await at.lane(), Accepting(at), Bench(at, "worker")
+
+    async def accept() -> None:
+        await adding.add(lane, [None] * count)
+
+    async def execute() -> None:
+        async with worker.running():
+            await worker.until(count)
+
+    return await _life(at, count, JOB_TABLES, JOB_GOAL, [("accepted", accept), ("run", execute)])
+
+
+async def payment(at: Testbed, count: int, accounts: int) -> list[Measure]:
+    """Accept with a hold, seal, settle and seal so many payments."""
+    bank = await open_bank(at, accounts)
+    intake = PaymentIntake(at.node.database, at.node.runtime)
+    who = Identity(
+        tenant_id=bank.tenant_id, tenant=bank.tenant, key_id="bench",
+        scopes=frozenset({Scope.ADMIN}),
+    )  # fmt: skip
+    wanted = transfer.pairs(bank.names, count, hot=False)
+
+    async def accept() -> None:
+        for first in range(0, len(wanted), MAX_ASK):
+            orders = [
+                PaymentOrder(from_account_id=payer, to_account_id=payee, amount=1, delay_seconds=1)
+                for payer, payee in wanted[first : first + MAX_ASK]
+            ]
+            asked = [PaymentRequest(each, f"{first + n}") for n, each in enumerate(orders)]
+            if any(isinstance(each, Refused) for each in await intake.accept(who, asked)):
+                raise RuntimeError("a payment was refused")
+
+    async def settle() -> None:
+        while (await bank.ended()).ended < len(wanted):
+            await transfer.ours(bank)
+
+    steps = [("accepted", accept), ("settled", settle)]
+    return await _life(at, len(wanted), PAYMENT_TABLES, PAYMENT_GOAL, steps)
+
+
+async def _life(
+    at: Testbed,
+    count: int,
+    tables: Sequence[str],
+    goal: LifeGoal,
+    steps: Sequence[tuple[str, Work]],
+) -> list[Measure]:
+    """Do the steps, sealing after each; what remains is measured after a vacuum."""
+    await at.seal()
+    rest, found, total = await _at_rest(at, tables), [], 0.0
+    async with _records_only(at):
+        for name, work in steps:
+            for what, step in ((name, work), (f"{name}, sealed", at.seal_all)):
+                before = await at.wal()
+                await step()
+                written = (await at.wal() - before) / count
+                found.append(plain("life", f"write-ahead log, {what}", written, "bytes"))
+                total += written
+    await at.settle()
+    left = (await _at_rest(at, tables) - rest) / count
+    return [
+        *found,
+        at_most("life", "write-ahead log with seals", total, goal.log_bytes, "bytes"),
+        at_most("life", "at rest when it has ended", left, goal.rest_bytes, "bytes"),
+    ]
+
+
+async def _at_rest(at: Testbed, tables: Sequence[str]) -> int:
+    async with at.superuser() as connection:
+        return await bench.at_rest(connection, tables)
+
+
+@asynccontextmanager
+async def _records_only(at: Testbed) -> AsyncIterator[None]:
+    """Leave out the images of pages, which depend on how long ago the last checkpoint was."""
+    async with at.node.database.write() as connection:
+        await setting_store.put(connection, Stored(0, UNSAFE, "accept"), "bench")
+    await at.node.refresh_settings()
+    async with at.superuser() as admin, bench.switched_off(admin, "full_page_writes"):
+        yield
