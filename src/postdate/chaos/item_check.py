@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from postdate.chaos.database import AccountEvidence, EntryEvidence
 
 LEGS: Final = 2
+PAYS: Final = frozenset({"payment.schedule", "payment.repeat"})
 CLOCK_SECONDS: Final = 0.02
 """How far the monotonic clock and the database's may drift apart within one delay."""
 
@@ -98,7 +99,7 @@ def once(seen: Evidence) -> Iterator[Violation]:
     asked_for = {
         (line.tenant, line.data["key"])
         for line in seen.lines
-        if line.type == "invoke" and line.op in {"payment.schedule", "payment.repeat"}
+        if line.type == "invoke" and line.op in PAYS
     }
     own = sum(1 for row in seen.left.payments if row.schedule_id is None)
     if own > len(asked_for):
@@ -128,6 +129,7 @@ def not_early(seen: Evidence) -> Iterator[Violation]:
             due = asked.at + asked.data["delay"] - CLOCK_SECONDS
             if arrivals[0].at < due:
                 yield Violation("I5", job_id, f"arrived {due - arrivals[0].at:.3f} s early")
+    first = _first_asked(seen)
     reported = {line.data["id"]: line for line in seen.lines if line.op == "arrival"}
     for line in reported.values():
         if '"payment.completed"' not in line.data["body"]:
@@ -135,9 +137,20 @@ def not_early(seen: Evidence) -> Iterator[Violation]:
         subject = line.data["body"].partition('"subject":"')[2].partition('"')[0]
         calls = seen.accepted_payments.get(subject)
         if calls and subject not in seen.changed:
-            asked = min(calls, key=lambda call: call[0].at)[0]
-            if line.at < asked.at + asked.data["delay"] - CLOCK_SECONDS:
+            asked = calls[0][0]
+            # The first call may have been lost with its answer: a repetition was acknowledged.
+            first_at = first[asked.tenant, asked.data["key"]]
+            if line.at < first_at + asked.data["delay"] - CLOCK_SECONDS:
                 yield Violation("I5", subject, "its completion was reported before it was due")
+
+
+def _first_asked(seen: Evidence) -> dict[tuple[str, str], float]:
+    """Return when each key was first sent, whatever came back."""
+    first: dict[tuple[str, str], float] = {}
+    for line in seen.lines:
+        if line.type == "invoke" and line.op in PAYS:
+            first.setdefault((line.tenant, line.data["key"]), line.at)
+    return first
 
 
 def legal(seen: Evidence) -> Iterator[Violation]:

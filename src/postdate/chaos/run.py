@@ -32,6 +32,10 @@ READY_SECONDS: Final = 90.0
 AT_ONCE: Final = 64
 """The most operations under way; beyond it the generator waits."""
 
+SLOTS_OF_PROCESS: Final = 18
+SPARE_SLOTS: Final = 40
+"""Connections of our own and of commands: without room for all, requests fail for no fault."""
+
 PROBES: Final = 5
 POLL_SECONDS: Final = 0.5
 INTERNAL: Final = "internal-token-of-the-run"
@@ -82,7 +86,8 @@ async def _setup(plan: ChaosPlan, home: Path) -> AsyncIterator[RunSetup]:
     async with AsyncExitStack() as stack:
         record = Recorder(home / "history.jsonl")
         stack.callback(record.close)
-        server = Embedded(home / "database")
+        slots = SPARE_SLOTS + SLOTS_OF_PROCESS * len(list(plan.roles))
+        server = Embedded(home / "database", settings={"max_connections": str(slots)})
         await server.start()
         stack.push_async_callback(server.stop)
         login = server.credentials.login
