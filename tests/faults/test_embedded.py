@@ -27,6 +27,7 @@ async def test_fresh_start_gives_roles_that_own_and_bypass_nothing(own_server: E
         "postdate_writer": False,
         "postdate_reader": False,
         "postdate_app": True,
+        "postdate_client": False,
     }
     assert (
         await query(

@@ -124,12 +124,14 @@ class Row:
     """How to call a route: the body, which thing the path names, and what others get.
 
     `foreign` is what another tenant's admin gets with the owner's ids; without it, 404 on routes
-    that name a thing, and the usual success on those that do not.
+    that name a thing, and the usual success on those that do not. `live` is what the owner gets
+    where the route is for tenants in test mode, which this one is not.
     """
 
     body: Make | None = None
     thing: str = ""
     foreign: int | None = None
+    live: int | None = None
 
 
 def _order(full: FullTenant) -> dict[str, Any]:
@@ -268,6 +270,9 @@ ROWS: dict[str, Row] = {
     "GET /calendars": Row(),
     "GET /calendars/{name}": Row(thing="calendar"),
     "DELETE /calendars/{name}": Row(thing="calendar"),
+    "GET /test-clock": Row(foreign=409, live=409),
+    "POST /test-clock/advance": Row(lambda _: {"by": "1d"}, foreign=409, live=409),
+    "GET /test-clock/entries": Row(foreign=409, live=409),
     "GET /foresight/load": Row(),
     "GET /foresight/money": Row(),
     "GET /internal/foresight/load": Row(),
