@@ -43,7 +43,8 @@ class TestClockViews:
     async def entries(
         self, tenant_id: int, after: int, advance: int | None, limit: int
     ) -> tuple[list[AdvanceEntry], int | None]:
-        """List what happened, in order, and return where to go on."""
+        """List what happened, in order, and return where to go on; refuse for a live tenant."""
+        await self.get(tenant_id)
         async with self._database.read(tenant_id) as connection:
             rows = await store.entries(connection, tenant_id, after, advance, limit + 1)
         return rows[:limit], rows[limit - 1].number if len(rows) > limit else None

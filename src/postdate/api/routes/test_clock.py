@@ -124,7 +124,7 @@ async def advance_test_clock(call: Call[Services, AdvanceBody, None]) -> Advance
     )
 
 
-@ROUTES.add("GET", "/test-clock/entries", Scope.ADMIN)
+@ROUTES.add("GET", "/test-clock/entries", Scope.ADMIN, errors=(Code.NOT_IN_TEST_MODE,))
 async def list_test_clock_entries(call: Call[Services, None, ClockEntryQuery]) -> ClockEntryList:
     """List what happened while the test clock was advanced.
 
