@@ -71,6 +71,11 @@ def test_every_history_ends_well(name: str) -> None:
         assert stage.meets <= met
 
 
+def test_a_lane_that_opens_a_rounding_from_now_is_open() -> None:
+    """In this history a lane opened 1e-13 s after a sleep had ended: the loop stood on that spot."""
+    assert broken(STAGES["worker"], 50146, 1, set()) == []
+
+
 def test_one_seed_gives_one_history() -> None:
     with simulated_store():
         first, second = (simulate(7, _work(7)) for _ in range(2))

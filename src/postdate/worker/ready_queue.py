@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from postdate.runtime.capacity import Capacity
 from postdate.store.timer.lane import Lane
 from postdate.worker.fair_order import FairOrder
-from postdate.worker.lane_bucket import LaneBucket
+from postdate.worker.lane_bucket import INSTANT_SECONDS, LaneBucket
 
 
 class ReadyQueue:
@@ -68,7 +68,8 @@ class ReadyQueue:
     def _open(self, now: float) -> Iterator[tuple[int, list[int]]]:
         for tenant_id, lanes in self._lane_buckets.items():
             if self._capacity.free(tenant_id) > 0:
-                found = [each for each in lanes if self._closed_until.get(each, now) <= now]
+                until = now + INSTANT_SECONDS
+                found = [each for each in lanes if self._closed_until.get(each, now) <= until]
                 if found:
                     yield tenant_id, found
 
