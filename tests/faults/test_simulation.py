@@ -72,7 +72,7 @@ def test_every_history_ends_well(name: str) -> None:
 
 
 def test_a_lane_that_opens_a_rounding_from_now_is_open() -> None:
-    """In this history a lane opened 1e-13 s after a sleep had ended: the loop stood on that spot."""
+    """A lane opened 1e-13 s after a sleep had ended, and the loop stood on that spot."""
     assert broken(STAGES["worker"], 50146, 1, set()) == []
 
 
