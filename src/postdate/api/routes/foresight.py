@@ -118,7 +118,12 @@ class MoneyQuery(Query, kw_only=True):
     account_id: Annotated[str | None, Meta(description="Project this account.")] = None
 
 
-@ROUTES.add("GET", "/foresight/money", Scope.PAYMENTS_READ, errors=(Code.RATE_LIMITED,))
+@ROUTES.add(
+    "GET",
+    "/foresight/money",
+    Scope.PAYMENTS_READ,
+    errors=(Code.RATE_LIMITED, Code.NOT_FOUND),
+)
 async def show_money(call: Call[Services, Any, MoneyQuery]) -> MoneyView:
     """Show which payments will fail, and how a balance will go.
 
