@@ -81,7 +81,8 @@ CREATE FUNCTION bucket_of(id uuid) RETURNS smallint
 CREATE FUNCTION cancel(id uuid) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'postdate', 'pg_temp'
-    SET client_encoding TO 'UTF8';
+    SET client_encoding TO 'UTF8'
+    SET standard_conforming_strings TO 'on';
 
 CREATE FUNCTION claim_token(random_bits integer) RETURNS bigint
     LANGUAGE sql STABLE PARALLEL SAFE;
@@ -114,9 +115,15 @@ CREATE FUNCTION client_bind(of_role text, of_tenant integer, of_scopes text[], o
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'postdate', 'pg_temp';
 
+CREATE FUNCTION client_check_depth(name text, given jsonb) RETURNS void
+    LANGUAGE plpgsql;
+
 CREATE FUNCTION client_check_destination(of_tenant integer, given jsonb) RETURNS jsonb
     LANGUAGE plpgsql STABLE
     SET search_path TO 'postdate', 'pg_temp';
+
+CREATE FUNCTION client_check_instant(name text, given timestamp with time zone) RETURNS void
+    LANGUAGE plpgsql;
 
 CREATE FUNCTION client_check_key(key text) RETURNS void
     LANGUAGE plpgsql;
@@ -137,6 +144,8 @@ CREATE FUNCTION client_commit() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'postdate', 'pg_temp'
     SET client_encoding TO 'UTF8'
+    SET standard_conforming_strings TO 'on'
+    SET extra_float_digits TO '1'
     SET lock_timeout TO '500ms';
 
 CREATE FUNCTION client_count(of_tenant integer, of_kind text, more bigint) RETURNS void
@@ -201,6 +210,10 @@ CREATE FUNCTION client_lane(of_tenant integer, of_name text, of_kind text, OUT l
     LANGUAGE plpgsql
     SET search_path TO 'postdate', 'pg_temp';
 
+CREATE FUNCTION client_lanes(of_tenant integer) RETURNS bigint
+    LANGUAGE sql
+    SET search_path TO 'postdate', 'pg_temp';
+
 CREATE FUNCTION client_new_id(bucket integer, tail bytea, at timestamp with time zone) RETURNS uuid
     LANGUAGE sql;
 
@@ -252,7 +265,9 @@ CREATE FUNCTION due_by_minute(of_tenant integer, buckets smallint[], lanes integ
 CREATE FUNCTION enqueue(destination jsonb, payload jsonb DEFAULT NULL::jsonb, run_at timestamp with time zone DEFAULT NULL::timestamp with time zone, delay_seconds double precision DEFAULT NULL::double precision, lane text DEFAULT 'default'::text, idempotency_key text DEFAULT NULL::text, retry jsonb DEFAULT NULL::jsonb, timeout_seconds double precision DEFAULT NULL::double precision, expires_at timestamp with time zone DEFAULT NULL::timestamp with time zone, metadata jsonb DEFAULT NULL::jsonb, description text DEFAULT NULL::text, payload_ref text DEFAULT NULL::text, payload_bytes bytea DEFAULT NULL::bytea, content_type text DEFAULT NULL::text, traceparent text DEFAULT NULL::text) RETURNS uuid
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'postdate', 'pg_temp'
-    SET client_encoding TO 'UTF8';
+    SET client_encoding TO 'UTF8'
+    SET standard_conforming_strings TO 'on'
+    SET extra_float_digits TO '1';
 
 CREATE FUNCTION entry_balanced() RETURNS trigger
     LANGUAGE plpgsql;
@@ -539,7 +554,8 @@ CREATE FUNCTION refuse_change() RETURNS trigger
 CREATE FUNCTION schedule_payment(from_account_id text, to_account_id text, amount bigint, idempotency_key text, delay_seconds bigint DEFAULT NULL::bigint, scheduled_time timestamp with time zone DEFAULT NULL::timestamp with time zone, description text DEFAULT NULL::text, funding text DEFAULT 'hold'::text, retry_until timestamp with time zone DEFAULT NULL::timestamp with time zone, on_broken text DEFAULT NULL::text, traceparent text DEFAULT NULL::text) RETURNS uuid
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'postdate', 'pg_temp'
-    SET client_encoding TO 'UTF8';
+    SET client_encoding TO 'UTF8'
+    SET standard_conforming_strings TO 'on';
 
 CREATE FUNCTION seal_find(of_tenant integer, of_subject uuid, of_event uuid, since timestamp with time zone) RETURNS bigint
     LANGUAGE sql STABLE
@@ -1812,7 +1828,9 @@ REVOKE ALL ON FUNCTION client_account(of_tenant integer, of_account text) FROM P
 REVOKE ALL ON FUNCTION client_admit(of_tenant integer, body jsonb, at timestamp with time zone, taken bigint) FROM PUBLIC;
 REVOKE ALL ON FUNCTION client_bind(of_role text, of_tenant integer, of_scopes text[], of_accounts text[], of_max bigint, by_actor text) FROM PUBLIC;
 GRANT ALL ON FUNCTION client_bind(of_role text, of_tenant integer, of_scopes text[], of_accounts text[], of_max bigint, by_actor text) TO postdate_writer;
+REVOKE ALL ON FUNCTION client_check_depth(name text, given jsonb) FROM PUBLIC;
 REVOKE ALL ON FUNCTION client_check_destination(of_tenant integer, given jsonb) FROM PUBLIC;
+REVOKE ALL ON FUNCTION client_check_instant(name text, given timestamp with time zone) FROM PUBLIC;
 REVOKE ALL ON FUNCTION client_check_key(key text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION client_check_members(name text, given jsonb, known text[]) FROM PUBLIC;
 REVOKE ALL ON FUNCTION client_check_number(name text, given jsonb, low numeric, high numeric, whole boolean) FROM PUBLIC;
@@ -1830,6 +1848,7 @@ REVOKE ALL ON FUNCTION client_job_due(of_tenant integer, body jsonb, at timestam
 REVOKE ALL ON FUNCTION client_job_known(asked client_request) FROM PUBLIC;
 REVOKE ALL ON FUNCTION client_key(scope integer, of_tenant integer, key text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION client_lane(of_tenant integer, of_name text, of_kind text, OUT lane_id integer, OUT bucket smallint) FROM PUBLIC;
+REVOKE ALL ON FUNCTION client_lanes(of_tenant integer) FROM PUBLIC;
 REVOKE ALL ON FUNCTION client_new_id(bucket integer, tail bytea, at timestamp with time zone) FROM PUBLIC;
 REVOKE ALL ON FUNCTION client_open(of_tenant integer, id uuid) FROM PUBLIC;
 REVOKE ALL ON FUNCTION client_payment_due(body jsonb, at timestamp with time zone) FROM PUBLIC;

@@ -214,3 +214,31 @@ async def test_a_year_of_rent_takes_a_second(bench: Bench, receiver: Receiver) -
     assert await bench.balance("landlord") == 120_000
     assert len(receiver.arrivals) == 12
     assert len([e for e in entries if e["type"] == "payment.completed"]) == 12
+
+
+async def test_an_advance_broken_off_at_its_target_is_continued(
+    bench: Bench, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The clock shows the target, and there is more to do at that instant."""
+    for each in range(3):
+        destination = {"type": "webhook", "url": receiver.url(f"/{each}")}
+        await bench.make("/jobs", {"destination": destination})
+    monkeypatch.setattr("postdate.intake.tenant.test_clock.WORK_SECONDS", 0.0)
+    answer = await bench.call("POST", "/test-clock/advance", {"by": "0s"})
+    assert (answer.status, answer.body["finished"]) == (200, False)
+    monkeypatch.undo()
+    answer = await bench.call("POST", "/test-clock/advance", {})
+    assert (answer.status, answer.body.get("finished")) == (200, True), answer.body
+    assert len(receiver.arrivals) == 3
+
+
+async def test_every_job_of_a_worker_that_came_due_is_told(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("postdate.intake.tenant.advance.MAX_BATCH", 2)
+    ready = (await bench.now() + timedelta(hours=1)).isoformat()
+    for lane in ("a", "a", "a", "b", "b"):
+        await bench.make(
+            "/jobs", {"run_at": ready, "lane": lane, "destination": {"type": "worker"}}
+        )
+    assert [entry["type"] for entry in await bench.advance("2h")] == ["job.ready"] * 5

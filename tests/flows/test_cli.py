@@ -3,12 +3,16 @@
 import asyncio
 import os
 import sys
+import time
+from dataclasses import replace
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
-from conftest import Api
+from conftest import Api, app_dsn
 from postdate.client import AsyncClient, ProblemError
+from postdate.store.embedded import Embedded
 from support.command import Ran, run_command
 from support.event import seal_all
 from support.job import failed
@@ -65,6 +69,40 @@ async def test_a_refusal_is_one_sentence_and_an_exit_code(
     assert (ran.code, ran.out) == (code, None)
     assert says in ran.err
     assert "Traceback" not in ran.err
+
+
+async def test_a_test_clock_from_the_command_line(
+    api: Api, server: Embedded, database_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An instant without a zone is one in UTC, wherever the command runs."""
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    beside = {"POSTDATE_DATABASE_URL": app_dsn(server, database_name)}
+    name = f"rehearsal{uuid4().hex[:8]}"
+    try:
+        words = ["tenant", "create", name, "--test", "--clock-at", "2027-01-01T00:00:00", "--json"]
+        made = await run_command(api, *words, **beside)
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    assert (made.code, made.out["test"]) == (0, True), made.err
+    words = ["key", "create", "--tenant", name, "--scope", "admin", "--json"]
+    key = (await run_command(api, *words, **beside)).out["key"]
+    rehearsal = replace(api, key=key)
+    assert (await run(rehearsal, "clock", "show")).out["at"] == "2027-01-01T00:00:00Z"
+    await run(rehearsal, "job", "create", "--lane", "mail", "--delay-seconds", "60")
+    advanced = (await run(rehearsal, "clock", "advance", "1h")).out
+    assert (advanced["finished"], [e["type"] for e in advanced["entries"]]) == (True, ["job.ready"])
+    assert (await run(rehearsal, "clock", "entries", "--advance", "1")).out == advanced["entries"]
+    for words, code in (
+        (["advance", "-1h"], 2),
+        (["advance", "1.5d"], 2),
+        (["advance"], 2),
+        (["advance", "--to", "2026-12-31T00:00:00Z"], 2),
+    ):
+        assert (await run(rehearsal, "clock", *words)).code == code, words
+    live = await run(api, "clock", "advance", "1h")
+    assert (live.code != 0, "not_in_test_mode" in live.err) == (True, True)
 
 
 async def test_nobody_answering_is_said_so(api: Api) -> None:

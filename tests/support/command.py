@@ -28,10 +28,11 @@ class Ran:
         return msgspec.json.decode(self.text) if self.text else None
 
 
-async def run_command(api: Api, *words: str) -> Ran:
+async def run_command(api: Api, *words: str, **settings: str) -> Ran:
     """Run a command against the server of the tests, in a thread of its own."""
     environ = {k: v for k, v in os.environ.items() if not k.startswith("POSTDATE_")}
     environ |= {"POSTDATE_URL": api.url, "POSTDATE_API_KEY": api.key, "COLUMNS": "200"}
+    environ |= settings
     with mock.patch.dict(os.environ, environ, clear=True):
         return await asyncio.to_thread(_run, words)
 

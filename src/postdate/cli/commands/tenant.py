@@ -25,7 +25,10 @@ Test = Annotated[
     bool, Parameter(help="In test mode: time stands still until `postdate clock advance`.")
 ]
 ClockAt = Annotated[
-    datetime | None, Parameter(help="The instant at which a test clock begins; else the present.")
+    datetime | None,
+    Parameter(
+        help="The instant at which a test clock begins, UTC without a zone; else the present."
+    ),
 ]
 Why = Annotated[str, Parameter(help="Why; shown to the tenant and the auditor.")]
 
@@ -33,7 +36,7 @@ Why = Annotated[str, Parameter(help="Why; shown to the tenant and the auditor.")
 @tenant_app.command(name="create")
 def tenant_create(name: str, *, test: Test = False, clock_at: ClockAt = None) -> None:
     """Create a tenant."""
-    mode = TenantMode(test=test, clock_at=clock_at and clock_at.astimezone(UTC))
+    mode = TenantMode(test=test, clock_at=clock_at and _utc(clock_at))
     tenant_id = with_database(lambda database: Tenants(database).create(name, mode=mode))
     show({"tenant_id": tenant_id, "name": name, "test": test})
 

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from postdate.intake.accept.idempotency import KeyedRequest, OpenKeys, Refused, keyed
@@ -35,6 +35,9 @@ Named = tuple[int, str, str]
 
 Where = tuple[int, str, Destination]
 """What most jobs of a batch share: tenant, lane, destination."""
+
+IMPATIENT: Final = "SET LOCAL lock_timeout = '100ms'"
+"""Somebody's own transaction may have made the lane and not ended: a whole batch waits for it."""
 
 CheckNames = Callable[[Collection[Named]], Awaitable[Mapping[Named, Refusal]]]
 """Returns which of these destinations may not be used, and why."""
@@ -113,6 +116,7 @@ class JobStrategy(Strategy[JobRequest, CheckedJob, AcceptedJob]):
     ) -> list[CheckedJob | Refusal]:
         """Make missing lanes, but only for jobs that are not refused for their time."""
         async with self._database.write("lane.ensure") as connection:
+            await connection.execute(IMPATIENT)
             now = await job_store.now(connection)
             judged = [
                 each if isinstance(each, Refusal) else self._timely(each, now) for each in checked

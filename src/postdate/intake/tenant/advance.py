@@ -37,6 +37,9 @@ from postdate.store.timer.timer import LANE_EVENT, LANE_PAYMENT, LANE_SCHEDULE
 MAX_BATCH: Final = 1000
 """Payments of one commit."""
 
+LAST_ID: Final = UUID(int=2**128 - 1)
+"""After every id: what is due later than an instant follows it."""
+
 MAX_LANES: Final = 10_000
 PAGE: Final = 500
 FLUSH_STEPS: Final = 100
@@ -126,6 +129,7 @@ class ClockAdvance:
     holder: UUID
     at: datetime
     target: datetime
+    finished: bool = False
     _lanes: dict[int, Lane] = field(default_factory=dict)
     # What was done at the instant that the clock shows, and what that has not moved.
     _tried: set[tuple[UUID | Rank, datetime]] = field(default_factory=set)
@@ -133,22 +137,22 @@ class ClockAdvance:
     _subscribed: bool = False
     _unflushed: int = 0
 
-    async def run(self, seconds: float) -> bool:
-        """Go on for some seconds of the server's; return whether the target was reached."""
+    async def run(self, seconds: float) -> None:
+        """Go on for some seconds of the server's, or until everything is done."""
         until = time.monotonic() + seconds
         with following(self.tenant_id):
             self._subscribed = bool(await self._subscriptions())
             while (step := await self._next()) is not None:
                 if time.monotonic() >= until:
                     await self._flush()
-                    return False
+                    return
                 if step.at > self.at:
                     await self._move(step.at)
                 self._tried.add((step.subject or step.rank, step.due_at))
                 await self._perform(step)
             await self._move(self.target)
             await self._flush()
-        return True
+        self.finished = True
 
     async def _next(self) -> AdvanceStep | None:
         """Find what is due first; what was tried at this instant in vain has to wait."""
@@ -207,9 +211,18 @@ class ClockAdvance:
             self.stages.passed(lane_id)
 
     async def _passed(self, until: datetime) -> list[PassedTimer]:
+        found: list[PassedTimer] = []
+        after = self.at, LAST_ID
         with following(None):
             async with self.database.connection() as connection:
-                return await store.passed(connection, self.tenant_id, self.at, until, MAX_BATCH)
+                while page := await store.passed(
+                    connection, self.tenant_id, after, until, MAX_BATCH
+                ):
+                    found += page
+                    after = page[-1].due_at, page[-1].subject
+                    if len(page) < MAX_BATCH:
+                        break
+        return found
 
     async def _perform(self, step: AdvanceStep) -> None:
         match step.rank:

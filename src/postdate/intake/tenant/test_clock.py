@@ -64,8 +64,8 @@ class TestClocks:
             target=clock.target,
         )
         async with self._held(going):
-            finished = await going.run(WORK_SECONDS)
-        return clock._replace(at=going.at, finished=finished)
+            await going.run(WORK_SECONDS)
+        return clock._replace(at=going.at, finished=going.finished)
 
     async def _begin(self, tenant_id: int, order: AdvanceOrder) -> "tuple[Advanced, _Begun]":
         holder = UUID(bytes=secrets.token_bytes(16))
@@ -117,7 +117,9 @@ class TestClocks:
     async def _let_go(self, going: ClockAdvance) -> None:
         with following(None):
             async with self._database.write() as connection:
-                await store.let_go(connection, going.tenant_id, going.holder)
+                await store.let_go(
+                    connection, going.tenant_id, going.holder, finished=going.finished
+                )
 
 
 class _Begun(NamedTuple):

@@ -42,6 +42,11 @@ BEGIN
             format('The login role %s lacks the scope %s.', session_user, scope), NULL,
             format('It has: %s.', array_to_string(found.scopes, ', ')),
             jsonb_build_object('scope', scope));
+    ELSIF EXISTS (SELECT FROM client_request r WHERE r.transaction = pg_current_xact_id_if_assigned()
+                     AND r.tenant_id <> found.tenant_id) THEN
+        PERFORM client_refuse(409, 'conflict',
+            'This transaction has asked for something on behalf of another tenant.', NULL,
+            'One transaction speaks for one tenant.');
     END IF;
     RETURN found;
 END $$;
@@ -235,19 +240,23 @@ END $$;
 
 -- End what is open, in the order asked for, when the client's transaction commits.
 CREATE OR REPLACE FUNCTION cancel(id uuid) RETURNS void LANGUAGE plpgsql VOLATILE
-    SECURITY DEFINER SET search_path FROM CURRENT SET client_encoding = 'UTF8' AS $$
+    SECURITY DEFINER SET search_path FROM CURRENT SET client_encoding = 'UTF8'
+    SET standard_conforming_strings = on AS $$
 DECLARE
     payment_of payment;
     me client_role;
+    staged text;
 BEGIN
     IF id IS NULL THEN
         PERFORM client_wrong('id', 'Give the id of a job or a payment.');
     END IF;
+    SELECT r.kind INTO staged FROM client_request r
+     WHERE r.transaction = pg_current_xact_id() AND r.subject = id AND r.kind <> 'cancel';
     SELECT p.* INTO payment_of FROM payment p
      WHERE p.bucket = bucket_of(id) AND p.payment_id = id
        AND p.tenant_id = (SELECT r.tenant_id FROM client_role r WHERE r.role_name = session_user);
-    me := client_identity(CASE WHEN payment_of.payment_id IS NULL THEN 'jobs:write'
-                               ELSE 'payments:write' END);
+    me := client_identity(CASE WHEN payment_of.payment_id IS NOT NULL OR staged = 'payment'
+                               THEN 'payments:write' ELSE 'jobs:write' END);
     -- What this very transaction asked for is simply no longer asked for.
     DELETE FROM client_request r
      WHERE r.transaction = pg_current_xact_id() AND r.subject = id AND r.kind <> 'cancel';

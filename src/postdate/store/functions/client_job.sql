@@ -38,6 +38,36 @@ BEGIN
     END IF;
 END $$;
 
+-- As deep as a body of the API may nest, less the body itself: a reader must get to the end of it.
+CREATE OR REPLACE FUNCTION client_check_depth(name text, given jsonb) RETURNS void
+    LANGUAGE plpgsql AS $$
+DECLARE
+    most constant integer := 31;
+    brackets text := translate(given::text, '{}', '[]');
+BEGIN
+    IF given IS NULL OR length(brackets) - length(replace(brackets, '[', '')) <= most THEN
+        RETURN;
+    END IF;
+    brackets := regexp_replace(brackets, '"([^"\\]|\\.)*"', '', 'g');
+    brackets := regexp_replace(brackets, '[^][]', '', 'g');
+    FOR level IN 1..most LOOP
+        brackets := replace(brackets, '[]', '');
+    END LOOP;
+    IF brackets <> '' THEN
+        PERFORM client_refuse(422, 'body_too_deep',
+            format('%s nests deeper than %s levels.', name, most), name);
+    END IF;
+END $$;
+
+-- An instant that has a year of our era: others are not written as the API writes instants.
+CREATE OR REPLACE FUNCTION client_check_instant(name text, given timestamptz) RETURNS void
+    LANGUAGE plpgsql AS $$
+BEGIN
+    IF NOT given BETWEEN '0001-01-02 00:00Z' AND '9999-12-30 00:00Z' THEN
+        PERFORM client_wrong(name, format('%s is an instant of the years 1 to 9999.', name));
+    END IF;
+END $$;
+
 CREATE OR REPLACE FUNCTION client_check_retry(retry jsonb) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     IF retry IS NULL THEN
@@ -111,6 +141,16 @@ BEGIN
     RETURN given;
 END $$;
 
+-- How many lanes a tenant has, with those that this transaction will make.
+CREATE OR REPLACE FUNCTION client_lanes(of_tenant integer) RETURNS bigint
+    LANGUAGE sql SET search_path FROM CURRENT AS $$
+    SELECT count(*) FROM (
+        SELECT l.name FROM lane l WHERE l.tenant_id = of_tenant
+         UNION
+        SELECT r.body ->> 'lane' FROM client_request r
+         WHERE r.transaction = pg_current_xact_id() AND r.kind = 'job') AS names
+$$;
+
 -- Where a job waits: its lane, and one of the lane's buckets (model/lane.py chooses the same). A
 -- lane that does not exist is made at the commit, under the number that is drawn here.
 CREATE OR REPLACE FUNCTION client_lane(
@@ -133,8 +173,7 @@ BEGIN
            AND r.body ->> 'lane' = of_name AND r.body ->> 'lane_kind' = of_kind LIMIT 1;
         SELECT l.width INTO wide FROM lane l WHERE l.tenant_id = of_tenant AND l.name = of_name;
         most := client_setting(of_tenant, 'job.max_lanes')::bigint;
-        IF wide IS NULL AND lane_id IS NULL AND most <= (
-                SELECT count(DISTINCT name) FROM lane l WHERE l.tenant_id = of_tenant) THEN
+        IF wide IS NULL AND lane_id IS NULL AND most <= client_lanes(of_tenant) THEN
             PERFORM client_refuse(422, 'too_many_lanes',
                 format('The limit is %s lanes.', most), 'lane');
         END IF;
@@ -257,7 +296,8 @@ CREATE OR REPLACE FUNCTION enqueue(
     metadata jsonb DEFAULT NULL, description text DEFAULT NULL, payload_ref text DEFAULT NULL,
     payload_bytes bytea DEFAULT NULL, content_type text DEFAULT NULL,
     traceparent text DEFAULT NULL) RETURNS uuid LANGUAGE plpgsql VOLATILE
-    SECURITY DEFINER SET search_path FROM CURRENT SET client_encoding = 'UTF8' AS $$
+    SECURITY DEFINER SET search_path FROM CURRENT SET client_encoding = 'UTF8'
+    SET standard_conforming_strings = on SET extra_float_digits = 1 AS $$
 #variable_conflict use_variable
 DECLARE
     me client_role := client_identity('jobs:write');
@@ -286,6 +326,9 @@ BEGIN
     ELSIF traceparent !~ '^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$' THEN
         PERFORM client_wrong('traceparent', 'traceparent is as the W3C writes it.');
     END IF;
+    PERFORM client_check_instant('run_at', run_at);
+    PERFORM client_check_instant('expires_at', expires_at);
+    PERFORM client_check_depth('metadata', metadata);
     PERFORM client_check_retry(retry);
     PERFORM client_check_text('description', description, 0, 500);
     PERFORM client_check_text('payload_ref', payload_ref, 1, 2048);
@@ -301,6 +344,7 @@ BEGIN
             'Payloads of this tenant are encrypted, with a key that the database does not have.',
             'payload', 'Give a payload_ref, or send the job over HTTP.');
     END IF;
+    PERFORM client_check_depth('payload', payload);
     content_type := coalesce(content_type, CASE WHEN payload IS NOT NULL THEN 'application/json'
                              WHEN payload_bytes IS NOT NULL THEN 'application/octet-stream' END);
     IF payload_bytes IS NOT NULL AND content_type = 'application/json' THEN
@@ -318,9 +362,6 @@ BEGIN
         'expires_at', instant_text(expires_at), 'content_type', content_type,
         'payload_ref', payload_ref, 'description', description))
         || CASE WHEN metadata IS NULL THEN '{}' ELSE jsonb_build_object('metadata', metadata) END;
-    IF run_at IN ('infinity', '-infinity') OR expires_at IN ('infinity', '-infinity') THEN
-        PERFORM client_wrong('run_at', 'run_at and expires_at are finite instants.');
-    END IF;
     asked.tenant_id := me.tenant_id;
     IF idempotency_key IS NOT NULL THEN
         PERFORM client_check_key(idempotency_key);
@@ -379,6 +420,7 @@ BEGIN
 END $$;
 
 REVOKE EXECUTE ON FUNCTION client_check_number, client_check_members, client_check_text,
-    client_check_retry, client_check_destination, client_lane, client_job_due, client_job_asked,
-    client_job_known, enqueue, client_accept_jobs FROM PUBLIC;
+    client_check_depth, client_check_instant, client_check_retry, client_check_destination,
+    client_lanes, client_lane, client_job_due, client_job_asked, client_job_known, enqueue,
+    client_accept_jobs FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION enqueue TO postdate_client;

@@ -156,7 +156,8 @@ CREATE OR REPLACE FUNCTION schedule_payment(
     description text DEFAULT NULL, funding text DEFAULT 'hold',
     retry_until timestamptz DEFAULT NULL, on_broken text DEFAULT NULL,
     traceparent text DEFAULT NULL) RETURNS uuid LANGUAGE plpgsql VOLATILE
-    SECURITY DEFINER SET search_path FROM CURRENT SET client_encoding = 'UTF8' AS $$
+    SECURITY DEFINER SET search_path FROM CURRENT SET client_encoding = 'UTF8'
+    SET standard_conforming_strings = on AS $$
 #variable_conflict use_variable
 DECLARE
     me client_role := client_identity('payments:write');
@@ -202,6 +203,8 @@ BEGIN
         PERFORM client_refuse(403, 'forbidden',
             format('The role may pay %s at most.', me.max_amount), 'amount');
     END IF;
+    PERFORM client_check_instant('scheduled_time', scheduled_time);
+    PERFORM client_check_instant('on_insufficient', retry_until);
     PERFORM client_check_text('description', description, 0, 500);
     PERFORM client_check_key(idempotency_key);
     asked.tenant_id := me.tenant_id;

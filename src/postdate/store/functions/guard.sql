@@ -53,7 +53,7 @@ END $$;
 -- taken of UTF-8, whatever the client speaks.
 CREATE OR REPLACE FUNCTION client_commit() RETURNS trigger LANGUAGE plpgsql
     SECURITY DEFINER SET search_path FROM CURRENT SET client_encoding = 'UTF8'
-    SET lock_timeout = '500ms' AS $$
+    SET standard_conforming_strings = on SET extra_float_digits = 1 SET lock_timeout = '500ms' AS $$
 BEGIN
     PERFORM client_accept();
     RETURN NULL;

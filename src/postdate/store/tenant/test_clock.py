@@ -108,9 +108,9 @@ async def move(
     return found
 
 
-async def let_go(connection: Connection, tenant_id: int, holder: UUID) -> None:
-    """Hold the clock no more; an advance that has reached its target is finished."""
-    await connection.execute(query("test_clock_let_go"), tenant_id, holder)
+async def let_go(connection: Connection, tenant_id: int, holder: UUID, *, finished: bool) -> None:
+    """Hold the clock no more; what is not finished keeps its target and can be continued."""
+    await connection.execute(query("test_clock_let_go"), tenant_id, holder, finished)
 
 
 async def heads(
@@ -134,10 +134,16 @@ async def payments(
 
 
 async def passed(
-    connection: Connection, tenant_id: int, after: datetime, until: datetime, limit: int
+    connection: Connection,
+    tenant_id: int,
+    after: tuple[datetime, UUID],
+    until: datetime,
+    limit: int,
 ) -> list[PassedTimer]:
-    """List the timers of workers' jobs that come due between two instants, in order."""
-    rows = await connection.fetch(query("test_clock_passed"), tenant_id, after, until, limit)
+    """List the timers of workers' jobs that come due after one of them until an instant."""
+    rows = await connection.fetch(
+        query("test_clock_passed"), tenant_id, after[0], until, limit, after[1]
+    )
     return [PassedTimer(*row) for row in rows]
 
 

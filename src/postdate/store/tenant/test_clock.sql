@@ -32,9 +32,10 @@ UPDATE test_clock
  WHERE tenant_id = $1 AND holder = $2 RETURNING at
 
 -- name: test_clock_let_go
--- The advance has reached its target, or waits to be continued.
+-- The advance is finished ($3), or waits to be continued: a clock that shows the target may have
+-- more to do at that very instant.
 UPDATE test_clock SET holder = NULL, held_until = NULL,
-       target = CASE WHEN at < target THEN target END
+       target = CASE WHEN NOT $3 THEN target END
  WHERE tenant_id = $1 AND holder = $2
 
 -- name: test_clock_heads
@@ -66,13 +67,13 @@ SELECT head.bucket, head.subject
 
 -- name: test_clock_passed
 -- The timers of workers' jobs that come due after an instant and up to another: they wait for their
--- worker, or their lease has ended.
+-- worker, or their lease has ended. A page begins after an instant and a subject ($2, $5).
 SELECT head.due_at, head.subject, head.claimed_at IS NOT NULL AS leased, l.name AS lane, l.lane_id
   FROM lane l CROSS JOIN outbox_lock place
  CROSS JOIN LATERAL (
        SELECT t.due_at, t.subject, t.claimed_at FROM timer t
-        WHERE t.bucket = place.bucket AND t.lane_id = l.lane_id AND t.due_at > $2
-          AND t.due_at <= $3
+        WHERE t.bucket = place.bucket AND t.lane_id = l.lane_id
+          AND (t.due_at, t.subject) > ($2::timestamptz, $5::uuid) AND t.due_at <= $3
         ORDER BY t.due_at, t.subject LIMIT $4) AS head
  WHERE l.tenant_id = $1 AND l.kind = 'pull'
  ORDER BY head.due_at, head.subject LIMIT $4
