@@ -42,7 +42,8 @@ BEGIN
             format('The login role %s lacks the scope %s.', session_user, scope), NULL,
             format('It has: %s.', array_to_string(found.scopes, ', ')),
             jsonb_build_object('scope', scope));
-    ELSIF EXISTS (SELECT FROM client_request r WHERE r.transaction = pg_current_xact_id_if_assigned()
+    ELSIF EXISTS (SELECT FROM client_request r
+                   WHERE r.transaction = pg_current_xact_id_if_assigned()
                      AND r.tenant_id <> found.tenant_id) THEN
         PERFORM client_refuse(409, 'conflict',
             'This transaction has asked for something on behalf of another tenant.', NULL,
