@@ -124,6 +124,35 @@ def test_a_row_stays_while_nobody_answers(outbox: Path) -> None:
     assert rows(outbox)[0][1] == 0
 
 
+@pytest.mark.parametrize(
+    ("operation", "body"),
+    [
+        ("job", "[" * 100_000 + "]" * 100_000),
+        ("job", "[]"),
+        ("payment", "null"),
+        ("cancel_job", '{"id": "../accounts"}'),
+        ("cancel_payment", '{"id": "a b\\n"}'),
+        ("cancel_job", '{"id": 7}'),
+    ],
+)
+def test_a_row_that_nobody_could_send_stops_no_other(
+    outbox: Path, operation: str, body: str
+) -> None:
+    """It is marked without asking anybody: nobody answers here."""
+    put(outbox, operation, body)
+    with Client("http://127.0.0.1:9", "key", retries=0) as client:
+        with sqlite3.connect(outbox) as connection:
+            assert OutboxRelay(client, connection).run_once() == 1
+    assert "[bad_row]" in rows(outbox)[0][3]
+
+
+@pytest.mark.parametrize("source", ["größe", "a\nb", "x" * 201])
+def test_a_source_can_be_part_of_a_key(outbox: Path, source: str) -> None:
+    with Client("http://127.0.0.1:9", "key", retries=0) as client:
+        with sqlite3.connect(outbox) as connection, pytest.raises(ValueError, match="no source"):
+            OutboxRelay(client, connection, source=source)
+
+
 def test_the_command_sends_what_is_there(postdate_server: PostdateServer, outbox: Path) -> None:
     put(outbox, "job", job("by-command"))
     known = {"POSTDATE_URL": postdate_server.url, "POSTDATE_API_KEY": postdate_server.key}

@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final, Protocol
+from uuid import UUID
 
 import msgspec
 
@@ -46,6 +47,7 @@ _LATER: Final = frozenset(
 _SERVER_ERROR: Final = 500
 _TOO_MANY: Final = 429
 _ERROR_CHARACTERS: Final = 1000
+_SOURCE: Final = re.compile(r"[ -~]{1,200}")
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.]{0,120}")
 
 
@@ -86,7 +88,7 @@ class OutboxRelay:
         self._client = client
         self._connection = connection
         self._table = _checked(table)
-        self._source = source or table
+        self._source = _checked_source(source or table)
         self._mark_of = _marks(paramstyle)
         self._named = paramstyle in {"named", "pyformat"}
 
@@ -127,13 +129,11 @@ class OutboxRelay:
             known = ", ".join(sorted(_PATHS))
             raise _BadRowError(f"operation is one of {known}, not {operation}")
         method, path, subject = _PATHS[operation]
-        given = body if isinstance(body, Mapping) else msgspec.json.decode(body)
+        given = _decoded(body)
         if subject is None:
-            name = given.get("id") if isinstance(given, Mapping) else None
-            if not name:
-                raise _BadRowError('the body of a cancellation is {"id": "…"}')
+            name = _id_of(given)
             self._client.call(method, path.format(name))
-            return str(name)
+            return name
         key = f"{self._source}:{row_id}"
         answer = self._client.call(method, path, given, idempotency_key=key)
         return str(answer[subject])
@@ -156,6 +156,31 @@ class OutboxRelay:
 
 class _BadRowError(Exception):
     """A row that no server would understand."""
+
+
+def _decoded(body: Any) -> Mapping[str, Any]:
+    """Return a body; some drivers give JSON as text, others as what it says."""
+    try:
+        given = msgspec.json.decode(body) if isinstance(body, str | bytes) else body
+    except RecursionError:
+        raise _BadRowError("the body nests too deeply") from None
+    if not isinstance(given, Mapping):
+        raise _BadRowError("the body is a JSON object")
+    return given
+
+
+def _id_of(given: Mapping[str, Any]) -> str:
+    """Return what is cancelled: an id and nothing else goes into the path of a request."""
+    try:
+        return str(UUID(given["id"]))
+    except (KeyError, ValueError, TypeError, AttributeError):
+        raise _BadRowError('the body of a cancellation is {"id": "…"}') from None
+
+
+def _checked_source(source: str) -> str:
+    if _SOURCE.fullmatch(source) is None:
+        raise ValueError(f"{source!r} is no source: 1 to 200 printable ASCII characters")
+    return source
 
 
 def _checked(table: str) -> str:
