@@ -43,6 +43,8 @@ class SettlementStop:
         self._guard = guard or ClockGuard()
         self._node_clock = node_clock
         self._leapt = False
+        # Whether the stop is known to be stored: the connection may be lost while that is done.
+        self._stored = False
         self._record_at = 0.0
         self.reason: str | None = None
 
@@ -79,6 +81,7 @@ class SettlementStop:
     async def _stop(self, connection: Connection, wrong: str) -> None:
         self._leapt = True
         stored = await setting_store.find(connection, STOPPED)
+        self._stored = False
         self.reason = (
             str(stored)
             if stored
@@ -87,6 +90,7 @@ class SettlementStop:
         log.error("settlement.stopped", reason=self.reason)
         if not stored:
             await setting_store.put(connection, Stored(0, STOPPED, self.reason), self._author)
+        self._stored = True
 
     async def _look_again(self, connection: Connection, at: datetime, wrong: str | None) -> None:
         stored = str(await setting_store.find(connection, STOPPED) or "")
@@ -94,8 +98,11 @@ class SettlementStop:
             await setting_store.delete(connection, 0, STOPPED)
             stored = ""
             log.warning("settlement.clock_returned")
+        elif wrong is not None and not stored and not self._stored:
+            await self._stop(connection, wrong)
+            return
         if stored:
-            self.reason = stored
+            self.reason, self._stored = stored, True
             return
         # The clock is right again, or somebody has looked at it and said so.
         self._guard.believe(at)
