@@ -172,7 +172,10 @@ async def test_a_broken_advance_is_continued(bench: Bench, receiver: Receiver) -
     assert [arrival.path for arrival in receiver.arrivals] == ["/1", "/2", "/3"]
 
 
-@pytest.mark.parametrize("start", ["2020-03-01T00:00:00Z", "2027-01-01T00:00:00Z"])
+@pytest.mark.parametrize(
+    "start",
+    [pytest.param("2020-03-01T00:00:00Z", marks=pytest.mark.soak), "2027-01-01T00:00:00Z"],
+)
 async def test_proofs_find_nothing_whatever_the_clock_shows(
     api: Api, receiver: Receiver, start: str
 ) -> None:
