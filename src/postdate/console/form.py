@@ -204,7 +204,7 @@ class EndpointForm:
             back=self.back(request),
             refusal=refusal,
             commands=commands,
-            # After a refusal it is another form; else it keeps its key, sent twice or shown first.
+            # Each form that is shown has a key of its own: sent twice, it counts once.
             once=secrets.token_urlsafe(16),
         )
 

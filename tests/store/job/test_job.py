@@ -31,10 +31,6 @@ async def test_a_job_is_loaded_as_it_was_inserted(database: Database, tenant_id:
         found = await job_store.load(connection, [JobKey(9, tenant_id, job_id)])
         missing = await job_store.load(connection, [JobKey(9, tenant_id + 1, job_id)])
     loaded = found[job_id]
-    assert (loaded.destination, loaded.payload, loaded.asked_policy.retry) == (
-        HOOK,
-        b'{"a":1}',
-        None,
-    )
+    assert (loaded.destination, loaded.payload, loaded.policy_json) == (HOOK, b'{"a":1}', None)
     assert loaded.effective_at == now + timedelta(seconds=3)
     assert missing == {}

@@ -8,7 +8,7 @@ from uuid import UUID
 import msgspec
 
 from postdate.model.ids import bucket_of
-from postdate.model.job.job import Destination, JobPolicy, decode_destination, decode_policy
+from postdate.model.job.job import Destination, decode_destination
 from postdate.store.connection.column import compact, filled
 from postdate.store.connection.database import Connection
 from postdate.store.connection.error import KeyTakenError, UniqueViolationError
@@ -91,11 +91,6 @@ class LoadedJob(msgspec.Struct, frozen=True, gc=False):
     def destination(self) -> Destination:
         """Return where it goes."""
         return decode_destination(self.destination_json)
-
-    @property
-    def asked_policy(self) -> JobPolicy:
-        """Return the policy as asked for; `model.retry.resolve` completes it."""
-        return decode_policy(self.policy_json)
 
 
 async def now(connection: Connection) -> datetime:
