@@ -109,7 +109,7 @@ async def test_a_refused_form_names_every_problem_and_keeps_what_was_typed(
     assert "<code>to_account_id</code>" in refused.text
     assert 'value="b b"' in refused.text
     broken = await fill(browser, "/new/job", **{"destination.type": "worker", "payload": "{"})
-    assert "This is no JSON" in broken.text
+    assert "This is not JSON" in broken.text
     poor = dict(CREATED["/new/payment"], amount="20000")
     refused = await fill(browser, "/new/payment", **poor)
     assert "#insufficient_funds" in refused.text

@@ -135,7 +135,7 @@ def test_a_late_lane_says_what_keeps_it() -> None:
     assert cause(kind="pull", running=0, oldest=ago(20))[0] is Severity.FAILING
     assert cause(max_running=2) == (Severity.FAILING, "It is at its limit: 2 of 2 run.")
     assert cause(rate_per_second=0.5) == (Severity.FAILING, "It may start 0.5 a second.")
-    assert cause() == (Severity.FAILING, "2 jobs of it run; more is due than that.")
+    assert cause() == (Severity.FAILING, "2 of its jobs run, and more are due.")
 
 
 def test_late_payments_name_the_missing_settlement_node() -> None:

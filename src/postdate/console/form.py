@@ -97,7 +97,7 @@ def _json(text: str, name: str) -> Any:
     try:
         return msgspec.json.decode(text)
     except msgspec.DecodeError as error:
-        raise refuse(Code.INVALID_FIELD, f"This is no JSON: {error}.", name) from None
+        raise refuse(Code.INVALID_FIELD, f"This is not JSON: {error}.", name) from None
 
 
 _READERS: Final[Mapping[FieldKind, Callable[[str, str], Any]]] = {

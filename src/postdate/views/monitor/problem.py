@@ -224,7 +224,7 @@ def _late_cause(lane: LaneBacklog, late: float, nodes: dict[str, int]) -> tuple[
         return Severity.FAILING, f"It is at its limit: {lane.running} of {lane.max_running} run."
     if lane.rate_per_second is not None:
         return Severity.FAILING, f"It may start {lane.rate_per_second:g} a second."
-    return Severity.FAILING, f"{count(lane.running, 'job')} of it run; more is due than that."
+    return Severity.FAILING, f"{lane.running:,} of its jobs run, and more are due."
 
 
 def _troubles(facts: ProblemFacts) -> Iterator[OverviewProblem]:
