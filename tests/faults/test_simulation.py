@@ -76,6 +76,11 @@ def test_a_lane_that_opens_a_rounding_from_now_is_open() -> None:
     assert broken(STAGES["worker"], 50146, 1, set()) == []
 
 
+def test_a_killed_node_leaves_no_lock_behind() -> None:
+    """It died inside a transaction: the server lets go of what that had locked."""
+    assert broken(STAGES["worker"], 1_002_020, 1, set()) == []
+
+
 def test_a_stop_whose_commit_was_lost_is_no_confirmation_of_the_clock() -> None:
     """The settler saw a leap, its stop was lost, and it took that for a person's word."""
     assert broken(STAGES["settle"], 1_002_927, 1, set()) == []

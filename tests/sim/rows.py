@@ -116,6 +116,7 @@ class SimDatabase(Database):
     def __init__(self, world: World) -> None:
         self.world = world
         self.dead = False
+        self.under_way: set[Transaction] = set()
         self.asleep_until = 0.0
         self.bounds_transactions = True
 
@@ -145,12 +146,21 @@ class SimDatabase(Database):
         del failpoint
         transaction = Transaction(self)
         await self.step("begin")
+        self.under_way.add(transaction)
         try:
             yield transaction
         except BaseException:
             transaction.roll_back()
             raise
+        finally:
+            self.under_way.discard(transaction)
         await self._commit(transaction)
+
+    def die(self) -> None:
+        """End with the node; the server ends the transactions of a connection that is gone."""
+        self.dead = True
+        for transaction in self.under_way:
+            transaction.roll_back()
 
     async def _commit(self, transaction: Transaction) -> None:
         if self.dead:
@@ -189,6 +199,8 @@ async def _locked(row: Row, transaction: Transaction) -> None:
         if loop.time() > until:
             raise LockNotAvailableError("canceling statement due to lock timeout")
         await wait(0.02)
+    if transaction.database.dead:  # killed while it waited: the server has ended the transaction
+        await transaction.database.world.grave()
 
 
 def _rows(transaction: Transaction, bucket: int, lane_id: int | None = None) -> list[Row]:

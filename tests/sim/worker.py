@@ -72,7 +72,7 @@ class Node:
         self.running = [asyncio.create_task(each.run()) for each in (claiming, keeping)]
 
     def kill(self) -> None:
-        self.database.dead = True
+        self.database.die()
         for each in self.running:
             each.cancel()
 
