@@ -137,10 +137,27 @@ async def test_the_operator_sees_all_tenants_and_a_narrow_key_no_payments(api: A
     await api.call("POST", "/schedules", {"cron": "0 * * * *", "template": {"payment": pay}})
     key = await api.new_key("jobs:read")
     both, narrow = [
-        (await api.call("GET", "/foresight/load", key=each)).body["queues"]
-        for each in (api.key, key)
+        (await api.call("GET", "/foresight/load", key=each)).body for each in (api.key, key)
     ]
-    assert [queue["kind"] for queue in both] == ["jobs", "payments"]
-    assert [queue["kind"] for queue in narrow] == ["jobs"]
+    assert [queue["kind"] for queue in both["queues"]] == ["jobs", "payments"]
+    assert [queue["kind"] for queue in narrow["queues"]] == ["jobs"]
+    assert (both["schedules"], narrow["schedules"]) == (2, 1)
     wrong = await api.call("GET", "/foresight/load?lane=night")
     assert (wrong.status, wrong.body["field"]) == (422, "lane")
+
+
+@pytest.mark.parametrize(
+    ("window", "field"),
+    [
+        ("from_at=9999-12-31T23:59:59Z", "from_at"),
+        ("from_at=0001-01-01T00:00:00%2B14:00", "from_at"),
+        ("until_at=9999-12-31T23:59:59-14:00", "until_at"),
+        ("from_at=5000-01-01T00:00:00Z&until_at=5000-02-01T00:00:00Z", "from_at"),
+    ],
+)
+async def test_a_window_beyond_every_rule_is_refused(api: Api, window: str, field: str) -> None:
+    refused = await api.call("GET", f"/foresight/load?{window}")
+    assert (refused.status, refused.body["field"]) == (422, field)
+    last = "from_at=2199-12-31T00:00:00Z&until_at=2200-01-01T00:00:00Z"
+    await api.call("POST", "/schedules", _spec(cron="0 * * * *", timezone="Europe/Berlin"))
+    assert (await api.call("GET", f"/foresight/load?{last}&jitter_seconds=86400")).status == 200

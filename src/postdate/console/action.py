@@ -13,7 +13,7 @@ from postdate.console.equivalent_command import EquivalentCommand
 from postdate.console.page_request import PageRequest, instant
 from postdate.intake.accept.create_once import CreateRequest, Remember, Shown
 from postdate.intake.accept.idempotency import CREATED, Granted, Refused
-from postdate.model.error import Code, RefusedError, refuse
+from postdate.model.error import Code, Refusal, RefusedError, refuse
 from postdate.model.tenant.identity import Scope
 
 T = TypeVar("T")
@@ -139,7 +139,7 @@ class Action:
         try:
             return self._form(request, given, None, await self.rehearse(request, given))
         except RefusedError as error:
-            return self._form(request, given, error, None)
+            return self._form(request, given, error.refusal, None)
 
     async def act(self, request: PageRequest) -> Response:
         """Carry it out, and go back to the page that shows the result."""
@@ -156,8 +156,8 @@ class Action:
                 if isinstance(done, BulkRun)
                 else request.finish(done, self.back(request))
             )
-        except RefusedError as error:
-            return self._form(request, request.form, error, kept)
+        except Exception as error:  # noqa: BLE001 - an unknown one is raised again
+            return self._form(request, request.form, request.refusal_of(error), kept)
         request.session.drop_plan(request.form.get("once", ""))
         return answer
 
@@ -170,22 +170,22 @@ class Action:
         self,
         request: PageRequest,
         values: Mapping[str, str],
-        error: RefusedError | None,
+        refusal: Refusal | None,
         shown: DryRun | None,
     ) -> Response:
-        # Sent twice, a form counts once; after a refusal it is another form.
-        once = secrets.token_urlsafe(16)
+        # Sent twice, a form counts once.
+        once = request.key_of_form(refusal)
         if shown is not None:
             request.session.keep_plan(once, shown)
         params = {name: str(part) for name, part in request.http.path_params.items()}
         return request.render(
             "confirm.html",
-            http_status=error.refusal.status if error else 200,
+            http_status=refusal.status if refusal else 200,
             action=self,
             subject=" ".join(params.values()),
             back=self.back(request),
             values=values,
-            refusal=error.refusal if error else None,
+            refusal=refusal,
             shown=shown,
             same=None if self.same is None else self.same.filled(params, values),
             chosen=request.http.query_params.getlist(self.selects) if self.rehearse else [],

@@ -5,12 +5,14 @@ out exactly as the API would do it; the form shows that request for a shell and 
 """
 
 import json
-import secrets
+import math
+import re
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, Literal
+from urllib.parse import quote
 
 import msgspec
 from starlette.responses import Response
@@ -19,6 +21,8 @@ from postdate.api.endpoints import ENDPOINTS
 from postdate.api.http import request_reader
 from postdate.api.http.endpoint import AnyEndpoint, Call, Reply
 from postdate.api.http.limit import RequestLimits
+from postdate.api.http.request_reader import check_depth
+from postdate.console.action import form_key
 from postdate.console.page_request import PageRequest, instant
 from postdate.model.error import Code, Refusal, RefusedError, refuse
 from postdate.model.tenant.identity import Scope
@@ -70,18 +74,23 @@ def _as_typed(text: str, _: str) -> str:
     return text
 
 
+_WHOLE: Final = re.compile(r"-?[0-9]{1,40}")
+"""A number as JSON writes it: what else `int` takes, such as 1_0, the API would refuse."""
+
+
 def _whole(text: str, _: str) -> int | str:
-    try:
-        return int(text)
-    except ValueError:
-        return text
+    return int(text) if _WHOLE.fullmatch(text) else text
 
 
 def _decimal(text: str, name: str) -> float | str:
+    if _WHOLE.fullmatch(text):
+        return _whole(text, name)
     try:
-        return _whole(text, name) if text.isdecimal() else float(text)
+        number = float(text)
     except ValueError:
         return text
+    # JSON has no infinity: it would be sent as null, which takes a limit away.
+    return number if math.isfinite(number) else text
 
 
 def _instant(text: str, name: str) -> str | None:
@@ -94,6 +103,7 @@ def _lines(text: str, _: str) -> list[str]:
 
 
 def _json(text: str, name: str) -> Any:
+    check_depth(text.encode(), RequestLimits().json_depth)
     try:
         return msgspec.json.decode(text)
     except msgspec.DecodeError as error:
@@ -166,10 +176,10 @@ class EndpointForm:
                 return self._render(request, request.form)
             self._check_halt(request)
             # The form's own key: sent twice, it counts once.
-            once = request.form.get("once") if self.endpoint.idempotency else None
+            once = form_key(request) if self.endpoint.idempotency else None
             answer = await call_endpoint(request, self.endpoint, body, once)
-        except RefusedError as error:
-            return self._render(request, request.form, error.refusal)
+        except Exception as error:  # noqa: BLE001 - an unknown one is raised again
+            return self._render(request, request.form, request.refusal_of(error))
         request.services.overview.forget(request.actor.tenant_id)
         notice, page = self.done(request, answer)
         return request.finish(notice, page)
@@ -204,8 +214,7 @@ class EndpointForm:
             back=self.back(request),
             refusal=refusal,
             commands=commands,
-            # Each form that is shown has a key of its own: sent twice, it counts once.
-            once=secrets.token_urlsafe(16),
+            once=request.key_of_form(refusal),
         )
 
     def _typed(self, values: Mapping[str, str]) -> dict[str, Any]:
@@ -222,7 +231,7 @@ class EndpointForm:
         key = ' -H "Idempotency-Key: $(uuidgen)"' if endpoint.idempotency else ""
         where = endpoint.template
         for name, part in path.items():
-            where = where.replace(f"{{{name}}}", str(part))
+            where = where.replace(f"{{{name}}}", quote(str(part), safe=""))
         parts = [repr(str(part)) for part in path.values()]
         parts += [f"{_keyword(name)}={value!r}" for name, value in body.items()]
         sent = shlex.quote(text)
@@ -243,6 +252,8 @@ async def call_endpoint(
     idempotency_key: str | None = None,
 ) -> Answer:
     """Carry out an operation as the API does, for who is signed in, and return its answer."""
+    if isinstance(endpoint.scope, Scope):
+        request.require(endpoint.scope)
     raw = b"" if body is None else msgspec.json.encode(body)
     decoded = None
     if endpoint.body is not None:

@@ -1,5 +1,6 @@
 """One request for a page: who sends it, what is asked for, and how it is answered."""
 
+import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -17,7 +18,7 @@ from postdate.api.http.gate import Gate
 from postdate.api.services import Services
 from postdate.console.render import moment
 from postdate.console.session import ConsoleSession
-from postdate.model.error import Code, RefusedError, refuse
+from postdate.model.error import Code, Refusal, RefusedError, refuse
 from postdate.model.tenant.identity import Identity, Scope
 from postdate.views.test_clock import TestClockView
 
@@ -33,6 +34,10 @@ HEADERS: Final = {
     "referrer-policy": "same-origin",
     "x-content-type-options": "nosniff",
 }
+
+
+UNDECIDED: Final = 500
+"""From this status on an answer does not say whether the request was carried out."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -112,6 +117,24 @@ class PageRequest:
             **values,
         )
 
+    def refusal_of(self, error: Exception) -> Refusal:
+        """Return what an error means; one that nobody foresaw goes on."""
+        known = error.refusal if isinstance(error, RefusedError) else self.gate.translate(error)
+        if known is None:
+            raise error
+        return known
+
+    def key_of_form(self, refusal: Refusal | None) -> str:
+        """Return the idempotency key of the form that is shown again, or for the first time.
+
+        A refusal answers it: what is sent next is another form. Where it is not known whether it
+        was carried out, it keeps its key, so that sending it again does not do it twice.
+        """
+        had = self.form.get("once")
+        if had and (refusal is None or _undecided(refusal)):
+            return had
+        return secrets.token_urlsafe(16)
+
     def finish(self, notice: str, back: str) -> Response:
         """Go back to a page and show there what was done."""
         self.session.notice = notice
@@ -133,6 +156,10 @@ class ConsolePage:
             request.require(self.scope)
         shorter = _without_empty_filters(request.http) if self.has_filters else None
         return shorter or await self.handler(request)
+
+
+def _undecided(refusal: Refusal) -> bool:
+    return refusal.status >= UNDECIDED or refusal.code is Code.IDEMPOTENCY_IN_FLIGHT
 
 
 def redirect(path: str) -> Response:
@@ -160,10 +187,10 @@ def instant(text: str | None, name: str) -> datetime | None:
         return None
     try:
         at = datetime.fromisoformat(text)
-    except ValueError:
+        return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
+    except (ValueError, OverflowError):
         detail = "Give a date and a time, such as 2026-05-01T12:00."
         raise refuse(Code.INVALID_FIELD, detail, name) from None
-    return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
 
 
 async def read_form(request: Request) -> dict[str, str]:

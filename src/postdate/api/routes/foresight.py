@@ -11,6 +11,7 @@ from postdate.api.http.endpoint import Call, Query, existing
 from postdate.api.http.routes import Routes
 from postdate.api.services import Services
 from postdate.model.error import Code, refuse
+from postdate.model.schedule.rule import FIRST, LAST
 from postdate.model.schedule.spec import Jitter
 from postdate.model.tenant.identity import Scope
 from postdate.views.foresight.load import MAX_WINDOW
@@ -58,6 +59,10 @@ class TenantLoadQuery(LoadQuery, kw_only=True):
 
 def question_of(query: LoadQuery) -> LoadQuestion:
     """Read a question; one that cannot be answered is refused by its field."""
+    for name, at in (("from_at", query.from_at), ("until_at", query.until_at)):
+        if at is not None and not FIRST <= at <= LAST:
+            detail = f"It lies between the years {FIRST:%Y} and {LAST:%Y}."
+            raise refuse(Code.INVALID_FIELD, detail, name)
     if query.from_at and query.until_at and query.from_at >= query.until_at:
         raise refuse(Code.INVALID_FIELD, "The window ends before it begins.", "until_at")
     if query.from_at and query.until_at and query.until_at - query.from_at > MAX_WINDOW:

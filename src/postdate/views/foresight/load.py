@@ -237,7 +237,10 @@ class LoadParts(msgspec.Struct, frozen=True):
             series=self._series(grids, width),
             queues=self._queues(grids),
             error_percent=self.stored.error_percent,
-            schedules=len(book.planned),
+            schedules=sum(
+                self.question.payments or each.schedule.payment_json is None
+                for each in book.planned
+            ),
             left_out=counted.left_out + book.left_out,
         )
 
