@@ -46,7 +46,12 @@ SECRET_KEY = "5e" * 32
 _numbers = itertools.count(1)
 
 # Durability is what the fault tests check with their own servers; here it would only cost time.
-FAST = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
+FAST = {
+    "fsync": "off",
+    "synchronous_commit": "off",
+    "full_page_writes": "off",
+    "scram_iterations": "1",  # 4,096 cost each new connection 10 ms of our side
+}
 
 SHIFTED_CLOCK = """
 INSERT INTO setting (tenant_id, name, value, operator, changed_by)

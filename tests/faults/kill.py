@@ -7,6 +7,7 @@ nodes that were not killed go on, and the operation says what is wrong.
 
 import ast
 import asyncio
+import gc
 import multiprocessing
 import os
 import pickle
@@ -23,7 +24,7 @@ from unittest import mock
 from faults.sweep import Nodes, Operation
 from postdate.model import failpoint
 from postdate.store.connection import opening
-from postdate.store.connection.database import AFTER, BEFORE
+from postdate.store.connection.database import AFTER, BEFORE, Database
 
 SOURCE: Final = Path(failpoint.__file__).parents[1]
 CHILD_SECONDS: Final = 30
@@ -135,6 +136,7 @@ def _live(
 ) -> None:
     """Be the child: do the operation, and die where it is told to."""
     signal.alarm(CHILD_SECONDS)
+    gc.disable()  # it would only copy pages that are shared with the process that forked it
     writing = pipe.detach()
     failpoint.arm(_hook(fatal, writing))
     try:
@@ -146,13 +148,10 @@ def _live(
 
 def _hook(fatal: tuple[str, int], writing: int) -> failpoint.Hook:
     point, left = fatal
-    known: set[str] = set()
 
     def reached(name: str) -> None:
         nonlocal left
-        if name not in known:
-            known.add(name)
-            os.write(writing, f"+{name}\n".encode())
+        os.write(writing, f"+{name}\n".encode())
         if name == point:
             left -= 1
             if left == 0:
@@ -161,8 +160,21 @@ def _hook(fatal: tuple[str, int], writing: int) -> failpoint.Hook:
     return reached
 
 
+async def _open(dsn: str) -> Database:
+    """Open connections as they are used: most children die on their first."""
+    writer = await opening.open_pool(
+        dsn, opening.WRITER_SETTINGS, 3, seconds=CHILD_SECONDS, min_size=1
+    )
+    reader = await opening.open_pool(
+        dsn, opening.READER_SETTINGS, 1, seconds=CHILD_SECONDS, min_size=0
+    )
+    database = Database(writer, reader)
+    await database.synchronize()
+    return database
+
+
 async def _act(make: type[KillOperation], carried: dict[str, Any], dsn: str) -> None:
-    database = await opening.connect(dsn, writers=3, readers=1)
+    database = await _open(dsn)
     operation = make(Nodes(None, database, database))  # type: ignore[arg-type] # nothing is cut
     vars(operation).update(carried)
     await operation.begin_anew()

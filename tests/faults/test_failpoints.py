@@ -1,8 +1,11 @@
 """A process is killed at each failpoint, and nothing is lost, stuck or done twice."""
 
+import json
 import os
-from collections import defaultdict
-from collections.abc import AsyncIterator, Iterable
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator, Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -18,6 +21,13 @@ from support.event import sealer
 
 OPERATIONS = [*kill_money.OPERATIONS, *kill_jobs.OPERATIONS, *kill_stages.OPERATIONS]
 MANY = int(os.environ.get("POSTDATE_TEST_KILLS", "200"))
+FIRST = int(os.environ.get("POSTDATE_TEST_KILLS_FIRST", "0"))
+"""The number of the first round: later rounds choose other occasions."""
+
+LOG = os.environ.get("POSTDATE_TEST_KILLS_LOG")
+MAX_TIMES = 3
+CHECKED_ROUNDS = 5
+"""After so many rounds the checkers look at everything, and after the last."""
 
 
 @pytest.fixture(scope="module")
@@ -32,22 +42,31 @@ async def nodes(server: Embedded, dsn: str) -> AsyncIterator[Nodes]:
         yield opened
 
 
+class Occasion(NamedTuple):
+    """Where a process is killed: in which operation, and the how manieth time it gets there."""
+
+    length: int
+    make: type[KillOperation]
+    time: int
+
+
 @pytest.fixture(scope="module")
-async def reached(nodes: Nodes, dsn: str) -> dict[str, type[KillOperation]]:
+async def reached(nodes: Nodes, dsn: str) -> dict[str, list[Occasion]]:
     """Let each operation live once: which of them reaches which point, the shortest first."""
-    found: dict[str, list[tuple[int, type[KillOperation]]]] = defaultdict(list)
+    found: dict[str, list[Occasion]] = defaultdict(list)
     wrong: list[Killed] = []
     for make in OPERATIONS:
         lived = await kill(nodes, dsn, make, "")
         if lived.code or lived.error or lived.violations:
             wrong.append(lived)
-        for name in set(lived.reached):
-            found[name].append((len(lived.reached), make))
+        for name, count in Counter(lived.reached).items():
+            times = range(1, min(count, MAX_TIMES) + 1)
+            found[name] += [Occasion(len(lived.reached), make, time) for time in times]
     assert wrong == []
-    return {name: min(made, key=lambda each: each[0])[1] for name, made in found.items()}
+    return {name: sorted(made, key=lambda each: each.length) for name, made in found.items()}
 
 
-async def test_no_failpoint_is_dead(reached: dict[str, type[KillOperation]]) -> None:
+async def test_no_failpoint_is_dead(reached: dict[str, list[Occasion]]) -> None:
     assert named() == reached.keys()
 
 
@@ -70,42 +89,64 @@ def test_a_failpoint_does_nothing_when_off() -> None:
         failpoint.arm(None)
 
 
-async def _kill_all(
-    nodes: Nodes, dsn: str, points: Iterable[tuple[str, type[KillOperation]]]
-) -> list[Killed]:
-    killed = []
-    for point, make in points:
-        killed.append(await kill(nodes, dsn, make, point))
-        if killed[-1].violations or not killed[-1].died:
-            print(killed[-1])
+async def _kill_once(nodes: Nodes, dsn: str, point: str, occasions: Sequence[Occasion]) -> Killed:
+    """Kill at the first occasion; one that did not come again this time gives way to the next."""
+    for occasion in occasions:
+        killed = await kill(nodes, dsn, occasion.make, point, occasion.time)
+        if killed.died or killed.violations or occasion.time == 1:
+            break
+    if killed.violations or not killed.died:
+        print(killed)
     return killed
 
 
-async def _check(nodes: Nodes, killed: list[Killed]) -> None:
-    assert [each for each in killed if not each.died] == []
-    assert [each for each in killed if each.violations] == []
+async def _findings(nodes: Nodes) -> list[Any]:
+    """Seal what is left, and let both checkers look at everything."""
     while await sealer(nodes.direct).run_once():
         pass
-    assert (await prove(nodes.direct)).findings == []
-    assert (await verify(nodes.direct, {})).findings == []
+    return [*(await prove(nodes.direct)).findings, *(await verify(nodes.direct, {})).findings]
+
+
+def _bad(killed: Iterable[Killed]) -> list[Killed]:
+    return [each for each in killed if each.violations or not each.died]
 
 
 async def test_a_process_may_be_killed_in_each_operation(
-    nodes: Nodes, dsn: str, reached: dict[str, type[KillOperation]]
+    nodes: Nodes, dsn: str, reached: dict[str, list[Occasion]]
 ) -> None:
     """One point of each here, all of them in the soak."""
-    points = sorted(reached.items(), key=lambda each: each[0])
-    one_of_each = {make: (point, make) for point, make in points}
-    await _check(nodes, await _kill_all(nodes, dsn, one_of_each.values()))
+    one_of_each = {made[0].make: (point, made[:1]) for point, made in sorted(reached.items())}
+    killed = [await _kill_once(nodes, dsn, *each) for each in one_of_each.values()]
+    assert _bad(killed) == []
+    assert await _findings(nodes) == []
 
 
 @pytest.mark.soak
 async def test_a_process_may_be_killed_again_and_again_at_each_failpoint(
-    nodes: Nodes, dsn: str, reached: dict[str, type[KillOperation]]
+    nodes: Nodes, dsn: str, reached: dict[str, list[Occasion]]
 ) -> None:
-    """`POSTDATE_TEST_KILLS=n` says how often at each."""
-    killed: list[Killed] = []
-    for _ in range(MANY):
-        killed += await _kill_all(nodes, dsn, sorted(reached.items(), key=lambda each: each[0]))
-        await _check(nodes, killed[-len(reached) :])
-        print(f"{len(killed)} kills at {len(reached)} failpoints", flush=True)
+    """`POSTDATE_TEST_KILLS=n` says how often, `POSTDATE_TEST_KILLS_LOG` keeps each round."""
+    wrong: list[Any] = []
+    for number in range(MANY):
+        killed = []
+        for point, made in sorted(reached.items()):
+            first = (FIRST + number) % len(made)
+            occasions = [*made[first:], *made[:first]]
+            killed.append(await _kill_once(nodes, dsn, point, occasions))
+        findings = await _findings(nodes) if number % CHECKED_ROUNDS == 0 else []
+        findings += await _findings(nodes) if number == MANY - 1 else []
+        _keep(number, killed, findings)
+        wrong += [*_bad(killed), *findings]
+    assert wrong == []
+
+
+def _keep(number: int, killed: list[Killed], findings: list[Any]) -> None:
+    """Add a line to the log: a run that is broken off loses nothing of what it has done."""
+    died = sum(each.died for each in killed)
+    points = len({each.point for each in killed if each.died})
+    wrong = [repr(each) for each in (*_bad(killed), *findings)]
+    line = {"round": FIRST + number, "kills": died, "points": points, "wrong": wrong}
+    print(line, flush=True)
+    if LOG:
+        with Path(LOG).open("a") as file:
+            file.write(json.dumps(line) + "\n")

@@ -48,7 +48,7 @@ WRITER_SETTINGS: Final = _COMMON_SETTINGS | {
     "enable_bitmapscan": "off",
     "plan_cache_mode": "force_generic_plan",
 }
-_READER_SETTINGS: Final = _COMMON_SETTINGS | {
+READER_SETTINGS: Final = _COMMON_SETTINGS | {
     "role": READER,
     "statement_timeout": f"{READ_SECONDS}s",
     "lock_timeout": "1s",
@@ -153,7 +153,7 @@ async def connect(
 
 async def _reader(dsn: str, readers: int, name: str, *, min_size: int) -> asyncpg.Pool:
     seconds = READ_SECONDS + ANSWER_SECONDS
-    return await open_pool(dsn, _READER_SETTINGS, readers, name, seconds=seconds, min_size=min_size)
+    return await open_pool(dsn, READER_SETTINGS, readers, name, seconds=seconds, min_size=min_size)
 
 
 async def _spares(
