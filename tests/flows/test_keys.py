@@ -1,5 +1,8 @@
 """Keys over HTTP: made, listed, rotated, revoked, never beyond their maker."""
 
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -53,6 +56,45 @@ async def test_a_revoked_key_is_refused_by_every_node_within_five_seconds(api: A
         return here.status == 401 and await other.authenticate(issued["key"]) is None
 
     await eventually(refused, seconds=5)
+
+
+async def test_requests_that_come_together_look_a_key_up_once(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database, looks = api.node.database, 0
+    look_up = database.look_up
+
+    @asynccontextmanager
+    async def counted() -> AsyncIterator[Any]:
+        nonlocal looks
+        looks += 1
+        async with look_up() as connection:
+            yield connection
+
+    monkeypatch.setattr(database, "look_up", counted)
+    identities = Identities(database)
+    asking = [asyncio.create_task(identities.authenticate(api.key)) for _ in range(20)]
+    await asyncio.sleep(0)
+    asking[0].cancel()  # its client has gone: the others still get their answer
+    with suppress(asyncio.CancelledError):
+        await asking[0]
+    found = await asyncio.gather(*asking[1:])
+    assert {each.tenant for each in found if each} == {api.tenant}
+    assert (len(found), looks) == (19, 1)
+
+
+async def test_a_look_up_that_fails_is_tried_again_by_the_next_request(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken() -> Any:
+        raise ConnectionError("gone")
+
+    identities = Identities(api.node.database)
+    with monkeypatch.context() as patched:
+        patched.setattr(api.node.database, "look_up", broken)
+        with pytest.raises(ConnectionError):
+            await identities.authenticate(api.key)
+    assert await identities.authenticate(api.key)
 
 
 async def test_a_rotated_key_works_beside_the_new_one_until_the_overlap_ends(

@@ -16,6 +16,10 @@ class Log:
     def __init__(self) -> None:
         self._logger = logging.getLogger(LOGGER)
 
+    def debugs(self) -> bool:
+        """Return whether `debug` writes: for lines that cost something to put together."""
+        return self._logger.isEnabledFor(logging.DEBUG)
+
     def debug(self, event: str, **fields: Any) -> None:
         """Write what helps to find a mistake."""
         self._write(logging.DEBUG, event, fields)

@@ -21,7 +21,7 @@ SECURITY_HEADERS: Final[Headers] = [
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
     (b"cache-control", b"no-store"),
 ]
-_JSON: Final = (b"content-type", b"application/json")
+JSON: Final = (b"content-type", b"application/json")
 _PROBLEM: Final = (b"content-type", problem.MEDIA_TYPE)
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -37,14 +37,14 @@ class OutgoingAnswer(NamedTuple):
 def from_reply(reply: Reply | msgspec.Struct, status: int) -> OutgoingAnswer:
     """Turn what a handler returned into an answer."""
     if not isinstance(reply, Reply):
-        return OutgoingAnswer(status, [_JSON], _encode(reply))
+        return OutgoingAnswer(status, [JSON], _encode(reply))
     own = [
         (name.lower().encode(), value.encode("latin-1")) for name, value in reply.headers.items()
     ]
     if reply.body is None:
         return OutgoingAnswer(reply.status or 204, own, b"")
-    if not any(name == b"content-type" for name, _ in own):
-        own.append(_JSON)
+    if not own or all(name != b"content-type" for name, _ in own):
+        own.append(JSON)
     body = _encode(reply.body) if isinstance(reply.body, msgspec.Struct) else reply.body
     return OutgoingAnswer(reply.status or status, own, body)
 

@@ -73,7 +73,7 @@ class Connection(asyncio.Protocol):
         self._serving: Exchange | None = None
         self._arriving: Exchange | None = None
         self._waiting: deque[Exchange] = deque()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._task: asyncio.Task[None] | None = None
 
     # What the transport calls
 
@@ -165,11 +165,10 @@ class Connection(asyncio.Protocol):
         version = self._parser.get_http_version()
         if version not in {"1.0", "1.1"}:
             raise _HeadError(Code.AMBIGUOUS_REQUEST, f"HTTP/{version} is not spoken here")
-        if version == "1.1" and all(name != b"host" for name, _ in self._headers):
+        headers = dict(self._headers)
+        if version == "1.1" and b"host" not in headers:
             raise _HeadError(Code.AMBIGUOUS_REQUEST, "the header Host is missing")
-        expects = version == "1.1" and any(
-            name == b"expect" and value.lower() == b"100-continue" for name, value in self._headers
-        )
+        expects = version == "1.1" and headers.get(b"expect", b"").lower() == b"100-continue"
         exchange = Exchange(
             self,
             self._scope(version),
@@ -227,9 +226,7 @@ class Connection(asyncio.Protocol):
     def _serve(self, exchange: Exchange) -> None:
         self._serving = exchange
         self._connections.busy(self)
-        task = asyncio.get_running_loop().create_task(self._answer(exchange))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._task = asyncio.get_running_loop().create_task(self._answer(exchange))
 
     async def _answer(self, exchange: Exchange) -> None:
         try:

@@ -9,13 +9,21 @@ from typing import Final, Protocol
 
 from starlette.types import Message, Scope
 
+from postdate.api.http.answer import JSON, SECURITY_HEADERS
+
 BODY_BUFFER: Final = 64 * 1024
 """So many bytes of a body wait for the app; then nothing more is read from the connection."""
+
+WHOLE_BODY: Final = "whole_body"
+"""In the scope: returns the body where all of it has come, so that nobody waits for it."""
 
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 _STATUS_LINES: Final = {
     each.value: f"HTTP/1.1 {each.value} {each.phrase}".encode() for each in HTTPStatus
 }
+_CONSTANT: Final = {each: b": ".join(each) for each in (JSON, *SECURITY_HEADERS)}
+"""The lines of headers that nearly every answer has."""
+
 _WITHOUT_BODY: Final = frozenset({HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED})
 
 
@@ -70,6 +78,7 @@ class Exchange:
         self, wire: Wire, scope: Scope, *, keep_alive: bool, expects_continue: bool
     ) -> None:
         self.scope = scope
+        scope[WHOLE_BODY] = self.whole_body
         self.keep_alive = keep_alive
         self.complete = False
         """The whole request has arrived."""
@@ -128,13 +137,26 @@ class Exchange:
             await self._wait()
         return {"type": "http.disconnect"}
 
+    def whole_body(self) -> bytes | None:
+        """Return the body where all of it has come; None where the app has to receive it."""
+        if not self.complete or self._given or self._expects_continue:
+            return None
+        return self._next_body()
+
     def _next_part(self) -> Message:
+        return {
+            "type": "http.request",
+            "body": self._next_body(),
+            "more_body": not self.complete,
+        }
+
+    def _next_body(self) -> bytes:
         body = self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)
         self._chunks.clear()
         self._buffered = 0
         self._given = self.complete
         self._wire.resume_reading()
-        return {"type": "http.request", "body": body, "more_body": not self.complete}
+        return body
 
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():
@@ -182,7 +204,11 @@ class Exchange:
             self.keep_alive = False
         lines = [_STATUS_LINES.get(status) or b"HTTP/1.1 %d " % status]
         sized = dated = False
-        for name, value in start.get("headers", ()):
+        for header in start.get("headers", ()):
+            if (line := _CONSTANT.get(header)) is not None:
+                lines.append(line)
+                continue
+            name, value = header
             lines.append(name + b": " + value)
             match name.lower():
                 case b"content-length":

@@ -53,6 +53,15 @@ async def body(
         raise _too_slow(limits) from None
 
 
+def arrived(data: bytes, headers: Mapping[bytes, bytes], max_bytes: int) -> bytes:
+    """Return a body that came with its head, or refuse it for its size or type."""
+    if len(data) > max_bytes:
+        raise _too_large(max_bytes)
+    if data or b"transfer-encoding" in headers:
+        _check_media_type(headers)
+    return data
+
+
 async def _collect(receive: Receive, size: int | None, max_bytes: int) -> bytes:
     chunks: list[bytes] = []
     received, more = 0, True

@@ -23,6 +23,7 @@ from postdate.api.http.answer import (
 )
 from postdate.api.http.deadline import Deadline
 from postdate.api.http.endpoint import AnyEndpoint, Call
+from postdate.api.http.exchange import WHOLE_BODY
 from postdate.api.http.gate import Gate
 from postdate.api.http.limit import RequestLimits
 from postdate.api.http.meter import HttpMeter
@@ -229,10 +230,7 @@ class Shell:
         query = request_reader.query(query_string, endpoint.query) if endpoint.query else None
         data, body = b"", None
         if bound.decoder is not None:
-            with self._receiving.hold(actor, request.address):
-                data = await request_reader.body(
-                    request.receive, headers, bound.max_body, self._limits
-                )
+            data = await self._body(bound.max_body, request, actor)
             depth = self._limits.json_depth
             body = request_reader.decode(data, bound.decoder, depth, whole=bound.whole)
         return Call(
@@ -250,6 +248,16 @@ class Shell:
             headers=headers,
             hold_open=partial(self._hold_open, request, actor),
         )
+
+    async def _body(self, max_bytes: int, request: _Request, actor: Identity | None) -> bytes:
+        """Receive the body; where it came with its head, nothing is counted or timed."""
+        whole = request.scope.get(WHOLE_BODY)
+        if whole is not None and (data := whole()) is not None:
+            return request_reader.arrived(data, request.headers, max_bytes)
+        with self._receiving.hold(actor, request.address):
+            return await request_reader.body(
+                request.receive, request.headers, max_bytes, self._limits
+            )
 
     async def _identify(self, endpoint: AnyEndpoint, request: _Request) -> Identity | None:
         if endpoint.scope is None:
@@ -304,13 +312,9 @@ class Shell:
         method = request.scope["method"]
         method = method if method in _METHODS else "OTHER"
         self._meter.count(request.route, method, request.status, seconds)
-        _log.debug(
-            "request",
-            route=request.route,
-            method=method,
-            status=request.status,
-            ms=round(seconds * 1000, 2),
-        )
+        if _log.debugs():
+            ms = round(seconds * 1000, 2)
+            _log.debug("request", route=request.route, method=method, status=request.status, ms=ms)
 
 
 def _page_name(scope: ConnectionScope) -> str:

@@ -41,6 +41,7 @@ class Identities:
         self.login_throttle = LoginThrottle() if login_throttle is None else login_throttle
         self._doubtful = asyncio.Semaphore(MAX_DOUBTFUL)
         self._known: dict[bytes, tuple[float, Identity | None]] = {}
+        self._finding: dict[bytes, asyncio.Task[Identity | None]] = {}
         self._used: set[str] = set()
 
     async def authenticate(self, key: str) -> Identity | None:
@@ -55,9 +56,9 @@ class Identities:
                 # A neighbour's guesses must not shut out a good key: it is looked up all the same,
                 # but guesses have few connections to the database.
                 async with self._doubtful:
-                    identity = await self._find(key, digest)
+                    identity = await self._find_once(key, digest)
             else:
-                identity = await self._find(key, digest)
+                identity = await self._find_once(key, digest)
         if identity is None:
             self.login_throttle.wrong(source, now)
         elif identity.expires_at is None:
@@ -65,6 +66,20 @@ class Identities:
         elif not self._holds(identity):
             return None
         return identity
+
+    async def _find_once(self, key: str, digest: bytes) -> Identity | None:
+        """Look a key up once for all requests that wait for it; none of them can end it."""
+        finding = self._finding.get(digest)
+        if finding is None:
+            finding = asyncio.create_task(self._find(key, digest))
+            self._finding[digest] = finding
+            finding.add_done_callback(lambda done: self._found(digest, done))
+        return await asyncio.shield(finding)
+
+    def _found(self, digest: bytes, done: asyncio.Task[Identity | None]) -> None:
+        del self._finding[digest]
+        if not done.cancelled():
+            done.exception()  # whoever waits hears of it; where nobody does, it is not a complaint
 
     async def _find(self, key: str, digest: bytes) -> Identity | None:
         now = time.monotonic()
