@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from conftest import scratch
-from postdate.node.initial_key import welcome
+from postdate.node.initial_key import welcome_message
 from postdate.node.settings import ProcessSettings
 from support.serve_process import Served
 
@@ -75,7 +75,7 @@ async def test_the_readme_s_python_is_scheduled_and_cancelled(served: Served) ->
 async def test_the_first_message_s_commands_work(served: Served, *, shown: bool) -> None:
     settings = ProcessSettings(data_dir=served.directory)
     key = served.key if shown else None
-    message = welcome(f"http://127.0.0.1:{served.port}", key, settings)
+    message = welcome_message(f"http://127.0.0.1:{served.port}", key, settings)
     assert message.count(served.key) == int(shown)
     script = message.partition("ten seconds:")[2].replace("rent-1", f"rent-{shown}")
     *_, scheduled = await run(script, served.directory.parent)

@@ -96,7 +96,7 @@ class Work(Stage, KillOperation):
         await asyncio.sleep(0)
         for job in worker.runner._jobs:
             job.renew_at = 0.0
-        await worker.keep()
+        await worker.renew()
         gate.set()
         await step(worker)
         await worker.permits.give_back()

@@ -129,7 +129,7 @@ class WorkerOperation(Operation):
         look(worker)
         try:
             await worker.run_once(100)
-            await worker.keep()
+            await worker.renew()
         except Exception as error:
             if not isinstance(error, TransientError):
                 raise
@@ -225,7 +225,7 @@ class Permit(WorkerOperation):
     async def act(self) -> None:
         for _ in range(3):
             await super().act()
-        await self.first.permits.keep()
+        await self.first.permits.renew()
 
 
 class Record(WorkerOperation):
@@ -241,7 +241,7 @@ class Record(WorkerOperation):
 
     async def act(self) -> None:
         self.receiver.gates["first"].set()
-        await self.first.runner.join()
+        await self.first.runner.wait_idle()
 
 
 class Retry(Record):
@@ -259,4 +259,4 @@ class Renew(Record):
     async def act(self) -> None:
         for flight in self.first.runner._jobs:
             flight.renew_at = 0.0
-        await self.first.keep()
+        await self.first.renew()

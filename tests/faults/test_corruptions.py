@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from conftest import Api, Clock
-from postdate.ledger.prove import whole
+from postdate.ledger.prove import attached_range
 from postdate.model.ids import BUCKETS, MAX_ID, bucket_of, new_id
 from postdate.proof.checker import FINDINGS, prove_on
 from postdate.proof.round import IdWindow, prove_chains, prove_tables
@@ -123,7 +123,7 @@ async def _round(scene: Scene, step: int = STEP) -> list[LedgerFinding]:
     found: list[LedgerFinding] = []
     for first in range(0, BUCKETS, step):
         buckets = range(first, first + step)
-        where = replace(await whole(scene.vandal, buckets=buckets), limit=100)
+        where = replace(await attached_range(scene.vandal, buckets=buckets), limit=100)
         found += await prove_tables(scene.vandal, where, [IdWindow(UUID(int=0), MAX_ID)])
         await store.remember_accounts(scene.vandal, buckets, where.floor)
         found += (await prove_chains(scene.vandal, buckets, lambda events: events))[1]

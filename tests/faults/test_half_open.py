@@ -83,7 +83,7 @@ async def go_on_in_silence(nodes: Nodes, make: type[Operation], most: float) -> 
     await operation.finish()
     if isinstance(operation, WorkerOperation):
         # What it was not sure of goes back by itself, when its connections are new.
-        await asyncio.wait_for(operation.first.runner.join(), SILENT_SECONDS)
+        await asyncio.wait_for(operation.first.runner.wait_idle(), SILENT_SECONDS)
     recovered = time.monotonic() - began
     assert await operation.violations() == []
     print(

@@ -78,7 +78,7 @@ async def test_the_others_are_recorded_while_a_stranger_holds_one_timer(
         await eventually(all_but_one, 8)
         assert time.monotonic() - began < 5  # one wait for the lock, not one for each halving
         assert len(worker.runner) == 1
-    await asyncio.wait_for(worker.runner.join(), 3)
+    await asyncio.wait_for(worker.runner.wait_idle(), 3)
     assert await ended(database, jobs) == JOBS
 
 
@@ -100,7 +100,7 @@ async def test_the_others_are_renewed_while_a_stranger_holds_one_timer(
     await worker.runner.renew()
     assert (await one(database, "timer", jobs[0]))["due_at"] > before[jobs[0]]
     handler.gate.set()
-    await worker.runner.join()
+    await worker.runner.wait_idle()
     assert await ended(database, jobs) == JOBS
 
 
@@ -179,13 +179,13 @@ async def test_slots_go_back_whose_grant_commits_after_it_was_given_up(
 
     granted = asyncio.create_task(grant())
     await granting.wait()
-    keeping = asyncio.create_task(permits.keep())
+    keeping = asyncio.create_task(permits.renew())
     await wait_a_moment(0.2)
     committing.set()
     await granted
     with suppress(LockNotAvailableError):
         await keeping
-    await permits.keep()  # the loop's next step, if this one did not wait long enough
+    await permits.renew()  # the loop's next step, if this one did not wait long enough
     slots = await database.writer.fetchval(
         "SELECT coalesce(sum(slots), 0) FROM permit WHERE holder = $1", node_id
     )

@@ -98,7 +98,7 @@ async def test_stored_numbers_go_back_to_what_the_entries_say(
     await office.spoil(change)
     assert finding in await office.found()
     told = await office.repairs.look(office.first, "alice")
-    assert told.needed
+    assert told.is_needed
     assert finding in await office.found(), "a look writes nothing"
     await office.repair()
     after = await office.ledger.account("alice")

@@ -7,7 +7,7 @@ import pytest
 
 from conftest import Api, Clock
 from postdate.model.error import StartError
-from postdate.node.settings import listed, load
+from postdate.node.settings import load, split_list
 from postdate.store.operate.item_log import items
 from support.api_ledger import open_ledger
 from support.bank import drain, settler
@@ -76,6 +76,6 @@ def test_the_rate_is_bounded_and_what_is_left_out_is_counted() -> None:
 
 def test_what_cannot_be_switched_on_is_refused_at_the_start() -> None:
     found = load({"log_items": "accepted, failed"}, {})
-    assert listed(found.log_items) == ["accepted", "failed"]
+    assert split_list(found.log_items) == ["accepted", "failed"]
     with pytest.raises(StartError, match="POSTDATE_LOG_ITEMS"):
         load({"log_items": "everything"}, {})

@@ -185,17 +185,17 @@ async def test_wrong_keys_of_one_address_are_slowed_and_good_ones_stay_welcome(a
 def test_the_wait_doubles_up_to_a_minute_and_is_forgotten() -> None:
     throttle, now = LoginThrottle(free=0), 1000.0
     for seconds in (1, 2, 4, 8, 16, 32, 60, 60):
-        throttle.wrong("a", now)
+        throttle.count_wrong_key("a", now)
         with pytest.raises(RefusedError):
-            throttle.wrong("a", now + seconds - 0.01)
+            throttle.count_wrong_key("a", now + seconds - 0.01)
         assert not throttle.waits("a", now + seconds)
         now += seconds
-    throttle.wrong("a", now + FORGET_SECONDS + 1)
+    throttle.count_wrong_key("a", now + FORGET_SECONDS + 1)
     assert not throttle.waits("a", now + FORGET_SECONDS + 2)
 
 
 def test_the_memory_of_wrong_keys_is_bounded() -> None:
     throttle = LoginThrottle()
     for number in range(MAX_REMEMBERED + 50):
-        throttle.wrong(str(number), 1.0)
+        throttle.count_wrong_key(str(number), 1.0)
     assert len(throttle) == MAX_REMEMBERED

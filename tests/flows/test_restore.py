@@ -47,14 +47,14 @@ async def test_jobs_due_before_wait_and_new_ones_run(database: Database, tenant_
     await follow(database, worker.settings)
     new = await add_jobs(database, lane, 1)
     await worker.run_once(10)
-    await worker.runner.join()
+    await worker.runner.wait_idle()
     assert [each.job_id for each in handled.deliveries] == new
     assert (await restore.held(database)).jobs >= 3
     assert (await restore.release(database)).jobs >= 3
     await follow(database, worker.settings)
     worker.claimer.hint(lane.lane_id)
     await worker.run_once(10)
-    await worker.runner.join()
+    await worker.runner.wait_idle()
     assert {each.job_id for each in handled.deliveries} == {*old, *new}
 
 

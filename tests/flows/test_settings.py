@@ -21,8 +21,8 @@ async def test_a_tenant_s_setting_is_seen_by_other_nodes_and_by_no_other_tenant(
     tenant_id = await api.node.database.writer.fetchval(
         "SELECT tenant_id FROM tenant WHERE name = $1", who
     )
-    assert other.runtime.whole("payment.max_amount", tenant_id) == 77
-    assert other.runtime.whole("payment.max_amount", tenant_id + 1) == 1_000_000
+    assert other.runtime.integer("payment.max_amount", tenant_id) == 77
+    assert other.runtime.integer("payment.max_amount", tenant_id + 1) == 1_000_000
     assert (await api.call("DELETE", "/settings/payment.max_amount")).status == 204
     assert await value(api, "payment.max_amount") == 1_000_000
 

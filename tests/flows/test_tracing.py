@@ -33,7 +33,7 @@ from postdate.node.node import Node
 from postdate.node.settings import ProcessSettings
 from postdate.node.trace import Tracing
 from postdate.node.trace_expansion import context_of
-from postdate.scheduler.firer import unfollowed
+from postdate.scheduler.firer import untraced
 from postdate.store.connection.database import Database
 from postdate.views.authentication.identity import Identities
 from support.bank import settings as tolerant
@@ -266,7 +266,7 @@ def test_log_lines_carry_the_ids_of_the_span() -> None:
     ],
 )
 def test_the_standard_variables_decide(environ: dict[str, str], exporter: str | None) -> None:
-    assert trace.wanted(environ) == exporter
+    assert trace.requested_exporter(environ) == exporter
 
 
 @pytest.mark.parametrize(
@@ -312,7 +312,7 @@ async def test_without_tracing_the_handlers_are_what_they_were(database: Databas
     deliver: Callable[..., Any] = node.outgoing.webhook.deliver
     assert node.handler("webhook", deliver) is deliver
     assert node.publishing("webhook", deliver) is deliver
-    with unfollowed(0) as spans:
+    with untraced(0) as spans:
         made: list[Any] = []
         assert spans.begin(made) is made
     await node.close()

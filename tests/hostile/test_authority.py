@@ -345,7 +345,7 @@ async def test_a_tighter_limit_of_the_operator_beats_a_looser_one_set_before(api
     await api.call("PUT", "/settings/quota.pending_jobs", {"value": 500})
     await SettingChanges(api.node.database).put(tenant_id, "quota.pending_jobs", 7)
     await api.node.refresh_settings()
-    assert api.node.runtime.whole("quota.pending_jobs", tenant_id) == 7
+    assert api.node.runtime.integer("quota.pending_jobs", tenant_id) == 7
     one = await shown(api, "quota.pending_jobs")
     assert (one["value"], one["own"], one["set_by"]) == (7, 500, "operator")
 

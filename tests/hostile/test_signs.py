@@ -34,7 +34,7 @@ async def test_a_thousand_scrapes_write_the_metrics_a_few_times() -> None:
     page = MetricsPage(registry)
     began = time.monotonic()
     for _ in range(10):
-        pages = await asyncio.gather(*(page.written() for _ in range(100)))
+        pages = await asyncio.gather(*(page.fresh_page() for _ in range(100)))
         assert all(b"slow" in each for each in pages)
     # Ten times as long as one takes lies between two of them.
     assert slow.collected <= 2 + (time.monotonic() - began) / (10 * COLLECT_SECONDS)
@@ -46,12 +46,12 @@ async def test_a_scrape_tells_what_was_so_when_it_was_asked_for() -> None:
     page = MetricsPage(registry)
     for number in range(20):
         gauge.set(number)
-        assert f"told {number}.0" in (await page.written()).decode()
+        assert f"told {number}.0" in (await page.fresh_page()).decode()
 
 
 async def test_a_scraper_that_hangs_up_takes_the_page_from_nobody() -> None:
     page = MetricsPage(CollectorRegistry())
-    leaving, staying = (asyncio.create_task(page.written()) for _ in range(2))
+    leaving, staying = (asyncio.create_task(page.fresh_page()) for _ in range(2))
     await asyncio.sleep(0)
     leaving.cancel()
     assert await staying == b""

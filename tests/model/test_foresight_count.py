@@ -8,7 +8,7 @@ from itertools import takewhile
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from postdate.model.foresight.minutes import MinuteGrid, joined
+from postdate.model.foresight.minutes import MinuteGrid, coarsen
 from postdate.model.foresight.rule_count import CountedRule, RuleCount
 from postdate.model.recurrence.calendar import Calendar, Roll
 from postdate.model.recurrence.plan import RecurrencePlan, occurrences
@@ -116,7 +116,7 @@ def test_counting_by_arithmetic_equals_stepping(found: list[CountedRule], days: 
     counts = grid.counts()
     assert count.left_out == 0
     assert {minute: many for minute, many in enumerate(counts) if many} == dict(expected)
-    assert sum(joined(counts, 60)) == expected.total()
+    assert sum(coarsen(counts, 60)) == expected.total()
 
 
 def test_what_takes_too_long_is_left_out_and_told() -> None:

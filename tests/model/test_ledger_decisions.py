@@ -89,4 +89,4 @@ def test_a_closed_account_stays_as_it_is() -> None:
 def test_an_account_goes_above_the_limit_of_its_tenant_as_far_as_the_operator_allows(
     allowed: int, own: int | None, limit: int
 ) -> None:
-    assert AmountLimits(1000, allowed).of(own) == limit
+    assert AmountLimits(1000, allowed).for_account(own) == limit

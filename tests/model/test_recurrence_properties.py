@@ -152,5 +152,5 @@ def test_a_product_knows_its_numbers_without_listing_them(
     listed = sorted(int("".join(map(str, digits)) or "0") for digits in product(*values))
     assert [made[at] for at in range(len(made))] == listed
     assert made.rank(number) == sum(each < number for each in listed)
-    assert made.following(number) == next((each for each in listed if each >= number), None)
+    assert made.first_not_less(number) == next((each for each in listed if each >= number), None)
     assert [at for at in range(1100) if made.bits() >> at & 1] == listed

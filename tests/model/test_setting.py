@@ -1,7 +1,7 @@
 import pytest
 
 from postdate.model.error import Code, RefusedError
-from postdate.model.setting.setting import Settings, Stored, known, resolve, validate
+from postdate.model.setting.setting import Settings, Stored, get_setting, resolve, validate
 from postdate.model.setting.table import SETTINGS, TenantMay
 
 
@@ -13,7 +13,7 @@ def test_a_tenant_s_value_beats_everybody_s_which_beats_the_default() -> None:
             (7, name): Stored(7, name, 9),
         }
     )
-    assert [settings.whole(name, tenant) for tenant in (7, 8)] == [9, 5]
+    assert [settings.integer(name, tenant) for tenant in (7, 8)] == [9, 5]
     assert Settings().get(name, 7) == SETTINGS[name].default
 
 
@@ -37,10 +37,10 @@ def test_a_value_that_is_not_allowed_is_refused(name: str, value: object, code: 
 
 def test_an_unknown_name_is_refused_with_the_one_like_it() -> None:
     with pytest.raises(RefusedError) as raised:
-        known("rate.tenant_per_secnd")
+        get_setting("rate.tenant_per_secnd")
     assert "rate.tenant_per_second?" in raised.value.refusal.detail
     with pytest.raises(RefusedError) as raised:
-        known("x" * 100_000)
+        get_setting("x" * 100_000)
     assert len(raised.value.refusal.detail) < 100
 
 

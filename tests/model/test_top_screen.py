@@ -24,7 +24,7 @@ def page(*lanes: dict[str, Any]) -> VitalsPage:
 def typed(screen: Screen, text: str) -> LaneAction | None:
     found = None
     for key in text:
-        found = screen.press(key) or found
+        found = screen.handle_key(key) or found
     return found
 
 
@@ -86,7 +86,7 @@ def test_it_can_be_drawn_and_left() -> None:
     console = Console(file=io.StringIO(), width=120)
     console.print(screen.draw())
     screen.learn(page(lane("mail", 5, paused=True, paused_note="rest [/soon]")))
-    screen.stale("nobody answers")
+    screen.mark_stale("nobody answers")
     console.print(screen.draw())
     assert isinstance(console.file, io.StringIO)
     drawn = console.file.getvalue()

@@ -53,12 +53,12 @@ MUTANTS = (
     ),
     mutant(
         "first_clock_believed", "settlement/stop.py",
-        "if not self._guard.believes:", "if False:",
+        "if not self._guard.has_reference:", "if False:",
         f"{CLOCK}::test_a_node_that_starts_under_a_wrong_clock_pays_nothing_early",
     ),
     mutant(
         "return_of_the_clock_taken_for_a_leap", "settlement/stop.py",
-        "self._guard.believe(max(at, recorded))", "self._guard.believe(at)",
+        "self._guard.accept_time(max(at, recorded))", "self._guard.accept_time(at)",
         f"{CLOCK}::test_a_clock_that_was_behind_at_the_start_may_return",
     ),
     mutant(

@@ -53,4 +53,4 @@ async def test_a_share_is_a_preference_that_nobody_waits_for(
         await stranger.close()
     async with database.connection() as connection:
         for node_id in NODES[:2]:
-            await node_store.leave(connection, node_id)
+            await node_store.sign_off(connection, node_id)

@@ -60,11 +60,11 @@ async def test_the_refresh_of_a_node_is_one_statement_and_says_what_single_ones_
             connection,
             [timer.NewTimer(3, tenant_id, LANE_PAYMENT, uuid4(), LONG_AGO)],
         )
-        alone = [await node.live(connection), await setting.load(connection)]
+        alone = [await node.list_live(connection), await setting.load(connection)]
         heads = await timer.heads(connection, [(3, LANE_PAYMENT, LONG_AGO)])
     reads = SharedReads(database)
     nodes, settings, halts, found = await asyncio.gather(
-        node.live(reads),
+        node.list_live(reads),
         setting.load(reads),
         halt.load(reads),
         timer.heads(reads, [(3, LANE_PAYMENT, LONG_AGO)]),

@@ -133,7 +133,7 @@ async def nobody(_: Any) -> list[Any]:
 
 
 async def leave(transaction: TableTransaction, rows: Sequence[Any]) -> None:
-    """Stand for settlement_leave."""
+    """Stand for settlement_delete_timers."""
     await transaction.database.step("leave")
     for each in rows:
         key = ("payment", each.payment_id)

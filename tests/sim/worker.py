@@ -68,7 +68,7 @@ class Node:
             next_due=self.worker.next_due,
             woken_by=self.worker.room,
         )
-        keeping = Loop("keep", self.worker.keep, limit=1, poll_seconds=LEASE_SECONDS / 4)
+        keeping = Loop("keep", self.worker.renew, limit=1, poll_seconds=LEASE_SECONDS / 4)
         self.running = [asyncio.create_task(each.run()) for each in (claiming, keeping)]
 
     def kill(self) -> None:

@@ -13,7 +13,7 @@ from postdate.model.activity import (
     empty_histogram,
     histogram,
     percentile,
-    together,
+    sum_histograms,
 )
 from postdate.store.connection.database import Database
 from postdate.store.operate import activity
@@ -55,8 +55,8 @@ async def test_lateness_of_several_nodes_adds_up(database: Database, tenant_id: 
             await activity.add_lateness(connection, node.take())
         assert node.take() == {}
     found = await slots(database, tenant_id)
-    assert together(slot.jobs_late for slot in found)[0] == 2
-    assert together(slot.payments_late for slot in found)[-1] == 2
+    assert sum_histograms(slot.jobs_late for slot in found)[0] == 2
+    assert sum_histograms(slot.payments_late for slot in found)[-1] == 2
 
 
 async def test_another_tenant_sees_none_of_it(database: Database, tenant_id: int) -> None:

@@ -55,7 +55,7 @@ async def test_an_old_token_renews_nothing(
     assert renewed[job_id] is not None
     handler.gate.set()
     for worker in workers:
-        await worker.runner.join()
+        await worker.runner.wait_idle()
 
 
 async def test_permits_taken_before_a_limit_that_cannot_be_asked_are_given_back(
@@ -79,7 +79,7 @@ async def test_permits_taken_before_a_limit_that_cannot_be_asked_are_given_back(
     worker = await make_worker(database, Handled(), tenant_id, limits_of=limits_of)
     with pytest.raises(ConnectionResetError):
         await worker.run_once(10)
-    await worker.runner.join()
+    await worker.runner.wait_idle()
     assert worker.permits.used(first.scope) == 0
 
 
@@ -110,8 +110,8 @@ async def test_a_flight_has_one_verdict_the_first(monkeypatch: pytest.MonkeyPatc
 
 def test_a_mark_trails_a_little_and_once_a_second_as_far_as_a_transaction_lasts() -> None:
     mark, at = LowWaterMark(), datetime(2030, 1, 1, tzinfo=UTC)
-    mark.low(100.0)
-    mark.passed(at + timedelta(seconds=5), at)
-    assert mark.low(100.1) == at - MARGIN
-    assert mark.low(100.0 + WIDE_SECONDS) == at - WIDE_MARGIN
-    assert mark.low(100.1 + WIDE_SECONDS) == at - MARGIN
+    mark.current(100.0)
+    mark.learn_empty_below(at + timedelta(seconds=5), at)
+    assert mark.current(100.1) == at - MARGIN
+    assert mark.current(100.0 + WIDE_SECONDS) == at - WIDE_MARGIN
+    assert mark.current(100.1 + WIDE_SECONDS) == at - MARGIN

@@ -95,9 +95,9 @@ async def test_retention_detaches_attempts_and_events_only(database: Database) -
     loop = command.loops(node)[0]
     await loop._run_once(1)
     async with database.connection() as connection:
-        assert await history.old(connection, ["event"], 365), "kept for ever by default"
+        assert await history.list_older(connection, ["event"], 365), "kept for ever by default"
     node.runtime = settings(**{"history.retention_days": 365})
     await loop._run_once(1)
     async with database.connection() as connection:
-        assert await history.old(connection, ["attempt", "event"], 365) == []
-        assert len(await history.old(connection, ["payment", "outcome"], 365)) == 6
+        assert await history.list_older(connection, ["attempt", "event"], 365) == []
+        assert len(await history.list_older(connection, ["payment", "outcome"], 365)) == 6

@@ -76,7 +76,7 @@ async def work(worker: JobWorker) -> None:
     """One turn of the worker's loops, without the helper that looks everywhere."""
     with suppress(UnavailableError):
         await worker.run_once(100)
-    await worker.keep()
+    await worker.renew()
 
 
 async def ends(
@@ -279,7 +279,7 @@ async def test_the_expander_forgets_its_marks(database: Database) -> None:
 
 def hide(mark: LowWaterMark, at: datetime) -> None:
     """Move a mark beyond what is due, as no look would; even a wide look begins there."""
-    mark.passed(at + WIDE_MARGIN, at + WIDE_MARGIN)
+    mark.learn_empty_below(at + WIDE_MARGIN, at + WIDE_MARGIN)
     mark.full_at = time.monotonic() + 3600
 
 
@@ -287,15 +287,15 @@ async def now(database: Database) -> Any:
     return await database.writer.fetchval("SELECT clock()")
 
 
-@pytest.mark.parametrize("name", ["vital_untouched", "vital_leased", "vital_outlived"])
+@pytest.mark.parametrize("name", ["vital_overdue_heads", "vital_leased", "vital_overlong_leases"])
 async def test_each_look_walks_an_index(database: Database, tenant_id: int, name: str) -> None:
     lane = await make_lane(database, tenant_id)
     places = [(bucket, lane.lane_id) for bucket in lane.buckets]
     buckets, lanes = zip(*places, strict=True)
     arguments: dict[str, list[Any]] = {
-        "vital_untouched": [[LONG_AGO] * len(places), 1.0],
+        "vital_overdue_heads": [[LONG_AGO] * len(places), 1.0],
         "vital_leased": [10],
-        "vital_outlived": [[1.0] * len(places), uuid4(), 1.0, 10],
+        "vital_overlong_leases": [[1.0] * len(places), uuid4(), 1.0, 10],
     }
     rows = await database.writer.fetch(f"EXPLAIN {query(name)}", buckets, lanes, *arguments[name])
     plan = "\n".join(row[0] for row in rows)

@@ -3,7 +3,7 @@ from postdate.worker.claim_size import FIRST_JOBS, MAX_JOBS, MIN_JOBS, TARGET_SE
 
 def _learn(pace: ClaimSize, per_second: float, claims: int = 60) -> int:
     for _ in range(claims):
-        pace.took(pace.size, pace.size / per_second)
+        pace.learn(pace.size, pace.size / per_second)
     return pace.size
 
 
@@ -22,14 +22,14 @@ def test_a_size_has_its_bounds() -> None:
 
 def test_a_claim_that_found_little_says_nothing() -> None:
     pace = ClaimSize()
-    pace.took(FIRST_JOBS - 1, 10.0)
-    pace.took(FIRST_JOBS, 0.0)
+    pace.learn(FIRST_JOBS - 1, 10.0)
+    pace.learn(FIRST_JOBS, 0.0)
     assert pace.size == FIRST_JOBS
 
 
 def test_one_slow_claim_does_not_spoil_the_next() -> None:
     pace = ClaimSize()
     _learn(pace, 10**9)
-    pace.took(MAX_JOBS, 5.0)
+    pace.learn(MAX_JOBS, 5.0)
     assert pace.size > MAX_JOBS * 0.75
     assert _learn(pace, 10**9) == MAX_JOBS

@@ -18,7 +18,7 @@ def _candidate(bucket: int, ago: float) -> Candidate:
 def test_a_whole_look_raises_every_mark() -> None:
     places = BucketMarks()
     places.looks()
-    assert places.saw(AT, [_candidate(3, 50.0)])
+    assert places.learn_seen(AT, [_candidate(3, 50.0)])
     lows = {look.bucket: look.low for look in places.looks()}
     assert lows[3] == AT - timedelta(seconds=50)
     assert {lows[b] for b in range(BUCKETS) if b != 3} == {AT - MARGIN}
@@ -27,7 +27,7 @@ def test_a_whole_look_raises_every_mark() -> None:
 def test_behind_a_look_that_was_cut_nothing_is_hidden() -> None:
     places = BucketMarks()
     places.looks()
-    assert places.saw(AT, [_candidate(3, 50.0), _candidate(5, 40.0)], cut=True)
+    assert places.learn_seen(AT, [_candidate(3, 50.0), _candidate(5, 40.0)], cut=True)
     lows = {look.bucket: look.low for look in places.looks()}
     assert lows[3] == AT - timedelta(seconds=50)
     # The buckets that gave nothing may hold what is due right after the last that was seen.

@@ -32,7 +32,7 @@ CLAIM = LaneClaim(LaneBucket(LANE, 0), LANE, [], Capacity(1).take(1, 1), 30.0)
 
 
 def flight() -> ClaimedJob:
-    policy = RetryPolicies(Settings()).of(None, 1)
+    policy = RetryPolicies(Settings()).policy_of(None, 1)
     held = HeldLease(uuid4(), 1, 1)
     return ClaimedJob(
         ClaimedExecution(held, NOW, 0.0, policy, None, None, None, None), CLAIM, 10.0, ()
@@ -93,7 +93,7 @@ async def test_the_next_is_claimed_and_run_while_the_last_is_being_recorded(
     await eventually(ran)
     assert [await one(database, "outcome", job) for job in jobs] == [None, None]
     held.set()
-    await worker.runner.join()
+    await worker.runner.wait_idle()
     for job in jobs:
         assert (await one(database, "outcome", job))["status"] == "COMPLETED"
 
@@ -120,7 +120,7 @@ async def test_what_holds_a_permit_keeps_its_room_until_it_is_recorded(
     await begun.wait()
     assert await worker.run_once(10) == 0
     held.set()
-    await worker.runner.join()
+    await worker.runner.wait_idle()
     await eventually(again)
-    await worker.runner.join()
+    await worker.runner.wait_idle()
     assert len(handler.deliveries) == 2

@@ -28,7 +28,7 @@ def test_only_a_leap_beyond_what_was_believed_counts() -> None:
     assert guard.leap(START + timedelta(seconds=100), 60) is None, "a step back is no leap"
     assert guard.leap(START + timedelta(seconds=3600), 60) is None, "nor is its return"
     assert guard.leap(START + timedelta(seconds=3600 + 86400), 60) == pytest.approx(86370)
-    guard.believe(START + timedelta(seconds=3600 + 86400))
+    guard.accept_time(START + timedelta(seconds=3600 + 86400))
     assert guard.leap(START + timedelta(seconds=3600 + 86400), 60) is None
 
 

@@ -64,14 +64,14 @@ async def test_a_stray_row_stops_its_own_week_of_its_own_table_and_mending_moves
     payment_id, week = stray
     assert await tables(database, str(payment_id)) == {"payment_default"}
     async with database.connection() as connection:
-        done = await partition.ahead(connection, WEEKS + 2)
+        done = await partition.create_ahead(connection, WEEKS + 2)
     blocked = f"payment_{week:%Y%m%d}"
     assert done.blocked == [blocked]
     everything = await made(database, week + timedelta(weeks=1))
     assert "payment" in everything
     assert await made(database, week) == everything - {"payment"}
     async with database.connection() as connection:
-        found = await partition.strays(connection)
+        found = await partition.list_misplaced(connection)
     assert found == [partition.Strays("payment", week, 1)]
     dry = await command._mended(database, found[0], dry_run=True)
     assert (dry["rows"], dry["moved"]) == (1, 0)
@@ -79,8 +79,8 @@ async def test_a_stray_row_stops_its_own_week_of_its_own_table_and_mending_moves
     assert told == {"table": "payment", "week": week, "rows": 1, "moved": 1}
     assert await tables(database, str(payment_id)) == {blocked}
     async with database.connection() as connection:
-        assert (await partition.ahead(connection, WEEKS + 2)).blocked == []
-        assert await partition.strays(connection) == []
+        assert (await partition.create_ahead(connection, WEEKS + 2)).blocked == []
+        assert await partition.list_misplaced(connection) == []
     await drain(settler(database))
     assert (await Bank(database, tenant_id).balances())["b"][0] == 5
     assert (await prove(database, tenant_id)).findings == []
@@ -100,7 +100,7 @@ async def test_a_moved_fact_is_as_immutable_as_before_and_seen_by_its_tenant_alo
     payment_id = new_id(key_of(tenant_id, "c").bucket, at)
     await bank.due("c", "d", 5, ago=-3600, payment_id=payment_id)
     async with database.write() as connection:
-        assert await partition.mend(connection, "payment", week) == 1
+        assert await partition.move_misplaced(connection, "payment", week) == 1
     count = "SELECT count(*) FROM payment WHERE payment_id = $1"
     for reader, seen in ((tenant_id, 1), (tenant_id + 1, 0)):
         async with database.read(reader) as connection:

@@ -320,7 +320,7 @@ async def test_a_handler_is_stopped_when_its_job_is_taken_away(
         return handler.running == 0
 
     await eventually(stopped)
-    await worker.runner.join()
+    await worker.runner.wait_idle()
     assert await one(database, "outcome", job_id) is None
 
 
@@ -342,7 +342,7 @@ async def test_leases_are_renewed_while_a_handler_runs(database: Database, tenan
 
     await eventually(renewed_twice)
     handler.gate.set()
-    await worker.runner.join()
+    await worker.runner.wait_idle()
     assert (await one(database, "outcome", job_id))["attempt"] == 1
 
 

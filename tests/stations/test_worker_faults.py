@@ -88,7 +88,7 @@ class Scene:
     async def step(self) -> None:
         """Do what the loops do; a broken step is tried again."""
         look(self.worker)
-        for once in (self.worker.run_once, self.worker.keep):
+        for once in (self.worker.run_once, self.worker.renew):
             with suppress(DatabaseError, asyncio.CancelledError):
                 await once(100)
 
@@ -101,7 +101,7 @@ class Scene:
             return bool(await self.breaking.pool.fetchval(query, self.tenant_id) == len(self.jobs))
 
         await eventually(all_ended, seconds=30)
-        await asyncio.wait_for(self.worker.runner.join(), 10)
+        await asyncio.wait_for(self.worker.runner.wait_idle(), 10)
 
     async def check(self) -> None:
         """Nothing is left behind, nothing went beyond a limit, nothing was delivered twice."""

@@ -53,7 +53,7 @@ async def test_a_tenants_limit_spans_its_lanes(database: Database, tenant_id: in
     await start_all(*workers)
     handler.gate.set()
     for worker in workers:
-        await worker.runner.join()
+        await worker.runner.wait_idle()
     assert handler.most_running == 5
 
 
@@ -89,13 +89,13 @@ async def test_free_slots_go_back_for_others_to_take(database: Database, tenant_
     first.gate.clear()
     await eventually_running(first, 2, idle)
     first.gate.set()
-    await idle.runner.join()
+    await idle.runner.wait_idle()
     await add_jobs(database, lane, 2)
     other = await make_worker(database, second, tenant_id)
     second.gate.clear()
 
     async def taken_over() -> bool:
-        await idle.permits.keep()
+        await idle.permits.renew()
         await start_all(other)
         return second.running == 2
 
@@ -141,7 +141,7 @@ async def test_a_destinations_limit_puts_off_without_an_attempt(
     await worker.run_once(100)
     await eventually_running(handler, 2, worker)
     handler.gate.set()
-    await worker.runner.join()
+    await worker.runner.wait_idle()
     for _ in range(8):
         await clock.advance(31)
         await step(worker)
@@ -191,7 +191,7 @@ async def test_hanging_handlers_of_one_tenant_leave_room_for_others(
 
     await eventually(quick_done)
     hanging.set()
-    await worker.runner.join()
+    await worker.runner.wait_idle()
 
 
 async def test_lanes_share_a_tenants_turn_by_weight(database: Database, tenant_id: int) -> None:
@@ -209,10 +209,10 @@ async def test_lanes_share_a_tenants_turn_by_weight(database: Database, tenant_i
 def test_whoever_comes_back_starts_level_with_the_others() -> None:
     turns: FairOrder[str] = FairOrder()
     for _ in range(100):
-        turns.spend(turns.next(["a"]), 10)
+        turns.spend(turns.choose(["a"]), 10)
     order = []
     for _ in range(10):
-        chosen = turns.next(["a", "b"])
+        chosen = turns.choose(["a", "b"])
         turns.spend(chosen, 10)
         order.append(chosen)
     assert order.count("b") in {5, 6}

@@ -103,10 +103,10 @@ async def test_a_lost_claim_cannot_give_back_the_lease_of_another_node(
     assert await other.run_once(10) == 1
     before = await one(database, "timer", job_id)
     go_on.set()
-    await asyncio.wait_for(unlucky.runner.join(), 10)
+    await asyncio.wait_for(unlucky.runner.wait_idle(), 10)
     assert await one(database, "timer", job_id) == before
     handler.gate.set()
-    await other.runner.join()
+    await other.runner.wait_idle()
     assert len(handler.deliveries) == 1
     assert await told(database, job_id) == ["job.completed"]
 

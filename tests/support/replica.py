@@ -100,7 +100,7 @@ async def _standby(superuser: str, home: Path) -> AsyncIterator[Path]:
     cluster, socket = home / "cluster", home / "socket"
     socket.mkdir()
     for path in (home, socket):
-        user.own(path, 0o700)
+        user.hand_over(path, 0o700)
     server = await asyncio.to_thread(_follow, programs, user, superuser, cluster, socket)
     try:
         address = f"{superuser.partition('?')[0]}?host={quote(str(socket), safe='')}"

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
-from postdate.api.http.endpoint import Body, Call, Endpoint, Reply, missing
+from postdate.api.http.endpoint import Body, Call, Endpoint, Reply, not_found
 from postdate.api.http.limit import RequestLimits
 from postdate.api.http.page import PageQuery, decode_cursor
 from postdate.api.http.shell import Shell
@@ -65,7 +65,7 @@ async def make_thing(call: Call[Services, Thing, None]) -> Reply:
 
 
 async def get_thing(call: Call[Services, None, None]) -> Echo:
-    raise missing("thing", call.uuid("thing_id"))
+    raise not_found("thing", call.uuid("thing_id"))
 
 
 async def get_name(call: Call[Services, None, None]) -> Echo:

@@ -166,7 +166,7 @@ async def step(worker: JobWorker, limit: int = 1000) -> int:
     total = 0
     while count := await worker.run_once(limit):
         total += count
-    await worker.runner.join()
+    await worker.runner.wait_idle()
     return total
 
 

@@ -42,7 +42,7 @@ class Bank:
             await store.fill(connection, self.keys, count, due, shape, 2 * BALANCE)
         await self.testbed.settle()
 
-    async def ended(self) -> PaymentLateness:
+    async def count_endings(self) -> PaymentLateness:
         """Sum up what became of the payments."""
         async with self.testbed.superuser() as connection:
             return await store.lateness(connection, self.tenant_id)

@@ -64,7 +64,7 @@ async def seal(at: Testbed, plan: EventPlan) -> list[Measure]:
     while more := await sealer.run_once():
         done += more
     rate, written = watch.rate(done), await at.wal() - before
-    cost = at.processor().each(used, max(done, 1))
+    cost = at.processor().per_item(used, max(done, 1))
     if done < plan.events:
         raise RuntimeError(f"{done} of {plan.events} events were sealed")
     return [

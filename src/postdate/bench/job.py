@@ -104,7 +104,7 @@ async def _ours(at: Testbed, count: int) -> _Ours:
         await worker.until(count)
         executed = watch.rate(count)
     execute_wal = (await at.wal() - before) / count
-    return _Ours(accepted, executed, accept_wal, execute_wal, at.processor().each(used, count))
+    return _Ours(accepted, executed, accept_wal, execute_wal, at.processor().per_item(used, count))
 
 
 def _compared(

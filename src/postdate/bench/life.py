@@ -71,7 +71,7 @@ async def payment(at: Testbed, count: int, accounts: int) -> list[Measure]:
                 raise RuntimeError("a payment was refused")
 
     async def settle() -> None:
-        while (await bank.ended()).ended < len(wanted):
+        while (await bank.count_endings()).ended < len(wanted):
             await transfer.ours(bank)
 
     steps = [("accepted", accept), ("settled", settle)]

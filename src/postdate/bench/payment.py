@@ -145,9 +145,9 @@ async def _ours(at: Testbed, plan: PaymentPlan, shape: Shape) -> _Settled:
     await bank.fill(count, shape)
     before, used = await at.wal(), at.processor()
     rate = await transfers.ours(bank)
-    processor = at.processor().each(used, count)
+    processor = at.processor().per_item(used, count)
     wal = (await at.wal() - before) / count
-    ended = await bank.ended()
+    ended = await bank.count_endings()
     paid = count - count // 10 if shape == "short" else count
     if (ended.ended, ended.early) != (paid, 0):
         raise RuntimeError(f"of {paid} payments {ended.ended} ended, {ended.early} of them early")
@@ -244,7 +244,7 @@ async def _sent(at: Testbed, served: Served, order: Order) -> tuple[LoadReport, 
     """Send a load; give its report, and the microseconds of a processor that each item took."""
     before = at.processor(served.pid)
     report = await load(order)
-    return report, at.processor(served.pid).each(before, order.count)
+    return report, at.processor(served.pid).per_item(before, order.count)
 
 
 async def _all_accepted(bank: Bank, report: LoadReport, status: int, count: int) -> None:
@@ -306,7 +306,7 @@ async def _drained(bank: Bank, count: int) -> bench_payment.PaymentLateness:
     """Wait until all have ended, at most for a while."""
     deadline = time.monotonic() + DRAIN_SECONDS
     while True:
-        ended = await bank.ended()
+        ended = await bank.count_endings()
         if ended.ended >= count or time.monotonic() > deadline:
             return ended
         await asyncio.sleep(0.5)

@@ -113,7 +113,7 @@ async def write(
 ) -> None:
     """Write what a settlement writes, with nothing to find, lock or decide."""
     await connection.execute(query("account_write"), *accounts)
-    await connection.execute(query("settlement_leave"), *departures)
+    await connection.execute(query("settlement_delete_timers"), *departures)
     await connection.execute(
         query("settlement_complete"),
         *transfers,

@@ -193,7 +193,7 @@ class Processor(NamedTuple):
     python: float
     database: float
 
-    def each(self, since: "Processor", count: int) -> "Processor":
+    def per_item(self, since: "Processor", count: int) -> "Processor":
         """Return the microseconds that each of so many items took since then."""
         python, database = self.python - since.python, self.database - since.database
         return Processor(1e6 * python / count, 1e6 * database / count)

@@ -12,7 +12,7 @@ import asyncpg
 from postdate.bench import payment_database as store
 from postdate.bench.bank import BALANCE, Bank
 from postdate.bench.testbed import Stopwatch, Testbed
-from postdate.ledger.batch import SYSTEM, departures, due_of, ids, transfers
+from postdate.ledger.batch import SYSTEM, due_of, ids, leaving_payments, transfers
 from postdate.ledger.settle import TransferCompleted, decide
 from postdate.model.error import StartError
 from postdate.settlement.settler import MAX_BATCH, Settler
@@ -79,7 +79,7 @@ async def _rows(bank: Bank) -> list[Bare]:
             ready.append(
                 (
                     _columns(_stored(accounts[key]) for key in changed),
-                    _columns(departures(dues)),
+                    _columns(leaving_payments(dues)),
                     _columns(transfers(dues, done, made)),
                     SettlementBatch(some[0].at, None, SYSTEM),
                 )

@@ -10,7 +10,7 @@ import uvloop
 
 from postdate.cli import number, output, watch
 from postdate.model.error import RefusedError, StartError
-from postdate.node.settings import listed, load
+from postdate.node.settings import load, split_list
 
 FAILED: Final = 1
 USAGE: Final = 2
@@ -114,7 +114,7 @@ def serve(
     tracing = trace.configure()
     more = [trace.add_trace] if tracing else []
     log.configure(settings.log_level, settings.log_format, *more)
-    items.configure(listed(settings.log_items), settings.log_items_per_second)
+    items.configure(split_list(settings.log_items), settings.log_items_per_second)
     uvloop.run(serve.serve(settings, role, tracing, parent))
 
 

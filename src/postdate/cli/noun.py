@@ -7,7 +7,7 @@ from typing import Any
 import cyclopts
 
 from postdate.cli.output import show
-from postdate.cli.remote import Limit, Reason, call, listed, one, without_none
+from postdate.cli.remote import Limit, Reason, call, item_path, print_page, without_none
 
 LIMIT = Parameter("limit", Parameter.KEYWORD_ONLY, default=20, annotation=Limit)
 REASON = Parameter("reason", Parameter.KEYWORD_ONLY, default=None, annotation=Reason)
@@ -25,13 +25,13 @@ class Noun:
     def list_all(self, text: str, noun: str | None = None) -> None:
         """Add `list`: one page of all things."""
         name = noun or self._path.strip("/")
-        self._add("list", text, [LIMIT], lambda **words: listed(self._path, name, **words))
+        self._add("list", text, [LIMIT], lambda **words: print_page(self._path, name, **words))
 
     def list_of_one(self, name: str, text: str, *, paged: bool = True) -> None:
         """Add a list of what belongs to one thing, called as the API calls it."""
 
         def act(**words: Any) -> None:
-            listed(one(self._path, words.pop(self._key), name), name, **words)
+            print_page(item_path(self._path, words.pop(self._key), name), name, **words)
 
         self._add(name, text, [self._one, *([LIMIT] if paged else [])], act)
 
@@ -76,7 +76,7 @@ class Noun:
         self._add(verb, text, [self._one], act)
 
     def _of(self, words: Mapping[str, Any], *more: str) -> str:
-        return one(self._path, words[self._key], *more)
+        return item_path(self._path, words[self._key], *more)
 
     def _add(
         self, name: str, text: str, parameters: list[Parameter], act: Callable[..., None]

@@ -65,7 +65,7 @@ def _fail(error: ProblemError) -> NoReturn:
     sys.exit(EXITS.get(error.status, 1))
 
 
-def listed(path: str, noun: str, **query: Any) -> None:
+def print_page(path: str, noun: str, **query: Any) -> None:
     """Print one page of a list."""
     found = call("GET", path, query=query).get(noun, [])
     show(found, columns=COLUMNS.get(noun, ()))
@@ -99,7 +99,7 @@ def changed(**fields: Any) -> dict[str, Any]:
     return found
 
 
-def one(path: str, name: str, *more: str) -> str:
+def item_path(path: str, name: str, *more: str) -> str:
     """Return the path of one thing, its name escaped."""
     return "/".join([path, quote(name, safe=""), *more])
 
@@ -119,7 +119,7 @@ def wait(path: str, until: str, seconds: float) -> None:
         sys.exit(OTHERWISE)
 
 
-def _offer(path: str, noun: str, names: tuple[str, str]) -> Iterable[tuple[str, str]]:
+def _completions(path: str, noun: str, names: tuple[str, str]) -> Iterable[tuple[str, str]]:
     """Return what a shell may complete; nothing if the server does not answer or refuses."""
     url, key = server()
     name, about = names
@@ -141,20 +141,20 @@ Lane = Annotated[
     str,
     Parameter(
         help="The name of the lane.",
-        completer=lambda _: _offer("/lanes", "lanes", ("lane", "kind")),
+        completer=lambda _: _completions("/lanes", "lanes", ("lane", "kind")),
     ),
 ]
 ScheduleId = Annotated[
     str,
     Parameter(
         help="The id of the schedule.",
-        completer=lambda _: _offer("/schedules", "schedules", ("schedule_id", "name")),
+        completer=lambda _: _completions("/schedules", "schedules", ("schedule_id", "name")),
     ),
 ]
 DestinationName = Annotated[
     str,
     Parameter(
         help="The name of the destination.",
-        completer=lambda _: _offer("/destinations", "destinations", ("name", "type")),
+        completer=lambda _: _completions("/destinations", "destinations", ("name", "type")),
     ),
 ]

@@ -56,15 +56,15 @@ class Screen:
         if not self.frozen:
             self.page = page
 
-    def stale(self, reason: str) -> None:
+    def mark_stale(self, reason: str) -> None:
         """Keep what is shown, and say that it is old."""
         self.message = f"stale: {reason}"
 
-    def say(self, text: str) -> None:
+    def show_line(self, text: str) -> None:
         """Show a line."""
         self.message = text
 
-    def press(self, key: str | None) -> LaneAction | None:
+    def handle_key(self, key: str | None) -> LaneAction | None:
         """Do what a key says; give what is to be changed when it was confirmed."""
         if key is None:
             return None
@@ -81,10 +81,10 @@ class Screen:
 
     def _ask(self, action: LaneAction) -> None:
         if self.read_only:
-            self.say("started with --read-only: nothing can be changed here")
+            self.show_line("started with --read-only: nothing can be changed here")
             return
         self.asked = action
-        self.say(f"{action.verb} {action.lane}? y")
+        self.show_line(f"{action.verb} {action.lane}? y")
 
     def _type(self, key: str) -> None:
         if key in {"\r", "\n"}:

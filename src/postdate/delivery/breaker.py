@@ -69,7 +69,7 @@ class Breaker:
         return self._open_until is None
 
     @property
-    def untroubled(self) -> bool:
+    def is_pristine(self) -> bool:
         """Return whether it knows nothing that a new one would not know."""
         return self.closed and not self._failures
 
@@ -189,7 +189,7 @@ class Breakers:
                 del self._breakers[next(iter(self._breakers))]
             breaker = self._breakers[key] = Breaker()
         breaker.record(admitted_at, now, health, seconds, answer)
-        if breaker.untroubled:
+        if breaker.is_pristine:
             del self._breakers[key]
 
     def reports(self, now: float) -> dict[DestinationKey, TroubleReport]:

@@ -88,7 +88,7 @@ class _Held:
         self.config: Mapping[str, Any] | None = None
         self.used_at = 0.0
 
-    def fitting(self, found: Destination) -> QueueBroker | None:
+    def current(self, found: Destination) -> QueueBroker | None:
         """Return the connection if it is the one that the destination asks for now."""
         broker = self.broker
         if broker is None or broker.closed or self.config != found.config:
@@ -128,10 +128,10 @@ class BrokerConnections:
         """Return the destination's connection, opening it if need be; raise one of OPEN_ERRORS."""
         held = self._held.setdefault((found.tenant_id, found.name or ""), _Held())
         held.used_at = time.monotonic()
-        if (broker := held.fitting(found)) is not None:
+        if (broker := held.current(found)) is not None:
             return broker
         async with held.lock:
-            if (broker := held.fitting(found)) is not None:
+            if (broker := held.current(found)) is not None:
                 return broker
             outdated, held.broker = held.broker, None
             await _close(outdated)
@@ -183,7 +183,7 @@ class BrokerConnections:
             raise
         except Exception as error:
             # A library that talks to a hostile broker may raise anything, and wrap our own errors.
-            raise _ours(error) or NotSentError(str(error) or type(error).__name__) from error
+            raise _own_error(error) or NotSentError(str(error) or type(error).__name__) from error
 
 
 async def _close(broker: QueueBroker | None) -> None:
@@ -196,7 +196,7 @@ async def _close(broker: QueueBroker | None) -> None:
         log.debug("broker.close_failed", error=str(error))
 
 
-def _ours(error: BaseException | None) -> Exception | None:
+def _own_error(error: BaseException | None) -> Exception | None:
     """Find an error of ours among those that a library wrapped it in."""
     while error is not None:
         if isinstance(error, OPEN_ERRORS):

@@ -145,7 +145,7 @@ class _Gate:
     def __init__(self) -> None:
         self._opening: asyncio.Event | None = None
 
-    async def through(self) -> None:
+    async def wait_open(self) -> None:
         """Wait until the gate opens, a moment after the first one came."""
         opening = self._opening
         if opening is None:
@@ -207,7 +207,7 @@ class NatsBroker:
             raise RejectedError("message_too_large", f"over {self._client.max_payload} bytes")
         if not self._client.is_connected:
             raise NotSentError("not connected")
-        await self._gate.through()
+        await self._gate.wait_open()
         try:
             async with asyncio.timeout(timeout_seconds):
                 answer = await self._exchange(message)

@@ -123,7 +123,7 @@ class WebhookHandler:
         )
         return judge(
             result,
-            kept_bytes=self._settings.whole("webhook.response_bytes", delivery.tenant_id),
+            kept_bytes=self._settings.integer("webhook.response_bytes", delivery.tenant_id),
             ack_seconds=self._settings.number("webhook.ack_seconds", delivery.tenant_id),
         )
 

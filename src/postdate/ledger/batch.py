@@ -91,11 +91,11 @@ async def settle(
         settling.dues.extend(dues)
     execution = SettlementBatch(payments[0].at, settling.execution_id, settling.actor)
     if settling.eager and all(due.hold for due in dues):
-        return await _eagerly(connection, dues, settling, execution)
-    return await _carefully(connection, payments, dues, settling, execution)
+        return await _settle_held(connection, dues, settling, execution)
+    return await _settle_with_locks(connection, payments, dues, settling, execution)
 
 
-async def _eagerly(
+async def _settle_held(
     connection: Connection,
     dues: Sequence[DuePayment],
     settling: Settling,
@@ -103,11 +103,11 @@ async def _eagerly(
 ) -> list[Decision]:
     """Do what asks for no account first: the less is done while accounts are held, the better."""
     made = ids(dues, settling.unix_ms)
-    await store.leave(connection, departures(dues))
+    await store.delete_timers(connection, leaving_payments(dues))
     added = changes(dues)
-    await settling.order.come()
+    await settling.order.wait_for_previous()
     accounts = await account_store.add(connection, added)
-    decisions = decide(accounts, dues, execution.started_at, _never)
+    decisions = decide(accounts, dues, execution.started_at, _never_short)
     done = [decision for decision in decisions if isinstance(decision, TransferCompleted)]
     if len(done) < len(dues):
         raise UnevenError
@@ -115,11 +115,11 @@ async def _eagerly(
     return decisions
 
 
-def _never(_: int) -> timedelta:
+def _never_short(_: int) -> timedelta:
     raise AssertionError("what holds its amount is never short of it")
 
 
-async def _carefully(
+async def _settle_with_locks(
     connection: Connection,
     payments: Sequence[LockedPayment],
     dues: Sequence[DuePayment],
@@ -127,7 +127,7 @@ async def _carefully(
     execution: SettlementBatch,
 ) -> list[Decision]:
     # What looks for its money only now may spend what the batch before has paid.
-    await settling.order.come()
+    await settling.order.wait_for_previous()
     accounts = await account_store.lock(connection, [k for d in dues for k in (d.payer, d.payee)])
     # Read after the accounts are locked: whoever settled earlier payments of these accounts has
     # either committed before, and we see the balance, or not, and we see the open timer.
@@ -203,7 +203,7 @@ async def _write(
     dues, done = [due for due, _ in items.done], [completed for _, completed in items.done]
     made = ids(dues, unix_ms)
     failed, later = items.failed, items.later
-    await store.leave(connection, departures(dues))
+    await store.delete_timers(connection, leaving_payments(dues))
     await store.write_transfers(connection, transfers(dues, done, made), execution)
     await store.write_failed(connection, failed, execution)
     await store.write_attempts(connection, later, execution)
@@ -220,7 +220,7 @@ def ids(dues: Sequence[DuePayment], unix_ms: int) -> list[UUID]:
     return new_ids([due.payee.bucket for due in dues], unix_ms)
 
 
-def departures(dues: Sequence[DuePayment]) -> list[Departure]:
+def leaving_payments(dues: Sequence[DuePayment]) -> list[Departure]:
     """Name the payments that leave the queue."""
     return [Departure(due.payer.bucket, due.payment_id) for due in dues]
 

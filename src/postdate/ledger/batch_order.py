@@ -38,7 +38,7 @@ class BatchOrder:
                 await self._before.ended.wait()
         self._begun = True
 
-    async def come(self) -> None:
+    async def wait_for_previous(self) -> None:
         """Wait within a transaction until the batch before has ended."""
         if self._before is not None:
             await self._before.known.wait()

@@ -10,14 +10,14 @@ def admit(
     order: PaymentOrder, payer: Account | None, payee: Account | None, limits: AmountLimits
 ) -> Refusal | None:
     """Decide whether a payment may be scheduled, and reserve its amount where it asks for that."""
-    refusal = usable(payer, order.from_account_id, "from_account_id") or usable(
+    refusal = check_usable(payer, order.from_account_id, "from_account_id") or check_usable(
         payee, order.to_account_id, "to_account_id"
     )
     if refusal is not None or payer is None or payee is None:
         return refusal
     if payer.currency != payee.currency:
         return _mismatch(payer, payee)
-    limit = limits.of(payer.max_amount)
+    limit = limits.for_account(payer.max_amount)
     if order.amount > limit:
         return Refusal(
             Code.AMOUNT_ABOVE_LIMIT,
@@ -39,7 +39,7 @@ def _mismatch(payer: Account, payee: Account) -> Refusal:
     )
 
 
-def usable(account: Account | None, account_id: str, field: str) -> Refusal | None:
+def check_usable(account: Account | None, account_id: str, field: str) -> Refusal | None:
     """Refuse an account that cannot take part in a payment."""
     if account_id == ISSUER:
         return Refusal(Code.ACCOUNT_RESERVED, f"{ISSUER} makes no payments.", field)

@@ -29,7 +29,7 @@ Step = Callable[[str], None]
 """Told the name of each part that is done."""
 
 
-async def whole(
+async def attached_range(
     connection: Connection, tenant_id: int | None = None, buckets: Sequence[int] | None = None
 ) -> Range:
     """Return the range of everything that is not detached."""
@@ -47,7 +47,7 @@ async def prove(
     """Make every proof over one snapshot."""
     found: dict[str, list[LedgerFinding]] = {}
     async with store.snapshot(database) as connection:
-        where = await whole(connection, tenant_id)
+        where = await attached_range(connection, tenant_id)
         for name in store.CHECKS:
             found[name] = await store.check(connection, name, where)
             step(name)
@@ -62,7 +62,7 @@ async def reconcile(
 ) -> list[LedgerFinding]:
     """Look for what should not be in one bucket; with `since` only among payments that new."""
     async with store.snapshot(database) as connection:
-        where = await whole(connection, tenant_id, [bucket])
+        where = await attached_range(connection, tenant_id, [bucket])
         newer = msgspec.structs.replace(where, floor=max(where.floor, since or where.floor))
         found = await store.overdue(connection, where, OVERDUE_SECONDS)
         found += await store.parked(connection, where)

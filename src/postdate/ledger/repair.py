@@ -18,7 +18,7 @@ class Repair(msgspec.Struct, frozen=True, kw_only=True):
     jumps: list[Jump]
 
     @property
-    def needed(self) -> bool:
+    def is_needed(self) -> bool:
         """Return whether anything is wrong: a stored number, or a jump that nothing explains."""
         return self.before != self.after or bool(self.jumps)
 
@@ -58,7 +58,7 @@ def decide(
     )
 
 
-def covered(account: Account, after: Numbers) -> Refusal | None:
+def check_terms(account: Account, after: Numbers) -> Refusal | None:
     """Refuse numbers that the account's own terms do not admit."""
     if account.floor is not None and after.balance - after.held < account.floor:
         return Refusal(

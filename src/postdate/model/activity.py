@@ -82,7 +82,7 @@ class Lateness:
         return found
 
 
-def together(histograms: Iterable[Sequence[int]]) -> Histogram:
+def sum_histograms(histograms: Iterable[Sequence[int]]) -> Histogram:
     """Add histograms up."""
     total = empty_histogram()
     for each in histograms:

@@ -18,7 +18,7 @@ class Origin:
     address: str
     tenant: str | None = None
     # What the client has seen: a read must not be older than that.
-    wanted: int = 0
+    required_position: int = 0
     # Whether something was read from a replica.
     stale: bool = False
 
@@ -50,7 +50,7 @@ def wanted() -> int:
     Only requests that change nothing may read what is old.
     """
     came = _current.get()
-    return PRIMARY if came is None else came.wanted
+    return PRIMARY if came is None else came.required_position
 
 
 @contextmanager

@@ -34,8 +34,8 @@ def loops(node: Node) -> list[Loop]:
 
     async def run_once(_: int) -> int:
         async with node.database.connection() as connection:
-            days = node.runtime.whole(RETENTION)
-            names = await store.old(connection, PRUNED, days) if days else []
+            days = node.runtime.integer(RETENTION)
+            names = await store.list_older(connection, PRUNED, days) if days else []
         for name in names:
             await _detach(node.database, name)
         return 0

@@ -182,7 +182,7 @@ def _open_limits(settings: ProcessSettings) -> OpenLimits:
     )
 
 
-def signs(node: Node, identities: Identities) -> Shell:
+def health_app(node: Node, identities: Identities) -> Shell:
     """Make the app of a process without the API: how it is, and how it fares."""
     return create_app(
         endpoints=(),

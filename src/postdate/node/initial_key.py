@@ -63,7 +63,7 @@ async def _bring(tenants: Tenants, key: str) -> None:
         raise StartError(f"POSTDATE_ADMIN_KEY cannot be used: {error.refusal.detail}") from error
 
 
-def welcome(url: str, key: str | None, settings: ProcessSettings) -> str:
+def welcome_message(url: str, key: str | None, settings: ProcessSettings) -> str:
     """Write the message of the first start; without the key it says where the key is."""
     file = settings.data_dir / KEY_FILE
     if key is None:

@@ -145,7 +145,7 @@ class NodeMeter:
         return family
 
 
-def everything() -> CollectorRegistry:
+def full_registry() -> CollectorRegistry:
     """Return a registry with every meter, without a node: for the reference page."""
     registry = CollectorRegistry()
     for meter in (
@@ -172,7 +172,7 @@ def names() -> dict[str, tuple[str, str]]:
     """Return every metric as Prometheus knows it, with its type and what it says."""
     found = {
         family.name + _SUFFIX.get(family.type, ""): (family.type, family.documentation)
-        for family in everything().collect()
+        for family in full_registry().collect()
     }
     return dict(sorted(found.items()))
 

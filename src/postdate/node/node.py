@@ -192,12 +192,12 @@ class Node:
     async def leave(self) -> None:
         """Remove this node, so that others take its buckets over at once."""
         async with self.database.connection() as connection:
-            await node.leave(connection, self.node_id)
+            await node.sign_off(connection, self.node_id)
 
     async def make_partitions(self, _: int = 1) -> int:
         """Keep history's partitions made ahead."""
         async with self.database.connection() as connection:
-            done = await partition.ahead(connection, migrate.PARTITION_WEEKS)
+            done = await partition.create_ahead(connection, migrate.PARTITION_WEEKS)
         if done.made:
             log.info("partition.made", count=done.made)
         if done.blocked:

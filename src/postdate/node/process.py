@@ -84,7 +84,7 @@ def _http(
 ) -> list[HttpServer]:
     """Serve one app on each listener."""
     identities = Identities(node.database, tokens=token.build(node))
-    app = http.build(node, identities) if "api" in node.roles else http.signs(node, identities)
+    app = http.build(node, identities) if "api" in node.roles else http.health_app(node, identities)
     servers = [HttpServer(app, each, _server_limits(node.settings)) for each in listeners]
     node.loops += [
         Loop("keys", identities.run_once, limit=1, poll_seconds=USED_SECONDS),
@@ -117,7 +117,7 @@ def _announce(url: str, new_key: str | None, settings: ProcessSettings) -> None:
     if new_key:
         # The key itself is for a person: what is no terminal may be kept as a log.
         shown = new_key if sys.stdout.isatty() else None
-        print(initial_key.welcome(url, shown, settings), flush=True)
+        print(initial_key.welcome_message(url, shown, settings), flush=True)
     elif sys.stdout.isatty():
         print(f"Postdate is ready: {url}/", flush=True)
 

@@ -14,7 +14,7 @@ from postdate.node import job
 from postdate.node.node import Node
 from postdate.runtime.loop import Loop
 from postdate.scheduler import audit, expander, recompute
-from postdate.scheduler.firer import unfollowed
+from postdate.scheduler.firer import untraced
 from postdate.scheduler.meter import ScheduleMeter
 from postdate.views.schedule import ScheduleViews
 
@@ -45,7 +45,7 @@ def services(node: Node, accepting: JobIntake) -> ScheduleServices:
 def loops(node: Node) -> list[Loop]:
     """Make the loops that expand schedules, look after the book and follow the tz data."""
     meter = ScheduleMeter(node.registry)
-    follow = node.tracing.expanding if node.tracing else unfollowed
+    follow = node.tracing.expanding if node.tracing else untraced
     expanding = expander.Expander(
         node.database, occurrences(node), meter, node.runtime, follow, node.reads
     )

@@ -233,7 +233,7 @@ def _validate(settings: ProcessSettings) -> None:
             f"{settings.api_processes * MIN_WRITERS} and POSTDATE_READERS of at least "
             f"{settings.api_processes}: they are shared"
         )
-    if unknown := set(listed(settings.log_items)) - set(LOG_ITEMS):
+    if unknown := set(split_list(settings.log_items)) - set(LOG_ITEMS):
         raise StartError(
             f"POSTDATE_LOG_ITEMS lists some of {', '.join(LOG_ITEMS)}, not {', '.join(unknown)}"
         )
@@ -257,7 +257,7 @@ def _validate_networks(settings: ProcessSettings) -> None:
                 ) from error
 
 
-def listed(value: str) -> list[str]:
+def split_list(value: str) -> list[str]:
     """Take a comma-separated setting apart."""
     return [each.strip() for each in value.split(",") if each.strip()]
 

@@ -92,7 +92,7 @@ class TenantStages:
             if not await self._sealer.run_once():
                 await asyncio.sleep(SEALED_SECONDS)
 
-    def passed(self, lane_id: int) -> None:
+    def wake_pullers(self, lane_id: int) -> None:
         """Tell workers that wait for jobs of a lane that some are due."""
         for hook in self._on_accept:
             hook(lane_id, 0.0)

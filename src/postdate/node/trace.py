@@ -107,7 +107,7 @@ class Tracing:
             try:
                 yield spans
             except BaseException as error:
-                spans.broke(error)
+                spans.record_failure(error)
                 raise
 
     def settled(
@@ -193,7 +193,7 @@ def add_trace(line: dict[str, Any]) -> None:
         line["span_id"] = f"{span.span_id:016x}"
 
 
-def wanted(environ: Mapping[str, str] = os.environ) -> str | None:
+def requested_exporter(environ: Mapping[str, str] = os.environ) -> str | None:
     """Return which exporter the standard variables ask for, or None."""
     if environ.get("OTEL_SDK_DISABLED", "").lower() == "true":
         return None
@@ -205,7 +205,7 @@ def wanted(environ: Mapping[str, str] = os.environ) -> str | None:
 
 def configure(environ: Mapping[str, str] = os.environ) -> Tracing | None:
     """Return the tracing that the environment asks for; only then is the SDK loaded."""
-    exporter = wanted(environ)
+    exporter = requested_exporter(environ)
     if exporter is None:
         return None
     if exporter not in {"otlp", "console"}:

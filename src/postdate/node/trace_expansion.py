@@ -71,7 +71,7 @@ class Expansion:
             span.end()
         self._spans = []
 
-    def broke(self, error: BaseException) -> None:
+    def record_failure(self, error: BaseException) -> None:
         """Record that nothing was committed."""
         for span, _ in self._spans:
             span.set_attribute("error.type", type(error).__name__)

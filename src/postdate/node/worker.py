@@ -90,5 +90,5 @@ def care_loops(worker: JobWorker, drain_seconds: float) -> list[Loop]:
 
     return [
         Loop("worker-lanes", refresh, limit=1, poll_seconds=REFRESH_SECONDS),
-        Loop("worker-keep", worker.keep, limit=1, poll_seconds=KEEP_SECONDS, finish=drain),
+        Loop("worker-keep", worker.renew, limit=1, poll_seconds=KEEP_SECONDS, finish=drain),
     ]

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from postdate.ledger.prove import Proof, whole
+from postdate.ledger.prove import Proof, attached_range
 from postdate.proof import functions, keys, rules
 from postdate.publisher.anchor import Anchors
 from postdate.publisher.verify import ChainFinding, Kind, verify_on
@@ -78,12 +78,12 @@ async def prove_on(
     step: Step = lambda _: None,
 ) -> Proof:
     """Make every proof over a connection of the caller, which sees one state of the database."""
-    where = await whole(connection, tenant_id)
+    where = await attached_range(connection, tenant_id)
     await store.guard(connection)
     proved, found = [], []
     for name in STEPS:
         proof = _check(connection, name, where, anchors or {})
-        findings = await store.readable(connection, name, proof)
+        findings = await store.prove_safely(connection, name, proof)
         found += findings
         proved += [] if findings else [name]
         step(name)

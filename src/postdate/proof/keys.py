@@ -43,7 +43,7 @@ async def _bucket(connection: Connection, where: Range) -> list[LedgerFinding]:
     while page := await store.asked_for(connection, where, PAGE):
         found += await _lost(connection, page)
         after = UUID(int=page[-1].subject.int + 1)
-        where = where.within(after, where.ceiling)
+        where = where.between_ids(after, where.ceiling)
     return found
 
 

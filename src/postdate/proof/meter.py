@@ -40,7 +40,7 @@ class ProofMeter:
         self._seconds.observe(seconds)
         self._events.inc(events)
 
-    def found(self, findings: Mapping[str, int]) -> None:
+    def show_findings(self, findings: Mapping[str, int]) -> None:
         """Show what the last looks have found; what is over falls to 0."""
         self._known |= set(findings)
         for name in self._known:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
-from postdate.ledger.prove import whole
+from postdate.ledger.prove import attached_range
 from postdate.model.ids import BUCKETS
 from postdate.model.log import Log
 from postdate.model.setting.setting import Settings
@@ -64,7 +64,7 @@ class Prover:
         began = self._clock()
         share = Share(number, self._rounds)
         async with store.snapshot(self._database) as connection:
-            where = await whole(connection, buckets=[bucket])
+            where = await attached_range(connection, buckets=[bucket])
             oldest_ms = await history_store.oldest_ms(connection)
             looked_at = windows(oldest_ms, self._database.unix_ms(), share)
             found = await prove_tables(connection, where, looked_at)
@@ -75,7 +75,7 @@ class Prover:
         found += broken
         self._report(bucket, found)
         self._meter.proved(self._clock() - began, events)
-        self._meter.found(sum(self._found.values(), Counter()))
+        self._meter.show_findings(sum(self._found.values(), Counter()))
         return found
 
     def _report(self, bucket: int, found: list[LedgerFinding]) -> None:

@@ -64,7 +64,7 @@ async def prove_tables(
     await store.guard(connection)
     found: list[LedgerFinding] = []
     for name, proof in _proofs(connection, where, looked_at):
-        found += await store.readable(connection, name, proof)
+        found += await store.prove_safely(connection, name, proof)
     return found
 
 
@@ -78,7 +78,7 @@ def _proofs(
     for name in STATE_CHECKS:
         yield name, store.check_state(connection, name, where)
     for window in looked_at:
-        part = where.within(*window)
+        part = where.between_ids(*window)
         for name in FACT_CHECKS:
             yield name, store.check(connection, name, part)
         yield keys.CHECK, keys.check(connection, part)

@@ -183,11 +183,13 @@ class _Service:
     ) -> bool:
         """Deliver one page; return whether to go on."""
         # After a failure one event goes first alone: what follows it is not sent in vain each time.
-        width = 1 if held.failures else self._settings.whole("event.concurrency", held.tenant_id)
+        width = 1 if held.failures else self._settings.integer("event.concurrency", held.tenant_id)
         page = events[:1] if held.failures else events
         stop = await batch.run(page, width)
         reach("publish.delivered")
-        reached = batch.reached(page, end if page is events or not events else page[0].position)
+        reached = batch.delivered_position(
+            page, end if page is events or not events else page[0].position
+        )
         self._meter.delivered(batch.delivered, failed=stop is not None)
         progress = DeliveryProgress(position=reached, delivered=batch.delivered > 0)
         return await self._record(held, progress, stop)
@@ -213,7 +215,9 @@ class _Service:
         return False
 
     async def _rest(self, connection: Connection, held: LeasedSubscription, position: int) -> bool:
-        if await subscription.rest(connection, held.tenant_id, self._id, self._token, position):
+        if await subscription.release_if_idle(
+            connection, held.tenant_id, self._id, self._token, position
+        ):
             return True
         renewed = await lease.renew(
             connection, bucket_of(self._id), [(self._id, self._token, LEASE_SECONDS)]

@@ -68,7 +68,7 @@ class EventBatch:
                 group.create_task(self._take(waiting))
         return self._first[1] if self._first else None
 
-    def reached(self, events: Sequence[Sealed], end: int) -> int:
+    def delivered_position(self, events: Sequence[Sealed], end: int) -> int:
         """Return the position up to which everything is delivered; `end` if all of it is."""
         left = next((event for event in events if event.position not in self._done), None)
         return end if left is None else left.position - 1

@@ -74,8 +74,8 @@ class Sealer:
         """Seal everything there is, up to `limit` of each bucket at a time; return how many."""
         if self._held:
             async with self._database.connection() as connection:
-                self._held = await seal.held(connection, self._held)
-        low = self._mark.low(time.monotonic())
+                self._held = await seal.locked_chains(connection, self._held)
+        low = self._mark.current(time.monotonic())
         found, now = await seal.waiting(self._reads, low)
         count = 0
         while found:
@@ -88,7 +88,7 @@ class Sealer:
             self._active_until = time.monotonic() + ACTIVE_SECONDS
             found = len(taken) >= limit
         if not self._held:
-            self._mark.passed(now, now)
+            self._mark.learn_empty_below(now, now)
         return count
 
     async def next_due(self) -> float | None:
@@ -113,7 +113,7 @@ class Sealer:
                     self._around_until = time.monotonic() + AROUND_SECONDS
                     continue
                 async with self._database.connection() as connection:
-                    held = await seal.held(connection, tenants)
+                    held = await seal.locked_chains(connection, tenants)
                 if not held:
                     raise
                 log.warning("seal.held", tenant_ids=sorted(held))

@@ -70,6 +70,6 @@ class Room:
         self.count -= count
         self._capacity.release(self, count)
 
-    def keep(self, count: int) -> None:
+    def keep_only(self, count: int) -> None:
         """Give back all but so much of it."""
         self.release(self.count - count)

@@ -29,12 +29,12 @@ class LowWaterMark:
     wide_at: float = 0.0
     full_at: float = 0.0
 
-    def low(self, now: float, floor: datetime = LONG_AGO) -> datetime:
+    def current(self, now: float, floor: datetime = LONG_AGO) -> datetime:
         """Return the mark for a statement that starts now, by the monotonic clock.
 
         Nothing below the floor is touched at all.
         """
-        self.heed(floor)
+        self.raise_to(floor)
         if now >= self.full_at:
             self.full_at, self.wide_at = now + self.full_seconds, now + WIDE_SECONDS
             return floor
@@ -43,7 +43,7 @@ class LowWaterMark:
             self.wide_at, margin = now + WIDE_SECONDS, max(margin, WIDE_MARGIN)
         return self._behind(margin)
 
-    def safe(self) -> datetime:
+    def safe_mark(self) -> datetime:
         """Return a mark below which nothing can become visible, however slow its commit."""
         return self._behind(WIDE_MARGIN)
 
@@ -52,7 +52,7 @@ class LowWaterMark:
             return self.floor
         return max(self.floor, min(self.lowest, self.seen_at - margin))
 
-    def heed(self, floor: datetime) -> None:
+    def raise_to(self, floor: datetime) -> None:
         """Look at nothing due before an instant; where it fell, the mark hides too much."""
         if floor < self.floor:
             self.forget()
@@ -62,10 +62,10 @@ class LowWaterMark:
         """Look from the floor on the next time."""
         self.lowest = LONG_AGO
 
-    def passed(self, lowest: datetime, at: datetime) -> None:
+    def learn_empty_below(self, lowest: datetime, at: datetime) -> None:
         """Note that at a time of the database nothing was left below an instant."""
         self.lowest, self.seen_at = min(lowest, at), at
 
-    def found(self, due_at: datetime) -> None:
+    def learn_found(self, due_at: datetime) -> None:
         """Note a timer that a wider look has found."""
         self.lowest = min(self.lowest, due_at)

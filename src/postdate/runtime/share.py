@@ -44,7 +44,7 @@ class BucketShare:
             return self.buckets
         try:
             async with asyncio.timeout(WAIT_SECONDS):
-                nodes = await node_store.live(self._reads)
+                nodes = await node_store.list_live(self._reads)
         except (TimeoutError, LockNotAvailableError) as error:
             log.debug("nodes.unknown", error=repr(error))
             self._again_at = time.monotonic() + STALE_SECONDS

@@ -115,7 +115,7 @@ class Audit:
             if await store.lock(connection, row.key) != row.version:
                 return 0
             # A calendar that was uploaded meanwhile judges only what comes after it.
-            if await timeline.of(connection, row, begin) != segments:
+            if await timeline.load_segments(connection, row, begin) != segments:
                 return 0
             missing = await missing_from_book(connection, row, missing)
             await self._alert(connection, row, missing, now)
@@ -134,7 +134,7 @@ class Audit:
         event_id = new_id(row.bucket, self._database.unix_ms())
         event = NewEvent(*row.key, event_id, "schedule.missed", "system", data)
         await event_store.insert(connection, [event])
-        self._meter.missing(len(missing))
+        self._meter.count_missing(len(missing))
         log.error("schedule.missed", schedule_id=str(row.schedule_id), **_texts(data))
 
     async def _look_timer(self, row: ScheduleRow, due_at: datetime | None, now: datetime) -> None:

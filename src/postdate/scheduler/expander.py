@@ -22,7 +22,7 @@ from postdate.runtime.low_water import LowWaterMark
 from postdate.runtime.retry import RetryLadder, RetryLimits
 from postdate.runtime.shared_read import SharedReads
 from postdate.scheduler.expansion import ExpansionBatch, error_text, watched
-from postdate.scheduler.firer import Firer, Follow, unfollowed
+from postdate.scheduler.firer import Firer, Follow, untraced
 from postdate.scheduler.meter import ScheduleMeter
 from postdate.store.connection.database import Connection, Database
 from postdate.store.connection.error import (
@@ -101,7 +101,7 @@ class Expander:
         firer: Firer,
         meter: ScheduleMeter | None = None,
         settings: Settings | None = None,
-        follow: Follow = unfollowed,
+        follow: Follow = untraced,
         reads: SharedReads | None = None,
     ) -> None:
         self._reads = reads or SharedReads(database)
@@ -172,14 +172,14 @@ class Expander:
         return max(seconds, HELD_POLL_SECONDS)
 
     def _low(self, bucket: int) -> datetime:
-        return self._marks[bucket].low(time.monotonic(), self._settings.floor)
+        return self._marks[bucket].current(time.monotonic(), self._settings.floor)
 
     async def _due_buckets(self) -> list[int]:
         lane_id = own_lane(LANE_SCHEDULE)
         looks = [(bucket, lane_id, self._low(bucket)) for bucket in range(BUCKETS)]
         heads = await timer_store.heads(self._reads, looks)
         for head in heads:
-            self._marks[head.bucket].passed(head.due_at, head.at)
+            self._marks[head.bucket].learn_empty_below(head.due_at, head.at)
         self._next_due = min((head.seconds for head in heads), default=None)
         due = [head.bucket for head in heads if head.seconds <= 0]
         # Nodes that begin at different buckets seldom meet.
@@ -247,7 +247,7 @@ class Expander:
             await store.set_aside(connection, key, text)
             await self._record_events(connection, [(key, "schedule.set_aside", {"error": text})])
         log.error("schedule.set_aside", schedule_id=str(timer.schedule_id), error=text)
-        self._meter.broke()
+        self._meter.count_set_aside()
         return 1
 
     async def _once(
@@ -287,7 +287,7 @@ class Expander:
         self._firer.announce(fired)
         self._meter.expanded(statuses, [(t.at - t.due_at).total_seconds() for t in timers])
         for _ in batch.aside:
-            self._meter.broke()
+            self._meter.count_set_aside()
         return len(timers)
 
     async def _decide(
@@ -296,7 +296,9 @@ class Expander:
         keys = [ScheduleKey(bucket, timer.tenant_id, timer.schedule_id) for timer in timers]
         rows = await store.load(connection, keys)
         await self._forget_orphans(connection, keys, {row.schedule_id for row in rows})
-        held = await timeline.load(connection, [(row, timeline.standing(row)) for row in rows])
+        held = await timeline.load(
+            connection, [(row, timeline.undecided_since(row)) for row in rows]
+        )
         asked = [r.last_id for r in rows if r.last_id and watched(r, held[r.schedule_id])]
         running = await store.running(connection, asked)
         # All of them in one thread: rules are remembered there, and the event loop stays free.

@@ -64,6 +64,6 @@ class _NoSpans:
 _NOBODY: Final = _NoSpans()
 
 
-def unfollowed(_: int) -> AbstractContextManager[Spans]:
+def untraced(_: int) -> AbstractContextManager[Spans]:
     """Follow nothing, at no cost."""
     return _NOBODY

@@ -52,7 +52,7 @@ class ScheduleMeter:
         for seconds in lateness:
             self._lateness.observe(seconds)
 
-    def missing(self, count: int) -> None:
+    def count_missing(self, count: int) -> None:
         """Count what the audit found missing."""
         self._missing.inc(count)
 
@@ -64,6 +64,6 @@ class ScheduleMeter:
         """Count schedules that new tz data moved."""
         self._recomputed.inc(count)
 
-    def broke(self) -> None:
+    def count_set_aside(self) -> None:
         """Count a schedule that was put aside."""
         self._broken.inc()

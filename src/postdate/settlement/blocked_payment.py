@@ -31,7 +31,7 @@ class BlockedPayments:
         return list(self._payments)
 
     def candidates(self) -> list[Candidate]:
-        """List the same as if it had been seen."""
+        """List the payments left out, in the form in which a look would have found them."""
         return [candidate for candidate, _ in self._payments.values()]
 
     def divide(self, payments: Sequence[LockedPayment]) -> Sequence[LockedPayment]:

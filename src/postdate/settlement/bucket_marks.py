@@ -27,10 +27,10 @@ class BucketMarks:
         self._at = LONG_AGO
         self._saw_at = 0.0
 
-    def heed(self, floor: datetime) -> None:
+    def raise_to(self, floor: datetime) -> None:
         """Look at nothing due before an instant."""
         for mark in self._marks:
-            mark.heed(floor)
+            mark.raise_to(floor)
 
     def forget(self) -> None:
         """Look from the beginning again."""
@@ -47,7 +47,7 @@ class BucketMarks:
         return [
             BucketLook(
                 bucket,
-                mark.low(now, mark.floor) if beyond is None else max(mark.safe(), beyond),
+                mark.current(now, mark.floor) if beyond is None else max(mark.safe_mark(), beyond),
                 self.grace(bucket),
             )
             for bucket, mark in enumerate(self._marks)
@@ -55,7 +55,7 @@ class BucketMarks:
 
     def safe_lows(self) -> list[tuple[int, datetime]]:
         """Return marks below which nothing can become visible any more, however slow its commit."""
-        return [(bucket, mark.safe()) for bucket, mark in enumerate(self._marks)]
+        return [(bucket, mark.safe_mark()) for bucket, mark in enumerate(self._marks)]
 
     def floors(self) -> list[tuple[int, datetime]]:
         """Return marks that hide nothing: for a server that lets a transaction last for ever."""
@@ -70,7 +70,7 @@ class BucketMarks:
         passed = time.monotonic() - self._saw_at
         return abs((at - self._at).total_seconds() - passed) > CLOCK_SECONDS
 
-    def saw(
+    def learn_seen(
         self,
         at: datetime,
         candidates: Sequence[Candidate],
@@ -95,7 +95,7 @@ class BucketMarks:
         behind = candidates[-1].due_at if cut else at
         for bucket, mark in enumerate(self._marks):
             unseen = at - MARGIN - timedelta(seconds=self.grace(bucket))
-            mark.passed(min(behind, unseen, firsts.get(bucket, behind)), at)
+            mark.learn_empty_below(min(behind, unseen, firsts.get(bucket, behind)), at)
         return True
 
     def next_due(self, heads: Sequence[Head]) -> float | None:
@@ -106,5 +106,5 @@ class BucketMarks:
         waits = [(head.seconds + self.grace(head.bucket), head) for head in heads]
         for seconds, head in waits:
             if seconds <= 0:
-                self._marks[head.bucket].found(head.due_at)
+                self._marks[head.bucket].learn_found(head.due_at)
         return min((seconds for seconds, _ in waits), default=None)

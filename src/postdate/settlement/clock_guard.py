@@ -37,7 +37,7 @@ class ClockGuard:
         self._believed: float | None = None
 
     @property
-    def believes(self) -> bool:
+    def has_reference(self) -> bool:
         """Return whether there is a time to compare with."""
         return self._believed is not None
 
@@ -52,6 +52,6 @@ class ClockGuard:
         self._believed = max(offset, self._believed)
         return None
 
-    def believe(self, at: datetime) -> None:
+    def accept_time(self, at: datetime) -> None:
         """Take the time as it is now: witnesses or a person have confirmed it."""
         self._believed = at.timestamp() - self._steady()

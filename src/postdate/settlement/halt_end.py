@@ -27,7 +27,7 @@ class HaltEnds:
 
     async def run_once(self, _: int = 1) -> int:
         """Bring back what waited; 0, because the pause is meant."""
-        ended = await store.over(self._reads)
+        ended = await store.list_ended(self._reads)
         failed: list[Exception] = []
         for over in ended:
             try:

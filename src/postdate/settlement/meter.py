@@ -178,7 +178,7 @@ class SettlementMeter:
             self._lateness.payments(tenant_id, counts)
             self._shares.add(tenant_id, "payment", counts, total)
 
-    def broke(self) -> None:
+    def count_poison(self) -> None:
         """Count a payment that broke its batch."""
         self._broken.inc()
 

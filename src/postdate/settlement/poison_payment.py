@@ -49,7 +49,7 @@ async def record(
 
 async def _wait(connection: Connection, settings: Settings, timer: LockedTimer) -> timedelta | None:
     count = await store.count_tries(connection, timer, BROKE)
-    if count >= settings.whole("payment.retry_attempts", timer.tenant_id):
+    if count >= settings.integer("payment.retry_attempts", timer.tenant_id):
         return None
     return pause(settings.number("payment.retry_seconds", timer.tenant_id), count)
 

@@ -168,7 +168,7 @@ class Settler:
         return not due and not self._marks.clock_was_set(ahead.at)
 
     async def _look_ahead(self) -> "_LookAhead":
-        self._marks.heed(self._settings.floor)
+        self._marks.raise_to(self._settings.floor)
         heads, at = await asyncio.gather(
             timer_store.heads(self._reads, self._marks.heads()), vital_store.now(self._reads)
         )
@@ -194,7 +194,7 @@ class Settler:
         return max(seconds, BUSY_SECONDS) if self._busy else seconds
 
     async def _look(self, limit: int) -> Sequence[Candidate]:
-        self._marks.heed(self._settings.floor)
+        self._marks.raise_to(self._settings.floor)
         base = min(limit, limit // BUCKETS + _MIN_LOOK)
         depth = min(limit, max(base, self._depth))
         await self._blocked.look_again()
@@ -205,7 +205,7 @@ class Settler:
             looks = self._marks.looks(self._beyond)
             at, found = await store.peek(connection, looks, depth, limit, aside)
             cut, left_out = len(found) == limit, self._blocked.candidates()
-            if self._beyond is None and not self._marks.saw(at, found, left_out, cut=cut):
+            if self._beyond is None and not self._marks.learn_seen(at, found, left_out, cut=cut):
                 looks = self._marks.looks()
                 at, found = await store.peek(connection, looks, depth, limit, aside)
             if await self._stop.holds(connection, at):
@@ -288,7 +288,7 @@ class Settler:
     async def _give_up(self, order: BatchOrder, key: Key, error: Exception) -> Commit:
         """Record what becomes of the one payment that broke its batch."""
         log.error("payment.broke", payment_id=str(key[1]), exc_info=error)
-        self._meter.broke()
+        self._meter.count_poison()
         await order.begin()
         left = await poison_payment.record(self._database, self._settings, key, error)
         return Commit(left=left)
@@ -340,10 +340,10 @@ class Settler:
 def _write_lines(commit: Commit) -> None:
     """Write what became of payments into the log, where that is switched on."""
     decided = list(zip(commit.dues, commit.decisions, strict=True))
-    if items.wants("settled"):
+    if items.is_enabled("settled"):
         done = [pair for pair in decided if isinstance(pair[1], TransferCompleted)]
         items.write("payment.completed", done, _line)
-    if items.wants("failed"):
+    if items.is_enabled("failed"):
         failed = [pair for pair in decided if isinstance(pair[1], TransferFailed)]
         items.write("payment.failed", failed, _line)
         later = [pair for pair in decided if isinstance(pair[1], RetryLater)]

@@ -68,13 +68,13 @@ class SettlementStop:
         last time that settlement recorded: either may be wrong, or long ago, but hardly both.
         """
         max_seconds = self._settings.number(STEP)
-        if not self._guard.believes:
+        if not self._guard.has_reference:
             recorded = await clock_store.read(connection)
             ahead = seconds_ahead(at, self._node_clock(), recorded)
             if ahead > max_seconds:
                 return f"is {ahead:.0f} s ahead of this node's clock and of what it has recorded"
             # A clock that is behind what was trusted before may return to it: that is no leap.
-            self._guard.believe(max(at, recorded))
+            self._guard.accept_time(max(at, recorded))
         leap = self._guard.leap(at, max_seconds)
         return None if leap is None else f"leapt {leap:.0f} s ahead"
 
@@ -105,7 +105,7 @@ class SettlementStop:
             self.reason, self._stored = stored, True
             return
         # The clock is right again, or somebody has looked at it and said so.
-        self._guard.believe(at)
+        self._guard.accept_time(at)
         self._leapt = False
         self.reason = None
         log.warning("settlement.resumed")
@@ -128,6 +128,8 @@ class SettlementStop:
             return
         rows = await setting_store.page(connection, 0)
         author = next((row.changed_by for row in rows if row.name == STOPPED), "")
-        if author not in {f"node {node.node_id}" for node in await node_store.live(connection)}:
+        if author not in {
+            f"node {node.node_id}" for node in await node_store.list_live(connection)
+        }:
             await setting_store.delete(connection, 0, STOPPED)
             log.warning("settlement.clock_agrees", author=author)

@@ -205,7 +205,7 @@ async def _migrate(
     done = await _upgrade(connection)
     for name in done:
         step(name)
-    await connection.execute("SELECT partition_ahead($1)", PARTITION_WEEKS)
+    await connection.execute("SELECT partition_create_ahead($1)", PARTITION_WEEKS)
     if await connection.fetchval("SELECT birthplace_moved()"):
         log.warning("restore.quarantine", reason="the database was restored from a dump")
         # What was due since the dump was taken may have run: it waits for `postdate restore`.

@@ -7,7 +7,7 @@ from uuid import UUID
 import msgspec
 
 from postdate.model.event.audit import AUDITED, STAMP, audited
-from postdate.model.event.event import Sealed, like
+from postdate.model.event.event import Sealed, like_patterns
 from postdate.store.connection.database import Database
 from postdate.store.event import seal
 from postdate.views.event import EventFilter, EventViews
@@ -63,7 +63,7 @@ class AuditViews:
         # With an actor, every decision has to be opened: a page looks at so many of them.
         scan = limit if wanted.actor is None else MAX_SCAN
         before = MAX_POSITION if before is None else before
-        patterns = like(AUDITED if wanted.type is None else [wanted.type])
+        patterns = like_patterns(AUDITED if wanted.type is None else [wanted.type])
         reader = self._database.tenant_reader(tenant_id)
         events = await seal.decided(reader, tenant_id, before, patterns, scan)
         chosen = [event for event in events if _chosen(event, wanted)]
@@ -83,7 +83,7 @@ class AuditViews:
         self, tenant_id: int, *, after: int, limit: int, subject: UUID | None = None
     ) -> AuditPage:
         """Read the next decisions after a position; each page looks at so many events only."""
-        wanted = EventFilter(patterns=like(AUDITED), subject=subject)
+        wanted = EventFilter(patterns=like_patterns(AUDITED), subject=subject)
         page = await self._events.page(tenant_id, wanted, after=after, limit=limit)
         return AuditPage([_entry(event) for event in page.events], page.position, page.more)
 

@@ -94,7 +94,7 @@ class JobViews:
             row = msgspec.structs.replace(row, payload=opened)
         return self._show(tenant_id, row, redriven)
 
-    async def some(self, tenant_id: int, job_ids: Sequence[UUID]) -> list[JobView]:
+    async def find_many(self, tenant_id: int, job_ids: Sequence[UUID]) -> list[JobView]:
         """Show those of these jobs that exist, without their payloads, in the order given."""
         rows = await job_view.find(self._database.tenant_reader(tenant_id), tenant_id, job_ids)
         return [self._show(tenant_id, rows[job_id]) for job_id in job_ids if job_id in rows]

@@ -287,7 +287,7 @@ async def _candidates(reader: Reader, span: PaymentSpan, wanted: PaymentFilter) 
     if amounts is not None:
         return await payment_store.of_amount(reader, span, amounts, account)
     if wanted.indexed and wanted.status is not None:
-        return await payment_store.ended(reader, span, wanted.status)
+        return await payment_store.list_ended(reader, span, wanted.status)
     if account is not None:
         return await payment_store.of_account(reader, span, account)
     if wanted.broken or wanted.status is PaymentStatus.EXECUTING:

@@ -10,7 +10,7 @@ import msgspec
 from postdate.model.log import Log
 from postdate.model.schedule.expansion import ExpansionProgress
 from postdate.model.schedule.preview import Preview, preview_stored
-from postdate.model.schedule.rule import illegible
+from postdate.model.schedule.rule import refuse_unreadable
 from postdate.model.schedule.schedule import Definition, Status
 from postdate.model.schedule.spec import ScheduleView, Standing, view
 from postdate.model.tenant.identity import Identity
@@ -91,7 +91,7 @@ class ScheduleViews:
         return view(await self._opened(reader, found.row), _standing(found.row, found.due_at))
 
     async def _opened(self, reader: Reader, row: ScheduleRow) -> Definition:
-        definition = row.legible
+        definition = row.readable_part
         try:
             template = await encrypted_template.decrypt(
                 self._cipher, reader, row.tenant_id, row.schedule_id, definition.template
@@ -110,9 +110,9 @@ class ScheduleViews:
             return None
         row = found.row
         try:
-            held = await timeline.of(reader, row, row.handled)
+            held = await timeline.load_segments(reader, row, row.handled)
         except msgspec.MsgspecError as error:
-            raise illegible(schedule_id) from error
+            raise refuse_unreadable(schedule_id) from error
         now = await store.now(reader)
         if row.ended_at is not None:
             count = 0
@@ -143,7 +143,7 @@ class ScheduleViews:
         more = rows[limit - 1].occurrence_id if len(rows) > limit else None
         return [_entry(row) for row in rows[:limit]], more
 
-    async def strips(
+    async def recent_occurrences(
         self, tenant_id: int, schedules: Sequence[ScheduleView], limit: int
     ) -> dict[UUID, list[OccurrenceView]]:
         """Return the latest occurrences of each schedule, in order."""
@@ -151,7 +151,7 @@ class ScheduleViews:
         found = await occurrence_store.recent(self._database.tenant_reader(tenant_id), keys, limit)
         return {schedule_id: [_entry(row) for row in rows] for schedule_id, rows in found.items()}
 
-    async def pausers(self, tenant_id: int, schedules: Sequence[ScheduleView]) -> dict[UUID, str]:
+    async def paused_by(self, tenant_id: int, schedules: Sequence[ScheduleView]) -> dict[UUID, str]:
         """Return who paused each paused schedule."""
         paused = [one.schedule_id for one in schedules if one.paused_at is not None]
         reader = self._database.tenant_reader(tenant_id)

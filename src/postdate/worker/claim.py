@@ -34,7 +34,7 @@ class LaneClaim:
 
     def trim(self) -> None:
         """Keep what its jobs need, and give back what nothing was started with."""
-        self.room.keep(len(self.executions))
+        self.room.keep_only(len(self.executions))
         if self.permits:
             self.permits.refund(self.permits.count - len(self.executions))
 

@@ -26,7 +26,7 @@ class ClaimSize:
         """Return how many to claim."""
         return round(self._size)
 
-    def took(self, count: int, seconds: float) -> None:
+    def learn(self, count: int, seconds: float) -> None:
         """Learn from a claim; one that found less than it may says nothing about its size."""
         if count < self.size or seconds <= 0:
             return

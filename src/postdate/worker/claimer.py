@@ -90,23 +90,23 @@ class Claimer:
         if self._stale:
             self._stale = False
             await self.lanes.refresh()
-        self.mine, held = await asyncio.gather(self._share.refresh(), halt.held(self.reads))
+        self.mine, held = await asyncio.gather(self._share.refresh(), halt.list_halted(self.reads))
         now = time.monotonic()
         known = self.lanes.by_id
         self.lane_buckets.replace(
             [
                 lane
-                for lane in self.lanes.live()
+                for lane in self.lanes.list_live()
                 if lane.kind in self.kinds and not lane.paused and lane.tenant_id not in held
             ],
             now,
         )
-        self.ready.keep(known, now)
+        self.ready.forget_others(known, now)
         return 0
 
     def hint(self, lane_id: int | None) -> bool:
         """Look at a lane soon, or at all of them; False asks for a refresh: it is a new one."""
-        if lane_id is not None and not self.lane_buckets.watches(lane_id):
+        if lane_id is not None and not self.lane_buckets.has_lane(lane_id):
             lane = self.lanes.by_id.get(lane_id)
             self._stale = self._stale or lane is None
             return lane is not None and (lane.paused or lane.test or lane.kind not in self.kinds)
@@ -149,7 +149,7 @@ class Claimer:
             if not looked:
                 return
             try:
-                wanted = [(p.bucket, p.lane.lane_id, p.mark.low(now, floor)) for p in looked]
+                wanted = [(p.bucket, p.lane.lane_id, p.mark.current(now, floor)) for p in looked]
                 heads = await timer.heads(self.reads, wanted)
                 at = datetime.fromtimestamp(self.database.unix_ms() / 1000, UTC)
                 for lane_bucket in self.lane_buckets.learn(
@@ -181,7 +181,7 @@ class Claimer:
         self, transaction: ClaimTransaction, limit: int, *, only_unlimited: bool = False
     ) -> LaneClaim | None:
         """Take the bucket whose turn it is, and room: other claims are under way."""
-        lane_bucket = self.ready.next(time.monotonic())
+        lane_bucket = self.ready.take_next(time.monotonic())
         if lane_bucket is None:
             return None
         lane = lane_bucket.lane
@@ -209,7 +209,7 @@ class Claimer:
                 claim = self._begin(transaction, limit, only_unlimited=True) if more else None
             transaction.committing = True
         count = sum(len(each.executions) for each in transaction.claims)
-        self.claim_size.took(count, time.monotonic() - began)
+        self.claim_size.learn(count, time.monotonic() - began)
 
     async def _claim_limited(self, transaction: ClaimTransaction, claim: LaneClaim) -> None:
         """Claim at one bucket as far as its limits permit."""
@@ -248,7 +248,7 @@ class Claimer:
             lane_bucket.bucket,
             self._policies,
             self.cipher,
-            low=lane_bucket.mark.low(claim.claimed_at, self.settings.floor),
+            low=lane_bucket.mark.current(claim.claimed_at, self.settings.floor),
             limit=count,
             lease_seconds=claim.lease_seconds,
             claimed_by=self.node_id,
@@ -261,10 +261,12 @@ class Claimer:
         lane_bucket, now, taken = claim.lane_bucket, time.monotonic(), claim.executions
         self.ready.spend(claim.lane, len(taken))
         if taken:
-            lane_bucket.mark.passed(max(each.ready_at for each in taken), taken[0].claimed_at)
+            lane_bucket.mark.learn_empty_below(
+                max(each.ready_at for each in taken), taken[0].claimed_at
+            )
             lane_bucket.active_until = now + ACTIVE_SECONDS
         full = len(taken) == claim.wanted
-        if full and lane_bucket.bucket in self.mine and self.lane_buckets.knows(lane_bucket):
+        if full and lane_bucket.bucket in self.mine and self.lane_buckets.is_current(lane_bucket):
             self.ready.add(lane_bucket)
         else:
             self.lane_buckets.plan(lane_bucket, now)

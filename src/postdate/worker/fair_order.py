@@ -16,7 +16,7 @@ class FairOrder(Generic[K]):
         self._passed: dict[K, float] = {}
         self._now = 0.0
 
-    def next(self, ready: Iterable[K]) -> K:
+    def choose(self, ready: Iterable[K]) -> K:
         """Choose among those who have something to do."""
         chosen = min(ready, key=lambda key: self._passed.get(key, self._now))
         self._now = max(self._now, self._passed.get(chosen, self._now))
@@ -26,6 +26,6 @@ class FairOrder(Generic[K]):
         """Note what was taken."""
         self._passed[key] = max(self._passed.get(key, self._now), self._now) + amount
 
-    def keep(self, known: Callable[[K], bool]) -> None:
+    def forget_others(self, known: Callable[[K], bool]) -> None:
         """Forget those who are gone."""
         self._passed = {key: passed for key, passed in self._passed.items() if known(key)}

@@ -78,7 +78,7 @@ class LaneBuckets:
             self._lane_buckets[bucket, lane_id] = fresh
             self.plan(fresh, now)
 
-    def watches(self, lane_id: int) -> bool:
+    def has_lane(self, lane_id: int) -> bool:
         """Return whether a lane has buckets here."""
         return lane_id in self._lanes
 
@@ -109,7 +109,7 @@ class LaneBuckets:
         ):
             at, _, lane_bucket = heapq.heappop(self._agenda)
             # A bucket planned again since, or gone, or being claimed, is skipped.
-            current = lane_bucket.look_at == at and self.knows(lane_bucket)
+            current = lane_bucket.look_at == at and self.is_current(lane_bucket)
             if current and not (lane_bucket.ready or lane_bucket.busy):
                 lane_bucket.look_at = NEVER
                 found.append(lane_bucket)
@@ -136,7 +136,7 @@ class LaneBuckets:
         ready = []
         for lane_bucket in looked:
             head = found.get((lane_bucket.bucket, lane_bucket.lane.lane_id))
-            lane_bucket.mark.passed(head.due_at if head else now[1], now[1])
+            lane_bucket.mark.learn_empty_below(head.due_at if head else now[1], now[1])
             pause = self._next_look(lane_bucket, now[0]) - now[0]
             if head is not None:
                 late = 0.0 if lane_bucket.bucket in mine else OTHERS_SECONDS
@@ -154,6 +154,6 @@ class LaneBuckets:
             return next_tick(now)
         return now + turn_seconds
 
-    def knows(self, lane_bucket: LaneBucket) -> bool:
+    def is_current(self, lane_bucket: LaneBucket) -> bool:
         """Return whether a bucket still counts: its lane is neither gone nor paused."""
         return self._lane_buckets.get((lane_bucket.bucket, lane_bucket.lane.lane_id)) is lane_bucket

@@ -44,7 +44,7 @@ class _Share:
         """Count what is held: it is never counted by hand, so nothing can be counted twice."""
         return sum(each.count for each in self.held)
 
-    def has(self, wanted: int) -> bool:
+    def covers(self, wanted: int) -> bool:
         """Return whether slots already held are enough, and surely still ours."""
         return (
             self.limit.rate_per_second is None
@@ -135,7 +135,7 @@ class Permits:
         share = self._shares.setdefault(limit.scope, _Share(limit))
         async with share.lock:
             share.limit, wanted = limit, held.count
-            grant = Grant(wanted) if share.has(wanted) else await self._ask(share, wanted)
+            grant = Grant(wanted) if share.covers(wanted) else await self._ask(share, wanted)
             held.refund(wanted - grant.starts)
             held.add(share)
             share.min_free = min(share.min_free, share.slots - share.used)
@@ -155,7 +155,7 @@ class Permits:
         share.safe_until = asked + self._seconds * SAFE_PART
         return grant
 
-    async def keep(self, _: int = 1) -> int:
+    async def renew(self, _: int = 1) -> int:
         """Renew what is used and give back what is not; to be called every second or so.
 
         A scope that somebody has locked must not cost the others their slots.
@@ -192,7 +192,7 @@ class Permits:
             async with self._database.write("permit.keep") as connection:
                 if unsure:
                     await permit.lock(connection, share.limit)
-                await permit.keep(connection, scope, self._node_id, share.slots, self._seconds)
+                await permit.extend(connection, scope, self._node_id, share.slots, self._seconds)
                 if renew:
                     await permit.sweep(connection, scope)
             share.unsure = False
@@ -203,4 +203,4 @@ class Permits:
         """Return everything that is free, when this node stops."""
         for share in self._shares.values():
             share.min_free = share.slots
-        await self.keep()
+        await self.renew()

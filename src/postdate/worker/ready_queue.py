@@ -33,11 +33,11 @@ class ReadyQueue:
         """Pass a lane over no longer."""
         self._closed_until.pop(lane_id, None)
 
-    def next(self, now: float) -> LaneBucket | None:
+    def take_next(self, now: float) -> LaneBucket | None:
         """Take out the bucket whose turn it is; None when nobody may start anything."""
         while tenants := dict(self._open(now)):
-            tenant_id = self._tenants.next(tenants)
-            lane_bucket = self._take(tenant_id, self._lanes.next(tenants[tenant_id]))
+            tenant_id = self._tenants.choose(tenants)
+            lane_bucket = self._take(tenant_id, self._lanes.choose(tenants[tenant_id]))
             if lane_bucket.ready:  # else its lane was paused meanwhile
                 lane_bucket.ready, lane_bucket.busy = False, True
                 return lane_bucket
@@ -58,11 +58,11 @@ class ReadyQueue:
         self._tenants.spend(lane.tenant_id, max(1, count))
         self._lanes.spend(lane.lane_id, max(1, count) / lane.weight)
 
-    def keep(self, lanes: dict[int, Lane], now: float) -> None:
+    def forget_others(self, lanes: dict[int, Lane], now: float) -> None:
         """Forget the lanes that are gone."""
         tenants = {lane.tenant_id for lane in lanes.values()}
-        self._lanes.keep(lanes.__contains__)
-        self._tenants.keep(tenants.__contains__)
+        self._lanes.forget_others(lanes.__contains__)
+        self._tenants.forget_others(tenants.__contains__)
         self._closed_until = {k: at for k, at in self._closed_until.items() if at > now}
 
     def _open(self, now: float) -> Iterator[tuple[int, list[int]]]:

@@ -75,7 +75,7 @@ class OutcomeRecorder:
         queue.append((job, verdict))
         self.resume()
 
-    def lose(self, job: ClaimedJob) -> None:
+    def drop_lost(self, job: ClaimedJob) -> None:
         """Let a job land whose lease somebody else has: there is nothing to write."""
         if not job.recording:
             job.recording = True
@@ -166,7 +166,7 @@ class OutcomeRecorder:
             if job.execution.held.job_id in done:
                 written.append(verdict)
             else:
-                self._tally.lost()
+                self._tally.count_lost_lease()
                 log.info("lease.lost", job_id=str(job.key[0]), token=job.key[1])
         self._tally.recorded(written)
         write_endings(
@@ -174,5 +174,7 @@ class OutcomeRecorder:
             for job, verdict in group
             if job.execution.held.job_id in done
         )
-        self._tally.ran([each.ended_at - each.started_at for each, _ in group if each.ran])
+        self._tally.count_attempts(
+            [each.ended_at - each.started_at for each, _ in group if each.ran]
+        )
         self._landed([job for job, _ in group])

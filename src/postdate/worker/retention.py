@@ -58,11 +58,11 @@ class Retention:
         """Plan a walk over every tenant's buckets, by what each tenant wants kept."""
         self._round_at = time.monotonic() + ROUND_SECONDS
         for tenant_id, lanes in self._lanes.by_tenant.items():
-            days = self._settings.whole("job.retention_days", tenant_id)
+            days = self._settings.integer("job.retention_days", tenant_id)
             buckets = {bucket for lane in lanes.values() for bucket in lane.buckets}
             if days > 0:
                 self._stretches += [Stretch(bucket, tenant_id, days, FIRST) for bucket in buckets]
-            days = self._settings.whole("job.idempotency_days", tenant_id)
+            days = self._settings.integer("job.idempotency_days", tenant_id)
             self._keys += [
                 KeyStretch(bucket, tenant_id, scope, days, FIRST)
                 for bucket in range(BUCKETS)

@@ -239,7 +239,7 @@ class Runner:
     def _end(self, job: ClaimedJob, outcome: Outcome) -> None:
         job.ended_at = time.monotonic()
         if job.stopped == TAKEN:
-            self._recorder.lose(job)
+            self._recorder.drop_lost(job)
         elif isinstance(outcome, Completed):
             self._recorder.submit(job, complete(outcome))
         else:
@@ -317,7 +317,7 @@ class Runner:
                 job.stop(TAKEN)
         return 0
 
-    async def join(self) -> None:
+    async def wait_idle(self) -> None:
         """Wait until nothing is under way."""
         while self._jobs:
             self._changed.clear()
@@ -340,7 +340,7 @@ class Runner:
 
     async def _joined(self, seconds: float) -> None:
         with suppress(TimeoutError):
-            await asyncio.wait_for(self.join(), max(0.0, seconds))
+            await asyncio.wait_for(self.wait_idle(), max(0.0, seconds))
 
 
 def _line_seconds(limit: Limit, number: int) -> float:

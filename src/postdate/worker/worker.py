@@ -101,10 +101,10 @@ class JobWorker:
         """Return in how many seconds a step may find something."""
         return self.claimer.next_due()
 
-    async def keep(self, _: int = 1) -> int:
+    async def renew(self, _: int = 1) -> int:
         """Renew leases and permits; the step of a loop."""
         try:
             await self.runner.renew()
         finally:
-            await self.permits.keep()
+            await self.permits.renew()
         return 0

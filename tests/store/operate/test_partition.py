@@ -38,7 +38,7 @@ async def test_only_the_weeks_of_the_ids_are_begun(
     database: Database, role: str, name: str
 ) -> None:
     async with database.write() as connection:
-        await connection.fetchval("SELECT partition_ahead($1)", WEEKS)
+        await connection.fetchval("SELECT partition_create_ahead($1)", WEEKS)
     one = new_id(3, database.unix_ms())
     async with database.read(1) if role == "reader" else database.write() as connection:
         await connection.fetch(query(name), *values_of(name, one))

@@ -41,7 +41,7 @@ def decoded(decoder: msgspec.json.Decoder[T], items: Iterable[msgspec.Raw]) -> l
     return found
 
 
-def merged(items: Sequence[T | Refusal], results: Iterable[R]) -> Iterator[R | Refusal]:
+def merge_results(items: Sequence[T | Refusal], results: Iterable[R]) -> Iterator[R | Refusal]:
     """Return the results of the good items and the refusals of the others, in the order asked."""
     coming = iter(results)
     for item in items:

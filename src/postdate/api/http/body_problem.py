@@ -95,21 +95,21 @@ class _Search:
             for name in islice(strange, self.budget.problems):
                 self._add_unknown(name, known, path)
         for each in fields:
-            at = join(path, each.encode_name)
+            at = field_path(path, each.encode_name)
             if each.encode_name in value:
                 self.look(value[each.encode_name], each.type, at)
             elif each.required:
                 self._add(at, Code.INVALID_FIELD, f"`{at}` is required.")
 
     def _add_unknown(self, name: str, known: set[str], path: str) -> None:
-        at, nearest = join(path, name), self._nearest(name, known)
+        at, nearest = field_path(path, name), self._nearest(name, known)
         hint = f" Did you mean `{nearest}`?" if nearest else ""
         self._add(at, Code.UNKNOWN_FIELD, f"`{at}` is not known.{hint}", nearest=nearest)
 
     def _add_wrong_tag(self, value: dict[str, Any], tags: dict[str, str], path: str) -> None:
         """Return which kinds there are where none is given, or one that there is not."""
         (name,) = set(tags.values())
-        given, at = value.get(name), join(path, name)
+        given, at = value.get(name), field_path(path, name)
         if isinstance(given, str):
             self._add_not_allowed(given, list(tags), at)
         else:
@@ -156,7 +156,7 @@ class _Search:
 FIELD_CHARS: Final = 200
 
 
-def join(path: str, name: str) -> str:
+def field_path(path: str, name: str) -> str:
     """Return the name of a field: its path in the body."""
     return (f"{path}.{name}" if path else name)[:FIELD_CHARS]
 

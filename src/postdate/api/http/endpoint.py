@@ -138,7 +138,7 @@ class Endpoint(Generic[S, B, Q]):
 AnyEndpoint = Endpoint[Any, Any, Any]
 
 
-def missing(noun: str, identifier: UUID | str) -> RefusedError:
+def not_found(noun: str, identifier: UUID | str) -> RefusedError:
     """Return the refusal of an id; malformed, absent and foreign ids get the same sentence."""
     return refuse(Code.NOT_FOUND, f"There is no {noun} {identifier}.")
 
@@ -146,5 +146,5 @@ def missing(noun: str, identifier: UUID | str) -> RefusedError:
 def existing(found: T | None, noun: str, identifier: UUID | str) -> T:
     """Return what was found; None is refused as missing."""
     if found is None:
-        raise missing(noun, identifier)
+        raise not_found(noun, identifier)
     return found

@@ -58,21 +58,21 @@ def _word(title: str, name: str) -> list[Any]:
 def _describe(shape: Json) -> None:
     for name, schema in shape["properties"].items():
         text, *example = _word(shape.get("title", ""), name) or [""]
-        _say(schema, text)
-        if example and _fits(schema, example[0]):
+        _set_description(schema, text)
+        if example and _example_fits(schema, example[0]):
             schema.setdefault("examples", example)
             _mark_instant(schema, example[0])
 
 
-def _say(schema: Json, text: str) -> None:
-    """Return a description, unless the code has its own, at the top or in a branch of it."""
+def _set_description(schema: Json, text: str) -> None:
+    """Describe a field, unless the code has words of its own, at the top or in a branch."""
     own = [schema, *schema.get("anyOf", ())]
     found = next((each["description"] for each in own if "description" in each), text)
     if found:
         schema["description"] = found
 
 
-def _fits(schema: Json, example: Any) -> bool:
+def _example_fits(schema: Json, example: Any) -> bool:
     """Return whether an example of a word is one of this field: some words have several types."""
     return any(_is_one(each, example) for each in schema.get("anyOf", [schema]))
 
@@ -130,9 +130,9 @@ class _Examples:
         if given is not None:
             return given
         required = shape.get("required", ())
-        return {name: self.of(shape["properties"][name]) for name in required}
+        return {name: self.example_of(shape["properties"][name]) for name in required}
 
-    def of(self, schema: Json) -> Any:
+    def example_of(self, schema: Json) -> Any:
         """Return an example of anything."""
         if "examples" in schema:
             return schema["examples"][0]
@@ -141,11 +141,13 @@ class _Examples:
             case {"enum": [first, *_]} | {"const": first}:
                 return first
             case {"anyOf": branches}:
-                return self.of(next(each for each in branches if each.get("type") != "null"))
+                return self.example_of(
+                    next(each for each in branches if each.get("type") != "null")
+                )
             case {"properties": properties}:
-                return {name: self.of(each) for name, each in properties.items()}
+                return {name: self.example_of(each) for name, each in properties.items()}
             case {"type": "array", "items": items}:
-                return [self.body(items) if self._is_request(items) else self.of(items)]
+                return [self.body(items) if self._is_request(items) else self.example_of(items)]
             case _:
                 return _PLAIN.get(schema.get("type", ""))
 
@@ -169,4 +171,4 @@ def _exemplify(operation: Json, examples: _Examples) -> None:
     for status, answer in operation["responses"].items():
         if status < "300" and _JSON in answer.get("content", {}):
             content = answer["content"][_JSON]
-            content["example"] = examples.of(content["schema"])
+            content["example"] = examples.example_of(content["schema"])

@@ -82,7 +82,7 @@ class Gate:
     def check_internal(self, given: bytes, address: str) -> None:
         """Refuse an internal request without the token; wrong ones count against the address."""
         if not self.internal_token or not hmac.compare_digest(given, self.internal_token.encode()):
-            self.login_throttle.wrong(address, time.monotonic())
+            self.login_throttle.count_wrong_key(address, time.monotonic())
             raise refuse(Code.UNAUTHENTICATED, "The X-Internal-Auth header is not valid.")
 
     def explain(self, error: Exception, detail: str) -> Refusal:

@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from postdate.api.http.body_problem import FieldProblem, join
+from postdate.api.http.body_problem import FieldProblem, field_path
 from postdate.model.error import EXPLANATIONS, Code, Refusal
 
 MEDIA_TYPE: Final = b"application/problem+json"
@@ -100,10 +100,10 @@ def _first(text: str) -> Refusal:
     path = where["path"].lstrip(".") if where else ""
     reason = text[: where.start()] if where else text
     if unknown := _UNKNOWN.match(reason):
-        name = join(path, unknown["name"])
+        name = field_path(path, unknown["name"])
         return Refusal(code=Code.UNKNOWN_FIELD, detail=f"`{name}` is not known.", field=name)
     if absent := _MISSING.match(reason):
-        name = join(path, absent["name"])
+        name = field_path(path, absent["name"])
         return Refusal(code=Code.INVALID_FIELD, detail=f"`{name}` is required.", field=name)
     return Refusal(code=Code.INVALID_FIELD, detail=f"{reason}.", field=path or None)
 

@@ -6,7 +6,7 @@ from typing import Final, Generic, TypeVar
 from urllib.parse import unquote_to_bytes
 from uuid import UUID
 
-from postdate.api.http.endpoint import BASE, AnyEndpoint, missing
+from postdate.api.http.endpoint import BASE, AnyEndpoint, not_found
 
 T = TypeVar("T")
 
@@ -104,9 +104,9 @@ def _decode(name: str, segment: bytes) -> str:
     try:
         text = unquote_to_bytes(segment).decode()
     except UnicodeDecodeError:
-        raise missing(_noun(name), segment.decode("ascii", "replace")) from None
+        raise not_found(_noun(name), segment.decode("ascii", "replace")) from None
     if len(text) > SEGMENT_CHARS or not text.isprintable():
-        raise missing(_noun(name), segment[:SEGMENT_CHARS].decode("ascii", "replace"))
+        raise not_found(_noun(name), segment[:SEGMENT_CHARS].decode("ascii", "replace"))
     return text
 
 
@@ -114,7 +114,7 @@ def _uuid(name: str, text: str) -> UUID:
     try:
         return UUID(text)
     except ValueError:
-        raise missing(_noun(name), text) from None
+        raise not_found(_noun(name), text) from None
 
 
 def _noun(name: str) -> str:

@@ -125,11 +125,11 @@ class Shell:
         request.came = origin.arrive(request.id, address)
         test_clock.follow(None)
         if scope["method"] not in _READING:
-            request.came.wanted = origin.PRIMARY
+            request.came.required_position = origin.PRIMARY
         serving = self.active.enter()
         try:
             if len(headers) != len(scope["headers"]) or head.TRANSFER_ENCODING in headers:
-                await self._doubtful(request, send)
+                await self._serve_repeated_headers(request, send)
             else:
                 await self._dispatch(request, send)
         except Exception:
@@ -141,7 +141,7 @@ class Shell:
             self.active.leave(serving)
             self._done(request, perf_counter() - started)
 
-    async def _doubtful(self, request: _Request, send: Send) -> None:
+    async def _serve_repeated_headers(self, request: _Request, send: Send) -> None:
         """Serve a request with repeated headers, or refuse it and close the connection."""
         refusal = head.ambiguity(request.scope["headers"])
         if refusal is None:
@@ -213,8 +213,8 @@ class Shell:
         self, bound: _Bound, raw: list[bytes], request: _Request
     ) -> Call[Any, Any, Any]:
         endpoint, headers = bound.endpoint, request.headers
-        if request.came is not None and not request.came.wanted:
-            request.came.wanted = request_reader.freshness(headers)
+        if request.came is not None and not request.came.required_position:
+            request.came.required_position = request_reader.freshness(headers)
         actor = await self._identify(endpoint, request)
         if actor is not None:
             request.rate_headers = await self._gate.pace(actor)
@@ -288,9 +288,9 @@ class Shell:
     async def _page(self, request: _Request, send: Send) -> None:
         outgoing = PageSender(send, request.id)
         request.scope["request_id"] = request.id
-        if request.came is not None and not request.came.wanted:
+        if request.came is not None and not request.came.required_position:
             # A person sees what was just done here, on the page that follows.
-            request.came.wanted = self._gate.freshness()
+            request.came.required_position = self._gate.freshness()
         # A page that streams ends when the server drains.
         request.scope["draining"] = self.draining
         receive = request_reader.bounded(request.receive, self._limits)

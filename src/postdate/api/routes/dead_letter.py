@@ -6,7 +6,7 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta
 
-from postdate.api.http.endpoint import Body, Call, Reason, Reply, missing
+from postdate.api.http.endpoint import Body, Call, Reason, Reply, not_found
 from postdate.api.http.page import PageQuery, decode_cursor, next_cursor
 from postdate.api.http.routes import Routes
 from postdate.api.services import Services
@@ -151,7 +151,7 @@ async def show_dead_letter(call: Call[Services, None, None]) -> DeadLetter:
     job = await views.find(tenant_id, job_id)
     attempts = await views.attempts(tenant_id, job_id, 0, MAX_ATTEMPTS)
     if job is None or attempts is None or job.status is not JobStatus.FAILED:
-        raise missing("dead letter", job_id)
+        raise not_found("dead letter", job_id)
     return DeadLetter(job=job, attempts=attempts)
 
 
@@ -218,7 +218,7 @@ async def purge_dead_letter(call: Call[Services, None, None]) -> Reply:
     """
     actor, job_id = call.actor, call.uuid("job_id")
     if not await call.services.dead_letter.purge(actor.tenant_id, [job_id], actor.key_id):
-        raise missing("dead letter", job_id)
+        raise not_found("dead letter", job_id)
     return Reply()
 
 

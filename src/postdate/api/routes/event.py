@@ -13,7 +13,7 @@ from postdate.api.http.page import DEFAULT_PAGE, MAX_PAGE, decode_cursor, encode
 from postdate.api.http.routes import Routes
 from postdate.api.services import Services
 from postdate.model.error import Code, refuse
-from postdate.model.event.event import CloudEvent, check_patterns, envelope, like, visible
+from postdate.model.event.event import CloudEvent, check_patterns, envelope, like_patterns, visible
 from postdate.views.event import EventFilter, EventPage
 
 ROUTES: Final = Routes("events")
@@ -90,7 +90,7 @@ def _filter(call: Call[Services, Any, EventQuery]) -> EventFilter:
     actor = call.actor
     types = check_patterns(call.query.types.split(",") if call.query.types else [])
     return EventFilter(
-        patterns=like(visible(actor, types)),
+        patterns=like_patterns(visible(actor, types)),
         subject=call.query.subject,
         accounts=None if actor.accounts is None else sorted(actor.accounts),
     )

@@ -86,7 +86,7 @@ def health_routes(
         return Response(msgspec.json.encode(answer), status, media_type="application/json")
 
     async def metrics(_: Request) -> Response:
-        return Response(await page.written(), media_type=CONTENT_TYPE_LATEST)
+        return Response(await page.fresh_page(), media_type=CONTENT_TYPE_LATEST)
 
     return [Route("/healthz", healthz), Route("/readyz", readyz), Route("/metrics", metrics)]
 
@@ -114,7 +114,7 @@ class MetricsPage:
         self._coming: asyncio.Task[bytes] | None = None
         self._not_before = 0.0
 
-    async def written(self) -> bytes:
+    async def fresh_page(self) -> bytes:
         """Return a page that was rendered after the request came."""
         if self._coming is None:
             self._coming = asyncio.create_task(self._write())

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from postdate.api.http import batch
-from postdate.api.http.batch import batch_reply, decoded, item_schema, merged
+from postdate.api.http.batch import batch_reply, decoded, item_schema, merge_results
 from postdate.api.http.endpoint import Body, Call, Reply, existing
 from postdate.api.http.page import PageQuery, encode_cursor, next_cursor
 from postdate.api.http.problem import Problem
@@ -165,7 +165,7 @@ async def create_jobs(call: Call[Services, JobBatchBody, None]) -> Reply:
         if not isinstance(spec, Refusal)
     ]
     results = await call.services.job.intake.accept(requests)
-    return batch_reply([_outcome(each, call.request_id) for each in merged(specs, results)])
+    return batch_reply([_outcome(each, call.request_id) for each in merge_results(specs, results)])
 
 
 def _request(call: Call[Services, Any, None], spec: JobSpec, key: str | None) -> JobRequest:

@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Meta
 
 from postdate.api.http import batch
-from postdate.api.http.batch import batch_reply, decoded, item_schema, merged
+from postdate.api.http.batch import batch_reply, decoded, item_schema, merge_results
 from postdate.api.http.endpoint import Body, Call, Reply, existing
 from postdate.api.http.page import PageQuery, encode_cursor, next_cursor
 from postdate.api.http.problem import Problem
@@ -159,7 +159,7 @@ async def schedule_payments(call: Call[Services, PaymentBatchBody, None]) -> Rep
         if not isinstance(order, Refusal)
     ]
     answers = await call.services.payment.intake.accept(call.actor, requests)
-    return batch_reply([_outcome(each, call.request_id) for each in merged(orders, answers)])
+    return batch_reply([_outcome(each, call.request_id) for each in merge_results(orders, answers)])
 
 
 def _outcome(answer: PaymentAnswer | Refusal, request_id: str) -> dict[str, Any]:

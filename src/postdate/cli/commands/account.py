@@ -11,7 +11,7 @@ from postdate.cli.choice import Nothing, WholeOrNone
 from postdate.cli.database import with_database
 from postdate.cli.noun import Noun
 from postdate.cli.output import show
-from postdate.cli.remote import call, changed, limit_of, one, server, without_none
+from postdate.cli.remote import call, changed, item_path, limit_of, server, without_none
 from postdate.intake.account.repair import Repairs
 from postdate.ledger.repair import Repair
 from postdate.model.error import Code, refuse
@@ -55,7 +55,7 @@ def account_adjust(
     idempotency_key: str | None = None,
 ) -> None:
     """Credit (positive) or debit (negative) an account against the tenant's issuer."""
-    path = one("/accounts", account_id, "adjustments")
+    path = item_path("/accounts", account_id, "adjustments")
     key = idempotency_key or secrets.token_urlsafe(16)
     body = {"amount": amount, "reason": reason}
     show(call("POST", path, body, idempotency_key=key))
@@ -96,7 +96,7 @@ def account_repair(account_id: str, *, request: str | None = None, approve: bool
     done = "repaired" if approve else "requested" if request is not None else "dry run"
     answer = {
         "account_id": account_id,
-        "done": done if found.needed else "nothing to repair",
+        "done": done if found.is_needed else "nothing to repair",
         "before": found.before,
         "after": found.after,
         "difference": found.difference,
@@ -122,4 +122,4 @@ def account_change(
         max_amount=limit_of(max_amount),
         note=UNSET if note is None else note,
     )
-    show(call("PATCH", one("/accounts", account_id), body))
+    show(call("PATCH", item_path("/accounts", account_id), body))

@@ -7,7 +7,7 @@ import cyclopts
 from cyclopts import Parameter
 
 from postdate.cli.output import show
-from postdate.cli.remote import Limit, call, listed, without_none
+from postdate.cli.remote import Limit, call, print_page, without_none
 
 clock_app = cyclopts.App(name="clock", help="Show and advance the clock of a tenant in test mode.")
 
@@ -40,4 +40,4 @@ def clock_advance(by: By = None, *, to: To = None) -> None:
 @clock_app.command(name="entries")
 def clock_entries(*, advance: Number = None, limit: Limit = 20) -> None:
     """List what happened while the test clock was advanced, in order."""
-    listed("/test-clock/entries", "entries", advance=advance, limit=limit)
+    print_page("/test-clock/entries", "entries", advance=advance, limit=limit)

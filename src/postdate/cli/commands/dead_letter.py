@@ -18,7 +18,7 @@ from postdate.cli.remote import (
     ScheduleId,
     Yes,
     call,
-    listed,
+    print_page,
     without_none,
 )
 
@@ -47,7 +47,7 @@ def dead_letter_list(
     """List jobs that failed for good, or (--payments) payments that wait for a person."""
     kind = "payment" if payments else "job"
     wanted = {**_wanted(which), "type": kind, "limit": limit}
-    listed("/dead-letters", f"{kind}s", **wanted)
+    print_page("/dead-letters", f"{kind}s", **wanted)
 
 
 @dead_letter_app.command(name="redrive")

@@ -10,8 +10,8 @@ from postdate.cli.remote import (
     DestinationName,
     call,
     changed,
+    item_path,
     limit_of,
-    one,
     parse,
     without_none,
 )
@@ -48,11 +48,11 @@ def destination_change(
         max_running=limit_of(max_running),
         rate_per_second=limit_of(rate_per_second),
     )
-    show(call("PATCH", one("/destinations", name), body))
+    show(call("PATCH", item_path("/destinations", name), body))
 
 
 @destination_app.command(name="rotate-secret")
 def destination_rotate(name: DestinationName, *, overlap_seconds: float | None = None) -> None:
     """Give a webhook another secret, shown now; both sign for a while."""
     body = without_none(overlap_seconds=overlap_seconds)
-    show(call("POST", one("/destinations", name, "rotate-secret"), body))
+    show(call("POST", item_path("/destinations", name, "rotate-secret"), body))

@@ -13,7 +13,7 @@ from cyclopts import Parameter
 from postdate.cli.commands.prove import record_check
 from postdate.cli.database import with_database
 from postdate.cli.output import show, show_line, wants_json
-from postdate.cli.remote import Limit, call, listed
+from postdate.cli.remote import Limit, call, print_page
 from postdate.model.error import StartError
 from postdate.node.anchor import anchor_path
 from postdate.node.settings import load
@@ -41,7 +41,7 @@ def events_list(
 ) -> None:
     """List events in the order of their seals."""
     query = {"types": types, "subject": subject, "after": after, "limit": limit}
-    listed("/events", "events", **query)
+    print_page("/events", "events", **query)
 
 
 @events_app.command(name="tail")

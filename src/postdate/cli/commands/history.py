@@ -75,7 +75,7 @@ def history_mend(*, dry_run: DryRun = False) -> None:
 
     async def run(database: Database) -> list[dict[str, Any]]:
         async with database.connection() as connection:
-            found = await partition.strays(connection)
+            found = await partition.list_misplaced(connection)
         return [await _mended(database, each, dry_run=dry_run) for each in found]
 
     show(with_database(run))
@@ -86,7 +86,7 @@ async def _mended(database: Database, found: Strays, *, dry_run: bool) -> dict[s
     moved = 0
     if movable and not dry_run:
         async with database.write() as connection:
-            moved = await _asked(partition.mend(connection, found.parent, found.monday))
+            moved = await _asked(partition.move_misplaced(connection, found.parent, found.monday))
     return {"table": found.parent, "week": found.monday, "rows": found.rows, "moved": moved}
 
 

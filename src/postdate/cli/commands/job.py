@@ -22,9 +22,9 @@ from postdate.cli.remote import (
     Seconds,
     Yes,
     call,
-    listed,
-    one,
+    item_path,
     parse,
+    print_page,
     wait,
     without_none,
 )
@@ -110,7 +110,7 @@ def job_create(
 @job_app.command(name="change")
 def job_change(job_id: str, body: str) -> None:
     """Change a job that has not begun, by the JSON that `PATCH /jobs/{job_id}` takes."""
-    show(call("PATCH", one("/jobs", job_id), parse(body)))
+    show(call("PATCH", item_path("/jobs", job_id), parse(body)))
 
 
 @job_app.command(name="list")
@@ -126,13 +126,13 @@ def job_list(
     """List jobs, newest first."""
     query = {"status": status, "lane": lane, "schedule_id": schedule_id, "limit": limit}
     due = {"due_after": due_after, "due_before": due_before}
-    listed("/jobs", "jobs", **query, **due)
+    print_page("/jobs", "jobs", **query, **due)
 
 
 @job_app.command(name="resolve")
 def job_resolve(job_id: str, outcome: Resolution) -> None:
     """Say what became of a job in doubt."""
-    path = one("/jobs", job_id, "resolve")
+    path = item_path("/jobs", job_id, "resolve")
     show(call("POST", path, {"outcome": outcome}))
 
 
@@ -144,13 +144,13 @@ def job_wait(
     timeout_seconds: Seconds = 60.0,
 ) -> None:
     """Wait until a job has a status; exit code 1 if it ends otherwise or takes too long."""
-    wait(one("/jobs", job_id), until, timeout_seconds)
+    wait(item_path("/jobs", job_id), until, timeout_seconds)
 
 
 @job_app.command(name="reschedule")
 def job_reschedule(job_id: str, *, to: NewTimeOptions = NOWHERE) -> None:
     """Give a job that has not begun another instant."""
-    show(call("PATCH", one("/jobs", job_id), to.body()))
+    show(call("PATCH", item_path("/jobs", job_id), to.body()))
 
 
 @job_app.command(name="cancel-many")

@@ -8,7 +8,7 @@ from cyclopts import Parameter
 from postdate.cli.choice import DecimalOrNone, WholeOrNone
 from postdate.cli.noun import Noun
 from postdate.cli.output import show
-from postdate.cli.remote import Lane, call, changed, limit_of, one
+from postdate.cli.remote import Lane, call, changed, item_path, limit_of
 
 lane_app = cyclopts.App(name="lane", help="List, show, change, pause and resume lanes.")
 lanes = Noun(lane_app, "/lanes", "lane", Lane)
@@ -34,4 +34,4 @@ def lane_change(
         max_running=limit_of(max_running),
         rate_per_second=limit_of(rate_per_second),
     )
-    show(call("PATCH", one("/lanes", lane), body))
+    show(call("PATCH", item_path("/lanes", lane), body))

@@ -19,8 +19,8 @@ def node_list() -> None:
 
     async def run(database: Database) -> list[dict[str, Any]]:
         async with database.connection() as connection:
-            live = {row.node_id for row in await node_store.live(connection)}
-            rows = await node_store.live(connection, node_store.FORGET_SECONDS)
+            live = {row.node_id for row in await node_store.list_live(connection)}
+            rows = await node_store.list_live(connection, node_store.FORGET_SECONDS)
         return [msgspec.structs.asdict(row) | {"live": row.node_id in live} for row in rows]
 
     show(with_database(run))

@@ -9,7 +9,7 @@ from cyclopts import Parameter
 from postdate.cli.choice import Funding, PaymentStatus
 from postdate.cli.noun import Noun
 from postdate.cli.output import UsageError, show
-from postdate.cli.remote import Key, Limit, Seconds, call, listed, one, wait, without_none
+from postdate.cli.remote import Key, Limit, Seconds, call, item_path, print_page, wait, without_none
 
 payment_app = cyclopts.App(name="payment", help="Schedule, show, change and approve payments.")
 payments = Noun(payment_app, "/payments", "payment_id")
@@ -68,7 +68,7 @@ def payment_list(
 ) -> None:
     """List payments, newest first; `--broken` those that wait for a person."""
     query = {"account_id": account_id, "status": status, "limit": limit}
-    listed("/payments", "payments", broken=broken or None, **query)
+    print_page("/payments", "payments", broken=broken or None, **query)
 
 
 @payment_app.command(name="reschedule")
@@ -77,7 +77,7 @@ def payment_reschedule(
 ) -> None:
     """Give an open payment another instant; one that waits for a person is tried again then."""
     body = _when(scheduled_time, delay_seconds)
-    show(call("PATCH", one("/payments", payment_id), body))
+    show(call("PATCH", item_path("/payments", payment_id), body))
 
 
 @payment_app.command(name="wait")
@@ -88,10 +88,10 @@ def payment_wait(
     timeout_seconds: Seconds = 60.0,
 ) -> None:
     """Wait until a payment has a status; exit code 1 if it ends otherwise or takes too long."""
-    wait(one("/payments", payment_id), until, timeout_seconds)
+    wait(item_path("/payments", payment_id), until, timeout_seconds)
 
 
 @payment_app.command(name="approvals")
 def payment_approvals(*, limit: Limit = 20) -> None:
     """List the payments that wait for a second person, the oldest first."""
-    listed("/approvals", "payments", limit=limit)
+    print_page("/approvals", "payments", limit=limit)

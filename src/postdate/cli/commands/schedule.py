@@ -18,8 +18,8 @@ from postdate.cli.remote import (
     ScheduleId,
     Yes,
     call,
-    listed,
     parse,
+    print_page,
     without_none,
 )
 
@@ -100,7 +100,7 @@ def list_all(
     limit: Limit = 20,
 ) -> None:
     """List schedules; with --missed those that missed an occurrence."""
-    listed("/schedules", "schedules", limit=limit, missed=missed, set_aside=set_aside)
+    print_page("/schedules", "schedules", limit=limit, missed=missed, set_aside=set_aside)
 
 
 @schedule_app.command(name="preview")

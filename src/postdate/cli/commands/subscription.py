@@ -9,7 +9,7 @@ from postdate.cli.noun import Noun
 from postdate.cli.output import show
 from postdate.cli.remote import (
     call,
-    one,
+    item_path,
     parse,
 )
 
@@ -39,4 +39,4 @@ def subscription_replay(
 ) -> None:
     """Deliver again from some point on."""
     body = {"from": int(start) if start.isdecimal() else start}
-    show(call("POST", one("/subscriptions", subscription_id, "replay"), body))
+    show(call("POST", item_path("/subscriptions", subscription_id, "replay"), body))

@@ -91,7 +91,7 @@ class ServerWatch:
             try:
                 while not screen.left:
                     drawn.update(screen.draw(), refresh=True)
-                    action = screen.press(await pressed(0.2))
+                    action = screen.handle_key(await pressed(0.2))
                     if action is not None:
                         await self._act(screen, action)
             finally:
@@ -102,21 +102,21 @@ class ServerWatch:
             try:
                 screen.learn(await self._look())
             except StartError as error:
-                screen.stale(str(error))
+                screen.mark_stale(str(error))
             await asyncio.sleep(self._interval)
 
     async def _act(self, screen: Screen, action: LaneAction) -> None:
         if screen.read_only:
-            screen.say(READ_ONLY)
+            screen.show_line(READ_ONLY)
             return
         try:
             async with AsyncClient(self._url, self._key) as client:
                 body = {"note": "by postdate top"} if action.verb == "pause" else None
                 await client.call("POST", f"/lanes/{action.lane}/{action.verb}", body)
         except (ProblemError, UnreachableError) as error:
-            screen.say(f"{action.verb} {action.lane}: {error}")
+            screen.show_line(f"{action.verb} {action.lane}: {error}")
         else:
-            screen.say(f"{action.verb} {action.lane}: done")
+            screen.show_line(f"{action.verb} {action.lane}: done")
 
     async def _look(self) -> VitalsPage:
         texts = [await _metrics(url) for url in self._nodes]

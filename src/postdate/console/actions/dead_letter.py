@@ -86,7 +86,9 @@ async def _rehearse(request: PageRequest, given: Mapping[str, str]) -> DryRun:
         before = part.following
         if before is None:
             break
-    oldest = await request.services.job.read.some(request.actor.tenant_id, sorted(chosen)[:OLDEST])
+    oldest = await request.services.job.read.find_many(
+        request.actor.tenant_id, sorted(chosen)[:OLDEST]
+    )
     facts = [
         ("Permanently failed", f"{len(chosen):,}"),
         ("Skipped", "already redriven"),

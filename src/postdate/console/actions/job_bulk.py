@@ -77,7 +77,7 @@ async def _found(
         job_ids = [UUID(text) for text in chosen]
     except ValueError:
         raise refuse(Code.INVALID_FIELD, "Select jobs by their ids.", "jobs") from None
-    jobs = await request.services.job.read.some(request.actor.tenant_id, job_ids)
+    jobs = await request.services.job.read.find_many(request.actor.tenant_id, job_ids)
     return Found({job.job_id: job.status for job in jobs if job.status in allowed}, False)
 
 
@@ -97,7 +97,7 @@ async def _rehearse(
         facts.append(("More", f"one run takes {MAX_BULK:,}; run it again for the rest"))
     # What is running began first, then comes what is due, then what waits; each in its own order.
     soonest = sorted(found.jobs, key=lambda job_id: ORDER.index(found.jobs[job_id]))
-    oldest = await request.services.job.read.some(request.actor.tenant_id, soonest[:SHOWN])
+    oldest = await request.services.job.read.find_many(request.actor.tenant_id, soonest[:SHOWN])
     return DryRun(
         count=len(found.jobs),
         noun="job",
@@ -192,7 +192,7 @@ async def _outcome(
     """Return why some were left alone: how they stand now, or else the reason that is left."""
     if done.jobs == len(piece):
         return BulkStep(done.jobs)
-    now = await request.services.job.read.some(request.actor.tenant_id, piece)
+    now = await request.services.job.read.find_many(request.actor.tenant_id, piece)
     left = Counter(f"{job.status} by now" for job in now if job.status not in usual)
     left[HELD] += min(done.held, len(piece) - done.jobs - left.total())
     left[rest] += len(piece) - done.jobs - left.total()

@@ -7,7 +7,7 @@ import msgspec
 from starlette.responses import Response
 
 from postdate.console.page_request import ConsolePage, PageRequest
-from postdate.model.event.event import Sealed, like, visible
+from postdate.model.event.event import Sealed, like_patterns, visible
 from postdate.views.event import EventFilter
 
 PAGE: Final = 100
@@ -53,7 +53,7 @@ async def subject_events(request: PageRequest, subject: UUID) -> list[Sealed]:
 def _filter(request: PageRequest, subject: UUID | None) -> EventFilter:
     actor = request.actor
     return EventFilter(
-        patterns=like(visible(actor, [])),
+        patterns=like_patterns(visible(actor, [])),
         subject=subject,
         accounts=None if actor.accounts is None else sorted(actor.accounts),
     )

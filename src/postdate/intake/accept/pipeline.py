@@ -133,14 +133,16 @@ class Strategy(ABC, Generic[Item, Valid, Made]):
         """Return what was answered when these keys were first used, from what they led to."""
         raise TypeError(f"{type(self).__name__} keeps its answers: {connection}, {known}")
 
-    def kept(self, known: Known[Valid]) -> Made | Refused:
+    def stored_answer(self, known: Known[Valid]) -> Made | Refused:
         """Return the answer that was kept under a key."""
         refused = kept_answer(known.row, known.request, CREATED)
         if not isinstance(refused, Refused):
             raise TypeError("only refusals are kept here")
         return refused
 
-    async def differing(self, connection: Connection, known: Known[Valid]) -> list[str] | None:
+    async def differing_fields(
+        self, connection: Connection, known: Known[Valid]
+    ) -> list[str] | None:
         """Name the fields in which a request differs from what its key led to; None: it is gone."""
         raise TypeError(f"{type(self).__name__} keeps its requests: {connection}, {known}")
 
@@ -168,7 +170,7 @@ class Pipeline(Generic[Item, Valid, Made]):
             return outcomes
         raise key_busy()
 
-    async def within(
+    async def accept_within(
         self,
         connection: Connection,
         items: Sequence[Valid | Refusal],
@@ -237,7 +239,7 @@ class Pipeline(Generic[Item, Valid, Made]):
             elif each.row.kept is None:
                 again.append(each)
             else:
-                outcomes[each.number] = self._strategy.kept(each)
+                outcomes[each.number] = self._strategy.stored_answer(each)
         if again:
             replayed = await self._strategy.replay(connection, again)
             for each, made in zip(again, replayed, strict=True):
@@ -269,7 +271,7 @@ class Pipeline(Generic[Item, Valid, Made]):
     async def _differing(self, connection: Connection, known: Known[Valid]) -> list[str] | None:
         if known.row.kept is not None:
             return kept_differences(known.row, known.request) or None
-        return await self._strategy.differing(connection, known)
+        return await self._strategy.differing_fields(connection, known)
 
 
 def _valid(items: Sequence[Valid | Refusal]) -> list[Valid]:

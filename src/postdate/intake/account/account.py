@@ -129,7 +129,7 @@ class Accounts:
         return row
 
     def _tenant_max(self, actor: Identity) -> int:
-        return self._settings.whole("payment.max_amount", actor.tenant_id)
+        return self._settings.integer("payment.max_amount", actor.tenant_id)
 
     async def _record(
         self, connection: Connection, key: AccountKey, kind: str, actor: Identity, row: AccountRow

@@ -109,10 +109,14 @@ class AdjustmentStrategy(Strategy[AdjustmentRequest, AdjustmentRequest, Accepted
         now = await job_store.now(connection)
         return AdjustmentGroup(now, known, accounts, self._database)
 
-    def kept(self, known: Known[AdjustmentRequest]) -> AdjustmentAnswer:
+    def stored_answer(self, known: Known[AdjustmentRequest]) -> AdjustmentAnswer:
         """Return the adjustment, or the refusal, that was kept under a key."""
         body = kept_body(known.row, Adjusted)
-        return super().kept(known) if body is None else AcceptedAdjustment(body, replayed=True)
+        return (
+            super().stored_answer(known)
+            if body is None
+            else AcceptedAdjustment(body, replayed=True)
+        )
 
 
 class Adjustments:

@@ -59,7 +59,7 @@ class Repairs:
             made = NewRepair(
                 after=repair.after,
                 before=repair.before,
-                jumps=repair.jumps,
+                balance_jumps=repair.jumps,
                 requested_by=asked_by,
                 approved_by=actor.key_id,
                 reason=asked["reason"],
@@ -96,11 +96,11 @@ async def _decide(
     account = (await account_store.lock(connection, [key])).get(key)
     if account is None:
         raise unknown(account_id)
-    said = await store.witness(connection, key)
+    said = await store.read_evidence(connection, key)
     jumps = await store.jumps(connection, key)
     explained = await store.explained(connection, key)
     decided = accepted(ledger.decide(account, said, jumps, explained))
-    refusal = ledger.covered(account, decided.after)
+    refusal = ledger.check_terms(account, decided.after)
     if refusal is not None:
         raise RefusedError(refusal)
     return account, decided
@@ -124,7 +124,7 @@ async def _requested(
 
 
 def _refuse_needless(repair: Repair) -> None:
-    if not repair.needed:
+    if not repair.is_needed:
         raise refuse(Code.CONFLICT, f"The account {repair.account_id} is as its entries say.")
 
 

@@ -101,7 +101,7 @@ class Destinations:
         await self._check(spec)
         await self._try_out(actor.tenant_id, spec)
         secret = (spec.secret or new_secret()) if spec.type is DestinationType.WEBHOOK else None
-        max_destinations = self._settings.whole("destination.most", actor.tenant_id)
+        max_destinations = self._settings.integer("destination.most", actor.tenant_id)
         async with self._database.write() as connection:
             await secret_store.admit(connection, self._keyring)
             if await destination_store.count(connection, actor.tenant_id) >= max_destinations:

@@ -12,7 +12,7 @@ from postdate.intake.job import validation
 from postdate.intake.job.group import JobGroup, JobRules, new_job
 from postdate.intake.job.lane import Lanes
 from postdate.intake.job.payload_encryption import PayloadEncryption
-from postdate.intake.job.repeat import differing
+from postdate.intake.job.repeat import differing_fields
 from postdate.intake.job.request import AcceptedJob, CheckedJob, JobRequest
 from postdate.intake.job.validation import ANY_TIME, Route
 from postdate.model.destination.target import Networks
@@ -165,9 +165,11 @@ class JobStrategy(Strategy[JobRequest, CheckedJob, AcceptedJob]):
         """Return the jobs as they were accepted: the same request, id and time, the same answer."""
         return [_again(each) for each in known]
 
-    async def differing(self, connection: Connection, known: Known[CheckedJob]) -> list[str] | None:
+    async def differing_fields(
+        self, connection: Connection, known: Known[CheckedJob]
+    ) -> list[str] | None:
         """Name the fields in which a request differs from the job as it was accepted."""
-        return await differing(connection, self._lanes.directory, self._encryption, known)
+        return await differing_fields(connection, self._lanes.directory, self._encryption, known)
 
 
 class JobIntake:
@@ -222,7 +224,7 @@ class JobIntake:
     def announce(self, results: Iterable[JobAnswer]) -> None:
         """Hint after the commit which lanes have work, and how soon; count and log it."""
         accepted = [each for each in results if isinstance(each, AcceptedJob) and not each.replayed]
-        if item_log.wants("accepted"):
+        if item_log.is_enabled("accepted"):
             item_log.write("job.accepted", accepted, _line)
         first: dict[int, datetime] = {}
         for each in accepted:

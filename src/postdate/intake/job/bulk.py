@@ -124,7 +124,7 @@ class JobBulk:
         self, tenant_id: int, found: Mapping[UUID, JobStatus], actor: str, reason: str | None = None
     ) -> Changed:
         """Cancel exactly these, as far as they are as they were found; return how many."""
-        statuses = _still(found)
+        statuses = _unchanged_statuses(found)
 
         async def cancel(connection: Connection, locked: Sequence[OpenJob]) -> int:
             jobs = [job for job in locked if job.status in statuses]
@@ -295,7 +295,7 @@ def _statuses(wanted: BulkFilter, allowed: Sequence[JobStatus]) -> tuple[JobStat
     return (wanted.status,)
 
 
-def _still(found: Mapping[UUID, JobStatus]) -> frozenset[JobStatus]:
+def _unchanged_statuses(found: Mapping[UUID, JobStatus]) -> frozenset[JobStatus]:
     """Return the statuses in which a job counts as unchanged: waiting is waiting, due or not."""
     shown = frozenset(found.values())
     return shown | frozenset(WAITING) if shown & frozenset(WAITING) else shown

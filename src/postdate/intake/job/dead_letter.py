@@ -157,7 +157,7 @@ class DeadLetters:
             await self._checked(connection, tenant_id, rows[job_id], actor, pace, number)
             for number, job_id in enumerate(new)
         ]
-        made = await self._intake.pipeline.within(connection, items)
+        made = await self._intake.pipeline.accept_within(connection, items)
         return results | dict(zip(new, made, strict=True))
 
     async def _record(

@@ -81,7 +81,7 @@ class JobGroup(AcceptGroup[CheckedJob, AcceptedJob]):
     def limit(self, item: CheckedJob) -> Refusal | None:
         """Hold a tenant to its quota."""
         if self._counts(item):
-            return self._rules.quotas.full(item.request.tenant_id, "jobs")
+            return self._rules.quotas.check_room(item.request.tenant_id, "jobs")
         return None
 
     def _counts(self, item: CheckedJob) -> bool:

@@ -55,7 +55,7 @@ class Lanes:
                 continue
             if tenant_id not in counts:
                 counts[tenant_id] = await lane_store.count(connection, tenant_id)
-            max_lanes = self._settings.whole("job.max_lanes", tenant_id)
+            max_lanes = self._settings.integer("job.max_lanes", tenant_id)
             if counts[tenant_id] >= max_lanes:
                 detail = f"The tenant has {counts[tenant_id]} lanes; the limit is {max_lanes}."
                 refused[lane_key] = Refusal(Code.TOO_MANY_LANES, detail, "lane")

@@ -25,25 +25,25 @@ class PayloadEncryption:
         self._settings = settings
         self._cipher = cipher
 
-    def wanted(self, tenant_id: int) -> bool:
+    def is_enabled(self, tenant_id: int) -> bool:
         """Return whether a tenant's payloads are encrypted from now on."""
         return self._cipher is not None and self._settings.get("job.encryption", tenant_id) == "on"
 
     async def prepare_keys(self, database: Database, tenant_ids: Collection[int]) -> None:
         """Have the keys at hand that requests of these tenants need, in a transaction if any is."""
-        if any(self.wanted(tenant_id) for tenant_id in tenant_ids):
+        if any(self.is_enabled(tenant_id) for tenant_id in tenant_ids):
             async with database.write() as connection:
                 await self.prepare(connection, tenant_ids)
 
     async def prepare(self, connection: Connection, tenant_ids: Collection[int]) -> None:
         """Have the keys at hand that payloads of these tenants need."""
-        wanted = [tenant_id for tenant_id in tenant_ids if self.wanted(tenant_id)]
+        wanted = [tenant_id for tenant_id in tenant_ids if self.is_enabled(tenant_id)]
         if wanted and self._cipher is not None:
             await self._cipher.prepare(connection, wanted)
 
     def jobs(self, jobs: Sequence[NewJob]) -> Sequence[NewJob]:
         """Encrypt what new jobs carry, where their tenants ask for it."""
-        wanted = {each for each in {job.tenant_id for job in jobs} if self.wanted(each)}
+        wanted = {each for each in {job.tenant_id for job in jobs} if self.is_enabled(each)}
         if not wanted:
             return jobs
         return [self._job(job) if job.tenant_id in wanted else job for job in jobs]
@@ -54,7 +54,7 @@ class PayloadEncryption:
 
     def payload(self, tenant_id: int, job_id: UUID, payload: bytes | None) -> bytes | None:
         """Encrypt one payload, if its tenant asks for it."""
-        if payload is None or self._cipher is None or not self.wanted(tenant_id):
+        if payload is None or self._cipher is None or not self.is_enabled(tenant_id):
             return payload
         return self._cipher.encrypt(tenant_id, job_id, payload)
 
@@ -68,7 +68,7 @@ class PayloadEncryption:
 
     def template(self, tenant_id: int, schedule_id: UUID, template: Template) -> Template:
         """Encrypt the payload of a schedule's template, if its tenant asks for it."""
-        if self._cipher is None or not self.wanted(tenant_id):
+        if self._cipher is None or not self.is_enabled(tenant_id):
             return template
         return encrypted_template.encrypt(self._cipher, tenant_id, schedule_id, template)
 
@@ -82,11 +82,13 @@ class PayloadEncryption:
 
     def answered(self, tenant_id: int, template: Template) -> Template:
         """Return a template as a stored answer may show it: without a payload that is encrypted."""
-        return encrypted_template.without_payload(template) if self.wanted(tenant_id) else template
+        return (
+            encrypted_template.without_payload(template) if self.is_enabled(tenant_id) else template
+        )
 
     def canonical_schedule(self, tenant_id: int, spec: ScheduleSpec) -> bytes:
         """Encode a schedule for comparison; an encrypted payload is named by a keyed hash."""
-        if self._cipher is None or not self.wanted(tenant_id):
+        if self._cipher is None or not self.is_enabled(tenant_id):
             return canonical_request(spec)
         bare = encrypted_template.without_payload(spec.template)
         members = msgspec.json.decode(
@@ -101,7 +103,7 @@ class PayloadEncryption:
 
     def canonical(self, tenant_id: int, spec: JobSpec) -> bytes:
         """Encode a job for comparison; an encrypted payload is named by a keyed hash."""
-        if self._cipher is None or not self.wanted(tenant_id):
+        if self._cipher is None or not self.is_enabled(tenant_id):
             return validation.canonical(spec)
         plain = msgspec.structs.replace(spec, payload=UNSET, payload_base64=None)
         members = msgspec.json.decode(validation.canonical(plain))

@@ -17,7 +17,7 @@ from postdate.store.job.job import JobAsAccepted
 from postdate.store.timer.lane import LaneDirectory
 
 
-async def differing(
+async def differing_fields(
     connection: Connection,
     lanes: LaneDirectory,
     encryption: PayloadEncryption,

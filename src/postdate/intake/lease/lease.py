@@ -180,7 +180,7 @@ class LeaseClaims:
                         bucket,
                         self._policies,
                         self._cipher,
-                        low=mark.low(time.monotonic(), self._settings.floor),
+                        low=mark.current(time.monotonic(), self._settings.floor),
                         limit=max_leases - len(taken),
                         lease_seconds=ask.lease_seconds,
                         claimed_by=ask.holder,
@@ -195,7 +195,7 @@ class LeaseClaims:
         for mark, found in passed:
             if found:
                 at = found[0].claimed_at
-                mark.passed(max(each.ready_at for each in found), at)
+                mark.learn_empty_below(max(each.ready_at for each in found), at)
         return pause
 
     async def _room(
@@ -203,7 +203,7 @@ class LeaseClaims:
     ) -> tuple[int, float]:
         max_leases, pause = ask.max_leases, 0.0
         for limit in limits:
-            grant = await permit.room(connection, limit, ask.holder, 0, max_leases)
+            grant = await permit.lock_room(connection, limit, ask.holder, 0, max_leases)
             max_leases, pause = grant.starts, max(pause, grant.wait_seconds)
         return max_leases, pause if max_leases else max(pause, FULL_SECONDS)
 
@@ -216,11 +216,13 @@ class LeaseClaims:
 
     async def _next_due(self, lane: Lane, door: _Door) -> float:
         now, floor = time.monotonic(), self._settings.floor
-        looks = [(each, lane.lane_id, door.marks[each].low(now, floor)) for each in lane.buckets]
+        looks = [
+            (each, lane.lane_id, door.marks[each].current(now, floor)) for each in lane.buckets
+        ]
         async with self._database.connection() as connection:
             heads = await timer.heads(connection, looks)
         for head in heads:
-            door.marks[head.bucket].found(head.due_at)
+            door.marks[head.bucket].learn_found(head.due_at)
         return max(SOON_SECONDS, min([POLL_SECONDS, *(head.seconds for head in heads)]))
 
     async def _wait(self, ask: ClaimAsk, seconds: float) -> None:

@@ -87,11 +87,11 @@ class LeaseReports:
                     if (until := ends[job_id]) is None:
                         raise RefusedError(_LOCKED)
                     for scope in self._scopes(found):
-                        await permit.keep(
+                        await permit.extend(
                             connection, scope, claim_holder(job_id, token), 1, seconds
                         )
                     return until
-            past = await lease.past(connection, bucket, tenant_id, job_id)
+            past = await lease.find_end(connection, bucket, tenant_id, job_id)
         raise RefusedError(_lost(job_id, exists=past is not None))
 
     async def _commit(self, reports: Sequence[Report]) -> list[Reported | Refusal]:
@@ -114,7 +114,9 @@ class LeaseReports:
         leases = [known.leases[job_id] for job_id in done]
         ended = {report.job_id: v for report, v in verdicts.items() if report.job_id in done}
         write_endings([(each.subject, each.attempt, ended[each.subject]) for each in leases])
-        self._tally.ran([(known.now - each.claimed_at).total_seconds() for each in leases])
+        self._tally.count_attempts(
+            [(known.now - each.claimed_at).total_seconds() for each in leases]
+        )
         return [
             _answer(verdicts[report])
             if report in verdicts and report.job_id in done
@@ -152,7 +154,7 @@ class LeaseReports:
             attempt=found.attempt,
             first_due_at=loaded.effective_at,
             expires_at=loaded.expires_at,
-            policy=self._policies.of(loaded.policy_json, report.tenant_id),
+            policy=self._policies.policy_of(loaded.policy_json, report.tenant_id),
         )
         verdict = decide(facts, report.outcome, known.now)
         return None if isinstance(verdict, Keep) else verdict
@@ -176,11 +178,11 @@ class LeaseReports:
         """Answer a report whose lease is gone: a repeated one gets its answer once more."""
         async with self._database.connection() as connection:
             bucket = bucket_of(report.job_id)
-            past = await lease.past(connection, bucket, report.tenant_id, report.job_id)
+            past = await lease.find_end(connection, bucket, report.tenant_id, report.job_id)
         status = "COMPLETED" if isinstance(report.outcome, Completed) else "FAILED"
         if past is not None and (past.token, past.status) == (report.token, status):
             return Reported(status)
-        self._tally.lost()
+        self._tally.count_lost_lease()
         return _lost(report.job_id, exists=past is not None)
 
 

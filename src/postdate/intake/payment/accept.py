@@ -85,7 +85,7 @@ class PaymentStrategy(Strategy[AskedBy, CheckedPayment, AcceptedPayment]):
             actor=actor.key_id,
             persons=actor.persons,
             limits=amount_limits(self._settings, tenant_id),
-            max_delay_seconds=self._settings.whole("payment.max_delay_seconds", tenant_id),
+            max_delay_seconds=self._settings.integer("payment.max_delay_seconds", tenant_id),
             approval_seconds=approval_seconds(self._settings, tenant_id, order.amount),
             traceparent=request.traceparent,
             keyed=keyed(key, canonical(_members(order))),
@@ -126,7 +126,7 @@ class PaymentStrategy(Strategy[AskedBy, CheckedPayment, AcceptedPayment]):
             found.append(AcceptedPayment(body, replayed=True))
         return found
 
-    async def differing(
+    async def differing_fields(
         self, connection: Connection, known: Known[CheckedPayment]
     ) -> list[str] | None:
         """Name the fields in which an order differs from the payment as it was accepted."""
@@ -219,7 +219,7 @@ class PaymentIntake:
         accepted = [(i, made) for i, made in fresh if isinstance(made, AcceptedPayment)]
         self._meter.accepted((item.order.funding, item.order.amount) for item, _ in accepted)
         self._meter.refused(each.refusal.code for _, each in fresh if isinstance(each, Refused))
-        if item_log.wants("accepted"):
+        if item_log.is_enabled("accepted"):
             item_log.write("payment.accepted", accepted, _line)
 
 

@@ -112,7 +112,7 @@ class PaymentChanges:
 
         Who approved it approved the old instant: it waits for a second person once more.
         """
-        max_seconds = self._settings.whole("payment.max_delay_seconds", actor.tenant_id)
+        max_seconds = self._settings.integer("payment.max_delay_seconds", actor.tenant_id)
         async with self._database.write("payment.reschedule") as connection:
             found, terms = await changeable_payment(connection, actor, payment_id)
             timer = found.timer
@@ -185,7 +185,7 @@ async def not_pending(connection: Connection, payment_id: UUID) -> RefusedError:
 
 
 async def _ended(connection: Connection, payment_id: UUID) -> str:
-    ended = await store.ended(connection, payment_id)
+    ended = await store.find_end(connection, payment_id)
     if ended is None:
         raise RuntimeError(f"payment {payment_id} has neither timer nor outcome: run reconcile")
     return ended.status

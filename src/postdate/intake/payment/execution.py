@@ -107,7 +107,7 @@ class PaymentExecutions:
 
 
 async def _settled(connection: Connection, payment_id: UUID, execution_id: str) -> Executed:
-    ended = await store.ended(connection, payment_id)
+    ended = await store.find_end(connection, payment_id)
     if ended is None or (
         await settlement_store.terms(connection, ended.tenant_id, payment_id) is None
     ):

@@ -57,7 +57,7 @@ class PaymentGroup(AcceptGroup[CheckedPayment, AcceptedPayment]):
         """Hold a tenant to its quota; what a schedule makes was promised before."""
         if item.occurrence is not None:
             return None
-        return self._quotas.full(item.payer.tenant_id, "payments")
+        return self._quotas.check_room(item.payer.tenant_id, "payments")
 
     def decide(self, number: int, item: CheckedPayment) -> AcceptedPayment | Refusal:
         """Accept or refuse one payment, seeing what those before it have reserved."""

@@ -114,7 +114,7 @@ async def _set_timer(connection: Connection, row: ScheduleRow, since: datetime) 
     if row.set_aside_at is not None:
         return
     try:
-        held = await timeline.of(connection, row, row.handled)
+        held = await timeline.load_segments(connection, row, row.handled)
         progress = ExpansionProgress(
             schedule_id=row.schedule_id, handled=row.handled, runs=row.runs
         )

@@ -64,7 +64,7 @@ class OccurrenceIntake:
     def announce(self, fired: Iterable[Fired | Refusal]) -> None:
         """Hint after the commit which lanes have work, and how soon; log it."""
         made = [each for each in fired if isinstance(each, Fired)]
-        if items.wants("accepted"):
+        if items.is_enabled("accepted"):
             paid = [each for each in made if each.lane_id == LANE_PAYMENT]
             items.write("payment.accepted", paid, lambda each: {"payment_id": str(each.subject)})
             jobs = [each for each in made if each.lane_id != LANE_PAYMENT]

@@ -45,7 +45,7 @@ class JobOccurrences:
         }
         await self._jobs.encryption.prepare(connection, carrying)
         group = self._jobs.strategy.group(now, {}, lanes)
-        results = await self._jobs.pipeline.within(connection, items, group)
+        results = await self._jobs.pipeline.accept_within(connection, items, group)
         return [
             each.refusal
             if isinstance(each, Refused)

@@ -32,7 +32,7 @@ class PaymentOccurrences:
     ) -> list[Fired | Refusal]:
         """Insert one payment for each of these, where its accounts still allow it."""
         items = [self._checked(each, now) for each in firings]
-        results = await self._payments.pipeline.within(connection, items)
+        results = await self._payments.pipeline.accept_within(connection, items)
         return [
             each.refusal if isinstance(each, Refused) else Fired(each.subject, LANE_PAYMENT)
             for each in results

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from postdate.intake.accept.create_once import Remember, forget
 from postdate.intake.schedule.occurrence import OccurrenceIntake
-from postdate.intake.schedule.schedule import Schedules, own
-from postdate.intake.schedule.validation import may
+from postdate.intake.schedule.schedule import Schedules, lock_changeable
+from postdate.intake.schedule.validation import check_rights
 from postdate.model.error import Code, Refusal, RefusedError, refuse
 from postdate.model.recurrence import zone
 from postdate.model.schedule.expansion import notes_of
@@ -98,8 +98,8 @@ class ScheduleRuns:
     ) -> Triggered:
         """Run a schedule once, now, whatever its rule and its pause say."""
         async with self._database.write("schedule.trigger") as connection:
-            row = await own(connection, actor, schedule_id)
-            may(actor, row.definition)
+            row = await lock_changeable(connection, actor, schedule_id)
+            check_rights(actor, row.definition)
             now = await store.now(connection)
             at = now.replace(microsecond=now.microsecond // 1000 * 1000)
             firing = _firing(row, (row.version, row.definition), (at, now), traceparent, actor)
@@ -150,8 +150,8 @@ class ScheduleRuns:
     ) -> Backfill:
         """Run what the rule says for a range of the past and what has not run, at its pace."""
         async with self._database.write() as connection:
-            row = await own(connection, actor, schedule_id)
-            may(actor, row.definition)
+            row = await lock_changeable(connection, actor, schedule_id)
+            check_rights(actor, row.definition)
             now = await store.now(connection)
             expected = await _expected(connection, row, span, now)
             keys = [OccurrenceKey(*row.key, identify(schedule_id, each)) for _, each in expected]
@@ -253,7 +253,7 @@ async def _expected(
         raise refuse(Code.INVALID_FIELD, "The range ends before it begins.", "until")
     if end > now:
         raise refuse(Code.INVALID_FIELD, "A backfill is for the past.", "until")
-    held = await timeline.of(connection, row, begin)
+    held = await timeline.load_segments(connection, row, begin)
     found = await computed(row.tenant_id, _within, held, begin, end)
     if len(found) > MAX_BACKFILL:
         detail = f"The range has more than {MAX_BACKFILL} occurrences; take a shorter one."

@@ -90,7 +90,7 @@ class Schedules:
         async with self._database.connection() as connection:
             now = await store.now(connection)
             definition = schedule_rules.completed(spec.definition(), now)
-            await self._check.room(connection, actor)
+            await self._check.check_quota(connection, actor)
             calendar = await self._check.run(connection, actor, definition, now)
             first = _first(definition, calendar, now)
             warned = await computed(
@@ -167,7 +167,7 @@ class Schedules:
             raise refuse(Code.INVALID_FIELD, "Nothing is to be changed.")
         await self._encryption.prepare_keys(self._database, [actor.tenant_id])
         async with self._database.write() as connection:
-            row = await own(connection, actor, schedule_id)
+            row = await lock_changeable(connection, actor, schedule_id)
             now = await store.now(connection)
             before = await self._opened(connection, row)
             after = schedule_rules.completed(patch.applied(before), now)
@@ -176,7 +176,7 @@ class Schedules:
             warned = await computed(actor.tenant_id, warnings_of, plan, after.policies, now)
             version = _next_version(row, before, after, now)
             sealed = msgspec.structs.replace(version, definition=self._sealed(row.key, after))
-            known = await store.authors(connection, row.key, row.version)
+            known = await store.read_authors(connection, row.key, row.version)
             authors = _authors(actor, known, before, after)
             await store.insert_version(
                 connection, row.key, sealed, actor.key_id, traceparent, authors=authors
@@ -199,7 +199,7 @@ class Schedules:
     async def pause(self, actor: Identity, schedule_id: UUID, note: str | None) -> None:
         """Skip every occurrence from now on, until it is resumed; each is noted in the book."""
         async with self._database.write() as connection:
-            row = await own(connection, actor, schedule_id, legible=False)
+            row = await lock_changeable(connection, actor, schedule_id, legible=False)
             if row.paused:
                 return
             await store.pause(connection, row.key, note)
@@ -212,7 +212,7 @@ class Schedules:
         set aside is decided by its misfire policy.
         """
         async with self._database.write() as connection:
-            row = await own(connection, actor, schedule_id, legible=False)
+            row = await lock_changeable(connection, actor, schedule_id, legible=False)
             if row.paused:
                 await store.resume(connection, row.key)
             if row.set_aside_at is not None:
@@ -223,7 +223,7 @@ class Schedules:
     async def delete(self, actor: Identity, schedule_id: UUID) -> None:
         """End a schedule for ever; jobs and payments that it has made go on."""
         async with self._database.write("schedule.delete") as connection:
-            row = await own(connection, actor, schedule_id, legible=False)
+            row = await lock_changeable(connection, actor, schedule_id, legible=False)
             await store.put_timer(connection, row.key, None)
             await store.delete(connection, row.key)
             await self.record(connection, row.key, "schedule.deleted", actor.key_id, {})
@@ -260,7 +260,7 @@ async def locked(connection: Connection, tenant_id: int, schedule_id: UUID) -> S
     raise no_schedule(schedule_id)
 
 
-async def own(
+async def lock_changeable(
     connection: Connection, actor: Identity, schedule_id: UUID, *, legible: bool = True
 ) -> ScheduleRow:
     """Lock a schedule that a key may change: a limited one only what it could have made.
@@ -271,9 +271,9 @@ async def own(
     if not row.visible(actor.accounts):
         raise no_schedule(schedule_id)
     try:
-        payment = (row.definition if legible else row.legible).template.payment
+        payment = (row.definition if legible else row.readable_part).template.payment
     except msgspec.MsgspecError as error:
-        raise schedule_rules.illegible(schedule_id) from error
+        raise schedule_rules.refuse_unreadable(schedule_id) from error
     if payment and actor.accounts is not None and payment.from_account_id not in actor.accounts:
         raise refuse(Code.FORBIDDEN, f"The key may not pay from {payment.from_account_id}.")
     return row
@@ -314,7 +314,7 @@ async def _set_timer(connection: Connection, row: ScheduleRow, version: Version)
     """Let the timer wait for what comes first; what the old version still owes keeps its timer."""
     await store.change(connection, row.key, version.number, None)
     [changed] = await store.load(connection, [row.key])
-    held = await timeline.of(connection, changed, changed.handled)
+    held = await timeline.load_segments(connection, changed, changed.handled)
     progress = ExpansionProgress(schedule_id=row.schedule_id, handled=row.handled, runs=row.runs)
     found = await computed(row.tenant_id, next_up, held, progress)
     timers = await store.timers(connection, [row.key])

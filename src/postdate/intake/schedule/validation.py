@@ -32,7 +32,7 @@ class ScheduleCheck:
         self._settings = settings
         self._jobs = jobs
 
-    async def room(self, connection: Connection, actor: Identity) -> None:
+    async def check_quota(self, connection: Connection, actor: Identity) -> None:
         """Refuse one more than the tenant may have."""
         await check_schedules(connection, self._settings, actor.tenant_id)
 
@@ -69,7 +69,7 @@ class ScheduleCheck:
     ) -> None:
         """Refuse what could not be made by itself, or not by this key."""
         schedule_rules.check_template(definition.template, definition.policies)
-        may(actor, definition)
+        check_rights(actor, definition)
         if definition.template.payment is not None:
             await self._check_payment(connection, actor, definition.template.payment)
         if definition.template.job is not None:
@@ -93,7 +93,7 @@ class ScheduleCheck:
             raise RefusedError(of_template(refusal, "payment"))
 
 
-def may(actor: Identity, definition: Definition) -> None:
+def check_rights(actor: Identity, definition: Definition) -> None:
     """Hold a key to what it could do without a schedule."""
     payment = definition.template.payment
     needed = Scope.JOBS_WRITE if payment is None else Scope.PAYMENTS_WRITE

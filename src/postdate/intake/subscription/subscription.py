@@ -13,7 +13,7 @@ from postdate.intake.job.accept import CheckNames
 from postdate.intake.job.validation import check_destination
 from postdate.model.destination.target import Networks
 from postdate.model.error import Code, RefusedError, refuse
-from postdate.model.event.event import check_patterns, like
+from postdate.model.event.event import check_patterns, like_patterns
 from postdate.model.ids import BUCKETS, new_id
 from postdate.model.job.job import Queue, Webhook
 from postdate.model.setting.setting import Settings
@@ -62,7 +62,7 @@ class Subscriptions:
         types = check_patterns(spec.types) or EVERYTHING
         accounts = _accounts(actor, spec.accounts)
         await self._check(actor.tenant_id, spec.destination)
-        max_count = self._settings.whole("event.max_subscriptions", actor.tenant_id)
+        max_count = self._settings.integer("event.max_subscriptions", actor.tenant_id)
         subscription_id = new_id(random.randrange(BUCKETS), self._database.unix_ms())
         async with self._database.write("subscription.create") as connection:
             if await subscription_store.count(connection, actor.tenant_id) >= max_count:
@@ -72,7 +72,7 @@ class Subscriptions:
                 subscription_id=subscription_id,
                 destination=msgspec.to_builtins(spec.destination),
                 types=types,
-                patterns=like(types),
+                patterns=like_patterns(types),
                 accounts=accounts,
                 position=await _position(connection, actor.tenant_id, spec.position),
             )

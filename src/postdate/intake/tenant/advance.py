@@ -17,7 +17,7 @@ import msgspec
 from postdate.model.error import Code, refuse
 from postdate.model.event.audit import STAMP
 from postdate.model.event.event import Sealed
-from postdate.model.tenant.test_clock import following, lane_in_test, lane_purpose
+from postdate.model.tenant.test_clock import following_tenant, lane_in_test, lane_purpose
 from postdate.store.connection.database import Connection, Database
 from postdate.store.event import seal
 from postdate.store.event.seal import EventWindow
@@ -98,7 +98,7 @@ class Stages(Protocol):
         """Seal what waits in the outbox, of all tenants."""
         ...
 
-    def passed(self, lane_id: int) -> None:
+    def wake_pullers(self, lane_id: int) -> None:
         """Tell workers that wait for jobs of a lane that some are due."""
         ...
 
@@ -140,7 +140,7 @@ class ClockAdvance:
     async def run(self, seconds: float) -> None:
         """Go on for some seconds of the server's, or until everything is done."""
         until = time.monotonic() + seconds
-        with following(self.tenant_id):
+        with following_tenant(self.tenant_id):
             self._subscribed = bool(await self._subscriptions())
             while (step := await self._next()) is not None:
                 if time.monotonic() >= until:
@@ -156,7 +156,7 @@ class ClockAdvance:
 
     async def _next(self) -> AdvanceStep | None:
         """Find what is due first; what was tried at this instant in vain has to wait."""
-        with following(None):
+        with following_tenant(None):
             async with self.database.connection() as connection:
                 found = await self._ends(connection)
                 heads = await self._heads(connection)
@@ -195,7 +195,7 @@ class ClockAdvance:
         passed = await self._passed(at)
         if passed:
             await self._flush()
-        with following(None):
+        with following_tenant(None):
             async with self.database.write() as connection:
                 if passed:
                     await store.enter(
@@ -208,14 +208,14 @@ class ClockAdvance:
         self._tried.clear()
         self._stuck.clear()
         for lane_id in {each.lane_id for each in passed}:
-            self.stages.passed(lane_id)
+            self.stages.wake_pullers(lane_id)
 
     async def _passed(self, until: datetime) -> list[PassedTimer]:
         found: list[PassedTimer] = []
         after = self.at, LAST_ID
-        with following(None):
+        with following_tenant(None):
             async with self.database.connection() as connection:
-                while page := await store.passed(
+                while page := await store.list_due_worker_timers(
                     connection, self.tenant_id, after, until, MAX_BATCH
                 ):
                     found += page
@@ -244,7 +244,7 @@ class ClockAdvance:
             await self._flush()
 
     async def _settle(self, step: AdvanceStep) -> None:
-        with following(None):
+        with following_tenant(None):
             async with self.database.connection() as connection:
                 keys = await store.payments(connection, step.lane_id, step.at, MAX_BATCH)
         await self.stages.settle(keys)
@@ -267,19 +267,19 @@ class ClockAdvance:
             if _served(before.get(each.subscription_id), each, self.at)
         ]
         if entries:
-            with following(None):
+            with following_tenant(None):
                 async with self.database.write() as connection:
                     await store.enter(connection, self.tenant_id, entries)
 
     async def _subscriptions(self) -> list[SubscriptionState]:
-        with following(None):
+        with following_tenant(None):
             async with self.database.connection() as connection:
                 return await store.subscriptions(connection, self.tenant_id)
 
     async def _flush(self) -> None:
         """Seal what has happened and enter it: from the chain, so that nothing is left out."""
         self._unflushed = 0
-        with following(None):
+        with following_tenant(None):
             await self.stages.seal()
             more = True
             while more:

@@ -53,7 +53,7 @@ class Keys:
         row = msgspec.structs.replace(row, note=note)
         async with self._database.write() as connection:
             await self._within(connection, actor, _reach(wanted, limits))
-            await self._room(connection, actor)
+            await self._check_quota(connection, actor)
             await key_store.create(connection, row)
             await record_created(connection, self._database, row, actor.key_id)
             issued = IssuedKey(row.key_id, actor.tenant, wanted, key, row.expires_at)
@@ -73,7 +73,7 @@ class Keys:
             if old is None:
                 raise no_key(key_id)
             await self._within(connection, actor, _reach_of(old))
-            await self._room(connection, actor)
+            await self._check_quota(connection, actor)
             row, key, until = await replace_key(
                 connection,
                 self._database,
@@ -96,17 +96,19 @@ class Keys:
             if old is None:
                 raise no_key(key_id)
             # How long it would have lasted does not matter: tokens, which end soon, end keys too.
-            field = await self._beyond(connection, actor, _reach_of(old))
+            field = await self._excess_over_maker(connection, actor, _reach_of(old))
             if field not in {None, "expires_at"}:
                 raise _too_far(field)
             return await end_key(connection, self._database, actor.tenant_id, key_id, actor.key_id)
 
     async def _within(self, connection: Connection, actor: Identity, wanted: Reach) -> None:
-        field = await self._beyond(connection, actor, wanted)
+        field = await self._excess_over_maker(connection, actor, wanted)
         if field is not None:
             raise _too_far(field)
 
-    async def _beyond(self, connection: Connection, actor: Identity, wanted: Reach) -> str | None:
+    async def _excess_over_maker(
+        self, connection: Connection, actor: Identity, wanted: Reach
+    ) -> str | None:
         """Compare with the maker as it is stored: a node may remember it a moment too long."""
         reach = actor.reach
         if actor.expires_at is None:
@@ -114,10 +116,10 @@ class Keys:
             if own is None or own.ended:
                 raise refuse(Code.UNAUTHENTICATED, "The key is not valid.")
             reach = _reach_of(own)
-        return wanted.beyond(reach)
+        return wanted.first_excess(reach)
 
-    async def _room(self, connection: Connection, actor: Identity) -> None:
-        max_keys = self._settings.whole("key.most", actor.tenant_id)
+    async def _check_quota(self, connection: Connection, actor: Identity) -> None:
+        max_keys = self._settings.integer("key.most", actor.tenant_id)
         if await key_store.count(connection, actor.tenant_id) >= max_keys:
             raise refuse(Code.CONFLICT, f"A tenant has at most {max_keys} keys: revoke some.")
 

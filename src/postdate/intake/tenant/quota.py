@@ -43,13 +43,13 @@ class PendingCounts:
 
 async def check_accounts(connection: Connection, settings: Settings, tenant_id: int) -> None:
     """Refuse an account beyond the quota."""
-    quota = settings.whole("quota.accounts", tenant_id)
+    quota = settings.integer("quota.accounts", tenant_id)
     if quota and await store.accounts(connection, tenant_id, quota) >= quota:
         raise refuse(Code.QUOTA_EXCEEDED, f"The tenant may have {quota} accounts.", quota=quota)
 
 
 async def check_schedules(connection: Connection, settings: Settings, tenant_id: int) -> None:
     """Refuse a schedule beyond the quota."""
-    quota = settings.whole("quota.schedules", tenant_id)
+    quota = settings.integer("quota.schedules", tenant_id)
     if quota and await store.schedules(connection, tenant_id, quota) >= quota:
         raise refuse(Code.QUOTA_EXCEEDED, f"The tenant may have {quota} schedules.", quota=quota)

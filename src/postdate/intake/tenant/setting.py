@@ -5,7 +5,7 @@ from typing import Any
 from postdate.intake.accept.events import CLI, named, record_event
 from postdate.intake.account.account import refuse_limited
 from postdate.model.error import Code, RefusedError, refuse
-from postdate.model.setting.setting import Stored, known, validate
+from postdate.model.setting.setting import Stored, get_setting, validate
 from postdate.model.setting.table import Setting, TenantMay, Value
 from postdate.model.tenant.identity import Identity
 from postdate.store.connection.database import Connection, Database
@@ -26,7 +26,7 @@ class SettingChanges:
 
     async def clear(self, tenant_id: int, name: str, *, changed_by: str = CLI) -> None:
         """Forget what the operator has set."""
-        known(name)
+        get_setting(name)
         async with self._database.write() as connection:
             await self._clear(connection, tenant_id, name, changed_by, operator=True)
 
@@ -68,7 +68,7 @@ class SettingChanges:
 
 def _own(actor: Identity, name: str) -> Setting:
     """Return a setting that tenants may set, if this key may decide for its tenant."""
-    setting = known(name)
+    setting = get_setting(name)
     refuse_limited(actor)
     if setting.tenant_may is TenantMay.NOTHING:
         raise refuse(Code.FORBIDDEN, f"Only the operator sets {name}.", "name")

@@ -11,7 +11,7 @@ from uuid import UUID
 from postdate.intake.tenant.advance import HOLD_SECONDS, ClockAdvance, Stages
 from postdate.model.error import Code, RefusedError, refuse
 from postdate.model.instant import instant_text
-from postdate.model.tenant.test_clock import check_duration, following
+from postdate.model.tenant.test_clock import check_duration, following_tenant
 from postdate.store.connection.database import Connection, Database
 from postdate.store.tenant import test_clock as store
 from postdate.store.tenant.test_clock import LockedClock
@@ -50,7 +50,7 @@ class TestClocks:
     async def advance(self, tenant_id: int, order: AdvanceOrder) -> Advanced:
         """Advance a clock, or continue what was broken off."""
         stages = self._stages(tenant_id)
-        with following(None):
+        with following_tenant(None):
             await stages.seal()
             clock, begun = await self._begin(tenant_id, order)
         if not begun.held:
@@ -106,7 +106,7 @@ class TestClocks:
             await asyncio.shield(self._let_go(going))
 
     async def _keep(self, going: ClockAdvance) -> None:
-        with following(None):
+        with following_tenant(None):
             while True:
                 await asyncio.sleep(HOLD_SECONDS / 4)
                 async with self._database.write() as connection:
@@ -115,7 +115,7 @@ class TestClocks:
                     )
 
     async def _let_go(self, going: ClockAdvance) -> None:
-        with following(None):
+        with following_tenant(None):
             async with self._database.write() as connection:
                 await store.let_go(
                     connection, going.tenant_id, going.holder, finished=going.finished

@@ -92,7 +92,7 @@ def check_patterns(types: Iterable[str], field: str = "types") -> list[str]:
     return given
 
 
-def like(patterns: Iterable[str]) -> list[str]:
+def like_patterns(patterns: Iterable[str]) -> list[str]:
     """Write patterns for SQL's LIKE, where an underscore would match any character."""
     return [pattern.replace("_", r"\_").replace("*", "%") for pattern in patterns]
 
@@ -103,13 +103,13 @@ def visible(actor: Identity, wanted: Iterable[str]) -> list[str]:
     if not allowed:
         raise _forbidden(allowed)
     patterns = list(wanted) or allowed
-    found = [both for asked in patterns for own in allowed if (both := _narrower(asked, own))]
+    found = [both for asked in patterns for own in allowed if (both := _common_pattern(asked, own))]
     if not found:
         raise _forbidden(allowed)
     return list(dict.fromkeys(found))
 
 
-def _narrower(one: str, other: str) -> str | None:
+def _common_pattern(one: str, other: str) -> str | None:
     """Return the pattern that matches what both match."""
     for narrow, wide in ((one, other), (other, one)):
         if wide in {"*", narrow}:

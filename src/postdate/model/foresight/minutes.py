@@ -110,6 +110,6 @@ def day_grid(begin: datetime, until: datetime) -> MinuteGrid:
     return MinuteGrid(first, last + day)
 
 
-def joined(counts: Counts, width: int) -> list[int]:
+def coarsen(counts: Counts, width: int) -> list[int]:
     """Add up so many minutes at a time."""
     return [sum(counts[at : at + width]) for at in range(0, len(counts), width)]

@@ -188,11 +188,11 @@ def _open(plan: RecurrencePlan, bits: int, first: int) -> int:
     if calendar is None:
         return bits
     size = bits.bit_length()
-    opened = _bits(calendars.open_days(calendar, frozenset()).within, first, size) if size else 0
+    opened = _bits(calendars.open_days(calendar, frozenset()).day_bits, first, size) if size else 0
     closed, bits = bits & ~opened, bits & opened
     while closed and roll is not Roll.NONE:
         place = (closed & -closed).bit_length() - 1
-        target = calendars.rolled(calendar, date.fromordinal(first + place), roll)
+        target = calendars.roll_day(calendar, date.fromordinal(first + place), roll)
         if target is not None and target not in plan.rule.exclude_dates:
             bits |= 1 << max(0, target.toordinal() - first)
         closed &= closed - 1

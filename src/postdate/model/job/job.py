@@ -152,10 +152,10 @@ def decode_policy(text: str | None) -> JobPolicy:
 
 def spread_offset(seed: UUID, spread_seconds: float) -> float:
     """Place something within its spread, in whole milliseconds: the same seed, the same place."""
-    return int(fraction(seed, 0) * spread_seconds * 1000) / 1000
+    return int(stable_fraction(seed, 0) * spread_seconds * 1000) / 1000
 
 
-def fraction(seed: UUID, number: int) -> float:
+def stable_fraction(seed: UUID, number: int) -> float:
     """Return a number in [0, 1) that looks random and is always the same for the same input."""
     # The lower 62 bits of an id are random; a multiplication mixes the number in.
     mixed = (seed.int & (2**62 - 1)) * 0x9E3779B97F4A7C15 + number * 0xD1B54A32D192ED03

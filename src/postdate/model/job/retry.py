@@ -6,7 +6,14 @@ from uuid import UUID
 
 import msgspec
 
-from postdate.model.job.job import Backoff, JobPolicy, OnUnknown, Retry, decode_policy, fraction
+from postdate.model.job.job import (
+    Backoff,
+    JobPolicy,
+    OnUnknown,
+    Retry,
+    decode_policy,
+    stable_fraction,
+)
 from postdate.model.setting.setting import Settings
 
 _MAX_DOUBLINGS: Final = 40
@@ -49,7 +56,7 @@ class RetryPolicies:
         self._version = settings.version
         self._known: dict[tuple[int, str | None], Policy] = {}
 
-    def of(self, policy_json: str | None, tenant_id: int) -> Policy:
+    def policy_of(self, policy_json: str | None, tenant_id: int) -> Policy:
         """Return the policy of a job from its stored text."""
         if self._version != self._settings.version or len(self._known) > _MAX_KNOWN:
             self._known.clear()
@@ -74,7 +81,7 @@ def wait_seconds(policy: Policy, attempt: int, job_id: UUID) -> float:
         case other:
             assert_never(other)
     wait = min(wait, policy.max_seconds)
-    jittered: float = wait * (1 + policy.jitter * (2 * fraction(job_id, attempt) - 1))
+    jittered: float = wait * (1 + policy.jitter * (2 * stable_fraction(job_id, attempt) - 1))
     return min(jittered, policy.max_seconds)
 
 

@@ -98,13 +98,13 @@ class Tally:
         add_counts(self.late, late)
         self.late_sum += seconds
 
-    def ran(self, seconds: Sequence[float]) -> None:
+    def count_attempts(self, seconds: Sequence[float]) -> None:
         """Count attempts that took so long, from their start to their report."""
         if seconds:
             add_counts(self.durations, histogram(seconds))
             self.duration_sum += sum(seconds)
 
-    def lost(self) -> None:
+    def count_lost_lease(self) -> None:
         """Count a lease that was no longer its holder's."""
         self.counts["lease_lost"] += 1
 

@@ -123,7 +123,7 @@ def due(order: PaymentOrder, now: datetime, max_delay_seconds: int) -> datetime 
     if isinstance(at, Refusal):
         return at
     until = order.retry_until
-    if until is not None and not (at < until and within(until, now, max_delay_seconds)):
+    if until is not None and not (at < until and is_allowed_instant(until, now, max_delay_seconds)):
         return _out_of_range("on_insufficient", max(at, now), max_delay_seconds)
     return at
 
@@ -152,7 +152,7 @@ def _at(when: When, now: datetime, max_delay_seconds: int) -> datetime | Refusal
     if (when.delay_seconds or 0) > max_delay_seconds:
         return _out_of_range(_field(when), now, max_delay_seconds)
     at = when.scheduled_time or now + timedelta(seconds=when.delay_seconds or 0)
-    if not within(at, now, max_delay_seconds):
+    if not is_allowed_instant(at, now, max_delay_seconds):
         return _out_of_range(_field(when), now, max_delay_seconds)
     return at.astimezone(UTC)
 
@@ -161,7 +161,7 @@ def _field(when: When) -> str:
     return "scheduled_time" if when.delay_seconds is None else "delay_seconds"
 
 
-def within(at: datetime, now: datetime, max_delay_seconds: int) -> bool:
+def is_allowed_instant(at: datetime, now: datetime, max_delay_seconds: int) -> bool:
     """Return whether an instant lies in the range that is allowed now."""
     return MIN_DELAY_SECONDS <= (at - now).total_seconds() <= max_delay_seconds
 
@@ -183,7 +183,7 @@ class AmountLimits(NamedTuple):
     of_tenant: int
     of_account: int
 
-    def of(self, account_max: int | None) -> int:
+    def for_account(self, account_max: int | None) -> int:
         """Return the most for a payment from an account with this limit of its own, or none."""
         if account_max is None:
             return self.of_tenant
@@ -193,14 +193,14 @@ class AmountLimits(NamedTuple):
 def amount_limits(settings: Settings, tenant_id: int) -> AmountLimits:
     """Read the limits that hold for a tenant now."""
     return AmountLimits(
-        settings.whole("payment.max_amount", tenant_id),
-        settings.whole("payment.account_max_amount", tenant_id),
+        settings.integer("payment.max_amount", tenant_id),
+        settings.integer("payment.account_max_amount", tenant_id),
     )
 
 
 def approval_seconds(settings: Settings, tenant_id: int, amount: int) -> float | None:
     """Return how long a second person has to approve an amount; None when none needs to."""
-    above = settings.whole("payment.approval_above", tenant_id)
+    above = settings.integer("payment.approval_above", tenant_id)
     if not 0 < above < amount:
         return None
     return settings.number("payment.approval_seconds", tenant_id)

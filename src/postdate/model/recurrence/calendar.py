@@ -42,7 +42,7 @@ class Calendar(msgspec.Struct, frozen=True):
         return day.isoweekday() not in self.weekend and day not in self.holidays
 
 
-def rolled(calendar: Calendar, day: date, roll: Roll) -> date | None:
+def roll_day(calendar: Calendar, day: date, roll: Roll) -> date | None:
     """Return the day an occurrence moves to; None when it has nowhere to go."""
     if calendar.is_open(day):
         return day

@@ -19,7 +19,7 @@ class Days:
         self._choose = choose
         self._chosen: dict[Year, int] = {}
 
-    def following(self, day: int, budget: StepBudget) -> int | None:
+    def first_on_or_after(self, day: int, budget: StepBudget) -> int | None:
         """Return the first chosen day that is not before this one."""
         if day >= END:
             return None
@@ -33,7 +33,7 @@ class Days:
             day, rest = _JANUARY[year], self.of_year(year)
         return day + (rest & -rest).bit_length() - 1
 
-    def common(self, other: "Days | None", day: int) -> int | None:
+    def first_common(self, other: "Days | None", day: int) -> int | None:
         """Return the first day, not before this one, that is chosen here and there."""
         if day >= END:
             return None
@@ -49,7 +49,7 @@ class Days:
     def _both(self, other: "Days | None", year: int) -> int:
         return self.of_year(year) if other is None else self.of_year(year) & other.of_year(year)
 
-    def within(self, first: int, count: int) -> int:
+    def day_bits(self, first: int, count: int) -> int:
         """Return the bits of some days in a row, at most a year, the first being bit 0."""
         year = date.fromordinal(first).year
         bits = self.of_year(year) >> first - _JANUARY[year]

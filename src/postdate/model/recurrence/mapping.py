@@ -49,7 +49,7 @@ class _Clock(NamedTuple):
     skip: Status | None = None
 
 
-def mapped(
+def map_occurrences(
     nominals: Nominals, position: ZoneInfo, dst: Dst, after: datetime, *, twins: bool
 ) -> Iterator[Occurrence]:
     """Return the occurrences from an instant on, merging those that coincide.

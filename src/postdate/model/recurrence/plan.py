@@ -18,7 +18,7 @@ from postdate.model.recurrence import cron, mapping, rrule, zone
 from postdate.model.recurrence.budget import HORIZON
 from postdate.model.recurrence.calendar import MAX_ROLL_DAYS, Calendar, Roll
 from postdate.model.recurrence.days import Days
-from postdate.model.recurrence.mapping import Nominal, mapped
+from postdate.model.recurrence.mapping import Nominal, map_occurrences
 from postdate.model.recurrence.walk import Walk
 from postdate.model.schedule.schedule import EPOCH, Dst, Gap, Occurrence, Rule, Status
 
@@ -76,7 +76,7 @@ def first_that_runs(plan: RecurrencePlan, after: datetime) -> Occurrence | None:
 def _never_opens(plan: RecurrencePlan, open_days: Days, after: datetime) -> bool:
     """Return whether no day is open from an instant on: neither to run on, nor to roll to."""
     first = zone.to_local(zone.get(plan.rule.timezone), after).toordinal() - MAX_ROLL_DAYS
-    return open_days.common(None, max(1, first)) is None
+    return open_days.first_common(None, max(1, first)) is None
 
 
 def _reopening(plan: RecurrencePlan, open_days: Days, closed: Occurrence) -> datetime:
@@ -87,7 +87,7 @@ def _reopening(plan: RecurrencePlan, open_days: Days, closed: Occurrence) -> dat
     day = closed.nominal_local.date()
     if rolls:
         day = zone.to_local(position, closed.scheduled_for).date()
-    found = open_days.common(None if rolls else _days(plan, position), day.toordinal() + 1)
+    found = open_days.first_common(None if rolls else _days(plan, position), day.toordinal() + 1)
     if found is None:
         return _END
     opens = date.fromordinal(found)
@@ -138,7 +138,7 @@ def _walled(plan: RecurrencePlan, after: datetime) -> Iterator[Occurrence]:
     position = zone.get(plan.rule.timezone)
     rolls = plan.calendar is not None and plan.rule.roll is not Roll.NONE
     nominals = partial(_nominals, plan, position, frozenset(plan.rule.exclude_dates))
-    found = mapped(nominals, position, plan.dst, after, twins=rolls)
+    found = map_occurrences(nominals, position, plan.dst, after, twins=rolls)
     until = rrule.until(plan.rule.rrule) if plan.rule.rrule is not None else None
     if until is None:
         return found
@@ -226,7 +226,7 @@ def _target(plan: RecurrencePlan, day: date) -> date | None:
     """Return the day on which an occurrence of this day runs; None when it has nowhere to go."""
     if plan.calendar is None:
         return day
-    return calendars.rolled(plan.calendar, day, plan.rule.roll)
+    return calendars.roll_day(plan.calendar, day, plan.rule.roll)
 
 
 def _roll(

@@ -40,7 +40,7 @@ class Product:
                 break
         return count
 
-    def following(self, number: int) -> int | None:
+    def first_not_less(self, number: int) -> int | None:
         """Return the first of them that is not less than a number."""
         rank = self.rank(number)
         return self[rank] if rank < self._size else None
@@ -55,7 +55,7 @@ class Product:
             mask = shifted
         return mask
 
-    def picked(self, positions: tuple[int, ...]) -> "Product":
+    def by_position(self, positions: tuple[int, ...]) -> "Product":
         """Choose by position, from 1 on or, from the end, from -1 on."""
         return Product((tuple(self[at] for at in indexes(positions, len(self))), 1))
 

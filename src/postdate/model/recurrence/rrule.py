@@ -15,7 +15,7 @@ from postdate.model.recurrence import zone
 from postdate.model.recurrence.budget import HORIZON
 from postdate.model.recurrence.days import Cycle, Days
 from postdate.model.recurrence.product import HOUR, HOURS, MINUTE, SIXTY, Product, clock
-from postdate.model.recurrence.rrule_text import Day, Freq, RRule, parse, wrong
+from postdate.model.recurrence.rrule_text import Day, Freq, RRule, parse, refuse_part
 from postdate.model.recurrence.walk import DayWalk, PositionWalk, SlotWalk, Walk
 from postdate.model.recurrence.year import Month, Year
 
@@ -33,7 +33,7 @@ def validate(text: str) -> RRule:
     """Refuse what is not a rule, saying which part is wrong."""
     rule = parse(text)
     if rule.count is not None and rule.count > MAX_COUNT:
-        raise wrong(f"COUNT is at most {MAX_COUNT}; use end_at or max_runs instead")
+        raise refuse_part(f"COUNT is at most {MAX_COUNT}; use end_at or max_runs instead")
     return rule
 
 
@@ -95,7 +95,7 @@ def _with_missing(
 ) -> datetime | None:
     """Move the last of a COUNT on by as many times as fall into missing hours before it."""
     end = last
-    for begin, after in zone.missing(position, anchor):
+    for begin, after in zone.skipped_times(position, anchor):
         if end < begin:
             break
         lost = _count(walk, max(begin, anchor), min(after, end + _SECOND))
@@ -122,7 +122,7 @@ def _walk(text: str, anchor: datetime) -> Walk:
     days, cycle = Days(partial(_chosen, rule)), _cycle(rule, anchor.toordinal())
     if rule.bysetpos and rule.freq is not Freq.DAILY:
         return PositionWalk(days, times, cycle, rule.bysetpos)
-    picked = times.picked(rule.bysetpos) if rule.bysetpos else times
+    picked = times.by_position(rule.bysetpos) if rule.bysetpos else times
     return DayWalk(days if _names_days(rule) else None, picked, cycle)
 
 
@@ -149,7 +149,7 @@ def _slots(rule: RRule, anchor: datetime, unit: int) -> Walk:
         unit,
         days=Days(partial(_chosen, rule)) if _names_days(rule) else None,
         wanted=wanted if any(values for values, _, _ in outside) else None,
-        offsets=inside.picked(rule.bysetpos) if rule.bysetpos else inside,
+        offsets=inside.by_position(rule.bysetpos) if rule.bysetpos else inside,
     )
 
 

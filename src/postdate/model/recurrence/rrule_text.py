@@ -64,7 +64,7 @@ class RRule(msgspec.Struct, frozen=True):
     bysetpos: tuple[int, ...] = ()
 
 
-def wrong(detail: str) -> RefusedError:
+def refuse_part(detail: str) -> RefusedError:
     """Refuse a rule, saying which part is wrong."""
     return refuse(Code.INVALID_FIELD, f"{detail}.", "rrule")
 
@@ -73,7 +73,7 @@ def _numbers(minimum: int, maximum: int) -> Callable[[str, str], tuple[int, ...]
     def read(name: str, text: str) -> tuple[int, ...]:
         found = {_number(name, each, minimum, maximum) for each in text.split(",")}
         if minimum < 0 and 0 in found:
-            raise wrong(f"{name} counts from 1 or from -1")
+            raise refuse_part(f"{name} counts from 1 or from -1")
         return tuple(sorted(found))
 
     return read
@@ -82,7 +82,7 @@ def _numbers(minimum: int, maximum: int) -> Callable[[str, str], tuple[int, ...]
 def _number(name: str, text: str, minimum: int, maximum: int) -> int:
     pattern = _SIGNED if minimum < 0 else _UNSIGNED
     if not pattern.fullmatch(text) or not minimum <= int(text) <= maximum:
-        raise wrong(f"{name}={text[:20]} is not a number from {minimum} to {maximum}")
+        raise refuse_part(f"{name}={text[:20]} is not a number from {minimum} to {maximum}")
     return int(text)
 
 
@@ -92,20 +92,20 @@ def _days(name: str, text: str) -> tuple[Day, ...]:
         found = _ORDINAL_DAY.fullmatch(each)
         nth = int(found[1] or 0) if found else 0
         if found is None or abs(nth) > _MAX_WEEKS or (found[1] and not nth):
-            raise wrong(f"{name}={each[:20]} is not a weekday such as MO or -1FR")
+            raise refuse_part(f"{name}={each[:20]} is not a weekday such as MO or -1FR")
         days.add(Day(nth, WEEKDAYS.index(found[2])))
     return tuple(sorted(days))
 
 
 def _freq(name: str, text: str) -> Freq:
     if text not in list(Freq):
-        raise wrong(f"{name}={text[:20]} is not one of {', '.join(Freq)}")
+        raise refuse_part(f"{name}={text[:20]} is not one of {', '.join(Freq)}")
     return Freq(text)
 
 
 def _weekday(name: str, text: str) -> int:
     if text not in WEEKDAYS:
-        raise wrong(f"{name}={text[:20]} is not one of {', '.join(WEEKDAYS)}")
+        raise refuse_part(f"{name}={text[:20]} is not one of {', '.join(WEEKDAYS)}")
     return WEEKDAYS.index(text)
 
 
@@ -117,12 +117,12 @@ def _seconds(name: str, text: str) -> tuple[int, ...]:
 
 def _until(name: str, text: str) -> datetime:
     if not _UNTIL.fullmatch(text):
-        raise wrong(f"{name}={text[:20]} is not a date such as 20301231 or 20301231T235959Z")
+        raise refuse_part(f"{name}={text[:20]} is not a date such as 20301231 or 20301231T235959Z")
     shape = "%Y%m%dT%H%M%S" if "T" in text else "%Y%m%d"
     try:
         until = datetime.strptime(text.rstrip("Z"), shape).replace(tzinfo=UTC)
     except ValueError:
-        raise wrong(f"{name}={text} is no such date") from None
+        raise refuse_part(f"{name}={text} is no such date") from None
     if "T" not in text:
         until = until.replace(hour=23, minute=59, second=59)  # the day belongs to the rule
     return until if text.endswith("Z") else until.replace(tzinfo=None)
@@ -150,39 +150,39 @@ _READ: Final[dict[str, Callable[[str, str], Any]]] = {
 def parse(text: str) -> RRule:
     """Read a rule; DTSTART is the schedule's `start_at`, so only the RRULE itself is given."""
     if len(text) > MAX_CHARACTERS:
-        raise wrong(f"more than {MAX_CHARACTERS} characters")
+        raise refuse_part(f"more than {MAX_CHARACTERS} characters")
     if not text.isascii():
-        raise wrong("only ASCII letters and digits make a rule")
+        raise refuse_part("only ASCII letters and digits make a rule")
     parts: dict[str, Any] = {}
     for part in text.strip().upper().removeprefix("RRULE:").split(";"):
         name, _, value = part.partition("=")
         if name not in _READ:
-            raise wrong(f"{name[:20]!r} is not one of {', '.join(_READ)}")
+            raise refuse_part(f"{name[:20]!r} is not one of {', '.join(_READ)}")
         if name.lower() in parts:
-            raise wrong(f"{name} stands twice")
+            raise refuse_part(f"{name} stands twice")
         parts[name.lower()] = _READ[name](name, value)
     if "freq" not in parts:
-        raise wrong("FREQ is missing")
+        raise refuse_part("FREQ is missing")
     if "until" in parts and parts["until"].tzinfo is not None:
         parts["until_utc"] = parts.pop("until")
-    return _fitting(RRule(**parts))
+    return _check_combination(RRule(**parts))
 
 
-def _fitting(rule: RRule) -> RRule:
+def _check_combination(rule: RRule) -> RRule:
     """Refuse parts that RFC 5545 does not allow together."""
     if rule.count is not None and (rule.until or rule.until_utc) is not None:
-        raise wrong("COUNT and UNTIL exclude each other")
+        raise refuse_part("COUNT and UNTIL exclude each other")
     if rule.byweekno and rule.freq is not Freq.YEARLY:
-        raise wrong("BYWEEKNO needs FREQ=YEARLY")
+        raise refuse_part("BYWEEKNO needs FREQ=YEARLY")
     if rule.byyearday and rule.freq in {Freq.DAILY, Freq.WEEKLY, Freq.MONTHLY}:
-        raise wrong(f"BYYEARDAY does not stand with FREQ={rule.freq}")
+        raise refuse_part(f"BYYEARDAY does not stand with FREQ={rule.freq}")
     if rule.bymonthday and rule.freq is Freq.WEEKLY:
-        raise wrong("BYMONTHDAY does not stand with FREQ=WEEKLY")
+        raise refuse_part("BYMONTHDAY does not stand with FREQ=WEEKLY")
     ordinal = any(day.nth for day in rule.byday)
     if ordinal and (rule.freq not in {Freq.YEARLY, Freq.MONTHLY} or rule.byweekno):
-        raise wrong("BYDAY with a number needs FREQ=MONTHLY or YEARLY without BYWEEKNO")
+        raise refuse_part("BYDAY with a number needs FREQ=MONTHLY or YEARLY without BYWEEKNO")
     if rule.bysetpos and not _by_parts(rule):
-        raise wrong("BYSETPOS needs another BY part")
+        raise refuse_part("BYSETPOS needs another BY part")
     return rule
 
 

@@ -53,7 +53,7 @@ class Walk(ABC):
 
     def day_bits(self, first: int, count: int) -> int:
         """Return which of some days in a row, at most a year, have times: the first is bit 0."""
-        return (1 << count) - 1 if self.days is None else self.days.within(first, count)
+        return (1 << count) - 1 if self.days is None else self.days.day_bits(first, count)
 
     @cached_property
     def seconds(self) -> tuple[int, ...] | None:
@@ -102,7 +102,7 @@ class DayWalk(Walk):
         """Return the next chosen day: days and cycle leap over each other until they meet."""
         while self._days is not None:
             aligned = day if self._cycle is None else self._cycle.aligned(day)
-            chosen = self._days.following(aligned, budget)
+            chosen = self._days.first_on_or_after(aligned, budget)
             if chosen is None or self._cycle is None:
                 return chosen
             day = self._cycle.aligned(chosen)
@@ -155,12 +155,12 @@ class PositionWalk(Walk):
         day = self._cycle.first(self._cycle.number(start.toordinal()))
         while (day := self._cycle.aligned(day)) < END:
             end = self._cycle.first(self._cycle.number(day) + 1)
-            bits = self._days.within(day, end - day)
+            bits = self._days.day_bits(day, end - day)
             for after in self._of_period(bits):
                 at = _midnight(day) + after
                 if at >= start:
                     yield at
-            following = end if bits else self._days.following(end, budget)
+            following = end if bits else self._days.first_on_or_after(end, budget)
             if following is None:
                 return
             # A period that begins before its first chosen day is looked at from its beginning.
@@ -298,7 +298,7 @@ class SlotWalk(Walk):
             position += (residue - position) % self._interval
             if position >= self._a_day:
                 return
-            following = position if wanted is None else wanted.following(position)
+            following = position if wanted is None else wanted.first_not_less(position)
             if following is None:
                 return
             if following == position:
@@ -314,7 +314,7 @@ class SlotWalk(Walk):
             reached = self._reached_day(day, budget)
             if self._days is None:
                 return reached if reached < END else None
-            chosen = self._days.following(reached, budget)
+            chosen = self._days.first_on_or_after(reached, budget)
             if chosen is None or chosen == reached:
                 return chosen
             budget.spend()

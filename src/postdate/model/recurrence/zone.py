@@ -109,7 +109,7 @@ def span(zone: ZoneInfo, at: datetime) -> OffsetSpan:
     )
 
 
-def missing(zone: ZoneInfo, start: datetime) -> Iterator[tuple[datetime, datetime]]:
+def skipped_times(zone: ZoneInfo, start: datetime) -> Iterator[tuple[datetime, datetime]]:
     """Return the local times that clocks skip, as beginnings and ends, from a local time on."""
     for year in range(start.year, HORIZON.year):
         for change in _changes(zone, year):

@@ -180,7 +180,7 @@ def _unmoved(plan: RecurrencePlan, after: datetime) -> Iterator[datetime]:
     return (each.scheduled_for for each in occurrences(RecurrencePlan(rule, plan.dst), after))
 
 
-def illegible(schedule_id: UUID) -> RefusedError:
+def refuse_unreadable(schedule_id: UUID) -> RefusedError:
     """Refuse what needs to know a schedule whose stored definition can no longer be read."""
     detail = f"What is stored of the schedule {schedule_id} cannot be read; create it anew."
     return refuse(Code.INVALID_FIELD, detail)

@@ -30,7 +30,7 @@ class Stored(msgspec.Struct, frozen=True):
     """Whether the operator has set it; if not, the tenant itself."""
 
 
-def known(name: str) -> Setting:
+def get_setting(name: str) -> Setting:
     """Return a setting, or refuse the name and say which one is like it."""
     found = SETTINGS.get(name)
     if found is not None:
@@ -43,7 +43,7 @@ def known(name: str) -> Setting:
 
 def validate(name: str, value: Any, *, tenant_id: int = 0) -> Value:
     """Return the value if it is allowed for this setting; refuse it by name if not."""
-    setting = known(name)
+    setting = get_setting(name)
     if tenant_id and not setting.per_tenant:
         raise refuse(Code.INVALID_FIELD, f"{name} holds for all tenants alike.", "name")
     return _within(name, setting, value)
@@ -123,7 +123,7 @@ class Settings:
         """Return a numeric setting."""
         return float(self.get(name, tenant_id))
 
-    def whole(self, name: str, tenant_id: int = 0) -> int:
+    def integer(self, name: str, tenant_id: int = 0) -> int:
         """Return an integer setting."""
         return int(self.get(name, tenant_id))
 

@@ -32,7 +32,7 @@ class Reach(msgspec.Struct, frozen=True, kw_only=True):
     max_amount: int | None = None
     expires_at: datetime | None = None
 
-    def beyond(self, own: "Reach") -> str | None:
+    def first_excess(self, own: "Reach") -> str | None:
         """Name the first member in which this goes further than the other."""
         if Scope.ADMIN not in own.scopes and not self.scopes <= own.scopes:
             return "scopes"

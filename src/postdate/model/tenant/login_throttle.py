@@ -33,7 +33,7 @@ class LoginThrottle:
         known = self._known.get(address)
         return known is not None and now < known.until
 
-    def wrong(self, address: str, now: float) -> None:
+    def count_wrong_key(self, address: str, now: float) -> None:
         """Count a wrong key, or refuse it where its address has to wait."""
         if self.waits(address, now):
             raise refuse(

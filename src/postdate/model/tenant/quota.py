@@ -36,7 +36,7 @@ class Quotas:
         """Take over what was counted just now."""
         self._known = dict(counted)
 
-    def full(self, tenant_id: int, kind: Kind) -> Refusal | None:
+    def check_room(self, tenant_id: int, kind: Kind) -> Refusal | None:
         """Refuse one more where a tenant has as much as it may."""
         most = self._max(tenant_id, kind)
         if not most or self._known.get((tenant_id, kind), 0) < most:
@@ -49,4 +49,4 @@ class Quotas:
         self._known[tenant_id, kind] = self._known.get((tenant_id, kind), 0) + 1
 
     def _max(self, tenant_id: int, kind: Kind) -> int:
-        return self._settings.whole(SETTING_OF[kind], tenant_id)
+        return self._settings.integer(SETTING_OF[kind], tenant_id)

@@ -61,7 +61,7 @@ def follow(tenant_id: int | None) -> None:
 
 
 @contextmanager
-def following(tenant_id: int | None) -> Iterator[None]:
+def following_tenant(tenant_id: int | None) -> Iterator[None]:
     """Follow the clock of a tenant meanwhile, or the server's."""
     before = _current.set(tenant_id)
     try:

@@ -42,7 +42,7 @@ class NewRepair(msgspec.Struct, frozen=True, kw_only=True):
 
     after: Numbers
     before: Numbers
-    jumps: list[Jump]
+    balance_jumps: list[Jump]
     requested_by: str
     approved_by: str
     reason: str
@@ -62,15 +62,15 @@ class RepairRow(msgspec.Struct, frozen=True):
     reason: str
 
 
-async def witness(connection: Connection, key: AccountKey) -> Witness:
+async def read_evidence(connection: Connection, key: AccountKey) -> Witness:
     """Read what the entries and open payments of a locked account say."""
-    [row] = await connection.fetch(query("repair_witness"), *key)
+    [row] = await connection.fetch(query("repair_read_evidence"), *key)
     return Witness(*row)
 
 
 async def jumps(connection: Connection, key: AccountKey) -> list[Jump]:
     """List where the running balance of an account jumps."""
-    return [Jump(*row) for row in await connection.fetch(query("repair_jumps"), *key)]
+    return [Jump(*row) for row in await connection.fetch(query("repair_balance_jumps"), *key)]
 
 
 async def explained(connection: Connection, key: AccountKey) -> list[Jump]:
@@ -107,7 +107,7 @@ async def insert(connection: Connection, key: AccountKey, new: NewRepair) -> Non
         new.before.version,
         new.before.balance,
         new.before.held,
-        msgspec.json.encode(new.jumps).decode(),
+        msgspec.json.encode(new.balance_jumps).decode(),
         new.requested_by,
         new.approved_by,
         new.reason,

@@ -1,6 +1,6 @@
 -- Repairs of accounts: what entries and open payments say, and the fact that it was applied.
 
--- name: repair_witness
+-- name: repair_read_evidence
 -- Of a locked account: its last version, where its entries begin, what they add up to, and what its
 -- open payments hold. A settlement under way has not yet touched the account: it adds to what it
 -- finds after the repair.
@@ -20,7 +20,7 @@ SELECT coalesce(e.first_version, 1), coalesce(e.version, 0), coalesce(e.entries,
         WHERE t.bucket = $1 AND t.lane_id IN (0, 3, 4) AND t.tenant_id = $2
           AND p.from_account = $3 AND p.hold) AS p
 
--- name: repair_jumps
+-- name: repair_balance_jumps
 -- The versions at which the running balance does not follow from the one before, and by how much.
 SELECT version, balance - amount - balance_before AS difference
   FROM (SELECT version, amount, balance, lag(balance) OVER (ORDER BY version) AS balance_before

@@ -16,7 +16,7 @@ def primary(dsn: str) -> str:
     return _looking_for(dsn, "primary") if _wanted(dsn) or _several(dsn) else dsn
 
 
-def anywhere(dsn: str) -> str | None:
+def any_host(dsn: str) -> str | None:
     """Take any host, a standby before the primary; None where there is only one."""
     return _looking_for(dsn, "prefer-standby") if _several(dsn) else None
 

@@ -22,7 +22,7 @@ from postdate.store.connection.error import (
     UnavailableError,
     translated,
 )
-from postdate.store.connection.pool import Sources, Spares, acquire, begun, release
+from postdate.store.connection.pool import Sources, Spares, acquire, begin_transaction, release
 from postdate.store.connection.pooled import Transaction
 from postdate.store.connection.tenant_reader import TenantReader
 
@@ -121,7 +121,7 @@ class Database:
         async def start(connection: Connection) -> None:
             transactions.append(await _start(connection))
 
-        async with begun(self.writer, start, ACQUIRE_SECONDS) as connection:
+        async with begin_transaction(self.writer, start, ACQUIRE_SECONDS) as connection:
             try:
                 with translated:
                     yield connection
@@ -152,7 +152,7 @@ class Database:
                 await look(connection)
                 yield connection
             return
-        async with begun(self.writer, look, ACQUIRE_SECONDS) as connection:
+        async with begin_transaction(self.writer, look, ACQUIRE_SECONDS) as connection:
             reach(failpoint, BEFORE)
             with _warnings(connection) as warnings:
                 try:
@@ -185,7 +185,7 @@ class Database:
     @property
     def primary_away(self) -> bool:
         """Return whether the primary did not answer when a key was last looked up."""
-        return self._look_ups.away
+        return self._look_ups.is_away
 
     @asynccontextmanager
     async def read(self, tenant_id: int) -> AsyncIterator[Connection]:

@@ -160,7 +160,7 @@ async def _spares(
     dsn: str, read_dsn: str | None, primary: asyncpg.Pool, readers: int, name: str
 ) -> Spares:
     """Open, without connecting yet, what is used while the primary or the replica is away."""
-    elsewhere = read_dsn or address.anywhere(dsn)
+    elsewhere = read_dsn or address.any_host(dsn)
     if elsewhere is None:
         return Spares()
     reader = await _reader(elsewhere, readers, name, min_size=0)

@@ -67,7 +67,7 @@ class Sources:
         self._again_at = 0.0
 
     @property
-    def away(self) -> bool:
+    def is_away(self) -> bool:
         """Return whether the first pool did not answer when it was last asked."""
         return self._failed
 
@@ -80,7 +80,7 @@ class Sources:
         elif not self._failed or time.monotonic() >= self._again_at:
             held = await self._try_first(begin)
         if held is None and self.spare is not None:
-            async with begun(self.spare, begin, self._seconds) as connection:
+            async with begin_transaction(self.spare, begin, self._seconds) as connection:
                 yield Begun(connection, first=False)
         elif held is not None:
             try:
@@ -169,7 +169,7 @@ async def take(
 
 
 @asynccontextmanager
-async def begun(
+async def begin_transaction(
     pool: asyncpg.Pool, begin: Callable[[Connection], Awaitable[object]], seconds: float
 ) -> AsyncIterator[Connection]:
     """Take a connection and begin; return it back on every way out."""

@@ -32,7 +32,7 @@ class Binaries(NamedTuple):
 def locate(user: RunAs) -> Binaries:
     """Find programs which this user can run."""
     install = _installed()
-    if not user.can("-x", install / "bin" / "postgres"):
+    if not user.can_access("-x", install / "bin" / "postgres"):
         install = _copy(install)
     version = _output(install, user, "postgres", "-V")
     found = re.search(r"(\d+)", version.split(")")[-1])

@@ -53,7 +53,7 @@ def make(home: Path, known: Credentials, binaries: Binaries, user: RunAs) -> Non
     password = home / f"{fresh.name}.password"
     try:
         credentials.write_private(password, known.superuser_password.encode() + b"\n")
-        user.own(password, 0o600)
+        user.hand_over(password, 0o600)
         _initdb(fresh, password, binaries, user)
         with (fresh / "postgresql.conf").open("a") as file:
             file.write(f"\ninclude = '{CONFIG}'\n")
@@ -81,7 +81,7 @@ def configure(
     values = tuning.settings(tuning.memory(), socket_dir, lz4=binaries.lz4) | dict(extra)
     for name, text in ((CONFIG, tuning.render(values)), ("pg_hba.conf", HBA)):
         credentials.write_private(cluster / name, text.encode())
-        user.own(cluster / name, 0o600)
+        user.hand_over(cluster / name, 0o600)
 
 
 def _initdb(fresh: Path, password: Path, binaries: Binaries, user: RunAs) -> None:

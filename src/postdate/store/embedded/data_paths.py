@@ -73,10 +73,10 @@ def home_of(data_dir: Path, credentials: Credentials) -> Path:
 
 def choose_home(data_dir: Path, user: RunAs) -> Path:
     """Choose the home of a new cluster: here, or elsewhere if the user cannot get here."""
-    if user.can("-x", data_dir.parent):
+    if user.can_access("-x", data_dir.parent):
         return data_dir
     AWAY.mkdir(mode=0o755, parents=True, exist_ok=True)
-    if not user.can("-x", AWAY):
+    if not user.can_access("-x", AWAY):
         raise StartError(
             f"user {user.name}, who runs PostgreSQL for root, can reach neither {data_dir} "
             f"nor {AWAY}; {_ADVICE} that it can reach."
@@ -89,8 +89,8 @@ def choose_home(data_dir: Path, user: RunAs) -> Path:
 def open_home(home: Path, user: RunAs) -> None:
     """Hand the home over to the user that runs the server, closed to everyone else."""
     home.mkdir(mode=0o700, exist_ok=True)
-    user.own(home, 0o700)
-    if not user.can("-x", home):
+    user.hand_over(home, 0o700)
+    if not user.can_access("-x", home):
         raise StartError(
             f"user {user.name}, who runs PostgreSQL, cannot reach {home}; open its parent "
             f"directories (chmod o+x), or {_ADVICE}."
@@ -107,7 +107,7 @@ def socket_dir(home: Path, user: RunAs) -> Path:
         )
     path.mkdir(mode=0o700, exist_ok=True)
     _verify(path, user)
-    user.own(path, 0o700)
+    user.hand_over(path, 0o700)
     return path
 
 

@@ -26,13 +26,13 @@ class RunAs(NamedTuple):
             return {}
         return {"user": self.uid, "group": self.gid, "extra_groups": []}
 
-    def own(self, path: Path, mode: int) -> None:
+    def hand_over(self, path: Path, mode: int) -> None:
         """Hand a file or directory over to this user, with this mode."""
         if self.switch:
             os.chown(path, self.uid, self.gid, follow_symlinks=False)
         path.chmod(mode)
 
-    def can(self, test: str, path: Path) -> bool:
+    def can_access(self, test: str, path: Path) -> bool:
         """Try a `test` of the shell (-x, -r) as this user: modes, lists and mounts all count."""
         if not self.switch:
             return os.access(path, {"-x": os.X_OK, "-r": os.R_OK}[test])

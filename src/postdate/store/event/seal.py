@@ -81,7 +81,7 @@ async def take(
     return [Waiting(*row) for row in await connection.fetch(query("seal_take"), *asked)]
 
 
-async def held(connection: Connection, tenant_ids: Collection[int]) -> set[int]:
+async def locked_chains(connection: Connection, tenant_ids: Collection[int]) -> set[int]:
     """Return the tenants whose chains another process has locked, without waiting for any."""
     buckets: dict[int, list[int]] = {}
     for tenant_id in tenant_ids:

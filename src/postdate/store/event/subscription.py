@@ -189,12 +189,12 @@ async def advance(
     return failures
 
 
-async def rest(
+async def release_if_idle(
     connection: Connection, tenant_id: int, subscription_id: UUID, token: int, position: int
 ) -> bool:
     """End the lease if there is nothing after this position; return whether there is nothing."""
     done: bool = await connection.fetchval(
-        query("subscription_rest"), *_key(tenant_id, subscription_id), token, position
+        query("subscription_release_if_idle"), *_key(tenant_id, subscription_id), token, position
     )
     return done
 

@@ -78,8 +78,8 @@ UPDATE subscription s
    AND t.token = $4 AND t.claimed_at IS NOT NULL
 RETURNING s.failures
 
--- name: subscription_rest
-SELECT subscription_rest($1, $2, $3, $4, $5)
+-- name: subscription_release_if_idle
+SELECT subscription_release_if_idle($1, $2, $3, $4, $5)
 
 -- name: subscription_page
 -- With how far each is behind: an upper bound, for what it has not looked at may not be for it.

@@ -24,7 +24,8 @@ END $$;
 -- Make every partition from the last week to `weeks` ahead. Returns how many were made, and which
 -- could not be: a row in the default partition that belongs to a week stands in the way of that
 -- week alone, a table that somebody holds in the way of that table alone.
-CREATE OR REPLACE FUNCTION partition_ahead(weeks integer, OUT made integer, OUT blocked text[])
+CREATE OR REPLACE FUNCTION partition_create_ahead(
+    weeks integer, OUT made integer, OUT blocked text[])
     LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
     parent regclass;
@@ -55,7 +56,7 @@ BEGIN
 END $$;
 
 -- What lies in the default partitions, by table and week, up to 10,000 rows of each table.
-CREATE OR REPLACE FUNCTION partition_strays()
+CREATE OR REPLACE FUNCTION partition_list_misplaced()
     RETURNS TABLE (parent text, monday timestamptz, strays bigint)
     LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
@@ -76,7 +77,7 @@ END $$;
 
 -- Make the partition of one week of one table although rows of that week lie in the default
 -- partition: they are moved into it. Nobody uses the table meanwhile.
-CREATE OR REPLACE FUNCTION partition_mend(parent text, monday timestamptz) RETURNS bigint
+CREATE OR REPLACE FUNCTION partition_move_misplaced(parent text, monday timestamptz) RETURNS bigint
     LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
     target record;
@@ -112,6 +113,9 @@ BEGIN
     RETURN moved;
 END $$;
 
-REVOKE EXECUTE ON FUNCTION partition_ensure, partition_ahead, partition_strays, partition_mend
+REVOKE EXECUTE ON FUNCTION
+    partition_ensure, partition_create_ahead, partition_list_misplaced, partition_move_misplaced
     FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION partition_ahead, partition_strays, partition_mend TO postdate_writer;
+GRANT EXECUTE ON FUNCTION
+    partition_create_ahead, partition_list_misplaced, partition_move_misplaced
+    TO postdate_writer;

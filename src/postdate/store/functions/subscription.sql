@@ -3,7 +3,7 @@
 -- Let a subscription rest that has seen everything up to a position. The sealer holds the tenant's
 -- row until its commit and then makes timers: waiting for that row first, in the same order, leaves
 -- no moment in which a new event finds the old timer and loses it.
-CREATE OR REPLACE FUNCTION subscription_rest(
+CREATE OR REPLACE FUNCTION subscription_release_if_idle(
     _bucket smallint, _tenant_id integer, _subscription_id uuid, _token bigint, _position bigint)
     RETURNS boolean LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE
@@ -19,5 +19,5 @@ BEGIN
     RETURN true;
 END $$;
 
-REVOKE EXECUTE ON FUNCTION subscription_rest FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION subscription_rest TO postdate_writer;
+REVOKE EXECUTE ON FUNCTION subscription_release_if_idle FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION subscription_release_if_idle TO postdate_writer;

@@ -101,7 +101,7 @@ async def take(
     """
     taken = await lease.take(connection, bucket, lane, **wanted)
     if any(each.lost_at is not None for each in taken):
-        await lease.lose(connection, bucket, lane.tenant_id, taken)
+        await lease.record_lost(connection, bucket, lane.tenant_id, taken)
     revised = [each for each in taken if each.revision]
     if revised:
         taken = await _revise(connection, bucket, lane, taken, revised)
@@ -151,7 +151,7 @@ def _revised(taken: Taken, loaded: LoadedJob | None) -> Taken:
 
 
 def _judged(taken: Taken, lane: Lane, policies: RetryPolicies) -> ClaimedExecution:
-    policy = policies.of(taken.policy, lane.tenant_id)
+    policy = policies.policy_of(taken.policy, lane.tenant_id)
     verdict = _verdict(taken, policy)
     return ClaimedExecution(
         HeldLease(taken.subject, taken.token, taken.attempt),

@@ -89,7 +89,7 @@ async def page(
     A short walk through each bucket mostly fills it; only where it does not, a long one follows.
     """
     ask = _Walk(connection, wanted, own, after, limit, rows)
-    walk = ask.other
+    walk = ask.by_age
     if wanted.status in OPEN and wanted.schedule_id is None:
         walk = ask.open
     scan = _scan(wanted, limit)
@@ -153,7 +153,7 @@ class _Walk(msgspec.Struct, frozen=True):
         ends = (Position(row[0], row[1]) for row in listed if row[2])
         return _found(shown, next(ends, None), self.limit, found)
 
-    async def other(self, scan: int) -> FoundJobs:
+    async def by_age(self, scan: int) -> FoundJobs:
         """Find jobs by their age, the newest first: final ones, all, or those of a schedule."""
         wanted = self.wanted
         more: list[object] = []

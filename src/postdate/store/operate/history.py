@@ -28,9 +28,9 @@ async def page(connection: Connection) -> list[PartitionRow]:
     return [PartitionRow(*row) for row in await connection.fetch(query("history_list"))]
 
 
-async def old(connection: Connection, parents: Sequence[str], days: int) -> list[str]:
+async def list_older(connection: Connection, parents: Sequence[str], days: int) -> list[str]:
     """List the attached partitions of these tables that ended so many days ago."""
-    rows = await connection.fetch(query("history_old"), parents, days)
+    rows = await connection.fetch(query("history_list_older"), parents, days)
     return [row[0] for row in rows]
 
 

@@ -15,7 +15,7 @@ SELECT h.partition, h.parent, h.until, h.detached_at, h.dropped_at, h.rows,
           FROM history d LEFT JOIN pg_class c ON c.oid = to_regclass(d.partition)) AS h
  ORDER BY h.parent, h.partition
 
--- name: history_old
+-- name: history_list_older
 -- What a retention of $2 days lets go of these tables.
 SELECT partition FROM history_partition
  WHERE parent = ANY($1) AND until < clock() - make_interval(days => $2) ORDER BY partition

@@ -32,7 +32,7 @@ class ItemLog:
         self._what, self._per_second = frozenset(what), per_second
         self._tokens, self._filled_at = float(per_second), time.monotonic()
 
-    def wants(self, what: str) -> bool:
+    def is_enabled(self, what: str) -> bool:
         """Return whether such lines are switched on: ask before building what they say."""
         return what in self._what
 
@@ -69,14 +69,14 @@ items: Final = ItemLog()
 
 def write_endings(ended: Iterable[tuple[UUID, int, Verdict]]) -> None:
     """Write what became of attempts: the job, the number of the attempt, and the verdict."""
-    if not (items.wants("settled") or items.wants("failed")):
+    if not (items.is_enabled("settled") or items.is_enabled("failed")):
         return
     found: dict[str, list[tuple[UUID, int, End | Move]]] = {}
     for job_id, attempt, verdict in ended:
         if not isinstance(verdict, Keep) and (name := event_type(verdict)) is not None:
             found.setdefault(name, []).append((job_id, attempt, verdict))
     for name, group in found.items():
-        if items.wants("settled" if name == "job.completed" else "failed"):
+        if items.is_enabled("settled" if name == "job.completed" else "failed"):
             items.write(name, group, _ending)
 
 

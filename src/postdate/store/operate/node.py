@@ -39,11 +39,11 @@ async def forget(connection: Connection) -> None:
     await connection.execute(query("node_forget"), FORGET_SECONDS)
 
 
-async def live(reader: Reader, within_seconds: float = LIVE_SECONDS) -> list[NodeRow]:
+async def list_live(reader: Reader, within_seconds: float = LIVE_SECONDS) -> list[NodeRow]:
     """List the nodes seen lately."""
-    return [NodeRow(*row) for row in await reader.fetch(query("node_live"), within_seconds)]
+    return [NodeRow(*row) for row in await reader.fetch(query("node_list_live"), within_seconds)]
 
 
-async def leave(connection: Connection, node_id: UUID) -> None:
+async def sign_off(connection: Connection, node_id: UUID) -> None:
     """Sign off."""
-    await connection.execute(query("node_leave"), node_id)
+    await connection.execute(query("node_sign_off"), node_id)

@@ -4,11 +4,11 @@
 INSERT INTO node (node_id, name, roles, version) VALUES ($1, $2, $3, $4)
 ON CONFLICT (node_id) DO UPDATE SET seen_at = clock()
 
--- name: node_live
+-- name: node_list_live
 SELECT node_id, name, roles, version, started_at, seen_at FROM node
  WHERE seen_at > clock() - make_interval(secs => $1) ORDER BY node_id
 
--- name: node_leave
+-- name: node_sign_off
 DELETE FROM node WHERE node_id = $1
 
 -- name: node_forget

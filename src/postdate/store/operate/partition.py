@@ -22,25 +22,25 @@ class Strays(NamedTuple):
     rows: int
 
 
-async def ahead(connection: Connection, weeks: int) -> PartitionsMade:
+async def create_ahead(connection: Connection, weeks: int) -> PartitionsMade:
     """Make what is missing up to `weeks` ahead; one fault stops no other table."""
-    row = await connection.fetchrow(query("partition_ahead"), weeks)
+    row = await connection.fetchrow(query("partition_create_ahead"), weeks)
     return PartitionsMade(*row) if row else PartitionsMade(0, [])
 
 
-async def lead(connection: Connection) -> int:
+async def weeks_ahead(connection: Connection) -> int:
     """Return how many weeks ahead the shortest table is."""
-    weeks: int | None = await connection.fetchval(query("partition_lead"))
+    weeks: int | None = await connection.fetchval(query("partition_weeks_ahead"))
     return -1 if weeks is None else weeks
 
 
-async def strays(connection: Connection) -> list[Strays]:
+async def list_misplaced(connection: Connection) -> list[Strays]:
     """List what lies in the default partitions, at most 10,000 rows of each table."""
-    return [Strays(*row) for row in await connection.fetch(query("partition_strays"))]
+    return [Strays(*row) for row in await connection.fetch(query("partition_list_misplaced"))]
 
 
-async def mend(connection: Connection, parent: str, monday: datetime) -> int:
+async def move_misplaced(connection: Connection, parent: str, monday: datetime) -> int:
     """Make the partition of a week and move its rows out of the default partition."""
     await connection.execute(query("partition_patience"))
-    moved: int = await connection.fetchval(query("partition_mend"), parent, monday)
+    moved: int = await connection.fetchval(query("partition_move_misplaced"), parent, monday)
     return moved

@@ -1,19 +1,19 @@
 -- Partitions of history.
 
--- name: partition_ahead
-SELECT made, blocked FROM partition_ahead($1)
+-- name: partition_create_ahead
+SELECT made, blocked FROM partition_create_ahead($1)
 
--- name: partition_strays
-SELECT parent, monday, strays FROM partition_strays()
+-- name: partition_list_misplaced
+SELECT parent, monday, strays FROM partition_list_misplaced()
 
 -- name: partition_patience
 -- A week of a busy table may take minutes to be moved.
 SET LOCAL statement_timeout = '10min'
 
--- name: partition_mend
-SELECT partition_mend($1, $2)
+-- name: partition_move_misplaced
+SELECT partition_move_misplaced($1, $2)
 
--- name: partition_lead
+-- name: partition_weeks_ahead
 -- The weeks that the shortest table is made ahead, from the names of the partitions.
 SELECT min(weeks)::integer FROM (
     SELECT p.partrelid, floor(extract(epoch FROM max(to_timestamp(right(c.relname, 8), 'YYYYMMDD'))

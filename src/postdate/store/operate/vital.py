@@ -164,13 +164,13 @@ async def tenant_names(connection: Connection, tenant_ids: Sequence[int]) -> dic
     return dict(map(tuple, rows))
 
 
-async def untouched(
+async def overdue_heads(
     reader: Reader, lane_buckets: Sequence[tuple[int, int, datetime]], seconds: float
 ) -> list[Untouched]:
     """Return the head of each place (bucket, lane, low-water mark) that is due for so long."""
     buckets, lanes, lows = zip(*lane_buckets, strict=True) if lane_buckets else ((), (), ())
     rows = await reader.fetch(
-        query("vital_untouched"), buckets, lanes, lows, seconds, timeout=READ_SECONDS
+        query("vital_overdue_heads"), buckets, lanes, lows, seconds, timeout=READ_SECONDS
     )
     return [Untouched(*row) for row in rows]
 
@@ -186,7 +186,7 @@ async def leased(
     return {(row[0], row[1]) for row in rows}
 
 
-async def outlived(
+async def overlong_leases(
     reader: Reader,
     lane_buckets: Sequence[tuple[int, int, float]],
     node_id: UUID,
@@ -196,7 +196,7 @@ async def outlived(
     """Return the leases of a node that outlive their jobs' timeouts (bucket, lane, the default)."""
     buckets, lanes, timeouts = zip(*lane_buckets, strict=True) if lane_buckets else ((), (), ())
     rows = await reader.fetch(
-        query("vital_outlived"),
+        query("vital_overlong_leases"),
         buckets,
         lanes,
         timeouts,

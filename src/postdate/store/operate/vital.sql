@@ -42,7 +42,7 @@ SELECT FROM timer t
 -- name: vital_tenant
 SELECT tenant_id, name FROM tenant WHERE tenant_id = ANY ($1::integer[])
 
--- name: vital_untouched
+-- name: vital_overdue_heads
 -- The first timer of each place, where it has been due for longer than $4 seconds: what is claimed
 -- first should long have moved. What belongs to a tenant that was halted owes nothing.
 SELECT wanted.bucket, wanted.lane_id, head.tenant_id, head.subject, head.token,
@@ -67,7 +67,7 @@ SELECT wanted.bucket, wanted.lane_id
             ORDER BY t.due_at LIMIT $3) AS head
         WHERE head.claimed_at IS NOT NULL)
 
--- name: vital_outlived
+-- name: vital_overlong_leases
 -- Leases of one node that live longer than their handlers may: $5 seconds beyond the job's timeout
 -- (its own, or the tenant's, $3). Renewing moves a lease into the next minute, so that the first $6
 -- timers of that minute are looked at.

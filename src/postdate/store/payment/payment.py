@@ -274,7 +274,7 @@ async def of_amount(
     return await _partial(connection, name, span, *msgspec.structs.astuple(amounts), *more)
 
 
-async def ended(connection: Reader, span: PaymentSpan, status: str) -> Seen:
+async def list_ended(connection: Reader, span: PaymentSpan, status: str) -> Seen:
     """List what ended FAILED or CANCELLED, the newest first.
 
     A short walk through each bucket mostly finds enough; only where not, a long one follows.

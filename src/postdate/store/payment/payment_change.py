@@ -74,7 +74,7 @@ async def write_end(
     )
 
 
-async def ended(connection: Connection, payment_id: UUID) -> Ended | None:
+async def find_end(connection: Connection, payment_id: UUID) -> Ended | None:
     """Read how a payment or job ended."""
     row = await connection.fetchrow(
         query("payment_change_outcome"), bucket_of(payment_id), payment_id

@@ -193,11 +193,11 @@ async def earlier(
     return {key_of(row[0], row[1]): (row[2], row[3]) for row in rows}
 
 
-async def leave(connection: Connection, rows: Sequence[Departure]) -> None:
+async def delete_timers(connection: Connection, rows: Sequence[Departure]) -> None:
     """Delete the timers of payments that complete; one that is missing is a surprise."""
     if not rows:
         return
-    deleted = await connection.fetchval(query("settlement_leave"), *zip(*rows, strict=True))
+    deleted = await connection.fetchval(query("settlement_delete_timers"), *zip(*rows, strict=True))
     if deleted != len(rows):
         raise RuntimeError(f"{len(rows)} locked timers, but {deleted} deleted")
 

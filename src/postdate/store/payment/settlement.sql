@@ -69,7 +69,7 @@ SELECT DISTINCT ON (asked.tenant_id, asked.account_id)
 -- name: settlement_complete
 SELECT payment_settle($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)
 
--- name: settlement_leave
+-- name: settlement_delete_timers
 SELECT payment_leave($1, $2)
 
 -- name: settlement_failed

@@ -196,7 +196,7 @@ class Range(msgspec.Struct, frozen=True):
     event_floor: UUID = UUID(int=0)
     ceiling: UUID = MAX_ID
 
-    def within(self, floor: UUID, ceiling: UUID) -> "Range":
+    def between_ids(self, floor: UUID, ceiling: UUID) -> "Range":
         """Return the part of it between two ids."""
         return msgspec.structs.replace(
             self,
@@ -224,7 +224,7 @@ async def guard(connection: Connection) -> None:
     await connection.execute("SAVEPOINT proofs")
 
 
-async def readable(
+async def prove_safely(
     connection: Connection, name: str, proof: Awaitable[list[LedgerFinding]]
 ) -> list[LedgerFinding]:
     """Make a proof; a value that it breaks on is a finding, and hides nothing from the others."""

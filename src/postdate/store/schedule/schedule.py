@@ -91,7 +91,7 @@ class ScheduleRow(msgspec.Struct, frozen=True, gc=False):
         return _definition(self.name, self.rule_json, self.policies_json, self.template_json)
 
     @property
-    def legible(self) -> Definition:
+    def readable_part(self) -> Definition:
         """Return what can still be read of it: a part that cannot be is empty."""
         rule, _ = _read_or(_rule, self.rule_json, Rule())
         policies, _ = _read_or(_policies, self.policies_json, Policies())
@@ -203,9 +203,9 @@ async def insert_version(
     )
 
 
-async def authors(connection: Connection, key: ScheduleKey, version: int) -> Authors:
+async def read_authors(connection: Connection, key: ScheduleKey, version: int) -> Authors:
     """Read who is behind a version."""
-    row = await connection.fetchrow(query("schedule_authors"), *key, version)
+    row = await connection.fetchrow(query("schedule_read_authors"), *key, version)
     if row is None:
         raise LookupError(f"schedule {key.schedule_id} has no version {version}")
     return Authors(row[0], frozenset(row[1]))

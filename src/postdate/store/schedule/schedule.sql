@@ -14,7 +14,7 @@ INSERT INTO schedule_version (bucket, tenant_id, schedule_id, version, name, rul
 VALUES ($1, $2, $3, $4, $5, $6::text::jsonb, $7::text::jsonb, $8::text::json, $9, $10, $11, $12,
         $13, $14)
 
--- name: schedule_authors
+-- name: schedule_read_authors
 SELECT template_by, persons FROM schedule_version
  WHERE bucket = $1 AND tenant_id = $2 AND schedule_id = $3 AND version = $4
 

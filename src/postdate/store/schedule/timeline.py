@@ -46,7 +46,7 @@ async def load(connection: Reader, wanted: Sequence[tuple[ScheduleRow, datetime]
     return found
 
 
-async def of(connection: Reader, row: ScheduleRow, begin: datetime) -> list[Segment]:
+async def load_segments(connection: Reader, row: ScheduleRow, begin: datetime) -> list[Segment]:
     """Load the segments of one schedule from an instant on."""
     found = (await load(connection, [(row, begin)]))[row.schedule_id]
     if isinstance(found, Exception):
@@ -54,7 +54,7 @@ async def of(connection: Reader, row: ScheduleRow, begin: datetime) -> list[Segm
     return found
 
 
-def standing(row: ScheduleRow) -> datetime:
+def undecided_since(row: ScheduleRow) -> datetime:
     """Return the instant from which on something may still have to be decided."""
     return row.handled if row.buffered_for is None else min(row.handled, row.buffered_for)
 

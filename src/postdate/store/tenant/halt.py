@@ -38,9 +38,9 @@ async def load(reader: Reader, tenant_id: int | None = None) -> list[Halt]:
     return [Halt(*row) for row in await reader.fetch(query("halt_all"), tenant_id)]
 
 
-async def held(reader: Reader) -> frozenset[int]:
+async def list_halted(reader: Reader) -> frozenset[int]:
     """Return the tenants of which nothing may start now."""
-    return frozenset(row[0] for row in await reader.fetch(query("halt_held")))
+    return frozenset(row[0] for row in await reader.fetch(query("halt_list_halted")))
 
 
 async def wait_client_alone(connection: Connection, tenant_id: int) -> None:
@@ -90,9 +90,11 @@ async def lift(connection: Connection, tenant_id: int, kind: Kind) -> None:
     await connection.execute(query("halt_lift"), tenant_id, kind)
 
 
-async def over(reader: Reader) -> list[EndedHalt]:
+async def list_ended(reader: Reader) -> list[EndedHalt]:
     """List the halts that have ended: of live tenants, or of the current one in test mode."""
-    return [EndedHalt(*row) for row in await reader.fetch(query("halt_over"), current_tenant())]
+    return [
+        EndedHalt(*row) for row in await reader.fetch(query("halt_list_ended"), current_tenant())
+    ]
 
 
 async def next_end(connection: Connection, tenant_id: int) -> datetime | None:

@@ -26,7 +26,7 @@ SELECT halt_refuse_held($1)
 -- name: halt_refuse_killed
 SELECT halt_refuse_killed($1)
 
--- name: halt_held
+-- name: halt_list_halted
 SELECT unnest(tenants_held())
 
 -- name: halt_put
@@ -47,7 +47,7 @@ SELECT set_by FROM tenant_halt
 -- name: halt_lift
 UPDATE tenant_halt SET lifted_at = clock() WHERE tenant_id = $1 AND kind = $2
 
--- name: halt_over
+-- name: halt_list_ended
 -- Those that have ended, by a person or by the clock, and whose timers are not yet back: of live
 -- tenants, or ($1) of one in test mode.
 SELECT h.tenant_id, h.kind, h.lifted_at IS NULL AS by_clock

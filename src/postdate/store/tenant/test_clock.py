@@ -133,7 +133,7 @@ async def payments(
     return [(row[0], row[1]) for row in rows]
 
 
-async def passed(
+async def list_due_worker_timers(
     connection: Connection,
     tenant_id: int,
     after: tuple[datetime, UUID],
@@ -142,7 +142,7 @@ async def passed(
 ) -> list[PassedTimer]:
     """List the timers of workers' jobs that come due after one of them until an instant."""
     rows = await connection.fetch(
-        query("test_clock_passed"), tenant_id, after[0], until, limit, after[1]
+        query("test_clock_list_due_worker_timers"), tenant_id, after[0], until, limit, after[1]
     )
     return [PassedTimer(*row) for row in rows]
 

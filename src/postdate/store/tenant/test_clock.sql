@@ -65,7 +65,7 @@ SELECT head.bucket, head.subject
         ORDER BY t.due_at, t.subject LIMIT $3) AS head
  ORDER BY head.due_at, head.subject LIMIT $3
 
--- name: test_clock_passed
+-- name: test_clock_list_due_worker_timers
 -- The timers of workers' jobs that come due after an instant and up to another: they wait for their
 -- worker, or their lease has ended. A page begins after an instant and a subject ($2, $5).
 SELECT head.due_at, head.subject, head.claimed_at IS NOT NULL AS leased, l.name AS lane, l.lane_id

@@ -154,7 +154,7 @@ class LaneDirectory:
             self.by_place[lane.tenant_id, lane.name, lane.kind] = lane
             self.by_tenant.setdefault(lane.tenant_id, {})[lane.lane_id] = lane
 
-    def live(self) -> list[Lane]:
+    def list_live(self) -> list[Lane]:
         """Return the lanes of all tenants but those in test mode."""
         return [lane for lane in self.by_id.values() if not lane.test]
 

@@ -172,7 +172,7 @@ def _random_bits() -> int:
     return random.getrandbits(TOKEN_BITS)
 
 
-async def lose(
+async def record_lost(
     connection: Connection, bucket: int, tenant_id: int, claims: Sequence[Taken]
 ) -> None:
     """Write down the leases that ran out before these claims."""
@@ -183,7 +183,7 @@ async def lose(
     ]
     if lost:
         columns = zip(*lost, strict=True)
-        await connection.execute(query("lease_lose"), bucket, tenant_id, *columns)
+        await connection.execute(query("lease_record_lost"), bucket, tenant_id, *columns)
 
 
 async def find(
@@ -194,9 +194,11 @@ async def find(
     return {row[0]: FoundLease(*row) for row in rows}
 
 
-async def past(connection: Connection, bucket: int, tenant_id: int, subject: UUID) -> Past | None:
+async def find_end(
+    connection: Connection, bucket: int, tenant_id: int, subject: UUID
+) -> Past | None:
     """Return how a tenant's job ended; None if there is no such job."""
-    row = await connection.fetchrow(query("lease_past"), bucket, tenant_id, subject)
+    row = await connection.fetchrow(query("lease_find_end"), bucket, tenant_id, subject)
     return Past(*row) if row else None
 
 

@@ -27,7 +27,7 @@ RETURNING t.subject, t.token, t.revision, t.ready_at, t.claimed_at, due.claimed_
 -- keeps the look at each job a lookup by its key, whatever the planner thinks of LIMIT. Instants
 -- cost the driver most, so one goes for each row: lateness comes in seconds, and the first due
 -- instant only where it is another. A lease that ran out was an attempt: it is counted here, and
--- written down by lease_lose.
+-- written down by lease_record_lost.
 WITH due AS MATERIALIZED (
     SELECT t.ctid AS place, t.due_at, t.claimed_at, t.claimed_by, t.ready_at FROM timer t
      WHERE t.bucket = $1 AND t.lane_id = $2 AND t.due_at >= $3 AND t.due_at <= clock()
@@ -54,7 +54,7 @@ SELECT c.subject, c.token, c.attempt + 1 AS attempt, c.revision, c.ready_at,
        SELECT * FROM job
         WHERE bucket = $1 AND tenant_id = $7 AND job_id = c.subject OFFSET 0) AS j ON true
 
--- name: lease_lose
+-- name: lease_record_lost
 -- Write down the leases that ran out, as found by the claims that took over.
 INSERT INTO attempt (bucket, tenant_id, subject, attempt, status, due_at, started_at, finished_at,
                      code, error, node_id)
@@ -163,7 +163,7 @@ SELECT t.subject, t.tenant_id, t.lane_id, t.token, t.attempt + 1 AS attempt, t.r
   JOIN timer t ON t.bucket = $1 AND t.subject = wanted.subject
  WHERE t.claimed_at IS NOT NULL
 
--- name: lease_past
+-- name: lease_find_end
 -- What is left of a job without a lease: whether it exists, and how it ended.
 SELECT o.token, o.status FROM job j
   LEFT JOIN outcome o ON o.bucket = j.bucket AND o.subject = j.job_id

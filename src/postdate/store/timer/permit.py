@@ -24,14 +24,16 @@ async def acquire(
     connection: Connection, limit: Limit, holder: UUID, held: int, wanted: int, seconds: float
 ) -> Grant:
     """Let a holder of `held` slots start up to `wanted` more, inside the caller's transaction."""
-    grant = await room(connection, limit, holder, held, wanted)
+    grant = await lock_room(connection, limit, holder, held, wanted)
     if limit.max_running is not None and held + grant.starts > 0:
-        await keep(connection, limit.scope, holder, held + grant.starts, seconds)
+        await extend(connection, limit.scope, holder, held + grant.starts, seconds)
     await spend(connection, limit, grant.starts)
     return grant
 
 
-async def room(connection: Connection, limit: Limit, holder: UUID, held: int, wanted: int) -> Grant:
+async def lock_room(
+    connection: Connection, limit: Limit, holder: UUID, held: int, wanted: int
+) -> Grant:
     """Lock a scope until the commit and say how much it lets start; nothing is taken yet."""
     tokens = await lock(connection, limit)
     key = (_bucket(limit.scope), limit.scope)
@@ -88,7 +90,7 @@ async def refund(connection: Connection, limit: Limit, count: int) -> None:
         await connection.execute(query("permit_spend"), _bucket(limit.scope), limit.scope, -count)
 
 
-async def keep(
+async def extend(
     connection: Connection, scope: str, holder: UUID, slots: int, seconds: float
 ) -> None:
     """Hold so many slots for so many seconds more; with none left, give the row back."""
@@ -108,7 +110,7 @@ def lane_limits(lane: Lane, settings: Settings) -> list[Limit]:
     """List what limits the starts of a lane's jobs: its tenant's limits, then its own."""
     tenant = Limit(
         f"tenant:{lane.tenant_id}",
-        settings.whole("worker.max_running", lane.tenant_id) or None,
+        settings.integer("worker.max_running", lane.tenant_id) or None,
         settings.number("worker.rate_per_second", lane.tenant_id) or None,
     )
     own = Limit(f"lane:{lane.tenant_id}/{lane.name}", lane.max_running, lane.rate_per_second)

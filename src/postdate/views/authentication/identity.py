@@ -60,7 +60,7 @@ class Identities:
             else:
                 identity = await self._find_once(key, digest)
         if identity is None:
-            self.login_throttle.wrong(source, now)
+            self.login_throttle.count_wrong_key(source, now)
         elif identity.expires_at is None:
             self._used.add(identity.key_id)
         elif not self._holds(identity):

@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from postdate.model.foresight.minutes import Counts, MinuteGrid, added, joined
+from postdate.model.foresight.minutes import Counts, MinuteGrid, added, coarsen
 from postdate.store.connection.database import Connection
 from postdate.store.schedule import schedule as schedule_store
 from postdate.store.timer.lane import Lane
@@ -85,7 +85,7 @@ def _chart(counts: dict[bool, Counts], joined_minutes: int, slots: int, known: i
     jobs, payments = (
         [
             many if slot < whole else None
-            for slot, many in enumerate(joined(counts[kind], joined_minutes)[:slots])
+            for slot, many in enumerate(coarsen(counts[kind], joined_minutes)[:slots])
         ]
         for kind in (False, True)
     )

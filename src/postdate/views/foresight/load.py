@@ -10,7 +10,7 @@ import msgspec
 
 from postdate.model.foresight.capacity import LoadCapacity, chosen, limited
 from postdate.model.foresight.lateness import late_forecast
-from postdate.model.foresight.minutes import Counts, MinuteGrid, added, joined
+from postdate.model.foresight.minutes import Counts, MinuteGrid, added, coarsen
 from postdate.model.setting.setting import Settings
 from postdate.store.connection.database import Connection, Database
 from postdate.store.connection.off_loop import computed
@@ -269,7 +269,7 @@ class LoadParts(msgspec.Struct, frozen=True):
                 name=name,
                 stored=both.stored.total(),
                 scheduled=sum(both.scheduled),
-                counts=joined(both.total, width),
+                counts=coarsen(both.total, width),
             )
             for (payments, name), both in sorted(grids.items())
         ]

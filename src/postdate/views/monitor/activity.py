@@ -5,7 +5,7 @@ from typing import Final
 
 import msgspec
 
-from postdate.model.activity import SLOT_SECONDS, percentile, together
+from postdate.model.activity import SLOT_SECONDS, percentile, sum_histograms
 from postdate.store.operate.activity import ActivitySlot
 
 NOW_SECONDS: Final = SLOT_SECONDS
@@ -86,7 +86,7 @@ def _sum(slots: Sequence[ActivitySlot], name: str) -> int:
 
 
 def _late(slots: Sequence[ActivitySlot], kinds: Sequence[str]) -> Latency:
-    histogram = together(getattr(slot, f"{kind}_late") for slot in slots for kind in kinds)
+    histogram = sum_histograms(getattr(slot, f"{kind}_late") for slot in slots for kind in kinds)
     return Latency(percentile(histogram, 0.5), percentile(histogram, 0.99))
 
 

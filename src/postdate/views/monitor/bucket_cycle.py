@@ -34,7 +34,7 @@ class LaneBucketCycle:
             for lane_id, kind in SYSTEM_KINDS.items()
             for bucket in range(BUCKETS)
         }
-        for lane in self._lanes.live():
+        for lane in self._lanes.list_live():
             if not lane.paused:
                 for bucket in buckets(lane.lane_id, lane.width):
                     found[bucket, lane.lane_id] = lane.kind

@@ -31,7 +31,7 @@ async def readiness(database: Database) -> list[Amiss]:
                 return [
                     Amiss("database", "it is read-only: a standby, or a primary being replaced")
                 ]
-            weeks = await partition.lead(connection)
+            weeks = await partition.weeks_ahead(connection)
     except DatabaseError as error:
         reason = f"it does not answer: {type(error).__name__} {error}".strip()
         return [Amiss("database", reason, reads=await _replica_answers(database))]

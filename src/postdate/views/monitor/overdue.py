@@ -80,10 +80,10 @@ class HeadWatch:
         self, looked: Iterable[LaneBucketKey], heads: Iterable[Untouched], now: float
     ) -> list[Untouched]:
         """Record what a scan found; return what has not changed for too long."""
-        found = {(head.bucket, head.lane_id): head for head in heads}
+        count_new = {(head.bucket, head.lane_id): head for head in heads}
         stuck = []
         for lane_bucket in looked:
-            head = found.get(lane_bucket)
+            head = count_new.get(lane_bucket)
             if head is None:
                 self._since.pop(lane_bucket, None)
                 continue
@@ -166,14 +166,15 @@ class OverdueWatch:
         suspects = [lane_bucket for lane_bucket in self._heads.suspects if lane_bucket in kinds]
         looked = list(dict.fromkeys([*suspects, *self._lane_buckets.next(list(kinds))]))
         now, floor = time.monotonic(), self._settings.floor
-        wanted = [(*each, self._marks[each].low(now, floor)) for each in looked]
+        wanted = [(*each, self._marks[each].current(now, floor)) for each in looked]
         heads, at = await asyncio.gather(
-            vital.untouched(self._reads, wanted, self._untouched_seconds), vital.now(self._reads)
+            vital.overdue_heads(self._reads, wanted, self._untouched_seconds),
+            vital.now(self._reads),
         )
         due = at - timedelta(seconds=self._untouched_seconds)
         firsts = {(head.bucket, head.lane_id): head.due_at for head in heads}
         for lane_bucket in looked:
-            self._marks[lane_bucket].passed(firsts.get(lane_bucket, due), due)
+            self._marks[lane_bucket].learn_empty_below(firsts.get(lane_bucket, due), due)
         stuck = self._heads.observe(looked, heads, now)
         waiting = await self._limited(stuck)
         return [
@@ -224,7 +225,7 @@ class OverdueWatch:
             return []
         lane_buckets = [
             (bucket, lane.lane_id, self._settings.number("job.timeout_seconds", lane.tenant_id))
-            for lane in self._lanes.live()
+            for lane in self._lanes.list_live()
             if lane.kind == "push"
             for bucket in lane.buckets
         ]
@@ -233,7 +234,7 @@ class OverdueWatch:
             lane_bucket for lane_bucket in lane_buckets if lane_bucket[:2] in self._outlived_at
         ]
         looked = list(dict.fromkeys([*suspects, *share]))
-        rows = await vital.outlived(
+        rows = await vital.overlong_leases(
             self._reads, looked, self._node_id, self._outlived_seconds, MAX_LEASES
         )
         self._outlived_at = {(row.bucket, row.lane_id) for row in rows}

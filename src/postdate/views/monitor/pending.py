@@ -34,7 +34,7 @@ class PendingGroup(NamedTuple):
     state: str = "pending"
 
     @property
-    def every(self) -> bool:
+    def includes_due(self) -> bool:
         """Return whether what is due counts as well: nobody takes it."""
         return self.state != "pending"
 
@@ -67,7 +67,7 @@ class PendingWatch:
         at = await vital.now(connection)
         lane_buckets, self._next = next_share(list(groups), self._next)
         wanted = [
-            (*lane_bucket, LONG_AGO if groups[lane_bucket].every else at)
+            (*lane_bucket, LONG_AGO if groups[lane_bucket].includes_due else at)
             for lane_bucket in lane_buckets
         ]
         share = max(10, PENDING_BUDGET // max(1, len(lane_buckets)))
@@ -108,7 +108,7 @@ class PendingWatch:
             for lane_id, group in _SYSTEM.items()
             for bucket in range(BUCKETS)
         }
-        for lane in self._lanes.live():
+        for lane in self._lanes.list_live():
             group = PendingGroup(lane.kind, "paused" if lane.paused else "pending")
             for bucket in buckets(lane.lane_id, lane.width):
                 found[bucket, lane.lane_id] = group
@@ -120,7 +120,7 @@ class PendingWatch:
         lanes: dict[PendingGroup, set[int]] = {}
         beyond: set[PendingGroup] = set()
         for (_, lane_id), (group, row, whole) in self._found.items():
-            running = 0 if group.every else row.running
+            running = 0 if group.includes_due else row.running
             counts[group] += row.many - running
             counts[group.kind, "running"] += running
             lanes.setdefault(group, set()).add(lane_id)
@@ -128,7 +128,7 @@ class PendingWatch:
                 beyond.add(group)
         for group in beyond:
             some = sorted(lanes[group])[:ESTIMATED_LANES]
-            since = LONG_AGO if group.every else at
+            since = LONG_AGO if group.includes_due else at
             estimate = await vital.pending_estimate(connection, some, since) or 0
             counts[group] = max(counts[group], estimate - counts[group.kind, "running"])
         return Pending(counts, frozenset(beyond))

@@ -120,7 +120,7 @@ class Vitals:
         """Return what is known, and how old it is."""
         now = time.monotonic()
         ages = {name: now - at for name, at in self._read_at.items()}
-        paused = sum(lane.paused for lane in self._lanes.live()) if self._lanes else 0
+        paused = sum(lane.paused for lane in self._lanes.list_live()) if self._lanes else 0
         yield from render(self._parts, ages, self._failed, paused)
         yield from render_tenants(self._shares, self._parts.get("tenant", {}))
 
@@ -140,7 +140,7 @@ READS: Final[Mapping[str, Read]] = {
     "slot": vital.slots,
     "node": vital.nodes,
     "audit": vital.audits,
-    "partition": partition.lead,
-    "stray": partition.strays,
+    "partition": partition.weeks_ahead,
+    "stray": partition.list_misplaced,
 }
 """The parts of a reading, in their order."""
