@@ -474,16 +474,16 @@ CREATE FUNCTION partition_ensure(parent regclass, monday timestamp with time zon
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'postdate', 'pg_temp';
 
+CREATE FUNCTION partition_list_misplaced() RETURNS TABLE(parent text, monday timestamp with time zone, strays bigint)
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
+    SET search_path TO 'postdate', 'pg_temp';
+
 CREATE FUNCTION partition_move_misplaced(parent text, monday timestamp with time zone) RETURNS bigint
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'postdate', 'pg_temp';
 
 CREATE FUNCTION partition_name(parent regclass, monday timestamp with time zone) RETURNS text
     LANGUAGE sql STABLE;
-
-CREATE FUNCTION partition_list_misplaced() RETURNS TABLE(parent text, monday timestamp with time zone, strays bigint)
-    LANGUAGE plpgsql STABLE SECURITY DEFINER
-    SET search_path TO 'postdate', 'pg_temp';
 
 CREATE FUNCTION payment_accept(buckets smallint[], tenants integer[], ids uuid[], payers text[], payees text[], amounts bigint[], dues timestamp with time zone[], holds boolean[], retries timestamp with time zone[], descriptions text[], schedules uuid[], traces text[], brokens text[], actors text[], keys uuid[], lane integer) RETURNS void
     LANGUAGE plpgsql
@@ -1913,10 +1913,10 @@ GRANT ALL ON FUNCTION outbox_take(low timestamp with time zone, per_bucket integ
 REVOKE ALL ON FUNCTION partition_create_ahead(weeks integer, OUT made integer, OUT blocked text[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION partition_create_ahead(weeks integer, OUT made integer, OUT blocked text[]) TO postdate_writer;
 REVOKE ALL ON FUNCTION partition_ensure(parent regclass, monday timestamp with time zone) FROM PUBLIC;
-REVOKE ALL ON FUNCTION partition_move_misplaced(parent text, monday timestamp with time zone) FROM PUBLIC;
-GRANT ALL ON FUNCTION partition_move_misplaced(parent text, monday timestamp with time zone) TO postdate_writer;
 REVOKE ALL ON FUNCTION partition_list_misplaced() FROM PUBLIC;
 GRANT ALL ON FUNCTION partition_list_misplaced() TO postdate_writer;
+REVOKE ALL ON FUNCTION partition_move_misplaced(parent text, monday timestamp with time zone) FROM PUBLIC;
+GRANT ALL ON FUNCTION partition_move_misplaced(parent text, monday timestamp with time zone) TO postdate_writer;
 REVOKE ALL ON FUNCTION payment_accept(buckets smallint[], tenants integer[], ids uuid[], payers text[], payees text[], amounts bigint[], dues timestamp with time zone[], holds boolean[], retries timestamp with time zone[], descriptions text[], schedules uuid[], traces text[], brokens text[], actors text[], keys uuid[], lane integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION payment_accept(buckets smallint[], tenants integer[], ids uuid[], payers text[], payees text[], amounts bigint[], dues timestamp with time zone[], holds boolean[], retries timestamp with time zone[], descriptions text[], schedules uuid[], traces text[], brokens text[], actors text[], keys uuid[], lane integer) TO postdate_writer;
 GRANT SELECT ON TABLE payment TO postdate_reader;
