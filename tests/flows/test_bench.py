@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from postdate.bench import arm, event, job, limit, payment, schedule, testbed
+from postdate.bench import arm, event, job, limit, payment, pending, schedule, testbed
 from postdate.bench.loader import Order, requests
 from postdate.bench.testbed import percentile
 from postdate.bench.transfer import pairs, pgledger_scripts
@@ -16,9 +16,9 @@ from postdate.model.error import StartError
 from postdate.model.foresight.spike import Fleet, Spike, simulate_spike
 
 FEW = 1280
-TINY = replace(payment.QUICK, settled=400, naive=40, bulk=400, pending=2 * FEW)
+TINY = replace(payment.QUICK, settled=400, naive=40, bulk=400)
 # The other arms start servers of their own, or wait for nothing to happen.
-SMALL_PAYMENTS = ["settle", "life", "bulk", "pending"]
+SMALL_PAYMENTS = ["settle", "life", "bulk"]
 SMALL_EVENTS = ["seal", "deliver", "lag", "queue"]
 
 
@@ -45,9 +45,7 @@ def small(shared: testbed.Testbed, monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(arm, "testbed", already)
     monkeypatch.setattr(type(shared), "settle", leave)
-    for module in (job, payment):
-        monkeypatch.setattr(module, "FEW", FEW)
-    monkeypatch.setattr(payment, "BATCHES", 1)
+    monkeypatch.setattr(pending, "FEW", FEW)
 
 
 @pytest.mark.usefixtures("small")
@@ -61,14 +59,13 @@ async def test_payments_give_their_figures() -> None:
     for shape in ("zipf", "chain", "short"):
         assert figures[f"settle, {shape}", "postdate"].value > 0
     assert figures["bulk", "POST /payments/batch"].value > 0
-    assert figures["pending", "ratio"].value > 0
     assert figures["settle", "a payment, processor of Python"].target == "<= 30"
     assert figures["life", "write-ahead log with seals"].target == "<= 2800"
 
 
 @pytest.mark.usefixtures("small")
 async def test_jobs_without_peers_give_their_figures() -> None:
-    found = await job.run(job.JobPlan(200, 2 * FEW, rounds=1), ["life", "pending", "webhooks"])
+    found = await job.run(job.JobPlan(200, rounds=1), ["life", "webhooks"])
     figures = {(each.arm, each.what): each.value for each in found}
     parts = [value for (_, what), value in figures.items() if what.startswith("write-ahead log,")]
     # A job of nothing would be a life of nothing: each of the four parts writes at least its row.
@@ -76,8 +73,17 @@ async def test_jobs_without_peers_give_their_figures() -> None:
     assert min(parts) > 54
     assert figures["life", "write-ahead log with seals"] == pytest.approx(sum(parts), abs=0.1)
     assert figures["webhooks", "to a local receiver"] > 0
-    assert figures["pending", f"claim + delete beside {2 * FEW}"] > 0
     assert {each.held for each in found if each.target} <= {True, False}
+
+
+@pytest.mark.usefixtures("small")
+async def test_everything_is_done_beside_few_and_beside_many_timers() -> None:
+    found = await pending.run(replace(pending.QUICK, timers=2 * FEW, count=200))
+    figures = {each.what: each for each in found}
+    assert all(each.value > 0 for each in found)
+    for what in ("claim + delete", "settle a batch", "a page of pending jobs", "vacuum of timers"):
+        assert {f"{what} beside {FEW}", f"{what} beside {2 * FEW}"} <= set(figures)
+    assert figures["settle a batch, ratio"].target == "<= 1.3"
 
 
 @pytest.mark.usefixtures("small")

@@ -6,10 +6,22 @@ DELETE FROM timer t USING unnest($2::uuid[], $3::bigint[]) AS done (subject, tok
  WHERE t.bucket = $1 AND t.subject = done.subject AND t.token = done.token
 
 -- name: bench_fill
--- Timers due tomorrow and later, in the buckets of one lane.
+-- Timers due within a year from tomorrow, in the buckets of one lane; ids rise as ours do.
 INSERT INTO timer (bucket, tenant_id, lane_id, subject, due_at)
-SELECT b.bucket, $2, $3, gen_random_uuid(), clock() + interval '1 day' + n * interval '1 ms'
+SELECT b.bucket, $2, $3, uuidv7(),
+       clock() + interval '1 day' + n * (interval '1 year' / $4::integer)
   FROM unnest($1::smallint[]) AS b (bucket), generate_series(1, $4::integer) AS n
+
+-- name: bench_indexes
+-- How a table's indexes are made again; a primary key is a constraint.
+SELECT i.indexrelid::regclass::text AS name, pg_get_indexdef(i.indexrelid) AS definition,
+       c.conname AS constraint_name, pg_get_constraintdef(c.oid) AS constraint_definition
+  FROM pg_index i
+  LEFT JOIN pg_constraint c ON c.conindid = i.indexrelid AND c.conrelid = i.indrelid
+ WHERE i.indrelid = $1::text::regclass
+
+-- name: bench_timer_bytes
+SELECT pg_table_size('timer'), pg_indexes_size('timer')
 
 -- name: bench_lateness
 -- Milliseconds from due to claimed, of a tenant's ended jobs.

@@ -26,16 +26,12 @@ from postdate.bench.testbed import (
     plain,
     processor_goals,
 )
-from postdate.bench.worker import Accepting, Bench, bare
+from postdate.bench.worker import Accepting, Bench
 from postdate.model.job.job import Webhook
 
 OURS: Final = "postdate"
 LIMIT: Final = "limit: bare claim + delete"
-FEW: Final = 10_000
 MAX_PINNED: Final = 400_000
-MAX_FILL: Final = 50_000
-"""The most timers of one statement and bucket: no statement of a node may take half a minute."""
-
 LOADED_SECONDS: Final = 10
 EXECUTE_MICROSECONDS: Final = (20, 36)
 """The most that executing a job may take of Python and of PostgreSQL."""
@@ -49,11 +45,10 @@ class JobPlan:
     """How much to measure."""
 
     count: int = 40_000
-    pending: int = 10_000_000
     rounds: int = 3
 
 
-QUICK: Final = JobPlan(count=400, pending=20_000, rounds=1)
+QUICK: Final = JobPlan(count=400, rounds=1)
 
 
 async def execute(at: Testbed, plan: JobPlan) -> list[Measure]:
@@ -134,31 +129,6 @@ async def pinned(at: Testbed, plan: JobPlan) -> list[Measure]:
     return [
         plain("pinned", f"executions under a pinned snapshot ({count})", rate, "jobs/s"),
         at_most("pinned", "claim p99", percentile(worker.claim_ms, 0.99), 25, "ms"),
-    ]
-
-
-async def pending(at: Testbed, plan: JobPlan) -> list[Measure]:
-    """Claim beside few and beside many jobs of the far future."""
-    lane, adding = await at.lane(), Accepting(at)
-    costs: dict[int, float] = {}
-    filled = 0
-    for size in (FEW, plan.pending):
-        async with at.node.database.connection() as connection:
-            each = (size - filled) // lane.width
-            for first in range(0, each, MAX_FILL):
-                many = min(MAX_FILL, each - first)
-                await bench.fill(connection, lane.tenant_id, lane.lane_id, lane.buckets, many)
-        filled = size
-        rounds = []
-        for _ in range(plan.rounds):
-            await adding.add(lane, [None] * plan.count)
-            await at.settle()
-            rounds.append(await bare(at, lane, plan.count, 1))
-        costs[size] = 1e6 / max(rounds)
-    return [
-        plain("pending", f"claim + delete beside {FEW}", costs[FEW], "us/job"),
-        plain("pending", f"claim + delete beside {plan.pending}", costs[plan.pending], "us/job"),
-        at_most("pending", "ratio", costs[plan.pending] / costs[FEW], 1.2, "x"),
     ]
 
 
@@ -251,7 +221,6 @@ ARMS: Final[Mapping[str, Arm[JobPlan]]] = {
     "life": life_of_job,
     "idle": idle,
     "pinned": pinned,
-    "pending": pending,
     "fairness": fairness,
     "lateness": lateness,
     "webhooks": webhooks,

@@ -12,7 +12,6 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from postdate.bench import database as bench
 from postdate.bench import life, limit
 from postdate.bench import payment_database as bench_payment
 from postdate.bench import transfer as transfers
@@ -38,13 +37,10 @@ from postdate.intake.accept.idempotency import Refused
 from postdate.intake.payment.accept import MAX_BATCH as MAX_ASK
 from postdate.intake.payment.accept import PaymentIntake
 from postdate.intake.payment.request import PaymentRequest
-from postdate.model.ids import BUCKETS
 from postdate.model.payment.payment import PaymentOrder
 from postdate.model.tenant.identity import Identity, Scope
 from postdate.node import settlement as settlement_parts
 from postdate.node.node import Node
-from postdate.settlement.settler import MAX_BATCH
-from postdate.store.timer.timer import LANE_PAYMENT
 
 OURS: Final = "postdate"
 LIMIT: Final = "limit: two balances, two entries"
@@ -59,16 +55,12 @@ TARGETS: Final[Mapping[Shape, Mapping[str, float]]] = {
 }
 
 CLIENTS: Final = (1, 4, 16)
-FEW: Final = 10_000
 SETTLERS: Final = 2
 DRAIN_SECONDS: Final = 600
 SETTLE_MICROSECONDS: Final = (30, 55)
 ACCEPT_MICROSECONDS: Final = (220, 110)
 READ_MICROSECONDS: Final = (400, 180)
 """The most that each may take of Python and of PostgreSQL."""
-
-BATCHES: Final = 5
-"""Settle batches that are timed beside each number of pending timers."""
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)
@@ -86,13 +78,12 @@ class PaymentPlan:
     rate: int = 1000
     seconds: int = 60
     spike: int = 100_000
-    pending: int = 10_000_000
     pgledger: Path | None = None
 
 
 QUICK: Final = PaymentPlan(
     rounds=1, accounts=100, settled=2000, naive=100, accepted=200, bulk=2000, stored=4000,
-    asked=200, rate=50, seconds=2, spike=2000, pending=64_000,
+    asked=200, rate=50, seconds=2, spike=2000,
 )  # fmt: skip
 
 
@@ -350,32 +341,6 @@ async def _settling(at: Testbed, count: int) -> AsyncIterator[None]:
         yield
 
 
-async def pending(at: Testbed, plan: PaymentPlan) -> list[Measure]:
-    """Settle batches beside few and beside many timers of the far future."""
-    bank = await open_bank(at, plan.accounts)
-    costs: dict[int, float] = {}
-    filled = 0
-    for size in (FEW, plan.pending):
-        async with at.superuser() as connection:
-            each = (size - filled) // BUCKETS
-            await bench.fill(connection, bank.tenant_id, LANE_PAYMENT, range(BUCKETS), each)
-        filled = size
-        rounds = [await _batch_ms(at, plan) for _ in range(plan.rounds)]
-        costs[size] = min(rounds)
-    return [
-        plain("pending", f"settle batch beside {FEW}", costs[FEW], "ms"),
-        plain("pending", f"settle batch beside {plan.pending}", costs[plan.pending], "ms"),
-        at_most("pending", "ratio", costs[plan.pending] / costs[FEW], 1.3, "x"),
-    ]
-
-
-async def _batch_ms(at: Testbed, plan: PaymentPlan) -> float:
-    """Return the time of a full settle batch, from a few of them."""
-    bank = await open_bank(at, plan.accounts)
-    await bank.fill(MAX_BATCH * BATCHES)
-    return 1000 * MAX_BATCH / await transfers.ours(bank)
-
-
 ARMS: Final[Mapping[str, Arm[PaymentPlan]]] = {
     "settle": settle,
     "life": lambda at, plan: life.payment(at, plan.settled // 2, plan.accounts),
@@ -384,7 +349,6 @@ ARMS: Final[Mapping[str, Arm[PaymentPlan]]] = {
     "spike": spike,
     "steady": steady,
     "status": status,
-    "pending": pending,
 }
 
 

@@ -46,7 +46,7 @@ def everything(
     Parameters
     ----------
     all_
-        Run every arm: jobs, payments, schedules, events.
+        Run every arm: jobs, payments, pending, schedules, events.
     quick
         Small numbers: shows that everything runs, not how fast.
     pgledger
@@ -73,7 +73,6 @@ def everything(
 def jobs(
     *,
     count: int = 40_000,
-    pending: int = 10_000_000,
     rounds: int = 3,
     only: list[str] | None = None,
 ) -> None:
@@ -83,8 +82,6 @@ def jobs(
     ----------
     count
         Jobs of each arm that runs them as fast as it can.
-    pending
-        Jobs of the far future beside which claims are measured.
     rounds
         How often each side of a comparison takes its turn; the figures are medians.
     only
@@ -93,7 +90,7 @@ def jobs(
     """
     from postdate.bench.job import JobPlan, run
 
-    _measure(run(JobPlan(count, pending, rounds), only or []))
+    _measure(run(JobPlan(count, rounds), only or []))
 
 
 @bench_app.command
@@ -118,6 +115,27 @@ def payments(
 
     plan = replace(QUICK if quick else PaymentPlan(), pgledger=pgledger)
     _measure(run(plan, only or []))
+
+
+@bench_app.command
+def pending(*, timers: int = 10_000_000, quick: bool = False) -> None:
+    """Measure claims, settling, reads and vacuum beside few and beside many pending timers.
+
+    Parameters
+    ----------
+    timers
+        How many are many. A hundred million take about 25 GB of disk while it runs.
+    quick
+        Small numbers: shows that everything runs, not how fast.
+
+    """
+    from dataclasses import replace
+
+    from postdate.bench.pending import FEW, QUICK, PendingPlan, run
+
+    if timers < 2 * FEW:
+        raise StartError(f"--timers must be at least {2 * FEW}, to compare with {FEW}")
+    _measure(run(QUICK if quick else replace(PendingPlan(), timers=timers)))
 
 
 @bench_app.command
