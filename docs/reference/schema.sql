@@ -290,7 +290,10 @@ ALTER TABLE ONLY event FORCE ROW LEVEL SECURITY;
 CREATE FUNCTION event_digest(e event) RETURNS bytea
     LANGUAGE sql STABLE PARALLEL SAFE;
 
-CREATE FUNCTION fact_find(of_tenant integer, of_type text, of_subject uuid, of_event uuid) RETURNS TABLE("time" timestamp with time zone, actor text, data jsonb, digest bytea)
+CREATE FUNCTION event_record(e event) RETURNS bytea
+    LANGUAGE sql STABLE PARALLEL SAFE;
+
+CREATE FUNCTION fact_find(of_tenant integer, of_type text, of_subject uuid, of_event uuid) RETURNS TABLE("time" timestamp with time zone, actor text, data jsonb, record bytea)
     LANGUAGE sql STABLE;
 
 CREATE FUNCTION fact_of_subject(of_tenant integer, of_subject uuid) RETURNS TABLE(event_id uuid, type text, "time" timestamp with time zone, actor text, data jsonb)
@@ -443,6 +446,9 @@ CREATE FUNCTION job_purge(in_bucket smallint, in_tenant integer, ids uuid[]) RET
 CREATE FUNCTION job_read(of_tenant integer, buckets smallint[], ids uuid[], first_id uuid, last_id uuid, with_payload boolean) RETURNS TABLE(job_id uuid, lane_id integer, lane text, status text, due_at timestamp with time zone, effective_at timestamp with time zone, expires_at timestamp with time zone, created_at timestamp with time zone, destination text, policy text, payload bytea, content_type text, payload_ref text, spread_seconds integer, metadata jsonb, description text, schedule_id uuid, origin_id uuid, revision integer, attempt integer, timer_due_at timestamp with time zone, claimed_at timestamp with time zone, outcome_due_at timestamp with time zone, started_at timestamp with time zone, finished_at timestamp with time zone, code text, error text, http_status smallint, worker_id uuid)
     LANGUAGE plpgsql STABLE;
 
+CREATE FUNCTION job_record(j job) RETURNS bytea
+    LANGUAGE sql STABLE PARALLEL SAFE;
+
 CREATE FUNCTION job_remove(in_bucket smallint, in_tenant integer, ids uuid[]) RETURNS integer
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'postdate', 'pg_temp';
@@ -466,7 +472,10 @@ CREATE FUNCTION outcome_digest(o outcome) RETURNS bytea
 CREATE FUNCTION outcome_event_id(subject uuid, finished_at timestamp with time zone) RETURNS uuid
     LANGUAGE sql IMMUTABLE PARALLEL SAFE;
 
-CREATE FUNCTION partition_create_ahead(weeks integer, OUT made integer, OUT blocked text[]) RETURNS record
+CREATE FUNCTION outcome_record(o outcome) RETURNS bytea
+    LANGUAGE sql STABLE PARALLEL SAFE;
+
+CREATE FUNCTION partition_ahead(weeks integer, OUT made integer, OUT blocked text[]) RETURNS record
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'postdate', 'pg_temp';
 
@@ -474,16 +483,16 @@ CREATE FUNCTION partition_ensure(parent regclass, monday timestamp with time zon
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'postdate', 'pg_temp';
 
-CREATE FUNCTION partition_list_misplaced() RETURNS TABLE(parent text, monday timestamp with time zone, strays bigint)
-    LANGUAGE plpgsql STABLE SECURITY DEFINER
-    SET search_path TO 'postdate', 'pg_temp';
-
-CREATE FUNCTION partition_move_misplaced(parent text, monday timestamp with time zone) RETURNS bigint
+CREATE FUNCTION partition_mend(parent text, monday timestamp with time zone) RETURNS bigint
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'postdate', 'pg_temp';
 
 CREATE FUNCTION partition_name(parent regclass, monday timestamp with time zone) RETURNS text
     LANGUAGE sql STABLE;
+
+CREATE FUNCTION partition_strays() RETURNS TABLE(parent text, monday timestamp with time zone, strays bigint)
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
+    SET search_path TO 'postdate', 'pg_temp';
 
 CREATE FUNCTION payment_accept(buckets smallint[], tenants integer[], ids uuid[], payers text[], payees text[], amounts bigint[], dues timestamp with time zone[], holds boolean[], retries timestamp with time zone[], descriptions text[], schedules uuid[], traces text[], brokens text[], actors text[], keys uuid[], lane integer) RETURNS void
     LANGUAGE plpgsql
@@ -526,6 +535,9 @@ CREATE FUNCTION payment_leave(buckets smallint[], ids uuid[]) RETURNS integer
 
 CREATE FUNCTION payment_read(of_tenant integer, buckets smallint[], ids uuid[], first_id uuid, last_id uuid) RETURNS TABLE(bucket smallint, tenant_id integer, payment_id uuid, from_account text, to_account text, amount bigint, due_at timestamp with time zone, hold boolean, retry_until timestamp with time zone, created_at timestamp with time zone, description text, schedule_id uuid, on_broken text, parked boolean, timer_due_at timestamp with time zone, status text, outcome_due_at timestamp with time zone, finished_at timestamp with time zone, transfer_id uuid, code text, error text, attempt_due_at timestamp with time zone, attempts smallint, attempted_at timestamp with time zone, first_due_at timestamp with time zone, requested_by text, requested_at timestamp with time zone, expires_at timestamp with time zone, decision text, decided_by text, decided_at timestamp with time zone, note text)
     LANGUAGE plpgsql STABLE;
+
+CREATE FUNCTION payment_record(p payment) RETURNS bytea
+    LANGUAGE sql STABLE PARALLEL SAFE;
 
 CREATE FUNCTION payment_rows(buckets smallint[], tenants integer[], ids uuid[], payers text[], payees text[], amounts bigint[], dues timestamp with time zone[], holds boolean[], retries timestamp with time zone[], descriptions text[], schedules uuid[], traces text[], brokens text[], actors text[], keys uuid[]) RETURNS SETOF payment
     LANGUAGE sql STABLE;
@@ -585,7 +597,7 @@ CREATE FUNCTION state_text(noun text, of_tenant integer, of_subject uuid, name t
     LANGUAGE plpgsql STABLE
     SET search_path TO 'postdate', 'pg_temp';
 
-CREATE FUNCTION subscription_release_if_idle(_bucket smallint, _tenant_id integer, _subscription_id uuid, _token bigint, _position bigint) RETURNS boolean
+CREATE FUNCTION subscription_rest(_bucket smallint, _tenant_id integer, _subscription_id uuid, _token bigint, _position bigint) RETURNS boolean
     LANGUAGE plpgsql
     SET search_path TO 'postdate', 'pg_temp';
 
@@ -607,6 +619,9 @@ CREATE FUNCTION test_clock_refuse() RETURNS trigger
     LANGUAGE plpgsql;
 
 CREATE FUNCTION transfer_digest(o outcome, debit bigint, debit_balance bigint, debit_at timestamp with time zone, credit bigint, credit_balance bigint, credit_at timestamp with time zone) RETURNS bytea
+    LANGUAGE sql STABLE PARALLEL SAFE;
+
+CREATE FUNCTION transfer_record(o outcome, debit bigint, debit_balance bigint, debit_at timestamp with time zone, credit bigint, credit_balance bigint, credit_at timestamp with time zone) RETURNS bytea
     LANGUAGE sql STABLE PARALLEL SAFE;
 
 CREATE FUNCTION uuid_floor(at timestamp with time zone) RETURNS uuid
@@ -1061,6 +1076,24 @@ CREATE TABLE proof_round (
     CONSTRAINT proof_round_one_check CHECK (one)
 );
 
+CREATE TABLE receipt_key (
+    number integer NOT NULL,
+    key_id text NOT NULL COLLATE pg_catalog."C",
+    public_key bytea NOT NULL,
+    envelope bytea NOT NULL,
+    created_at timestamp with time zone DEFAULT clock() NOT NULL,
+    CONSTRAINT receipt_key_key_id_check CHECK ((key_id ~ '^[0-9a-f]{32}$'::text)),
+    CONSTRAINT receipt_key_public_key_check CHECK ((octet_length(public_key) = 32))
+);
+ALTER TABLE receipt_key ALTER COLUMN number ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME receipt_key_number_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
 CREATE TABLE schedule (
     bucket smallint NOT NULL,
     tenant_id integer NOT NULL,
@@ -1375,6 +1408,10 @@ ALTER TABLE ONLY permit_scope
     ADD CONSTRAINT permit_scope_pkey PRIMARY KEY (bucket, scope);
 ALTER TABLE ONLY proof_round
     ADD CONSTRAINT proof_round_pkey PRIMARY KEY (one);
+ALTER TABLE ONLY receipt_key
+    ADD CONSTRAINT receipt_key_key_id_key UNIQUE (key_id);
+ALTER TABLE ONLY receipt_key
+    ADD CONSTRAINT receipt_key_pkey PRIMARY KEY (number);
 ALTER TABLE ONLY schedule
     ADD CONSTRAINT schedule_pkey PRIMARY KEY (bucket, tenant_id, schedule_id);
 ALTER TABLE ONLY schedule_tzdata
@@ -1910,13 +1947,13 @@ GRANT ALL ON FUNCTION job_read(of_tenant integer, buckets smallint[], ids uuid[]
 REVOKE ALL ON FUNCTION job_remove(in_bucket smallint, in_tenant integer, ids uuid[]) FROM PUBLIC;
 REVOKE ALL ON FUNCTION outbox_take(low timestamp with time zone, per_bucket integer, without integer[], around boolean) FROM PUBLIC;
 GRANT ALL ON FUNCTION outbox_take(low timestamp with time zone, per_bucket integer, without integer[], around boolean) TO postdate_writer;
-REVOKE ALL ON FUNCTION partition_create_ahead(weeks integer, OUT made integer, OUT blocked text[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION partition_create_ahead(weeks integer, OUT made integer, OUT blocked text[]) TO postdate_writer;
+REVOKE ALL ON FUNCTION partition_ahead(weeks integer, OUT made integer, OUT blocked text[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION partition_ahead(weeks integer, OUT made integer, OUT blocked text[]) TO postdate_writer;
 REVOKE ALL ON FUNCTION partition_ensure(parent regclass, monday timestamp with time zone) FROM PUBLIC;
-REVOKE ALL ON FUNCTION partition_list_misplaced() FROM PUBLIC;
-GRANT ALL ON FUNCTION partition_list_misplaced() TO postdate_writer;
-REVOKE ALL ON FUNCTION partition_move_misplaced(parent text, monday timestamp with time zone) FROM PUBLIC;
-GRANT ALL ON FUNCTION partition_move_misplaced(parent text, monday timestamp with time zone) TO postdate_writer;
+REVOKE ALL ON FUNCTION partition_mend(parent text, monday timestamp with time zone) FROM PUBLIC;
+GRANT ALL ON FUNCTION partition_mend(parent text, monday timestamp with time zone) TO postdate_writer;
+REVOKE ALL ON FUNCTION partition_strays() FROM PUBLIC;
+GRANT ALL ON FUNCTION partition_strays() TO postdate_writer;
 REVOKE ALL ON FUNCTION payment_accept(buckets smallint[], tenants integer[], ids uuid[], payers text[], payees text[], amounts bigint[], dues timestamp with time zone[], holds boolean[], retries timestamp with time zone[], descriptions text[], schedules uuid[], traces text[], brokens text[], actors text[], keys uuid[], lane integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION payment_accept(buckets smallint[], tenants integer[], ids uuid[], payers text[], payees text[], amounts bigint[], dues timestamp with time zone[], holds boolean[], retries timestamp with time zone[], descriptions text[], schedules uuid[], traces text[], brokens text[], actors text[], keys uuid[], lane integer) TO postdate_writer;
 GRANT SELECT ON TABLE payment TO postdate_reader;
@@ -1946,8 +1983,8 @@ REVOKE ALL ON FUNCTION state_now(type text, of_tenant integer, of_subject uuid, 
 GRANT ALL ON FUNCTION state_now(type text, of_tenant integer, of_subject uuid, data jsonb) TO postdate_writer;
 REVOKE ALL ON FUNCTION state_text(noun text, of_tenant integer, of_subject uuid, name text) FROM PUBLIC;
 GRANT ALL ON FUNCTION state_text(noun text, of_tenant integer, of_subject uuid, name text) TO postdate_writer;
-REVOKE ALL ON FUNCTION subscription_release_if_idle(_bucket smallint, _tenant_id integer, _subscription_id uuid, _token bigint, _position bigint) FROM PUBLIC;
-GRANT ALL ON FUNCTION subscription_release_if_idle(_bucket smallint, _tenant_id integer, _subscription_id uuid, _token bigint, _position bigint) TO postdate_writer;
+REVOKE ALL ON FUNCTION subscription_rest(_bucket smallint, _tenant_id integer, _subscription_id uuid, _token bigint, _position bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION subscription_rest(_bucket smallint, _tenant_id integer, _subscription_id uuid, _token bigint, _position bigint) TO postdate_writer;
 REVOKE ALL ON FUNCTION table_guard(target regclass, fact boolean) FROM PUBLIC;
 REVOKE ALL ON FUNCTION tenants_held() FROM PUBLIC;
 GRANT ALL ON FUNCTION tenants_held() TO postdate_writer;
@@ -2007,6 +2044,7 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE payment_approval TO postdate_writer;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE permit TO postdate_writer;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE permit_scope TO postdate_writer;
 GRANT SELECT,UPDATE ON TABLE proof_round TO postdate_writer;
+GRANT SELECT,INSERT,UPDATE ON TABLE receipt_key TO postdate_writer;
 GRANT SELECT ON TABLE schedule TO postdate_reader;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE schedule TO postdate_writer;
 GRANT SELECT ON TABLE schedule_tzdata TO postdate_reader;

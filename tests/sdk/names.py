@@ -61,6 +61,7 @@ NOUNS: Final = {
     "schedules": "schedule",
     "calendars": "calendar",
     "foresight": "foresight",
+    "receipts": "receipt",
     "test_clock": "test_clock",
 }
 """Every group of the client, and what one of its things is called."""

@@ -20,6 +20,7 @@ from postdate.api.routes import (
     lease,
     payment,
     payment_change,
+    receipt,
     schedule,
     schedule_run,
     setting,
@@ -55,6 +56,7 @@ ENDPOINTS: Final[list[AnyEndpoint]] = [
         schedule_run,
         calendar,
         foresight,
+        receipt,
     )
     for endpoint in module.ROUTES.endpoints
 ]

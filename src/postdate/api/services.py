@@ -43,6 +43,7 @@ from postdate.views.lane import LaneViews
 from postdate.views.monitor.overdue import OverdueWatch
 from postdate.views.monitor.overview import OverviewViews
 from postdate.views.payment import PaymentViews
+from postdate.views.receipt import ReceiptViews
 from postdate.views.schedule import ScheduleViews
 from postdate.views.search import SearchViews
 from postdate.views.setting import SettingViews
@@ -149,6 +150,7 @@ class Services:
     overdue: OverdueWatch
     overview: OverviewViews
     payment: PaymentServices
+    receipt: ReceiptViews
     schedule: ScheduleServices
     search: SearchViews
     setting: NounServices[SettingChanges, SettingViews]

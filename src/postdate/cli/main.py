@@ -38,6 +38,7 @@ COMMANDS: Final = {
     "schedule": "schedule:schedule_app",
     "calendar": "calendar:calendar_app",
     "foresight": "foresight:foresight_app",
+    "receipt": "receipt:receipt_app",
     "api": "api:api",
     "lane": "lane:lane_app",
     "top": "top:top",

@@ -42,6 +42,7 @@ from postdate.node.initial_key import TENANT
 from postdate.node.node import Node
 from postdate.node.refusal import translate
 from postdate.node.settings import ProcessSettings
+from postdate.store.secret.receipt_key import ReceiptKeys
 from postdate.views.account import AccountViews
 from postdate.views.audit import AuditViews
 from postdate.views.authentication.identity import Identities
@@ -57,6 +58,7 @@ from postdate.views.lane import LaneViews
 from postdate.views.monitor.health import readiness
 from postdate.views.monitor.overview import OverviewViews
 from postdate.views.payment import PaymentViews
+from postdate.views.receipt import ReceiptViews
 from postdate.views.search import SearchViews
 from postdate.views.setting import SettingViews
 from postdate.views.subscription import SubscriptionViews
@@ -104,6 +106,7 @@ def services(node: Node, identities: Identities) -> Services:
         overdue=node.overdue,
         overview=OverviewViews(database, node.lanes, load),
         payment=_payments(node),
+        receipt=ReceiptViews(database, ReceiptKeys(database, outgoing.keyring)),
         schedule=schedule.services(node, accepting),
         search=SearchViews(database, node.lanes),
         setting=NounServices(SettingChanges(database), SettingViews(database)),

@@ -18,6 +18,7 @@ from postdate.node.settings import ProcessSettings
 from postdate.store.connection.database import Database
 from postdate.store.destination.directory import DestinationDirectory
 from postdate.store.secret.payload_encryption import PayloadCipher
+from postdate.store.secret.secret import Keyring
 
 
 @dataclass(slots=True, frozen=True)
@@ -25,6 +26,7 @@ class Outgoing:
     """The parts of delivery that roles share."""
 
     allowed: Networks
+    keyring: Keyring
     cipher: PayloadCipher
     exchange: HttpExchange
     directory: DestinationDirectory
@@ -60,5 +62,13 @@ def build(settings: ProcessSettings, database: Database, runtime: RuntimeSetting
     exchange = HttpExchange(guard)
     webhook = WebhookHandler(exchange, directory.resolve, destinations.disable, runtime)
     return Outgoing(
-        allowed, PayloadCipher(keys), exchange, directory, destinations, webhook, queue, connections
+        allowed=allowed,
+        keyring=keys,
+        cipher=PayloadCipher(keys),
+        exchange=exchange,
+        directory=directory,
+        destinations=destinations,
+        webhook=webhook,
+        queue=queue,
+        connections=connections,
     )

@@ -34,6 +34,7 @@ jobs = Noun(job_app, "/jobs", "job_id")
 jobs.get("Show a job.")
 jobs.list_of_one("attempts", "List the attempts at a job.", paged=False)
 jobs.act("cancel", "Cancel a job.", body={})
+jobs.act("receipt", "Get the signed receipt of a job that has ended.", method="GET")
 jobs.act("run-now", "Make a pending job due now.", body={})
 
 

@@ -19,6 +19,7 @@ payments.act(
 )
 payments.list_of_one("events", "List what happened to a payment, in order.")
 payments.list_of_one("executions", "List every execution of a payment, in order.", paged=False)
+payments.act("receipt", "Get the signed receipt of a payment that has ended.", method="GET")
 payments.act("approve", "Approve a payment that somebody else requested.", reason="note")
 payments.act(
     "refuse", "Refuse a payment that waits for approval; its hold is released.", reason="note"

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from postdate.client.calls.keys import Keys
     from postdate.client.calls.lanes import Lanes
     from postdate.client.calls.leases import Leases
+    from postdate.client.calls.receipts import Receipts
     from postdate.client.calls.schedules import Schedules
     from postdate.client.calls.settings import Settings
     from postdate.client.calls.subscriptions import Subscriptions
@@ -145,6 +146,13 @@ class Groups(Caller, Generic[K]):
         from postdate.client.calls.foresight import Foresight
 
         return Foresight(self)
+
+    @cached_property
+    def receipts(self) -> "Receipts[K]":
+        """Call about receipts."""
+        from postdate.client.calls.receipts import Receipts
+
+        return Receipts(self)
 
     @cached_property
     def test_clock(self) -> "TestClock[K]":

@@ -13,6 +13,7 @@ from postdate.client.models.keys import *
 from postdate.client.models.lanes import *
 from postdate.client.models.leases import *
 from postdate.client.models.payments import *
+from postdate.client.models.receipts import *
 from postdate.client.models.schedules import *
 from postdate.client.models.settings import *
 from postdate.client.models.shared import *

@@ -14,6 +14,9 @@ GENESIS: Final = bytes(32)
 
 DIGEST_BYTES: Final = 32
 
+BLOCK_EVENTS: Final = 32
+"""A seal hashes its events in blocks of so many: 1,000 events have 32 blocks."""
+
 _HEAD: Final = Struct(">Iqqi")
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
@@ -37,22 +40,55 @@ class SealContent(msgspec.Struct, frozen=True, kw_only=True):
     digests: bytes
 
 
+class SealHead(msgspec.Struct, frozen=True, kw_only=True):
+    """What a seal says of its batch as a whole."""
+
+    tenant_id: int
+    position: int
+    sealed_at: datetime
+    count: int
+    types: Sequence[str]
+
+
 def seal_hash(previous: bytes, content: SealContent) -> bytes:
-    """Hash a seal onto the one before it. Every part has a fixed length or ends in a zero byte."""
-    types = b"".join(name.encode() + b"\0" for name in content.types)
-    count = len(content.kinds)
-    sealed_at = (content.sealed_at - _EPOCH) // _MICROSECOND
-    return sha256(
-        b"".join(
-            (
-                previous,
-                _HEAD.pack(content.tenant_id, content.position, sealed_at, count),
-                types,
-                b"\0",
-                Struct(f">{count}h").pack(*content.kinds),
-                *(subject.bytes for subject in content.subjects),
-                *(_NO_ID if event is None else event.bytes for event in content.events),
-                content.digests,
-            )
+    """Hash a seal onto the one before it."""
+    head = SealHead(
+        tenant_id=content.tenant_id,
+        position=content.position,
+        sealed_at=content.sealed_at,
+        count=len(content.kinds),
+        types=content.types,
+    )
+    return head_hash(previous, head, block_hashes(content))
+
+
+def head_hash(previous: bytes, head: SealHead, blocks: Sequence[bytes]) -> bytes:
+    """Hash the head of a seal and its blocks onto the seal before it.
+
+    Every part has a fixed length or ends in a zero byte.
+    """
+    types = b"".join(name.encode() + b"\0" for name in head.types)
+    sealed_at = (head.sealed_at - _EPOCH) // _MICROSECOND
+    fixed = _HEAD.pack(head.tenant_id, head.position, sealed_at, head.count)
+    return sha256(b"".join((previous, fixed, types, b"\0", *blocks))).digest()
+
+
+def block_hashes(content: SealContent) -> list[bytes]:
+    """Hash the events of a seal block by block: who proves one of them shows its block alone."""
+    return [
+        sha256(_block(content, begin)).digest()
+        for begin in range(0, len(content.kinds), BLOCK_EVENTS)
+    ]
+
+
+def _block(content: SealContent, begin: int) -> bytes:
+    end = begin + BLOCK_EVENTS
+    kinds = content.kinds[begin:end]
+    return b"".join(
+        (
+            Struct(f">{len(kinds)}h").pack(*kinds),
+            *[subject.bytes for subject in content.subjects[begin:end]],
+            *[_NO_ID if event is None else event.bytes for event in content.events[begin:end]],
+            content.digests[begin * DIGEST_BYTES : end * DIGEST_BYTES],
         )
-    ).digest()
+    )

@@ -142,11 +142,11 @@ SELECT s.position, s.sealed_at, s.types, s.kinds, s.subjects, s.events, s.digest
   FROM (SELECT * FROM seal WHERE bucket = tenant_bucket($1) AND tenant_id = $1 AND position > $2
          ORDER BY position LIMIT $3) AS s
  CROSS JOIN LATERAL (
-       SELECT array_agg(f.digest ORDER BY one.place) AS digests
+       SELECT array_agg(sha256(f.record) ORDER BY one.place) AS digests
          FROM unnest(s.kinds, s.subjects, s.events)
               WITH ORDINALITY AS one (kind, subject, event_id, place)
          LEFT JOIN LATERAL (
-              SELECT f.digest FROM fact_find(s.tenant_id, s.types[one.kind], one.subject,
+              SELECT f.record FROM fact_find(s.tenant_id, s.types[one.kind], one.subject,
                                              coalesce(one.event_id, one.subject)) AS f
               OFFSET 0) AS f ON true) AS now
  ORDER BY s.position

@@ -8,43 +8,63 @@
 -- planner inline these functions.
 
 -- job.accepted: the job as it was asked for.
-CREATE OR REPLACE FUNCTION job_digest(j job) RETURNS bytea LANGUAGE sql STABLE PARALLEL SAFE AS $$
-    SELECT sha256(record_send(ROW(
+CREATE OR REPLACE FUNCTION job_record(j job) RETURNS bytea
+    LANGUAGE sql STABLE PARALLEL SAFE AS $$
+    SELECT record_send(ROW(
         j.bucket, j.tenant_id, j.job_id, j.lane_id, j.due_at, j.effective_at, j.expires_at,
         j.created_at, j.destination, j.policy, j.payload, j.content_type, j.payload_ref,
         j.spread_seconds, j.metadata, j.description, j.schedule_id, j.origin_id, j.traceparent,
-        j.actor, j.idempotency_key)))
+        j.actor, j.idempotency_key))
+$$;
+CREATE OR REPLACE FUNCTION job_digest(j job) RETURNS bytea
+    LANGUAGE sql STABLE PARALLEL SAFE AS $$
+    SELECT sha256(job_record(j))
 $$;
 
 -- payment.scheduled: the payment as it was asked for.
-CREATE OR REPLACE FUNCTION payment_digest(p payment) RETURNS bytea
+CREATE OR REPLACE FUNCTION payment_record(p payment) RETURNS bytea
     LANGUAGE sql STABLE PARALLEL SAFE AS $$
-    SELECT sha256(record_send(ROW(
+    SELECT record_send(ROW(
         p.bucket, p.tenant_id, p.payment_id, p.from_account, p.to_account, p.amount, p.due_at,
         p.hold, p.retry_until, p.created_at, p.description, p.schedule_id, p.traceparent,
-        p.on_broken, p.actor, p.idempotency_key)))
+        p.on_broken, p.actor, p.idempotency_key))
+$$;
+CREATE OR REPLACE FUNCTION payment_digest(p payment) RETURNS bytea
+    LANGUAGE sql STABLE PARALLEL SAFE AS $$
+    SELECT sha256(payment_record(p))
 $$;
 
 -- job.completed and job.failed: the outcome, as the execution left it.
-CREATE OR REPLACE FUNCTION outcome_digest(o outcome) RETURNS bytea
+CREATE OR REPLACE FUNCTION outcome_record(o outcome) RETURNS bytea
     LANGUAGE sql STABLE PARALLEL SAFE AS $$
-    SELECT sha256(record_send(ROW(
+    SELECT record_send(ROW(
         o.bucket, o.attempt, o.tenant_id, o.subject, o.status, o.due_at, o.started_at,
         o.finished_at, o.transfer_id, o.http_status, o.execution_id, o.code, o.error, o.response,
-        o.node_id, o.token, o.actor, o.from_version, o.to_version)))
+        o.node_id, o.token, o.actor, o.from_version, o.to_version))
+$$;
+CREATE OR REPLACE FUNCTION outcome_digest(o outcome) RETURNS bytea
+    LANGUAGE sql STABLE PARALLEL SAFE AS $$
+    SELECT sha256(outcome_record(o))
 $$;
 
 -- payment.completed: the outcome and both legs of the transfer. The other columns of an entry are
 -- those by which it is found.
+CREATE OR REPLACE FUNCTION transfer_record(
+    o outcome, debit bigint, debit_balance bigint, debit_at timestamptz,
+    credit bigint, credit_balance bigint, credit_at timestamptz)
+    RETURNS bytea LANGUAGE sql STABLE PARALLEL SAFE AS $$
+    SELECT record_send(ROW(
+        o.bucket, o.attempt, o.tenant_id, o.subject, o.status, o.due_at, o.started_at,
+        o.finished_at, o.transfer_id, o.http_status, o.execution_id, o.code, o.error, o.response,
+        o.node_id, o.token, o.actor, o.from_version, o.to_version, debit, debit_balance, debit_at,
+        credit, credit_balance, credit_at))
+$$;
 CREATE OR REPLACE FUNCTION transfer_digest(
     o outcome, debit bigint, debit_balance bigint, debit_at timestamptz,
     credit bigint, credit_balance bigint, credit_at timestamptz)
     RETURNS bytea LANGUAGE sql STABLE PARALLEL SAFE AS $$
-    SELECT sha256(record_send(ROW(
-        o.bucket, o.attempt, o.tenant_id, o.subject, o.status, o.due_at, o.started_at,
-        o.finished_at, o.transfer_id, o.http_status, o.execution_id, o.code, o.error, o.response,
-        o.node_id, o.token, o.actor, o.from_version, o.to_version, debit, debit_balance, debit_at,
-        credit, credit_balance, credit_at)))
+    SELECT sha256(transfer_record(
+        o, debit, debit_balance, debit_at, credit, credit_balance, credit_at))
 $$;
 
 -- The id of the event that tells of a job's end: the job's own at another time, so that events
@@ -60,10 +80,14 @@ CREATE OR REPLACE FUNCTION outcome_event_id(subject uuid, finished_at timestampt
 $$;
 
 -- Everything else: the row of the event.
+CREATE OR REPLACE FUNCTION event_record(e event) RETURNS bytea
+    LANGUAGE sql STABLE PARALLEL SAFE AS $$
+    SELECT record_send(ROW(
+        e.bucket, e.tenant_id, e.subject, e.event_id, e.time, e.type, e.actor, e.data, e.state))
+$$;
 CREATE OR REPLACE FUNCTION event_digest(e event) RETURNS bytea
     LANGUAGE sql STABLE PARALLEL SAFE AS $$
-    SELECT sha256(record_send(ROW(
-        e.bucket, e.tenant_id, e.subject, e.event_id, e.time, e.type, e.actor, e.data, e.state)))
+    SELECT sha256(event_record(e))
 $$;
 
 -- The data of events as clients see them.
@@ -94,27 +118,27 @@ CREATE OR REPLACE FUNCTION job_ended_data(o outcome) RETURNS jsonb LANGUAGE sql 
         'http_status', o.http_status, 'code', o.code, 'error', o.error)), '{}')
 $$;
 
--- What an address leads to; no row where it is gone. Of the branches only one is ever begun: each
--- has a condition on the address alone. An event never has the id of its subject: one that
--- somebody gave the address of a job or payment makes no second row. Callers put it into
--- LATERAL (… OFFSET 0), so that it stays a look-up by key.
+-- What an address leads to, and the bytes that its digest is taken of; no row where it is gone. Of
+-- the branches only one is ever begun: each has a condition on the address alone. An event never
+-- has the id of its subject: one that somebody gave the address of a job or payment makes no second
+-- row. Callers put it into LATERAL (… OFFSET 0), so that it stays a look-up by key.
 CREATE OR REPLACE FUNCTION fact_find(
     of_tenant integer, of_type text, of_subject uuid, of_event uuid)
-    RETURNS TABLE ("time" timestamptz, actor text, data jsonb, digest bytea)
+    RETURNS TABLE ("time" timestamptz, actor text, data jsonb, record bytea)
     LANGUAGE sql STABLE AS $$
-    SELECT j.created_at, j.actor, job_accepted_data(j), job_digest(j)
+    SELECT j.created_at, j.actor, job_accepted_data(j), job_record(j)
       FROM job j
      WHERE of_type = 'job.accepted' AND of_event = of_subject
        AND j.bucket = bucket_of(of_subject) AND j.tenant_id = of_tenant AND j.job_id = of_subject
      UNION ALL
-    SELECT p.created_at, p.actor, payment_scheduled_data(p), payment_digest(p)
+    SELECT p.created_at, p.actor, payment_scheduled_data(p), payment_record(p)
       FROM payment p
      WHERE of_type = 'payment.scheduled' AND of_event = of_subject
        AND p.bucket = bucket_of(of_subject) AND p.tenant_id = of_tenant
        AND p.payment_id = of_subject
      UNION ALL
     SELECT o.finished_at, o.actor, payment_completed_data(p, o.transfer_id),
-           transfer_digest(o, debit.amount, debit.balance, debit.created_at,
+           transfer_record(o, debit.amount, debit.balance, debit.created_at,
                            credit.amount, credit.balance, credit.created_at)
       FROM outcome o
       LEFT JOIN payment p ON p.bucket = o.bucket AND p.tenant_id = o.tenant_id
@@ -130,12 +154,12 @@ CREATE OR REPLACE FUNCTION fact_find(
      WHERE of_type = 'payment.completed' AND o.bucket = bucket_of(of_subject)
        AND o.subject = of_subject AND o.tenant_id = of_tenant AND o.transfer_id = of_event
      UNION ALL
-    SELECT o.finished_at, o.actor, job_ended_data(o), outcome_digest(o)
+    SELECT o.finished_at, o.actor, job_ended_data(o), outcome_record(o)
       FROM outcome o
      WHERE of_type IN ('job.completed', 'job.failed') AND o.bucket = bucket_of(of_subject)
        AND o.subject = of_subject AND o.tenant_id = of_tenant AND o.actor IS NOT NULL
      UNION ALL
-    SELECT e.time, e.actor, e.data, event_digest(e)
+    SELECT e.time, e.actor, e.data, event_record(e)
       FROM event e
      WHERE e.bucket = bucket_of(of_subject) AND e.tenant_id = of_tenant
        AND e.subject = of_subject AND e.event_id = of_event AND of_event <> of_subject

@@ -6,7 +6,7 @@ from typing import Final
 from postdate.store.connection.database import Connection, Database
 from postdate.store.connection.query import query
 from postdate.store.destination.destination import SIGNING, config_label, secret_label
-from postdate.store.secret import payload_encryption, secret
+from postdate.store.secret import payload_encryption, receipt_key, secret
 from postdate.store.secret.secret import Keyring, envelope_key
 
 BATCH: Final = 200
@@ -33,7 +33,8 @@ async def rotate(database: Database, keyring: Keyring) -> int:
 async def _round(database: Database, keyring: Keyring) -> int:
     changed = await _walk(database, keyring, query("secret_destinations"), _destination)
     changed += await _walk(database, keyring, query("secret_signings"), _signing)
-    return changed + await _walk(database, keyring, query("payload_encryption_all"), _payload_key)
+    changed += await _walk(database, keyring, query("payload_encryption_all"), _payload_key)
+    return changed + await _walk(database, keyring, query("receipt_key_all"), _receipt_key)
 
 
 async def _walk(
@@ -80,6 +81,15 @@ async def _payload_key(
     [new] = _anew(keyring, tenant_id, [payload_encryption.FIELD], [old])
     if new != old:
         await connection.execute(query("payload_encryption_replace"), tenant_id, new, old)
+    return new != old
+
+
+async def _receipt_key(
+    connection: Connection, keyring: Keyring, number: int, old: Envelope
+) -> bool:
+    [new] = _anew(keyring, receipt_key.EVERYBODY, [receipt_key.FIELD], [old])
+    if new != old:
+        await connection.execute(query("receipt_key_replace"), number, new, old)
     return new != old
 
 

@@ -56,6 +56,16 @@ CREATE TABLE payload_key (
     created_at timestamptz NOT NULL DEFAULT clock()
 );
 
+-- The keys that sign receipts, for all tenants: the newest signs, all are published.
+CREATE TABLE receipt_key (
+    number     integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    key_id     text COLLATE "C" NOT NULL UNIQUE CHECK (key_id ~ '^[0-9a-f]{32}$'),
+    public_key bytea NOT NULL CHECK (octet_length(public_key) = 32),
+    envelope   bytea NOT NULL,
+    created_at timestamptz NOT NULL DEFAULT clock()
+);
+GRANT SELECT, INSERT, UPDATE ON receipt_key TO postdate_writer;
+
 -- Places whose breaker is open in a process: told by that process when something changes, and
 -- forgotten when it falls silent. A place is a destination's name, or a URL without its query.
 CREATE TABLE destination_trouble (

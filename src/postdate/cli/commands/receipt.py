@@ -1,0 +1,78 @@
+"""`postdate receipt`: check a receipt without the server, show and change the keys that sign."""
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import cyclopts
+import msgspec
+from cyclopts import Parameter
+
+from postdate.cli.commands.event import TAMPERED
+from postdate.cli.database import with_database
+from postdate.cli.output import show
+from postdate.cli.remote import call
+from postdate.model.error import StartError
+from postdate.node import keyring
+from postdate.node.settings import load
+from postdate.store.connection.database import Database
+from postdate.store.secret.receipt_key import ReceiptKeys
+
+receipt_app = cyclopts.App(name="receipt", help="Check receipts, and keep the keys that sign them.")
+
+
+@receipt_app.command
+def verify(
+    file: Annotated[Path, Parameter(help="The receipt, as it was issued.")],
+    *,
+    keys: Annotated[Path | None, Parameter(help="What `receipt keys --json` printed.")] = None,
+) -> None:
+    """Check a receipt without the server; exit 7 if anything in it was changed."""
+    from postdate.proof.receipt import check_receipt
+
+    found = check_receipt(_read(file), None if keys is None else _trusted(keys))
+    show(found)
+    if keys is None:
+        hint = "compare key_id with a key that you trust, or give --keys"
+        print(f"postdate: the key was not compared: {hint}.", file=sys.stderr)
+    if not found.ok:
+        sys.exit(TAMPERED)
+
+
+@receipt_app.command(name="keys")
+def receipt_keys() -> None:
+    """List the public keys of a server's receipts; keep them where the server cannot write."""
+    show(call("GET", "/receipt-keys")["keys"])
+
+
+@receipt_app.command(name="rotate-key")
+def rotate_key() -> None:
+    """Make a new key, which signs from now on; receipts of the old ones stay valid."""
+    keys = keyring.load(load())
+
+    async def run(database: Database) -> str:
+        return (await ReceiptKeys(database, keys).rotate()).key_id
+
+    show({"key_id": with_database(run)})
+
+
+def _read(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise StartError(f"{file} cannot be read: {error.strerror}") from error
+
+
+def _trusted(file: Path) -> set[str]:
+    """Read the ids of keys; each is that of its key, or the file was changed."""
+    from postdate.model.event.receipt import key_id_of
+
+    try:
+        found: Any = msgspec.json.decode(_read(file))
+        listed = found["keys"] if isinstance(found, dict) else found
+        ids = {each["key_id"]: bytes.fromhex(each["public_key"]) for each in listed}
+    except (msgspec.MsgspecError, KeyError, TypeError, ValueError) as error:
+        raise StartError(f"{file} is no list of keys: {error}") from error
+    if any(key_id_of(public) != key_id for key_id, public in ids.items()):
+        raise StartError(f"{file} was changed: a key does not have its id")
+    return set(ids)

@@ -1,0 +1,72 @@
+"""The keys that sign receipts: one at a time signs, all that ever did are published."""
+
+from typing import Final
+
+import msgspec
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from postdate.model.event.receipt import key_id_of
+from postdate.store.connection.database import Connection, Database
+from postdate.store.connection.query import query
+from postdate.store.secret import secret
+from postdate.store.secret.secret import Keyring
+
+FIELD: Final = "receipt-key"
+EVERYBODY: Final = 0
+"""Envelopes are bound to a tenant; these keys serve all of them."""
+
+
+class ReceiptKey(msgspec.Struct, frozen=True):
+    """A key: its public half, and the envelope of the private one."""
+
+    key_id: str
+    public_key: bytes
+    envelope: bytes
+
+
+class ReceiptKeys:
+    """Signs with the newest key; the first receipt makes one."""
+
+    def __init__(self, database: Database, keyring: Keyring) -> None:
+        self._database = database
+        self._keyring = keyring
+
+    async def signer(self) -> tuple[ReceiptKey, Ed25519PrivateKey]:
+        """Return the key that signs now."""
+        async with self._database.connection() as connection:
+            known = await published(connection)
+        if not known:
+            async with self._database.write() as connection:
+                await secret.admit(connection, self._keyring)
+                known = await published(connection) or [await create(connection, self._keyring)]
+        return known[0], self._open(known[0])
+
+    async def rotate(self) -> ReceiptKey:
+        """Make a new key, which signs from now on."""
+        async with self._database.write() as connection:
+            await secret.admit(connection, self._keyring)
+            return await create(connection, self._keyring)
+
+    async def published(self) -> list[ReceiptKey]:
+        """Return every key, the one that signs first."""
+        async with self._database.connection() as connection:
+            return await published(connection)
+
+    def _open(self, key: ReceiptKey) -> Ed25519PrivateKey:
+        opened = self._keyring.decrypt(EVERYBODY, FIELD, key.envelope)
+        return Ed25519PrivateKey.from_private_bytes(opened)
+
+
+async def create(connection: Connection, keyring: Keyring) -> ReceiptKey:
+    """Make a key."""
+    private = Ed25519PrivateKey.generate()
+    public = private.public_key().public_bytes_raw()
+    envelope = keyring.encrypt(EVERYBODY, FIELD, private.private_bytes_raw())
+    key = ReceiptKey(key_id_of(public), public, envelope)
+    await connection.execute(query("receipt_key_create"), key.key_id, public, envelope)
+    return key
+
+
+async def published(connection: Connection) -> list[ReceiptKey]:
+    """Return every key, the newest first."""
+    return [ReceiptKey(*row) for row in await connection.fetch(query("receipt_key_list"))]
