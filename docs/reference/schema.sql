@@ -475,7 +475,7 @@ CREATE FUNCTION outcome_event_id(subject uuid, finished_at timestamp with time z
 CREATE FUNCTION outcome_record(o outcome) RETURNS bytea
     LANGUAGE sql STABLE PARALLEL SAFE;
 
-CREATE FUNCTION partition_ahead(weeks integer, OUT made integer, OUT blocked text[]) RETURNS record
+CREATE FUNCTION partition_create_ahead(weeks integer, OUT made integer, OUT blocked text[]) RETURNS record
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'postdate', 'pg_temp';
 
@@ -483,16 +483,16 @@ CREATE FUNCTION partition_ensure(parent regclass, monday timestamp with time zon
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'postdate', 'pg_temp';
 
-CREATE FUNCTION partition_mend(parent text, monday timestamp with time zone) RETURNS bigint
+CREATE FUNCTION partition_list_misplaced() RETURNS TABLE(parent text, monday timestamp with time zone, strays bigint)
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
+    SET search_path TO 'postdate', 'pg_temp';
+
+CREATE FUNCTION partition_move_misplaced(parent text, monday timestamp with time zone) RETURNS bigint
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'postdate', 'pg_temp';
 
 CREATE FUNCTION partition_name(parent regclass, monday timestamp with time zone) RETURNS text
     LANGUAGE sql STABLE;
-
-CREATE FUNCTION partition_strays() RETURNS TABLE(parent text, monday timestamp with time zone, strays bigint)
-    LANGUAGE plpgsql STABLE SECURITY DEFINER
-    SET search_path TO 'postdate', 'pg_temp';
 
 CREATE FUNCTION payment_accept(buckets smallint[], tenants integer[], ids uuid[], payers text[], payees text[], amounts bigint[], dues timestamp with time zone[], holds boolean[], retries timestamp with time zone[], descriptions text[], schedules uuid[], traces text[], brokens text[], actors text[], keys uuid[], lane integer) RETURNS void
     LANGUAGE plpgsql
@@ -597,7 +597,7 @@ CREATE FUNCTION state_text(noun text, of_tenant integer, of_subject uuid, name t
     LANGUAGE plpgsql STABLE
     SET search_path TO 'postdate', 'pg_temp';
 
-CREATE FUNCTION subscription_rest(_bucket smallint, _tenant_id integer, _subscription_id uuid, _token bigint, _position bigint) RETURNS boolean
+CREATE FUNCTION subscription_release_if_idle(_bucket smallint, _tenant_id integer, _subscription_id uuid, _token bigint, _position bigint) RETURNS boolean
     LANGUAGE plpgsql
     SET search_path TO 'postdate', 'pg_temp';
 
@@ -1947,13 +1947,13 @@ GRANT ALL ON FUNCTION job_read(of_tenant integer, buckets smallint[], ids uuid[]
 REVOKE ALL ON FUNCTION job_remove(in_bucket smallint, in_tenant integer, ids uuid[]) FROM PUBLIC;
 REVOKE ALL ON FUNCTION outbox_take(low timestamp with time zone, per_bucket integer, without integer[], around boolean) FROM PUBLIC;
 GRANT ALL ON FUNCTION outbox_take(low timestamp with time zone, per_bucket integer, without integer[], around boolean) TO postdate_writer;
-REVOKE ALL ON FUNCTION partition_ahead(weeks integer, OUT made integer, OUT blocked text[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION partition_ahead(weeks integer, OUT made integer, OUT blocked text[]) TO postdate_writer;
+REVOKE ALL ON FUNCTION partition_create_ahead(weeks integer, OUT made integer, OUT blocked text[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION partition_create_ahead(weeks integer, OUT made integer, OUT blocked text[]) TO postdate_writer;
 REVOKE ALL ON FUNCTION partition_ensure(parent regclass, monday timestamp with time zone) FROM PUBLIC;
-REVOKE ALL ON FUNCTION partition_mend(parent text, monday timestamp with time zone) FROM PUBLIC;
-GRANT ALL ON FUNCTION partition_mend(parent text, monday timestamp with time zone) TO postdate_writer;
-REVOKE ALL ON FUNCTION partition_strays() FROM PUBLIC;
-GRANT ALL ON FUNCTION partition_strays() TO postdate_writer;
+REVOKE ALL ON FUNCTION partition_list_misplaced() FROM PUBLIC;
+GRANT ALL ON FUNCTION partition_list_misplaced() TO postdate_writer;
+REVOKE ALL ON FUNCTION partition_move_misplaced(parent text, monday timestamp with time zone) FROM PUBLIC;
+GRANT ALL ON FUNCTION partition_move_misplaced(parent text, monday timestamp with time zone) TO postdate_writer;
 REVOKE ALL ON FUNCTION payment_accept(buckets smallint[], tenants integer[], ids uuid[], payers text[], payees text[], amounts bigint[], dues timestamp with time zone[], holds boolean[], retries timestamp with time zone[], descriptions text[], schedules uuid[], traces text[], brokens text[], actors text[], keys uuid[], lane integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION payment_accept(buckets smallint[], tenants integer[], ids uuid[], payers text[], payees text[], amounts bigint[], dues timestamp with time zone[], holds boolean[], retries timestamp with time zone[], descriptions text[], schedules uuid[], traces text[], brokens text[], actors text[], keys uuid[], lane integer) TO postdate_writer;
 GRANT SELECT ON TABLE payment TO postdate_reader;
@@ -1983,8 +1983,8 @@ REVOKE ALL ON FUNCTION state_now(type text, of_tenant integer, of_subject uuid, 
 GRANT ALL ON FUNCTION state_now(type text, of_tenant integer, of_subject uuid, data jsonb) TO postdate_writer;
 REVOKE ALL ON FUNCTION state_text(noun text, of_tenant integer, of_subject uuid, name text) FROM PUBLIC;
 GRANT ALL ON FUNCTION state_text(noun text, of_tenant integer, of_subject uuid, name text) TO postdate_writer;
-REVOKE ALL ON FUNCTION subscription_rest(_bucket smallint, _tenant_id integer, _subscription_id uuid, _token bigint, _position bigint) FROM PUBLIC;
-GRANT ALL ON FUNCTION subscription_rest(_bucket smallint, _tenant_id integer, _subscription_id uuid, _token bigint, _position bigint) TO postdate_writer;
+REVOKE ALL ON FUNCTION subscription_release_if_idle(_bucket smallint, _tenant_id integer, _subscription_id uuid, _token bigint, _position bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION subscription_release_if_idle(_bucket smallint, _tenant_id integer, _subscription_id uuid, _token bigint, _position bigint) TO postdate_writer;
 REVOKE ALL ON FUNCTION table_guard(target regclass, fact boolean) FROM PUBLIC;
 REVOKE ALL ON FUNCTION tenants_held() FROM PUBLIC;
 GRANT ALL ON FUNCTION tenants_held() TO postdate_writer;
