@@ -12,7 +12,7 @@ from postdate.store.operate.vital import AuditRun
 from postdate.views.foresight.due_chart import DueChart, Forecast
 from postdate.views.halt import HaltView
 from postdate.views.monitor.activity import activity_view
-from postdate.views.monitor.overview import LaneBacklog, Overview, Slow
+from postdate.views.monitor.overview import LaneBacklog, Overview, SlowOverview
 from postdate.views.monitor.problem import OverviewProblem, ProblemFacts, Severity, find_problems
 
 NOW = datetime(2026, 11, 17, 3, 0, tzinfo=UTC)
@@ -25,8 +25,8 @@ def ago(seconds: float) -> datetime:
     return NOW - timedelta(seconds=seconds)
 
 
-def slow(**values: object) -> Slow:
-    plain = Slow(
+def slow(**values: object) -> SlowOverview:
+    plain = SlowOverview(
         unix_ms=0,
         jobs_failed=0,
         payments_failed=0,

@@ -24,7 +24,7 @@ from postdate.store.connection.error import (
     UnavailableError,
 )
 from postdate.store.timer.lane import Lane
-from postdate.store.timer.lease import Endings, Moved, Moving, Taken
+from postdate.store.timer.lease import Endings, LeaseMove, MovedTimer, TakenJob
 from postdate.store.timer.permit import Grant
 from postdate.store.timer.timer import Head
 from sim.loop import wait
@@ -216,11 +216,11 @@ def _rows(transaction: Transaction, bucket: int, lane_id: int | None = None) -> 
 async def take(
     transaction: Transaction, bucket: int, lane: Lane, *, low: datetime, limit: int,
     lease_seconds: float, claimed_by: UUID,
-) -> list[Taken]:  # fmt: skip
+) -> list[TakenJob]:  # fmt: skip
     """Stand for lease_take."""
     await transaction.database.step("take")
     world = transaction.database.world
-    now, taken = world.now(), list[Taken]()
+    now, taken = world.now(), list[TakenJob]()
     found = sorted(_rows(transaction, bucket, lane.lane_id), key=lambda row: row.committed.due_at)
     for row in found:
         was = row.committed
@@ -238,7 +238,7 @@ async def take(
         before = was.due_at, late, was.claimed_at, was.claimed_by, was.ready_at
         nothing_else: Sequence[Any] = [None] * 8
         job = EPOCH, None, DESTINATION, row.policy, *nothing_else
-        taken.append(Taken(row.job_id, new.token, new.attempt + 1, 0, *before, *job))
+        taken.append(TakenJob(row.job_id, new.token, new.attempt + 1, 0, *before, *job))
     return taken
 
 
@@ -264,7 +264,9 @@ async def end(
     return done
 
 
-async def move(transaction: Transaction, bucket: int, moves: Sequence[Moving]) -> list[Moved]:
+async def move(
+    transaction: Transaction, bucket: int, moves: Sequence[LeaseMove]
+) -> list[MovedTimer]:
     """Stand for lease_move."""
     del bucket
     await transaction.database.step("move")
@@ -279,7 +281,9 @@ async def move(transaction: Transaction, bucket: int, moves: Sequence[Moving]) -
         new = State(due_at=due, token=was.token, attempt=was.attempt + moving.tried)
         _change(row, transaction, new)
         ready, claimed = was.ready_at or was.due_at, was.claimed_at or was.due_at
-        moved.append(Moved(row.job_id, row.lane.tenant_id, due, ready, claimed, was.claimed_by))
+        moved.append(
+            MovedTimer(row.job_id, row.lane.tenant_id, due, ready, claimed, was.claimed_by)
+        )
     return moved
 
 

@@ -27,8 +27,8 @@ from postdate.store.event import event as event_store
 from postdate.store.event.event import NewEvent
 from postdate.store.payment import settlement as store
 from postdate.store.payment.settlement import (
-    Departure,
     FailedAttempt,
+    LeavingPayment,
     LockedPayment,
     LockedTimer,
     Order,
@@ -220,9 +220,9 @@ def ids(dues: Sequence[DuePayment], unix_ms: int) -> list[UUID]:
     return new_ids([due.payee.bucket for due in dues], unix_ms)
 
 
-def leaving_payments(dues: Sequence[DuePayment]) -> list[Departure]:
+def leaving_payments(dues: Sequence[DuePayment]) -> list[LeavingPayment]:
     """Name the payments that leave the queue."""
-    return [Departure(due.payer.bucket, due.payment_id) for due in dues]
+    return [LeavingPayment(due.payer.bucket, due.payment_id) for due in dues]
 
 
 def transfers(

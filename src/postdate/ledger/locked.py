@@ -39,7 +39,7 @@ class LockedAccounts:
 
     async def find(self, keys: Collection[AccountKey]) -> bool:
         """Remember those of the accounts that are held now; return whether any is."""
-        held = await self._held(keys)
+        held = await self._find_locked(keys)
         for key in held - self._looks.keys():
             log.warning("account.locked", tenant_id=key.tenant_id, account_id=key.account_id)
             self._looks[key] = (time.monotonic() + FIRST_SECONDS, 1)
@@ -51,7 +51,7 @@ class LockedAccounts:
         due = [key for key, (at, _) in self._looks.items() if at <= now]
         if not due:
             return
-        held = await self._held(due)
+        held = await self._find_locked(due)
         for key in due:
             if key not in held:
                 log.info("account.free", tenant_id=key.tenant_id, account_id=key.account_id)
@@ -61,7 +61,7 @@ class LockedAccounts:
             pause = min(FIRST_SECONDS * 2.0 ** min(looks, DOUBLINGS), LONGEST_SECONDS)
             self._looks[key] = (now + pause, looks + 1)
 
-    async def _held(self, keys: Collection[AccountKey]) -> set[AccountKey]:
+    async def _find_locked(self, keys: Collection[AccountKey]) -> set[AccountKey]:
         if not keys:
             return set()
         async with self._database.connection() as connection:

@@ -25,7 +25,7 @@ from postdate.store.event.event import NewEvent
 from postdate.store.event.seal import EventWindow
 from postdate.store.event.subscription import DeliveryProgress, LeasedSubscription
 from postdate.store.timer import lease, timer
-from postdate.store.timer.lease import Moving
+from postdate.store.timer.lease import LeaseMove
 from postdate.store.timer.timer import LANE_EVENT, LONG_AGO
 
 log = Log()
@@ -211,7 +211,7 @@ class _Service:
                 return False
             seconds = max(stop.seconds, self._backoff(held, failures) if stop.counts else 0.0)
             bucket = bucket_of(self._id)
-            await lease.move(connection, bucket, [Moving(self._id, self._token, seconds)])
+            await lease.move(connection, bucket, [LeaseMove(self._id, self._token, seconds)])
         return False
 
     async def _rest(self, connection: Connection, held: LeasedSubscription, position: int) -> bool:

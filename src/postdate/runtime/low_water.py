@@ -41,13 +41,13 @@ class LowWaterMark:
         margin = self.margin
         if now >= self.wide_at:
             self.wide_at, margin = now + WIDE_SECONDS, max(margin, WIDE_MARGIN)
-        return self._behind(margin)
+        return self._trailing(margin)
 
     def safe_mark(self) -> datetime:
         """Return a mark below which nothing can become visible, however slow its commit."""
-        return self._behind(WIDE_MARGIN)
+        return self._trailing(WIDE_MARGIN)
 
-    def _behind(self, margin: timedelta) -> datetime:
+    def _trailing(self, margin: timedelta) -> datetime:
         if self.lowest == LONG_AGO:
             return self.floor
         return max(self.floor, min(self.lowest, self.seen_at - margin))

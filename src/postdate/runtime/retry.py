@@ -72,7 +72,7 @@ class RetryLadder(Generic[Item, Result]):
     async def run(self, items: Sequence[Item]) -> list[Result]:
         """Write these items, and return one result for each batch that they became."""
         try:
-            return [await self._patiently(items)]
+            return [await self._retry_passing(items)]
         except self._tries.passing:
             raise
         except Exception as error:  # noqa: BLE001 - it belongs to one item
@@ -87,7 +87,7 @@ class RetryLadder(Generic[Item, Result]):
         first = await self.run(items[:middle])
         return first + await self.run(items[middle:])
 
-    async def _patiently(self, items: Sequence[Item]) -> Result:
+    async def _retry_passing(self, items: Sequence[Item]) -> Result:
         failures = alone = 0
         while True:
             try:

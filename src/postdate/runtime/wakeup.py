@@ -69,7 +69,7 @@ class Wakeup:
         while True:
             try:
                 async with self._database.connection() as connection:
-                    await store.listen(connection, self._listening, self._heard)
+                    await store.listen(connection, self._listening, self._on_notification)
             except DatabaseError as error:
                 log.debug("wakeup.not_heard", error=str(error))
             await asyncio.sleep(RECONNECT_SECONDS)
@@ -78,7 +78,7 @@ class Wakeup:
         """Whatever was told while nobody listened here may be due already."""
         self._pass_on([None])
 
-    def _heard(self, text: str) -> None:
+    def _on_notification(self, text: str) -> None:
         self._pass_on(int(lane) if lane.isdigit() else None for lane in text.split(","))
 
     def _pass_on(self, lanes: Iterable[int | None]) -> None:

@@ -39,7 +39,7 @@ from postdate.store.schedule import occurrence as occurrence_store
 from postdate.store.schedule import schedule as store
 from postdate.store.schedule import schedule_due, timeline
 from postdate.store.schedule.schedule import ScheduleKey
-from postdate.store.schedule.schedule_due import DueTimer, Wanted
+from postdate.store.schedule.schedule_due import DueFilter, DueTimer
 from postdate.store.timer import timer as timer_store
 from postdate.store.timer.timer import LANE_SCHEDULE
 
@@ -261,7 +261,7 @@ class Expander:
     ) -> int:
         """Expand the first due schedules, or only these, in one commit; return how many."""
         held = [] if only else [key for key, (at, _) in self._held.items() if at == bucket]
-        wanted = Wanted(bucket, self._low(bucket), limit, held, only)
+        wanted = DueFilter(bucket, self._low(bucket), limit, held, only)
         with self._follow(bucket) as spans:
             async with self._database.write("expand") as connection:
                 if impatient:

@@ -147,7 +147,7 @@ class Settler:
         self._ahead = None
         count = await self._settle_all([(c.bucket, c.subject) for c in candidates])
         self._busy = bool(candidates) and count == 0
-        self._beyond = self._behind(candidates) if self._busy and self._more else None
+        self._beyond = self._next_look(candidates) if self._busy and self._more else None
         return count
 
     async def settle(self, keys: Sequence[Key]) -> int:
@@ -174,7 +174,7 @@ class Settler:
         )
         return _LookAhead(at, self._marks.next_due(heads))
 
-    def _behind(self, candidates: Sequence[Candidate]) -> datetime | None:
+    def _next_look(self, candidates: Sequence[Candidate]) -> datetime | None:
         """Return where to look next when others are at all of these; None for the head again.
 
         The head must be looked at again: whoever was at it may be gone.

@@ -50,7 +50,7 @@ class SettlementStop:
 
     async def holds(self, connection: Connection, at: datetime) -> bool:
         """Decide, at the database's time, whether to stand still, and keep the reason."""
-        wrong = await self._wrong(connection, at)
+        wrong = await self._clock_fault(connection, at)
         if self._leapt:
             await self._look_again(connection, at, wrong)
         elif wrong is not None:
@@ -61,7 +61,7 @@ class SettlementStop:
             await self._record(connection, at)
         return self.reason is not None
 
-    async def _wrong(self, connection: Connection, at: datetime) -> str | None:
+    async def _clock_fault(self, connection: Connection, at: datetime) -> str | None:
         """Return what is wrong with the time, or None when it may be believed.
 
         The first time is believed when it is not ahead of this node's clock, or not ahead of the

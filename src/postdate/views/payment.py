@@ -21,7 +21,13 @@ from postdate.store.connection.combined import Reader
 from postdate.store.connection.database import Database
 from postdate.store.event import event as event_store
 from postdate.store.payment import payment as payment_store
-from postdate.store.payment.payment import Amounts, ExecutionRow, PaymentRow, PaymentSpan, Seen
+from postdate.store.payment.payment import (
+    Amounts,
+    ExecutionRow,
+    PaymentRow,
+    PaymentScan,
+    PaymentSpan,
+)
 from postdate.views.payment_shape import PaymentView, view
 
 NEWEST: Final = UUID(int=2**128 - 1)
@@ -281,7 +287,7 @@ def _unix_ms(at: datetime) -> int:
     return max(0, round(at.timestamp() * 1000))
 
 
-async def _candidates(reader: Reader, span: PaymentSpan, wanted: PaymentFilter) -> Seen:
+async def _candidates(reader: Reader, span: PaymentSpan, wanted: PaymentFilter) -> PaymentScan:
     amounts = wanted.amounts
     account = None if wanted.account_id is None else key_of(span.tenant_id, wanted.account_id)
     if amounts is not None:

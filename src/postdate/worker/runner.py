@@ -251,7 +251,7 @@ class Runner:
         The recorder bounds how many those can be, and calls this when their commit begins. What
         holds a permit keeps its room as long: the permit may be wanted by another process.
         """
-        self._leave([job for job in jobs if not job.permits])
+        self._release_room([job for job in jobs if not job.permits])
 
     def _land(self, jobs: Sequence[ClaimedJob]) -> None:
         """Let go of jobs, and say so where somebody may have waited for a permit."""
@@ -261,12 +261,12 @@ class Runner:
         for job in limited:
             for held in job.permits:
                 held.end()
-        self._leave(jobs)
+        self._release_room(jobs)
         self._changed.set()
         if limited:
             self._room.send()
 
-    def _leave(self, jobs: Sequence[ClaimedJob]) -> None:
+    def _release_room(self, jobs: Sequence[ClaimedJob]) -> None:
         """Release the room of these jobs, and tell the claimer where it waited for some."""
         leaving = [job for job in jobs if job.holds_room]
         for job in leaving:

@@ -35,7 +35,9 @@ class TroubleReporter:
         """Tell what changed since the last time."""
         now = time.monotonic()
         found = dict(islice(self._reports().items(), MAX_REPORTED))
-        changed = {key: each for key, each in found.items() if self._news(key, each, now)}
+        changed = {
+            key: each for key, each in found.items() if self._is_worth_writing(key, each, now)
+        }
         over = [key for key in self._reported if key not in found]
         if not changed and not over:
             return 0
@@ -46,7 +48,7 @@ class TroubleReporter:
         self._reported |= {key: (each.recorded, now) for key, each in changed.items()}
         return 0
 
-    def _news(self, key: DestinationKey, report: TroubleReport, now: float) -> bool:
+    def _is_worth_writing(self, key: DestinationKey, report: TroubleReport, now: float) -> bool:
         reported = self._reported.get(key)
         return (
             reported is None or reported[0] != report.recorded or now - reported[1] > AGAIN_SECONDS

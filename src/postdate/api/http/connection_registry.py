@@ -21,7 +21,7 @@ SPARE_DESCRIPTORS: Final = 512
 _log = Log()
 
 
-class Open(Protocol):
+class OpenConnection(Protocol):
     """What is known of an open connection."""
 
     address: str
@@ -67,18 +67,18 @@ class Connections:
     def __init__(self, limits: ConnectionLimits, head_seconds: float) -> None:
         self._limits = limits
         self._head_seconds = head_seconds
-        self._open: set[Open] = set()
+        self._open: set[OpenConnection] = set()
         self._of_address: Counter[str] = Counter()
         # Dictionaries as ordered sets: what has been quiet for longest stands first.
-        self._quiet: dict[Open, None] = {}
-        self._quiet_of: defaultdict[str, dict[Open, None]] = defaultdict(dict)
+        self._quiet: dict[OpenConnection, None] = {}
+        self._quiet_of: defaultdict[str, dict[OpenConnection, None]] = defaultdict(dict)
         self._shed = 0
         self.closing = False
 
     def __len__(self) -> int:
         return len(self._open)
 
-    def admit(self, new: Open) -> bool:
+    def admit(self, new: OpenConnection) -> bool:
         """Accept a connection, closing an idle one to make room if needed."""
         self._open.add(new)
         self._of_address[new.address] += 1
@@ -93,7 +93,7 @@ class Connections:
             self.idle(new)
         return admitted
 
-    def _shed_one(self, quiet: dict[Open, None]) -> bool:
+    def _shed_one(self, quiet: dict[OpenConnection, None]) -> bool:
         victim = next(iter(quiet), None)
         if victim is None:
             return False
@@ -102,7 +102,7 @@ class Connections:
         victim.drop()
         return True
 
-    def leave(self, gone: Open) -> None:
+    def leave(self, gone: OpenConnection) -> None:
         """Remove a connection; removing it again does nothing."""
         self.busy(gone)
         if gone in self._open:
@@ -111,7 +111,7 @@ class Connections:
             if not self._of_address[gone.address]:
                 del self._of_address[gone.address]
 
-    def busy(self, serving: Open) -> None:
+    def busy(self, serving: OpenConnection) -> None:
         """Record that a request of a connection is being served."""
         self._quiet.pop(serving, None)
         own = self._quiet_of.get(serving.address)
@@ -120,7 +120,7 @@ class Connections:
             if not own:
                 del self._quiet_of[serving.address]
 
-    def idle(self, quiet: Open) -> None:
+    def idle(self, quiet: OpenConnection) -> None:
         """Record that a connection waits for its next request."""
         if quiet in self._open:
             quiet.quiet_since = time.monotonic()

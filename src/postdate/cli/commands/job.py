@@ -164,7 +164,7 @@ def job_cancel_many(
 ) -> None:
     """Cancel all jobs that a filter finds; it says first how many those are."""
     body = without_none(filter=_filter(which), reason=reason)
-    _many("/jobs/bulk/cancel", "cancel", body, dry_run=dry_run, yes=yes)
+    _change_by_filter("/jobs/bulk/cancel", "cancel", body, dry_run=dry_run, yes=yes)
 
 
 @job_app.command(name="reschedule-many")
@@ -183,7 +183,7 @@ def job_reschedule_many(
     """
     instant = to.body() | without_none(spread_seconds=spread_seconds)
     body = without_none(filter=_filter(which), to=instant, reason=reason)
-    _many("/jobs/bulk/reschedule", "reschedule", body, dry_run=dry_run, yes=yes)
+    _change_by_filter("/jobs/bulk/reschedule", "reschedule", body, dry_run=dry_run, yes=yes)
 
 
 def _filter(which: OpenJobOptions | None) -> dict[str, Any]:
@@ -193,7 +193,9 @@ def _filter(which: OpenJobOptions | None) -> dict[str, Any]:
     return wanted
 
 
-def _many(path: str, verb: str, body: dict[str, Any], *, dry_run: bool, yes: bool) -> None:
+def _change_by_filter(
+    path: str, verb: str, body: dict[str, Any], *, dry_run: bool, yes: bool
+) -> None:
     """Count first, ask, then change as many at a time as one call does."""
     found = call("POST", path, {**body, "dry_run": True})
     count = sum(found["matched"].values())

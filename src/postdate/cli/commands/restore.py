@@ -33,7 +33,7 @@ restore_app = cyclopts.App(
 )
 
 
-class Held(msgspec.Struct, frozen=True, kw_only=True):
+class QuarantineCount(msgspec.Struct, frozen=True, kw_only=True):
     """What waits, and since when; counts are exact up to 10,000 a bucket."""
 
     quarantine: str | None
@@ -67,7 +67,7 @@ def resume() -> None:
     show(_with_any_database(release))
 
 
-async def hold(database: Database, until: datetime | None = None) -> Held:
+async def hold(database: Database, until: datetime | None = None) -> QuarantineCount:
     """Set the instant up to which nothing is touched, by the database's clock."""
     if until is None:
         async with database.connection() as connection:
@@ -77,7 +77,7 @@ async def hold(database: Database, until: datetime | None = None) -> Held:
     return await held(database)
 
 
-async def release(database: Database) -> Held:
+async def release(database: Database) -> QuarantineCount:
     """Clear it; give what was held back until now."""
     before = await held(database)
     try:
@@ -88,18 +88,20 @@ async def release(database: Database) -> Held:
     return before
 
 
-async def held(database: Database) -> Held:
+async def held(database: Database) -> QuarantineCount:
     """Count what waits."""
     async with database.connection() as connection:
         until = str(await setting_store.find(connection, QUARANTINE) or "")
         if not until:
-            return Held(quarantine=None)
+            return QuarantineCount(quarantine=None)
         lanes = await lane_store.changed(connection, LONG_AGO)
         places = [(bucket, lane) for lane in (LANE_PAYMENT, LANE_SCHEDULE) for bucket in _ALL]
         places += [(bucket, lane.lane_id) for lane in lanes for bucket in lane.buckets]
         counts = await vital.due_until(connection, places, datetime.fromisoformat(until), MAX_COUNT)
     payments, schedules = counts.pop(LANE_PAYMENT, 0), counts.pop(LANE_SCHEDULE, 0)
-    return Held(quarantine=until, jobs=sum(counts.values()), payments=payments, schedules=schedules)
+    return QuarantineCount(
+        quarantine=until, jobs=sum(counts.values()), payments=payments, schedules=schedules
+    )
 
 
 _ALL: Final = range(BUCKETS)

@@ -14,7 +14,7 @@ from postdate.model.error import Code, refuse
 from postdate.model.tenant.identity import Scope
 from postdate.views.foresight.due_chart import DueChart
 from postdate.views.monitor.activity import Minutes
-from postdate.views.monitor.overview import Overview, Slow
+from postdate.views.monitor.overview import Overview, SlowOverview
 from postdate.views.monitor.problem import AUDITS, ProblemFacts, find_problems
 
 TICK_SECONDS: Final = 2.0
@@ -126,7 +126,7 @@ def _columns(minutes: Minutes, names: tuple[str, ...]) -> dict[str, Any]:
     }
 
 
-def _chart(slow: Slow, due: DueChart) -> dict[str, list[int | None]]:
+def _chart(slow: SlowOverview, due: DueChart) -> dict[str, list[int | None]]:
     begin = slow.forecast.begin.timestamp()
     return {
         "x": [round(begin + slot * due.slot_seconds) for slot in range(len(due.jobs))],

@@ -66,7 +66,9 @@ def route(
 ) -> Route | Refusal:
     """Check where a job waits and where it goes."""
     if NAME.fullmatch(lane) is None:
-        return _wrong("lane", "A lane has 1 to 63 of A-Z a-z 0-9 _ . : - and begins with A-Z 0-9.")
+        return _invalid_field(
+            "lane", "A lane has 1 to 63 of A-Z a-z 0-9 _ . : - and begins with A-Z 0-9."
+        )
     wrong = check_destination(destination, allowed)
     if wrong is not None:
         return wrong
@@ -84,7 +86,7 @@ def check(request: JobRequest, to: Route, keyed: KeyedRequest | None) -> Checked
     if spec.metadata is not None:
         metadata = _encode(spec.metadata).decode()
         if len(metadata) > METADATA_BYTES:
-            return _wrong("metadata", f"Metadata takes at most {METADATA_BYTES} bytes.")
+            return _invalid_field("metadata", f"Metadata takes at most {METADATA_BYTES} bytes.")
     policy = None
     if spec.retry is not None or spec.timeout_seconds is not None:
         policy = encode_policy(JobPolicy(retry=spec.retry, timeout_seconds=spec.timeout_seconds))
@@ -98,7 +100,7 @@ def check_destination(destination: Destination, allowed: Networks) -> Refusal | 
     if not isinstance(destination, Webhook):
         return None
     if (destination.url is None) == (destination.name is None):
-        return _wrong("destination", "A webhook has either a `url` or a `name`.")
+        return _invalid_field("destination", "A webhook has either a `url` or a `name`.")
     if destination.url is None:
         return None
     return check_url(destination.url, allowed, "destination.url")
@@ -115,7 +117,7 @@ def payload_of(spec: JobSpec) -> tuple[bytes | None, str | None] | Refusal:
             return _two_payloads()
         return _opaque(spec.payload_base64, spec.content_type)
     if spec.content_type is not None:
-        return _wrong("content_type", "There is no payload whose type this could be.")
+        return _invalid_field("content_type", "There is no payload whose type this could be.")
     return None, None
 
 
@@ -126,7 +128,7 @@ def _json(data: bytes, content_type: str | None) -> tuple[bytes | None, str | No
         try:
             data.decode()
         except UnicodeDecodeError:
-            return _wrong("payload", "The payload is not valid UTF-8.")
+            return _invalid_field("payload", "The payload is not valid UTF-8.")
     return data, content_type or JSON
 
 
@@ -134,15 +136,17 @@ def _opaque(text: str, content_type: str | None) -> tuple[bytes | None, str | No
     try:
         data = b64decode(text, validate=True)
     except (binascii.Error, ValueError):
-        return _wrong("payload_base64", "The payload is not valid base64.")
+        return _invalid_field("payload_base64", "The payload is not valid base64.")
     if len(data) > PAYLOAD_BYTES:
         return _too_large()
     if data.startswith(MARK):
-        return _wrong(
+        return _invalid_field(
             "payload_base64", "A payload cannot begin like those that the server has encrypted."
         )
     if content_type == JSON and not _is_json(data):
-        return _wrong("payload_base64", f"The payload is not what `content_type` says: {JSON}.")
+        return _invalid_field(
+            "payload_base64", f"The payload is not what `content_type` says: {JSON}."
+        )
     return data, content_type or "application/octet-stream"
 
 
@@ -156,7 +160,7 @@ def _is_json(data: bytes) -> bool:
 
 
 def _two_payloads() -> Refusal:
-    return _wrong("payload", "Give one of `payload`, `payload_base64` and `payload_ref`.")
+    return _invalid_field("payload", "Give one of `payload`, `payload_base64` and `payload_ref`.")
 
 
 def _too_large() -> Refusal:
@@ -170,19 +174,19 @@ def due_at(spec: JobSpec, now: datetime, limits: DueWindow) -> datetime | Refusa
     if spec.run_at is None:
         seconds = spec.delay_seconds or 0.0
         if seconds > limits.horizon.total_seconds():
-            return _beyond("delay_seconds", limits)
+            return _too_far_ahead("delay_seconds", limits)
         return now + timedelta(seconds=seconds) if seconds else now
     if spec.delay_seconds is not None:
-        return _wrong("delay_seconds", "Give either `run_at` or `delay_seconds`.")
+        return _invalid_field("delay_seconds", "Give either `run_at` or `delay_seconds`.")
     if spec.run_at < now - limits.past:
         detail = f"`run_at` may lie at most {limits.past.total_seconds():g} s in the past."
         return Refusal(Code.DUE_IN_PAST, detail, "run_at")
     if spec.run_at > now + limits.horizon:
-        return _beyond("run_at", limits)
+        return _too_far_ahead("run_at", limits)
     return spec.run_at
 
 
-def _beyond(field: str, limits: DueWindow) -> Refusal:
+def _too_far_ahead(field: str, limits: DueWindow) -> Refusal:
     detail = f"A job may be due at most {limits.horizon.total_seconds():g} s ahead."
     return Refusal(Code.BEYOND_HORIZON, detail, field)
 
@@ -217,7 +221,7 @@ def check_expiry(
     if expires_at is None:
         return None
     if expires_at <= effective:
-        return _wrong("expires_at", "The job would expire before it is due.")
+        return _invalid_field("expires_at", "The job would expire before it is due.")
     if expires_at > horizon:
         detail = f"A job may expire at {horizon:%Y-%m-%d} at the latest."
         return Refusal(Code.BEYOND_HORIZON, detail, "expires_at")
@@ -234,5 +238,5 @@ def canonical(spec: JobSpec) -> bytes:
     return _encode_sorted(members)
 
 
-def _wrong(field: str, detail: str) -> Refusal:
+def _invalid_field(field: str, detail: str) -> Refusal:
     return Refusal(Code.INVALID_FIELD, detail, field)

@@ -122,7 +122,7 @@ class LeaseReports:
             if report in verdicts and report.job_id in done
             else _LOCKED
             if report.job_id in locked
-            else await self._past(report)
+            else await self._answer_past(report)
             for report in reports
         ]
 
@@ -174,7 +174,7 @@ class LeaseReports:
         limits = lane_limits(lane, self._settings)
         return [limit.scope for limit in limits if limit.max_running is not None]
 
-    async def _past(self, report: Report) -> Reported | Refusal:
+    async def _answer_past(self, report: Report) -> Reported | Refusal:
         """Answer a report whose lease is gone: a repeated one gets its answer once more."""
         async with self._database.connection() as connection:
             bucket = bucket_of(report.job_id)

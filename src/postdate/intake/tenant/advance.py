@@ -158,7 +158,7 @@ class ClockAdvance:
         """Find what is due first; what was tried at this instant in vain has to wait."""
         with following_tenant(None):
             async with self.database.connection() as connection:
-                found = await self._ends(connection)
+                found = await self._next_end(connection)
                 heads = await self._heads(connection)
         for head in heads:
             rank = _RANKS.get(lane_purpose(head.lane_id), Rank.JOB)
@@ -177,7 +177,7 @@ class ClockAdvance:
                 return heads
             self._stuck |= stuck
 
-    async def _ends(self, connection: Connection) -> list[AdvanceStep]:
+    async def _next_end(self, connection: Connection) -> list[AdvanceStep]:
         """Find the ends of halts and of the time to approve."""
         ends = [
             (Rank.HALT, await halt.next_end(connection, self.tenant_id)),

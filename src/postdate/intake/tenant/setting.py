@@ -32,7 +32,7 @@ class SettingChanges:
 
     async def put_own(self, actor: Identity, name: str, value: Any) -> None:
         """Set a value for the tenant that asks, at least as tight as the operator allows."""
-        setting = _own(actor, name)
+        setting = _tenant_setting(actor, name)
         stored = Stored(actor.tenant_id, name, _valid(actor, name, value), operator=False)
         async with self._database.write() as connection:
             found = await setting_store.allowed(connection, actor.tenant_id, name)
@@ -43,7 +43,7 @@ class SettingChanges:
 
     async def clear_own(self, actor: Identity, name: str) -> None:
         """Forget what the tenant that asks has set; what the operator has set stays."""
-        _own(actor, name)
+        _tenant_setting(actor, name)
         async with self._database.write() as connection:
             await self._clear(connection, actor.tenant_id, name, actor.key_id, operator=False)
 
@@ -66,7 +66,7 @@ class SettingChanges:
         await record_event(connection, self._database, about, "setting.changed", actor, data)
 
 
-def _own(actor: Identity, name: str) -> Setting:
+def _tenant_setting(actor: Identity, name: str) -> Setting:
     """Return a setting that tenants may set, if this key may decide for its tenant."""
     setting = get_setting(name)
     refuse_limited(actor)

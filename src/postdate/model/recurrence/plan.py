@@ -45,7 +45,7 @@ def occurrences(plan: RecurrencePlan, after: datetime) -> Iterator[Occurrence]:
     rule = plan.rule
     if rule.start_at is not None:
         after = max(after, rule.start_at - _TICK)
-    found = _fixed(plan, after) if rule.every_seconds else _walled(plan, after)
+    found = _fixed(plan, after) if rule.every_seconds else _on_wall_clock(plan, after)
     later = (each for each in found if each.scheduled_for > after)
     end = rule.end_at
     return later if end is None else takewhile(lambda each: each.scheduled_for <= end, later)
@@ -134,7 +134,7 @@ def _fixed(plan: RecurrencePlan, after: datetime) -> Iterator[Occurrence]:
         at += every
 
 
-def _walled(plan: RecurrencePlan, after: datetime) -> Iterator[Occurrence]:
+def _on_wall_clock(plan: RecurrencePlan, after: datetime) -> Iterator[Occurrence]:
     position = zone.get(plan.rule.timezone)
     rolls = plan.calendar is not None and plan.rule.roll is not Roll.NONE
     nominals = partial(_nominals, plan, position, frozenset(plan.rule.exclude_dates))

@@ -135,7 +135,7 @@ async def connect(
     try:
         primary = await _reader(address.primary(dsn), readers, name, min_size=0 if read_dsn else 1)
         opened.append(primary)
-        spares = await _spares(dsn, read_dsn, primary, readers, name)
+        spares = await _open_fallbacks(dsn, read_dsn, primary, readers, name)
         database = Database(writer, spares.replica or primary, spares)
         opened += [each for each in (spares.replica, spares.reader, spares.look_up) if each]
         with translated:
@@ -156,7 +156,7 @@ async def _reader(dsn: str, readers: int, name: str, *, min_size: int) -> asyncp
     return await open_pool(dsn, READER_SETTINGS, readers, name, seconds=seconds, min_size=min_size)
 
 
-async def _spares(
+async def _open_fallbacks(
     dsn: str, read_dsn: str | None, primary: asyncpg.Pool, readers: int, name: str
 ) -> Spares:
     """Open, without connecting yet, what is used while the primary or the replica is away."""

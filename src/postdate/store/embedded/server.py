@@ -71,7 +71,7 @@ class PostgresServer:
         spawned = halted = False
         progress = StartProgress(self._cluster)
         while True:
-            answer = await self._ask() if self._seize() else None
+            answer = await self._ask() if self._find_postmaster() else None
             if answer is ProbeAnswer.READY:
                 return
             if answer is None:
@@ -79,8 +79,8 @@ class PostgresServer:
                     self._explain_exit(retry=time.monotonic() < deadline)
                 await self._spawn()
                 spawned, progress, tick = True, StartProgress(self._cluster), _TICK_SECONDS
-            elif progress.idle_seconds() > _patience(answer):
-                await self._leave(answer, again=halted)
+            elif progress.idle_seconds() > _max_silence_seconds(answer):
+                await self._abandon(answer, again=halted)
                 spawned, halted = False, True
             await asyncio.sleep(tick)
             tick = min(tick * 1.1, _TICK_SECONDS_MAX)
@@ -135,7 +135,7 @@ class PostgresServer:
         shutil.copy(self._log, older)
         os.truncate(self._log, 0)
 
-    async def _leave(self, answer: ProbeAnswer, *, again: bool) -> None:
+    async def _abandon(self, answer: ProbeAnswer, *, again: bool) -> None:
         """Leave a server that does not get on by stopping it at once; the second time, say so."""
         log.warning("postgres_stuck", answer=answer.name.lower())
         await self.halt()
@@ -144,7 +144,7 @@ class PostgresServer:
                 f"PostgreSQL in {self._cluster} does not get ready; its log {self._log} says more."
             )
 
-    def _seize(self) -> bool:
+    def _find_postmaster(self) -> bool:
         """Know the live postmaster: the one we started, or the one the lock file truly names."""
         if self.is_live():
             return True
@@ -209,5 +209,5 @@ def _is_reason(line: str) -> bool:
     return ours and not any(words in line for words in _TO_CLIENTS)
 
 
-def _patience(answer: ProbeAnswer) -> float:
+def _max_silence_seconds(answer: ProbeAnswer) -> float:
     return SILENT_SECONDS if answer is ProbeAnswer.SILENT else STUCK_SECONDS

@@ -42,7 +42,7 @@ class EventRow(msgspec.Struct, frozen=True):
 
 async def insert(connection: Connection, events: Sequence[NewEvent]) -> None:
     """Insert a set of events; those of one subject keep the order in which they are given."""
-    stamped = [_stamp(event) for event in _rising([_after_first(each) for each in events])]
+    stamped = [_stamp(event) for event in _with_rising_ids([_after_first(each) for each in events])]
     changes = [event for event in stamped if event.decides or changes_row(event.type)]
     work = [event for event in stamped if not (event.decides or changes_row(event.type))]
     for name, group in (("event_insert", work), ("event_insert_state", changes)):
@@ -71,7 +71,7 @@ def _after_first(event: NewEvent) -> NewEvent:
     return msgspec.structs.replace(event, event_id=moved)
 
 
-def _rising(events: Sequence[NewEvent]) -> Sequence[NewEvent]:
+def _with_rising_ids(events: Sequence[NewEvent]) -> Sequence[NewEvent]:
     """Let the ids of each subject rise: ids of one millisecond are in no order by themselves."""
     if len({event.subject for event in events}) == len(events):
         return events

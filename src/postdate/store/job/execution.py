@@ -35,7 +35,7 @@ from postdate.store.secret.payload_encryption import MARK, PayloadCipher
 from postdate.store.secret.secret import SecretError
 from postdate.store.timer import lease
 from postdate.store.timer.lane import Lane
-from postdate.store.timer.lease import Attempt, Endings, Moved, Moving, Taken
+from postdate.store.timer.lease import Attempt, Endings, LeaseMove, MovedTimer, TakenJob
 
 V = TypeVar("V")
 
@@ -111,8 +111,8 @@ async def take(
 
 
 async def _opened(
-    connection: Connection, tenant_id: int, taken: list[Taken], cipher: PayloadCipher | None
-) -> list[Taken]:
+    connection: Connection, tenant_id: int, taken: list[TakenJob], cipher: PayloadCipher | None
+) -> list[TakenJob]:
     """Open sealed payloads; without the key nothing is claimed, and another node may."""
     if cipher is None:
         raise SecretError("this node was given no key for sealed payloads")
@@ -128,16 +128,16 @@ async def _revise(
     connection: Connection,
     bucket: int,
     lane: Lane,
-    taken: list[Taken],
-    revised: Sequence[Taken],
-) -> list[Taken]:
+    taken: list[TakenJob],
+    revised: Sequence[TakenJob],
+) -> list[TakenJob]:
     """Apply what was changed before execution."""
     keys = [JobKey(bucket, lane.tenant_id, each.subject, each.revision) for each in revised]
     jobs = await job.load(connection, keys)
     return [_revised(each, jobs.get(each.subject)) for each in taken]
 
 
-def _revised(taken: Taken, loaded: LoadedJob | None) -> Taken:
+def _revised(taken: TakenJob, loaded: LoadedJob | None) -> TakenJob:
     if loaded is None:
         return taken
     return taken._replace(
@@ -150,7 +150,7 @@ def _revised(taken: Taken, loaded: LoadedJob | None) -> Taken:
     )
 
 
-def _judged(taken: Taken, lane: Lane, policies: RetryPolicies) -> ClaimedExecution:
+def _judged(taken: TakenJob, lane: Lane, policies: RetryPolicies) -> ClaimedExecution:
     policy = policies.policy_of(taken.policy, lane.tenant_id)
     verdict = _verdict(taken, policy)
     return ClaimedExecution(
@@ -165,7 +165,7 @@ def _judged(taken: Taken, lane: Lane, policies: RetryPolicies) -> ClaimedExecuti
     )
 
 
-def _verdict(taken: Taken, policy: Policy) -> End | Move | None:
+def _verdict(taken: TakenJob, policy: Policy) -> End | Move | None:
     if taken.destination is None:
         error = "Its description is gone."
         return End(status="FAILED", code=JOB_MISSING, error=error, tried=False)
@@ -183,7 +183,7 @@ def _verdict(taken: Taken, policy: Policy) -> End | Move | None:
     return judge(facts, taken.ready_at + timedelta(seconds=taken.late_seconds))
 
 
-def _delivery(taken: Taken, policy: Policy, lane: Lane) -> Delivery:
+def _delivery(taken: TakenJob, policy: Policy, lane: Lane) -> Delivery:
     return Delivery(
         job_id=taken.subject,
         token=taken.token,
@@ -333,7 +333,7 @@ async def move(
     for bucket, group in _by_bucket(moves):
         wanted = {held.job_id: (held, verdict) for held, verdict in group}
         moving = [
-            Moving(held.job_id, held.token, verdict.seconds, verdict.tried is not None)
+            LeaseMove(held.job_id, held.token, verdict.seconds, verdict.tried is not None)
             for held, verdict in group
         ]
         moved = await lease.move(connection, bucket, moving)
@@ -346,7 +346,7 @@ async def move(
     return done
 
 
-def _attempt(was: Moved, held: HeldLease, verdict: Move) -> Attempt:
+def _attempt(was: MovedTimer, held: HeldLease, verdict: Move) -> Attempt:
     return Attempt(
         was.tenant_id,
         was.subject,
@@ -364,7 +364,7 @@ def _attempt(was: Moved, held: HeldLease, verdict: Move) -> Attempt:
 
 
 def _event(
-    bucket: int, was: Moved, held: HeldLease, verdict: Move, unix_ms: int, actor: str
+    bucket: int, was: MovedTimer, held: HeldLease, verdict: Move, unix_ms: int, actor: str
 ) -> NewEvent | None:
     kind = event_type(verdict)
     if kind is None:

@@ -126,7 +126,7 @@ class Amounts(msgspec.Struct, frozen=True):
     depth: int
 
 
-class Seen(msgspec.Struct, frozen=True):
+class PaymentScan(msgspec.Struct, frozen=True):
     """Payments that were found, and the last one looked at if there may be more behind it."""
 
     rows: list[PaymentRow]
@@ -253,19 +253,19 @@ def _payment(row: Iterable[Any]) -> PaymentRow:
     return PaymentRow(*own)
 
 
-async def newest(connection: Reader, span: PaymentSpan) -> Seen:
+async def newest(connection: Reader, span: PaymentSpan) -> PaymentScan:
     """List a tenant's payments, the newest first."""
     return await _whole(connection, "payment_newest", span)
 
 
-async def of_account(connection: Reader, span: PaymentSpan, account: AccountKey) -> Seen:
+async def of_account(connection: Reader, span: PaymentSpan, account: AccountKey) -> PaymentScan:
     """List what an account pays and is paid, the newest first."""
     return await _whole(connection, "payment_of_account", span, account.bucket, account.account_id)
 
 
 async def of_amount(
     connection: Reader, span: PaymentSpan, amounts: Amounts, account: AccountKey | None
-) -> Seen:
+) -> PaymentScan:
     """Look for amounts among the newest payments of each bucket, the newest first."""
     name = "payment_of_amount"
     more: tuple[object, ...] = ()
@@ -274,7 +274,7 @@ async def of_amount(
     return await _partial(connection, name, span, *msgspec.structs.astuple(amounts), *more)
 
 
-async def list_ended(connection: Reader, span: PaymentSpan, status: str) -> Seen:
+async def list_ended(connection: Reader, span: PaymentSpan, status: str) -> PaymentScan:
     """List what ended FAILED or CANCELLED, the newest first.
 
     A short walk through each bucket mostly finds enough; only where not, a long one follows.
@@ -286,7 +286,7 @@ async def list_ended(connection: Reader, span: PaymentSpan, status: str) -> Seen
     return await _partial(connection, "payment_ended", span, status, max(LONG_ROWS, span.limit))
 
 
-async def parked(connection: Reader, span: PaymentSpan) -> Seen:
+async def parked(connection: Reader, span: PaymentSpan) -> PaymentScan:
     """List the dead letters, the newest first."""
     return await _whole(connection, "payment_parked", span, own_lane(LANE_PAYMENT))
 
@@ -314,22 +314,22 @@ def _all_of(name: str) -> str:
     return f"SELECT found.*, false FROM ({query(name)}) AS found"  # noqa: S608 - a named query
 
 
-async def _whole(connection: Reader, name: str, span: PaymentSpan, *more: object) -> Seen:
+async def _whole(connection: Reader, name: str, span: PaymentSpan, *more: object) -> PaymentScan:
     """Ask a query that looks at everything: it ends where the page is full."""
     return await _seen(connection, _all_of(name), span, *more)
 
 
-async def _partial(connection: Reader, name: str, span: PaymentSpan, *more: object) -> Seen:
+async def _partial(connection: Reader, name: str, span: PaymentSpan, *more: object) -> PaymentScan:
     """Ask a query that looks at a part of each bucket, and says where it ended."""
     return await _seen(connection, query(name), span, *more)
 
 
-async def _seen(connection: Reader, text: str, span: PaymentSpan, *more: object) -> Seen:
+async def _seen(connection: Reader, text: str, span: PaymentSpan, *more: object) -> PaymentScan:
     text = with_rows(text, "subject, is_edge", _READ, "payment_id")
     rows = await connection.fetch(text, *msgspec.structs.astuple(span), *more)
     ids = [row[0] for row in rows if not row[1]]
     edge = next((row[0] for row in rows if row[1]), None)
-    return Seen(_rows(rows), ids[-1] if len(ids) == span.limit else edge)
+    return PaymentScan(_rows(rows), ids[-1] if len(ids) == span.limit else edge)
 
 
 def _rows(rows: Iterable[Any]) -> list[PaymentRow]:

@@ -21,7 +21,7 @@ class OpenPayment(msgspec.Struct, frozen=True):
     unapproved: bool = False
 
 
-class Ended(msgspec.Struct, frozen=True):
+class PaymentEnd(msgspec.Struct, frozen=True):
     """How a payment ended."""
 
     tenant_id: int
@@ -74,9 +74,9 @@ async def write_end(
     )
 
 
-async def find_end(connection: Connection, payment_id: UUID) -> Ended | None:
+async def find_end(connection: Connection, payment_id: UUID) -> PaymentEnd | None:
     """Read how a payment or job ended."""
     row = await connection.fetchrow(
         query("payment_change_outcome"), bucket_of(payment_id), payment_id
     )
-    return None if row is None else Ended(*row)
+    return None if row is None else PaymentEnd(*row)

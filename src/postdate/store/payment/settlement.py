@@ -70,7 +70,7 @@ class LockedPayment(LockedTimer, frozen=True, gc=False):
     traceparent: str | None
 
 
-class Departure(NamedTuple):
+class LeavingPayment(NamedTuple):
     """A payment that leaves the queue because it completes."""
 
     bucket: int
@@ -193,7 +193,7 @@ async def earlier(
     return {key_of(row[0], row[1]): (row[2], row[3]) for row in rows}
 
 
-async def delete_timers(connection: Connection, rows: Sequence[Departure]) -> None:
+async def delete_timers(connection: Connection, rows: Sequence[LeavingPayment]) -> None:
     """Delete the timers of payments that complete; one that is missing is a surprise."""
     if not rows:
         return

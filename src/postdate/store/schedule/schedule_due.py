@@ -20,7 +20,7 @@ class DueTimer(NamedTuple):
     at: datetime
 
 
-class Wanted(NamedTuple):
+class DueFilter(NamedTuple):
     """Which due schedules of a bucket: from an instant on, so many, without some, or only some."""
 
     bucket: int
@@ -30,7 +30,7 @@ class Wanted(NamedTuple):
     only: Sequence[UUID] | None = None
 
 
-async def take(connection: Connection, wanted: Wanted) -> list[DueTimer]:
+async def take(connection: Connection, wanted: DueFilter) -> list[DueTimer]:
     """Lock the first due timers of a bucket that nobody else is at."""
     bucket, *more = wanted
     rows = await connection.fetch(query("schedule_due"), bucket, own_lane(LANE_SCHEDULE), *more)

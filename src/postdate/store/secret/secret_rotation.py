@@ -61,7 +61,7 @@ async def _destination(
     *old: Envelope,
 ) -> bool:
     labels = [config_label(name), secret_label(name), secret_label(name)]
-    if (new := _anew(keyring, tenant_id, labels, old)) != list(old):
+    if (new := _encrypt_again(keyring, tenant_id, labels, old)) != list(old):
         await connection.execute(query("secret_destination_replace"), destination_id, *new, *old)
     return new != list(old)
 
@@ -69,7 +69,7 @@ async def _destination(
 async def _signing(
     connection: Connection, keyring: Keyring, tenant_id: int, *old: Envelope
 ) -> bool:
-    if (new := _anew(keyring, tenant_id, [SIGNING, SIGNING], old)) != list(old):
+    if (new := _encrypt_again(keyring, tenant_id, [SIGNING, SIGNING], old)) != list(old):
         await connection.execute(query("secret_signing_replace"), tenant_id, *new, *old)
     return new != list(old)
 
@@ -78,7 +78,7 @@ async def _payload_key(
     connection: Connection, keyring: Keyring, tenant_id: int, old: Envelope
 ) -> bool:
     """Payloads themselves stay as they are: only the envelopes of their keys are written anew."""
-    [new] = _anew(keyring, tenant_id, [payload_encryption.FIELD], [old])
+    [new] = _encrypt_again(keyring, tenant_id, [payload_encryption.FIELD], [old])
     if new != old:
         await connection.execute(query("payload_encryption_replace"), tenant_id, new, old)
     return new != old
@@ -87,13 +87,13 @@ async def _payload_key(
 async def _receipt_key(
     connection: Connection, keyring: Keyring, number: int, old: Envelope
 ) -> bool:
-    [new] = _anew(keyring, receipt_key.EVERYBODY, [receipt_key.FIELD], [old])
+    [new] = _encrypt_again(keyring, receipt_key.EVERYBODY, [receipt_key.FIELD], [old])
     if new != old:
         await connection.execute(query("receipt_key_replace"), number, new, old)
     return new != old
 
 
-def _anew(
+def _encrypt_again(
     keyring: Keyring, tenant_id: int, labels: Sequence[str], envelopes: Sequence[Envelope]
 ) -> list[Envelope]:
     return [

@@ -28,7 +28,7 @@ class ClaimedLease(NamedTuple):
     lost_ready_at: datetime | None
 
 
-class Taken(NamedTuple):
+class TakenJob(NamedTuple):
     """A job just claimed. Without a destination its description is gone."""
 
     subject: UUID
@@ -68,7 +68,7 @@ class FoundLease(NamedTuple):
     claimed_at: datetime
 
 
-class Past(NamedTuple):
+class JobEnd(NamedTuple):
     """How a job ended, and by which token its worker reported it; None while it has not."""
 
     token: int | None
@@ -89,7 +89,7 @@ class Endings(NamedTuple):
     untried: Sequence[bool | None]
 
 
-class Moving(NamedTuple):
+class LeaseMove(NamedTuple):
     """The end of a lease whose matter goes on: after some seconds, or (None) by a person."""
 
     subject: UUID
@@ -99,7 +99,7 @@ class Moving(NamedTuple):
     tried: bool = False
 
 
-class Moved(NamedTuple):
+class MovedTimer(NamedTuple):
     """What a moved timer was: enough to write the attempt down."""
 
     subject: UUID
@@ -151,7 +151,7 @@ async def take(
     limit: int,
     lease_seconds: float,
     claimed_by: UUID,
-) -> list[Taken]:
+) -> list[TakenJob]:
     """Claim as `claim` does, in a tenant's lane, and load the jobs."""
     rows = await connection.fetch(
         query("lease_take"),
@@ -164,7 +164,7 @@ async def take(
         lane.tenant_id,
         _random_bits(),
     )
-    return list(map(Taken._make, rows))
+    return list(map(TakenJob._make, rows))
 
 
 def _random_bits() -> int:
@@ -173,7 +173,7 @@ def _random_bits() -> int:
 
 
 async def record_lost(
-    connection: Connection, bucket: int, tenant_id: int, claims: Sequence[Taken]
+    connection: Connection, bucket: int, tenant_id: int, claims: Sequence[TakenJob]
 ) -> None:
     """Write down the leases that ran out before these claims."""
     lost = [
@@ -196,10 +196,10 @@ async def find(
 
 async def find_end(
     connection: Connection, bucket: int, tenant_id: int, subject: UUID
-) -> Past | None:
+) -> JobEnd | None:
     """Return how a tenant's job ended; None if there is no such job."""
     row = await connection.fetchrow(query("lease_find_end"), bucket, tenant_id, subject)
-    return Past(*row) if row else None
+    return JobEnd(*row) if row else None
 
 
 async def lock(connection: Connection, bucket: int, subjects: Sequence[UUID]) -> set[UUID]:
@@ -240,11 +240,11 @@ async def end(
     return subjects if row is None or row[0] is None else row[0]
 
 
-async def move(connection: Connection, bucket: int, moves: Sequence[Moving]) -> list[Moved]:
+async def move(connection: Connection, bucket: int, moves: Sequence[LeaseMove]) -> list[MovedTimer]:
     """End leases whose matter goes on; return those whose token still held."""
     columns = zip(*sorted(moves), strict=True)
     rows = await connection.fetch(query("lease_move"), bucket, *columns)
-    return [Moved(*row) for row in rows]
+    return [MovedTimer(*row) for row in rows]
 
 
 async def attempt(connection: Connection, bucket: int, tried: Sequence[Attempt]) -> None:

@@ -12,7 +12,7 @@ MIN_WEEKS = 2
 READ_ONLY = "it is read-only: a standby, or a primary being replaced"
 
 
-class Amiss(NamedTuple):
+class DatabaseFault(NamedTuple):
     """A fault of the database; with `reads` it can still be read."""
 
     name: str
@@ -20,7 +20,7 @@ class Amiss(NamedTuple):
     reads: bool = True
 
 
-async def readiness(database: Database) -> list[Amiss]:
+async def readiness(database: Database) -> list[DatabaseFault]:
     """Ask the database whether it answers, and whether it can be written."""
     try:
         async with database.connection(2) as connection:
@@ -29,14 +29,16 @@ async def readiness(database: Database) -> list[Amiss]:
                 timeout=2,
             ):
                 return [
-                    Amiss("database", "it is read-only: a standby, or a primary being replaced")
+                    DatabaseFault(
+                        "database", "it is read-only: a standby, or a primary being replaced"
+                    )
                 ]
             weeks = await partition.weeks_ahead(connection)
     except DatabaseError as error:
         reason = f"it does not answer: {type(error).__name__} {error}".strip()
-        return [Amiss("database", reason, reads=await _replica_answers(database))]
+        return [DatabaseFault("database", reason, reads=await _replica_answers(database))]
     if weeks < MIN_WEEKS:
-        return [Amiss("partitions", f"history has partitions for only {weeks} weeks ahead")]
+        return [DatabaseFault("partitions", f"history has partitions for only {weeks} weeks ahead")]
     return []
 
 

@@ -76,7 +76,7 @@ class LaneBacklog(msgspec.Struct, frozen=True, kw_only=True):
     weight: int
 
 
-class Slow(msgspec.Struct, frozen=True, kw_only=True):
+class SlowOverview(msgspec.Struct, frozen=True, kw_only=True):
     """The parts of the overview that cost more to read."""
 
     unix_ms: int
@@ -102,7 +102,7 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
     subscriptions: list[LaggingSubscription]
     schedules_set_aside: int
     activity: ActivityView
-    slow: Slow
+    slow: SlowOverview
 
     @property
     def jobs_overdue(self) -> int:
@@ -123,7 +123,7 @@ class OverviewViews:
         self._lanes = lanes
         self._load = load
         self._known: dict[int, tuple[float, Overview]] = {}
-        self._slow: dict[int, tuple[float, Slow]] = {}
+        self._slow: dict[int, tuple[float, SlowOverview]] = {}
 
     async def get(self, tenant_id: int) -> Overview:
         """Return the overview, at most a moment old."""
@@ -175,14 +175,14 @@ class OverviewViews:
 
     async def _read_slow(
         self, connection: Connection, tenant_id: int, lanes: Sequence[Lane]
-    ) -> Slow:
+    ) -> SlowOverview:
         until, known = self._slow.get(tenant_id, (0.0, None))
         if known is not None and time.monotonic() < until:
             return known
         unix_ms = self._database.unix_ms()
         since = floor_id(unix_ms - FAILED_SECONDS * 1000)
         failed = await store.failed(connection, tenant_id, since, MAX_FAILED)
-        fresh = Slow(
+        fresh = SlowOverview(
             unix_ms=unix_ms,
             jobs_failed=failed.jobs,
             payments_failed=failed.payments,
