@@ -29,13 +29,14 @@ from postdate.intake.tenant.key import Keys
 from postdate.intake.tenant.setting import SettingChanges
 from postdate.intake.tenant.tenant import Tenants
 from postdate.intake.tenant.test_clock import TestClocks
+from postdate.model.setting.setting import Settings
 from postdate.views.account import AccountViews
 from postdate.views.audit import AuditViews
 from postdate.views.authentication.identity import Identities
 from postdate.views.destination import DestinationViews
 from postdate.views.event import EventViews
 from postdate.views.foresight.load import LoadViews
-from postdate.views.foresight.money import MoneyViews
+from postdate.views.foresight.money import MoneyView, MoneyViews
 from postdate.views.halt import HaltViews
 from postdate.views.job import JobViews
 from postdate.views.key import KeyViews
@@ -87,6 +88,12 @@ class ForesightServices:
 
     load: LoadViews
     money: MoneyViews
+    settings: Settings
+
+    async def will_fail(self, tenant_id: int) -> MoneyView | None:
+        """Return what will fail within the tenant's warning time."""
+        hours = self.settings.number("foresight.warn_hours", tenant_id=tenant_id)
+        return await self.money.soon(tenant_id, hours)
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)

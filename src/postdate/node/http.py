@@ -86,7 +86,7 @@ def services(node: Node, identities: Identities) -> Services:
             read=DestinationViews(database, node.troubles),
         ),
         event=EventViews(database),
-        foresight=ForesightServices(load=load, money=MoneyViews(database, books)),
+        foresight=ForesightServices(load=load, money=MoneyViews(database, books), settings=runtime),
         halt=NounServices(Halting(database, node.halts), HaltViews(database)),
         identities=identities,
         job=JobServices(

@@ -23,6 +23,7 @@ from postdate.runtime.loop import Loop
 from postdate.scheduler.meter import ScheduleMeter
 from postdate.settlement.meter import SettlementMeter
 from postdate.store.connection.database import Database
+from postdate.views.foresight.money_watch import will_fail_gauge
 from postdate.views.monitor.overdue import OverdueMeter
 from postdate.views.monitor.vitals import Vitals
 from postdate.worker.meter import JobMeter
@@ -159,6 +160,7 @@ def full_registry() -> CollectorRegistry:
         OverdueMeter,
     ):
         meter(registry)
+    will_fail_gauge(registry)
     JobMeter(registry, tallies())
     NodeMeter(registry, None)
     Vitals(registry, None, None)

@@ -1,6 +1,7 @@
 """The loops of the settlement role."""
 
 from postdate.intake.payment.approval import LOOK_SECONDS, MAX_EXPIRED, Approvals
+from postdate.intake.payment.warning import PaymentWarnings
 from postdate.node import history
 from postdate.node.node import Node
 from postdate.proof.meter import ProofMeter
@@ -10,6 +11,10 @@ from postdate.runtime.loop import Loop
 from postdate.settlement import halt_end as halt
 from postdate.settlement.meter import SettlementMeter
 from postdate.settlement.settler import MAX_LOOK, Settler
+from postdate.views.foresight import money_watch
+from postdate.views.foresight.money import MoneyViews
+from postdate.views.foresight.money_watch import MoneyWatch
+from postdate.views.foresight.rules import RuleBooks
 
 
 def loops(node: Node) -> list[Loop]:
@@ -20,6 +25,9 @@ def loops(node: Node) -> list[Loop]:
     ends = halt.HaltEnds(node.database, settler.look_everywhere, node.reads)
     approvals = Approvals(node.database, node.payment_meter, node.reads)
     prover = Prover(node.database, node.runtime, ProofMeter(node.registry))
+    money = MoneyViews(node.database, RuleBooks())
+    tell = PaymentWarnings(node.database).tell
+    watch = MoneyWatch(node.registry, node.database, node.runtime, money, tell)
     settling = Loop(
         "settlement",
         settler.run_once,
@@ -38,5 +46,6 @@ def loops(node: Node) -> list[Loop]:
         Loop("approvals", approvals.run_once, limit=MAX_EXPIRED, poll_seconds=LOOK_SECONDS),
         Loop("halts", ends.run_once, limit=1, poll_seconds=halt.LOOK_SECONDS),
         Loop("proof", prover.run_once, limit=1, poll_seconds=LOOK_SECONDS_PROOF),
+        Loop("foresight", watch.step, limit=1, poll_seconds=money_watch.POLL_SECONDS),
         *history.loops(node),
     ]

@@ -104,6 +104,7 @@ async def _values(request: PageRequest) -> dict[str, Any]:
         halts=await request.services.halt.read.page(actor.tenant_id),
         now=request.now,
         audits=found.slow.checks if operator else (),
+        will_fail=await request.services.foresight.will_fail(actor.tenant_id),
     )
     return {
         "overview": found,

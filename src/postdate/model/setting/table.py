@@ -138,6 +138,14 @@ SETTINGS: Final[Mapping[str, Setting]] = {
         1e6,
         tenant_may=CHOOSE,
     ),
+    "foresight.warn_hours": Setting(
+        24.0,
+        "How long before a payment will fail that is told (`payment.will_fail`, the overview, "
+        "`postdate_payment_will_fail`); 0 tells nothing.",
+        0,
+        8760,
+        tenant_may=CHOOSE,
+    ),
     "history.retention_days": Setting(
         0,
         "After how many days the weeks of attempts and events are detached; 0 keeps them for ever.",

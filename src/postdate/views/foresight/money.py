@@ -1,7 +1,8 @@
 """Money ahead: the balance of an account, and the payments that will fail."""
 
+import time
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import Final
 
@@ -33,6 +34,10 @@ BUCKET_LIMIT: Final = 300
 
 ORDER_LIMIT: Final = 100_000
 """How many payments of schedules are settled in all."""
+
+SOON_SECONDS: Final = 60.0
+MAX_SOON: Final = 1000
+"""For how many tenants what will fail soon is remembered."""
 
 MAX_FAILING: Final = 200
 MAX_POINTS: Final = 500
@@ -68,6 +73,23 @@ class MoneyViews:
     def __init__(self, database: Database, books: RuleBooks) -> None:
         self._database = database
         self._books = books
+        self._soon: dict[tuple[int, float], tuple[float, MoneyView]] = {}
+
+    async def soon(self, tenant_id: int, hours: float) -> MoneyView | None:
+        """Return what will fail within so many hours, as it was at most a minute ago."""
+        if hours <= 0:
+            return None
+        age, known = self._soon.get((tenant_id, hours), (0.0, None))
+        if known is not None and time.monotonic() - age < SOON_SECONDS:
+            return known
+        now = datetime.fromtimestamp(self._database.unix_ms() / 1000, UTC)
+        until = now + timedelta(hours=hours)
+        found = await self.project(tenant_id, until)
+        if found is not None:
+            if len(self._soon) >= MAX_SOON:
+                self._soon.clear()
+            self._soon[tenant_id, hours] = time.monotonic(), found
+        return found
 
     async def project(
         self, tenant_id: int, until: datetime | None = None, account_id: str | None = None

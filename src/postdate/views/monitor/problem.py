@@ -14,6 +14,7 @@ import msgspec
 from postdate.model.destination.trouble import Trouble
 from postdate.store.operate.overview import DisabledDestination, LaggingSubscription
 from postdate.store.operate.vital import AuditRun
+from postdate.views.foresight.money import MoneyView
 from postdate.views.halt import HaltView
 from postdate.views.monitor.overview import LaneBacklog, Overview
 
@@ -72,6 +73,8 @@ class ProblemFacts(msgspec.Struct, frozen=True, kw_only=True):
     now: datetime
     audits: Sequence[AuditRun] = ()
     """The checks of the books of the whole cluster: for its operators only."""
+    will_fail: MoneyView | None = None
+    """The payments that will fail within `foresight.warn_hours`."""
 
 
 AUDITS: Final = {
@@ -88,6 +91,7 @@ def find_problems(facts: ProblemFacts) -> list[OverviewProblem]:
     found = [
         *_books(facts),
         *_payments(facts),
+        *_will_fail(facts),
         *_overdue(facts),
         *_schedules(facts),
         *(each for lane in facts.overview.lanes for each in _lane(lane, facts)),
@@ -151,6 +155,24 @@ def _payments(facts: ProblemFacts) -> Iterator[OverviewProblem]:
             link="/dead-letters",
             help="Approve or refuse",
         )
+
+
+def _will_fail(facts: ProblemFacts) -> Iterator[OverviewProblem]:
+    found = facts.will_fail
+    if found is None or not found.failing:
+        return
+    first = found.failing[0]
+    why = first.code.replace("_", " ")
+    yield OverviewProblem(
+        severity=Severity.MONEY,
+        text=f"{count(found.failing_count, 'payment')} will fail within the warning time, the "
+        f"first from {first.from_account_id} to {first.to_account_id}: {why}.",
+        cause="What is open and scheduled was settled ahead on a copy of the accounts.",
+        holds_up="Payees will not get their money.",
+        link="/foresight?window=week",
+        help="See which",
+        runbook="will-fail",
+    )
 
 
 def _overdue(facts: ProblemFacts) -> Iterator[OverviewProblem]:

@@ -1,0 +1,37 @@
+"""Tell of payments that will fail, before they do."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+import msgspec
+
+from postdate.intake.accept.events import SYSTEM, record_events
+from postdate.model.foresight.money import FailingPayment
+from postdate.store.connection.database import Database
+from postdate.store.foresight import warning as store
+
+
+class PaymentWarnings:
+    """Records `payment.will_fail`, once for each payment or schedule within the warning time."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def tell(self, tenant_id: int, failing: Sequence[FailingPayment], hours: float) -> int:
+        """Record an event for the first failure of each payment or schedule; return how many."""
+        first = {
+            subject: each
+            for each in reversed(failing)
+            if (subject := each.payment_id or each.schedule_id) is not None
+        }
+        async with self._database.write() as connection:
+            known = await store.told(connection, tenant_id, first, timedelta(hours=hours))
+            data = {
+                subject: msgspec.to_builtins(each)
+                for subject, each in first.items()
+                if subject not in known
+            }
+            await record_events(
+                connection, self._database, tenant_id, "payment.will_fail", SYSTEM, data
+            )
+        return len(data)
