@@ -1,7 +1,9 @@
 """Live the life of a run: turn drawn operations into calls, aimed at what exists by then."""
 
 import asyncio
-from collections import defaultdict
+import time
+from collections import defaultdict, deque
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
@@ -28,8 +30,8 @@ class Actor:
         self._approvers = approvers
         self._receivers = receivers
         self._has_broker = has_broker
-        self._known: dict[tuple[str, str], list[str]] = defaultdict(list)
-        self._sent: dict[str, list[tuple[int, Any]]] = defaultdict(list)
+        self._known: dict[tuple[str, str], deque[str]] = defaultdict(_newest)
+        self._sent: dict[str, deque[tuple[int, Any]]] = defaultdict(_newest)
         self._halting = asyncio.Lock()
 
     async def act(self, one: LifeOperation) -> None:
@@ -54,7 +56,7 @@ class Actor:
                 await self._halt(client, one)
 
     def _pick(self, one: LifeOperation, noun: str) -> str | None:
-        known = self._known[one.tenant, noun][-RECENT:]
+        known = self._known[one.tenant, noun]
         return known[one.pick % len(known)] if known else None
 
     async def _payment(self, client: RecordingClient, one: LifeOperation, verb: str) -> None:
@@ -62,7 +64,7 @@ class Actor:
             await self._pay(client, one.n, one.body, one.kind)
             return
         if verb == "repeat":
-            if sent := self._sent[one.tenant][-RECENT:]:
+            if sent := self._sent[one.tenant]:
                 n, body = sent[one.pick % len(sent)]
                 await self._pay(client, n, body, one.kind)
             return
@@ -100,7 +102,7 @@ class Actor:
         await client.do(one.kind, one.n, "POST", path, one.body, as_key=approver,
                         subject=payment_id)  # fmt: skip
 
-    def _destined(self, tenant: str, drawn: dict[str, Any]) -> dict[str, Any]:
+    def destined(self, tenant: str, drawn: dict[str, Any]) -> dict[str, Any]:
         """Turn the behaviour of a drawn job into its destination."""
         job = {name: value for name, value in drawn.items() if name != "behaviour"}
         behaviour = drawn["behaviour"]
@@ -118,7 +120,7 @@ class Actor:
 
     async def _job(self, client: RecordingClient, one: LifeOperation, verb: str) -> None:
         if verb == "create":
-            body = self._destined(client.tenant, one.body)
+            body = self.destined(client.tenant, one.body)
             answer = await client.do(
                 one.kind, one.n, "POST", "/jobs", body, key=f"job-{one.n}",
                 delay=body["delay_seconds"], behaviour=one.body["behaviour"],
@@ -142,14 +144,18 @@ class Actor:
         await client.do(one.kind, one.n, method, path, body, subject=job_id)
 
     async def _batch(self, client: RecordingClient, one: LifeOperation) -> None:
+        keys = f"batch-{one.n}-"
         jobs = [
-            {**self._destined(client.tenant, job), "idempotency_key": f"batch-{one.n}-{part}"}
+            {**self.destined(client.tenant, job), "idempotency_key": f"{keys}{part}"}
             for part, job in enumerate(one.body["jobs"])
         ]
-        answer = await client.do(one.kind, one.n, "POST", "/jobs/batch", {"jobs": jobs})
-        for outcome in answer.body["outcomes"] if answer and answer.is_ok else ():
-            if "job" in outcome:
-                self._known[client.tenant, "job"].append(outcome["job"]["job_id"])
+        answer = await client.do(
+            one.kind, one.n, "POST", "/jobs/batch", {"jobs": jobs}, keep=batch_ids, keys=keys,
+            delays=[job["delay_seconds"] for job in jobs], wall=time.time(),
+            held=[n for n, job in enumerate(jobs) if "on_unknown" in job["retry"]],
+        )  # fmt: skip
+        made = batch_ids(answer.body)["ids"] if answer and answer.is_ok else ()
+        self._known[client.tenant, "job"].extend(filter(None, made))
 
     async def _schedule(self, client: RecordingClient, one: LifeOperation, verb: str) -> None:
         known = self._known[one.tenant, "schedule"]
@@ -173,7 +179,7 @@ class Actor:
     def _templated(self, tenant: str, drawn: dict[str, Any]) -> dict[str, Any]:
         template = drawn["template"]
         if "job" in template:
-            template = {"job": self._destined(tenant, template["job"])}
+            template = {"job": self.destined(tenant, template["job"])}
         return {**drawn, "template": template}
 
     async def _halt(self, client: RecordingClient, one: LifeOperation) -> None:
@@ -193,30 +199,30 @@ class Actor:
     async def prepare(self) -> None:
         """Make what the life of every tenant needs: accounts with money, lanes, a subscription."""
         for tenant, client in self._clients.items():
-            await _need(client, "PUT", "/settings/payment.approval_above", {"value": 5000})
+            await need(client, "PUT", "/settings/payment.approval_above", {"value": 5000})
             for n in range(6):
-                await _need(client, "POST", "/accounts", {"account_id": f"a{n}"}, f"account-{n}")
+                await need(client, "POST", "/accounts", {"account_id": f"a{n}"}, f"account-{n}")
                 credit = {"amount": 200_000, "reason": "opening"}
-                await _need(client, "POST", f"/accounts/a{n}/adjustments", credit, f"opening-{n}")
+                await need(client, "POST", f"/accounts/a{n}/adjustments", credit, f"opening-{n}")
             far = {"destination": {"type": "webhook", "url": self._receivers.url("obey", tenant)}}
             for lane in LANES[1:]:
                 # A lane is made by its first job, which is cancelled before it is due.
                 job = {**far, "lane": lane, "delay_seconds": 86400}
-                made = await _need(client, "POST", "/jobs", job, f"lane-{lane}")
-                await _need(client, "POST", f"/jobs/{made['job_id']}/cancel", {})
-            await _need(client, "PATCH", "/lanes/narrow", {"max_running": 2})
-            await _need(client, "PATCH", "/lanes/rated", {"rate_per_second": 20})
+                made = await need(client, "POST", "/jobs", job, f"lane-{lane}")
+                await need(client, "POST", f"/jobs/{made['job_id']}/cancel", {})
+            await need(client, "PATCH", "/lanes/narrow", {"max_running": 2})
+            await need(client, "PATCH", "/lanes/rated", {"rate_per_second": 20})
             where = {"type": "webhook", "url": self._receivers.url("events", tenant)}
             types = ["payment.completed", "payment.failed", "payment.cancelled"]
-            await _need(client, "POST", "/subscriptions",
+            await need(client, "POST", "/subscriptions",
                         {"destination": where, "types": types, "from": "beginning"})  # fmt: skip
 
-    async def add_broker(self, url: str) -> None:
-        """Register the broker with every tenant."""
+    async def add_broker(self, url: str, clients: Iterable[RecordingClient]) -> None:
+        """Register the broker with tenants."""
         config = {"servers": [url], "subject": f"{SUBJECT}.jobs"}
         queue = {"name": QUEUE, "type": "queue", "kind": "nats", "config": config}
-        for client in self._clients.values():
-            await _need(client, "POST", "/destinations", queue)
+        for client in clients:
+            await need(client, "POST", "/destinations", queue)
 
     async def lift(self) -> None:
         """End every halt; what was halted must end too."""
@@ -232,19 +238,13 @@ class Actor:
                 await self._clients[tenant].do("schedule.delete", 0, "DELETE", path)
 
     async def decide_everything(self) -> None:
-        """Refuse what still waits for an approval, and let what is in doubt fail.
-
-        Nobody knows whether that has arrived: called complete, it would look as if it had.
-        """
+        """Refuse what still waits for an approval, and let what is in doubt fail."""
         for tenant, client in self._clients.items():
             waiting = await client.ask("GET", "/approvals?limit=100")
             for payment in waiting.body["payments"] if waiting and waiting.is_ok else ():
                 path = f"/payments/{payment['payment_id']}/refuse"
                 await client.ask("POST", path, {"note": "the end"}, as_key=self._approvers[tenant])
-            doubtful = await client.ask("GET", "/jobs?status=UNKNOWN&limit=100")
-            for job in doubtful.body["jobs"] if doubtful and doubtful.is_ok else ():
-                path = f"/jobs/{job['job_id']}/resolve"
-                await client.ask("POST", path, {"outcome": "failed"})
+            await resolve_doubts(client)
 
     async def probe(self, number: int) -> str | None:
         """Send a job that is due at once; give its id."""
@@ -256,7 +256,33 @@ class Actor:
         return str(answer.body["job_id"]) if answer and answer.is_ok else None
 
 
-async def _need(client: RecordingClient, method: str, path: str, body: Any, key: str = "") -> Any:
+async def resolve_doubts(client: RecordingClient) -> None:
+    """Let the jobs of a tenant fail that are in doubt.
+
+    Nobody knows whether they have arrived: called complete, it would look as if they had.
+    """
+    doubtful = await client.ask("GET", "/jobs?status=UNKNOWN&limit=100")
+    for job in doubtful.body["jobs"] if doubtful and doubtful.is_ok else ():
+        await client.ask("POST", f"/jobs/{job['job_id']}/resolve", {"outcome": "failed"})
+
+
+def batch_ids(answer: dict[str, Any]) -> dict[str, Any]:
+    """Keep the id of each item, null for a refused one, and the codes of refusals."""
+    outcomes = answer["outcomes"]
+    codes = {each["problem"]["code"] for each in outcomes if "problem" in each}
+    return {"ids": [_id(each) for each in outcomes], "codes": sorted(codes)}
+
+
+def _id(outcome: dict[str, Any]) -> str | None:
+    made = outcome.get("job") or outcome.get("payment") or {}
+    return made.get("job_id") or made.get("payment_id")
+
+
+def _newest() -> deque[Any]:
+    return deque(maxlen=RECENT)
+
+
+async def need(client: RecordingClient, method: str, path: str, body: Any, key: str = "") -> Any:
     """Ask for something without which there is no run."""
     answer = await client.do("prepare", 0, method, path, body, key=key)
     if answer is None or not answer.is_ok:

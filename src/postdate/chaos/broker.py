@@ -31,27 +31,23 @@ class Broker:
             await client.jetstream().add_stream(name=SUBJECT, subjects=[f"{SUBJECT}.>"])
             await client.close()
 
-    async def messages(self) -> list[tuple[str, str, str]]:
+    async def messages(self) -> AsyncIterator[tuple[str, str, str]]:
         """Read the stream from its beginning: subject, message id and body of each."""
         import nats
         from nats.js.api import AckPolicy, ConsumerConfig
 
-        found: list[tuple[str, str, str]] = []
-        async with asyncio.timeout(START_SECONDS):
-            client = await nats.connect(self.url)
-            stream = client.jetstream()
-            left = (await stream.stream_info(SUBJECT)).state.messages
-            unasked = ConsumerConfig(ack_policy=AckPolicy.NONE)
-            reader = await stream.pull_subscribe(f"{SUBJECT}.>", "reader", config=unasked)
-            while left > 0:
-                page = await reader.fetch(min(left, PAGE), timeout=10)
-                left -= len(page)
-                found += [
-                    (m.subject, (m.headers or {}).get("Nats-Msg-Id", ""), m.data.decode())
-                    for m in page
-                ]
-            await client.close()
-        return found
+        client = await nats.connect(self.url, connect_timeout=int(START_SECONDS))
+        stream = client.jetstream()
+        left = (await stream.stream_info(SUBJECT)).state.messages
+        unasked = ConsumerConfig(ack_policy=AckPolicy.NONE)
+        reader = await stream.pull_subscribe(f"{SUBJECT}.>", "reader", config=unasked)
+        while left > 0:
+            page = await reader.fetch(min(left, PAGE), timeout=START_SECONDS)
+            left -= len(page)
+            for each in page:
+                message_id = (each.headers or {}).get("Nats-Msg-Id", "")
+                yield each.subject, message_id, each.data.decode()
+        await client.close()
 
 
 @asynccontextmanager

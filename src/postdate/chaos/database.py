@@ -1,9 +1,11 @@
 """What only `postdate chaos` asks: what a run has left in the database, and how to disturb it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator
+from contextlib import ExitStack
 from datetime import datetime
 from functools import partial
-from typing import Any, Final
+from pathlib import Path
+from typing import IO, Any, Final
 from uuid import UUID
 
 import msgspec
@@ -16,10 +18,11 @@ from postdate.store.connection.session import DatabaseSession, connect_alone
 _query = partial(query, package="postdate.chaos")
 
 CONNECT_SECONDS: Final = 10.0
-READ_SECONDS: Final = 120.0
+PAGE: Final = 5000
+"""How many rows are read at a time."""
 
 
-class AccountEvidence(msgspec.Struct, frozen=True):
+class AccountEvidence(msgspec.Struct, frozen=True, array_like=True):
     """An account."""
 
     tenant_id: int
@@ -30,7 +33,7 @@ class AccountEvidence(msgspec.Struct, frozen=True):
     floor: int | None
 
 
-class EntryEvidence(msgspec.Struct, frozen=True):
+class EntryEvidence(msgspec.Struct, frozen=True, array_like=True):
     """One leg of a transfer."""
 
     tenant_id: int
@@ -42,7 +45,7 @@ class EntryEvidence(msgspec.Struct, frozen=True):
     payment_id: UUID | None
 
 
-class PaymentEvidence(msgspec.Struct, frozen=True):
+class PaymentEvidence(msgspec.Struct, frozen=True, array_like=True):
     """A payment as it was accepted."""
 
     tenant_id: int
@@ -55,7 +58,7 @@ class PaymentEvidence(msgspec.Struct, frozen=True):
     schedule_id: UUID | None
 
 
-class JobEvidence(msgspec.Struct, frozen=True):
+class JobEvidence(msgspec.Struct, frozen=True, array_like=True):
     """A job as it was accepted."""
 
     tenant_id: int
@@ -66,7 +69,7 @@ class JobEvidence(msgspec.Struct, frozen=True):
     type: str
 
 
-class OutcomeEvidence(msgspec.Struct, frozen=True):
+class OutcomeEvidence(msgspec.Struct, frozen=True, array_like=True):
     """The end of a job or payment."""
 
     tenant_id: int
@@ -79,7 +82,7 @@ class OutcomeEvidence(msgspec.Struct, frozen=True):
     transfer_id: UUID | None
 
 
-class AttemptEvidence(msgspec.Struct, frozen=True):
+class AttemptEvidence(msgspec.Struct, frozen=True, array_like=True):
     """An execution that did not end the matter."""
 
     tenant_id: int
@@ -91,7 +94,7 @@ class AttemptEvidence(msgspec.Struct, frozen=True):
     finished_at: datetime
 
 
-class TimerEvidence(msgspec.Struct, frozen=True):
+class TimerEvidence(msgspec.Struct, frozen=True, array_like=True):
     """Something that has not ended."""
 
     tenant_id: int
@@ -101,7 +104,7 @@ class TimerEvidence(msgspec.Struct, frozen=True):
     claimed: bool
 
 
-class OccurrenceEvidence(msgspec.Struct, frozen=True):
+class OccurrenceEvidence(msgspec.Struct, frozen=True, array_like=True):
     """An occurrence of a schedule, and the job or payment that it became."""
 
     tenant_id: int
@@ -113,9 +116,8 @@ class OccurrenceEvidence(msgspec.Struct, frozen=True):
 
 
 class Snapshot(msgspec.Struct, kw_only=True):
-    """Everything that is left, at one instant."""
+    """Everything that is left of a tenant, at one instant."""
 
-    tenants: dict[int, str]
     accounts: list[AccountEvidence] = []
     entries: list[EntryEvidence] = []
     payments: list[PaymentEvidence] = []
@@ -126,37 +128,65 @@ class Snapshot(msgspec.Struct, kw_only=True):
     occurrences: list[OccurrenceEvidence] = []
 
 
+_TABLES: Final[dict[str, type[msgspec.Struct]]] = {
+    "accounts": AccountEvidence,
+    "entries": EntryEvidence,
+    "payments": PaymentEvidence,
+    "jobs": JobEvidence,
+    "outcomes": OutcomeEvidence,
+    "attempts": AttemptEvidence,
+    "timers": TimerEvidence,
+    "occurrences": OccurrenceEvidence,
+}
+
+
 async def connect(dsn: str) -> DatabaseSession:
     """Open a connection as the superuser of the run's own server."""
     return await connect_alone(dsn, CONNECT_SECONDS, {"search_path": f"{SCHEMA},public"})
 
 
-async def snapshot(connection: DatabaseSession) -> Snapshot:
-    """Read everything at one instant."""
+async def write_snapshot(connection: DatabaseSession, directory: Path) -> None:
+    """Write everything that is left, at one instant, into a folder for each tenant.
+
+    Rows are read in pages and written as they come, so that memory does not grow with the run.
+    """
     async with connection.transaction(isolation="repeatable_read", readonly=True):
-        tenants = await connection.fetch(_query("chaos_tenants"))
-        return Snapshot(
-            tenants={row["tenant_id"]: row["name"] for row in tenants},
-            accounts=[AccountEvidence(*row) for row in await _all(connection, "chaos_accounts")],
-            entries=[EntryEvidence(*row) for row in await _all(connection, "chaos_entries")],
-            payments=[PaymentEvidence(*row) for row in await _all(connection, "chaos_payments")],
-            jobs=[JobEvidence(*row) for row in await _all(connection, "chaos_jobs")],
-            outcomes=[OutcomeEvidence(*row) for row in await _all(connection, "chaos_outcomes")],
-            attempts=[AttemptEvidence(*row) for row in await _all(connection, "chaos_attempts")],
-            timers=[TimerEvidence(*row) for row in await _all(connection, "chaos_timers")],
-            occurrences=[
-                OccurrenceEvidence(*row) for row in await _all(connection, "chaos_occurrences")
-            ],
-        )
+        rows = await connection.fetch(_query("chaos_tenants"))
+        names = {row["tenant_id"]: row["name"] for row in rows}
+        for name in names.values():
+            (directory / name).mkdir(parents=True, exist_ok=True)
+        for table in _TABLES:
+            with ExitStack() as stack:
+                files: dict[int, IO[bytes]] = {}
+                for tenant_id, name in names.items():
+                    path = directory / name / f"{table}.jsonl"
+                    files[tenant_id] = stack.enter_context(path.open("wb"))
+                async for row in connection.cursor(_query(f"chaos_{table}"), prefetch=PAGE):
+                    files[row["tenant_id"]].write(msgspec.json.encode(tuple(row)) + b"\n")
 
 
-async def _all(connection: DatabaseSession, name: str) -> Sequence[Iterable[Any]]:
-    return await connection.fetch(_query(name), timeout=READ_SECONDS)
+def read_snapshot(directory: Path) -> Snapshot:
+    """Read what is left of a tenant."""
+    found: dict[str, Any] = {
+        table: list(_rows(directory / f"{table}.jsonl", kind)) for table, kind in _TABLES.items()
+    }
+    return Snapshot(**found)
 
 
-async def count_open(connection: DatabaseSession) -> int:
-    """Count the payments and jobs that have not ended."""
-    return int(await connection.fetchval(_query("chaos_open")))
+def _rows(path: Path, kind: type[msgspec.Struct]) -> Iterator[msgspec.Struct]:
+    decode = msgspec.json.Decoder(kind).decode
+    with path.open("rb") as file:
+        yield from map(decode, file)
+
+
+async def count_open(connection: DatabaseSession) -> dict[str, int]:
+    """Count the payments and jobs of each tenant that have not ended."""
+    return {row["name"]: row["open"] for row in await connection.fetch(_query("chaos_open"))}
+
+
+async def count_links(connection: DatabaseSession) -> int:
+    """Count the sealed events of all tenants."""
+    return int(await connection.fetchval(_query("chaos_links")))
 
 
 async def end_sessions(connection: DatabaseSession, count: int) -> int:

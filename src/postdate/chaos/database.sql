@@ -30,14 +30,19 @@ SELECT tenant_id, lane_id, subject, due_at, claimed_at IS NOT NULL AS claimed FR
 SELECT tenant_id, schedule_id, scheduled_for, status, cause, subject FROM occurrence
 
 -- name: chaos_open
--- How many payments and jobs have not ended. Lanes 1 and 2 are schedules and deliveries of events.
-SELECT count(*)::integer FROM timer WHERE lane_id NOT IN (1, 2)
+-- How many payments and jobs of each tenant have not ended. Lanes 1 and 2 are schedules and
+-- deliveries of events.
+SELECT name, count(*)::integer AS open
+  FROM timer JOIN tenant USING (tenant_id) WHERE lane_id NOT IN (1, 2) GROUP BY name
+
+-- name: chaos_links
+SELECT coalesce(sum(position), 0)::bigint FROM chain
 
 -- name: chaos_end_sessions
 SELECT count(pg_terminate_backend(pid))::integer FROM (
     SELECT pid FROM pg_stat_activity
      WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()
-     ORDER BY random() LIMIT $1) AS some
+     ORDER BY random() LIMIT $1) AS chosen
 
 -- name: chaos_hold_account
 SELECT count(*)::integer FROM (

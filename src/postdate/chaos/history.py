@@ -1,14 +1,21 @@
 """The history of a run: one JSON line for each thing that began, ended or went wrong."""
 
 import time
+from collections import deque
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import IO, Any, Final, Literal
 
 import msgspec
 
 Type = Literal["invoke", "ok", "fail", "info"]
 """`fail` is a refusal that changed nothing; `info` leaves open whether anything changed."""
+
+
+RUN: Final = "run"
+"""The file of what belongs to no tenant: the faults, and the run itself."""
+
+RECENT: Final = 200
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -24,12 +31,18 @@ class Line(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Recorder:
-    """Writes lines to a file and keeps them; the clock is monotonic and begins at zero."""
+    """Writes each line to the file of its tenant; the clock is monotonic and begins at zero.
 
-    def __init__(self, path: Path) -> None:
+    Only the newest lines stay in memory: a run has millions.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        directory.mkdir(parents=True, exist_ok=True)
+        self._directory = directory
         self._began = time.monotonic()
-        self._file: IO[bytes] = path.open("wb")
-        self.lines: list[Line] = []
+        self._files: dict[str, IO[bytes]] = {}
+        self.recent: deque[Line] = deque(maxlen=RECENT)
+        self(RUN, "info", "clock", wall=time.time())
 
     def now(self) -> float:
         """Return the seconds since the run began."""
@@ -40,17 +53,23 @@ class Recorder:
     ) -> Line:
         """Record one line."""
         line = Line(at=round(self.now(), 4), by=by, type=kind, op=op, n=n, tenant=tenant, data=data)
-        self.lines.append(line)
-        self._file.write(msgspec.json.encode(line) + b"\n")
+        self.recent.append(line)
+        name = tenant or RUN
+        if name not in self._files:
+            self._files[name] = (self._directory / f"{name}.jsonl").open("wb")
+        self._files[name].write(msgspec.json.encode(line) + b"\n")
         return line
 
     def close(self) -> None:
-        """See the last line onto the disk."""
-        self._file.close()
+        """See the last lines onto the disk."""
+        for file in self._files.values():
+            file.close()
 
 
 def read(path: Path) -> Iterator[Line]:
-    """Read a recorded history; a torn last line is passed over."""
+    """Read the recorded history of a tenant; a torn last line is passed over."""
+    if not path.exists():
+        return
     with path.open("rb") as file:
         for text in file:
             if text.endswith(b"\n"):

@@ -6,15 +6,16 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
-from postdate.chaos.evidence import Evidence, Violation
+from postdate.chaos.evidence import Accepted, Evidence, Violation
 from postdate.chaos.history import answered
 from postdate.model.status import PAYMENT_FINAL
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from postdate.chaos.database import AccountEvidence, EntryEvidence
 
 LEGS: Final = 2
-PAYS: Final = frozenset({"payment.schedule", "payment.repeat"})
 CLOCK_SECONDS: Final = 0.02
 """How far the monotonic clock and the database's may drift apart within one delay."""
 
@@ -77,7 +78,7 @@ def nothing_lost(seen: Evidence) -> Iterator[Violation]:
     for payment_id in seen.accepted_payments:
         if payment_id not in payments:
             yield Violation("I3", payment_id, "this acknowledged payment is not there")
-    for job_id in {*seen.accepted_jobs, *seen.batched_jobs()}:
+    for job_id in seen.accepted_jobs:
         if job_id not in jobs:
             yield Violation("I3", job_id, "this acknowledged job is not there")
     for subject in (payments | jobs) - ended:
@@ -89,21 +90,16 @@ def nothing_lost(seen: Evidence) -> Iterator[Violation]:
 
 def once(seen: Evidence) -> Iterator[Violation]:
     """I4: one payment for a key, one transfer for a payment."""
-    by_key: dict[tuple[str, str], set[str]] = defaultdict(set)
+    by_key: dict[str, set[str]] = defaultdict(set)
     for payment_id, calls in seen.accepted_payments.items():
-        for asked, _ in calls:
-            by_key[asked.tenant, asked.data["key"]].add(payment_id)
-    for (_, key), ids in by_key.items():
+        for one in calls:
+            by_key[one.key].add(payment_id)
+    for key, ids in by_key.items():
         if len(ids) > 1:
             yield Violation("I4", key, f"the key has {len(ids)} payments: {sorted(ids)}")
-    asked_for = {
-        (line.tenant, line.data["key"])
-        for line in seen.lines
-        if line.type == "invoke" and line.op in PAYS
-    }
     own = sum(1 for row in seen.left.payments if row.schedule_id is None)
-    if own > len(asked_for):
-        yield Violation("I4", "payments", f"{own} payments for {len(asked_for)} keys")
+    if own > len(seen.payment_keys):
+        yield Violation("I4", "payments", f"{own} payments for {len(seen.payment_keys)} keys")
     moved: dict[UUID, set[UUID]] = defaultdict(set)
     for entry in seen.left.entries:
         if entry.payment_id is not None:
@@ -117,19 +113,17 @@ def once(seen: Evidence) -> Iterator[Violation]:
 
 def not_early(seen: Evidence) -> Iterator[Violation]:
     """I5: nothing began before it was due, by the database's clock and by ours."""
-    begun = [(row.subject, row.due_at, row.started_at) for row in seen.left.outcomes]
-    begun += [(row.subject, row.due_at, row.started_at) for row in seen.left.attempts]
-    for begun_id, due_at, started_at in begun:
+    for begun_id, due_at, started_at in _begun(seen):
         if started_at is not None and started_at < due_at:
             early = (due_at - started_at).total_seconds()
             yield Violation("I5", str(begun_id), f"began {early:.3f} s early")
-    for job_id, (asked, _) in seen.accepted_jobs.items():
+    for job_id, job in seen.accepted_jobs.items():
         arrivals = seen.arrivals.get(job_id)
         if arrivals and job_id not in seen.changed:
-            due = asked.at + asked.data["delay"] - CLOCK_SECONDS
+            due = job.asked_at + job.delay - CLOCK_SECONDS
             if arrivals[0].at < due:
                 yield Violation("I5", job_id, f"arrived {due - arrivals[0].at:.3f} s early")
-    first = _first_asked(seen)
+    yield from _by_the_callers_clock(seen)
     reported = {line.data["id"]: line for line in seen.lines if line.op == "arrival"}
     for line in reported.values():
         if '"payment.completed"' not in line.data["body"]:
@@ -137,20 +131,30 @@ def not_early(seen: Evidence) -> Iterator[Violation]:
         subject = line.data["body"].partition('"subject":"')[2].partition('"')[0]
         calls = seen.accepted_payments.get(subject)
         if calls and subject not in seen.changed:
-            asked = calls[0][0]
-            # The first call may have been lost with its answer: a repetition was acknowledged.
-            first_at = first[asked.tenant, asked.data["key"]]
-            if line.at < first_at + asked.data["delay"] - CLOCK_SECONDS:
+            due = calls[0].asked_at + calls[0].delay - CLOCK_SECONDS
+            if line.at < due:
                 yield Violation("I5", subject, "its completion was reported before it was due")
 
 
-def _first_asked(seen: Evidence) -> dict[tuple[str, str], float]:
-    """Return when each key was first sent, whatever came back."""
-    first: dict[tuple[str, str], float] = {}
-    for line in seen.lines:
-        if line.type == "invoke" and line.op in PAYS:
-            first.setdefault((line.tenant, line.data["key"]), line.at)
-    return first
+def _by_the_callers_clock(seen: Evidence) -> Iterator[Violation]:
+    """Compare when a batch was sent with when its items began; one machine has one clock."""
+    asked: dict[str, Accepted] = dict(seen.accepted_jobs)
+    asked |= {subject: calls[0] for subject, calls in seen.accepted_payments.items()}
+    for begun_id, _, started_at in _begun(seen):
+        one = asked.get(str(begun_id))
+        if one is None or one.asked_wall is None or started_at is None:
+            continue
+        early = one.asked_wall + one.delay - CLOCK_SECONDS - started_at.timestamp()
+        if early > 0 and str(begun_id) not in seen.changed:
+            yield Violation("I5", str(begun_id), f"began {early:.3f} s early by our clock")
+
+
+def _begun(seen: Evidence) -> "Iterator[tuple[UUID, datetime, datetime | None]]":
+    """Return when each execution was due and when it began."""
+    for outcome in seen.left.outcomes:
+        yield outcome.subject, outcome.due_at, outcome.started_at
+    for attempt in seen.left.attempts:
+        yield attempt.subject, attempt.due_at, attempt.started_at
 
 
 def legal(seen: Evidence) -> Iterator[Violation]:

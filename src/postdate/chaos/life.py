@@ -1,6 +1,7 @@
 """The life of a run: operations drawn from a seed, without knowledge of what they meet."""
 
 import random
+import re
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
@@ -55,6 +56,15 @@ class LifeOperation(msgspec.Struct, frozen=True, kw_only=True):
 def canary(tenant: str) -> str:
     """Return the text that stands in everything of one tenant and in nothing of another."""
     return f"canary-of-{tenant}"
+
+
+_CANARY: Final = re.compile(rb"canary-of-([a-z0-9]+)")
+
+
+def foreign_canaries(data: bytes, tenant: str) -> tuple[str, ...]:
+    """Return the canaries of other tenants that stand in something of this one."""
+    found = {each.decode() for each in _CANARY.findall(data)} - {tenant}
+    return tuple(sorted(map(canary, found)))
 
 
 def operations(seed: int) -> Iterator[LifeOperation]:

@@ -4,7 +4,6 @@ import asyncio
 import os
 import signal
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
 from typing import Final
 
 from postdate.chaos import database as store
@@ -19,6 +18,9 @@ from postdate.store.embedded import Embedded
 
 LOCK_ROWS: Final = 5
 """How many rows of each bucket are held."""
+
+MISSED: Final = "missed: "
+"""How the record of a fault begins that met nothing to disturb; it is not counted."""
 
 
 class Nemesis:
@@ -53,7 +55,7 @@ class Nemesis:
             try:
                 did = await self._ways[fault.name](fault)
             except (DatabaseError, OSError) as error:
-                did = f"could not: {type(error).__name__}"
+                did = f"{MISSED}{type(error).__name__}"
             self._record("nemesis", "ok", fault.name, number, did=did)
 
     def _one(self, fault: Fault) -> Process:
@@ -62,13 +64,13 @@ class Nemesis:
     async def _kill(self, fault: Fault) -> str:
         """Kill a process; whoever keeps it starts it again."""
         process = self._one(fault)
-        process.send(signal.SIGKILL)
-        return process.name
+        return process.name if process.send(signal.SIGKILL) else f"{MISSED}was down"
 
     async def _zombie(self, fault: Fault) -> str:
         """Stop a process for longer than its leases last, then let it go on."""
         process = self._one(fault)
-        process.send(signal.SIGSTOP)
+        if not process.send(signal.SIGSTOP):
+            return f"{MISSED}was down"
         try:
             await asyncio.sleep(fault.seconds)
         finally:
@@ -79,9 +81,11 @@ class Nemesis:
         """Kill the database server itself; its watchdog starts it again."""
         pid = self._server.pid
         if pid is None:
-            return "was down"
-        with suppress(ProcessLookupError):
+            return f"{MISSED}was down"
+        try:
             os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            return f"{MISSED}was down"
         return "killed"
 
     async def _backend(self, fault: Fault) -> str:
@@ -129,9 +133,8 @@ class Nemesis:
 
     async def _kill_broker(self, _: Fault) -> str:
         if self._broker is None:
-            return "there is none"
-        self._broker.process.send(signal.SIGKILL)
-        return "killed"
+            return f"{MISSED}there is none"
+        return "killed" if self._broker.process.send(signal.SIGKILL) else f"{MISSED}was down"
 
     async def _superuser(self) -> DatabaseSession:
         dsn = self._server.credentials.superuser_dsn("postdate")

@@ -6,24 +6,25 @@ from typing import Final
 
 import msgspec
 
-FAULTS: Final = (
-    "kill",
-    "zombie",
-    "postmaster",
-    "backend",
-    "cut",
-    "silence",
-    "refuse",
-    "lock",
-    "broker",
-)
+_WEIGHTS: Final = {
+    "kill": 1.0,
+    "zombie": 2.0,
+    "postmaster": 1.3,
+    "backend": 1.0,
+    "cut": 1.0,
+    "silence": 1.0,
+    "refuse": 1.0,
+    "lock": 1.0,
+    "broker": 1.0,
+}
+FAULTS: Final = tuple(_WEIGHTS)
 """Every fault: what each does is told in `nemesis`."""
 
 CALM_SECONDS: Final = 3.0
 """How long the run goes undisturbed at its beginning."""
 
-BETWEEN_SECONDS: Final = (1.0, 4.0)
-"""The least and the most time from one fault to the next."""
+UNEVEN: Final = (0.4, 1.6)
+"""The shortest and the longest pause between two faults, as parts of the mean one."""
 
 
 class Fault(msgspec.Struct, frozen=True):
@@ -42,6 +43,10 @@ class ChaosPlan(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float = 60.0
     rate: float = 20.0
     """Operations begun in a second."""
+    bulk: float = 0.0
+    """Payments sent in batches in a second, and as many jobs."""
+    pause_seconds: float = 2.5
+    """The mean time from the end of a fault to the beginning of the next."""
     apis: int = 2
     workers: int = 3
     settlers: int = 2
@@ -65,6 +70,7 @@ class ChaosPlan(msgspec.Struct, frozen=True, kw_only=True):
         """Return the command that runs it again."""
         words = [
             f"postdate chaos --seed {self.seed} --seconds {self.seconds:g} --rate {self.rate:g}",
+            f"--bulk {self.bulk:g} --pause {self.pause_seconds:g}",
             f"--apis {self.apis} --workers {self.workers}",
             f"--settlers {self.settlers} --publishers {self.publishers}",
             *(f"--fault {name}" for name in self._chosen()),
@@ -80,10 +86,10 @@ class ChaosPlan(msgspec.Struct, frozen=True, kw_only=True):
         found: list[Fault] = []
         at = CALM_SECONDS
         while self.faults and at < self.seconds:
-            name = drawn.choice(self.faults)
+            [name] = drawn.choices(self.faults, [_WEIGHTS[each] for each in self.faults])
             seconds = _lasts(name, drawn, self.lease_seconds)
             found.append(Fault(round(at, 2), name, round(seconds, 2), drawn.randrange(2**31)))
-            at += seconds + drawn.uniform(*BETWEEN_SECONDS)
+            at += seconds + self.pause_seconds * drawn.uniform(*UNEVEN)
         return found
 
 

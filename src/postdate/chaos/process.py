@@ -8,7 +8,9 @@ import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
+
+import msgspec
 
 AGAIN_SECONDS: Final = 0.5
 """How long after its end a process is started again, as an init system would."""
@@ -77,6 +79,20 @@ class Process:
 def postdate(*arguments: str) -> list[str]:
     """Return the command line of our own program."""
     return [str(Path(sys.executable).with_name("postdate")), *arguments]
+
+
+async def command(env: Mapping[str, str], *words: str) -> Any:
+    """Run one of our commands and decode what it prints; a finding is no failure."""
+    others = {k: v for k, v in os.environ.items() if not k.startswith("POSTDATE_")}
+    process = await asyncio.create_subprocess_exec(
+        *postdate(*words), env=others | dict(env),
+        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    out, error = await process.communicate()
+    try:
+        return msgspec.json.decode(out)
+    except msgspec.DecodeError as decoding:
+        raise RuntimeError(f"{' '.join(words)}: {error.decode()}") from decoding
 
 
 def free_port() -> int:

@@ -7,6 +7,7 @@ from typing import Any, Final
 from postdate.chaos.client import RecordingClient
 
 LANE: Final = "pulled"
+LEASES_MAX: Final = 5
 LEASE_SECONDS: Final = 2.0
 LATE_SECONDS: Final = 1.5 * LEASE_SECONDS
 HABITS: Final = ("complete", "fail", "forget", "renew", "late")
@@ -16,9 +17,10 @@ _WEIGHTS: Final = (70, 10, 8, 6, 6)
 class Puller:
     """One worker of one tenant."""
 
-    def __init__(self, client: RecordingClient, seed: int) -> None:
+    def __init__(self, client: RecordingClient, seed: int, leases_max: int = LEASES_MAX) -> None:
         self._client = client
         self._drawn = random.Random(f"puller {seed} {client.tenant}")
+        self._leases_max = leases_max
         self._number = 0
 
     async def run(self) -> None:
@@ -26,7 +28,7 @@ class Puller:
         async with asyncio.TaskGroup() as group:
             while True:
                 self._number += 1
-                body = {"max": 5, "lease_seconds": LEASE_SECONDS, "wait_seconds": 1}
+                body = {"max": self._leases_max, "lease_seconds": LEASE_SECONDS, "wait_seconds": 1}
                 answer = await self._client.do(
                     "lease.claim", self._number, "POST", f"/lanes/{LANE}/claim", body, seconds=0
                 )

@@ -1,23 +1,30 @@
 """The report of a run: verdict, figures, a picture of the timeline, and how to run it again."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator
 from html import escape
+from itertools import islice
 from typing import Final
 
 import msgspec
 
 from postdate.chaos.evidence import Evidence, Violation
 from postdate.chaos.plan import ChaosPlan
-from postdate.chaos.system_check import CHECKS
+from postdate.chaos.summary import KINDS, Summary
+from postdate.chaos.system_check import CHECKS, OF_THE_RUN
 
 WIDTH: Final = 960
 LEFT: Final = 90
 ROW: Final = 18
-SERVER_ERROR: Final = 500
 SLOTS: Final = 120
+TICKS: Final = 6
 VIOLATIONS_SHOWN: Final = 20
-_COLOURS: Final = {"ok": "#2a7f62", "fail": "#b7791f", "info": "#b83232", "arrival": "#3b6ea5"}
+VIOLATIONS_MAX: Final = 100
+"""How many of one invariant are kept for a tenant: a broken one breaks a million times."""
+
+_COLOURS: Final = dict(
+    zip(KINDS, ("#2a7f62", "#b7791f", "#b83232", "#3b6ea5", "#6b4fa0", "#6b4fa0"), strict=True)
+)
 _TITLES: Final = {
     "I1": "conservation",
     "I2": "balances and holds replay",
@@ -48,84 +55,56 @@ class ChaosReport(msgspec.Struct, frozen=True, kw_only=True):
         return not self.violations
 
 
-def judge(plan: ChaosPlan, seen: Evidence) -> ChaosReport:
-    """Ask every checker, and count what happened."""
-    found = [violation for check in CHECKS.values() for violation in check(seen)]
+def judge(plan: ChaosPlan, parts: Iterable[Evidence]) -> tuple[ChaosReport, Summary]:
+    """Ask every checker about the run and about each tenant, and count what happened."""
+    found: list[Violation] = []
+    summary = Summary()
+    for seen in parts:
+        found += violations(seen)
+        summary.add(seen)
     broken = sorted({each.invariant for each in found}, key=lambda name: int(name[1:]))
     verdict = f"violated: {', '.join(broken)}" if broken else "every invariant held"
-    return ChaosReport(plan=plan, verdict=verdict, violations=found, figures=figures(seen))
+    made = ChaosReport(plan=plan, verdict=verdict, violations=found, figures=summary.figures())
+    return made, summary
 
 
-def figures(seen: Evidence) -> dict[str, float]:
-    """Count what the run has done and met."""
-    types = Counter((line.type, line.by.partition("-")[0]) for line in seen.lines)
-    faults = Counter(line.op for line in seen.lines if line.by == "nemesis" and line.type == "ok")
-    ended = Counter(row.status for row in seen.left.outcomes)
-    repeated = sum(1 for found in seen.arrivals.values() if len(found) > 1)
-    late = sorted(
-        (row.started_at - row.due_at).total_seconds()
-        for row in seen.left.outcomes
-        if row.started_at is not None
-    )
-    errors = sum(1 for line in seen.lines if line.data.get("status") == SERVER_ERROR)
-    return {
-        "payments": len(seen.left.payments),
-        "jobs": len(seen.left.jobs),
-        "occurrences": len(seen.left.occurrences),
-        "calls acknowledged": types["ok", "client"],
-        "calls refused": types["fail", "client"],
-        "calls asked again": types["info", "client"],
-        "answers 500": errors,
-        "arrivals": sum(map(len, seen.arrivals.values())),
-        "jobs that arrived again": repeated,
-        "messages in the stream": len(seen.messages),
-        "events verified": seen.chain.get("links", 0),
-        "faults": sum(faults.values()),
-        **{f"fault {name}": count for name, count in sorted(faults.items())},
-        **{f"ended {status}": count for status, count in sorted(ended.items())},
-        "lateness p50 (s)": round(_part(late, 0.5), 3),
-        "lateness p99 (s)": round(_part(late, 0.99), 3),
-        "seconds until nothing was open": round(seen.drained_seconds or -1, 1),
-        "worst probe afterwards (s)": round(max(seen.probe_seconds, default=-1), 2),
-    }
+def violations(seen: Evidence) -> Iterator[Violation]:
+    """Ask every checker about one piece of evidence."""
+    for name, check in CHECKS.items():
+        if seen.of_run or name not in OF_THE_RUN:
+            yield from islice(check(seen), VIOLATIONS_MAX)
 
 
-def _part(ordered: Sequence[float], part: float) -> float:
-    return ordered[min(len(ordered) - 1, int(part * len(ordered)))] if ordered else 0.0
-
-
-def picture(seen: Evidence) -> str:
-    """Draw the timeline: faults as bars, answers of each kind as a row of columns."""
-    last = max((line.at for line in seen.lines), default=1.0) or 1.0
-    scale = (WIDTH - LEFT) / last
-    rows: list[str] = []
-    names = sorted({line.op for line in seen.lines if line.by == "nemesis"})
-    began: dict[int, float] = {}
-    for line in seen.lines:
-        if line.by != "nemesis":
-            continue
-        if line.type == "invoke":
-            began[line.n] = line.at
-        else:
-            top = names.index(line.op) * ROW
-            first = LEFT + began[line.n] * scale
-            wide = max(2.0, (line.at - began[line.n]) * scale)
-            title = escape(f"{line.op}: {line.data.get('did', '')} at {began[line.n]:.1f} s")
-            rows.append(
-                f'<rect x="{first:.1f}" y="{top + 3}" width="{wide:.1f}" height="{ROW - 6}" '
-                f'fill="#444"><title>{title}</title></rect>'
-            )
-    rows += [_label(name, n * ROW) for n, name in enumerate(names)]
-    top = len(names) * ROW
+def picture(summary: Summary) -> str:
+    """Draw the timeline: faults as bars, what happened in each slot as a row of columns."""
+    scale = (WIDTH - LEFT) / summary.last
+    names = sorted({name for name, _, _, _ in summary.faults})
+    rows = [_label(name, n * ROW) for n, name in enumerate(names)]
+    for name, begin, end, did in summary.faults:
+        wide = max(1.5, (end - begin) * scale)
+        title = escape(f"{name}: {did} at {begin:.1f} s")
+        rows.append(
+            f'<rect x="{LEFT + begin * scale:.1f}" y="{names.index(name) * ROW + 3}" '
+            f'width="{wide:.1f}" height="{ROW - 6}" fill="#444"><title>{title}</title></rect>'
+        )
+    top = len(names) * ROW + 4
     for kind, colour in _COLOURS.items():
-        rows.append(_label(kind, top + ROW))
-        rows += _columns(seen, kind, colour, top, last)
-        top += 2 * ROW + 4
+        rows += _columns(summary, kind, colour, top)
+        top += 2 * ROW + 8
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {top + ROW}" '
-        f'font-family="sans-serif" font-size="11">{"".join(rows)}'
-        f'<text x="{LEFT}" y="{top + 12}">0 s</text>'
-        f'<text x="{WIDTH}" y="{top + 12}" text-anchor="end">{last:.0f} s</text></svg>'
+        f'font-family="sans-serif" font-size="11">{"".join(rows)}{_ticks(summary.last, top)}</svg>'
+    )
+
+
+def _ticks(last: float, top: int) -> str:
+    """Write the time below, and a thin line above each mark."""
+    marks = [(LEFT + (WIDTH - LEFT) * n / TICKS, last * n / TICKS) for n in range(TICKS + 1)]
+    anchors = ["start", *["middle"] * (TICKS - 1), "end"]
+    return "".join(
+        f'<line x1="{x:.1f}" x2="{x:.1f}" y1="0" y2="{top}" stroke="#ccc" stroke-width=".5"/>'
+        f'<text x="{x:.1f}" y="{top + 12}" text-anchor="{anchor}">{at:.0f} s</text>'
+        for (x, at), anchor in zip(marks, anchors, strict=True)
     )
 
 
@@ -133,19 +112,21 @@ def _label(name: str, top: float) -> str:
     return f'<text x="{LEFT - 6}" y="{top + 13}" text-anchor="end">{escape(name)}</text>'
 
 
-def _columns(seen: Evidence, kind: str, colour: str, top: float, last: float) -> list[str]:
-    counts = Counter(
-        min(SLOTS - 1, int(line.at / last * SLOTS))
-        for line in seen.lines
-        if (line.op == "arrival" if kind == "arrival" else line.type == kind)
-        and (kind == "arrival" or line.by.startswith("client"))
-    )
+def _columns(summary: Summary, kind: str, colour: str, top: float) -> list[str]:
+    counts: Counter[int] = Counter()
+    for second, count in summary.seconds[kind].items():
+        counts[max(0, min(SLOTS - 1, int(second / summary.last * SLOTS)))] += count
     most, wide = max(counts.values(), default=1), (WIDTH - LEFT) / SLOTS
+    rate = most * SLOTS / summary.last
     return [
-        f'<rect x="{LEFT + slot * wide:.1f}" width="{wide - 0.5:.1f}" fill="{colour}" '
-        f'y="{top + 2 * ROW - 2 * ROW * count / most:.1f}" '
-        f'height="{2 * ROW * count / most:.1f}"/>'
-        for slot, count in sorted(counts.items())
+        _label(kind, top),
+        _label(f"to {rate:.3g}/s", top + ROW - 2),
+        *(
+            f'<rect x="{LEFT + slot * wide:.1f}" width="{wide - 0.5:.1f}" fill="{colour}" '
+            f'y="{top + 2 * ROW - 2 * ROW * count / most:.1f}" '
+            f'height="{2 * ROW * count / most:.1f}"/>'
+            for slot, count in sorted(counts.items())
+        ),
     ]
 
 
@@ -163,7 +144,7 @@ def markdown(report: ChaosReport) -> str:
         "",
         "| figure | |",
         "|---|---|",
-        *(f"| {name} | {value:g} |" for name, value in report.figures.items()),
+        *(f"| {name} | {value:,.10g} |" for name, value in report.figures.items()),
     ]
     for each in report.violations[:VIOLATIONS_SHOWN]:
         lines += ["", f"- {each.invariant} {each.subject}: {each.detail}"]
@@ -178,7 +159,7 @@ def html(report: ChaosReport, drawn: str) -> str:
         for name in CHECKS
     )
     numbers = "".join(
-        f"<tr><td>{escape(name)}</td><td>{value:g}</td></tr>"
+        f"<tr><td>{escape(name)}</td><td>{value:,.10g}</td></tr>"
         for name, value in report.figures.items()
     )
     found = "".join(

@@ -1,25 +1,26 @@
 """Run a plan: start everything, live, disturb, calm down, look at what is left."""
 
 import asyncio
-import os
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import aiohttp
 import msgspec
 
+from postdate.chaos import crowd, life, report
 from postdate.chaos import database as store
-from postdate.chaos import life, report
 from postdate.chaos.actor import Actor
 from postdate.chaos.broker import Broker, brokering
+from postdate.chaos.bulk import Bulk
 from postdate.chaos.client import RecordingClient
-from postdate.chaos.evidence import Evidence
-from postdate.chaos.history import Recorder
+from postdate.chaos.collect import RunFacts, collect, evidence_of
+from postdate.chaos.history import RUN, Recorder
 from postdate.chaos.nemesis import Nemesis
 from postdate.chaos.plan import ChaosPlan
-from postdate.chaos.process import Process, free_port, postdate
+from postdate.chaos.process import Process, command, free_port, postdate
 from postdate.chaos.proxy import Proxy, proxied, through
 from postdate.chaos.puller import Puller
 from postdate.chaos.receiver import Receivers, receiving
@@ -61,19 +62,18 @@ class RunSetup(msgspec.Struct, kw_only=True):
 async def run(plan: ChaosPlan, home: Path) -> ChaosReport:
     """Run a plan and leave history and reports in a directory."""
     async with _setup(plan, home) as setup:
-        actor, pullers = await _people(setup)
-        seen = await _live(setup, actor, pullers)
-    (home / "evidence.json").write_bytes(msgspec.json.encode((plan, seen)))
+        drained, late = await _live(setup, await _people(setup))
+        await asyncio.gather(*(process.end() for process in setup.processes))
+        facts = RunFacts(plan=plan, drained_seconds=drained, probe_seconds=late)
+        await collect(home, facts, setup.server, setup.broker, setup.env)
     return conclude(home)
 
 
 def conclude(home: Path) -> ChaosReport:
     """Judge what a run has left, now or later, and write the reports."""
-    plan, seen = msgspec.json.decode(
-        (home / "evidence.json").read_bytes(), type=tuple[ChaosPlan, Evidence]
-    )
-    found = report.judge(plan, seen)
-    drawn = report.picture(seen)
+    plan, parts = evidence_of(home)
+    found, summary = report.judge(plan, parts)
+    drawn = report.picture(summary)
     (home / "report.md").write_text(report.markdown(found))
     (home / "report.html").write_text(report.html(found, drawn))
     (home / "timeline.svg").write_text(drawn)
@@ -84,7 +84,7 @@ def conclude(home: Path) -> ChaosReport:
 @asynccontextmanager
 async def _setup(plan: ChaosPlan, home: Path) -> AsyncIterator[RunSetup]:
     async with AsyncExitStack() as stack:
-        record = Recorder(home / "history.jsonl")
+        record = Recorder(home / "history")
         stack.callback(record.close)
         slots = SPARE_SLOTS + SLOTS_OF_PROCESS * len(list(plan.roles))
         server = Embedded(home / "database", settings={"max_connections": str(slots)})
@@ -159,72 +159,86 @@ async def _is_ready(session: aiohttp.ClientSession, url: str) -> bool:
         return False
 
 
-async def _people(setup: RunSetup) -> tuple[Actor, list[Puller]]:
+class _People(msgspec.Struct, frozen=True):
+    """Everybody who uses the system during a run."""
+
+    actor: Actor
+    pullers: list[Puller]
+    bulk: Bulk | None
+
+
+async def _people(setup: RunSetup) -> _People:
     """Make the tenants, their keys and everything they need."""
+    plan, record = setup.plan, setup.record
     clients = {
-        name: RecordingClient(setup.session, setup.urls, setup.record, name)
-        for name in life.TENANTS
+        name: RecordingClient(setup.session, setup.urls, record, name) for name in life.TENANTS
     }
-    approvers = dict(
-        zip(clients, await asyncio.gather(*(_tenant(setup, each) for each in clients.values())),
-            strict=True)
-    )  # fmt: skip
-    lease = str(setup.plan.lease_seconds)
-    await _command(setup, "setting", "set", "worker.lease_seconds", lease, "--json")
+    approvers = {name: await _approver(setup, client) for name, client in clients.items()}
+    lease = str(plan.lease_seconds)
+    await command(setup.env, "setting", "set", "worker.lease_seconds", lease, "--json")
     actor = Actor(clients, approvers, setup.receivers, has_broker=setup.broker is not None)
     await actor.prepare()
+    crowding = [
+        RecordingClient(setup.session, setup.urls, record, name)
+        for name in crowd.tenants(plan.bulk, plan.seconds)
+    ]
+    for client in crowding:
+        await _make_tenant(setup, client)
     if setup.broker is not None:
-        await actor.add_broker(setup.broker.url)
-    return actor, [Puller(client, setup.plan.seed) for client in clients.values()]
+        await actor.add_broker(setup.broker.url, [*clients.values(), *crowding])
+    bulk = None
+    if crowding:
+        bulk = Bulk(plan.seed, plan.bulk, crowding, actor, partial(_open, setup))
+        await bulk.prepare()
+    return _People(actor, [Puller(client, plan.seed) for client in clients.values()], bulk)
 
 
-async def _tenant(setup: RunSetup, client: RecordingClient) -> str:
-    """Make a tenant with its first key, and a second person's key, which approves."""
+async def _make_tenant(setup: RunSetup, client: RecordingClient) -> None:
+    """Make a tenant with its first key."""
     async with setup.session.post(
         f"{setup.urls[0]}/api/v1/internal/tenants", json={"name": client.tenant},
         headers={"X-Internal-Auth": INTERNAL},
     ) as response:  # fmt: skip
         client.key = (await response.json())["key"]
-    made = await _command(
-        setup, "key", "create", "--tenant", client.tenant, "--scope", "payments:approve",
+
+
+async def _approver(setup: RunSetup, client: RecordingClient) -> str:
+    """Make a tenant, and a second person's key, which approves."""
+    await _make_tenant(setup, client)
+    made = await command(
+        setup.env, "key", "create", "--tenant", client.tenant, "--scope", "payments:approve",
         "--scope", "payments:read", "--json",
     )  # fmt: skip
     return str(made["key"])
 
 
-async def _command(setup: RunSetup, *words: str) -> Any:
-    """Run one of our commands and decode what it prints; a finding is no failure."""
-    others = {k: v for k, v in os.environ.items() if not k.startswith("POSTDATE_")}
-    process = await asyncio.create_subprocess_exec(
-        *postdate(*words), env=others | setup.env,
-        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
-    )  # fmt: skip
-    out, error = await process.communicate()
-    try:
-        return msgspec.json.decode(out)
-    except msgspec.DecodeError as decoding:
-        raise RuntimeError(f"{' '.join(words)}: {error.decode()}") from decoding
-
-
-async def _live(setup: RunSetup, actor: Actor, pullers: Sequence[Puller]) -> Evidence:
-    plan, record = setup.plan, setup.record
-    pulling = [asyncio.create_task(puller.run()) for puller in pullers]
+async def _live(setup: RunSetup, people: _People) -> tuple[float | None, list[float]]:
+    """Live and disturb; say how long it took to calm down, and how late new jobs then were."""
+    plan, record, actor, bulk = setup.plan, setup.record, people.actor, people.bulk
+    beside = [asyncio.create_task(puller.run()) for puller in people.pullers]
+    if bulk is not None:
+        beside.append(asyncio.create_task(bulk.watch()))
     nemesis = Nemesis(record, setup.processes, setup.server, setup.proxy, setup.broker)
     begin = record.now()
     faults = [msgspec.structs.replace(f, at=f.at + begin) for f in plan.fault_list()]
     async with asyncio.TaskGroup() as group:
         group.create_task(_generate(plan, actor, record, begin + plan.seconds))
         group.create_task(nemesis.run(faults))
+        if bulk is not None:
+            until = asyncio.get_running_loop().time() + plan.seconds
+            group.create_task(bulk.run(until))
     calm = record.now()
-    record("run", "info", "calm")
+    record(RUN, "info", "calm")
     await actor.lift()
     await actor.stop_schedules()
     drained = await _drain(setup, actor)
     late = await _probe(setup, actor)
-    for each in pulling:
+    for each in beside:
         each.cancel()
-    await asyncio.gather(*pulling, return_exceptions=True)
-    return await _evidence(setup, None if drained is None else drained - calm, late)
+    if bulk is not None:
+        await bulk.stop()
+    await asyncio.gather(*beside, return_exceptions=True)
+    return None if drained is None else drained - calm, late
 
 
 async def _generate(plan: ChaosPlan, actor: Actor, record: Recorder, until: float) -> None:
@@ -246,7 +260,7 @@ async def _drain(setup: RunSetup, actor: Actor) -> float | None:
     """Wait until nothing is open; say when that was, or None when it takes too long."""
     try:
         async with asyncio.timeout(setup.plan.drain_seconds):
-            while await _open(setup):
+            while await _is_busy(setup):
                 await actor.decide_everything()
                 await asyncio.sleep(POLL_SECONDS)
     except TimeoutError:
@@ -254,15 +268,19 @@ async def _drain(setup: RunSetup, actor: Actor) -> float | None:
     return setup.record.now()
 
 
-async def _open(setup: RunSetup) -> int:
+async def _is_busy(setup: RunSetup) -> bool:
     try:
-        connection = await store.connect(setup.server.credentials.superuser_dsn("postdate"))
-        try:
-            return await store.count_open(connection)
-        finally:
-            await connection.close()
+        return bool(await _open(setup))
     except DatabaseError:
-        return -1
+        return True
+
+
+async def _open(setup: RunSetup) -> dict[str, int]:
+    connection = await store.connect(setup.server.credentials.superuser_dsn("postdate"))
+    try:
+        return await store.count_open(connection)
+    finally:
+        await connection.close()
 
 
 async def _probe(setup: RunSetup, actor: Actor) -> list[float]:
@@ -280,38 +298,8 @@ async def _probe(setup: RunSetup, actor: Actor) -> list[float]:
 async def _arrival(setup: RunSetup, job_id: str) -> float | None:
     until = setup.record.now() + 30
     while setup.record.now() < until:
-        for line in reversed(setup.record.lines[-200:]):
+        for line in reversed(setup.record.recent):
             if line.op == "arrival" and line.data["id"] == job_id:
                 return line.at
         await asyncio.sleep(0.02)
     return None
-
-
-async def _evidence(setup: RunSetup, drained: float | None, late: list[float]) -> Evidence:
-    """Stop everything, then read what is left."""
-    await asyncio.gather(*(process.end() for process in setup.processes))
-    connection = await store.connect(setup.server.credentials.superuser_dsn("postdate"))
-    try:
-        left = await store.snapshot(connection)
-    finally:
-        await connection.close()
-    proof = await _command(setup, "prove", "--json")
-    anchor = str(setup.home / "data" / "anchor.jsonl")
-    chain = await _command(setup, "events", "verify", "--anchor", anchor, "--json")
-    return Evidence(
-        lines=setup.record.lines, left=left, drain_seconds=setup.plan.drain_seconds,
-        drained_seconds=drained, probe_seconds=late, chain=chain,
-        proof=[f"{each['check']}: {each['detail']}" for each in proof["findings"]],
-        messages=await setup.broker.messages() if setup.broker else [],
-        leaks=_leaks(setup.home),
-    )  # fmt: skip
-
-
-def _leaks(home: Path) -> list[str]:
-    """Find payloads and descriptions in the logs: they belong to tenants, not to operators."""
-    return [
-        f"{canary} stands in {log.name}"
-        for log in sorted(home.glob("*.log"))
-        for canary in map(life.canary, life.TENANTS)
-        if canary in log.read_text(errors="replace")
-    ]

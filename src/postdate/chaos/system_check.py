@@ -11,7 +11,7 @@ import msgspec
 from postdate.chaos import item_check
 from postdate.chaos.evidence import Evidence, Violation
 from postdate.chaos.history import Line, answered
-from postdate.chaos.life import TENANTS, canary
+from postdate.chaos.life import foreign_canaries
 from postdate.model.schedule.schedule import Status
 
 if TYPE_CHECKING:
@@ -81,8 +81,10 @@ def arrivals(seen: Evidence) -> Iterator[Violation]:
 def _extra(seen: Evidence, job_id: str, found: list[Line]) -> Iterator[Violation]:
     behaviour = found[0].data["behaviour"]
     asked = seen.accepted_jobs.get(job_id)
-    if asked and asked[0].data["on_unknown"] == "hold":
-        if behaviour in {*OBEDIENT, "lie"} and len(found) > 1:
+    if len(found) == 1:
+        return
+    if asked and asked.holds:
+        if behaviour in {*OBEDIENT, "lie"}:
             yield Violation("I8", job_id, f"at most once, but it arrived {len(found)} times")
     elif behaviour in OBEDIENT:
         reasons = seen.disturbed(found[0].at, found[-1].at)
@@ -133,19 +135,14 @@ def _book(
 
 def tenants_apart(seen: Evidence) -> Iterator[Violation]:
     """I10: nothing of one tenant in an answer, a delivery or a log of another."""
-    others = {each: [canary(o) for o in TENANTS if o != each] for each in TENANTS}
     for line in seen.lines:
-        if line.type not in {"ok", "fail"} and line.op != "arrival":
-            continue
-        text = str(line.data)
-        for foreign in others.get(line.tenant, ()):
-            if foreign in text:
+        if line.type in {"ok", "fail"} or line.op == "arrival":
+            for foreign in foreign_canaries(str(line.data).encode(), line.tenant):
                 yield Violation("I10", line.op, f"{foreign} reached {line.tenant}")
     for subject, _, body in seen.messages:
         tenant = subject.rpartition(".")[2]
-        for foreign in others.get(tenant, ()):
-            if foreign in body:
-                yield Violation("I10", subject, f"{foreign} reached {tenant}")
+        for foreign in foreign_canaries(body.encode(), tenant):
+            yield Violation("I10", subject, f"{foreign} reached {tenant}")
     for leak in seen.leaks:
         yield Violation("I10", "log", leak)
 
@@ -164,11 +161,11 @@ def recovery(seen: Evidence) -> Iterator[Violation]:
 
 def chain(seen: Evidence) -> Iterator[Violation]:
     """I12: the chain of events verifies, and the anchor outside agrees."""
-    for found in seen.chain.get("findings", ()):
-        yield Violation("I12", str(found.get("tenant_id")), str(found.get("detail")))
-    for part in ("links", "anchored"):
-        if not seen.chain.get(part):
-            yield Violation("I12", part, "nothing was verified")
+    for found in seen.chain:
+        yield Violation("I12", "chain", found)
+    for name, count in (("links", seen.links), ("anchors", seen.anchored)):
+        if not count:
+            yield Violation("I12", name, "nothing was verified")
 
 
 Check = Callable[[Evidence], Iterator[Violation]]
@@ -188,3 +185,6 @@ CHECKS: Final[dict[str, Check]] = {
     "I12": chain,
 }
 """One checker for each invariant, in their order."""
+
+OF_THE_RUN: Final = frozenset({"I11", "I12"})
+"""Those that no tenant has for itself."""

@@ -17,6 +17,8 @@ def chaos(  # noqa: PLR0913 - each is an option of the command
     seed: int | None = None,
     seconds: float = 60.0,
     rate: float = 20.0,
+    bulk: float = 0.0,
+    pause: float = 2.5,
     apis: int = 2,
     workers: int = 3,
     settlers: int = 2,
@@ -35,6 +37,10 @@ def chaos(  # noqa: PLR0913 - each is an option of the command
         How long the life and its faults last; calming down and checking come on top.
     rate
         Operations begun in a second.
+    bulk
+        Payments sent in batches in a second, and as many jobs, by a crowd of further tenants.
+    pause
+        Mean seconds from the end of a fault to the beginning of the next.
     apis
         Processes of the role api.
     workers
@@ -66,6 +72,7 @@ def chaos(  # noqa: PLR0913 - each is an option of the command
         raise StartError(f"{unknown[0]} is no fault: known are {', '.join(FAULTS)} and none")
     plan = ChaosPlan(
         seed=random.randrange(10**6) if seed is None else seed, seconds=seconds, rate=rate,
+        bulk=bulk, pause_seconds=pause,
         apis=apis, workers=workers, settlers=settlers, publishers=publishers, faults=wanted,
     )  # fmt: skip
     home = judge or _home(out)

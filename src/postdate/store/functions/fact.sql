@@ -121,7 +121,9 @@ $$;
 -- What an address leads to, and the bytes that its digest is taken of; no row where it is gone. Of
 -- the branches only one is ever begun: each has a condition on the address alone. An event never
 -- has the id of its subject: one that somebody gave the address of a job or payment makes no second
--- row. Callers put it into LATERAL (… OFFSET 0), so that it stays a look-up by key.
+-- row. Callers put it into LATERAL (… OFFSET 0), so that it stays a look-up by key. So do the legs
+-- of a transfer: the planner takes each partition for a row, joined a hash of them instead, and
+-- read everything of the payee's bucket once for each payment into it.
 CREATE OR REPLACE FUNCTION fact_find(
     of_tenant integer, of_type text, of_subject uuid, of_event uuid)
     RETURNS TABLE ("time" timestamptz, actor text, data jsonb, record bytea)
@@ -143,14 +145,18 @@ CREATE OR REPLACE FUNCTION fact_find(
       FROM outcome o
       LEFT JOIN payment p ON p.bucket = o.bucket AND p.tenant_id = o.tenant_id
        AND p.payment_id = o.subject
-      LEFT JOIN entry debit ON debit.bucket = o.bucket AND debit.tenant_id = o.tenant_id
-       AND debit.account_id = p.from_account AND debit.version = o.from_version
-       AND debit.transfer_id = o.transfer_id AND debit.payment_id = o.subject
-       AND debit.type = 'PAYMENT' AND debit.reason IS NULL
-      LEFT JOIN entry credit ON credit.bucket = bucket_of(o.transfer_id)
-       AND credit.tenant_id = o.tenant_id AND credit.account_id = p.to_account
-       AND credit.version = o.to_version AND credit.transfer_id = o.transfer_id
-       AND credit.payment_id = o.subject AND credit.type = 'PAYMENT' AND credit.reason IS NULL
+      LEFT JOIN LATERAL (
+           SELECT e.amount, e.balance, e.created_at FROM entry e
+            WHERE e.bucket = o.bucket AND e.tenant_id = o.tenant_id
+              AND e.account_id = p.from_account AND e.version = o.from_version
+              AND e.transfer_id = o.transfer_id AND e.payment_id = o.subject
+              AND e.type = 'PAYMENT' AND e.reason IS NULL OFFSET 0) AS debit ON true
+      LEFT JOIN LATERAL (
+           SELECT e.amount, e.balance, e.created_at FROM entry e
+            WHERE e.bucket = bucket_of(o.transfer_id) AND e.tenant_id = o.tenant_id
+              AND e.account_id = p.to_account AND e.version = o.to_version
+              AND e.transfer_id = o.transfer_id AND e.payment_id = o.subject
+              AND e.type = 'PAYMENT' AND e.reason IS NULL OFFSET 0) AS credit ON true
      WHERE of_type = 'payment.completed' AND o.bucket = bucket_of(of_subject)
        AND o.subject = of_subject AND o.tenant_id = of_tenant AND o.transfer_id = of_event
      UNION ALL
