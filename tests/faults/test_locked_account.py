@@ -15,7 +15,7 @@ from postdate.intake.accept.idempotency import Refused
 from postdate.intake.account.adjustment import Adjustments
 from postdate.intake.payment.accept import PaymentAnswer, PaymentIntake
 from postdate.intake.payment.request import PaymentRequest as Order
-from postdate.ledger.locked import LockedAccounts
+from postdate.ledger.locked import FIRST_SECONDS, LockedAccounts
 from postdate.ledger.prove import prove
 from postdate.model.error import Code
 from postdate.model.payment.payment import PaymentOrder
@@ -287,3 +287,16 @@ async def test_a_proof_takes_as_long_as_it_takes(database: Database) -> None:
             assert await connection.fetchval("SELECT current_setting($1)", name) == "0"
     async with database.connection() as connection:
         assert await connection.fetchval("SHOW transaction_timeout") == f"{TRANSACTION_SECONDS}s"
+
+
+async def test_two_requests_that_look_again_at_once_forget_an_account_once(
+    database: Database, stranger: asyncpg.Connection
+) -> None:
+    bank = await new_bank(database)
+    locked = LockedAccounts(database)
+    key = key_of(bank.tenant_id, "alice")
+    async with holding(stranger, bank, "alice"):
+        assert await locked.find([key])
+    await asyncio.sleep(FIRST_SECONDS)
+    await asyncio.gather(locked.look_again(), locked.look_again())
+    assert key not in locked

@@ -12,17 +12,17 @@ from postdate.chaos.client import RecordingClient
 from postdate.chaos.puller import Puller
 from postdate.store.connection.error import DatabaseError
 
-SENDERS: Final = 4
+SENDERS: Final = 10
 """Batches under way at once."""
 
-MAX_OPEN: Final = 12_000
+MAX_OPEN: Final = 20_000
 """Beyond so many open payments and jobs nothing is sent: they must end in time after the run."""
 
 LOOK_SECONDS: Final = 1.0
 CALL_SECONDS: Final = 30.0
 KNOWN_SECONDS: Final = 300.0
 OPENING: Final = 300_000
-PREPARED_AT_ONCE: Final = 8
+PREPARED_AT_ONCE: Final = 32
 LEASES_MAX: Final = 50
 
 OpenCounts = Callable[[], Awaitable[Mapping[str, int]]]

@@ -52,7 +52,8 @@ class LockedAccounts:
         if not due:
             return
         held = await self._find_locked(due)
-        for key in due:
+        # Another request may have looked meanwhile, and forgotten some.
+        for key in [key for key in due if key in self._looks]:
             if key not in held:
                 log.info("account.free", tenant_id=key.tenant_id, account_id=key.account_id)
                 del self._looks[key]

@@ -155,42 +155,61 @@ SELECT s.position, s.sealed_at, s.types, s.kinds, s.subjects, s.events, s.digest
 -- What is in no seal and does not wait for one: somebody slipped it in, or took its seal out. The
 -- whole address counts: an id that another event is sealed under is no help, nor is that of a job
 -- or payment, which are their own first events. Events older than the
--- oldest seal that is left ($4) are not asked for theirs. As a rule an event is in the first seal
--- after it, so that one look by the index of their times is enough; only what was slipped in is
--- looked for in all that came later. $1 is a tenant or NULL, $2 buckets or NULL, $3 how many, and
+-- oldest seal that is left ($4) are not asked for theirs. What is sealed in the time that is asked
+-- for is put beside its seals all at once; only what is not found there is looked for by itself, in
+-- every seal after it. $1 is a tenant or NULL, $2 buckets or NULL, $3 how many, and
 -- ids are from $4 on and below $5.
+WITH fact AS (
+    SELECT tenant_id, CASE WHEN event_id = subject THEN 'forged ' ELSE '' END || type AS type,
+           subject, event_id, greatest(least(time, clock()), 'epoch') AS time
+      FROM event
+     WHERE ($2::smallint[] IS NULL OR bucket = ANY ($2))
+       AND event_id >= $4::uuid AND event_id < $5::uuid
+     UNION ALL
+    SELECT tenant_id, 'job.accepted', job_id, job_id,
+           greatest(least(created_at, clock()), 'epoch')
+      FROM job
+     WHERE ($2 IS NULL OR bucket = ANY ($2)) AND job_id >= $4 AND job_id < $5
+     UNION ALL
+    SELECT tenant_id, 'payment.scheduled', payment_id, payment_id,
+           greatest(least(created_at, clock()), 'epoch')
+      FROM payment
+     WHERE ($2 IS NULL OR bucket = ANY ($2)) AND payment_id >= $4 AND payment_id < $5
+     UNION ALL
+    SELECT tenant_id, CASE WHEN transfer_id IS NOT NULL THEN 'payment.completed'
+                           WHEN status = 'COMPLETED' THEN 'job.completed'
+                           ELSE 'job.failed' END,
+           subject, coalesce(transfer_id, outcome_event_id(subject, finished_at), subject),
+           greatest(least(finished_at, clock()), 'epoch')
+      FROM outcome
+     WHERE ($2 IS NULL OR bucket = ANY ($2)) AND subject >= $4 AND subject < $5
+       AND (actor IS NOT NULL OR transfer_id IS NOT NULL)),
+sealed AS (
+    SELECT s.tenant_id, s.sealed_at, s.types[one.kind] AS type, one.subject,
+           coalesce(one.event_id, one.subject) AS event_id
+      FROM seal s
+     CROSS JOIN LATERAL unnest(s.kinds, s.subjects, s.events) AS one (kind, subject, event_id)
+     WHERE ($1::integer IS NULL OR s.tenant_id = $1) AND s.seal_id >= $4 AND s.seal_id < $5
+       AND ($2 IS NULL OR bucket_of(one.subject) = ANY ($2))),
+left_over AS MATERIALIZED (
+    SELECT f.tenant_id, f.type, f.subject, f.event_id, since.time
+      FROM fact f
+     CROSS JOIN LATERAL (
+           -- What a test clock shows says nothing about when something was sealed.
+           SELECT CASE WHEN f.tenant_id = ANY (ARRAY(SELECT c.tenant_id FROM test_clock c))
+                       THEN timestamptz '1970-01-02 00:00Z' ELSE f.time END AS time) AS since
+     WHERE ($1::integer IS NULL OR f.tenant_id = $1)
+       AND NOT EXISTS (
+           SELECT FROM sealed s
+            WHERE s.subject = f.subject AND s.event_id = f.event_id AND s.type = f.type
+              AND s.tenant_id = f.tenant_id AND s.sealed_at >= since.time))
 SELECT f.tenant_id, f.event_id
-  FROM (SELECT tenant_id, CASE WHEN event_id = subject THEN 'forged ' ELSE '' END || type AS type,
-               subject, event_id, greatest(least(time, clock()), 'epoch') AS time FROM event
-         WHERE ($2::smallint[] IS NULL OR bucket = ANY ($2))
-           AND event_id >= $4::uuid AND event_id < $5::uuid
-         UNION ALL
-        SELECT tenant_id, 'job.accepted', job_id, job_id,
-               greatest(least(created_at, clock()), 'epoch') FROM job
-         WHERE ($2 IS NULL OR bucket = ANY ($2)) AND job_id >= $4 AND job_id < $5
-         UNION ALL
-        SELECT tenant_id, 'payment.scheduled', payment_id, payment_id,
-               greatest(least(created_at, clock()), 'epoch') FROM payment
-         WHERE ($2 IS NULL OR bucket = ANY ($2)) AND payment_id >= $4 AND payment_id < $5
-         UNION ALL
-        SELECT tenant_id, CASE WHEN transfer_id IS NOT NULL THEN 'payment.completed'
-                               WHEN status = 'COMPLETED' THEN 'job.completed'
-                               ELSE 'job.failed' END,
-               subject, coalesce(transfer_id, outcome_event_id(subject, finished_at), subject),
-               greatest(least(finished_at, clock()), 'epoch')
-          FROM outcome
-         WHERE ($2 IS NULL OR bucket = ANY ($2)) AND subject >= $4 AND subject < $5
-           AND (actor IS NOT NULL OR transfer_id IS NOT NULL)) AS f
- CROSS JOIN LATERAL (
-       -- What a test clock shows says nothing about when something was sealed.
-       SELECT CASE WHEN f.tenant_id = ANY (ARRAY(SELECT c.tenant_id FROM test_clock c))
-                   THEN timestamptz '1970-01-02 00:00Z' ELSE f.time END AS time) AS since
- WHERE ($1::integer IS NULL OR f.tenant_id = $1)
-   AND coalesce(
+  FROM left_over f
+ WHERE coalesce(
        (SELECT true FROM seal s
          WHERE s.bucket = tenant_bucket(f.tenant_id) AND s.tenant_id = f.tenant_id
-           AND s.seal_id >= uuid_floor(since.time - interval '1 day')
-           AND s.sealed_at >= since.time
+           AND s.seal_id >= uuid_floor(f.time - interval '1 day')
+           AND s.sealed_at >= f.time
            AND f.subject = ANY (s.subjects)
            AND EXISTS (SELECT FROM unnest(array_positions(s.subjects, f.subject)) AS place
                         WHERE coalesce(s.events[place], f.subject) = f.event_id
