@@ -12,7 +12,6 @@ from postdate.chaos.history import Recorder
 from postdate.chaos.plan import Fault
 from postdate.chaos.process import Process
 from postdate.chaos.proxy import Proxy
-from postdate.store.connection.error import DatabaseError
 from postdate.store.connection.session import DatabaseSession
 from postdate.store.embedded import Embedded
 
@@ -54,7 +53,7 @@ class Nemesis:
             self._record("nemesis", "invoke", fault.name, number, aim=fault.aim)
             try:
                 did = await self._ways[fault.name](fault)
-            except (DatabaseError, OSError) as error:
+            except Exception as error:  # noqa: BLE001 - what a fault meets must not end the run
                 did = f"{MISSED}{type(error).__name__}"
             self._record("nemesis", "ok", fault.name, number, did=did)
 

@@ -9,6 +9,8 @@ from urllib.parse import quote
 
 SOCKET: Final = ".s.PGSQL.5432"
 CHUNK: Final = 65536
+BACKLOG: Final = 1000
+"""How many may wait to be let in: after a cut everybody comes back at once."""
 
 
 class Proxy:
@@ -75,7 +77,8 @@ class _EndError(Exception):
 async def proxied(directory: Path, server_socket: Path) -> AsyncIterator[Proxy]:
     """Listen in a directory, as a server of its own would."""
     proxy = Proxy(server_socket)
-    listening = await asyncio.start_unix_server(proxy.serve, str(directory / SOCKET))
+    path = str(directory / SOCKET)
+    listening = await asyncio.start_unix_server(proxy.serve, path, backlog=BACKLOG)
     try:
         yield proxy
     finally:

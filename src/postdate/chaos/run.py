@@ -271,7 +271,7 @@ async def _drain(setup: RunSetup, actor: Actor) -> float | None:
 async def _is_busy(setup: RunSetup) -> bool:
     try:
         return bool(await _open(setup))
-    except DatabaseError:
+    except (DatabaseError, OSError):
         return True
 
 
