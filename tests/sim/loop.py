@@ -1,9 +1,11 @@
 """An event loop whose time is made up: nobody waits, and one seed gives one order of everything."""
 
 import asyncio
+import gc
 import random
 import time
 from collections.abc import Coroutine
+from heapq import heappop
 from typing import Any, TypeVar
 from unittest import mock
 
@@ -21,9 +23,22 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return self.now
 
     def _run_once(self) -> None:
-        if not self._ready and self._scheduled:  # type: ignore[attr-defined]
-            self.now = max(self.now, self._scheduled[0]._when)  # type: ignore[attr-defined]
-        super()._run_once()  # type: ignore[misc]
+        """Run what is ready; when nothing is, leap to what is planned next. Nothing is polled."""
+        ready, planned = self._ready, self._scheduled  # type: ignore[attr-defined]
+        while planned and planned[0]._cancelled:
+            heappop(planned)._scheduled = False
+        if not ready and planned:
+            self.now = max(self.now, planned[0]._when)
+        while planned and planned[0]._when <= self.now:
+            handle = heappop(planned)
+            handle._scheduled = False
+            ready.append(handle)
+        if not ready:
+            raise RuntimeError("everybody waits for something that nobody plans")
+        for _ in range(len(ready)):
+            handle = ready.popleft()
+            if not handle._cancelled:
+                handle._run()
 
 
 async def wait(seconds: float) -> None:
@@ -35,12 +50,14 @@ def simulate(seed: int, history: Coroutine[Any, Any, T]) -> T:
     """Run a history to its end: its clock is the loop's, its luck comes from the seed."""
     loop, state = VirtualLoop(), random.getstate()
     random.seed(seed)
+    gc.disable()  # a history leaves little, and looking for it takes a tenth of its time
     try:
         with mock.patch.object(time, "monotonic", loop.time):
             return loop.run_until_complete(history)
     finally:
         random.setstate(state)
         _end(loop)
+        gc.enable()
 
 
 def _end(loop: VirtualLoop) -> None:

@@ -101,7 +101,7 @@ async def nothing(transaction: TableTransaction, *_: Any) -> None:
 
 
 STATEMENTS: dict[Any, dict[str, Any]] = {
-    seal: {"waiting": waiting, "take": take, "held": held, "advance": advance, "insert": insert,
+    seal: {"waiting": waiting, "take": take, "locked_chains": held, "advance": advance, "insert": insert,
            "move": move},
     subscription: {"wake": nothing}, activity: {"count": nothing},
 }  # fmt: skip

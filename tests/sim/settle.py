@@ -22,6 +22,7 @@ from postdate.settlement.settler import Settler
 from postdate.settlement.stop import STOPPED, SettlementStop
 from postdate.store.account.account import Account, key_of
 from postdate.store.connection.error import DatabaseError
+from postdate.store.payment.settlement_clock import Recorded
 from sim.loop import wait
 from sim.settle_rows import (
     STATEMENTS,
@@ -83,11 +84,10 @@ class SettleHistory:
         self.halted_at: datetime | None = None
         self.silent: list[tuple[datetime, datetime]] = []
         self.leapt = random.random() < 0.4
-        self.confirmed = False
 
     async def run(self) -> "SettleHistory":
         tables = self.tables
-        tables.rows[("clock",)] = tables.now()
+        tables.rows[("clock",)] = Recorded(tables.now(), 0)
         for name in ACCOUNTS:
             key = key_of(TENANT, name)
             tables.rows["account", key] = Account(*key, 100, 0, 0, 0, None, None, None)
@@ -121,7 +121,7 @@ class SettleHistory:
     async def _disturb(self) -> None:
         for _ in range(random.randint(0, 5)):
             await wait(random.uniform(0.05, 1.5))
-            what = random.choice(["kill", "stranger", "cancel", "halt", "leap"])
+            what = random.choice(["kill", "stranger", "cancel", "halt", "leap", "flicker", "rest"])
             if what == "kill":
                 node = random.choice(self.nodes)
                 node.kill()
@@ -133,9 +133,29 @@ class SettleHistory:
                 await self._cancel()
             elif what == "halt":
                 await (self._lift() if self.halted_at else self._halt())
-            elif self.leapt:
+            elif what == "rest":
+                asyncio.get_running_loop().create_task(self._rest())
+            elif self.leapt and what == "leap":
                 self.tables.leap = random.choice([0.0, LEAP_SECONDS, -3600.0])
+            elif self.leapt:
+                await self._flicker()
         await wait(random.uniform(0.0, 1.0))
+
+    async def _flicker(self) -> None:
+        """Let the clock leap, return and leap again: some nodes see only some of it."""
+        for leap in (LEAP_SECONDS, 0.0, LEAP_SECONDS):
+            self.tables.leap = leap
+            await wait(random.uniform(0.1, 1.5))
+
+    async def _rest(self) -> None:
+        """Stop settlement for a while, as a person does who knows nothing of any clock."""
+        if ("setting", STOPPED) in self.tables.rows:
+            return
+        self.tables.rows["setting", STOPPED] = ("maintenance", "cli")
+        await wait(random.uniform(0.1, 4.0))
+        found = self.tables.rows.pop(("setting", STOPPED), None)
+        if found != ("maintenance", "cli"):
+            self.problems.append(f"a person's stop became {found}")
 
     def _transaction(self) -> TableTransaction:
         return TableTransaction(TableDatabase(self.tables), own=True)
@@ -204,8 +224,14 @@ class SettleHistory:
                 return True
             await wait(0.25)
             if self.leapt and clock() > until - CALM_SECONDS / 2:
-                self.confirmed |= self.tables.rows.pop(("setting", STOPPED), None) is not None
+                self._confirm()
         return False
+
+    def _confirm(self) -> None:
+        """Confirm the clock and end the stop, as `postdate settlement resume` does."""
+        if self.tables.rows.pop(("setting", STOPPED), None) is not None:
+            confirmations = self.tables.rows["clock",].confirmations + 1
+            self.tables.rows["clock",] = Recorded(self.tables.now(), confirmations)
 
     def _look(self) -> None:
         tables = self.tables

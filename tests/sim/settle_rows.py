@@ -11,7 +11,6 @@ from uuid import UUID
 import msgspec
 
 from postdate.model.ids import bucket_of
-from postdate.model.setting.setting import Stored
 from postdate.settlement.stop import STOPPED
 from postdate.store.account import account as account_store
 from postdate.store.account.account import Account, AccountKey, BalanceChange
@@ -20,6 +19,7 @@ from postdate.store.operate import node as node_store
 from postdate.store.operate import vital as vital_store
 from postdate.store.payment import settlement, settlement_clock
 from postdate.store.payment.settlement import Candidate, LockedPayment, Order
+from postdate.store.payment.settlement_clock import Recorded
 from postdate.store.tenant import halt, setting
 from postdate.store.timer import timer
 from postdate.store.timer.timer import Head
@@ -251,16 +251,17 @@ async def heads(reader: Any, places: Sequence[tuple[int, int, datetime]]) -> lis
     return list(found.values())
 
 
-async def clock_read(transaction: TableTransaction) -> datetime:
+async def clock_read(transaction: TableTransaction) -> Recorded:
     """Stand for settlement_clock_read."""
     await transaction.database.step("clock")
-    found: datetime = transaction.get(("clock",))
+    found: Recorded = transaction.get(("clock",))
     return found
 
 
-async def clock_record(transaction: TableTransaction) -> None:
+async def clock_record(transaction: TableTransaction, trusted: datetime) -> None:
     """Stand for settlement_clock_record."""
-    await transaction.put(("clock",), transaction.tables.now())
+    await transaction.database.step("clock")
+    await transaction.put(("clock",), transaction.get(("clock",))._replace(at=trusted))
 
 
 async def setting_find(transaction: TableTransaction, name: str) -> Any:
@@ -270,14 +271,18 @@ async def setting_find(transaction: TableTransaction, name: str) -> Any:
     return None if row is None else row[0]
 
 
-async def setting_put(transaction: TableTransaction, stored: Stored, by: str) -> None:
-    """Stand for setting_put."""
-    await transaction.put(("setting", stored.name), (stored.value, by))
+async def setting_put_unset(transaction: TableTransaction, name: str, value: str, by: str) -> None:
+    """Stand for setting_put_unset."""
+    await transaction.database.step("setting")
+    if not transaction.get(("setting", name)):
+        await transaction.put(("setting", name), (value, by))
 
 
-async def setting_delete(transaction: TableTransaction, _: int, name: str) -> None:
-    """Stand for setting_delete."""
-    await transaction.put(("setting", name), None)
+async def setting_withdraw(transaction: TableTransaction, name: str, value: str) -> None:
+    """Stand for setting_withdraw."""
+    await transaction.database.step("setting")
+    if (transaction.get(("setting", name)) or ("", ""))[0] == value:
+        await transaction.put(("setting", name), None)
 
 
 async def setting_page(transaction: TableTransaction, _: int) -> list[Any]:
@@ -288,13 +293,13 @@ async def setting_page(transaction: TableTransaction, _: int) -> list[Any]:
 
 STATEMENTS: dict[Any, dict[str, Any]] = {
     settlement: {"peek": peek, "lock": lock, "first_due": nothing, "earlier": earlier,
-                 "leave": leave, "write_transfers": write_transfers, "write_failed": write_failed,
+                 "delete_timers": leave, "write_transfers": write_transfers, "write_failed": write_failed,
                  "write_attempts": nothing, "retry": retry, "delete": delete},
     account_store: {"lock": account_lock, "add": account_add, "write": account_write,
                     "locked": account_locked},
     settlement_clock: {"read": clock_read, "record": clock_record},
-    setting: {"find": setting_find, "put": setting_put, "delete": setting_delete,
-              "page": setting_page},
+    setting: {"find": setting_find, "put_unset": setting_put_unset,
+              "withdraw": setting_withdraw, "page": setting_page},
     halt: {"set_aside": set_aside}, event_store: {"insert": nothing}, timer: {"heads": heads},
-    node_store: {"live": nobody}, vital_store: {"now": now},
+    node_store: {"list_live": nobody}, vital_store: {"now": now},
 }  # fmt: skip

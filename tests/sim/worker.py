@@ -36,10 +36,10 @@ POLICIES = {
 }
 STATEMENTS: dict[Any, dict[str, Any]] = {
     lease: {"take": rows.take, "end": rows.end, "move": rows.move, "lock": rows.lock,
-            "renew": rows.renew, "lose": rows.nothing, "attempt": rows.nothing},
+            "renew": rows.renew, "record_lost": rows.nothing, "attempt": rows.nothing},
     event: {"insert": rows.nothing},
     timer: {"heads": rows.heads},
-    permit: {"acquire": rows.acquire, "keep": rows.keep, "lock": rows.nothing,
+    permit: {"acquire": rows.acquire, "extend": rows.keep, "lock": rows.nothing,
              "refund": rows.nothing, "sweep": rows.nothing},
 }  # fmt: skip
 

@@ -13,6 +13,7 @@ from postdate.settlement.stop import STOPPED, SettlementStop
 from postdate.store.connection.database import Database
 from postdate.store.operate import node as node_store
 from postdate.store.payment import settlement_clock as clock_store
+from postdate.store.tenant import setting as setting_store
 from support.bank import Bank, DuePayment, drain, settings, settler
 
 FIND_STOPPED = "SELECT value FROM setting WHERE name = 'settlement.stopped'"
@@ -36,11 +37,20 @@ def test_only_a_leap_beyond_what_was_believed_counts() -> None:
 async def bank(database: Database, tenant_id: int) -> Bank:
     bank = Bank(database, tenant_id)
     await bank.open({"a": 100, "b": 0})
+    async with database.connection() as connection:
+        await clock_store.record(connection, await bank.now())
     return bank
 
 
 def careful(database: Database) -> Settler:
     return Settler(database, settings(**{"settlement.clock_step_seconds": 60.0}), uuid4())
+
+
+async def resume(bank: Bank) -> None:
+    """Confirm the clock and let settlement go on, as `postdate settlement resume` does."""
+    async with bank.database.connection() as connection:
+        await clock_store.confirm(connection)
+    await SettingChanges(bank.database).clear(0, STOPPED)
 
 
 async def test_a_leap_stops_settlement_until_the_clock_returns(bank: Bank, clock: Clock) -> None:
@@ -69,9 +79,68 @@ async def test_a_leap_is_believed_when_a_person_confirms_it(bank: Bank, clock: C
     payment = (await bank.pay([DuePayment("a", "b", 1, await bank.now() + timedelta(hours=20))]))[0]
     await clock.advance(86400)
     assert (await one.run_once(), await one.run_once()) == (0, 0)
-    await SettingChanges(bank.database).clear(0, STOPPED)
+    await resume(bank)
     await drain(one)
     assert (await bank.outcome(payment))["status"] == "COMPLETED"
+
+
+async def test_a_stop_that_another_node_took_back_confirms_no_second_leap(
+    bank: Bank, clock: Clock
+) -> None:
+    """The clock leaps, returns, and leaps again before one of two nodes has looked."""
+    first, second = careful(bank.database), careful(bank.database)
+    await first.run_once()
+    await second.run_once()
+    payment = (await bank.pay([DuePayment("a", "b", 1, await bank.now() + timedelta(hours=20))]))[0]
+    await clock.advance(86400)
+    await first.run_once()
+    await second.run_once()
+    await clock.advance(-86400)
+    await second.run_once()
+    assert await bank.database.writer.fetchval(FIND_STOPPED) is None, "it was taken back"
+    await clock.advance(86400)
+    assert (await first.run_once(), await first.run_once()) == (0, 0)
+    assert "leapt 86400 s ahead" in (first.blocked() or "")
+    assert await bank.outcome(payment) is None, "paid early"
+
+
+async def test_the_end_of_a_persons_own_stop_confirms_no_leap(bank: Bank, clock: Clock) -> None:
+    one = careful(bank.database)
+    await one.run_once()
+    payment = (await bank.pay([DuePayment("a", "b", 1, await bank.now() + timedelta(hours=20))]))[0]
+    changes = SettingChanges(bank.database)
+    await changes.put(0, STOPPED, "maintenance")
+    await clock.advance(86400)
+    await one.run_once()
+    await changes.clear(0, STOPPED)
+    assert (await one.run_once(), await one.run_once()) == (0, 0)
+    assert "leapt 86400 s ahead" in (one.blocked() or "")
+    assert await bank.outcome(payment) is None, "paid early"
+
+
+async def test_a_leap_beyond_what_a_person_confirmed_stops_again(bank: Bank, clock: Clock) -> None:
+    one = careful(bank.database)
+    await one.run_once()
+    await clock.advance(3600)
+    await one.run_once()
+    await resume(bank)
+    await clock.advance(86400)
+    assert (await one.run_once(), await one.run_once()) == (0, 0)
+    assert "leapt" in (one.blocked() or "")
+
+
+async def test_the_clock_never_touches_what_a_person_has_stopped(database: Database) -> None:
+    changes = SettingChanges(database)
+    await changes.put(0, STOPPED, "maintenance")
+    async with database.connection() as connection:
+        await setting_store.put_unset(connection, STOPPED, "clock: leapt", "node")
+        await setting_store.withdraw(connection, STOPPED, "clock: leapt")
+        assert await setting_store.find(connection, STOPPED) == "maintenance"
+        await changes.put(0, STOPPED, "")
+        await setting_store.put_unset(connection, STOPPED, "clock: leapt", "node")
+        assert await setting_store.find(connection, STOPPED) == "clock: leapt"
+        await setting_store.withdraw(connection, STOPPED, "clock: leapt")
+        assert await setting_store.find(connection, STOPPED) is None
 
 
 async def test_after_a_step_back_what_is_due_then_is_settled(bank: Bank, clock: Clock) -> None:
@@ -87,8 +156,6 @@ async def test_after_a_step_back_what_is_due_then_is_settled(bank: Bank, clock: 
 @pytest.fixture
 async def tomorrow(bank: Bank, clock: Clock) -> UUID:
     """A payment due in 20 hours, at a time that settlement recorded; then the clock leaps a day."""
-    async with bank.database.connection() as connection:
-        await clock_store.record(connection)
     due = await bank.now() + timedelta(hours=20)
     payment = (await bank.pay([DuePayment("a", "b", 1, due)]))[0]
     await clock.advance(86400)
@@ -114,7 +181,7 @@ async def test_a_node_that_starts_under_a_wrong_clock_pays_nothing_early(
 async def test_a_person_confirms_the_clock_at_the_start(bank: Bank, tomorrow: UUID) -> None:
     one = careful(bank.database)
     await one.run_once()
-    await SettingChanges(bank.database).clear(0, STOPPED)
+    await resume(bank)
     await drain(one)
     assert (await bank.outcome(tomorrow))["status"] == "COMPLETED"
     # What was confirmed is recorded: the next node that starts need not ask.
@@ -137,8 +204,8 @@ async def test_a_clock_that_was_behind_at_the_start_may_return(bank: Bank, clock
 
 async def test_a_node_whose_own_clock_is_wrong_believes_what_was_recorded(bank: Bank) -> None:
     async with bank.database.connection() as connection:
-        await clock_store.record(connection)
         at = await bank.now()
+        await clock_store.record(connection, at)
         chosen = settings(**{"settlement.clock_step_seconds": 60.0})
         slow = SettlementStop(chosen, uuid4(), node_clock=lambda: at - timedelta(days=1))
         assert not await slow.holds(connection, at)

@@ -7,11 +7,12 @@ from typing import Final
 from uuid import UUID
 
 from postdate.model.log import Log
-from postdate.model.setting.setting import Settings, Stored
+from postdate.model.setting.setting import Settings
 from postdate.settlement.clock_guard import ClockGuard, node_time, seconds_ahead
 from postdate.store.connection.database import Connection
 from postdate.store.operate import node as node_store
 from postdate.store.payment import settlement_clock as clock_store
+from postdate.store.payment.settlement_clock import Recorded
 from postdate.store.tenant import setting as setting_store
 
 log = Log()
@@ -43,8 +44,8 @@ class SettlementStop:
         self._guard = guard or ClockGuard()
         self._node_clock = node_clock
         self._leapt = False
-        # Whether the stop is known to be stored: the connection may be lost while that is done.
-        self._stored = False
+        # How often the clock had been confirmed when this node began to trust it.
+        self._confirmations = 0
         self._record_at = 0.0
         self.reason: str | None = None
 
@@ -52,7 +53,7 @@ class SettlementStop:
         """Decide, at the database's time, whether to stand still, and keep the reason."""
         wrong = await self._clock_fault(connection, at)
         if self._leapt:
-            await self._look_again(connection, at, wrong)
+            await self._look_again(connection, wrong)
         elif wrong is not None:
             await self._stop(connection, wrong)
         else:
@@ -70,18 +71,35 @@ class SettlementStop:
         max_seconds = self._settings.number(STEP)
         if not self._guard.has_reference:
             recorded = await clock_store.read(connection)
-            ahead = seconds_ahead(at, self._node_clock(), recorded)
+            ahead = seconds_ahead(at, self._node_clock(), recorded.at)
             if ahead > max_seconds:
                 return f"is {ahead:.0f} s ahead of this node's clock and of what it has recorded"
             # A clock that is behind what was trusted before may return to it: that is no leap.
-            self._guard.accept_time(max(at, recorded))
+            self._trust(max(at, recorded.at), recorded)
         leap = self._guard.leap(at, max_seconds)
-        return None if leap is None else f"leapt {leap:.0f} s ahead"
+        if leap is None or await self._confirmed(connection, at):
+            return None
+        return f"leapt {leap:.0f} s ahead"
+
+    async def _confirmed(self, connection: Connection, at: datetime) -> bool:
+        """Return whether a person has confirmed this leap: that a stop is gone does not say so.
+
+        Another node may have taken it back because the clock had returned, before it leapt again.
+        """
+        recorded = await clock_store.read(connection)
+        near = seconds_ahead(at, recorded.at) <= self._settings.number(STEP)
+        if not near or recorded.confirmations <= self._confirmations:
+            return False
+        self._trust(at, recorded)
+        return True
+
+    def _trust(self, at: datetime, recorded: Recorded) -> None:
+        self._guard.accept_time(at)
+        self._confirmations = recorded.confirmations
 
     async def _stop(self, connection: Connection, wrong: str) -> None:
         self._leapt = True
         stored = await setting_store.find(connection, STOPPED)
-        self._stored = False
         self.reason = (
             str(stored)
             if stored
@@ -89,23 +107,23 @@ class SettlementStop:
         )
         log.error("settlement.stopped", reason=self.reason)
         if not stored:
-            await setting_store.put(connection, Stored(0, STOPPED, self.reason), self._author)
-        self._stored = True
+            await setting_store.put_unset(connection, STOPPED, self.reason, self._author)
 
-    async def _look_again(self, connection: Connection, at: datetime, wrong: str | None) -> None:
+    async def _look_again(self, connection: Connection, wrong: str | None) -> None:
         stored = str(await setting_store.find(connection, STOPPED) or "")
-        if wrong is None and stored.startswith(LEAP):
-            await setting_store.delete(connection, 0, STOPPED)
-            stored = ""
-            log.warning("settlement.clock_returned")
-        elif wrong is not None and not stored and not self._stored:
-            await self._stop(connection, wrong)
-            return
-        if stored:
-            self.reason, self._stored = stored, True
+        if wrong is not None:
+            if stored:
+                self.reason = stored
+            else:
+                await self._stop(connection, wrong)
             return
         # The clock is right again, or somebody has looked at it and said so.
-        self._guard.accept_time(at)
+        if stored.startswith(LEAP):
+            await setting_store.withdraw(connection, STOPPED, stored)
+            log.warning("settlement.clock_returned")
+        elif stored:
+            self.reason = stored
+            return
         self._leapt = False
         self.reason = None
         log.warning("settlement.resumed")
@@ -116,12 +134,12 @@ class SettlementStop:
         if now < self._record_at:
             return
         self._record_at = now + RECORD_SECONDS
-        if (self.reason or "").startswith(LEAP):
-            await self._end_for_others(connection, at)
+        if self.reason is not None and self.reason.startswith(LEAP):
+            await self._end_for_others(connection, at, self.reason)
         else:
-            await clock_store.record(connection)
+            await clock_store.record(connection, at)
 
-    async def _end_for_others(self, connection: Connection, at: datetime) -> None:
+    async def _end_for_others(self, connection: Connection, at: datetime, reason: str) -> None:
         """Take back a stop whose author is gone, if this node's clock agrees with the database."""
         apart = abs((at - self._node_clock()).total_seconds())
         if apart > min(AGREE_SECONDS, self._settings.number(STEP)):
@@ -131,5 +149,5 @@ class SettlementStop:
         if author not in {
             f"node {node.node_id}" for node in await node_store.list_live(connection)
         }:
-            await setting_store.delete(connection, 0, STOPPED)
+            await setting_store.withdraw(connection, STOPPED, reason)
             log.warning("settlement.clock_agrees", author=author)

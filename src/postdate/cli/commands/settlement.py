@@ -8,7 +8,7 @@ from postdate.cli.database import with_database
 from postdate.cli.output import show
 from postdate.intake.tenant.setting import SettingChanges
 from postdate.model.error import Code, RefusedError, refuse
-from postdate.settlement.stop import STOPPED
+from postdate.settlement.stop import LEAP, STOPPED
 from postdate.store.connection.database import Database
 from postdate.store.payment import settlement_clock as clock_store
 from postdate.store.tenant import setting as setting_store
@@ -47,7 +47,9 @@ def resume() -> None:
 
     async def run(database: Database) -> bool:
         async with database.connection() as connection:
-            await clock_store.record(connection)
+            reason = str(await setting_store.find(connection, STOPPED) or "")
+            if reason.startswith(LEAP):
+                await clock_store.confirm(connection)
         try:
             await SettingChanges(database).clear(0, STOPPED)
         except RefusedError as error:

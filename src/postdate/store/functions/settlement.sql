@@ -61,10 +61,11 @@ BEGIN
     RETURN NEXT;
 END $$;
 
--- Nobody waits for the row: whoever holds it records the time, too.
-CREATE OR REPLACE FUNCTION settlement_clock_record() RETURNS void
+-- The time is the one that was judged: the clock may have been set since. Nobody waits for the row:
+-- whoever holds it records the time, too.
+CREATE OR REPLACE FUNCTION settlement_clock_record(trusted timestamptz) RETURNS void
     LANGUAGE sql SET search_path FROM CURRENT AS
-    $$UPDATE settlement_clock SET at = clock()
+    $$UPDATE settlement_clock SET at = trusted
        WHERE one IN (SELECT one FROM settlement_clock FOR UPDATE SKIP LOCKED)$$;
 
 REVOKE EXECUTE ON FUNCTION settlement_lock, settlement_clock_record FROM PUBLIC;

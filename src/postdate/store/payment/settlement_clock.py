@@ -1,17 +1,30 @@
 """The last time at which a settler trusted the database's clock, as the database recorded it."""
 
 from datetime import datetime
+from typing import NamedTuple
 
 from postdate.store.connection.database import Connection
 from postdate.store.connection.query import query
 
 
-async def read(connection: Connection) -> datetime:
+class Recorded(NamedTuple):
+    """The last trusted time, and how often a person has confirmed the clock."""
+
+    at: datetime
+    confirmations: int
+
+
+async def read(connection: Connection) -> Recorded:
     """Read it; the schema begins with the time at which it was made."""
-    at: datetime = await connection.fetchval(query("settlement_clock_read"))
-    return at
+    [row] = await connection.fetch(query("settlement_clock_read"))
+    return Recorded(*row)
 
 
-async def record(connection: Connection) -> None:
-    """Record the present time: somebody trusts it."""
-    await connection.execute(query("settlement_clock_record"))
+async def record(connection: Connection, trusted: datetime) -> None:
+    """Record a time that somebody trusts."""
+    await connection.execute(query("settlement_clock_record"), trusted)
+
+
+async def confirm(connection: Connection) -> None:
+    """Record that a person has looked at the database's clock and found it right."""
+    await connection.execute(query("settlement_clock_confirm"))
