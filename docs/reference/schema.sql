@@ -576,7 +576,7 @@ CREATE FUNCTION seal_find(of_tenant integer, of_subject uuid, of_event uuid, sin
 CREATE FUNCTION server_clock() RETURNS timestamp with time zone
     LANGUAGE sql STABLE PARALLEL SAFE;
 
-CREATE FUNCTION settlement_clock_record() RETURNS void
+CREATE FUNCTION settlement_clock_record(trusted timestamp with time zone) RETURNS void
     LANGUAGE sql
     SET search_path TO 'postdate', 'pg_temp';
 
@@ -1194,6 +1194,7 @@ ALTER TABLE ONLY setting FORCE ROW LEVEL SECURITY;
 CREATE TABLE settlement_clock (
     one boolean DEFAULT true NOT NULL,
     at timestamp with time zone DEFAULT clock() NOT NULL,
+    confirmations bigint DEFAULT 0 NOT NULL,
     CONSTRAINT settlement_clock_one_check CHECK (one)
 );
 
@@ -1973,8 +1974,8 @@ GRANT ALL ON FUNCTION schedule_payment(from_account_id text, to_account_id text,
 REVOKE ALL ON FUNCTION seal_find(of_tenant integer, of_subject uuid, of_event uuid, since timestamp with time zone) FROM PUBLIC;
 GRANT ALL ON FUNCTION seal_find(of_tenant integer, of_subject uuid, of_event uuid, since timestamp with time zone) TO postdate_reader;
 GRANT ALL ON FUNCTION seal_find(of_tenant integer, of_subject uuid, of_event uuid, since timestamp with time zone) TO postdate_writer;
-REVOKE ALL ON FUNCTION settlement_clock_record() FROM PUBLIC;
-GRANT ALL ON FUNCTION settlement_clock_record() TO postdate_writer;
+REVOKE ALL ON FUNCTION settlement_clock_record(trusted timestamp with time zone) FROM PUBLIC;
+GRANT ALL ON FUNCTION settlement_clock_record(trusted timestamp with time zone) TO postdate_writer;
 REVOKE ALL ON FUNCTION settlement_lock(lane integer, buckets smallint[], subjects uuid[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION settlement_lock(lane integer, buckets smallint[], subjects uuid[]) TO postdate_writer;
 REVOKE ALL ON FUNCTION state_noun(type text) FROM PUBLIC;

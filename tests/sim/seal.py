@@ -101,8 +101,8 @@ async def nothing(transaction: TableTransaction, *_: Any) -> None:
 
 
 STATEMENTS: dict[Any, dict[str, Any]] = {
-    seal: {"waiting": waiting, "take": take, "locked_chains": held, "advance": advance, "insert": insert,
-           "move": move},
+    seal: {"waiting": waiting, "take": take, "locked_chains": held, "advance": advance,
+           "insert": insert, "move": move},
     subscription: {"wake": nothing}, activity: {"count": nothing},
 }  # fmt: skip
 
