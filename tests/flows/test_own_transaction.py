@@ -229,6 +229,17 @@ async def test_funds_are_decided_when_the_transaction_commits(
     assert await ledger.held() == 500
 
 
+async def test_payer_and_payee_have_one_currency(ledger: Ledger, own: asyncpg.Connection) -> None:
+    await ledger.api.call("POST", "/accounts", {"account_id": "eva", "currency": "EUR"})
+    with pytest.raises(asyncpg.PostgresError) as refused:
+        await own.execute(
+            "SELECT postdate.schedule_payment('alice', 'eva', 1, 'k', delay_seconds => 9)"
+        )
+    told = refusal(refused.value)
+    assert (told["code"], told["currencies"]) == ("currency_mismatch", [None, "EUR"])
+    assert await ledger.held() == 0
+
+
 async def test_a_halted_tenant_accepts_nothing(
     ledger: Ledger, own: asyncpg.Connection, database: Database
 ) -> None:

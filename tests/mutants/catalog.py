@@ -1,5 +1,5 @@
 """Every seeded bug."""
 
-from mutants import money, outside, worker
+from mutants import edge, money, outside, worker
 
-MUTANTS = (*worker.MUTANTS, *money.MUTANTS, *outside.MUTANTS)
+MUTANTS = (*worker.MUTANTS, *money.MUTANTS, *outside.MUTANTS, *edge.MUTANTS)

@@ -58,8 +58,28 @@ MUTANTS = (
     ),
     mutant(
         "return_of_the_clock_taken_for_a_leap", "settlement/stop.py",
-        "self._guard.accept_time(max(at, recorded))", "self._guard.accept_time(at)",
+        "self._trust(max(at, recorded.at), recorded)", "self._trust(at, recorded)",
         f"{CLOCK}::test_a_clock_that_was_behind_at_the_start_may_return",
+    ),
+    mutant(
+        "stop_that_is_gone_taken_for_confirmed", "settlement/stop.py",
+        "if not near or recorded.confirmations <= self._confirmations:", "if not self._leapt:",
+        f"{CLOCK}::test_a_stop_that_another_node_took_back_confirms_no_second_leap",
+    ),
+    mutant(
+        "any_confirmation_counts", "settlement/stop.py",
+        "if not near or recorded.confirmations", "if recorded.confirmations",
+        f"{CLOCK}::test_a_leap_beyond_what_a_person_confirmed_stops_again",
+    ),
+    mutant(
+        "recorded_time_taken_for_confirmed", "settlement/stop.py",
+        "if not near or recorded.confirmations <= self._confirmations:", "if not near:",
+        f"{CLOCK}::test_a_time_that_another_node_recorded_confirms_nothing",
+    ),
+    mutant(
+        "stop_of_a_person_overwritten", "store/tenant/setting.sql",
+        "\n WHERE setting.value = '\"\"'", "",
+        f"{CLOCK}::test_the_clock_never_touches_what_a_person_has_stopped",
     ),
     mutant(
         "leap_of_the_clock_believed", "settlement/clock_guard.py",

@@ -294,7 +294,8 @@ async def setting_page(transaction: TableTransaction, _: int) -> list[Any]:
 STATEMENTS: dict[Any, dict[str, Any]] = {
     settlement: {"peek": peek, "lock": lock, "first_due": nothing, "earlier": earlier,
                  "delete_timers": leave, "write_transfers": write_transfers,
-                 "write_failed": write_failed, "write_attempts": nothing, "retry": retry, "delete": delete},
+                 "write_failed": write_failed, "write_attempts": nothing, "retry": retry,
+                 "delete": delete},
     account_store: {"lock": account_lock, "add": account_add, "write": account_write,
                     "locked": account_locked},
     settlement_clock: {"read": clock_read, "record": clock_record},

@@ -129,6 +129,18 @@ async def test_a_leap_beyond_what_a_person_confirmed_stops_again(bank: Bank, clo
     assert "leapt" in (one.blocked() or "")
 
 
+async def test_a_time_that_another_node_recorded_confirms_nothing(bank: Bank, clock: Clock) -> None:
+    """A node that starts on a machine whose clock leapt too believes it: nobody confirmed it."""
+    one = careful(bank.database)
+    await one.run_once()
+    payment = (await bank.pay([DuePayment("a", "b", 1, await bank.now() + timedelta(hours=20))]))[0]
+    await clock.advance(86400)
+    async with bank.database.connection() as connection:
+        await clock_store.record(connection, await bank.now())
+    assert (await one.run_once(), await one.run_once()) == (0, 0)
+    assert await bank.outcome(payment) is None, "paid early"
+
+
 async def test_the_clock_never_touches_what_a_person_has_stopped(database: Database) -> None:
     changes = SettingChanges(database)
     await changes.put(0, STOPPED, "maintenance")

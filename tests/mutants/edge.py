@@ -1,0 +1,91 @@
+"""Bugs where callers meet us: own transaction, test clock, currency, foresight, forms."""
+
+from mutants.mutant import mutant
+
+CLIENT = "store/functions/client.sql"
+CLIENT_PAYMENT = "store/functions/client_payment.sql"
+OWN = "flows/test_own_transaction.py"
+ROLES = "hostile/test_own_transaction_roles.py"
+FORMS = "hostile/test_forms.py"
+CONSOLE_FORM = "console/form.py"
+
+MUTANTS = (
+    mutant(
+        "own_transaction_ignores_scopes", CLIENT,
+        "ELSIF scope <> ALL (found.scopes) THEN", "ELSIF false THEN",
+        f"{ROLES}::test_limits_of_a_role_hold",
+    ),
+    mutant(
+        "own_transaction_chooses_its_clock", CLIENT,
+        "PERFORM set_config('postdate.clock', '', true);\n    SELECT r.* INTO found",
+        "SELECT r.* INTO found",
+        f"{ROLES}::test_a_client_sets_no_clock",
+    ),
+    mutant(
+        "own_transaction_spends_what_is_not_there", CLIENT_PAYMENT,
+        "AND payer.balance - payer.held - taken - amount < payer.floor THEN", "AND false THEN",
+        f"{OWN}::test_funds_are_decided_when_the_transaction_commits",
+    ),
+    mutant(
+        "own_transaction_mixes_currencies", CLIENT_PAYMENT,
+        "IF payer.currency IS DISTINCT FROM payee.currency THEN", "IF false THEN",
+        f"{OWN}::test_payer_and_payee_have_one_currency",
+    ),
+    mutant(
+        "currencies_mixed", "ledger/hold.py",
+        "if payer.currency != payee.currency:", "if False:",
+        "flows/test_currency.py::test_payer_and_payee_have_the_same",
+    ),
+    mutant(
+        "test_clock_leaps_to_its_target", "intake/tenant/advance.py",
+        "await self._move(step.at)", "await self._move(self.target)",
+        "flows/test_test_clock.py::test_things_happen_in_the_order_of_their_due_times",
+    ),
+    mutant(
+        "test_clock_advanced_by_two", "store/tenant/test_clock.sql",
+        "coalesce(held_until > server_clock(), false) AS held", "false AS held",
+        "flows/test_advance.py",
+    ),
+    mutant(
+        "foresight_forgets_a_credit", "model/foresight/money.py",
+        "            payee.balance += each.amount\n", "",
+        "model/test_foresight_money.py::test_projection_equals_the_decisions_of_the_ledger",
+    ),
+    mutant(
+        "foresight_does_not_wait_for_money", "model/foresight/money.py",
+        "until is not None and at < until:", "until is not None and until < at:",
+        "model/test_foresight_money.py::test_one_that_waits_for_its_money_is_paid_when_it_comes",
+    ),
+    mutant(
+        "foresight_forgets_what_waits", "model/foresight/lateness.py",
+        "waiting = max(0.0, waiting + count - a_minute)", "waiting = max(0.0, count - a_minute)",
+        "model/test_foresight_lateness.py::test_the_worst_lateness_is_within_its_error",
+    ),
+    mutant(
+        "foresight_counts_changed_days_twice", "model/foresight/rule_count.py",
+        "                bits &= ~change.bits\n", "",
+        "model/test_foresight_count.py::test_counting_by_arithmetic_equals_stepping",
+    ),
+    mutant(
+        "form_sent_twice_does_it_twice", CONSOLE_FORM,
+        "once = form_key(request) if self.endpoint.idempotency else None",
+        "once = __import__('secrets').token_hex() if self.endpoint.idempotency else None",
+        "flows/test_console_forms.py::test_a_form_that_is_sent_twice_creates_once",
+    ),
+    mutant(
+        "unanswered_form_gets_another_key", "console/page_request.py",
+        "if had and (refusal is None or _undecided(refusal)):", "if had and refusal is None:",
+        f"{FORMS}::test_a_form_sent_twice_at_once_and_then_once_more_pays_once",
+        f"{FORMS}::test_a_form_keeps_its_key_until_it_is_answered",
+    ),
+    mutant(
+        "form_takes_infinity_for_no_limit", CONSOLE_FORM,
+        "return number if math.isfinite(number) else text", "return number",
+        f"{FORMS}::test_a_limit_that_is_no_number_does_not_take_the_limit_away",
+    ),
+    mutant(
+        "form_of_another_site_is_taken", "console/page_request.py",
+        "    if not from_this_site(request):\n", "    if False:\n",
+        "flows/test_console.py::test_a_form_needs_our_origin_and_the_token_of_its_session",
+    ),
+)  # fmt: skip
