@@ -462,15 +462,25 @@ CREATE FUNCTION lane_purpose(lane_id integer) RETURNS integer
 CREATE FUNCTION occurrence_final() RETURNS trigger
     LANGUAGE plpgsql;
 
-CREATE FUNCTION outbox_take(low timestamp with time zone, per_bucket integer, without integer[], around boolean) RETURNS TABLE(tenant_id integer, "time" timestamp with time zone, subject uuid, event_id uuid, type text, digest bytea)
+CREATE FUNCTION outbox_free(one smallint, low timestamp with time zone, event_limit integer, row_limit integer, without integer[]) RETURNS TABLE(place tid, "time" timestamp with time zone)
     LANGUAGE plpgsql
     SET search_path TO 'postdate', 'pg_temp';
+
+CREATE FUNCTION outbox_head(one smallint, low timestamp with time zone, event_limit integer, row_limit integer, without integer[]) RETURNS TABLE(number bigint, place tid, "time" timestamp with time zone, subjects uuid[])
+    LANGUAGE sql STABLE;
+
+CREATE FUNCTION outbox_take(low timestamp with time zone, event_limit integer, row_limit integer, without integer[], around boolean) RETURNS TABLE(tenant_id integer, "time" timestamp with time zone, types text[], subjects uuid[], events uuid[], digests bytea)
+    LANGUAGE plpgsql
+    SET search_path TO 'postdate', 'pg_temp';
+
+CREATE FUNCTION outbox_types(types text[]) RETURNS text[]
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE;
 
 CREATE FUNCTION outcome_digest(o outcome) RETURNS bytea
     LANGUAGE sql STABLE PARALLEL SAFE;
 
 CREATE FUNCTION outcome_event_id(subject uuid, finished_at timestamp with time zone) RETURNS uuid
-    LANGUAGE sql IMMUTABLE PARALLEL SAFE;
+    LANGUAGE sql STABLE PARALLEL SAFE;
 
 CREATE FUNCTION outcome_record(o outcome) RETURNS bytea
     LANGUAGE sql STABLE PARALLEL SAFE;
@@ -1005,14 +1015,18 @@ CREATE TABLE outbox (
     bucket smallint NOT NULL,
     tenant_id integer NOT NULL,
     "time" timestamp with time zone DEFAULT server_clock() NOT NULL,
-    subject uuid NOT NULL,
-    event_id uuid,
-    type text NOT NULL,
-    digest bytea NOT NULL,
+    types text[] NOT NULL,
+    subjects uuid[] NOT NULL,
+    events uuid[],
+    digests bytea NOT NULL,
     CONSTRAINT outbox_bucket_check CHECK (((bucket >= 0) AND (bucket <= 63))),
-    CONSTRAINT outbox_digest_check CHECK ((octet_length(digest) = 32))
+    CONSTRAINT outbox_check CHECK ((((cardinality(types) = 1) OR (cardinality(types) = cardinality(subjects))) AND (cardinality(events) = cardinality(subjects)) AND (octet_length(digests) = (32 * cardinality(subjects))))),
+    CONSTRAINT outbox_subjects_check CHECK ((cardinality(subjects) > 0))
 )
-WITH (autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='5000', autovacuum_vacuum_cost_delay='0');
+WITH (autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='1000', autovacuum_vacuum_cost_delay='0', toast_tuple_target='8160');
+ALTER TABLE ONLY outbox ALTER COLUMN subjects SET STORAGE EXTERNAL;
+ALTER TABLE ONLY outbox ALTER COLUMN events SET STORAGE EXTERNAL;
+ALTER TABLE ONLY outbox ALTER COLUMN digests SET STORAGE EXTERNAL;
 ALTER TABLE ONLY outbox FORCE ROW LEVEL SECURITY;
 
 CREATE TABLE outbox_lock (
@@ -1946,8 +1960,14 @@ REVOKE ALL ON FUNCTION job_read(of_tenant integer, buckets smallint[], ids uuid[
 GRANT ALL ON FUNCTION job_read(of_tenant integer, buckets smallint[], ids uuid[], first_id uuid, last_id uuid, with_payload boolean) TO postdate_writer;
 GRANT ALL ON FUNCTION job_read(of_tenant integer, buckets smallint[], ids uuid[], first_id uuid, last_id uuid, with_payload boolean) TO postdate_reader;
 REVOKE ALL ON FUNCTION job_remove(in_bucket smallint, in_tenant integer, ids uuid[]) FROM PUBLIC;
-REVOKE ALL ON FUNCTION outbox_take(low timestamp with time zone, per_bucket integer, without integer[], around boolean) FROM PUBLIC;
-GRANT ALL ON FUNCTION outbox_take(low timestamp with time zone, per_bucket integer, without integer[], around boolean) TO postdate_writer;
+REVOKE ALL ON FUNCTION outbox_free(one smallint, low timestamp with time zone, event_limit integer, row_limit integer, without integer[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION outbox_free(one smallint, low timestamp with time zone, event_limit integer, row_limit integer, without integer[]) TO postdate_writer;
+REVOKE ALL ON FUNCTION outbox_head(one smallint, low timestamp with time zone, event_limit integer, row_limit integer, without integer[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION outbox_head(one smallint, low timestamp with time zone, event_limit integer, row_limit integer, without integer[]) TO postdate_writer;
+REVOKE ALL ON FUNCTION outbox_take(low timestamp with time zone, event_limit integer, row_limit integer, without integer[], around boolean) FROM PUBLIC;
+GRANT ALL ON FUNCTION outbox_take(low timestamp with time zone, event_limit integer, row_limit integer, without integer[], around boolean) TO postdate_writer;
+REVOKE ALL ON FUNCTION outbox_types(types text[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION outbox_types(types text[]) TO postdate_writer;
 REVOKE ALL ON FUNCTION partition_create_ahead(weeks integer, OUT made integer, OUT blocked text[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION partition_create_ahead(weeks integer, OUT made integer, OUT blocked text[]) TO postdate_writer;
 REVOKE ALL ON FUNCTION partition_ensure(parent regclass, monday timestamp with time zone) FROM PUBLIC;

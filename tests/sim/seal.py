@@ -32,7 +32,7 @@ CALM_SECONDS = 200.0
 
 def _outbox(tables: Tables, low: datetime) -> list[Waiting]:
     rows = [row for _, row in tables.of("outbox") if row.time >= low]
-    return sorted(rows, key=lambda row: (row.time, row.event_id))
+    return sorted(rows, key=lambda row: (row.time, row.subjects[0]))
 
 
 async def waiting(reader: Any, low: datetime) -> tuple[bool, datetime]:
@@ -51,7 +51,7 @@ async def take(
     await transaction.lock(("outbox_lock",))
     taken = []
     for row in _outbox(transaction.tables, low)[:per_bucket]:
-        key = ("outbox", row.event_id)
+        key = ("outbox", row.subjects[0])
         if row.tenant_id in without or (around and not transaction.free(key)):
             continue
         await transaction.put(key, None)
@@ -156,13 +156,16 @@ class SealHistory:
         writing.add_done_callback(self.writing.discard)
 
     async def _record(self) -> None:
-        """Record an event in a transaction that may take long, or is rolled back."""
-        event_id, at = UUID(int=random.getrandbits(128)), self.tables.now()
-        row = Waiting(random.choice(TENANTS), at, event_id, event_id, "job.accepted", bytes(32))
+        """Record some events in a transaction that may take long, or is rolled back."""
+        ids, at = (
+            [UUID(int=random.getrandbits(128)) for _ in range(random.randint(1, 3))],
+            self.tables.now(),
+        )
+        row = Waiting(random.choice(TENANTS), at, ["job.accepted"], ids, None, bytes(32 * len(ids)))
         await wait(random.choice([0.0, 0.01, 1.0, 18.0]))
         if random.random() < 0.9:
-            self.events.add(event_id)
-            self.tables.rows["outbox", event_id] = row
+            self.events.update(ids)
+            self.tables.rows["outbox", ids[0]] = row
 
     async def _stranger(self) -> None:
         """Hold a chain, or a row of the outbox, for longer than anybody waits."""

@@ -7,6 +7,7 @@ import asyncpg
 import pytest
 
 from conftest import admin
+from postdate.model.ids import new_id
 from postdate.publisher import sealer as module
 from postdate.store.connection.database import Database
 from postdate.store.connection.error import CommitUnknownError, UnavailableError
@@ -184,7 +185,8 @@ async def test_a_locked_row_of_the_outbox_keeps_only_its_own_subject_waiting(
     stranger = await asyncpg.connect(server.credentials.superuser_dsn(database_name))
     async with stranger.transaction():
         await stranger.execute(
-            "SELECT FROM postdate.outbox WHERE subject = $1 AND type = 'job.accepted' FOR UPDATE",
+            "SELECT FROM postdate.outbox WHERE subjects = ARRAY[$1::uuid] "
+            "AND types = '{job.accepted}' FOR UPDATE",
             held,
         )
         assert await runner.run_once(64) == 1
@@ -202,9 +204,39 @@ async def test_what_was_copied_in_the_outbox_is_sealed_once(
     [thing] = subjects(database, 1)
     await emit(database, new_event(database, tenant_id, thing))
     await database.writer.execute(
-        "INSERT INTO outbox SELECT bucket, tenant_id, time + interval '1 ms', subject, event_id, "
-        "type, digest FROM outbox WHERE subject = $1",
+        "INSERT INTO outbox SELECT bucket, tenant_id, time + interval '1 ms', types, subjects, "
+        "events, digests FROM outbox WHERE $1 = ANY (subjects)",
         thing,
     )
     await seal_all(database)
     assert of_subject(await check_chains(database), thing) == ["job.accepted"]
+
+
+async def test_what_came_after_a_locked_row_waits_through_a_third(
+    server: Embedded, database: Database, database_name: str, tenant_id: int
+) -> None:
+    """A row that shares a subject with one that waits comes after it, and so on."""
+    held, between, last = (new_id(7, database.unix_ms()) for _ in range(3))
+    await emit(database, new_event(database, tenant_id, held))
+    await emit(
+        database,
+        new_event(database, tenant_id, held, "job.completed"),
+        new_event(database, tenant_id, between),
+    )
+    await emit(
+        database,
+        new_event(database, tenant_id, between, "job.completed"),
+        new_event(database, tenant_id, last),
+    )
+    runner = sealer(database)
+    stranger = await asyncpg.connect(server.credentials.superuser_dsn(database_name))
+    async with stranger.transaction():
+        await stranger.execute(
+            "SELECT FROM postdate.outbox WHERE subjects = ARRAY[$1::uuid] FOR UPDATE", held
+        )
+        assert await runner.run_once(64) == 0
+    await stranger.close()
+    assert await runner.run_once(64) == 5
+    found = await check_chains(database)
+    assert of_subject(found, held) == ["job.accepted", "job.completed"]
+    assert of_subject(found, between) == ["job.accepted", "job.completed"]

@@ -68,8 +68,10 @@ timers AS (
     INSERT INTO timer (bucket, tenant_id, lane_id, subject, due_at)
     SELECT bucket, tenant_id, $8, payment_id, due_at FROM made),
 told AS (
-    INSERT INTO outbox (bucket, tenant_id, subject, event_id, type, digest)
-    SELECT bucket, tenant_id, payment_id, payment_id, 'payment.scheduled', digest FROM made),
+    INSERT INTO outbox (bucket, tenant_id, types, subjects, digests)
+    SELECT bucket, tenant_id, '{payment.scheduled}', array_agg(payment_id ORDER BY payment_id),
+           string_agg(digest, '' ORDER BY payment_id)
+      FROM made GROUP BY bucket, tenant_id),
 held AS (
     SELECT bucket, from_account, sum(amount) AS amount FROM made WHERE hold
      GROUP BY bucket, from_account)

@@ -7,11 +7,16 @@ from postdate.delivery.broker_connections import IDLE_SECONDS
 from postdate.node import job
 from postdate.node.node import Node
 from postdate.runtime.loop import POLL_SECONDS, Loop
-from postdate.worker.claim_size import MAX_JOBS
 from postdate.worker.worker import JobWorker
 
 CLAIMS: Final = 2
 """Claims under way at once: while the database takes one, another is read and started."""
+
+CLAIM_JOBS: Final = 250
+"""The most jobs of one claim: enough to share the cost of a commit, however busy the machine is.
+
+Others wait for these rows as long as the claim takes, some milliseconds.
+"""
 
 REFRESH_SECONDS: Final = 1.0
 KEEP_SECONDS: Final = 0.5
@@ -67,7 +72,7 @@ def claim_loops(worker: JobWorker, step: Callable[[int], Awaitable[int]]) -> lis
         Loop(
             f"worker-claim-{number}",
             step,
-            limit=MAX_JOBS,
+            limit=CLAIM_JOBS,
             next_due=worker.next_due,
             woken_by=worker.room,
         )

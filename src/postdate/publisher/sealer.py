@@ -5,11 +5,12 @@ from collections import Counter as Tally
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, NamedTuple
+from uuid import UUID
 
 from postdate.model.activity import COUNTED, KEEP_SECONDS, SLOT_SECONDS
 from postdate.model.event.audit import audited
-from postdate.model.event.chain import SealContent, seal_hash
+from postdate.model.event.chain import DIGEST_BYTES, SealContent, seal_hash
 from postdate.model.failpoint import reach
 from postdate.model.ids import BUCKETS, new_id
 from postdate.model.log import Log
@@ -82,11 +83,12 @@ class Sealer:
             taken = await self._seal(low, limit, now)
             if not taken:  # another node is sealing what there is
                 return count
-            self._meter.sealed(len(taken), (now - taken[0].time).total_seconds())
+            events = sum(map(len, taken))
+            self._meter.sealed(events, (now - taken[0].time).total_seconds())
             self._sealed()
-            count += len(taken)
+            count += events
             self._active_until = time.monotonic() + ACTIVE_SECONDS
-            found = len(taken) >= limit
+            found = events >= limit or len(taken) >= seal.MAX_ROWS
         if not self._held:
             self._mark.learn_empty_below(now, now)
         return count
@@ -103,10 +105,10 @@ class Sealer:
             try:
                 async with self._database.write("seal") as connection:
                     taken = await seal.take(connection, low, limit, self._held, around=around)
-                    tenants |= {each.tenant_id for each in taken}
+                    tenants |= {row.tenant_id for row in taken}
                     if taken:
                         reach("seal.taken")
-                        await _write(connection, _once(taken), now, self._database.unix_ms())
+                        await _write(connection, taken, now, self._database.unix_ms())
             except LockNotAvailableError:
                 if not tenants and not around:
                     log.warning("seal.outbox_held")
@@ -126,38 +128,74 @@ class Sealer:
         self._mark.forget()
 
 
-def _once(taken: Sequence[Waiting]) -> Sequence[Waiting]:
+class Told(NamedTuple):
+    """Events of one tenant in the order to seal, column by column."""
+
+    types: list[str]
+    subjects: list[UUID]
+    # None where the event has the id of its subject.
+    events: list[UUID | None]
+    digests: bytes
+
+    def part(self, begin: int, end: int) -> "Told":
+        """Return some of them."""
+        return Told(
+            self.types[begin:end],
+            self.subjects[begin:end],
+            self.events[begin:end],
+            self.digests[begin * DIGEST_BYTES : end * DIGEST_BYTES],
+        )
+
+
+def _told(rows: Sequence[Waiting]) -> Told:
+    types: list[str] = []
+    subjects: list[UUID] = []
+    events: list[UUID | None] = []
+    for row in rows:
+        types += row.types if len(row.types) == len(row) else row.types * len(row)
+        subjects += row.subjects
+        events += [None] * len(row) if row.events is None else row.events
+    told = Told(types, subjects, events, b"".join(row.digests for row in rows))
+    return told if len(set(subjects)) == len(subjects) else _once(told)
+
+
+def _once(told: Told) -> Told:
     """Leave out what stands twice in the outbox, because somebody has copied it."""
-    known = {(each.tenant_id, each.type, each.subject, each.event_id): each for each in taken}
-    return taken if len(known) == len(taken) else list(known.values())
+    digests = (told.part(n, n + 1).digests for n in range(len(told.subjects)))
+    known = dict(zip(zip(*told[:3], strict=True), digests, strict=True))
+    types, subjects, events = map(list, zip(*known, strict=True))
+    return Told(types, subjects, events, b"".join(known.values()))
 
 
 async def _write(
     connection: Connection, taken: Sequence[Waiting], now: datetime, unix_ms: int
 ) -> None:
-    by_tenant: dict[int, list[Waiting]] = defaultdict(list)
-    for each in taken:
-        by_tenant[each.tenant_id].append(each)
-    chains = await seal.advance(connection, {t: len(by_tenant[t]) for t in sorted(by_tenant)})
+    rows: dict[int, list[Waiting]] = defaultdict(list)
+    for row in taken:
+        rows[row.tenant_id].append(row)
+    by_tenant = {tenant_id: _told(rows[tenant_id]) for tenant_id in sorted(rows)}
+    counts = {tenant_id: len(told.subjects) for tenant_id, told in by_tenant.items()}
+    chains = await seal.advance(connection, counts)
+    sealed_at = max(now, taken[-1].time)
     seals = [
         each
-        for tenant_id, events in by_tenant.items()
-        for each in _seals(chains[tenant_id], events, now, unix_ms)
+        for tenant_id, told in by_tenant.items()
+        for each in _seals(chains[tenant_id], told, sealed_at, unix_ms)
     ]
     await seal.insert(connection, seals)
     await seal.move(connection, {each.content.tenant_id: each.hash for each in seals})
-    await subscription.wake(connection, {(each.tenant_id, each.type) for each in taken})
+    await subscription.wake(
+        connection, {(row.tenant_id, kind) for row in taken for kind in row.types}
+    )
     await activity.count(connection, _tally(taken, now))
 
 
-def _seals(
-    chain: Chain, events: Sequence[Waiting], now: datetime, unix_ms: int
-) -> Iterator[NewSeal]:
+def _seals(chain: Chain, told: Told, sealed_at: datetime, unix_ms: int) -> Iterator[NewSeal]:
     """Put the events of one tenant behind the end of its chain."""
     position, previous = chain.position + 1, chain.hash
-    for begin in range(0, len(events), SEAL_LIMIT):
-        part = events[begin : begin + SEAL_LIMIT]
-        content = _content(chain.tenant_id, position, max(now, part[-1].time), part)
+    for begin in range(0, len(told.subjects), SEAL_LIMIT):
+        part = told.part(begin, begin + SEAL_LIMIT)
+        content = _content(chain.tenant_id, position, sealed_at, part)
         digest = seal_hash(previous, content)
         yield NewSeal(
             seal_id=new_id(chain.tenant_id % BUCKETS, unix_ms),
@@ -166,22 +204,20 @@ def _seals(
             previous=previous,
             hash=digest,
         )
-        position, previous = position + len(part), digest
+        position, previous = position + len(part.subjects), digest
 
 
-def _content(
-    tenant_id: int, position: int, sealed_at: datetime, events: Sequence[Waiting]
-) -> SealContent:
-    types = {name: number for number, name in enumerate(dict.fromkeys(e.type for e in events), 1)}
+def _content(tenant_id: int, position: int, sealed_at: datetime, told: Told) -> SealContent:
+    types = {name: number for number, name in enumerate(dict.fromkeys(told.types), 1)}
     return SealContent(
         tenant_id=tenant_id,
         position=position,
         sealed_at=sealed_at,
         types=list(types),
-        kinds=[types[each.type] for each in events],
-        subjects=[each.subject for each in events],
-        events=[None if e.event_id == e.subject else e.event_id for e in events],
-        digests=b"".join(each.digest for each in events),
+        kinds=[types[each] for each in told.types],
+        subjects=told.subjects,
+        events=told.events,
+        digests=told.digests,
     )
 
 
@@ -189,8 +225,10 @@ def _tally(taken: Sequence[Waiting], now: datetime) -> Mapping[activity.Counted,
     """Count what the overview tells of, in the slot in which it happened."""
     counted: Tally[activity.Counted] = Tally()
     oldest = now.timestamp() - KEEP_SECONDS
-    for each in taken:
-        column = COUNTED.get(each.type)
-        if column is not None and (at := each.time.timestamp()) > oldest:
-            counted[each.tenant_id, int(at) // SLOT_SECONDS, column] += 1
+    for row in taken:
+        at, each = row.time.timestamp(), len(row) // len(row.types)
+        for kind in row.types if at > oldest else ():
+            column = COUNTED.get(kind)
+            if column is not None:
+                counted[row.tenant_id, int(at) // SLOT_SECONDS, column] += each
     return counted

@@ -29,7 +29,6 @@ from postdate.store.timer import timer
 from postdate.store.timer.lane import Lane, LaneDirectory
 from postdate.store.timer.permit import lane_limits
 from postdate.worker.claim import ClaimTransaction, LaneClaim
-from postdate.worker.claim_size import ClaimSize
 from postdate.worker.lane_bucket import ACTIVE_SECONDS, LaneBucket, LaneBuckets
 from postdate.worker.permit import Permits
 from postdate.worker.ready_queue import ReadyQueue
@@ -66,7 +65,6 @@ class Claimer:
     capacity: Capacity
     hand_over: Callable[[LaneClaim], None]
     kinds: frozenset[Kind] = frozenset({"push"})
-    claim_size: ClaimSize = field(default_factory=ClaimSize)
     shared_reads: SharedReads | None = None
     cipher: PayloadCipher | None = None
     mine: frozenset[int] = EVERY_BUCKET
@@ -131,7 +129,6 @@ class Claimer:
 
     async def claim(self, limit: int) -> list[LaneClaim]:
         """Claim up to `limit` due jobs, in turn, as far as their tenants have room."""
-        limit = min(limit, self.claim_size.size)
         await self._look()
         with self._transaction() as transaction:
             claim = self._begin(transaction, limit)
@@ -200,7 +197,6 @@ class Claimer:
     ) -> None:
         """Claim at one bucket after another in one transaction, until the limit is reached."""
         claim: LaneClaim | None = first
-        began = time.monotonic()
         async with self.database.write("claim") as connection:
             while claim is not None:
                 await self._take(connection, claim, claim.room.count)
@@ -208,8 +204,6 @@ class Claimer:
                 more = limit > 0 and len(transaction.claims) < MAX_LANE_BUCKETS
                 claim = self._begin(transaction, limit, only_unlimited=True) if more else None
             transaction.committing = True
-        count = sum(len(each.executions) for each in transaction.claims)
-        self.claim_size.learn(count, time.monotonic() - began)
 
     async def _claim_limited(self, transaction: ClaimTransaction, claim: LaneClaim) -> None:
         """Claim at one bucket as far as its limits permit."""

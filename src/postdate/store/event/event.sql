@@ -6,8 +6,11 @@ WITH recorded AS (
     SELECT * FROM unnest($1::smallint[], $2::integer[], $3::uuid[], $4::uuid[], $5::text[],
                          $6::text[], $7::jsonb[])
     RETURNING bucket, tenant_id, subject, event_id, type, event_digest(event) AS digest)
-INSERT INTO outbox (bucket, tenant_id, time, subject, event_id, type, digest)
-SELECT bucket, tenant_id, server_clock(), subject, event_id, type, digest FROM recorded
+INSERT INTO outbox (bucket, tenant_id, types, subjects, events, digests)
+SELECT bucket, tenant_id, outbox_types(array_agg(type ORDER BY event_id)),
+       array_agg(subject ORDER BY event_id), array_agg(event_id ORDER BY event_id),
+       string_agg(digest, '' ORDER BY event_id)
+  FROM recorded GROUP BY bucket, tenant_id
 
 -- name: event_insert_state
 -- The same for changes of rows: with the digest of what each leaves behind. The change comes
@@ -19,8 +22,11 @@ WITH recorded AS (
       FROM unnest($1::smallint[], $2::integer[], $3::uuid[], $4::uuid[], $5::text[], $6::text[],
                   $7::jsonb[]) AS new (bucket, tenant_id, subject, event_id, type, actor, data)
     RETURNING bucket, tenant_id, subject, event_id, type, event_digest(event) AS digest)
-INSERT INTO outbox (bucket, tenant_id, time, subject, event_id, type, digest)
-SELECT bucket, tenant_id, server_clock(), subject, event_id, type, digest FROM recorded
+INSERT INTO outbox (bucket, tenant_id, types, subjects, events, digests)
+SELECT bucket, tenant_id, outbox_types(array_agg(type ORDER BY event_id)),
+       array_agg(subject ORDER BY event_id), array_agg(event_id ORDER BY event_id),
+       string_agg(digest, '' ORDER BY event_id)
+  FROM recorded GROUP BY bucket, tenant_id
 
 -- name: event_of_subject
 -- In order. An event is never older than its subject, whose id bounds the partitions to look into.

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AsyncExitStack
 from datetime import datetime
-from typing import NamedTuple
+from typing import Final, NamedTuple
 from uuid import UUID
 
 import msgspec
@@ -15,16 +15,25 @@ from postdate.store.connection.combined import Reader
 from postdate.store.connection.database import LONG_SECONDS, Connection, lift_time_limits
 from postdate.store.connection.query import query
 
+MAX_ROWS: Final = 100
+"""The most rows of the outbox that one look takes of a bucket, however few events each holds."""
+
 
 class Waiting(msgspec.Struct, frozen=True, gc=False):
-    """An event that was taken from the outbox."""
+    """Events of a tenant that were taken from the outbox: those of one statement and bucket.
+
+    There is one type for each, or one for all. Without `events` each has the id of its subject.
+    """
 
     tenant_id: int
     time: datetime
-    subject: UUID
-    event_id: UUID
-    type: str
-    digest: bytes
+    types: list[str]
+    subjects: list[UUID]
+    events: list[UUID] | None
+    digests: bytes
+
+    def __len__(self) -> int:
+        return len(self.subjects)
 
 
 class Chain(msgspec.Struct, frozen=True):
@@ -75,9 +84,10 @@ async def take(
 ) -> list[Waiting]:
     """Take events from the outbox, in the order to seal; others wait for the same buckets.
 
+    Of each bucket as many rows as it takes for `per_bucket` events, and no more than MAX_ROWS.
     Those of some tenants stay where they are, and with `around` those that a stranger has locked.
     """
-    asked = (low, per_bucket, list(without), around)
+    asked = (low, per_bucket, MAX_ROWS, list(without), around)
     return [Waiting(*row) for row in await connection.fetch(query("seal_take"), *asked)]
 
 

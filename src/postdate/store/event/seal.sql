@@ -7,8 +7,8 @@ SELECT EXISTS (SELECT FROM outbox_lock l
        clock()
 
 -- name: seal_take
-SELECT tenant_id, time, subject, event_id, type, digest FROM outbox_take($1, $2, $3, $4)
- ORDER BY time, event_id
+SELECT tenant_id, time, types, subjects, events, digests FROM outbox_take($1, $2, $3, $4, $5)
+ ORDER BY time, coalesce(events[1], subjects[1])
 
 -- name: seal_advance
 -- Take the next positions of each tenant. The rows are locked in the order of the tenants and stay
@@ -216,8 +216,12 @@ SELECT f.tenant_id, f.event_id
                           AND s.types[s.kinds[place]] = f.type)
          LIMIT 1),
        (SELECT true FROM outbox o
-         WHERE o.bucket = bucket_of(f.subject) AND coalesce(o.event_id, o.subject) = f.event_id
-           AND (o.subject, o.type, o.tenant_id) = (f.subject, f.type, f.tenant_id) LIMIT 1))
+         WHERE o.bucket = bucket_of(f.subject) AND o.tenant_id = f.tenant_id
+           AND f.subject = ANY (o.subjects)
+           AND EXISTS (SELECT FROM unnest(array_positions(o.subjects, f.subject)) AS place
+                        WHERE coalesce(o.events[place], f.subject) = f.event_id
+                          AND coalesce(o.types[place], o.types[1]) = f.type)
+         LIMIT 1))
        IS NULL
  ORDER BY f.tenant_id, f.event_id LIMIT $3
 

@@ -188,9 +188,9 @@ BEGIN
             of_type, by_actor, says,
             CASE WHEN changes THEN state_now(of_type, of_tenant, of_subject, says) END)
     RETURNING * INTO told;
-    INSERT INTO outbox (bucket, tenant_id, time, subject, event_id, type, digest)
-    VALUES (told.bucket, told.tenant_id, told.time, told.subject, told.event_id, told.type,
-            event_digest(told));
+    INSERT INTO outbox (bucket, tenant_id, time, types, subjects, events, digests)
+    VALUES (told.bucket, told.tenant_id, told.time, ARRAY[told.type], ARRAY[told.subject],
+            ARRAY[told.event_id], event_digest(told));
 END $$;
 
 -- Accept all that this transaction asked for. The first trigger of a commit does it for all rows,

@@ -71,10 +71,11 @@ $$;
 -- sort by their ids. One bit differs, should both fall into one millisecond. A test clock may be
 -- behind the server's, by which ids are made: the end never sorts before the beginning.
 CREATE OR REPLACE FUNCTION outcome_event_id(subject uuid, finished_at timestamptz) RETURNS uuid
-    LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    LANGUAGE sql STABLE PARALLEL SAFE AS $$
     SELECT CASE WHEN isfinite(finished_at) THEN encode(
-        substring(int8send((date_part('epoch', greatest(finished_at, uuid_instant(subject)))
-                            * 1000)::bigint) FROM 3)
+        greatest(
+            substring(int8send((date_part('epoch', finished_at) * 1000)::bigint) FROM 3),
+            substring(uuid_send(subject) FOR 6))
         || substring(set_byte(uuid_send(subject), 8, get_byte(uuid_send(subject), 8) # 32) FROM 7),
         'hex')::uuid END
 $$;

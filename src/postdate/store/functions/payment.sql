@@ -41,11 +41,15 @@ BEGIN
     SELECT bucket, coalesce(tenant, first_tenant), lane, id, due
       FROM (SELECT unnest(buckets) AS bucket, unnest(tenants) AS tenant, unnest(ids) AS id,
                    unnest(dues) AS due) AS new;
-    INSERT INTO outbox (bucket, tenant_id, time, subject, event_id, type, digest)
-    SELECT p.bucket, p.tenant_id, server_clock(), p.payment_id, NULL, 'payment.scheduled',
-           payment_digest(p)
-      FROM payment_rows(buckets, tenants, ids, payers, payees, amounts, dues, holds, retries,
-                              descriptions, schedules, traces, brokens, actors, keys) AS p;
+    -- OFFSET 0 has the digests taken before the rows are sorted, which are then narrow.
+    INSERT INTO outbox (bucket, tenant_id, types, subjects, digests)
+    SELECT bucket, tenant_id, '{payment.scheduled}', array_agg(payment_id ORDER BY payment_id),
+           string_agg(digest, '' ORDER BY payment_id)
+      FROM (SELECT p.bucket, p.tenant_id, p.payment_id, payment_digest(p) AS digest
+              FROM payment_rows(buckets, tenants, ids, payers, payees, amounts, dues, holds,
+                                retries, descriptions, schedules, traces, brokens, actors,
+                                keys) AS p OFFSET 0) AS told
+     GROUP BY bucket, tenant_id;
 END $$;
 
 -- Delete the timers of payments that are about to complete. Returns how many there were.
@@ -74,18 +78,19 @@ CREATE OR REPLACE FUNCTION payment_settle(
 DECLARE
     first_tenant integer := tenants[1];
     first_token integer := tokens[1];
+    at timestamptz := clock();
 BEGIN
     INSERT INTO entry (bucket, tenant_id, account_id, version, transfer_id, amount, balance, type,
-                       payment_id)
+                       payment_id, created_at)
     SELECT bucket, coalesce(tenant, first_tenant), account_id, version, transfer, -amount, balance,
-           'PAYMENT', id
+           'PAYMENT', id, at
       FROM (SELECT unnest(from_buckets) AS bucket, unnest(tenants) AS tenant,
                    unnest(payers) AS account_id, unnest(from_versions) AS version,
                    unnest(transfers) AS transfer, unnest(amounts) AS amount,
                    unnest(from_balances) AS balance, unnest(ids) AS id) AS leg
      UNION ALL
     SELECT bucket, coalesce(tenant, first_tenant), account_id, version, transfer, amount, balance,
-           'PAYMENT', id
+           'PAYMENT', id, at
       FROM (SELECT unnest(to_buckets) AS bucket, unnest(tenants) AS tenant,
                    unnest(payees) AS account_id, unnest(to_versions) AS version,
                    unnest(transfers) AS transfer, unnest(amounts) AS amount,
@@ -93,24 +98,29 @@ BEGIN
     INSERT INTO outcome (bucket, tenant_id, subject, attempt, status, due_at, started_at,
                          finished_at, transfer_id, execution_id, actor, from_version, to_version)
     SELECT bucket, coalesce(tenant, first_tenant), id, coalesce(token, first_token) + 1,
-           'COMPLETED', due, started, clock(), transfer, execution, actor, from_version, to_version
+           'COMPLETED', due, started, at, transfer, execution, actor, from_version, to_version
       FROM (SELECT unnest(from_buckets) AS bucket, unnest(tenants) AS tenant, unnest(ids) AS id,
                    unnest(tokens) AS token, unnest(dues) AS due, unnest(transfers) AS transfer,
                    unnest(from_versions) AS from_version,
                    unnest(to_versions) AS to_version) AS done;
-    INSERT INTO outbox (bucket, tenant_id, time, subject, event_id, type, digest)
-    SELECT bucket, coalesce(tenant, first_tenant), server_clock(), id, transfer,
-           'payment.completed',
-           transfer_digest(
-               ROW(bucket, coalesce(token, first_token) + 1, coalesce(tenant, first_tenant), id,
-                   'COMPLETED', due, started, clock(), transfer, NULL, execution, NULL, NULL, NULL,
-                   NULL, NULL, actor, from_version, to_version)::outcome,
-               -amount, from_balance, clock(), amount, to_balance, clock())
-      FROM (SELECT unnest(from_buckets) AS bucket, unnest(tenants) AS tenant, unnest(ids) AS id,
-                   unnest(tokens) AS token, unnest(dues) AS due, unnest(transfers) AS transfer,
-                   unnest(amounts) AS amount, unnest(from_balances) AS from_balance,
-                   unnest(from_versions) AS from_version, unnest(to_balances) AS to_balance,
-                   unnest(to_versions) AS to_version) AS done;
+    INSERT INTO outbox (bucket, tenant_id, types, subjects, events, digests)
+    SELECT bucket, tenant_id, '{payment.completed}', array_agg(id ORDER BY transfer),
+           array_agg(transfer ORDER BY transfer), string_agg(digest, '' ORDER BY transfer)
+      FROM (SELECT bucket, coalesce(tenant, first_tenant) AS tenant_id, id, transfer,
+                   transfer_digest(
+                       ROW(bucket, coalesce(token, first_token) + 1,
+                           coalesce(tenant, first_tenant), id, 'COMPLETED', due, started, at,
+                           transfer, NULL, execution, NULL, NULL, NULL, NULL, NULL, actor,
+                           from_version, to_version)::outcome,
+                       -amount, from_balance, at, amount, to_balance, at) AS digest
+              FROM (SELECT unnest(from_buckets) AS bucket, unnest(tenants) AS tenant,
+                           unnest(ids) AS id, unnest(tokens) AS token, unnest(dues) AS due,
+                           unnest(transfers) AS transfer, unnest(amounts) AS amount,
+                           unnest(from_balances) AS from_balance,
+                           unnest(from_versions) AS from_version,
+                           unnest(to_balances) AS to_balance,
+                           unnest(to_versions) AS to_version) AS done OFFSET 0) AS told
+     GROUP BY bucket, tenant_id;
 END $$;
 
 REVOKE EXECUTE ON FUNCTION payment_accept, payment_leave, payment_settle FROM PUBLIC;

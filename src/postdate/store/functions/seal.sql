@@ -1,56 +1,91 @@
 -- Seals: what the outbox holds is taken, and what is sealed is found.
 
+-- The types of a row of the outbox: one for all events where they are alike.
+CREATE OR REPLACE FUNCTION outbox_types(types text[]) RETURNS text[]
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE AS
+    $$SELECT CASE WHEN types[1] = ALL (types) THEN types[1:1] ELSE types END$$;
+
+-- The first rows of a bucket's outbox in the order of sealing, not more than so many, and none
+-- behind the one with which there are events enough. Below `low` only dead rows remain.
+CREATE OR REPLACE FUNCTION outbox_head(
+    one smallint, low timestamptz, event_limit integer, row_limit integer, without integer[]
+) RETURNS TABLE (number bigint, place tid, "time" timestamptz, subjects uuid[])
+    LANGUAGE sql STABLE AS $$
+    SELECT number, place, time, subjects
+      FROM (SELECT row_number() OVER own AS number, o.place, o.time, o.subjects,
+                   sum(cardinality(o.subjects)) OVER own - cardinality(o.subjects) AS before
+              FROM (SELECT ctid AS place, time, subjects, coalesce(events[1], subjects[1]) AS first
+                      FROM outbox
+                     WHERE bucket = one AND time >= low AND tenant_id <> ALL (without)
+                     ORDER BY time, first LIMIT row_limit) AS o
+            WINDOW own AS (ORDER BY o.time, o.first ROWS UNBOUNDED PRECEDING)) AS head
+     WHERE before < event_limit
+$$;
+
+-- Which of these rows nobody has locked. What came after a locked row of the same subjects stays,
+-- too, and so does what came after that: a tenant's order is made by taking.
+CREATE OR REPLACE FUNCTION outbox_free(
+    one smallint, low timestamptz, event_limit integer, row_limit integer, without integer[]
+) RETURNS TABLE (place tid, "time" timestamptz)
+    LANGUAGE plpgsql VOLATILE SET search_path FROM CURRENT AS $$
+#variable_conflict use_column
+DECLARE
+    row record;
+    waits uuid[] := '{}';
+BEGIN
+    FOR row IN
+        WITH head AS MATERIALIZED (
+            SELECT * FROM outbox_head(one, low, event_limit, row_limit, without)),
+        free AS MATERIALIZED (
+            SELECT head.number FROM head
+              JOIN outbox o ON o.bucket = one AND o.ctid = head.place
+               FOR UPDATE OF o SKIP LOCKED)
+        SELECT head.place, head.time, head.subjects,
+               head.number IN (SELECT number FROM free) AS free
+          FROM head ORDER BY head.number LOOP
+        IF row.free AND NOT row.subjects && waits THEN
+            place := row.place;
+            time := row.time;
+            RETURN NEXT;
+        ELSE
+            waits := waits || row.subjects;
+        END IF;
+    END LOOP;
+END $$;
+
 -- Take what the outbox holds of the buckets that nobody else is sealing, the oldest of each first.
 -- The lock comes before the look: a snapshot from before it could miss what the last sealer has
--- left. Below `low` only dead rows remain. `around` goes around rows that a stranger has locked,
--- and around what came after them of the same subject: a tenant's order is made here, so they come
--- later. It is no habit, for it writes each row once more. Whoever holds the bucket's lock is the
--- only one to delete, and nobody changes a row: one is found again by its place in the table.
+-- left. `around` goes around rows that a stranger has locked; it is no habit, for it writes each
+-- row once more. Whoever holds the bucket's lock is the only one to delete, and nobody changes a row:
+-- one is found again by its place in the table, between the times that the index is asked for.
 CREATE OR REPLACE FUNCTION outbox_take(
-    low timestamptz, per_bucket integer, without integer[], around boolean
-) RETURNS TABLE (tenant_id integer, "time" timestamptz, subject uuid, event_id uuid, type text,
-                 digest bytea)
+    low timestamptz, event_limit integer, row_limit integer, without integer[], around boolean
+) RETURNS TABLE (tenant_id integer, "time" timestamptz, types text[], subjects uuid[],
+                 events uuid[], digests bytea)
     LANGUAGE plpgsql VOLATILE SET search_path FROM CURRENT AS $$
 #variable_conflict use_column
 DECLARE
     one smallint;
+    places tid[];
+    since timestamptz;
+    until timestamptz;
 BEGIN
     FOR one IN SELECT l.bucket FROM outbox_lock l
                 WHERE EXISTS (SELECT FROM outbox o WHERE o.bucket = l.bucket AND o.time >= low)
                 ORDER BY l.bucket FOR NO KEY UPDATE SKIP LOCKED LOOP
         IF around THEN
-            RETURN QUERY
-                WITH head AS MATERIALIZED (
-                    SELECT head.ctid AS place, head.time, head.subject FROM outbox head
-                     WHERE head.bucket = one AND head.time >= low
-                       AND head.tenant_id <> ALL (without)
-                     ORDER BY head.time, coalesce(head.event_id, head.subject) LIMIT per_bucket),
-                free AS MATERIALIZED (
-                    SELECT head.place FROM head
-                      JOIN outbox o ON o.bucket = one AND o.ctid = head.place
-                       FOR UPDATE OF o SKIP LOCKED),
-                locked AS (
-                    SELECT head.subject, min(head.time) AS since FROM head
-                     WHERE head.place NOT IN (SELECT place FROM free)
-                     GROUP BY head.subject)
-                DELETE FROM outbox o USING free
-                 WHERE o.bucket = one AND o.ctid = free.place
-                   AND NOT EXISTS (SELECT FROM locked
-                                    WHERE locked.subject = o.subject AND locked.since <= o.time)
-                RETURNING o.tenant_id, o.time, o.subject, coalesce(o.event_id, o.subject),
-                          o.type, o.digest;
-            CONTINUE;
+            SELECT array_agg(head.place), min(head.time), max(head.time)
+              INTO places, since, until
+              FROM outbox_free(one, low, event_limit, row_limit, without) AS head;
+        ELSE
+            SELECT array_agg(head.place), min(head.time), max(head.time)
+              INTO places, since, until
+              FROM outbox_head(one, low, event_limit, row_limit, without) AS head;
         END IF;
         RETURN QUERY
             DELETE FROM outbox o
-             USING (SELECT head.ctid AS place FROM outbox head
-                     WHERE head.bucket = one AND head.time >= low
-                       AND head.tenant_id <> ALL (without)
-                     ORDER BY head.time, coalesce(head.event_id, head.subject)
-                     LIMIT per_bucket) AS head
-             WHERE o.bucket = one AND o.ctid = head.place
-            RETURNING o.tenant_id, o.time, o.subject, coalesce(o.event_id, o.subject),
-                          o.type, o.digest;
+             WHERE o.bucket = one AND o.time BETWEEN since AND until AND o.ctid = ANY (places)
+            RETURNING o.tenant_id, o.time, o.types, o.subjects, o.events, o.digests;
     END LOOP;
 END $$;
 
@@ -74,6 +109,7 @@ CREATE OR REPLACE FUNCTION seal_find(
      LIMIT 1
 $$;
 
-REVOKE EXECUTE ON FUNCTION outbox_take, seal_find FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION outbox_take TO postdate_writer;
+REVOKE EXECUTE ON FUNCTION outbox_types, outbox_head, outbox_free, outbox_take, seal_find
+    FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION outbox_types, outbox_head, outbox_free, outbox_take TO postdate_writer;
 GRANT EXECUTE ON FUNCTION seal_find TO postdate_reader, postdate_writer;

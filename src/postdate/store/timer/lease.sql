@@ -119,12 +119,15 @@ ended AS (
                          finished_at, http_status, code, error, response, node_id, token, actor)
     SELECT bucket, tenant_id, subject, attempt, status, ready_at, started_at, clock(),
            http_status, code, error, response, claimed_by, token, $10 FROM done
-    RETURNING bucket, tenant_id, subject, finished_at, status, outcome_digest(outcome) AS digest),
+    RETURNING bucket, tenant_id, subject, outcome_event_id(subject, finished_at) AS event_id,
+              CASE status WHEN 'COMPLETED' THEN 'job.completed' ELSE 'job.failed' END AS type,
+              outcome_digest(outcome) AS digest),
 sent AS (
-    INSERT INTO outbox (bucket, tenant_id, time, subject, event_id, type, digest)
-    SELECT bucket, tenant_id, server_clock(), subject, outcome_event_id(subject, finished_at),
-           CASE status WHEN 'COMPLETED' THEN 'job.completed' ELSE 'job.failed' END, digest
-      FROM ended)
+    INSERT INTO outbox (bucket, tenant_id, types, subjects, events, digests)
+    SELECT bucket, tenant_id, outbox_types(array_agg(type ORDER BY event_id)),
+           array_agg(subject ORDER BY event_id), array_agg(event_id ORDER BY event_id),
+           string_agg(digest, '' ORDER BY event_id)
+      FROM ended GROUP BY bucket, tenant_id)
 SELECT CASE WHEN count(*) < cardinality($2::uuid[])
             THEN coalesce(array_agg(subject), '{}') END AS held FROM ended
 

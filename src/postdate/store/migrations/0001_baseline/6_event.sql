@@ -21,21 +21,29 @@ CREATE TABLE event (
 ) PARTITION BY RANGE (event_id);
 CREATE INDEX event_state ON event (bucket, tenant_id, subject, time) WHERE state IS NOT NULL;
 
--- The addresses of what is committed and not sealed yet. `time` is when the inserting statement
+-- The addresses of what is committed and not sealed yet: one row for all that a statement tells of
+-- a tenant in a bucket, in the order of the events' ids. `time` is when the inserting statement
 -- began, by the server's clock: whoever changes a subject holds its lock, so of two rows of one
--- subject the later one has the later time.
+-- subject the later one has the later time. Where one word for all says it, arrays are short.
 CREATE TABLE outbox (
     bucket    smallint NOT NULL CHECK (bucket BETWEEN 0 AND 63),
     tenant_id integer NOT NULL,
     time      timestamptz NOT NULL DEFAULT server_clock(),
-    subject   uuid NOT NULL,
-    -- NULL where the event has the id of its subject.
-    event_id  uuid,
-    type      text NOT NULL,
-    -- Over everything that is told, as functions/fact.sql computes it.
-    digest    bytea NOT NULL CHECK (octet_length(digest) = 32)
-) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000,
-        autovacuum_vacuum_cost_delay = 0);
+    -- One for each event, or one for all.
+    types     text[] NOT NULL,
+    subjects  uuid[] NOT NULL CHECK (cardinality(subjects) > 0),
+    -- NULL where every event has the id of its subject.
+    events    uuid[],
+    -- 32 bytes for each event, over everything that it tells, as functions/fact.sql computes them.
+    digests   bytea NOT NULL,
+    CHECK (cardinality(types) IN (1, cardinality(subjects))
+           AND cardinality(events) = cardinality(subjects)
+           AND octet_length(digests) = 32 * cardinality(subjects))
+) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000,
+        autovacuum_vacuum_cost_delay = 0, toast_tuple_target = 8160);
+-- Random bytes do not get smaller, and a row that fits on a page stays there: it lives a second.
+ALTER TABLE outbox ALTER subjects SET STORAGE EXTERNAL, ALTER events SET STORAGE EXTERNAL,
+    ALTER digests SET STORAGE EXTERNAL;
 
 -- No key: an address lives for a second, and what it leads to has one. In an index of 16 bytes an
 -- entry pages are filled behind the rising time of each bucket; with the id in it they were split
