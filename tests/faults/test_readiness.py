@@ -1,8 +1,11 @@
 """A node stays in rotation for what it can do, and says what it cannot."""
 
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from uuid import uuid4
 
+import asyncpg
+import msgspec
 import pytest
 from prometheus_client import CollectorRegistry
 
@@ -45,6 +48,40 @@ async def test_a_node_that_can_read_but_not_write_stays_in_rotation(
     assert (await read_only.call("GET", "/accounts")).status == 200
     job = {"destination": {"type": "worker"}}
     assert (await api.call("POST", "/jobs", job)).status == 503
+
+
+@asynccontextmanager
+async def locked(server: Embedded, database_name: str, table: str) -> AsyncIterator[None]:
+    """Lock a table as whoever alters it does."""
+    connection = await asyncpg.connect(server.credentials.superuser_dsn(database_name))
+    try:
+        async with connection.transaction():
+            await connection.execute(f"LOCK TABLE postdate.{table} IN ACCESS EXCLUSIVE MODE")
+            yield
+    finally:
+        await connection.close()
+
+
+@pytest.mark.parametrize(
+    ("table", "ready", "part"),
+    [("api_key", False, "keys"), ("tenant", False, "keys"), ("tenant_halt", True, "halts")],
+)
+async def test_a_lock_on_what_every_request_needs_is_told(
+    api: Api,
+    server: Embedded,
+    database_name: str,
+    monkeypatch: pytest.MonkeyPatch,
+    table: str,
+    ready: bool,  # noqa: FBT001 - a parameter of the test
+    part: str,
+) -> None:
+    monkeypatch.setattr(health, "PROBE_SECONDS", 0.3)
+    async with locked(server, database_name, table):
+        status, body = await text(api, "/readyz")
+    found = msgspec.json.decode(body)
+    assert (status, found["ready"]) == (200 if ready else 503, ready)
+    assert [each["name"] for each in found["degraded" if ready else "reasons"]] == [part]
+    assert (await text(api, "/readyz"))[0] == 200
 
 
 async def stopped(_: int) -> int:

@@ -55,7 +55,7 @@ from postdate.views.halt import HaltViews
 from postdate.views.job import JobViews
 from postdate.views.key import KeyViews
 from postdate.views.lane import LaneViews
-from postdate.views.monitor.health import readiness
+from postdate.views.monitor import health
 from postdate.views.monitor.overview import OverviewViews
 from postdate.views.payment import PaymentViews
 from postdate.views.receipt import ReceiptViews
@@ -203,11 +203,13 @@ async def not_ready(node: Node) -> list[NotReady]:
     It stays in rotation for what it can do: reads while the database cannot be written, everything
     but settling while settlement is stopped, everything but payments while commits are not durable.
     """
-    amiss = await readiness(node.database)
+    amiss = await health.readiness(node.database)
+    if "api" in node.roles and not amiss:
+        amiss = await health.entry(node.database)
     found = [_shortcoming(name, reason, stays=reads) for name, reason, reads in amiss]
     if "api" in node.roles and (weakness := node.safety.weakness()):
         found.append(Degraded("payments", weakness))
-    unwritten = any(each.name == "database" for each in amiss)
+    unwritten = any(each.name in {"database", health.HALTS} for each in amiss)
     # Whoever has to write stands still where nothing can be written.
     return found + [
         _shortcoming(loop.name, why, stays=bool(loop.blocked) or unwritten)

@@ -81,6 +81,11 @@ async def find_by_secret(connection: Connection, digest: bytes) -> KeyFound | No
     return KeyFound(*row) if row else None
 
 
+async def check_readable(connection: Connection, seconds: float) -> None:
+    """Raise when keys cannot be looked up within some seconds, because of a lock for example."""
+    await connection.execute(query("key_readable"), timeout=seconds)
+
+
 async def alive(connection: Connection, key_id: UUID) -> bool:
     """Return whether a key has been neither revoked nor outlived."""
     found: bool | None = await connection.fetchval(query("key_alive"), key_id)

@@ -5,11 +5,19 @@ from typing import NamedTuple
 from postdate.store.connection.database import Database
 from postdate.store.connection.error import DatabaseError
 from postdate.store.operate import partition
+from postdate.store.tenant import halt as halt_store
+from postdate.store.tenant import key as key_store
 
 MIN_WEEKS = 2
 """With fewer weeks of partitions ahead, something has kept the maintenance from its work."""
 
 READ_ONLY = "it is read-only: a standby, or a primary being replaced"
+
+
+PROBE_SECONDS = 1.0
+"""How long the tables that every request needs may keep a reader waiting."""
+
+HALTS = "halts"
 
 
 class DatabaseFault(NamedTuple):
@@ -40,6 +48,26 @@ async def readiness(database: Database) -> list[DatabaseFault]:
     if weeks < MIN_WEEKS:
         return [DatabaseFault("partitions", f"history has partitions for only {weeks} weeks ahead")]
     return []
+
+
+async def entry(database: Database) -> list[DatabaseFault]:
+    """Ask what every request asks: who calls, and before a change, whether the tenant may.
+
+    Somebody may have locked these tables, while everything else answers.
+    """
+    found = []
+    try:
+        async with database.look_up() as connection:
+            await key_store.check_readable(connection, PROBE_SECONDS)
+    except DatabaseError as error:
+        reason = f"keys cannot be looked up, so nobody is let in: {error}".strip()
+        found.append(DatabaseFault("keys", reason, reads=False))
+    try:
+        async with database.connection(PROBE_SECONDS) as connection:
+            await halt_store.check_readable(connection, PROBE_SECONDS)
+    except DatabaseError as error:
+        found.append(DatabaseFault(HALTS, f"they cannot be read, so nothing is accepted: {error}".strip()))
+    return found
 
 
 async def _replica_answers(database: Database) -> bool:
