@@ -73,7 +73,8 @@ docs: setup
 
 bench: setup
 	@UV_PROJECT_ENVIRONMENT=$(VENV) $(UV) sync --quiet --locked --all-extras --group bench --group peers --python $(PYTHON)
-	$(BIN)/postdate bench --all $(if $(PGLEDGER),--pgledger $(PGLEDGER)) $(if $(PAGE),--page $(PAGE))
+	$(BIN)/postdate bench --all $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(PENDING),--pending $(PENDING)) \
+	  $(if $(PGLEDGER),--pgledger $(PGLEDGER)) $(if $(PAGE),--page $(PAGE))
 
 # MINUTES is how long the fault harness runs (tests/faults/test_chaos.py); the rest takes its time.
 MINUTES ?= 10

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from postdate.bench import arm, event, job, limit, payment, pending, schedule, testbed
+from postdate.bench import arm, event, job, limit, payment, payment_plan, pending, schedule, testbed
 from postdate.bench.loader import Order, requests
 from postdate.bench.testbed import percentile
 from postdate.bench.transfer import pairs, pgledger_scripts
@@ -16,7 +16,7 @@ from postdate.model.error import StartError
 from postdate.model.foresight.spike import Fleet, Spike, simulate_spike
 
 FEW = 1280
-TINY = replace(payment.QUICK, settled=400, naive=40, bulk=400)
+TINY = replace(payment_plan.QUICK, settled=400, naive=40, bulk=400)
 # The other arms start servers of their own, or wait for nothing to happen.
 SMALL_PAYMENTS = ["settle", "life", "bulk"]
 SMALL_EVENTS = ["seal", "deliver", "lag", "queue"]
@@ -116,7 +116,9 @@ async def test_all_arms_of_schedules_give_their_figures() -> None:
 
 @pytest.mark.soak
 async def test_a_spike_is_neither_early_nor_lost() -> None:
-    figures = {(each.arm, each.what): each for each in await payment.run(payment.QUICK, ["spike"])}
+    figures = {
+        (each.arm, each.what): each for each in await payment.run(payment_plan.QUICK, ["spike"])
+    }
     # What is a matter of right and wrong holds on any machine.
     for name in ("early", "lost", "deadlocks"):
         assert figures["spike", name].held
@@ -124,7 +126,7 @@ async def test_a_spike_is_neither_early_nor_lost() -> None:
 
 async def test_an_unknown_arm_is_named() -> None:
     with pytest.raises(StartError, match="there is no arm nonsense"):
-        await payment.run(payment.QUICK, ["nonsense"])
+        await payment.run(payment_plan.QUICK, ["nonsense"])
 
 
 def test_a_place_without_pgledger_is_named(tmp_path: Path) -> None:
@@ -158,7 +160,7 @@ async def test_a_spike_is_as_late_as_was_simulated(shared: testbed.Testbed) -> N
     """A spike tells the rate of this machine; a larger one is as late as that rate says."""
 
     async def measured(items: int) -> dict[str, float]:
-        found = await payment.spike(shared, replace(payment.QUICK, spike=items))
+        found = await payment.spike(shared, replace(payment_plan.QUICK, spike=items))
         return {each.what: each.value for each in found}
 
     small = await measured(8000)

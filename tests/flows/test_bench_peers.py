@@ -45,5 +45,6 @@ async def test_every_installed_peer_gives_its_rates() -> None:
     async with testbed.testbed() as at:
         for name in names:
             rates = await peer.measure(at, name, 50)
+            assert rates is not None, name
             assert rates.accepted > 0, name
             assert rates.executed > 0, name

@@ -1,11 +1,14 @@
 """The page of `postdate bench --all`: what a reader is shown of the figures."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
-from postdate.bench.page import write
+from postdate.bench.arm import middle
+from postdate.bench.page import RunFacts, write
 from postdate.bench.testbed import Measure, at_least, median, plain
 
+FACTS = RunFacts("cmd", datetime(2026, 1, 2, 3, 4, tzinfo=UTC), 11.6, 0.25, "abc1234")
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -23,7 +26,7 @@ def test_a_median_keeps_its_extremes() -> None:
 
 def test_rates_of_several_are_drawn_and_a_missed_target_stands_out(tmp_path: Path) -> None:
     missed = at_least("execute", "postdate : a<b", 1.0, 2)
-    files = write(tmp_path / "f.md", {"jobs": [*rates("a<b", "postdate", "c"), missed]}, "cmd")
+    files = write(tmp_path / "f.md", {"jobs": [*rates("a<b", "postdate", "c"), missed]}, FACTS)
     page, chart = files
     text = page.read_text()
     assert f"![execute: jobs/s]({chart.name})" in text
@@ -38,5 +41,21 @@ def test_rates_of_several_are_drawn_and_a_missed_target_stands_out(tmp_path: Pat
 
 def test_two_rates_need_no_chart(tmp_path: Path) -> None:
     late = plain("lateness", "p50", 3.0, "ms")
-    files = write(tmp_path / "f.md", {"jobs": [*rates("a", "b"), late]}, "cmd")
+    files = write(tmp_path / "f.md", {"jobs": [*rates("a", "b"), late]}, FACTS)
     assert files == [tmp_path / "f.md"]
+
+
+def test_the_page_says_where_it_was_measured_and_names_missed_goals_first(tmp_path: Path) -> None:
+    held, missed = at_least("a", "fast", 3.0, 2), at_least("b", "slow", 1.0, 2)
+    [page] = write(tmp_path / "f.md", {"jobs": [held, missed]}, FACTS)
+    text = page.read_text()
+    assert "Measured by `cmd` on 2026-01-02 03:04 UTC, commit abc1234" in text
+    assert "load average 0.2 before it began, 12 minutes" in text
+    assert "1 of 2 held." in text
+    assert text.index("| jobs | b | slow | 1 x | >= 2 | **no** |") < text.index("| jobs | a |")
+
+
+def test_the_middle_round_decides_whether_a_goal_is_held() -> None:
+    rounds = [[at_least("a", "fast", value, 2, "x")] for value in (5.0, 1.0, 1.5)]
+    [figure] = middle(rounds)
+    assert (figure.value, figure.low, figure.high, figure.held) == (1.5, 1.0, 5.0, False)

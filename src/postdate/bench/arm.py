@@ -1,15 +1,57 @@
 """Arms: named parts of a measurement, run one after another on one server."""
 
+import statistics
 import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TypeAlias, TypeVar
+from typing import Protocol, TypeAlias, TypeVar
+
+import msgspec
 
 from postdate.bench.testbed import Measure, Testbed, testbed
 from postdate.model.error import StartError
 
+
+class Rounds(Protocol):
+    """A plan that says how often an arm takes its turn."""
+
+    @property
+    def rounds(self) -> int:
+        """Return how often."""
+
+
 Plan = TypeVar("Plan")
+Repeatable = TypeVar("Repeatable", bound=Rounds)
 Arm: TypeAlias = Callable[[Testbed, Plan], Awaitable[list[Measure]]]
+
+
+def show_progress(text: str) -> None:
+    """Show how far a measurement is."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def repeated(arm: Arm[Repeatable]) -> Arm[Repeatable]:
+    """Run an arm for each round of its plan; its figures are the middle ones."""
+
+    async def rounds(at: Testbed, plan: Repeatable) -> list[Measure]:
+        found = []
+        for number in range(plan.rounds):
+            found.append(await arm(at, plan))
+            show_progress(f"  round {number + 1} of {plan.rounds}")
+        return middle(found)
+
+    return rounds
+
+
+def middle(rounds: Sequence[Sequence[Measure]]) -> list[Measure]:
+    """Choose the middle one of each figure, and keep the extremes beside it."""
+    found = []
+    for figures in zip(*rounds, strict=True):
+        value = statistics.median_low([each.value for each in figures])
+        chosen = next(each for each in figures if each.value == value)
+        low, high = (pick(each.value for each in figures) for pick in (min, max))
+        found.append(msgspec.structs.replace(chosen, low=low, high=high))
+    return found
 
 
 async def run_arms(arms: Mapping[str, Arm[Plan]], plan: Plan, only: Sequence[str]) -> list[Measure]:
@@ -18,11 +60,11 @@ async def run_arms(arms: Mapping[str, Arm[Plan]], plan: Plan, only: Sequence[str
     if unknown:
         raise StartError(f"there is no arm {unknown.pop()}: choose among {', '.join(arms)}")
     found: list[Measure] = []
+    chosen = [name for name in arms if not only or name in only]
     async with testbed() as at:
-        for name, arm in arms.items():
-            if not only or name in only:
-                print(f"{name} …", file=sys.stderr, flush=True)
-                began = time.monotonic()
-                found += await arm(at, plan)
-                print(f"{name}: {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
+        for number, name in enumerate(chosen, 1):
+            show_progress(f"{name} … ({number} of {len(chosen)})")
+            began = time.monotonic()
+            found += await arms[name](at, plan)
+            show_progress(f"{name}: {time.monotonic() - began:.0f} s")
     return found

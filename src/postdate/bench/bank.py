@@ -1,5 +1,7 @@
 """A ledger to measure on: a tenant with accounts full of money, and payments made by the set."""
 
+import asyncio
+import time
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
@@ -13,6 +15,7 @@ from postdate.store.job import job as job_store
 
 BALANCE: Final = 10**9
 LONG_DUE: Final = timedelta(minutes=10)
+DRAIN_SECONDS: Final = 600
 
 
 @dataclass(slots=True, frozen=True)
@@ -46,6 +49,15 @@ class Bank:
         """Sum up what became of the payments."""
         async with self.testbed.superuser() as connection:
             return await store.lateness(connection, self.tenant_id)
+
+    async def drained(self, count: int) -> PaymentLateness:
+        """Wait until so many have ended, at most for a while; sum up what became of them."""
+        deadline = time.monotonic() + DRAIN_SECONDS
+        while True:
+            ended = await self.count_endings()
+            if ended.ended >= count or time.monotonic() > deadline:
+                return ended
+            await asyncio.sleep(0.5)
 
     async def prove(self) -> None:
         """Prove the ledger; a figure of a wrong one would be worth nothing."""

@@ -108,12 +108,6 @@ async def switched_off(connection: asyncpg.Connection, switch: Switch) -> AsyncI
         await connection.execute(_query("bench_reload"))
 
 
-async def committed(connection: asyncpg.Connection) -> int:
-    """Return how many transactions the database has committed; most are one statement."""
-    count: int = await connection.fetchval(_query("bench_committed"))
-    return count
-
-
 async def copy_schedule(
     connection: Connection,
     tenant_id: int,

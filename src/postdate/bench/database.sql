@@ -41,9 +41,6 @@ SELECT (SELECT sum(pg_total_relation_size(t.relid)) FROM unnest($1::text[]) AS n
 -- name: bench_reload
 SELECT pg_reload_conf()
 
--- name: bench_committed
-SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()
-
 -- name: bench_copy_schedule
 -- Copies of one schedule, each due at the top of this hour plus $5 hours.
 WITH place AS (

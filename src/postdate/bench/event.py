@@ -9,7 +9,7 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry
 
-from postdate.bench.arm import Arm, run_arms
+from postdate.bench.arm import Arm, repeated, run_arms
 from postdate.bench.nats import Nats, nats_server
 from postdate.bench.testbed import (
     Measure,
@@ -47,6 +47,7 @@ SEAL_MICROSECONDS: Final = (5, 3)
 class EventPlan:
     """How much to measure."""
 
+    rounds: int = 3
     events: int = 100_000
     delivered: int = 30_000
     jobs: int = 40_000
@@ -229,13 +230,13 @@ async def _idle_share(at: Testbed, seconds: float) -> float:
 
 
 ARMS: Final[Mapping[str, Arm[EventPlan]]] = {
-    "seal": seal,
-    "deliver": deliver,
+    "seal": repeated(seal),
+    "deliver": repeated(deliver),
     "lag": lag,
     "queue": queue,
     "idle": idle,
 }
-QUICK: Final = EventPlan(events=2000, delivered=500, jobs=500, seconds=1)
+QUICK: Final = EventPlan(rounds=1, events=2000, delivered=500, jobs=500, seconds=1)
 
 
 async def run(plan: EventPlan, only: Sequence[str]) -> list[Measure]:

@@ -2,7 +2,6 @@
 
 import asyncio
 import statistics
-import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,10 +9,9 @@ from datetime import timedelta
 from typing import Final, NamedTuple
 
 from postdate.bench import database as bench
-from postdate.bench import life, limit, peer
-from postdate.bench.arm import Arm, run_arms
+from postdate.bench import idle, life, limit, peer
+from postdate.bench.arm import Arm, repeated, run_arms, show_progress
 from postdate.bench.receiver import receiving
-from postdate.bench.server_process import serving
 from postdate.bench.testbed import (
     Measure,
     Processor,
@@ -36,9 +34,6 @@ LOADED_SECONDS: Final = 10
 EXECUTE_MICROSECONDS: Final = (20, 36)
 """The most that executing a job may take of Python and of PostgreSQL."""
 
-IDLE_SECONDS: Final = 30
-SETTLING_SECONDS: Final = 10
-
 
 @dataclass(slots=True, frozen=True)
 class JobPlan:
@@ -58,7 +53,8 @@ async def execute(at: Testbed, plan: JobPlan) -> list[Measure]:
     executed: dict[str, list[float]] = defaultdict(list)
     logged: dict[str, list[float]] = defaultdict(list)
     used = []
-    for _ in range(plan.rounds):
+    for number in range(plan.rounds):
+        show_progress(f"  round {number + 1} of {plan.rounds}")
         ours = await _ours(at, plan.count)
         used.append(ours.processor)
         accepted[OURS].append(ours.accepted)
@@ -66,8 +62,14 @@ async def execute(at: Testbed, plan: JobPlan) -> list[Measure]:
         logged["accept"].append(ours.accept_wal)
         logged["execute"].append(ours.execute_wal)
         executed[LIMIT].append(await limit.claim_and_delete(at, plan.count))
-        for name in names:
+        for name in list(names):
             rates = await peer.measure(at, name, plan.count // 2)
+            if rates is None:
+                names.remove(name)
+                continue
+            show_progress(
+                f"  {name}: {rates.accepted:.0f} accepted, {rates.executed:.0f} executed a second"
+            )
             accepted[name].append(rates.accepted)
             executed[name].append(rates.executed)
     return [
@@ -200,30 +202,14 @@ async def life_of_job(at: Testbed, plan: JobPlan) -> list[Measure]:
     return await life.job(at, plan.count // 2)
 
 
-async def idle(at: Testbed, plan: JobPlan) -> list[Measure]:
-    """Start a server with all roles on a migrated database, and let it idle."""
-    part = min(1.0, plan.count / JobPlan().count)
-    async with serving(at) as served, at.superuser() as connection:
-        ready = served.ready_seconds
-        async with bench.switched_off(connection, "autovacuum"):
-            await asyncio.sleep(SETTLING_SECONDS * part)
-            before, since = await bench.committed(connection), time.monotonic()
-            await asyncio.sleep(IDLE_SECONDS * part)
-            rate = (await bench.committed(connection) - before) / (time.monotonic() - since)
-    return [
-        at_most("idle", "ready after a warm start", ready, 1.2, "s"),
-        at_most("idle", "transactions of all roles", rate, 5, "1/s"),
-    ]
-
-
 ARMS: Final[Mapping[str, Arm[JobPlan]]] = {
     "execute": execute,
     "life": life_of_job,
-    "idle": idle,
+    "idle": lambda at, plan: idle.idle(at, min(1.0, plan.count / JobPlan().count)),
     "pinned": pinned,
     "fairness": fairness,
-    "lateness": lateness,
-    "webhooks": webhooks,
+    "lateness": repeated(lateness),
+    "webhooks": repeated(webhooks),
 }
 
 

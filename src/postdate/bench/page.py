@@ -1,16 +1,47 @@
-"""The figures of a run as a page: a table for each arm, and a chart where rates are compared."""
+"""The figures of a run as a page: the goals, a table for each arm, charts of compared rates."""
 
+import os
 import platform
 import re
+import subprocess
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from html import escape
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import psutil
 
 from postdate.bench.testbed import Measure
+
+
+class RunFacts(NamedTuple):
+    """Where and when a run was made."""
+
+    command: str
+    began: datetime
+    minutes: float
+    load: float
+    """The load average when it began: above the run's own, somebody else was busy too."""
+
+    commit: str
+
+
+class RunClock:
+    """Notes the facts of a run that can only be seen at its beginning."""
+
+    def __init__(self, command: str) -> None:
+        self._command = command
+        self._began = datetime.now(UTC)
+        self._load = os.getloadavg()[0]
+        self._start = time.monotonic()
+
+    def facts(self) -> RunFacts:
+        """Return the facts, at the end of the run."""
+        minutes = (time.monotonic() - self._start) / 60
+        return RunFacts(self._command, self._began, minutes, self._load, _commit())
+
 
 MIN_BARS: Final = 3
 """Fewer rates than this are read faster in the table."""
@@ -32,9 +63,9 @@ STYLE: Final = (
 )
 
 
-def write(path: Path, figures: Mapping[str, Sequence[Measure]], command: str) -> list[Path]:
+def write(path: Path, figures: Mapping[str, Sequence[Measure]], facts: RunFacts) -> list[Path]:
     """Write the page and, beside it, its charts; return the files."""
-    parts = [f"# Figures\n\n{_machine(command)}\n"]
+    parts = [f"# Figures\n\n{_machine(facts)}\n", _goals(figures)]
     files = [path]
     for suite, measures in figures.items():
         parts.append(f"\n## {suite.capitalize()}\n")
@@ -51,14 +82,47 @@ def write(path: Path, figures: Mapping[str, Sequence[Measure]], command: str) ->
     return files
 
 
-def _machine(command: str) -> str:
+def _commit() -> str:
+    """Return the commit of this tree, marked where something in it was changed."""
+    described = subprocess.run(
+        ["git", "describe", "--always", "--dirty", "--exclude=*"],  # noqa: S607
+        cwd=Path(__file__).parent,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return described.stdout.strip() or "of an installed package"
+
+
+def _machine(facts: RunFacts) -> str:
     memory = psutil.virtual_memory().total / 2**30
     return (
-        f"Measured by `{command}` on {datetime.now(UTC):%Y-%m-%d}: {psutil.cpu_count()} cores, "
-        f"{memory:.0f} GiB, {platform.system()}, Python {platform.python_version()}. Medians, with "
-        "the lowest and the highest round behind them. Trust the ratios, which were measured in "
-        "one run; the absolute figures are this machine's."
+        f"Measured by `{facts.command}` on {facts.began:%Y-%m-%d %H:%M} UTC, commit "
+        f"{facts.commit}: {psutil.cpu_count()} cores, {memory:.0f} GiB, {platform.system()}, "
+        f"Python {platform.python_version()}; load average {facts.load:.1f} before it began, "
+        f"{facts.minutes:.0f} minutes. Medians, with the lowest and the highest round behind "
+        "them. Trust the ratios, which were measured in one run; the absolute figures are this "
+        "machine's. [What each arm includes](bench.md)."
     )
+
+
+def _goals(figures: Mapping[str, Sequence[Measure]]) -> str:
+    """List every figure that has a target, the missed ones first."""
+    aimed = [(suite, each) for suite, found in figures.items() for each in found if each.target]
+    aimed.sort(key=lambda pair: bool(pair[1].held))
+    held = sum(bool(each.held) for _, each in aimed)
+    rows = [
+        f"\n## Goals\n\n{held} of {len(aimed)} held.\n",
+        "| suite | arm | what | figure | target | held |",
+        "|---|---|---|---:|---|---|",
+    ]
+    for suite, each in aimed:
+        figure = f"{_number(each.value)} {each.unit}"
+        verdict = "yes" if each.held else "**no**"
+        rows.append(
+            f"| {suite} | {each.arm} | {each.what} | {figure} | {each.target} | {verdict} |"
+        )
+    return "\n".join(rows) + "\n"
 
 
 def _slug(text: str) -> str:

@@ -42,15 +42,28 @@ class Served:
 async def serving(testbed: Testbed, *arguments: str, processes: int = 1) -> AsyncIterator[Served]:
     """Run a server until the block ends, with so many processes that answer the API."""
     await testbed.seal()
-    login, port = testbed.server.credentials.login, _free_port()
+    login = testbed.server.credentials.login
     own = {
         "POSTDATE_DATABASE_URL": login.app_dsn(),
         "POSTDATE_OWNER_DATABASE_URL": login.owner_dsn(),
         "POSTDATE_DATA_DIR": str(testbed.home / "served"),
-        "POSTDATE_PORT": str(port),
-        "POSTDATE_LOG_LEVEL": "error",
         "POSTDATE_API_PROCESSES": str(processes),
     }
+    async with _process(own, *arguments) as served:
+        yield served
+
+
+@asynccontextmanager
+async def serving_alone(data_dir: Path) -> AsyncIterator[Served]:
+    """Run a server of all roles with a PostgreSQL of its own, as `postdate serve` does."""
+    async with _process({"POSTDATE_DATA_DIR": str(data_dir)}) as served:
+        yield served
+
+
+@asynccontextmanager
+async def _process(own: dict[str, str], *arguments: str) -> AsyncIterator[Served]:
+    port = _free_port()
+    own |= {"POSTDATE_PORT": str(port), "POSTDATE_LOG_LEVEL": "error"}
     others = {k: v for k, v in os.environ.items() if not k.startswith("POSTDATE_")}
     began = time.monotonic()
     process = await asyncio.create_subprocess_exec(

@@ -170,21 +170,31 @@ class Testbed:
         return sum(self.processor())
 
     def processor(self, pid: int | None = None) -> "Processor":
-        """Return the processor time of a process (this one), and of the database.
+        """Return the processor time of this process, or of a server with its children.
 
-        The database's is that of its living processes, and of those that it has outlived.
+        And of the database: that of its living processes, and of those that it has outlived.
         """
         server = psutil.Process(self.server.pid)
         used = sum(server.cpu_times()[:4])
         for child in server.children():
             with suppress(psutil.NoSuchProcess):
                 used += sum(child.cpu_times()[:2])
-        return Processor(sum(psutil.Process(pid).cpu_times()[:2]), used)
+        return Processor(_used(pid), used)
 
     async def wal(self) -> int:
         """Return the position in the write-ahead log."""
         async with self.node.database.connection() as connection:
             return await bench.wal(connection)
+
+
+def _used(pid: int | None) -> float:
+    """Return the processor time of this process alone, or of another with all its processes."""
+    process = psutil.Process(pid)
+    used = sum(process.cpu_times()[:2])
+    for child in process.children(recursive=True) if pid is not None else ():
+        with suppress(psutil.NoSuchProcess):
+            used += sum(child.cpu_times()[:2])
+    return float(used)
 
 
 class Processor(NamedTuple):

@@ -38,6 +38,8 @@ def everything(
     *,
     all_: Annotated[bool, cyclopts.Parameter(name="--all", negative=())] = False,
     quick: bool = False,
+    rounds: int | None = None,
+    pending: int | None = None,
     pgledger: Path | None = None,
     page: Path | None = None,
 ) -> None:
@@ -49,6 +51,10 @@ def everything(
         Run every arm: jobs, payments, pending, schedules, events.
     quick
         Small numbers: shows that everything runs, not how fast.
+    rounds
+        How often each side of a comparison takes its turn (3).
+    pending
+        Timers of the far future beside which claims and settling are measured (10,000,000).
     pgledger
         A checkout of pgledger, to be measured too.
     page
@@ -58,14 +64,19 @@ def everything(
     if not all_:
         bench_app.help_print()
         return
-    from postdate.bench import everything as suites
-    from postdate.bench.page import write
+    from postdate.bench.everything import WholePlan, run
+    from postdate.bench.page import RunClock, write
 
     if page is not None and not page.parent.is_dir():
         raise StartError(f"there is no directory {page.parent} for the page")
-    figures = _run(suites.run(quick=quick, pgledger=pgledger))
+    for name, value in (("rounds", rounds), ("pending", pending)):
+        if value is not None and value < 1:
+            raise StartError(f"--{name} must be at least 1")
+    plan = WholePlan(quick=quick, rounds=rounds, pending=pending, pgledger=pgledger)
+    clock = RunClock(plan.command)
+    figures = _run(run(plan))
     if page is not None:
-        write(page, figures, "postdate bench --all" + (" --quick" if quick else ""))
+        write(page, figures, clock.facts())
     show([each for measures in figures.values() for each in measures])
 
 
@@ -111,7 +122,8 @@ def payments(
     """
     from dataclasses import replace
 
-    from postdate.bench.payment import QUICK, PaymentPlan, run
+    from postdate.bench.payment import run
+    from postdate.bench.payment_plan import QUICK, PaymentPlan
 
     plan = replace(QUICK if quick else PaymentPlan(), pgledger=pgledger)
     _measure(run(plan, only or []))

@@ -66,7 +66,9 @@ async def entry(database: Database) -> list[DatabaseFault]:
         async with database.connection(PROBE_SECONDS) as connection:
             await halt_store.check_readable(connection, PROBE_SECONDS)
     except DatabaseError as error:
-        found.append(DatabaseFault(HALTS, f"they cannot be read, so nothing is accepted: {error}".strip()))
+        found.append(
+            DatabaseFault(HALTS, f"they cannot be read, so nothing is accepted: {error}".strip())
+        )
     return found
 
 
