@@ -5,6 +5,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from prometheus_client import CollectorRegistry
 
 from conftest import Api, app_dsn
 from faults import sweep
@@ -18,6 +19,7 @@ from postdate.store.embedded import Embedded
 from postdate.store.timer.lane import LaneDirectory
 from postdate.views.account import MAX_VERSION, AccountViews
 from postdate.views.job import JobFilter, JobViews
+from postdate.views.monitor.vitals import PARTS, Vitals
 from postdate.views.payment import NEWEST, PaymentFilter, PaymentViews
 from postdate.views.schedule import ScheduleViews
 from support.job import failed
@@ -110,6 +112,15 @@ async def test_only_a_failed_job_asks_whether_it_was_redriven(world: World) -> N
     assert len(await statements(world, find)) == 2
     page = world.jobs.page(world.who.tenant_id, JobFilter(status=JobStatus.FAILED), None, 9)
     assert len(await statements(world, page)) == 2
+
+
+async def test_vital_signs_are_read_in_few_statements(world: World, api: Api) -> None:
+    vitals = Vitals(CollectorRegistry(), world.nodes.proxied, api.node.lanes)
+    plan = world.nodes.proxy.arm(Plan())
+    await vitals.run_once()
+    # The backlog and what is pending ask twice each; everything else is one statement.
+    assert len(plan.seen) <= 5, plan.seen
+    assert set(vitals._parts) == set(PARTS)
 
 
 async def test_each_statement_sees_its_tenant_and_leaves_none_behind(

@@ -106,7 +106,7 @@ class Node:
         self.on_accept.append(self.wakeup.hint)
         self.tallies = metric.tallies(self.lateness, self.shares)
         self.payment_meter = PaymentMeter(self.registry)
-        self.vitals = Vitals(self.registry, self.database, self.lanes, self.shares)
+        self.vitals = Vitals(self.registry, self.database, self.lanes, self.shares, self.reads)
         self.overdue = OverdueWatch(
             self.registry,
             self.database,

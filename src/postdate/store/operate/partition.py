@@ -3,6 +3,7 @@
 from datetime import datetime
 from typing import NamedTuple
 
+from postdate.store.connection.combined import Reader
 from postdate.store.connection.database import Connection
 from postdate.store.connection.query import query
 
@@ -28,15 +29,15 @@ async def create_ahead(connection: Connection, weeks: int) -> PartitionsMade:
     return PartitionsMade(*row) if row else PartitionsMade(0, [])
 
 
-async def weeks_ahead(connection: Connection) -> int:
+async def weeks_ahead(reader: Reader) -> int:
     """Return how many weeks ahead the shortest table is."""
-    weeks: int | None = await connection.fetchval(query("partition_weeks_ahead"))
+    weeks: int | None = await reader.fetchval(query("partition_weeks_ahead"))
     return -1 if weeks is None else weeks
 
 
-async def list_misplaced(connection: Connection) -> list[Strays]:
+async def list_misplaced(reader: Reader) -> list[Strays]:
     """List what lies in the default partitions, at most 10,000 rows of each table."""
-    return [Strays(*row) for row in await connection.fetch(query("partition_list_misplaced"))]
+    return [Strays(*row) for row in await reader.fetch(query("partition_list_misplaced"))]
 
 
 async def move_misplaced(connection: Connection, parent: str, monday: datetime) -> int:

@@ -158,9 +158,9 @@ async def pending_estimate(
     return None if plan["Node Type"] == "Custom Scan" else int(plan["Plan Rows"])
 
 
-async def tenant_names(connection: Connection, tenant_ids: Sequence[int]) -> dict[int, str]:
+async def tenant_names(reader: Reader, tenant_ids: Sequence[int]) -> dict[int, str]:
     """Return the names of these tenants."""
-    rows = await connection.fetch(query("vital_tenant"), tenant_ids, timeout=READ_SECONDS)
+    rows = await reader.fetch(query("vital_tenant"), tenant_ids, timeout=READ_SECONDS)
     return dict(map(tuple, rows))
 
 
@@ -223,29 +223,29 @@ async def event_seconds(reader: Reader) -> float:
     return found
 
 
-async def tables(connection: Connection) -> list[TableRow]:
+async def tables(reader: Reader) -> list[TableRow]:
     """Read the statistics of the hot tables."""
-    rows = await connection.fetch(query("vital_table"), HOT_TABLES, timeout=READ_SECONDS)
+    rows = await reader.fetch(query("vital_table"), HOT_TABLES, timeout=READ_SECONDS)
     return [TableRow(*row) for row in rows]
 
 
-async def pin(connection: Connection) -> Pin | None:
+async def pin(reader: Reader) -> Pin | None:
     """Name what holds the oldest snapshot, if anything does."""
-    row = await connection.fetchrow(query("vital_pin"), timeout=READ_SECONDS)
+    row = await reader.fetchrow(query("vital_pin"), timeout=READ_SECONDS)
     return Pin(*row) if row else None
 
 
-async def standbys(connection: Connection) -> list[Standby]:
+async def standbys(reader: Reader) -> list[Standby]:
     """List the standbys."""
-    rows = await connection.fetch(query("vital_standby"), timeout=READ_SECONDS)
+    rows = await reader.fetch(query("vital_standby"), timeout=READ_SECONDS)
     return [Standby(*row) for row in rows]
 
 
-async def slots(connection: Connection) -> list[ReplicationSlot]:
+async def slots(reader: Reader) -> list[ReplicationSlot]:
     """List the replication slots."""
     return [
         ReplicationSlot(*row)
-        for row in await connection.fetch(query("vital_slot"), timeout=READ_SECONDS)
+        for row in await reader.fetch(query("vital_slot"), timeout=READ_SECONDS)
     ]
 
 
@@ -255,9 +255,9 @@ async def nodes(reader: Reader) -> dict[str, int]:
     return dict(map(tuple, rows))
 
 
-async def audits(connection: Connection) -> list[AuditRun]:
+async def audits(reader: Reader) -> list[AuditRun]:
     """Read when the books were last checked."""
-    rows = await connection.fetch(query("vital_audit"), timeout=READ_SECONDS)
+    rows = await reader.fetch(query("vital_audit"), timeout=READ_SECONDS)
     return [AuditRun(*row) for row in rows]
 
 

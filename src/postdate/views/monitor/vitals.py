@@ -1,5 +1,6 @@
 """The state of the database as metrics: read periodically, scraped from memory."""
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from datetime import datetime, timedelta
@@ -9,6 +10,8 @@ from prometheus_client import CollectorRegistry, Metric
 
 from postdate.model.log import Log
 from postdate.model.tenant.tenant_share import TenantShares
+from postdate.runtime.shared_read import SharedReads
+from postdate.store.connection.combined import Reader
 from postdate.store.connection.database import Connection, Database
 from postdate.store.connection.error import DatabaseError
 from postdate.store.operate import partition, vital
@@ -34,7 +37,7 @@ SLACK: Final = timedelta(seconds=120)
 FORGET_LOOKS: Final = 30
 """After so many scans the marks are reset, for rows that commit later still."""
 
-Read = Callable[[Connection], Awaitable[Any]]
+Read = Callable[[Reader], Awaitable[Any]]
 
 
 class BacklogWatch:
@@ -77,13 +80,15 @@ class Vitals:
         database: Database | None,
         lanes: LaneDirectory | None,
         shares: TenantShares | None = None,
+        reads: SharedReads | None = None,
     ) -> None:
         self._shares = shares or TenantShares()
         self._database = database
+        self._reads = reads
         self._lanes = lanes
         self._parts: Parts = {}
         self._read_at: dict[str, float] = {}
-        self._failed: dict[str, int] = dict.fromkeys(READS, 0)
+        self._failed: dict[str, int] = dict.fromkeys(PARTS, 0)
         self._backlog = BacklogWatch(lanes) if lanes else None
         self._pending = PendingWatch(lanes) if lanes else None
         registry.register(self)
@@ -92,24 +97,25 @@ class Vitals:
         """Read every part once; the step of a loop."""
         if self._database is None or self._backlog is None or self._pending is None:
             return 0
-        own: dict[str, Read] = {
-            "backlog": self._backlog.look,
-            "pending": self._pending.look,
-            "tenant": self._tenants,
-        }
         async with self._database.connection() as connection:
-            for name, read in READS.items():
-                await self._read(name, own.get(name, read), connection)
+            await self._read("backlog", self._backlog.look(connection))
+            await self._read("pending", self._pending.look(connection))
+        # The others have one question each: asked at once, they are one statement.
+        reads = self._reads or SharedReads(self._database)
+        await asyncio.gather(
+            self._read("tenant", self._tenants(reads)),
+            *(self._read(name, read(reads)) for name, read in READS.items()),
+        )
         return 0
 
-    async def _tenants(self, connection: Connection) -> Mapping[int, str]:
+    async def _tenants(self, reader: Reader) -> Mapping[int, str]:
         """Decide which tenants have series of their own, and learn their names."""
         self._shares.rank()
-        return await vital.tenant_names(connection, list(self._shares.named))
+        return await vital.tenant_names(reader, list(self._shares.named))
 
-    async def _read(self, name: str, read: Read, connection: Connection) -> None:
+    async def _read(self, name: str, reading: Awaitable[Any]) -> None:
         try:
-            found = await read(connection)
+            found = await reading
             self._parts = cast("Parts", {**self._parts, name: found})
             self._read_at[name] = time.monotonic()
         except DatabaseError as error:
@@ -125,14 +131,7 @@ class Vitals:
         yield from render_tenants(self._shares, self._parts.get("tenant", {}))
 
 
-async def _nothing(_: Connection) -> None:
-    return None
-
-
 READS: Final[Mapping[str, Read]] = {
-    "backlog": _nothing,
-    "pending": _nothing,
-    "tenant": _nothing,
     "event": vital.event_seconds,
     "table": vital.tables,
     "pin": vital.pin,
@@ -143,4 +142,6 @@ READS: Final[Mapping[str, Read]] = {
     "partition": partition.weeks_ahead,
     "stray": partition.list_misplaced,
 }
-"""The parts of a reading, in their order."""
+"""The parts of a reading that need nothing but the database."""
+
+PARTS: Final = ("backlog", "pending", "tenant", *READS)
