@@ -79,6 +79,7 @@ bench: setup
 # MINUTES is how long the fault harness runs (tests/faults/test_chaos.py); the rest takes its time.
 MINUTES ?= 10
 soak: setup
+	@UV_PROJECT_ENVIRONMENT=$(VENV) $(UV) sync --quiet --locked --all-extras --group patroni --python $(PYTHON)
 	POSTDATE_TEST_MINUTES=$(MINUTES) $(BIN)/pytest -q -m soak
 
 # Seed each bug of tests/mutants into a copy of the project: some test must catch it.

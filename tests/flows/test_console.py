@@ -147,7 +147,7 @@ async def test_what_an_action_did_is_told_once(browser: Browser) -> None:
     first = await browser.get("/lanes")
     assert "Lane mail is paused" in first.text
     assert "&lt;b&gt;deploying&lt;/b&gt;" in first.text
-    assert "Lane mail is paused: nothing" not in (await browser.get("/lanes")).text
+    assert "Lane mail is paused: none of its jobs" not in (await browser.get("/lanes")).text
     told = (await browser.get("/")).text
     assert '<li class="note"><strong>Note</strong> Lane mail is paused.' in told
     assert "&lt;b&gt;deploying&lt;/b&gt;." in told

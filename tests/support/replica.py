@@ -131,19 +131,21 @@ def _follow(
 
 
 @asynccontextmanager
-async def api_over(database: Database) -> AsyncIterator[Api]:
-    """Serve the HTTP edge over these pools to the admin of a new tenant."""
+async def api_over(database: Database, tenant: str = "") -> AsyncIterator[Api]:
+    """Serve the HTTP edge over these pools to an admin of this tenant, or of a new one."""
     node = Node(settings=ProcessSettings(secret_key="5e" * 32), database=database, roles=["api"])
     await node.refresh_settings()
     listener = bind("127.0.0.1", 0)
     running = HttpServer(edge.build(node, Identities(database)), listener)
     serving = asyncio.create_task(running.run())
     tenants = Tenants(database)
-    await tenants.create("reader")
-    key = (await tenants.issue("reader", ["admin"])).key
+    if not tenant:
+        tenant = "reader"
+        await tenants.create(tenant)
+    key = (await tenants.issue(tenant, ["admin"])).key
     try:
         async with aiohttp.ClientSession() as session:
-            yield Api(running.url, session, node, key, "reader")
+            yield Api(running.url, session, node, key, tenant)
     finally:
         running.stop()
         await serving

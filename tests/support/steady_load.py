@@ -56,8 +56,8 @@ class SteadyLoad:
                 body = {"account_id": f"{side}-{number}"}
                 assert await self._status("POST", "/accounts", body) == 201
             path = f"/accounts/payer-{number}/adjustments"
-            body = {"amount": FUNDS, "reason": "funds"}
-            assert await self._status("POST", path, body, f"funds-{number}") == 201
+            funds: dict[str, Any] = {"amount": FUNDS, "reason": "funds"}
+            assert await self._status("POST", path, funds, f"funds-{number}") == 201
 
     @asynccontextmanager
     async def running(self, singles: int = 12, batches: int = 3) -> AsyncIterator[None]:

@@ -26,6 +26,7 @@ from postdate.intake.schedule.schedule import Schedules
 from postdate.intake.subscription.subscription import Subscriptions
 from postdate.intake.tenant.halt import Halting
 from postdate.intake.tenant.key import Keys
+from postdate.intake.tenant.session import ConsoleSessions
 from postdate.intake.tenant.setting import SettingChanges
 from postdate.intake.tenant.tenant import Tenants
 from postdate.intake.tenant.test_clock import TestClocks
@@ -160,6 +161,7 @@ class Services:
     receipt: ReceiptViews
     schedule: ScheduleServices
     search: SearchViews
+    session: ConsoleSessions
     setting: NounServices[SettingChanges, SettingViews]
     subscription: NounServices[Subscriptions, SubscriptionViews]
     tenant: NounServices[Tenants, TenantViews]

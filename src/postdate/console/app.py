@@ -45,9 +45,9 @@ class Console:
     def __init__(self, services: Services, gate: Gate) -> None:
         self._services = services
         self._gate = gate
-        self._sessions = Sessions()
+        self._sessions = Sessions(services.session)
         self._templates = environment()
-        self._login = LoginPage(gate, self._sessions, self._templates)
+        self._login = LoginPage(gate, services.session, self._templates)
 
     def routes(self) -> list[Route]:
         """Return every route of the console."""
@@ -102,10 +102,9 @@ class Console:
         return guarded
 
     async def _serve(self, http: Request, handler: Handler) -> Response:
-        session = self._sessions.find(http.cookies.get(COOKIE))
+        session = await self._sessions.find(http.cookies.get(COOKIE))
         actor = await self._gate.identify(session.key) if session else None
         if session is None or actor is None:
-            self._sessions.end(http.cookies.get(COOKIE))
             return self._login.required(http)
         await self._gate.pace(actor)
         clock = None
@@ -119,6 +118,7 @@ class Console:
             templates=self._templates,
             actor=actor,
             session=session,
+            signed_in=lambda: self._is_signed_in(http),
             clock=clock,
             form=await _form(http, session) if http.method == "POST" else {},
         )
@@ -134,8 +134,12 @@ class Console:
                 request_id=http.scope["request_id"],
             )
 
+    async def _is_signed_in(self, http: Request) -> bool:
+        session = await self._sessions.find(http.cookies.get(COOKIE))
+        return session is not None and await self._gate.authenticate(session.key) is not None
+
     async def _sign_out(self, request: PageRequest) -> Response:
-        self._sessions.end(request.http.cookies.get(COOKIE))
+        await self._sessions.end(request.http.cookies[COOKIE])
         response = redirect("/login")
         response.delete_cookie(COOKIE, httponly=True, samesite="strict")
         return response
@@ -161,5 +165,5 @@ async def _form(request: Request, session: ConsoleSession) -> dict[str, str]:
 
 
 def console_routes(services: Services, gate: Gate) -> list[Route]:
-    """Make the console; its sessions live in this process."""
+    """Make the console."""
     return Console(services, gate).routes()

@@ -7,15 +7,23 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from postdate.api.http.gate import Gate
-from postdate.console.page_request import HEADERS, address, from_this_site, read_form, redirect
-from postdate.console.session import COOKIE, SESSION_SECONDS, Sessions
+from postdate.console.page_request import (
+    HEADERS,
+    address,
+    from_this_site,
+    read_form,
+    redirect,
+    set_cookie,
+)
+from postdate.console.session import COOKIE
+from postdate.intake.tenant.session import SESSION_SECONDS, ConsoleSessions
 from postdate.model.error import RefusedError
 
 
 class LoginPage:
     """The only page that needs no session."""
 
-    def __init__(self, gate: Gate, sessions: Sessions, templates: Environment) -> None:
+    def __init__(self, gate: Gate, sessions: ConsoleSessions, templates: Environment) -> None:
         self._gate = gate
         self._sessions = sessions
         self._templates = templates
@@ -43,34 +51,32 @@ class LoginPage:
             return self._form(onward, "The form was sent from another site; submit it here.")
         key = form.get("key", "").strip()
         try:
-            actor = await self._gate.authenticate(key) if key.isascii() and key else None
+            session_id = await self._begin(key)
         except Exception as error:  # what it means is decided where failures are known
             refusal = self._gate.translate(error)
             if refusal is None:
                 raise
             return self._form(onward, f"{refusal.detail} Try again in a moment.")
-        if actor is None:
+        if session_id is None:
             return self._form(
                 onward, "This key is not valid. Check that it is complete and not revoked."
             )
-        return self._begin(request, key, onward)
+        return _signed_in(request, session_id, onward)
 
-    def _begin(self, request: Request, key: str, onward: str) -> Response:
-        response = redirect(onward)
-        secure = "https" in {request.url.scheme, request.headers.get("x-forwarded-proto")}
-        response.set_cookie(
-            COOKIE,
-            self._sessions.begin(key),
-            max_age=SESSION_SECONDS,
-            httponly=True,
-            samesite="strict",
-            secure=secure,
-        )
-        return response
+    async def _begin(self, key: str) -> str | None:
+        """Begin a session; None where the key is not valid."""
+        actor = await self._gate.authenticate(key) if key.isascii() and key else None
+        return None if actor is None else await self._sessions.begin(actor, key)
 
     def _form(self, onward: str, problem: str | None = None) -> Response:
         text = self._templates.get_template("login.html").render(onward=onward, problem=problem)
         return HTMLResponse(text, 200 if problem is None else 422, HEADERS)
+
+
+def _signed_in(request: Request, session_id: str, onward: str) -> Response:
+    response = redirect(onward)
+    set_cookie(request, response, COOKIE, session_id, SESSION_SECONDS)
+    return response
 
 
 def _inside(path: str) -> str:

@@ -36,6 +36,10 @@ HEADERS: Final = {
 }
 
 
+NOTICE: Final = "postdate_notice"
+NOTICE_SECONDS: Final = 60
+"""How long what an action did waits for the page that shows it."""
+
 UNDECIDED: Final = 500
 """From this status on an answer does not say whether the request was carried out."""
 
@@ -50,6 +54,8 @@ class PageRequest:
     templates: Environment
     actor: Identity
     session: ConsoleSession
+    signed_in: Callable[[], Awaitable[bool]]
+    """Asks again whether the session lasts, for streams that outlast one request."""
     # Of a tenant in test mode.
     clock: TestClockView | None = None
     form: Mapping[str, str]
@@ -97,8 +103,11 @@ class PageRequest:
         return self.address_with(**position)
 
     def render(self, template: str, *, http_status: int = 200, **values: Any) -> Response:
-        """Return a page as the answer."""
-        return HTMLResponse(self.fragment(template, **values), http_status, HEADERS)
+        """Return a page as the answer; a notice is shown once."""
+        answer = HTMLResponse(self.fragment(template, **values), http_status, HEADERS)
+        if NOTICE in self.http.cookies and not template.startswith("_"):
+            answer.delete_cookie(NOTICE, httponly=True, samesite="strict")
+        return answer
 
     def fragment(self, template: str, **values: Any) -> str:
         """Render a template with what every page knows."""
@@ -107,7 +116,7 @@ class PageRequest:
             actor=self.actor,
             clock=self.clock,
             csrf=self.session.csrf,
-            notice=self.session.take_notice() if not template.startswith("_") else None,
+            notice=self.session.unpack_notice(self.http.cookies.get(NOTICE)),
             works=list(self.session.works.values()),
             path=self.http.url.path,
             address=address(self.http),
@@ -137,8 +146,9 @@ class PageRequest:
 
     def finish(self, notice: str, back: str) -> Response:
         """Go back to a page and show there what was done."""
-        self.session.notice = notice
-        return redirect(back)
+        answer = redirect(back)
+        set_cookie(self.http, answer, NOTICE, self.session.pack_notice(notice), NOTICE_SECONDS)
+        return answer
 
 
 @dataclass(slots=True, frozen=True)
@@ -165,6 +175,12 @@ def _undecided(refusal: Refusal) -> bool:
 def redirect(path: str) -> Response:
     """Send the browser to another page with a GET."""
     return RedirectResponse(path, 303, HEADERS)
+
+
+def set_cookie(request: Request, answer: Response, name: str, value: str, seconds: int) -> None:
+    """Hand the browser a cookie that no script reads and no other site sends."""
+    secure = "https" in {request.url.scheme, request.headers.get("x-forwarded-proto")}
+    answer.set_cookie(name, value, max_age=seconds, httponly=True, samesite="strict", secure=secure)
 
 
 def address(request: Request) -> str:

@@ -1,15 +1,17 @@
-"""Who is signed in: the browser holds a random id, this process the key behind it."""
+"""Who is signed in: the browser holds a random id, which opens the key behind it."""
 
 import hmac
-import secrets
 import time
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Final
 
+from postdate.intake.tenant.session import ConsoleSessions
+
 COOKIE: Final = "postdate_session"
-SESSION_SECONDS: Final = 12 * 3600
-"""How long a session lasts after its last page."""
+CHECK_SECONDS: Final = 2.0
+"""How long a session that ends on another node is still admitted here."""
 
 MAX_PLANS: Final = 3
 """How many dry runs a session keeps: a confirmation applies to what was shown."""
@@ -18,7 +20,9 @@ MAX_BULK_RUNS: Final = 5
 """How many bulk actions a session keeps, running and finished."""
 
 MAX_SESSIONS: Final = 10_000
-"""Beyond this, the one unused for longest is ended."""
+"""The most sessions that a process remembers; one beyond loses its dry runs, nothing else."""
+
+MAX_NOTICE_CHARS: Final = 1000
 
 
 @dataclass(slots=True)
@@ -26,12 +30,10 @@ class ConsoleSession:
     """One browser. The key is asked for at every page, so a revoked one ends at once."""
 
     key: str
-    until: float
-    csrf: str = field(default_factory=lambda: secrets.token_urlsafe(24))
-    notice: str | None = None
+    csrf: str
+    checked_until: float = 0.0
     plans: dict[str, object] = field(default_factory=dict)
     works: dict[str, object] = field(default_factory=dict)
-    ended: bool = False
 
     def admits(self, token: str) -> bool:
         """Return whether a form was made for this session."""
@@ -61,52 +63,62 @@ class ConsoleSession:
         """Return a bulk action, running or finished."""
         return self.works.get(name)
 
-    def take_notice(self) -> str | None:
-        """Return what the last action did, once."""
-        notice, self.notice = self.notice, None
-        return notice
+    def pack_notice(self, notice: str) -> str:
+        """Return what the last action did as a cookie, for the node that shows the next page."""
+        # Without padding: a cookie does not hold `=` as it is.
+        text = urlsafe_b64encode(notice[:MAX_NOTICE_CHARS].encode()).decode().rstrip("=")
+        return f"{text}.{self._mark(text)}"
+
+    def unpack_notice(self, cookie: str | None) -> str | None:
+        """Return a notice that a node of ours has written for this session."""
+        text, _, mark = (cookie or "").partition(".")
+        if not text or not hmac.compare_digest(self._mark(text).encode(), mark.encode()):
+            return None
+        return urlsafe_b64decode(text + "=" * (-len(text) % 4)).decode()
+
+    def _mark(self, text: str) -> str:
+        return hmac.new(self.csrf.encode(), text.encode(), sha256).hexdigest()
 
 
 class Sessions:
-    """Sessions by the hash of their id: reading this memory's keys gives no cookie."""
+    """The sessions that this process serves: each is asked for again after a moment.
 
-    def __init__(self) -> None:
+    Any node may serve any page of a session. Dry runs and bulk actions are kept by the process that
+    showed them.
+    """
+
+    def __init__(self, kept: ConsoleSessions) -> None:
+        self._kept = kept
         self._by_digest: dict[bytes, ConsoleSession] = {}
 
-    def begin(self, key: str) -> str:
-        """Start a session and return its id."""
-        now = time.monotonic()
-        self._make_room(now)
-        session_id = secrets.token_urlsafe(32)
-        self._by_digest[_digest(session_id)] = ConsoleSession(key, now + SESSION_SECONDS)
-        return session_id
-
-    def find(self, session_id: str | None) -> ConsoleSession | None:
-        """Return a session that has not expired, and extend it."""
+    async def find(self, session_id: str | None) -> ConsoleSession | None:
+        """Return a session that has neither expired nor ended, here or on another node."""
         if not session_id:
             return None
         digest, now = _digest(session_id), time.monotonic()
         session = self._by_digest.pop(digest, None)
-        if session is None or session.until < now:
-            return None
-        session.until = now + SESSION_SECONDS
+        if session is None or session.checked_until < now:
+            key = await self._kept.find(session_id)
+            if key is None:
+                return None
+            session = session or ConsoleSession(key, _token(session_id))
+            session.checked_until = now + CHECK_SECONDS
         # Put back at the end: the first of the dictionary is the one unused for longest.
         self._by_digest[digest] = session
+        while len(self._by_digest) > MAX_SESSIONS:
+            del self._by_digest[next(iter(self._by_digest))]
         return session
 
-    def end(self, session_id: str | None) -> None:
-        """Forget a session."""
-        session = self._by_digest.pop(_digest(session_id or ""), None)
-        if session is not None:
-            session.ended = True
-
-    def _make_room(self, now: float) -> None:
-        while self._by_digest:
-            digest, oldest = next(iter(self._by_digest.items()))
-            if oldest.until >= now and len(self._by_digest) < MAX_SESSIONS:
-                return
-            del self._by_digest[digest]
+    async def end(self, session_id: str) -> None:
+        """End a session on every node."""
+        self._by_digest.pop(_digest(session_id), None)
+        await self._kept.end(session_id)
 
 
 def _digest(session_id: str) -> bytes:
     return sha256(session_id.encode()).digest()
+
+
+def _token(session_id: str) -> str:
+    """Return the token of a session's forms, which every node can tell from its cookie."""
+    return hmac.new(session_id.encode(), b"postdate form", sha256).hexdigest()

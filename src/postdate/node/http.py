@@ -34,6 +34,7 @@ from postdate.intake.payment.execution import PaymentExecutions
 from postdate.intake.tenant.halt import Halting
 from postdate.intake.tenant.key import Keys
 from postdate.intake.tenant.rate_limit import Rates
+from postdate.intake.tenant.session import ConsoleSessions
 from postdate.intake.tenant.setting import SettingChanges
 from postdate.intake.tenant.tenant import Tenants
 from postdate.model.destination.destination import DestinationType
@@ -109,6 +110,7 @@ def services(node: Node, identities: Identities) -> Services:
         receipt=ReceiptViews(database, ReceiptKeys(database, outgoing.keyring)),
         schedule=schedule.services(node, accepting),
         search=SearchViews(database, node.lanes),
+        session=ConsoleSessions(database),
         setting=NounServices(SettingChanges(database), SettingViews(database)),
         subscription=NounServices(publisher.intake(node), SubscriptionViews(database)),
         tenant=NounServices(Tenants(database), TenantViews(database)),

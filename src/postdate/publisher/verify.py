@@ -15,8 +15,10 @@ from postdate.store.connection.database import Connection, Database
 from postdate.store.event import seal
 from postdate.store.event.seal import Chain, StoredSeal, Unsealed
 
-CHUNK: Final = 10
-"""How many seals are read at a time."""
+CHUNK_EVENTS: Final = 1000
+MAX_SEALS: Final = 100
+"""How many events, in how many seals at the most, are read at a time: each is looked up, and a
+statement that looks up ten thousand of them runs out of its time on a busy machine."""
 
 JOB_FACTS: Final = frozenset({"job.accepted", "job.completed", "job.failed"})
 """Types whose fact goes when its job is pruned."""
@@ -177,8 +179,10 @@ class ChainCheck:
         self, progress: Callable[[int], None], limit: int | None
     ) -> ChainFinding | None:
         self._pruned_below = await seal.pruned(self._connection, self._chain.tenant_id)
+        seals = 1
         while self._upto < self._chain.position:
-            rows = await seal.stored(self._connection, self._chain.tenant_id, self._upto, CHUNK)
+            before = self.events
+            rows = await seal.stored(self._connection, self._chain.tenant_id, self._upto, seals)
             for row in rows:
                 if row.content.position > self._chain.position:
                     break
@@ -187,8 +191,9 @@ class ChainCheck:
             progress(self.events)
             if limit is not None and self.events >= limit and self._upto < self._chain.position:
                 return None
-            if len(rows) < CHUNK:
+            if len(rows) < seals:
                 break
+            seals = min(MAX_SEALS, max(1, CHUNK_EVENTS * seals // max(1, self.events - before)))
         return self._end()
 
     async def _purged(self, row: StoredSeal) -> set[UUID]:

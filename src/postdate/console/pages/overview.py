@@ -67,7 +67,7 @@ async def _ticks(request: PageRequest) -> AsyncIterator[str]:
     draining: asyncio.Event = request.http.scope["draining"]
     yield f"retry: {TICK_SECONDS * 1000:.0f}\n\n"
     for _ in range(STREAM_TICKS):
-        if await request.gate.authenticate(request.session.key) is None or request.session.ended:
+        if not await request.signed_in():
             yield "event: gone\ndata:\n\n"
             return
         yield _event("cells", request.fragment("_live.html", **await _values(request)))

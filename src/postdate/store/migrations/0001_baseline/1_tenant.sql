@@ -69,6 +69,16 @@ CREATE TABLE api_key (
 );
 CREATE INDEX api_key_tenant ON api_key (tenant_id, key_id);
 
+-- Who is signed in to the console. The cookie alone opens `secret`, which holds the key: whoever
+-- reads this table, or a dump of it, has neither.
+CREATE TABLE console_session (
+    digest    bytea PRIMARY KEY CHECK (octet_length(digest) = 32),
+    tenant_id integer NOT NULL REFERENCES tenant,
+    key_id    text NOT NULL,
+    secret    bytea NOT NULL,
+    until     timestamptz NOT NULL
+);
+
 -- Run-time settings: tenant 0 speaks for all tenants. What the operator has set for a tenant and
 -- what the tenant has set for itself stand beside each other: nobody overwrites the other's.
 CREATE TABLE setting (
@@ -104,6 +114,7 @@ SELECT table_guard('tenant', fact => false);
 SELECT table_guard('test_clock', fact => false);
 SELECT table_guard('test_clock_entry', fact => true);
 SELECT table_guard('api_key', fact => false);
+SELECT table_guard('console_session', fact => false);
 SELECT table_guard('setting', fact => false);
 SELECT table_guard('tenant_halt', fact => false);
 
