@@ -172,6 +172,7 @@ class Node:
         self.halts.replace(halts)
         self.troubles.replace(troubles)
         self.safety.replace(safety)
+        self.database.replicated = bool(safety.synchronous_standby_names)
         return 0
 
     async def beat(self, _: int = 1) -> int:

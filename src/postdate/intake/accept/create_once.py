@@ -98,7 +98,10 @@ class CreateOnce:
     async def _known(self, request: KeyedRequest, status: int) -> Granted | Refused | None:
         async with self._database.connection() as connection:
             found = await store.find(connection, [request.key])
-        return kept_answer(found[request.key], request, status) if found else None
+        if not found:
+            return None
+        await self._database.confirm()
+        return kept_answer(found[request.key], request, status)
 
     async def _canonical(self, wanted: CreateRequest) -> bytes:
         members = dict(wanted.members)

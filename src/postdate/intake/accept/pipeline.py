@@ -256,6 +256,7 @@ class Pipeline(Generic[Item, Valid, Made]):
         try:
             async with self._database.connection() as connection:
                 await self._answer_known(connection, outcomes, known)
+            await self._database.confirm()
         except TransientError as error:
             log.warning("answer.not_read", items=len(known), error=repr(error))
             for each in known:

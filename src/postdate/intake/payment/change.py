@@ -100,6 +100,7 @@ class PaymentChanges:
             if found is None:
                 ended = await _ended(connection, payment_id)
                 if ended == PaymentStatus.CANCELLED:
+                    await self._database.confirm()
                     return
                 raise _not_pending(payment_id, ended)
             await halt_store.refuse_killed(connection, actor.tenant_id)

@@ -56,7 +56,9 @@ class PaymentExecutions:
         if refused is not None:
             raise refused
         async with self._database.connection() as connection:
-            return await _settled(connection, payment_id, execution_id)
+            settled = await _settled(connection, payment_id, execution_id)
+        await self._database.confirm()
+        return settled
 
     async def _settle(
         self, connection: Connection, found: OpenPayment, execution_id: str

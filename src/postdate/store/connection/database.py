@@ -70,6 +70,8 @@ class Database:
         self.spares = spares or Spares()
         self.bounds_transactions = False
         """Whether the server ends each of our transactions after TRANSACTION_SECONDS."""
+        self.replicated = False
+        """Whether commits wait for a standby, as this node last learned."""
         self.on_commit: list[Callable[[], None]] = []
         """Called after each transaction of this process that wrote: hints, never relied upon."""
         self._epoch = 0.0
@@ -164,6 +166,16 @@ class Database:
             _refuse_warned(warnings)
             reach(failpoint, AFTER)
             await self._follow(connection)
+
+    async def confirm(self) -> None:
+        """Wait until a standby has all that we have seen: before an answer is given once more.
+
+        A commit whose wait was cut off (a cancel, a time-out) is visible, and is lost with this
+        server. What is written here waits like any commit, and stands behind it in the log.
+        """
+        if self.replicated:
+            async with self.write() as connection:
+                await connection.execute("SELECT pg_logical_emit_message(true, 'postdate', '')")
 
     async def _follow(self, connection: Connection) -> None:
         """Hint at a commit, and remember up to where a replica must replay to know of it."""
