@@ -104,6 +104,7 @@ def _http(
 def _server_limits(settings: ProcessSettings) -> ServerLimits:
     return ServerLimits(
         drain_seconds=settings.drain_seconds,
+        grace_seconds=settings.drain_grace_seconds,
         connections=ConnectionLimits(
             total=settings.connections,
             per_address=settings.connections_per_address,
@@ -138,7 +139,8 @@ async def _stop(
         each.stop()
     for loop in node.loops:
         loop.stop()
-    await group.stop(node.settings.drain_seconds + STOP_SECONDS)
+    settings = node.settings
+    await group.stop(settings.drain_grace_seconds + settings.drain_seconds + STOP_SECONDS)
     try:
         await node.leave()
     except DatabaseError as error:

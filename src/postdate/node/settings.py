@@ -129,6 +129,11 @@ class ProcessSettings:
     readers: int = _setting(8, "Maximum number of database connections for reading.")
     worker_window: int = _setting(1000, "Maximum number of jobs that this process runs at once.")
     drain_seconds: int = _setting(10, "How long requests under way may take when stopping.")
+    drain_grace_seconds: int = _setting(
+        0,
+        "How long a node that is told to stop still answers, while `/readyz` says that it drains: "
+        "as long as a balancer needs to notice.",
+    )
     log_level: str = _setting("info", "debug, info, warning or error.")
     log_format: str = _setting("auto", "console, json, or auto: console on a terminal.")
     log_items: str = _setting(
@@ -218,6 +223,7 @@ def _validate(settings: ProcessSettings) -> None:
         ("readers", 1, 1000),
         ("worker_window", 1, 100_000),
         ("drain_seconds", 0, 3600),
+        ("drain_grace_seconds", 0, 300),
         ("log_items_per_second", 1, 100_000),
         ("connections", 64, 1_000_000),
         ("connections_per_address", 1, 1_000_000),

@@ -33,7 +33,8 @@ class ServerLimits(msgspec.Struct, frozen=True, kw_only=True):
     """How long active requests may continue once the server stops."""
 
     grace_seconds: float = 0.0
-    """How long `/readyz` says "draining" before new connections are refused."""
+    """How long `/readyz` says "draining" before new connections are refused; each answer says
+    that its connection closes."""
 
     backlog: int = BACKLOG
     """How many connections may wait to be accepted."""
@@ -72,6 +73,7 @@ class HttpServer:
         watching = asyncio.create_task(connections.watch())
         try:
             await self._stopped.wait()
+            connections.closing = True
             await asyncio.sleep(self._limits.grace_seconds)
             listening.close()
             connections.close_idle()
