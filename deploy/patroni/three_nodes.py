@@ -26,7 +26,7 @@ from postdate.store.embedded import binaries, runas
 
 HERE: Final = Path(__file__).resolve().parent
 NAMES: Final = ("one", "two", "three")
-FORM_SECONDS: Final = 90.0
+FORM_SECONDS: Final = 300.0
 """How long three nodes may take until one leads and two follow."""
 
 STOP_SECONDS: Final = 60.0
@@ -127,7 +127,7 @@ class ThreeNodes:
         self.home = home
         self.user = runas.choose(None)
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self.user.own(home, 0o700)
+        self.user.hand_over(home, 0o700)
         kept = home / "three_nodes.json"
         if not kept.exists():
             _write(kept, json.dumps({"ports": _free_ports(), "passwords": _new_passwords()}))
@@ -183,7 +183,7 @@ class ThreeNodes:
     def _node(self, name: str, ports: dict[str, dict[str, int]]) -> DatabaseNode:
         home = self.home / name
         home.mkdir(mode=0o700, exist_ok=True)
-        self.user.own(home, 0o700)
+        self.user.hand_over(home, 0o700)
         for file in ("patroni.yaml", "create_database.sh"):
             shutil.copy(HERE / file, home / file)
         return DatabaseNode(name, home, self.user, ports[name], self._environment(name, ports))
@@ -220,7 +220,7 @@ class ThreeNodes:
 
 def _becoming(user: runas.RunAs) -> list[str]:
     """Let root become a user who can also run a Python that lies where only root may look."""
-    if not user.switch or user.can("-x", Path(sys.executable)):
+    if not user.switch or user.can_access("-x", Path(sys.executable)):
         return []
     who = ["--reuid", str(user.uid), "--regid", str(user.gid), "--clear-groups"]
     return ["setpriv", *who, "--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search"]
