@@ -806,6 +806,16 @@ ALTER TABLE client_request ALTER COLUMN number ADD GENERATED ALWAYS AS IDENTITY 
     CACHE 1
 );
 
+CREATE TABLE console_session (
+    digest bytea NOT NULL,
+    tenant_id integer NOT NULL,
+    key_id text NOT NULL,
+    secret bytea NOT NULL,
+    until timestamp with time zone NOT NULL,
+    CONSTRAINT console_session_digest_check CHECK ((octet_length(digest) = 32))
+);
+ALTER TABLE ONLY console_session FORCE ROW LEVEL SECURITY;
+
 CREATE TABLE destination (
     destination_id integer NOT NULL,
     tenant_id integer NOT NULL,
@@ -1375,6 +1385,8 @@ ALTER TABLE ONLY client_request
     ADD CONSTRAINT client_request_pkey PRIMARY KEY (transaction, number);
 ALTER TABLE ONLY client_role
     ADD CONSTRAINT client_role_pkey PRIMARY KEY (role_name);
+ALTER TABLE ONLY console_session
+    ADD CONSTRAINT console_session_pkey PRIMARY KEY (digest);
 ALTER TABLE ONLY destination
     ADD CONSTRAINT destination_pkey PRIMARY KEY (destination_id);
 ALTER TABLE ONLY destination
@@ -1555,6 +1567,8 @@ ALTER TABLE ONLY api_key
     ADD CONSTRAINT api_key_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenant(tenant_id);
 ALTER TABLE ONLY client_role
     ADD CONSTRAINT client_role_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenant(tenant_id);
+ALTER TABLE ONLY console_session
+    ADD CONSTRAINT console_session_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenant(tenant_id);
 ALTER TABLE ONLY destination
     ADD CONSTRAINT destination_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenant(tenant_id);
 ALTER TABLE ONLY lane
@@ -1586,6 +1600,7 @@ ALTER TABLE chain_proof ENABLE ROW LEVEL SECURITY;
 ALTER TABLE chain_start ENABLE ROW LEVEL SECURITY;
 ALTER TABLE client_request ENABLE ROW LEVEL SECURITY;
 ALTER TABLE client_role ENABLE ROW LEVEL SECURITY;
+ALTER TABLE console_session ENABLE ROW LEVEL SECURITY;
 ALTER TABLE destination ENABLE ROW LEVEL SECURITY;
 ALTER TABLE destination_trouble ENABLE ROW LEVEL SECURITY;
 ALTER TABLE entry ENABLE ROW LEVEL SECURITY;
@@ -1624,6 +1639,8 @@ CREATE POLICY owner_all ON chain_start TO postdate_owner USING (true) WITH CHECK
 CREATE POLICY owner_all ON client_request TO postdate_owner USING (true) WITH CHECK (true);
 
 CREATE POLICY owner_all ON client_role TO postdate_owner USING (true) WITH CHECK (true);
+
+CREATE POLICY owner_all ON console_session TO postdate_owner USING (true) WITH CHECK (true);
 
 CREATE POLICY owner_all ON destination TO postdate_owner USING (true) WITH CHECK (true);
 
@@ -1707,6 +1724,8 @@ CREATE POLICY reader_own ON chain_start FOR SELECT TO postdate_reader USING ((te
 CREATE POLICY reader_own ON client_request FOR SELECT TO postdate_reader USING ((tenant_id = current_tenant()));
 
 CREATE POLICY reader_own ON client_role FOR SELECT TO postdate_reader USING ((tenant_id = current_tenant()));
+
+CREATE POLICY reader_own ON console_session FOR SELECT TO postdate_reader USING ((tenant_id = current_tenant()));
 
 CREATE POLICY reader_own ON destination FOR SELECT TO postdate_reader USING ((tenant_id = current_tenant()));
 
@@ -1799,6 +1818,8 @@ CREATE POLICY writer_all ON chain_start TO postdate_writer USING (true) WITH CHE
 CREATE POLICY writer_all ON client_request TO postdate_writer USING (true) WITH CHECK (true);
 
 CREATE POLICY writer_all ON client_role TO postdate_writer USING (true) WITH CHECK (true);
+
+CREATE POLICY writer_all ON console_session TO postdate_writer USING (true) WITH CHECK (true);
 
 CREATE POLICY writer_all ON destination TO postdate_writer USING (true) WITH CHECK (true);
 
@@ -2031,6 +2052,8 @@ GRANT SELECT ON TABLE chain_proof TO postdate_reader;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE chain_proof TO postdate_writer;
 GRANT SELECT ON TABLE chain_start TO postdate_reader;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE chain_start TO postdate_writer;
+GRANT SELECT ON TABLE console_session TO postdate_reader;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE console_session TO postdate_writer;
 GRANT SELECT ON TABLE destination TO postdate_reader;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE destination TO postdate_writer;
 GRANT SELECT ON TABLE destination_trouble TO postdate_reader;
