@@ -628,6 +628,9 @@ CREATE FUNCTION tenants_held() RETURNS integer[]
 CREATE FUNCTION test_clock_refuse() RETURNS trigger
     LANGUAGE plpgsql;
 
+CREATE FUNCTION text_finds(wanted text, id uuid, description text, metadata jsonb) RETURNS boolean
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE;
+
 CREATE FUNCTION transfer_digest(o outcome, debit bigint, debit_balance bigint, debit_at timestamp with time zone, credit bigint, credit_balance bigint, credit_at timestamp with time zone) RETURNS bytea
     LANGUAGE sql STABLE PARALLEL SAFE;
 

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from conftest import Api, eventually
+from postdate.console import bulk
 from postdate.console.session import COOKIE
 from postdate.intake.tenant.tenant import Tenants
 from support.plain_browser import Browser
@@ -187,7 +188,7 @@ async def test_a_list_of_jobs_goes_on_where_it_ended(browser: Browser) -> None:
     path = "/jobs?status=PENDING"
     while path:
         text = (await browser.get(path)).text
-        found |= {part.partition('"')[0] for part in text.split('class="id" href="/jobs/')[1:]}
+        found |= {part.partition('"')[0] for part in text.split('data-row="')[1:]}
         path = text.partition('rel="next" href="')[2].partition('"')[0].replace("&amp;", "&")
     assert found == wanted
 
@@ -320,7 +321,10 @@ async def test_destinations_are_switched_off_with_a_reason_and_on_again(browser:
     assert "moving" not in (await browser.get("/destinations")).text
 
 
-async def test_a_redrive_takes_only_ids_it_was_given(browser: Browser) -> None:
+async def test_a_redrive_takes_only_ids_it_was_given(
+    browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bulk, "UNDO_SECONDS", 0.0)
     await browser.sign_in()
     open_job = await job(browser.api)
     told = await browser.confirm("/dead-letters/redrive", jobs=open_job, per_second="5")

@@ -11,6 +11,12 @@ from support.event import seal_all
 from support.plain_browser import Browser
 
 
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Begin without the seconds in which it can be undone."""
+    monkeypatch.setattr(bulk, "UNDO_SECONDS", 0.0)
+
+
 @pytest.fixture
 async def browser(api: Api) -> AsyncIterator[Browser]:
     async with Browser(api) as opened:
@@ -223,3 +229,36 @@ async def test_work_belongs_to_the_session_that_began_it(
     async with Browser(browser.api) as other:
         await other.sign_in()
         assert (await other.get(path)).status == 404
+
+
+async def test_a_bulk_action_can_be_undone_before_its_first_step(
+    browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bulk, "UNDO_SECONDS", 60.0)
+    made = await jobs(browser.api, 2, lane="mail")
+    form = await browser.get("/jobs/bulk/cancel?lane=mail&dry=1")
+    begun = await browser.post("/jobs/bulk/cancel", form.hidden | {"reason": "x"})
+    path = begun.headers["location"]
+    page = await browser.get(path)
+    assert "Nothing has been changed yet." in page.text
+    assert ">Undo</button>" in page.text
+    await browser.post(f"{path}/step", {"csrf": page.token})
+    assert set(await statuses(browser.api, made)) == {"PENDING"}, "it did not wait"
+    undone = await browser.post(f"{path}/stop", {"csrf": page.token})
+    assert undone.headers["location"] == "/jobs?lane=mail"
+    assert "Undone: nothing was changed." in (await browser.get("/jobs?lane=mail")).text
+    await browser.post(f"{path}/step", {"csrf": page.token, "now": "1"})
+    assert set(await statuses(browser.api, made)) == {"PENDING"}, "it was begun after all"
+
+
+async def test_a_bulk_action_begins_at_once_where_somebody_says_so(
+    browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bulk, "UNDO_SECONDS", 60.0)
+    made = await jobs(browser.api, 2, lane="mail")
+    form = await browser.get("/jobs/bulk/cancel?lane=mail&dry=1")
+    begun = await browser.post("/jobs/bulk/cancel", form.hidden | {"reason": "x"})
+    path = begun.headers["location"]
+    await browser.post(f"{path}/step", {"csrf": form.token, "now": "1"})
+    assert "<dt>Cancelled</dt><dd>2</dd>" in (await browser.get(path)).text
+    assert set(await statuses(browser.api, made)) == {"CANCELLED"}

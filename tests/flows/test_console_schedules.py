@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from conftest import Api, Clock
+from postdate.console import bulk
 from postdate.console.actions import schedule_bulk
 from postdate.node.schedule import occurrences
 from postdate.scheduler.expander import LIMIT, Expander
@@ -149,6 +150,7 @@ async def test_selected_schedules_are_paused_and_resumed_together(
     refused = await browser.post("/schedules/bulk/pause", page.hidden | {"reason": ""})
     assert refused.status == 422
     monkeypatch.setattr(schedule_bulk, "PIECE", 1)
+    monkeypatch.setattr(bulk, "UNDO_SECONDS", 0.0)
     begun = await browser.post("/schedules/bulk/pause", refused.hidden | {"reason": "audit"})
     path = begun.headers["location"]
     assert "1 of 2" in (await browser.get(path)).text

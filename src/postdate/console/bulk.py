@@ -1,11 +1,13 @@
 """Bulk actions: done step by step, each step a request of its own, with visible progress.
 
+The first step waits some seconds, in which everything can be undone: nothing has been changed.
 A step is one transaction. After the page is closed, every other page links to the unfinished run.
 The progress is kept in this process, the changes in the database.
 """
 
 import asyncio
 import secrets
+import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,6 +22,9 @@ from postdate.model.tenant.identity import Scope
 
 STEP_ITEMS: Final = 500
 """The items of one step, which is one transaction."""
+
+UNDO_SECONDS: Final = 10.0
+"""How long a confirmed bulk action can be undone before its first step."""
 
 PATH: Final = "/bulk/{work_id}"
 
@@ -51,6 +56,7 @@ class BulkRun:
     """The items of one step, where that is not `STEP_ITEMS`."""
 
     name: str = field(default_factory=lambda: secrets.token_urlsafe(12))
+    begins_at: float = field(default_factory=lambda: time.monotonic() + UNDO_SECONDS)
     position: int = 0
     done: int = 0
     left: Counter[str] = field(default_factory=Counter)
@@ -62,6 +68,11 @@ class BulkRun:
     def ended(self) -> bool:
         """Return whether it has finished or was stopped."""
         return self.stopped or self.position >= len(self.items)
+
+    @property
+    def undo_seconds(self) -> float:
+        """Return for how long it can still be undone: 0 once it has begun."""
+        return 0.0 if self.position or self.ended else max(0.0, self.begins_at - time.monotonic())
 
     @property
     def address(self) -> str:
@@ -82,7 +93,7 @@ class BulkRun:
     async def step(self, request: PageRequest) -> None:
         """Do the next step; a refusal is kept for display, and the step can be repeated."""
         async with self.going:
-            if self.ended:
+            if self.ended or (self.undo_seconds and "now" not in request.form):
                 return
             request.require(self.scope)
             piece = self.items[self.position : self.position + (self.size or STEP_ITEMS)]
@@ -99,7 +110,7 @@ class BulkRun:
 
 
 async def begin(request: PageRequest, work: BulkRun) -> Response:
-    """Do the first step; the rest continues on the progress page."""
+    """Wait for the first step on the progress page, where it can be undone."""
     await work.step(request)
     if work.refusal is not None and work.position == 0:
         raise RefusedError(work.refusal)
@@ -130,10 +141,12 @@ async def work_step(request: PageRequest) -> Response:
 
 
 async def work_stop(request: PageRequest) -> Response:
-    """Stop; what is done stays done."""
+    """Stop; what is done stays done, and before the first step that is nothing."""
     work = _find(request)
     async with work.going:
         work.stopped = not work.ended or work.stopped
+    if not work.position:
+        return request.finish("Undone: nothing was changed.", work.back)
     return _seen(request, work)
 
 

@@ -96,6 +96,10 @@ class PageRequest:
         added = [(name, str(value)) for name, value in changed.items() if value is not None]
         return f"{self.http.url.path}?{urlencode(kept + added)}"
 
+    def filters(self, *position: str) -> str:
+        """Return the filters of this page as a query, without where in the list it begins."""
+        return self.address_with(**dict.fromkeys(position)).partition("?")[2]
+
     def next_page(self, **position: object) -> str | None:
         """Return the address of the next page: the same filters, further on; None at the end."""
         if all(value is None for value in position.values()):
@@ -105,7 +109,7 @@ class PageRequest:
     def render(self, template: str, *, http_status: int = 200, **values: Any) -> Response:
         """Return a page as the answer; a notice is shown once."""
         answer = HTMLResponse(self.fragment(template, **values), http_status, HEADERS)
-        if NOTICE in self.http.cookies and not template.startswith("_"):
+        if NOTICE in self.http.cookies and not self._partial(template):
             answer.delete_cookie(NOTICE, httponly=True, samesite="strict")
         return answer
 
@@ -125,6 +129,10 @@ class PageRequest:
             allows=self.actor.allows,
             **values,
         )
+
+    def _partial(self, template: str) -> bool:
+        """Return whether nobody reads this as a page: a part of one, or a list that looks again."""
+        return template.startswith("_") or "x-live" in self.http.headers
 
     def refusal_of(self, error: Exception) -> Refusal:
         """Return what an error means; one that nobody foresaw goes on."""

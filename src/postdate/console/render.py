@@ -80,11 +80,13 @@ def environment() -> Environment:
         "duration": duration,
         "rate": rate,
         "seconds": seconds,
+        "kind": kind,
         "lateness": lateness,
         "plain": plain,
         "pretty": pretty,
         "short": short,
         "target": target,
+        "target_name": target_name,
     }
     made.globals |= {"payload": payload, "pages": PAGES}
     return made
@@ -187,6 +189,16 @@ def target(destination: Destination) -> str:
             return f"queue {name}"
         case _:
             return "worker"
+
+
+def kind(destination: Destination) -> str:
+    """Return what sort of destination a job goes to."""
+    return target(destination).partition(" ")[0]
+
+
+def target_name(destination: Destination) -> str:
+    """Return the name or the URL that a job goes to; a worker's lane says it all."""
+    return target(destination).partition(" ")[2]
 
 
 def pretty(value: Any) -> str:

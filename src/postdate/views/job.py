@@ -64,6 +64,8 @@ class JobFilter(msgspec.Struct, frozen=True, kw_only=True):
     due_before: datetime | None = None
     code: str | None = None
     """Why it failed: for failed and cancelled jobs."""
+    text: str | None = None
+    """Part of its description, a key of its metadata, `key=value`, its code or its id's end."""
 
 
 class JobViews:
@@ -138,6 +140,7 @@ class JobViews:
             due_after=wanted.due_after,
             due_before=wanted.due_before,
             code=wanted.code,
+            text=wanted.text,
         )
 
     async def attempts(

@@ -39,6 +39,12 @@ STATUS_SCAN: Final = 200
 SKEW_MS: Final = 60_000
 """By how much the ids of two nodes may disagree about the time."""
 
+TEXT_SCAN: Final = 1000
+"""The same for a list by text."""
+
+MIN_ID_TAIL: Final = 6
+"""From so many characters on a text may be the end of an id."""
+
 RECENT_MS: Final = 14 * 24 * 3600 * 1000
 """A list looks into the partitions of the last two weeks first, and into all only if it must."""
 
@@ -96,6 +102,8 @@ class PaymentFilter(msgspec.Struct, frozen=True):
     since: datetime | None = None
     until: datetime | None = None
     broken: bool | None = None
+    text: str | None = None
+    """Part of the description, the code of the error, or the end of the id."""
 
     @property
     def amounts(self) -> Amounts | None:
@@ -107,6 +115,8 @@ class PaymentFilter(msgspec.Struct, frozen=True):
     def admits(self, found: PaymentView) -> bool:
         """Return whether a loaded payment matches the filter."""
         if self.broken is not None and self.broken != (found.broken is not None):
+            return False
+        if self.text is not None and not _says(found, self.text.lower()):
             return False
         return self.status in {None, found.status}
 
@@ -173,7 +183,9 @@ class PaymentViews:
         `limit` and still have a next one.
         """
         _allow(actor, wanted.account_id)
-        scan = limit + 1 if wanted.indexed else max(limit + 1, STATUS_SCAN)
+        deep = STATUS_SCAN if wanted.text is None else TEXT_SCAN
+        plain = wanted.indexed and wanted.text is None
+        scan = limit + 1 if plain else max(limit + 1, deep)
         reader = self._database.tenant_reader(actor.tenant_id)
         for span in self._spans(actor, wanted, before, scan):
             seen = await _candidates(reader, span, wanted)
@@ -242,6 +254,12 @@ class PaymentViews:
             )
             for r in rows
         ]
+
+
+def _says(found: PaymentView, text: str) -> bool:
+    if text in (found.description or "").lower() or text == found.error_code:
+        return True
+    return len(text) >= MIN_ID_TAIL and str(found.payment_id).endswith(text)
 
 
 def _allow(actor: Identity, account_id: str | None) -> None:

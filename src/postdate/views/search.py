@@ -1,4 +1,4 @@
-"""Find what somebody asked for under an idempotency key, and lanes by name."""
+"""Find what somebody asked for under an idempotency key, and lanes and schedules by name."""
 
 from typing import Final, NamedTuple
 from uuid import UUID
@@ -6,6 +6,7 @@ from uuid import UUID
 from postdate.store.connection.database import Database
 from postdate.store.idempotency import idempotency as store
 from postdate.store.idempotency.idempotency import KeyScope, key_of
+from postdate.store.schedule import schedule_view
 from postdate.store.timer.lane import LaneDirectory
 
 SCOPES: Final = {
@@ -16,6 +17,10 @@ SCOPES: Final = {
 """What a client may ask for under an idempotency key, and later look for."""
 
 
+SCHEDULE_SCAN: Final = 5000
+"""Among how many of the newest schedules a name is looked for."""
+
+
 class CreatedUnderKey(NamedTuple):
     """What a request created: its kind and its id."""
 
@@ -24,7 +29,7 @@ class CreatedUnderKey(NamedTuple):
 
 
 class SearchViews:
-    """Look up idempotency keys and lanes on behalf of a tenant."""
+    """Look up idempotency keys, lanes and schedules on behalf of a tenant."""
 
     def __init__(self, database: Database, lanes: LaneDirectory) -> None:
         self._database = database
@@ -33,6 +38,16 @@ class SearchViews:
     def has_lane(self, tenant_id: int, name: str) -> bool:
         """Return whether a tenant has a lane of this name."""
         return any(lane.name == name for lane in self._lanes.of_tenant(tenant_id))
+
+    def lanes_like(self, tenant_id: int, text: str, limit: int) -> list[str]:
+        """List lanes whose names hold a text."""
+        names = {lane.name for lane in self._lanes.of_tenant(tenant_id)}
+        return sorted(name for name in names if text.lower() in name.lower())[:limit]
+
+    async def schedules_like(self, tenant_id: int, text: str, limit: int) -> list[tuple[UUID, str]]:
+        """List schedules whose names hold a text, the newest first."""
+        reader = self._database.tenant_reader(tenant_id)
+        return await schedule_view.named(reader, tenant_id, text, SCHEDULE_SCAN, limit)
 
     async def under_key(self, tenant_id: int, key: str) -> list[CreatedUnderKey]:
         """Return what was created under a key, at most one of each kind."""

@@ -7,6 +7,7 @@ import msgspec
 from starlette.responses import Response
 
 from postdate.api.http.endpoint import existing
+from postdate.console.export import send_file
 from postdate.console.page_request import ConsolePage, PageRequest, instant
 from postdate.console.pages.event import subject_events
 from postdate.console.wait_reason import WaitFacts, destination_name, why_waiting
@@ -22,6 +23,29 @@ MAX_ATTEMPTS: Final = 100
 """No job has more: `job.max_attempts` ends there."""
 
 
+COLUMNS: Final = (
+    "job_id",
+    "status",
+    "description",
+    "lane",
+    "destination",
+    "due_at",
+    "effective_at",
+    "created_at",
+    "attempt",
+    "next_attempt_at",
+    "finished_at",
+    "lateness_ms",
+    "code",
+    "error",
+    "http_status",
+    "schedule_id",
+    "origin_id",
+    "redriven_as",
+    "metadata",
+)
+
+
 class JobFilters(msgspec.Struct, frozen=True, kw_only=True):
     """The address of a list of jobs."""
 
@@ -31,6 +55,7 @@ class JobFilters(msgspec.Struct, frozen=True, kw_only=True):
     schedule: UUID | None = None
     due_after: str | None = None
     due_before: str | None = None
+    text: str | None = None
     after: UUID | None = None
     at: str | None = None
 
@@ -38,12 +63,14 @@ class JobFilters(msgspec.Struct, frozen=True, kw_only=True):
     def filter(self) -> JobFilter:
         """Return the filter alone."""
         return JobFilter(
-            status=self.status,
+            # Only what has ended has a code.
+            status=self.status or (JobStatus.FAILED if self.code else None),
             lane=self.lane,
             code=self.code,
             schedule_id=self.schedule,
             due_after=instant(self.due_after, "due_after"),
             due_before=instant(self.due_before, "due_before"),
+            text=self.text,
         )
 
     @property
@@ -74,8 +101,21 @@ async def jobs_page(request: PageRequest) -> Response:
         following=next_page,
         statuses=list(JobStatus),
         filtered=query.filter != JobFilter(),
-        matching=request.address_with(dry=1, after=None, at=None).partition("?")[2],
+        matching=request.filters("after", "at"),
     )
+
+
+async def jobs_file(request: PageRequest) -> Response:
+    """Return the same list as a file."""
+    query = request.query(JobFilters)
+
+    async def read(after: JobCursor | None, limit: int) -> tuple[list[JobView], JobCursor | None]:
+        start = query.cursor if after is None else after
+        return await request.services.job.read.page(
+            request.actor.tenant_id, query.filter, start, limit
+        )
+
+    return await send_file(request, "jobs", COLUMNS, read)
 
 
 async def job_page(request: PageRequest) -> Response:
@@ -110,5 +150,6 @@ async def _why_waiting(request: PageRequest, job: JobView) -> str | None:
 
 PAGES: Final = (
     ConsolePage("/jobs", jobs_page, Scope.JOBS_READ),
+    ConsolePage("/jobs.{kind}", jobs_file, Scope.JOBS_READ),
     ConsolePage("/jobs/{job_id:uuid}", job_page, Scope.JOBS_READ),
 )

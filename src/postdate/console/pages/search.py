@@ -1,7 +1,11 @@
-"""Search: by id, account, idempotency key, lane or amount."""
+"""Search: what an id, a key or a name means exactly, else names like it, else texts.
+
+Names and texts are looked for in a bounded part: the newest. Where there is more, a link goes on.
+"""
 
 from collections.abc import AsyncIterator
 from typing import Final, NamedTuple
+from urllib.parse import quote
 from uuid import UUID
 
 import msgspec
@@ -9,7 +13,13 @@ from starlette.responses import HTMLResponse, Response
 
 from postdate.console.page_request import HEADERS, ConsolePage, PageRequest, redirect
 from postdate.model.payment.money import MAX_AMOUNT
+from postdate.model.status import JobStatus
 from postdate.model.tenant.identity import Scope
+from postdate.views.job import JobFilter
+from postdate.views.payment import NEWEST, PaymentFilter
+
+MAX_LIKE: Final = 5
+"""How many of a kind are listed; the list that shows all is one link away."""
 
 MAX_TEXT: Final = 255
 """No id, name or key is longer."""
@@ -35,6 +45,8 @@ async def find_page(request: PageRequest) -> Response:
     """Redirect to the only match, or list all matches."""
     wanted = request.query(SearchText).q.strip()
     hits = await _hits(request, wanted)
+    if _searchable(wanted) and not any(hit.certain for hit in hits):
+        hits += [hit async for hit in _by_text(request, wanted)]
     certain = [hit for hit in hits if hit.certain]
     if len(certain) == 1 or (len(hits) == 1 and not certain):
         return redirect((certain or hits)[0].link)
@@ -48,14 +60,70 @@ async def find_peek(request: PageRequest) -> Response:
     return HTMLResponse(request.fragment("_hits.html", wanted=wanted, hits=hits), headers=HEADERS)
 
 
+def _searchable(wanted: str) -> bool:
+    return bool(wanted) and len(wanted) <= MAX_TEXT and wanted.isprintable()
+
+
 async def _hits(request: PageRequest, wanted: str) -> list[SearchHit]:
-    if not wanted or len(wanted) > MAX_TEXT or not wanted.isprintable():
+    """Find what is meant exactly, or else what has a name like it."""
+    if not _searchable(wanted):
         return []
     try:
         found = _by_id(request, UUID(wanted))
     except ValueError:
         found = _by_name(request, wanted)
-    return [hit async for hit in found]
+    hits = [hit async for hit in found]
+    if not any(hit.certain for hit in hits):
+        hits += [hit async for hit in _by_like_name(request, wanted)]
+    return hits
+
+
+async def _by_like_name(request: PageRequest, wanted: str) -> AsyncIterator[SearchHit]:
+    actor, services = request.actor, request.services
+    if actor.allows(Scope.PAYMENTS_READ):
+        # Ids that begin with a text follow it at once in their order.
+        accounts, _ = await services.account.read.page(actor, wanted, MAX_LIKE)
+        for account in accounts:
+            if account.account_id.startswith(wanted):
+                name = account.account_id
+                yield SearchHit("account", name, f"/accounts/{quote(name, safe='')}")
+    if actor.allows(Scope.JOBS_READ):
+        for lane in services.search.lanes_like(actor.tenant_id, wanted, MAX_LIKE):
+            yield SearchHit("lane", lane, f"/jobs?lane={quote(lane)}")
+        places, _ = await services.destination.read.page(actor.tenant_id, wanted, MAX_LIKE)
+        for one in places:
+            if one.name.startswith(wanted):
+                yield SearchHit("destination", one.name, f"/destinations/{quote(one.name)}")
+    if actor.allows(Scope.SCHEDULES_READ) and actor.accounts is None:
+        for schedule_id, name in await services.search.schedules_like(
+            actor.tenant_id, wanted, MAX_LIKE
+        ):
+            yield SearchHit("schedule", name, f"/schedules/{schedule_id}")
+
+
+async def _by_text(request: PageRequest, wanted: str) -> AsyncIterator[SearchHit]:
+    """Look at descriptions, metadata, codes and the ends of ids, as far as one page looks."""
+    actor, services, text = request.actor, request.services, quote(wanted, safe="")
+    if actor.allows(Scope.JOBS_READ):
+        failed = JobFilter(status=JobStatus.FAILED, code=wanted)
+        if (await services.job.read.page(actor.tenant_id, failed, None, 1))[0]:
+            yield SearchHit(
+                "failed jobs with this code", wanted, f"/jobs?status=FAILED&code={text}"
+            )
+        named = JobFilter(text=wanted)
+        jobs, more = await services.job.read.page(actor.tenant_id, named, None, MAX_LIKE)
+        for job in jobs:
+            yield SearchHit("job", job.description or str(job.job_id), f"/jobs/{job.job_id}")
+        if more is not None:
+            yield SearchHit("more jobs", wanted, f"/jobs?text={text}", certain=False)
+    if actor.allows(Scope.PAYMENTS_READ) and actor.accounts is None:
+        said = PaymentFilter(text=wanted)
+        found, rest = await services.payment.read.page(actor, said, NEWEST, MAX_LIKE)
+        for one in found:
+            name = one.description or str(one.payment_id)
+            yield SearchHit("payment", name, f"/payments/{one.payment_id}")
+        if rest is not None:
+            yield SearchHit("more payments", wanted, f"/payments?text={text}", certain=False)
 
 
 async def _by_id(request: PageRequest, identifier: UUID) -> AsyncIterator[SearchHit]:
@@ -82,6 +150,10 @@ async def _by_name(request: PageRequest, wanted: str) -> AsyncIterator[SearchHit
             yield SearchHit(f"{made.kind} by its key", wanted, f"/{made.kind}s/{made.subject}")
     if actor.allows(Scope.JOBS_READ) and services.search.has_lane(actor.tenant_id, wanted):
         yield SearchHit("lane", wanted, f"/jobs?lane={wanted}")
+    if actor.allows(Scope.JOBS_READ) and await services.destination.read.find(
+        actor.tenant_id, wanted
+    ):
+        yield SearchHit("destination", wanted, f"/destinations/{quote(wanted, safe='')}")
     amount = wanted.replace(",", "").replace("_", "")
     if amount.isdecimal() and 0 < int(amount) <= MAX_AMOUNT and actor.allows(Scope.PAYMENTS_READ):
         link = f"/payments?least={int(amount)}&most={int(amount)}"

@@ -63,6 +63,28 @@ function drawChart(host) {
   }, columns, host));
 }
 
+// The same numbers as a table, newest first, made when somebody opens it; empty minutes are left out.
+function drawTable(details) {
+  const host = document.querySelector(`[data-chart="${details.dataset.table}"]`);
+  const chart = charts.get(host);
+  if (!details.open || !chart) return;
+  const [table, series] = [details.querySelector("table"), chart.series];
+  table.replaceChildren(table.createTHead(), table.createTBody());
+  const head = table.tHead.insertRow();
+  for (const { label } of series) head.append(Object.assign(document.createElement("th"), { textContent: label }));
+  const [instants, ...values] = chart.data;
+  for (let place = instants.length - 1; place >= 0; place -= 1) {
+    if (values.every((column) => !column[place])) continue;
+    const row = table.tBodies[0].insertRow();
+    [instants, ...values].forEach((column, at) => {
+      const cell = row.insertCell();
+      cell.textContent = series[at].value(chart, column[place]);
+      cell.dataset.label = series[at].label;
+      if (at) cell.className = "number";
+    });
+  }
+}
+
 // 24 hours, whatever the browser's language is; the day is added where it changes.
 function clock(_, splits, __, ___, step) {
   let day = null;
@@ -77,6 +99,7 @@ function clock(_, splits, __, ___, step) {
 
 function drawCharts() {
   for (const host of document.querySelectorAll("[data-chart]")) drawChart(host);
+  for (const details of document.querySelectorAll("[data-table]")) drawTable(details);
 }
 
 // New numbers for a chart that is drawn: its cursor and its place stay.
@@ -85,9 +108,11 @@ function feedChart(name) {
   if (!host || !charts.has(host)) return;
   const data = JSON.parse(document.getElementById(`data-${name}`).textContent);
   charts.get(host).setData(KINDS[host.dataset.kind](data).columns);
+  drawTable(document.querySelector(`[data-table="${name}"]`));
 }
 
 drawCharts();
+for (const details of document.querySelectorAll("[data-table]")) details.addEventListener("toggle", () => drawTable(details));
 let resizing;
 addEventListener("resize", () => { clearTimeout(resizing); resizing = setTimeout(drawCharts, 150); });
 addEventListener("zone", drawCharts);

@@ -37,6 +37,10 @@ function tellTimes() {
   }
 }
 
+function countDown() {
+  for (const place of document.querySelectorAll("[data-countdown]")) place.textContent = Math.max(0, Number(place.textContent) - 1);
+}
+
 function zoneButton() {
   const button = document.getElementById("zone");
   if (!button) return;
@@ -49,4 +53,4 @@ function zoneButton() {
 tellTimes();
 zoneButton();
 document.querySelector("nav [aria-current]")?.scrollIntoView({ inline: "center", block: "nearest" });
-setInterval(tellTimes, 1000);
+setInterval(() => { tellTimes(); countDown(); }, 1000);

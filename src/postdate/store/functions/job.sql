@@ -221,3 +221,13 @@ END $$;
 
 REVOKE EXECUTE ON FUNCTION job_read FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION job_read TO postdate_writer, postdate_reader;
+
+-- Whether somebody who looks for a text means this job: part of its description, a key of its
+-- metadata or `key=value`, or the end of its id, of which lists show twelve characters.
+CREATE OR REPLACE FUNCTION text_finds(wanted text, id uuid, description text, metadata jsonb)
+    RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT coalesce(strpos(lower(description), lower(wanted)) > 0, false)
+        OR coalesce(metadata ? wanted, false)
+        OR coalesce(metadata ->> split_part(wanted, '=', 1)
+                    = substr(wanted, nullif(strpos(wanted, '='), 0) + 1), false)
+        OR (length(wanted) >= 6 AND right(id::text, length(wanted)) = lower(wanted))$$;

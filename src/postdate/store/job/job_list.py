@@ -41,6 +41,8 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
     due_before: datetime | None = None
     code: str | None = None
     """Why it failed; only of final jobs, and of those of a schedule."""
+    text: str | None = None
+    """Part of its description, a key of its metadata, `key=value`, or the end of its id."""
 
     @property
     def from_text(self) -> str:
@@ -148,6 +150,7 @@ class _Walk(msgspec.Struct, frozen=True):
             after.job_id if after else FIRST_ID,
             scan,
             self.limit,
+            wanted.text,
         )
         shown = [Position(row[0], row[1]) for row in listed if not row[2]]
         ends = (Position(row[0], row[1]) for row in listed if row[2])
@@ -175,6 +178,7 @@ class _Walk(msgspec.Struct, frozen=True):
             scan,
             self.limit,
             *more,
+            wanted.text,
         )
         shown = [Position(row[0]) for row in listed if not row[1]]
         edge = next((Position(row[0]) for row in listed if row[1]), None)
@@ -184,7 +188,8 @@ class _Walk(msgspec.Struct, frozen=True):
 def _scan(wanted: Filter, limit: int) -> int:
     """Return how far to walk in each bucket at most: further where the filter leaves many out."""
     if wanted.status in OPEN and wanted.schedule_id is None:
-        return max(SCAN_ROWS, limit + 1) if wanted.status == "RUNNING" else limit + 1
+        passes_over = wanted.status == "RUNNING" or wanted.text is not None
+        return max(SCAN_ROWS, limit + 1) if passes_over else limit + 1
     plain = Filter(tenant_id=wanted.tenant_id, schedule_id=wanted.schedule_id)
     if wanted == plain:
         return limit + 1

@@ -38,6 +38,9 @@ shown AS (
                    WHEN 'PENDING' THEN s.claimed_at IS NULL AND s.due_at < 'infinity'
                    ELSE true END
        AND NOT EXISTS (SELECT FROM edge e WHERE (s.due_at, s.subject) > (e.due_at, e.subject))
+       AND ($11::text IS NULL OR EXISTS (
+            SELECT FROM job j WHERE j.bucket = s.bucket AND j.tenant_id = $1
+               AND j.job_id = s.subject AND text_finds($11, j.job_id, j.description, j.metadata)))
      ORDER BY s.due_at, s.subject LIMIT $10)
 SELECT subject, due_at::text, false AS is_edge FROM shown
  UNION ALL
@@ -66,7 +69,7 @@ shown AS (
              WHERE NOT EXISTS (SELECT FROM edge e WHERE s.subject < e.subject)
              ORDER BY s.subject DESC OFFSET 0) AS near
      CROSS JOIN LATERAL (
-           SELECT FROM job j
+           SELECT text_finds($11, j.job_id, j.description, j.metadata) AS named FROM job j
             WHERE j.bucket = near.bucket AND j.tenant_id = $1 AND j.job_id = near.subject
               AND ($3::integer[] IS NULL OR j.lane_id = ANY($3)) OFFSET 0) AS known
      CROSS JOIN LATERAL (
@@ -74,6 +77,7 @@ shown AS (
             WHERE o.bucket = near.bucket AND o.subject = near.subject
               AND o.due_at BETWEEN $5::text::timestamptz AND $6::text::timestamptz
               AND ($10::text IS NULL OR o.code = $10)
+              AND ($11::text IS NULL OR known.named OR o.code = $11)
            OFFSET 0) AS timely
      ORDER BY near.subject DESC LIMIT $9)
 SELECT subject, false AS is_edge FROM shown UNION ALL SELECT subject, true FROM edge
@@ -84,7 +88,8 @@ WITH scanned AS (
     SELECT wanted.bucket, found.*
       FROM unnest($2::smallint[]) AS wanted (bucket)
      CROSS JOIN LATERAL (
-           SELECT j.job_id AS subject, j.due_at, j.lane_id FROM job j
+           SELECT j.job_id AS subject, j.due_at, j.lane_id, $10::text IS NULL
+                  OR text_finds($10, j.job_id, j.description, j.metadata) AS named FROM job j
             WHERE j.bucket = wanted.bucket AND j.tenant_id = $1 AND j.job_id < $7
             ORDER BY j.job_id DESC LIMIT $8) AS found),
 edge AS (
@@ -94,7 +99,7 @@ edge AS (
      WHERE walked = $8 ORDER BY subject DESC LIMIT 1),
 shown AS (
     SELECT s.subject FROM scanned s
-     WHERE ($3::integer[] IS NULL OR s.lane_id = ANY($3))
+     WHERE ($3::integer[] IS NULL OR s.lane_id = ANY($3)) AND s.named
        AND s.due_at BETWEEN $5::text::timestamptz AND $6::text::timestamptz
        AND NOT EXISTS (SELECT FROM edge e WHERE s.subject < e.subject)
        AND ($4::text IS NULL OR EXISTS (
@@ -109,7 +114,8 @@ WITH scanned AS (
     SELECT wanted.bucket, found.*
       FROM unnest($2::smallint[]) AS wanted (bucket)
      CROSS JOIN LATERAL (
-           SELECT j.job_id AS subject, j.due_at, j.lane_id FROM job j
+           SELECT j.job_id AS subject, j.due_at, j.lane_id, $12::text IS NULL
+                  OR text_finds($12, j.job_id, j.description, j.metadata) AS named FROM job j
             WHERE j.bucket = wanted.bucket AND j.schedule_id = $10 AND j.job_id < $7
               AND j.tenant_id = $1
             ORDER BY j.job_id DESC LIMIT $8) AS found),
@@ -122,7 +128,7 @@ shown AS (
     SELECT s.subject FROM scanned s
       LEFT JOIN timer t ON t.bucket = s.bucket AND t.subject = s.subject
       LEFT JOIN outcome o ON o.bucket = s.bucket AND o.subject = s.subject
-     WHERE ($3::integer[] IS NULL OR s.lane_id = ANY($3))
+     WHERE ($3::integer[] IS NULL OR s.lane_id = ANY($3)) AND s.named
        AND s.due_at BETWEEN $5::text::timestamptz AND $6::text::timestamptz
        AND NOT EXISTS (SELECT FROM edge e WHERE s.subject < e.subject)
        AND ($4::text IS NULL OR $4 = CASE WHEN o.subject IS NOT NULL THEN o.status

@@ -23,6 +23,14 @@ async def find(connection: Reader, key: ScheduleKey) -> TimedSchedule | None:
     return None if row is None else _timed(row)
 
 
+async def named(
+    connection: Reader, tenant_id: int, text: str, scan: int, limit: int
+) -> list[tuple[UUID, str]]:
+    """Find schedules whose names hold a text, among the newest `scan`."""
+    rows = await connection.fetch(query("schedule_view_named"), tenant_id, text, scan, limit)
+    return [(row[0], row[1]) for row in rows]
+
+
 async def page(
     connection: Reader,
     tenant_id: int,

@@ -20,3 +20,12 @@ SELECT s.bucket, s.tenant_id, s.schedule_id, s.version, s.runs, s.handled, s.buf
    AND ($4::boolean IS NOT TRUE OR s.missed_at IS NOT NULL)
    AND ($5::boolean IS NOT TRUE OR s.set_aside_at IS NOT NULL)
  ORDER BY s.schedule_id LIMIT $3
+
+-- name: schedule_view_named
+-- Whose names hold a text, among the newest so many.
+SELECT s.schedule_id, v.name
+  FROM (SELECT bucket, tenant_id, schedule_id, version FROM schedule
+         WHERE tenant_id = $1 AND deleted_at IS NULL ORDER BY schedule_id DESC LIMIT $3) AS s
+  JOIN schedule_version v USING (bucket, tenant_id, schedule_id, version)
+ WHERE v.tenant_id = $1 AND strpos(lower(v.name), lower($2)) > 0
+ ORDER BY s.schedule_id DESC LIMIT $4

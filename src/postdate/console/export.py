@@ -1,0 +1,119 @@
+"""Files of a list: exactly what its filter finds, streamed page by page, bounded."""
+
+import csv
+import io
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from datetime import UTC, datetime
+from typing import Final, TypeVar
+
+import msgspec
+from starlette.responses import Response, StreamingResponse
+
+from postdate.console.page_request import HEADERS, PageRequest
+from postdate.console.render import target
+from postdate.model.error import Code, refuse
+from postdate.model.job.job import Queue, Webhook, Worker
+
+P = TypeVar("P")
+
+PAGE_ROWS: Final = 500
+MAX_ROWS: Final = 100_000
+"""The most rows of one file; a narrower filter gives the rest."""
+
+MAX_PAGES: Final = 2000
+"""The most pages of one file: a filter that matches hardly anything finds short ones."""
+
+CUT_OFF: Final = "cut off here: more may match, narrow the filter"
+MEDIA_TYPES: Final = {"csv": "text/csv", "jsonl": "application/x-ndjson"}
+
+ReadPage = Callable[[P | None, int], Awaitable[tuple[Sequence[msgspec.Struct], P | None]]]
+"""Reads so many rows from a position on, and says where the next page begins."""
+
+
+async def send_file(
+    request: PageRequest, name: str, columns: Sequence[str], read: ReadPage[P]
+) -> Response:
+    """Stream a list as the file that the path asks for."""
+    kind: str = request.param("kind")
+    if kind not in MEDIA_TYPES:
+        raise refuse(Code.NOT_FOUND, "There is no such page.")
+    chunks = _chunks(_Csv(columns) if kind == "csv" else _JsonLines(), read)
+    # The first page is read before the answer begins: a refusal is still an answer of its own.
+    first = await anext(chunks)
+    file = f"{name}-{request.now:%Y%m%dT%H%M%SZ}.{kind}"
+    headers = {**HEADERS, "content-disposition": f'attachment; filename="{file}"'}
+    return StreamingResponse(_joined(first, chunks), media_type=MEDIA_TYPES[kind], headers=headers)
+
+
+async def _joined(first: str, rest: AsyncIterator[str]) -> AsyncIterator[str]:
+    yield first
+    async for chunk in rest:
+        yield chunk
+
+
+async def _chunks(write: "_Csv | _JsonLines", read: ReadPage[P]) -> AsyncIterator[str]:
+    position: P | None = None
+    left, pages = MAX_ROWS, 0
+    head = write.head()
+    while True:
+        found, position = await read(position, min(PAGE_ROWS, left))
+        left -= len(found)
+        pages += 1
+        yield head + "".join(map(write.row, found))
+        head = ""
+        if position is None:
+            return
+        if left <= 0 or pages >= MAX_PAGES:
+            yield write.cut_off()
+            return
+
+
+class _Csv:
+    """Writes rows as CSV, with the names of the columns first."""
+
+    def __init__(self, columns: Sequence[str]) -> None:
+        self._columns = columns
+
+    def head(self) -> str:
+        return _line(self._columns)
+
+    def row(self, found: msgspec.Struct) -> str:
+        return _line([_cell(getattr(found, name)) for name in self._columns])
+
+    def cut_off(self) -> str:
+        return _line([f"# {CUT_OFF}"])
+
+
+class _JsonLines:
+    """Writes each row as the API shows it, one a line."""
+
+    def head(self) -> str:
+        return ""
+
+    def row(self, found: msgspec.Struct) -> str:
+        return msgspec.json.encode(found).decode() + "\n"
+
+    def cut_off(self) -> str:
+        return msgspec.json.encode({"cut_off": CUT_OFF}).decode() + "\n"
+
+
+def _line(cells: Sequence[str]) -> str:
+    text = io.StringIO()
+    csv.writer(text).writerow(cells)
+    return text.getvalue()
+
+
+def _cell(value: object) -> str:
+    """Write a value; a text that a spreadsheet would take for a formula is quoted."""
+    match value:
+        case None:
+            return ""
+        case datetime():
+            return value.astimezone(UTC).isoformat(timespec="milliseconds")
+        case Webhook() | Queue() | Worker():
+            text = target(value)
+        case dict():
+            text = msgspec.json.encode(value).decode()
+        case _:
+            text = str(value)
+    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
