@@ -846,6 +846,20 @@ CREATE TABLE destination (
     CONSTRAINT destination_type_check CHECK ((type = ANY (ARRAY['webhook'::text, 'queue'::text])))
 );
 ALTER TABLE ONLY destination FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE destination_call (
+    tenant_id integer NOT NULL,
+    place text NOT NULL COLLATE pg_catalog."C",
+    node_id uuid NOT NULL,
+    calls integer NOT NULL,
+    successes integer NOT NULL,
+    p50_ms integer NOT NULL,
+    p99_ms integer NOT NULL,
+    answers jsonb NOT NULL,
+    reported_at timestamp with time zone DEFAULT clock() NOT NULL,
+    CONSTRAINT destination_call_check CHECK (((successes >= 0) AND (successes <= calls)))
+);
+ALTER TABLE ONLY destination_call FORCE ROW LEVEL SECURITY;
 ALTER TABLE destination ALTER COLUMN destination_id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME destination_destination_id_seq
     START WITH 1
@@ -1390,6 +1404,8 @@ ALTER TABLE ONLY client_role
     ADD CONSTRAINT client_role_pkey PRIMARY KEY (role_name);
 ALTER TABLE ONLY console_session
     ADD CONSTRAINT console_session_pkey PRIMARY KEY (digest);
+ALTER TABLE ONLY destination_call
+    ADD CONSTRAINT destination_call_pkey PRIMARY KEY (tenant_id, place, node_id);
 ALTER TABLE ONLY destination
     ADD CONSTRAINT destination_pkey PRIMARY KEY (destination_id);
 ALTER TABLE ONLY destination
@@ -1480,6 +1496,8 @@ CREATE INDEX account_currency ON account USING btree (tenant_id, account_id) WHE
 CREATE INDEX activity_slot ON activity USING btree (slot);
 
 CREATE INDEX api_key_tenant ON api_key USING btree (tenant_id, key_id);
+
+CREATE INDEX destination_call_node ON destination_call USING btree (node_id, reported_at);
 
 CREATE INDEX event_state ON ONLY event USING btree (bucket, tenant_id, subject, "time") WHERE (state IS NOT NULL);
 
@@ -1605,6 +1623,7 @@ ALTER TABLE client_request ENABLE ROW LEVEL SECURITY;
 ALTER TABLE client_role ENABLE ROW LEVEL SECURITY;
 ALTER TABLE console_session ENABLE ROW LEVEL SECURITY;
 ALTER TABLE destination ENABLE ROW LEVEL SECURITY;
+ALTER TABLE destination_call ENABLE ROW LEVEL SECURITY;
 ALTER TABLE destination_trouble ENABLE ROW LEVEL SECURITY;
 ALTER TABLE entry ENABLE ROW LEVEL SECURITY;
 ALTER TABLE event ENABLE ROW LEVEL SECURITY;
@@ -1646,6 +1665,8 @@ CREATE POLICY owner_all ON client_role TO postdate_owner USING (true) WITH CHECK
 CREATE POLICY owner_all ON console_session TO postdate_owner USING (true) WITH CHECK (true);
 
 CREATE POLICY owner_all ON destination TO postdate_owner USING (true) WITH CHECK (true);
+
+CREATE POLICY owner_all ON destination_call TO postdate_owner USING (true) WITH CHECK (true);
 
 CREATE POLICY owner_all ON destination_trouble TO postdate_owner USING (true) WITH CHECK (true);
 
@@ -1731,6 +1752,8 @@ CREATE POLICY reader_own ON client_role FOR SELECT TO postdate_reader USING ((te
 CREATE POLICY reader_own ON console_session FOR SELECT TO postdate_reader USING ((tenant_id = current_tenant()));
 
 CREATE POLICY reader_own ON destination FOR SELECT TO postdate_reader USING ((tenant_id = current_tenant()));
+
+CREATE POLICY reader_own ON destination_call FOR SELECT TO postdate_reader USING ((tenant_id = current_tenant()));
 
 CREATE POLICY reader_own ON destination_trouble FOR SELECT TO postdate_reader USING ((tenant_id = current_tenant()));
 
@@ -1825,6 +1848,8 @@ CREATE POLICY writer_all ON client_role TO postdate_writer USING (true) WITH CHE
 CREATE POLICY writer_all ON console_session TO postdate_writer USING (true) WITH CHECK (true);
 
 CREATE POLICY writer_all ON destination TO postdate_writer USING (true) WITH CHECK (true);
+
+CREATE POLICY writer_all ON destination_call TO postdate_writer USING (true) WITH CHECK (true);
 
 CREATE POLICY writer_all ON destination_trouble TO postdate_writer USING (true) WITH CHECK (true);
 
@@ -2059,6 +2084,8 @@ GRANT SELECT ON TABLE console_session TO postdate_reader;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE console_session TO postdate_writer;
 GRANT SELECT ON TABLE destination TO postdate_reader;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE destination TO postdate_writer;
+GRANT SELECT ON TABLE destination_call TO postdate_reader;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE destination_call TO postdate_writer;
 GRANT SELECT ON TABLE destination_trouble TO postdate_reader;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE destination_trouble TO postdate_writer;
 GRANT SELECT ON TABLE entry TO postdate_reader;

@@ -44,6 +44,7 @@ from postdate.views.key import KeyViews
 from postdate.views.lane import LaneViews
 from postdate.views.monitor.overdue import OverdueWatch
 from postdate.views.monitor.overview import OverviewViews
+from postdate.views.node import NodeViews
 from postdate.views.payment import PaymentViews
 from postdate.views.receipt import ReceiptViews
 from postdate.views.schedule import ScheduleViews
@@ -152,6 +153,7 @@ class Services:
     key: NounServices[Keys, KeyViews]
     lane: NounServices[Lanes, LaneViews]
     lease: LeaseServices
+    node: NodeViews
     once: CreateOnce
     operator_tenant: str
     """The tenant whose admins run the cluster, and see what is not about one tenant."""

@@ -34,6 +34,9 @@ FieldKind = Literal[
 
 Values = Mapping[str, Any]
 Answer = dict[str, Any]
+WAS: Final = "was."
+"""Before the name of a field: what was stored when the form was shown."""
+
 ENDPOINT_BY_NAME: Final = {endpoint.handler.__name__: endpoint for endpoint in ENDPOINTS}
 
 
@@ -162,9 +165,8 @@ class EndpointForm:
         values = dict(request.http.query_params)
         if self.stored:
             stored = await call_endpoint(request, ENDPOINT_BY_NAME[self.stored])
-            values = {
-                field.name: field.text(value_at(stored, field.name)) for field in self.fields
-            } | values
+            known = {field.name: field.text(value_at(stored, field.name)) for field in self.fields}
+            values = known | values | {f"{WAS}{name}": text for name, text in known.items()}
         return self._render(request, values)
 
     async def act(self, request: PageRequest) -> Response:
@@ -185,10 +187,15 @@ class EndpointForm:
         return request.finish(notice, page)
 
     def body(self, form: Mapping[str, str]) -> dict[str, Any]:
-        """Make the body of the request from what was typed; an empty field is left out."""
+        """Make the body of the request from what was typed; an empty field is left out.
+
+        An edit sends only what was changed: what somebody else has changed meanwhile stays.
+        """
         body: dict[str, Any] = {}
         for field in self.fields:
-            text = form.get(field.name, "").strip()
+            text = form.get(field.name, "").replace("\r\n", "\n").strip()
+            if text == _was(form, field):
+                continue
             if text:
                 _put(body, field.name, field.value(text))
             elif field.nullable:
@@ -277,6 +284,12 @@ async def call_endpoint(
         )
     )
     return _answered(answer)
+
+
+def _was(form: Mapping[str, str], field: FormField) -> str | None:
+    """Return what an edit began with; browsers end the lines of a form in their own way."""
+    stored = form.get(f"{WAS}{field.name}")
+    return None if stored is None else stored.replace("\r\n", "\n").strip()
 
 
 def _keyword(name: str) -> str:

@@ -12,6 +12,7 @@ from postdate.console.form import (
     call_endpoint,
 )
 from postdate.console.page_request import PageRequest
+from postdate.console.switch_forms import SWITCHES
 from postdate.model.error import RefusedError
 from postdate.model.recurrence.calendar import Roll
 from postdate.model.schedule.schedule import MisfirePolicy, Overlap
@@ -32,6 +33,7 @@ _DESTINATION: Final = (
     FormField(name="destination.url", label="URL", hint="of a webhook without a name"),
     FormField(name="destination.name", label="Name", hint="of a stored webhook or queue"),
 )
+_AS_SET: Final = "JSON; as set if empty"
 _WHEN_HINT: Final = "in UTC; or give a delay"
 
 JOB: Final = EndpointForm(
@@ -49,12 +51,40 @@ JOB: Final = EndpointForm(
         FormField(name="payload", label="Payload", kind="json", hint="JSON"),
         FormField(name="description", label="Description"),
         FormField(name="timeout_seconds", label="Timeout in seconds", kind="decimal"),
-        FormField(name="retry", label="Retry", kind="json", hint="JSON; as set if empty"),
+        FormField(name="retry", label="Retry", kind="json", hint=_AS_SET),
         FormField(name="expires_at", label="Expires", kind="datetime-local", hint="in UTC"),
         FormField(name="metadata", label="Metadata", kind="json", hint="JSON"),
     ),
     done=lambda _, job: (f"Job {job['job_id']} was accepted.", f"/jobs/{job['job_id']}"),
     back=lambda _: "/jobs",
+)
+JOB_EDIT: Final = EndpointForm(
+    path="/jobs/{job_id:uuid}/edit",
+    operation="change_job",
+    method_name="jobs.change",
+    title="Edit job",
+    button="Save",
+    means="The next attempt uses what is saved here; a job that runs or has ended is refused.",
+    stored="show_job",
+    fields=(
+        FormField(name="payload", label="Payload", kind="json", hint="JSON"),
+        FormField(name="retry", label="Retry", kind="json", hint=_AS_SET, nullable=True),
+        FormField(
+            name="timeout_seconds",
+            label="Timeout in seconds",
+            kind="decimal",
+            hint="as set if empty",
+            nullable=True,
+        ),
+        FormField(
+            name="expires_at", label="Expires", kind="datetime-local", hint="in UTC", nullable=True
+        ),
+    ),
+    done=lambda request, _: (
+        f"Job {request.param('job_id')} was changed.",
+        f"/jobs/{request.param('job_id')}",
+    ),
+    back=lambda request: f"/jobs/{request.param('job_id')}",
 )
 PAYMENT: Final = EndpointForm(
     path="/new/payment",
@@ -123,7 +153,7 @@ ACCOUNT_EDIT: Final = EndpointForm(
 
 def _made_destination(_: PageRequest, made: Answer) -> tuple[str, str]:
     secret = f" Its secret, shown only now: {made['secret']}" if made.get("secret") else ""
-    return f"Destination {made['name']} was created.{secret}", "/destinations"
+    return f"Destination {made['name']} was created.{secret}", f"/destinations/{made['name']}"
 
 
 DESTINATION: Final = EndpointForm(
@@ -158,8 +188,11 @@ DESTINATION_EDIT: Final = EndpointForm(
     means="Limits count for what starts from now on; an empty limit is none.",
     stored="get_destination",
     fields=(FormField(name="url", label="URL", hint="of a webhook"), *_LIMITS),
-    done=lambda request, _: (f"Destination {request.param('name')} was changed.", "/destinations"),
-    back=lambda _: "/destinations",
+    done=lambda request, _: (
+        f"Destination {request.param('name')} was changed.",
+        f"/destinations/{request.param('name')}",
+    ),
+    back=lambda request: f"/destinations/{request.param('name')}",
 )
 SUBSCRIPTION: Final = EndpointForm(
     path="/new/subscription",
@@ -310,20 +343,9 @@ KEY: Final = EndpointForm(
     ),
     back=lambda _: "/settings",
 )
-PURGE: Final = EndpointForm(
-    path="/jobs/{job_id:uuid}/purge",
-    operation="purge_dead_letter",
-    method_name="dead_letters.purge",
-    title="Purge failed job",
-    button="Purge",
-    means="The failed job and its attempts are removed for good; the events keep that it was.",
-    fields=(),
-    danger=True,
-    done=lambda request, _: (f"Job {request.param('job_id')} was purged.", "/dead-letters"),
-    back=lambda request: f"/jobs/{request.param('job_id')}",
-)
 FORMS: Final = (
     JOB,
+    JOB_EDIT,
     PAYMENT,
     ACCOUNT,
     ACCOUNT_EDIT,
@@ -334,7 +356,7 @@ FORMS: Final = (
     SCHEDULE,
     SCHEDULE_EDIT,
     KEY,
-    PURGE,
+    *SWITCHES,
 )
 
 

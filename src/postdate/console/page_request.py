@@ -2,7 +2,7 @@
 
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final, TypeVar
 from urllib.parse import parse_qsl, urlencode
@@ -16,7 +16,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from postdate.api.http import request_reader
 from postdate.api.http.gate import Gate
 from postdate.api.services import Services
-from postdate.console.render import moment
+from postdate.console.render import actor, moment
 from postdate.console.session import ConsoleSession
 from postdate.model.error import Code, Refusal, RefusedError, refuse
 from postdate.model.tenant.identity import Identity, Scope
@@ -39,6 +39,9 @@ HEADERS: Final = {
 NOTICE: Final = "postdate_notice"
 NOTICE_SECONDS: Final = 60
 """How long what an action did waits for the page that shows it."""
+FIRST_KEY: Final = UUID(int=0)
+MAX_KEYS: Final = 200
+"""How many keys are known by name; the others are shown by the ends of their ids."""
 
 UNDECIDED: Final = 500
 """From this status on an answer does not say whether the request was carried out."""
@@ -59,6 +62,8 @@ class PageRequest:
     # Of a tenant in test mode.
     clock: TestClockView | None = None
     form: Mapping[str, str]
+    # Who the ids on this page are, as far as it asked.
+    names: dict[str, str] = field(default_factory=dict)
 
     @property
     def now(self) -> datetime:
@@ -66,6 +71,31 @@ class PageRequest:
         if self.clock is not None:
             return self.clock.at
         return datetime.fromtimestamp(self.services.unix_ms() / 1000, UTC)
+
+    @property
+    def operator(self) -> bool:
+        """Return whether an admin of the operator's tenant asks, who sees the whole cluster."""
+        actor = self.actor
+        return actor.allows(Scope.ADMIN) and actor.tenant == self.services.operator_tenant
+
+    async def learn_names(self, *, nodes: bool = False) -> None:
+        """Learn how keys are called, and for operators nodes: `who` then says their names.
+
+        A key that is limited to some accounts is somebody else's: it learns of no other key.
+        """
+        if self.actor.accounts is not None:
+            return
+        keys, _ = await self.services.key.read.page(self.actor.tenant_id, FIRST_KEY, MAX_KEYS)
+        self.names |= {str(key.key_id): key.note for key in keys if key.note}
+        if nodes and self.operator:
+            self.names |= {
+                str(node.node_id): f"node {node.name}" for node in await self.services.node.page()
+            }
+
+    def who(self, identifier: object) -> str:
+        """Return the name of a key or a node, or else the end of its id."""
+        text = str(identifier or "")
+        return self.names.get(text) or actor(text)
 
     def query(self, shape: type[Q]) -> Q:
         """Read the filters of a list from the address."""
@@ -127,6 +157,8 @@ class PageRequest:
             now_ms=round(now.timestamp() * 1000),
             moment=lambda when: moment(when, now),
             allows=self.actor.allows,
+            operator=self.operator,
+            who=self.who,
             **values,
         )
 

@@ -10,6 +10,7 @@ from collections import deque
 from enum import StrEnum
 from typing import Final
 
+from postdate.delivery.call_log import CallLog
 from postdate.model.destination.trouble import DestinationKey, TroubleReport
 
 FAILURES: Final = 8
@@ -161,10 +162,11 @@ class Breaker:
 
 
 class Breakers:
-    """The breakers of a process. Only destinations in trouble have one."""
+    """The breakers of a process, and its log of calls. Only destinations in trouble have one."""
 
     def __init__(self) -> None:
         self._breakers: dict[DestinationKey, Breaker] = {}
+        self.calls = CallLog()
 
     def admit(self, key: DestinationKey, now: float) -> float:
         """Return 0 for a call that may go, else after how many seconds to ask again."""
@@ -181,6 +183,9 @@ class Breakers:
         answer: str = "",
     ) -> None:
         """Take in how a call ended."""
+        if health is not Health.SILENT:
+            up = health is Health.UP
+            self.calls.record(key, now, now - admitted_at, succeeded=up, answer=answer)
         breaker = self._breakers.get(key)
         if breaker is None:
             if health in {Health.UP, Health.SILENT}:

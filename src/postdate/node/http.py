@@ -58,6 +58,7 @@ from postdate.views.key import KeyViews
 from postdate.views.lane import LaneViews
 from postdate.views.monitor import health
 from postdate.views.monitor.overview import OverviewViews
+from postdate.views.node import NodeViews
 from postdate.views.payment import PaymentViews
 from postdate.views.receipt import ReceiptViews
 from postdate.views.search import SearchViews
@@ -102,6 +103,7 @@ def services(node: Node, identities: Identities) -> Services:
             claim=job.leases(node),
             report=LeaseReports(database, node.lanes, runtime, node.tallies["pull"]),
         ),
+        node=NodeViews(database),
         once=CreateOnce(database, outgoing.cipher),
         operator_tenant=TENANT,
         overdue=node.overdue,

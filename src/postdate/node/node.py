@@ -16,6 +16,7 @@ from prometheus_client import CollectorRegistry, ProcessCollector
 from postdate.delivery.breaker import Breakers
 from postdate.intake.payment.meter import PaymentMeter
 from postdate.model.activity import Lateness
+from postdate.model.destination.call import CallReports
 from postdate.model.destination.trouble import DestinationKey, TroubleReport, Troubles
 from postdate.model.durability import CommitSafety
 from postdate.model.job.outcome import Handler
@@ -43,6 +44,8 @@ from postdate.store.timer.lane import REFRESH_SECONDS as LANE_SECONDS
 from postdate.store.timer.lane import LaneDirectory
 from postdate.views.monitor.overdue import WATCH_SECONDS, OverdueWatch, Reexamine
 from postdate.views.monitor.vitals import Vitals
+from postdate.worker.call_report import REPORT_SECONDS as CALL_SECONDS
+from postdate.worker.call_report import CallReporter
 from postdate.worker.meter import JobMeter
 from postdate.worker.trouble import TroubleReporter
 
@@ -146,6 +149,13 @@ class Node:
             for place, report in breakers.reports(now).items()
         }
 
+    def _calls(self, now: float) -> CallReports:
+        return {
+            key: report
+            for breakers in self.breakers
+            for key, report in breakers.calls.reports(now).items()
+        }
+
     def handler(self, kind: str, deliver: Handler) -> Handler:
         """Return a handler, with a trace span around each delivery if tracing is on."""
         return self.tracing.handler(kind, deliver) if self.tracing else deliver
@@ -208,9 +218,11 @@ class Node:
     def housekeeping(self) -> list[Loop]:
         """Return the loops that every process runs, whatever its roles."""
         teller = TroubleReporter(self.database, self.node_id, self._reports)
+        calls = CallReporter(self.database, self.node_id, self._calls)
         return [
             Loop("settings", self.refresh_settings, limit=1, poll_seconds=REFRESH_SECONDS),
             Loop("troubles", teller.run_once, limit=1, poll_seconds=REPORT_SECONDS),
+            Loop("calls", calls.run_once, limit=1, poll_seconds=CALL_SECONDS),
             Loop("lanes", self.lanes.refresh, limit=1, poll_seconds=LANE_SECONDS),
             Loop("heartbeat", self.beat, limit=1, poll_seconds=BEAT_SECONDS),
             Loop("forget", self.forget, limit=1, poll_seconds=FORGET_SECONDS),

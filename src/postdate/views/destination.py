@@ -8,8 +8,10 @@ import msgspec
 from postdate.model.destination.destination import DestinationType
 from postdate.model.destination.trouble import Trouble, Troubles
 from postdate.store.connection.database import Database
+from postdate.store.destination import call as call_store
 from postdate.store.destination import destination as destination_store
 from postdate.store.destination.destination import DestinationRow
+from postdate.views.destination_call import MAX_ROWS, CallSummary, summarize, summarize_each
 
 
 class DestinationStatus(StrEnum):
@@ -100,6 +102,16 @@ class DestinationViews:
         reader = self._database.tenant_reader(tenant_id)
         row = await destination_store.find(reader, tenant_id, name)
         return None if row is None else self.show(row)
+
+    async def calls(self, tenant_id: int, name: str) -> CallSummary | None:
+        """Return how the latest calls of a destination went, over all nodes."""
+        reader = self._database.tenant_reader(tenant_id)
+        return summarize(await call_store.of_tenant(reader, tenant_id, name, MAX_ROWS))
+
+    async def all_calls(self, tenant_id: int) -> dict[str, CallSummary]:
+        """Return the same for the destinations of a tenant, by name."""
+        reader = self._database.tenant_reader(tenant_id)
+        return summarize_each(await call_store.of_tenant(reader, tenant_id, None, MAX_ROWS))
 
     async def page(
         self, tenant_id: int, after: str, limit: int

@@ -204,6 +204,7 @@ def show(row: JobRow) -> JobView:
         revision=row.revision,
         next_attempt_at=row.timer_due_at if waiting else None,
         waiting_for=_waiting_for(row),
+        claimed_at=row.claimed_at if status is JobStatus.RUNNING else None,
         lease_until=row.timer_due_at if status is JobStatus.RUNNING else None,
         finished_at=row.finished_at,
         lateness_ms=_lateness(row),

@@ -329,6 +329,7 @@ class Job(Struct, frozen=True, kw_only=True):
     next_attempt_at: datetime | None = None
     waiting_for: JobWaitingFor | None = None
     held_back: HeldBack | None = None
+    claimed_at: datetime | None = None
     lease_until: datetime | None = None
     finished_at: datetime | None = None
     lateness_ms: int | None = None

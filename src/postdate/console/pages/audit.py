@@ -13,10 +13,6 @@ from postdate.model.tenant.identity import Scope
 from postdate.views.audit import AuditFilter
 
 PAGE: Final = 50
-MAX_KEYS: Final = 200
-"""How many keys are known by name; the others are shown by their ids."""
-
-FIRST: Final = UUID(int=0)
 
 
 class AuditFilters(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,14 +37,13 @@ async def audit_page(request: PageRequest) -> Response:
     entries, following = await request.services.audit.newest(
         tenant_id, query.filter, query.before, PAGE
     )
-    keys, _ = await request.services.key.read.page(tenant_id, FIRST, MAX_KEYS)
+    await request.learn_names()
     return request.render(
         "audit.html",
         entries=entries,
         query=query,
         filtered=query.filter != AuditFilter(),
         types=AUDITED,
-        names={str(key.key_id): key.note for key in keys if key.note},
         following=request.next_page(before=following),
     )
 

@@ -5,6 +5,7 @@ from typing import Final
 import msgspec
 from starlette.responses import Response
 
+from postdate.api.http.endpoint import existing
 from postdate.console.page_request import ConsolePage, PageRequest
 from postdate.model.tenant.identity import Scope
 
@@ -26,9 +27,25 @@ async def destinations_page(request: PageRequest) -> Response:
     return request.render(
         "destinations.html",
         destinations=found,
+        calls=await request.services.destination.read.all_calls(request.actor.tenant_id),
         query=query,
         following=request.next_page(after=following),
     )
 
 
-PAGES: Final = (ConsolePage("/destinations", destinations_page, Scope.JOBS_READ),)
+async def destination_page(request: PageRequest) -> Response:
+    """Show one destination: how it is set, how its latest calls went, its jobs that failed."""
+    name, tenant_id = request.param("name"), request.actor.tenant_id
+    views = request.services.destination.read
+    await request.learn_names(nodes=True)
+    return request.render(
+        "destination.html",
+        destination=existing(await views.find(tenant_id, name), "destination", name),
+        calls=await views.calls(tenant_id, name),
+    )
+
+
+PAGES: Final = (
+    ConsolePage("/destinations", destinations_page, Scope.JOBS_READ),
+    ConsolePage("/destinations/{name}", destination_page, Scope.JOBS_READ),
+)

@@ -24,6 +24,7 @@ class EventFilters(msgspec.Struct, frozen=True, kw_only=True):
 async def events_page(request: PageRequest) -> Response:
     """List events, the newest first."""
     query = request.query(EventFilters)
+    await request.learn_names()
     if query.subject is not None:
         found = await subject_events(request, query.subject)
         return request.render("events.html", events=found[::-1], query=query, following=None)

@@ -10,6 +10,7 @@ from postdate.api.http.endpoint import existing
 from postdate.console.export import send_file
 from postdate.console.page_request import ConsolePage, PageRequest, instant
 from postdate.console.pages.event import subject_events
+from postdate.console.timeline import job_timeline
 from postdate.console.wait_reason import WaitFacts, destination_name, why_waiting
 from postdate.model.error import Code, refuse
 from postdate.model.job.job import Worker
@@ -125,8 +126,15 @@ async def job_page(request: PageRequest) -> Response:
     job = existing(await request.services.job.read.find(tenant_id, job_id), "job", job_id)
     events = await subject_events(request, job_id)
     attempts = await request.services.job.read.attempts(tenant_id, job_id, 0, MAX_ATTEMPTS)
+    await request.learn_names(nodes=True)
     why = await _why_waiting(request, job) if job.status is JobStatus.READY else None
-    return request.render("job.html", job=job, attempts=attempts or [], events=events, why=why)
+    return request.render(
+        "job.html",
+        job=job,
+        timeline=job_timeline(job, attempts or [], events, request.now),
+        events=events,
+        why=why,
+    )
 
 
 async def _why_waiting(request: PageRequest, job: JobView) -> str | None:

@@ -10,6 +10,7 @@ from postdate.model.tenant.identity import Scope
 
 async def lanes_page(request: PageRequest) -> Response:
     """List lanes with their backlog."""
+    await request.learn_names()
     return request.render(
         "lanes.html", overview=await request.services.overview.get(request.actor.tenant_id)
     )

@@ -14,8 +14,13 @@ from postdate.model.error import Code, refuse
 from postdate.model.tenant.identity import Scope
 from postdate.views.foresight.due_chart import DueChart
 from postdate.views.monitor.activity import Minutes
+from postdate.views.monitor.cluster_problem import (
+    AUDITS,
+    ClusterFacts,
+    find_cluster_problems,
+)
 from postdate.views.monitor.overview import Overview, SlowOverview
-from postdate.views.monitor.problem import AUDITS, ProblemFacts, find_problems
+from postdate.views.monitor.problem import OverviewProblem, ProblemFacts, find_problems
 
 TICK_SECONDS: Final = 2.0
 STREAM_TICKS: Final = 300
@@ -95,22 +100,23 @@ async def _values(request: PageRequest) -> dict[str, Any]:
     found = await request.services.overview.get(request.actor.tenant_id)
     actor = request.actor
     minutes = found.activity.minutes
-    # The books are the cluster's, not the tenant's.
-    operator = actor.allows(Scope.ADMIN) and actor.tenant == request.services.operator_tenant
     facts = ProblemFacts(
         overview=found,
-        overdue=request.services.overdue.sentences(None if operator else actor.tenant_id),
+        overdue=request.services.overdue.sentences(actor.tenant_id),
         troubles=request.services.destination.read.failing(actor.tenant_id),
         halts=await request.services.halt.read.page(actor.tenant_id),
         now=request.now,
-        audits=found.slow.checks if operator else (),
         will_fail=await request.services.foresight.will_fail(actor.tenant_id),
     )
+    problems = find_problems(facts)
+    if any(problem.actor for problem in problems):
+        await request.learn_names()
     return {
         "overview": found,
         "activity": found.activity,
-        "problems": find_problems(facts),
-        "checks": _checks(found) if operator else [],
+        "problems": problems,
+        "cluster": await cluster_problems(request) if request.operator else None,
+        "checks": _checks(found) if request.operator else [],
         "charts": {
             "throughput": _columns(minutes, ("accepted", "executed", "failed")),
             "lateness": _columns(minutes, ("p50", "p99")),
@@ -118,6 +124,19 @@ async def _values(request: PageRequest) -> dict[str, Any]:
             "day": _chart(found.slow, found.slow.forecast.day),
         },
     }
+
+
+async def cluster_problems(request: PageRequest) -> list[OverviewProblem]:
+    """Find what is wrong with the cluster, for its operators."""
+    found = await request.services.overview.get(request.actor.tenant_id)
+    return find_cluster_problems(
+        ClusterFacts(
+            audits=found.slow.checks,
+            overdue=request.services.overdue.sentences(None),
+            nodes=await request.services.node.page(),
+            now=request.now,
+        )
+    )
 
 
 def _columns(minutes: Minutes, names: tuple[str, ...]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from starlette.responses import Response
 from postdate.api.http.endpoint import existing
 from postdate.console.export import send_file
 from postdate.console.page_request import ConsolePage, PageRequest, instant
+from postdate.console.timeline import payment_timeline
 from postdate.model.status import PaymentStatus
 from postdate.model.tenant.identity import Scope
 from postdate.views.payment import NEWEST, PaymentFilter
@@ -93,12 +94,15 @@ async def payment_page(request: PageRequest) -> Response:
     payment_id = request.uuid("payment_id")
     views = request.services.payment.read
     payment = existing(await views.find(request.actor, payment_id), "payment", payment_id)
+    executions = await views.executions(request.actor, payment_id) or []
+    events = await views.events(request.actor, payment_id, None, MAX_EVENTS) or []
+    await request.learn_names()
     return request.render(
         "payment.html",
         payment=payment,
         legs=await views.legs(request.actor, payment),
-        executions=await views.executions(request.actor, payment_id) or [],
-        events=await views.events(request.actor, payment_id, None, MAX_EVENTS) or [],
+        timeline=payment_timeline(payment, executions, events, request.now),
+        events=events,
     )
 
 

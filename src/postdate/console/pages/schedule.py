@@ -63,6 +63,7 @@ async def schedules_page(request: PageRequest) -> Response:
         request.services.schedule.read,
         request.actor.tenant_id,
     )
+    await request.learn_names()
     found, following = await views.page(
         request.actor, query.after, PAGE, missed=query.missed, set_aside=query.set_aside
     )
@@ -88,6 +89,7 @@ async def schedule_page(request: PageRequest) -> Response:
     )
     rows, more = existing(book, "schedule", schedule_id)
     preview = await _preview(request, schedule_id)
+    await request.learn_names()
     return request.render(
         "schedule.html",
         schedule=schedule,

@@ -1,4 +1,4 @@
-"""Run-time settings of the tenant, and the key that is signed in."""
+"""Run-time settings of the tenant, its halts, its keys, and the one that is signed in."""
 
 from typing import Final
 from uuid import UUID
@@ -26,10 +26,12 @@ async def settings_page(request: PageRequest) -> Response:
     found, following = await request.services.key.read.page(
         tenant_id, query.after or UUID(int=0), KEYS
     )
+    await request.learn_names()
     return request.render(
         "settings.html",
         settings=await request.services.setting.read.page(tenant_id),
         keys=found,
+        halts=await request.services.halt.read.page(tenant_id),
         ending=[key for key in found if status_of(key, now) == "ENDING"],
         key_status=lambda key: status_of(key, now),
         query=query,

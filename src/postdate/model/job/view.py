@@ -42,6 +42,7 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     next_attempt_at: datetime | None = None
     waiting_for: Literal["retry", "person"] | None = None
     held_back: HeldBack | None = None
+    claimed_at: datetime | None = None
     lease_until: datetime | None = None
     finished_at: datetime | None = None
     lateness_ms: int | None = None

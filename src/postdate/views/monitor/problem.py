@@ -8,12 +8,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from enum import IntEnum
 from typing import Any, Final
+from urllib.parse import quote
 
 import msgspec
 
 from postdate.model.destination.trouble import Trouble
 from postdate.store.operate.overview import DisabledDestination, LaggingSubscription
-from postdate.store.operate.vital import AuditRun
 from postdate.views.foresight.money import MoneyView
 from postdate.views.halt import HaltView
 from postdate.views.monitor.overview import LaneBacklog, Overview
@@ -71,28 +71,16 @@ class ProblemFacts(msgspec.Struct, frozen=True, kw_only=True):
     troubles: Sequence[Trouble]
     halts: Sequence[HaltView]
     now: datetime
-    audits: Sequence[AuditRun] = ()
-    """The checks of the books of the whole cluster: for its operators only."""
     will_fail: MoneyView | None = None
     """The payments that will fail within `foresight.warn_hours`."""
-
-
-AUDITS: Final = {
-    "round": ("round of proofs", "/accounts"),
-    "prove": ("postdate prove", "/accounts"),
-    "reconcile": ("postdate reconcile", "/payments"),
-    "verify": ("postdate events verify", "/events"),
-}
-"""The checks of the books: how each is run, and where to look when it found something."""
 
 
 def find_problems(facts: ProblemFacts) -> list[OverviewProblem]:
     """Return every problem, the worst first and the oldest of equals first."""
     found = [
-        *_books(facts),
         *_payments(facts),
         *_will_fail(facts),
-        *_overdue(facts),
+        *overdue_problems(facts.overdue, "/lanes"),
         *_schedules(facts),
         *(each for lane in facts.overview.lanes for each in _lane(lane, facts)),
         *_troubles(facts),
@@ -102,20 +90,6 @@ def find_problems(facts: ProblemFacts) -> list[OverviewProblem]:
         *_halts(facts),
     ]
     return sorted(found, key=lambda each: (each.severity, each.since or facts.now))
-
-
-def _books(facts: ProblemFacts) -> Iterator[OverviewProblem]:
-    for run in facts.audits:
-        if run.findings and run.name in AUDITS:
-            command, link = AUDITS[run.name]
-            yield OverviewProblem(
-                severity=Severity.MONEY,
-                text=f"{command} reported {count(run.findings, 'finding')}.",
-                cause="Rows of the books were changed by other hands, or a program is wrong.",
-                link=link,
-                help="Run it again for details",
-                runbook="balance",
-            )
 
 
 def _payments(facts: ProblemFacts) -> Iterator[OverviewProblem]:
@@ -175,14 +149,15 @@ def _will_fail(facts: ProblemFacts) -> Iterator[OverviewProblem]:
     )
 
 
-def _overdue(facts: ProblemFacts) -> Iterator[OverviewProblem]:
-    for what in facts.overdue:
+def overdue_problems(sentences: Sequence[str], link: str) -> Iterator[OverviewProblem]:
+    """Return what no stage has touched for longer than it may."""
+    for what in sentences:
         yield OverviewProblem(
             severity=Severity.STOPPED,
             text=f"Overdue: {what}.",
             cause="No stage has touched it; every node is checking again.",
-            link="/",
-            help="Overview",
+            link=link,
+            help="See what is alive",
             runbook="overdue",
         )
 
@@ -202,7 +177,7 @@ def _schedules(facts: ProblemFacts) -> Iterator[OverviewProblem]:
 
 
 def _lane(lane: LaneBacklog, facts: ProblemFacts) -> Iterator[OverviewProblem]:
-    ready = f"/jobs?status=READY&lane={lane.name}"
+    ready = f"/jobs?status=READY&lane={quote(lane.name)}"
     late = _seconds(lane.oldest, facts.now)
     if lane.paused_at is not None:
         yield OverviewProblem(
@@ -212,7 +187,7 @@ def _lane(lane: LaneBacklog, facts: ProblemFacts) -> Iterator[OverviewProblem]:
             actor=lane.paused_by,
             since=lane.paused_at,
             holds_up=f"{count(lane.overdue, 'job')} due." if lane.overdue else "",
-            link="/lanes",
+            link=f"/lanes/{quote(lane.name, safe='')}/resume",
             help="Resume",
         )
     elif late > LATE_SECONDS and not _halted(facts):
@@ -232,7 +207,7 @@ def _lane(lane: LaneBacklog, facts: ProblemFacts) -> Iterator[OverviewProblem]:
             severity=Severity.STOPPED,
             text=f"{count(lane.unknown, 'job')} of lane {lane.name} with unknown outcome.",
             cause="It is not known whether they ran, and their policy asks for a person.",
-            link=f"/jobs?status=UNKNOWN&lane={lane.name}",
+            link=f"/jobs?status=UNKNOWN&lane={quote(lane.name)}",
             help="Resolve",
         )
 
@@ -258,8 +233,8 @@ def _troubles(facts: ProblemFacts) -> Iterator[OverviewProblem]:
             since=trouble.since,
             holds_up=f"Its jobs are held back until {trouble.held_until:%H:%M:%S} UTC, then one "
             "attempt probes it.",
-            link="/destinations",
-            help="Test it",
+            link=_destination_page(trouble.label),
+            help="See its answers",
             runbook="destinations",
         )
     if len(facts.troubles) > MAX_NAMED:
@@ -281,8 +256,8 @@ def _destinations(disabled: Sequence[DisabledDestination]) -> Iterator[OverviewP
             cause=one.reason or "",
             since=one.disabled_at,
             holds_up="Jobs and subscriptions that go there fail.",
-            link="/destinations",
-            help="Enable",
+            link=f"/destinations/{quote(one.name, safe='')}",
+            help="See why and enable",
             runbook="destinations",
         )
 
@@ -298,7 +273,7 @@ def _subscriptions(lagging: Sequence[LaggingSubscription]) -> Iterator[OverviewP
             cause=_sentence(one.paused_note) if paused else failing if one.failures else "",
             since=one.paused_at or one.failing_since,
             holds_up=f"It is {behind}." if paused and one.lag_events else "",
-            link="/subscriptions",
+            link=f"/subscriptions/{one.subscription_id}/resume" if paused else "/subscriptions",
             help="Resume" if paused else "See it",
             runbook="" if paused else "event-lag",
         )
@@ -339,8 +314,8 @@ def _halts(facts: ProblemFacts) -> Iterator[OverviewProblem]:
             actor=halt.set_by,
             since=max(halt.from_at, halt.set_at),
             holds_up="Nothing of the tenant starts or settles.",
-            link="/settings",
-            help="See it",
+            link="/halts/release" if halt.kind == "kill" else "/halts/thaw",
+            help="Release it" if halt.kind == "kill" else "End it",
         )
 
 
@@ -354,6 +329,11 @@ def _holds(halt: HaltView, now: datetime) -> bool:
 
 def _sentence(note: str | None) -> str:
     return "" if not note else note if note.endswith((".", "!", "?")) else f"{note}."
+
+
+def _destination_page(label: str) -> str:
+    """Return the page of a named destination; a bare URL has none, so the list is shown."""
+    return f"/destinations/{quote(label, safe='')}" if "://" not in label else "/destinations"
 
 
 def _target(destination: Mapping[str, Any]) -> str:

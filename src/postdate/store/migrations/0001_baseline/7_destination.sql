@@ -82,7 +82,24 @@ CREATE TABLE destination_trouble (
     PRIMARY KEY (tenant_id, place, node_id)
 );
 
+-- How the latest calls of each place went, as each process reports them every ten seconds while it
+-- calls: for the pages of destinations and nodes. A row is one place and one node.
+CREATE TABLE destination_call (
+    tenant_id   integer NOT NULL,
+    place       text COLLATE "C" NOT NULL,
+    node_id     uuid NOT NULL,
+    calls       integer NOT NULL,
+    successes   integer NOT NULL CHECK (successes BETWEEN 0 AND calls),
+    p50_ms      integer NOT NULL,
+    p99_ms      integer NOT NULL,
+    answers     jsonb NOT NULL,
+    reported_at timestamptz NOT NULL DEFAULT clock(),
+    PRIMARY KEY (tenant_id, place, node_id)
+);
+CREATE INDEX destination_call_node ON destination_call (node_id, reported_at);
+
 SELECT table_guard('destination', fact => false);
 SELECT table_guard('signing_secret', fact => false);
 SELECT table_guard('payload_key', fact => false);
 SELECT table_guard('destination_trouble', fact => false);
+SELECT table_guard('destination_call', fact => false);

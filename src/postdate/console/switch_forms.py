@@ -1,0 +1,118 @@
+"""Forms that switch, rotate or remove something: halts, secrets, what is no longer wanted."""
+
+from typing import Final
+
+from postdate.console.form import Answer, EndpointForm, FormField
+from postdate.console.page_request import PageRequest
+
+_NOTE: Final = FormField(
+    name="note", label="Reason", required=True, hint="the next person on call reads this"
+)
+
+PURGE: Final = EndpointForm(
+    path="/jobs/{job_id:uuid}/purge",
+    operation="purge_dead_letter",
+    method_name="dead_letters.purge",
+    title="Purge failed job",
+    button="Purge",
+    means="The failed job and its attempts are removed for good; the events keep that it was.",
+    fields=(),
+    danger=True,
+    done=lambda request, _: (f"Job {request.param('job_id')} was purged.", "/dead-letters"),
+    back=lambda request: f"/jobs/{request.param('job_id')}",
+)
+
+
+def _rotated(request: PageRequest, made: Answer) -> tuple[str, str]:
+    name = request.param("name")
+    said = (
+        f"The new secret of {name}, shown only now: {made['secret']}"
+        if made["secret"]
+        else f"This form was already submitted and rotated the secret of {name}."
+    )
+    return said, f"/destinations/{name}"
+
+
+DESTINATION_ROTATE: Final = EndpointForm(
+    path="/destinations/{name}/rotate",
+    operation="rotate_destination_secret",
+    method_name="destinations.rotate_secret",
+    title="Rotate secret of destination",
+    button="Rotate",
+    means="Calls carry two signatures, by the old and by the new secret, until the overlap ends.",
+    fields=(
+        FormField(
+            name="overlap_seconds",
+            label="Overlap in seconds",
+            kind="whole",
+            hint="for how long both sign; a day if empty",
+        ),
+    ),
+    done=_rotated,
+    back=lambda request: f"/destinations/{request.param('name')}",
+)
+DESTINATION_DELETE: Final = EndpointForm(
+    path="/destinations/{name}/delete",
+    operation="delete_destination",
+    method_name="destinations.delete",
+    title="Delete destination",
+    button="Delete",
+    means="Jobs and subscriptions that name it fail from then on.",
+    fields=(),
+    danger=True,
+    done=lambda request, _: (f"Destination {request.param('name')} was deleted.", "/destinations"),
+    back=lambda request: f"/destinations/{request.param('name')}",
+)
+KILL: Final = EndpointForm(
+    path="/halts/kill",
+    operation="kill_tenant",
+    method_name="halts.kill",
+    title="Kill switch",
+    button="Stop everything",
+    means="Nothing of this tenant starts or settles, and nothing new is accepted, until the switch "
+    "is released. What runs is not interrupted.",
+    fields=(_NOTE,),
+    danger=True,
+    done=lambda *_: ("The kill switch is on: nothing of this tenant starts or settles.", "/"),
+    back=lambda _: "/settings",
+)
+RELEASE: Final = EndpointForm(
+    path="/halts/release",
+    operation="release_tenant",
+    method_name="halts.release",
+    title="Release the kill switch",
+    button="Release",
+    means="What became due meanwhile starts and settles, in order.",
+    fields=(),
+    done=lambda *_: ("The kill switch is off.", "/"),
+    back=lambda _: "/settings",
+)
+FREEZE: Final = EndpointForm(
+    path="/halts/freeze",
+    operation="freeze_tenant",
+    method_name="halts.freeze",
+    title="Freeze window",
+    button="Freeze",
+    means="The tenant stands still in the window: `hold` starts nothing, `drain` accepts nothing.",
+    fields=(
+        FormField(name="until", label="Until", kind="datetime-local", required=True, hint="in UTC"),
+        FormField(name="from", label="From", kind="datetime-local", hint="in UTC; now if empty"),
+        FormField(name="mode", label="Mode", kind="choice", choices=("hold", "drain")),
+        _NOTE,
+    ),
+    danger=True,
+    done=lambda *_: ("The freeze window is set.", "/"),
+    back=lambda _: "/settings",
+)
+THAW: Final = EndpointForm(
+    path="/halts/thaw",
+    operation="thaw_tenant",
+    method_name="halts.thaw",
+    title="End the freeze window",
+    button="End it",
+    means="What became due meanwhile starts and settles, in order.",
+    fields=(),
+    done=lambda *_: ("The freeze window has ended.", "/"),
+    back=lambda _: "/settings",
+)
+SWITCHES: Final = (PURGE, DESTINATION_ROTATE, DESTINATION_DELETE, KILL, RELEASE, FREEZE, THAW)

@@ -1,0 +1,28 @@
+"""The latest calls of a destination by one node: how many succeeded, how long they took."""
+
+from typing import NamedTuple
+
+from postdate.model.destination.trouble import DestinationKey
+
+
+class CallAnswer(NamedTuple):
+    """What one call brought: how long ago, how long it took, and in a few words what came back."""
+
+    seconds_ago: float
+    duration_ms: int
+    succeeded: bool
+    answer: str
+
+
+class CallReport(NamedTuple):
+    """The latest calls of one destination by one process; the newest answer comes last."""
+
+    recorded: int
+    calls: int
+    successes: int
+    p50_ms: int
+    p99_ms: int
+    answers: tuple[CallAnswer, ...]
+
+
+CallReports = dict[DestinationKey, CallReport]

@@ -1,0 +1,53 @@
+"""How the latest calls of destinations went: reported by each process, read by the pages."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Final
+from uuid import UUID
+
+import msgspec
+
+from postdate.model.destination.call import CallReport
+from postdate.model.destination.trouble import DestinationKey
+from postdate.store.connection.combined import Reader
+from postdate.store.connection.database import Connection
+from postdate.store.connection.query import query
+
+KEPT_SECONDS: Final = 24 * 3600.0
+"""How long the last report of a process is kept."""
+
+
+class NodeCalls(msgspec.Struct, frozen=True, kw_only=True):
+    """The latest calls of a place by one node; an answer has its seconds before the report."""
+
+    place: str
+    node_id: UUID
+    calls: int
+    successes: int
+    p50_ms: int
+    p99_ms: int
+    answers: list[tuple[float, int, bool, str]]
+    reported_at: datetime
+
+
+async def write_reports(
+    connection: Connection, node_id: UUID, reports: Mapping[DestinationKey, CallReport]
+) -> None:
+    """Record what changed in a process, and forget what nobody has reported for long."""
+    rows = [(*key, *report[1:]) for key, report in reports.items()]
+    await connection.execute(query("call_report"), node_id, *zip(*rows, strict=True))
+    await connection.execute(query("call_forget"), KEPT_SECONDS)
+
+
+async def of_tenant(
+    reader: Reader, tenant_id: int, label: str | None, limit: int
+) -> list[NodeCalls]:
+    """Read the calls of one place, or of all places of a tenant."""
+    rows = await reader.fetch(query("call_of_tenant"), tenant_id, label, limit)
+    return [msgspec.convert(dict(row), NodeCalls) for row in rows]
+
+
+async def of_node(reader: Reader, node_id: UUID, limit: int) -> list[NodeCalls]:
+    """Read the calls of one node, those reported last first."""
+    rows = await reader.fetch(query("call_of_node"), node_id, limit)
+    return [msgspec.convert(dict(row), NodeCalls) for row in rows]

@@ -1,0 +1,80 @@
+"""How the latest calls of a place went, by each node and together."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Final
+from uuid import UUID
+
+import msgspec
+
+from postdate.store.destination.call import NodeCalls
+
+MAX_ROWS: Final = 200
+"""Most reports that one page reads."""
+
+MAX_ANSWERS: Final = 20
+
+
+class AnswerView(msgspec.Struct, frozen=True, kw_only=True):
+    """What one call brought."""
+
+    at: datetime
+    place: str
+    node_id: UUID
+    duration_ms: int
+    succeeded: bool
+    answer: str
+
+
+class CallSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """The latest calls, at most 100 of each place by each node; p50 and p99 of the slowest."""
+
+    calls: int
+    successes: int
+    p50_ms: int
+    p99_ms: int
+    reports: Sequence[NodeCalls]
+    answers: list[AnswerView]
+
+    @property
+    def success_percent(self) -> float:
+        """Return how many of a hundred succeeded."""
+        return round(100 * self.successes / self.calls, 1)
+
+
+def summarize(reports: Sequence[NodeCalls]) -> CallSummary | None:
+    """Put the reports of several nodes or places together; None where nothing was called."""
+    if not reports:
+        return None
+    answers = [answer for report in reports for answer in _answers(report)]
+    return CallSummary(
+        calls=sum(report.calls for report in reports),
+        successes=sum(report.successes for report in reports),
+        p50_ms=max(report.p50_ms for report in reports),
+        p99_ms=max(report.p99_ms for report in reports),
+        reports=reports,
+        answers=sorted(answers, key=lambda one: one.at, reverse=True)[:MAX_ANSWERS],
+    )
+
+
+def summarize_each(reports: Sequence[NodeCalls]) -> dict[str, CallSummary]:
+    """Put the reports of several nodes together for each place."""
+    by_place: dict[str, list[NodeCalls]] = {}
+    for report in reports:
+        by_place.setdefault(report.place, []).append(report)
+    found = {place: summarize(each) for place, each in by_place.items()}
+    return {place: summary for place, summary in found.items() if summary is not None}
+
+
+def _answers(report: NodeCalls) -> list[AnswerView]:
+    return [
+        AnswerView(
+            at=report.reported_at - timedelta(seconds=ago),
+            place=report.place,
+            node_id=report.node_id,
+            duration_ms=duration_ms,
+            succeeded=succeeded,
+            answer=answer,
+        )
+        for ago, duration_ms, succeeded, answer in report.answers
+    ]

@@ -1,0 +1,103 @@
+"""What is wrong with the cluster, ranked as the problems of a tenant are: for its operators."""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Final
+
+import msgspec
+
+from postdate.store.operate.vital import AuditRun
+from postdate.views.monitor.problem import (
+    MAX_NAMED,
+    OverviewProblem,
+    Severity,
+    count,
+    overdue_problems,
+)
+from postdate.views.node import NodeView
+
+AUDITS: Final = {
+    "round": ("round of proofs", "/accounts"),
+    "prove": ("postdate prove", "/accounts"),
+    "reconcile": ("postdate reconcile", "/payments"),
+    "verify": ("postdate events verify", "/events"),
+}
+"""The checks of the books: how each is run, and where to look when it found something."""
+
+NEEDED: Final = {
+    "worker": ("jobs for webhooks and queues are not delivered", "stalled"),
+    "settlement": ("payments are not settled", "settlement-stopped"),
+    "publisher": ("events are not sealed and not delivered", "event-lag"),
+}
+"""The roles that at least one node must have, what stands still without, and its runbook."""
+
+
+class ClusterFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything the operator's list is made from."""
+
+    audits: Sequence[AuditRun]
+    overdue: Sequence[str]
+    nodes: Sequence[NodeView]
+    now: datetime
+
+
+def find_cluster_problems(facts: ClusterFacts) -> list[OverviewProblem]:
+    """Return every problem, the worst first and the oldest of equals first."""
+    found = [
+        *_books(facts),
+        *overdue_problems(facts.overdue, "/nodes"),
+        *_roles(facts),
+        *_silent(facts),
+    ]
+    return sorted(found, key=lambda each: (each.severity, each.since or facts.now))
+
+
+def _books(facts: ClusterFacts) -> Iterator[OverviewProblem]:
+    for run in facts.audits:
+        if run.findings and run.name in AUDITS:
+            command, link = AUDITS[run.name]
+            yield OverviewProblem(
+                severity=Severity.MONEY,
+                text=f"{command} reported {count(run.findings, 'finding')}.",
+                cause="Rows of the books were changed by other hands, or a program is wrong.",
+                link=link,
+                help="Run it again for details",
+                runbook="balance",
+            )
+
+
+def _roles(facts: ClusterFacts) -> Iterator[OverviewProblem]:
+    alive = {role for node in facts.nodes if not node.silent for role in node.roles}
+    for role, (stands_still, runbook) in NEEDED.items():
+        if role not in alive:
+            yield OverviewProblem(
+                severity=Severity.MONEY if role == "settlement" else Severity.STOPPED,
+                text=f"No node with the role {role} is alive.",
+                cause="None was started, or all of them have ended or are cut off.",
+                holds_up=f"Of all tenants {stands_still}.",
+                link="/nodes",
+                help="See the nodes",
+                runbook=runbook,
+            )
+
+
+def _silent(facts: ClusterFacts) -> Iterator[OverviewProblem]:
+    silent = [node for node in facts.nodes if node.silent]
+    for node in silent[:MAX_NAMED]:
+        yield OverviewProblem(
+            severity=Severity.FAILING,
+            text=f"Node {node.name} is silent.",
+            cause="It ended without signing off, or cannot reach the database.",
+            since=node.seen_at,
+            holds_up="What it had claimed is taken over when its leases end.",
+            link=f"/nodes/{node.node_id}",
+            help="See its last calls",
+            runbook="stalled",
+        )
+    if len(silent) > MAX_NAMED:
+        yield OverviewProblem(
+            severity=Severity.FAILING,
+            text=f"{count(len(silent) - MAX_NAMED, 'more node')} silent.",
+            link="/nodes",
+            help="See them",
+        )

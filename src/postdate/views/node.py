@@ -1,0 +1,66 @@
+"""Read the nodes of the cluster, for the operator alone."""
+
+from datetime import datetime
+from typing import Final
+from uuid import UUID
+
+import msgspec
+
+from postdate.store.connection.database import Database
+from postdate.store.destination import call as call_store
+from postdate.store.operate import node as node_store
+from postdate.store.operate.node import FORGET_SECONDS, LIVE_SECONDS, NodeRow
+from postdate.views.destination_call import MAX_ROWS, CallSummary, summarize
+
+MAX_NODES: Final = 500
+
+
+class NodeView(msgspec.Struct, frozen=True, kw_only=True):
+    """A node; one that ends in order signs off, so a silent one was killed or is cut off."""
+
+    node_id: UUID
+    name: str
+    roles: list[str]
+    version: str
+    started_at: datetime
+    seen_at: datetime
+    silent: bool
+
+
+class NodeViews:
+    """List nodes, and what each has called."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def page(self) -> list[NodeView]:
+        """List the nodes of the last week, the silent ones first, then by name."""
+        # No tenant's, so not as a reader: the names of nodes are the operator's.
+        async with self._database.connection() as connection:
+            rows = await node_store.live(connection, FORGET_SECONDS)
+        now = self._database.unix_ms() / 1000
+        nodes = [_view(row, now) for row in rows]
+        return sorted(nodes, key=lambda node: (not node.silent, node.name, node.node_id))[
+            :MAX_NODES
+        ]
+
+    async def find(self, node_id: UUID) -> NodeView | None:
+        """Find one node."""
+        return next((node for node in await self.page() if node.node_id == node_id), None)
+
+    async def calls(self, node_id: UUID) -> CallSummary | None:
+        """Return how the latest calls of a node went, of all tenants together."""
+        async with self._database.connection() as connection:
+            return summarize(await call_store.of_node(connection, node_id, MAX_ROWS))
+
+
+def _view(row: NodeRow, now: float) -> NodeView:
+    return NodeView(
+        node_id=row.node_id,
+        name=row.name,
+        roles=row.roles,
+        version=row.version,
+        started_at=row.started_at,
+        seen_at=row.seen_at,
+        silent=now - row.seen_at.timestamp() > LIVE_SECONDS,
+    )

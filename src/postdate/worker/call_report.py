@@ -1,0 +1,36 @@
+"""Tell the other processes how the latest calls of each destination went: what has changed."""
+
+import time
+from collections.abc import Callable
+from typing import Final
+from uuid import UUID
+
+from postdate.model.destination.call import CallReports
+from postdate.store.connection.database import Database
+from postdate.store.destination import call
+
+REPORT_SECONDS: Final = 10.0
+"""How often this is told; while nothing is called nothing is written."""
+
+
+class CallReporter:
+    """Writes what this process knows of the destinations that it has called."""
+
+    def __init__(
+        self, database: Database, node_id: UUID, reports: Callable[[float], CallReports]
+    ) -> None:
+        self._database = database
+        self._node_id = node_id
+        self._reports = reports
+        self._reported: CallReports = {}
+
+    async def run_once(self, _: int = 1) -> int:
+        """Tell of the destinations that were called since the last time."""
+        found = self._reports(time.monotonic())
+        known = {key: each.recorded for key, each in self._reported.items()}
+        changed = {key: each for key, each in found.items() if known.get(key) != each.recorded}
+        if changed:
+            async with self._database.connection() as connection:
+                await call.write_reports(connection, self._node_id, changed)
+        self._reported = found
+        return 0
